@@ -100,6 +100,8 @@ interface AwaitedValue {
   readonly reject: (error: Error) => void
   /** Whether the value is kept on the channel, so that it outlives the connection. */
   readonly isKept: boolean
+  /** Whether the command was given up: the value comes all the same, and belongs to nobody. */
+  readonly isGivenUp?: boolean
 }
 
 const NOTHING = () => {}
@@ -124,8 +126,7 @@ export class AwaitedValues {
       const expect = (id: number) => {
         const giveUp = (reason: unknown) => {
           release()
-          // The value comes all the same, and belongs to nobody else.
-          this.#byId.set(id, { resolve: NOTHING, reject: NOTHING, isKept })
+          this.#byId.set(id, { resolve: NOTHING, reject: NOTHING, isKept, isGivenUp: true })
           reject(reason)
         }
         const late = `${name}: the value did not arrive within ${deadlineMs} ms`
@@ -150,13 +151,13 @@ export class AwaitedValues {
     })
   }
 
-  /** Hands the value to the command that waits for it; false if no command does. */
-  take(message: ValueMessage): boolean {
+  /** Hands the value to the command that asked for it, if it still waits; undefined if the value is no command's. */
+  take(message: ValueMessage): 'handed' | 'unwanted' | undefined {
     const awaited = this.#byId.size > 0 ? this.#byId.get(message.metric) : undefined
-    if (!awaited) return false
+    if (!awaited) return undefined
     this.#byId.delete(message.metric)
     awaited.resolve(message)
-    return true
+    return awaited.isGivenUp ? 'unwanted' : 'handed'
   }
 
   /** Rejects everything except, with `exceptKept`, the values that are kept on the channel. */

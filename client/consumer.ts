@@ -165,7 +165,8 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       if (bound === undefined) await this.#subscriptions.bind(this.request, followed, signal)
       else if (bound.mode !== 'subscribe') await this.subscribe(bound.id, CURRENT_CHANNEL, { signal })
     } catch (error) {
-      this.#subscriptions.delete(followed)
+      if (bound === undefined) this.#subscriptions.delete(followed)
+      else this.#subscriptions.giveBack(followed, bound)
       // The SUBSCRIBE may be on its way. If there is nothing to stop, that is fine.
       if (signal?.aborted && bound === undefined && followed.id !== 0) this.stop(followed.id).catch(() => {})
       throw error

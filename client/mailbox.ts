@@ -77,12 +77,15 @@ export class Mailbox {
     const { transaction } = message
     if (!this.#acks.received(transaction)) this.#flush()
     else if (message.kind === 'gap') this.#push(message)
-    else if (!this.#options.awaited.take(message)) {
-      const { subscriptions, generation } = this.#options
-      this.#push(new Sample(subscriptions.nameOf(message.metric), message, generation()))
-    } else if (transaction !== 0 && !this.#options.isExplicit) {
-      this.#acks.handledOutOfOrder(transaction)
-      this.#flush()
+    else {
+      const { awaited, isExplicit, subscriptions, generation } = this.#options
+      const taken = awaited.take(message)
+      if (taken === undefined) this.#push(new Sample(subscriptions.nameOf(message.metric), message, generation()))
+      // Nobody knows the id of a result that nobody wants, so nobody else could commit it.
+      else if (transaction !== 0 && (taken === 'unwanted' || !isExplicit)) {
+        this.#acks.handledOutOfOrder(transaction)
+        this.#flush()
+      }
     }
   }
 

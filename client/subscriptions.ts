@@ -81,6 +81,14 @@ export class Subscriptions {
     await send('SUBSCRIBE', { metric: id, channel: CURRENT_CHANNEL }, undefined, signal)
   }
 
+  /** What was taken over is nobody's again, under the id that it has now. */
+  giveBack(followed: Followed, bound: BoundMetric): void {
+    // Another channel may be current by now.
+    const isOurs = this.#byId.get(followed.id) === followed
+    this.delete(followed)
+    if (isOurs) this.#found.set(followed.id, { ...bound, id: followed.id })
+  }
+
   delete(followed: Followed): void {
     this.#byId.delete(followed.id)
     for (const [id, former] of this.#former) if (former === followed) this.#former.delete(id)

@@ -1,6 +1,6 @@
 /** Values of the protocol as JavaScript has them, and arguments of metrics and controls from JavaScript values. */
 import type { Argument, ArgumentList } from '../protocol/monitor/arguments.ts'
-import { BasicType } from '../protocol/monitor/constants.ts'
+import { BasicType, labelNames } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
 import type { Field, Value } from '../protocol/monitor/value.ts'
 
@@ -41,7 +41,9 @@ export interface Place {
   readonly transaction: number
 }
 
-/** The labels of a series. Sources may have others than those that are named here. */
+const names: readonly string[] = labelNames
+
+/** The labels of a series [MON 9 Patterns]. */
 export interface SampleLabels {
   readonly host?: string
   readonly cpu?: string
@@ -146,8 +148,8 @@ interface Labelled {
 }
 
 /**
- * The parts of a REC that stands for a series [MON 9 Patterns]: texts that are its labels, in an answer its own time, and last
- * `value`. Undefined for other values.
+ * The parts of a REC that stands for a series [MON 9 Patterns]: its labels, in an answer its own time, and last `value`.
+ * Undefined for other values.
  */
 function labelledOf(value: Value): Labelled | undefined {
   if (value.type !== BasicType.REC) return undefined
@@ -157,9 +159,13 @@ function labelledOf(value: Value): Labelled | undefined {
   const last = before.at(-1)
   const time = last?.name === 'time' && last.type === BasicType.UINT64 ? Number(last.value) : undefined
   const labels = time === undefined ? before : before.slice(0, -1)
-  const areTexts = labels.length > 0 && labels.every(({ type }) => type === BasicType.STRING)
-  // The result of a control is like it: {string outcome, detail; any value} [MON 10].
-  return areTexts && labels[0]?.name !== 'outcome' ? { labels, time, measured } : undefined
+  return labels.length > 0 && areLabels(labels) ? { labels, time, measured } : undefined
+}
+
+/** Whether the fields are texts with the names of labels, in the order of these: other records may end with `value`, too. */
+function areLabels(fields: readonly Field[]): boolean {
+  const places = fields.map(({ name, type }) => (type === BasicType.STRING ? names.indexOf(name) : -1))
+  return places.every((place, index) => place > (places[index - 1] ?? -1))
 }
 
 /** Undefined if the value is not a list of records. */

@@ -95,8 +95,8 @@ export class Showcase {
   async #addUsers(...users: readonly string[]): Promise<void> {
     const { url, credentials } = await this.#options.login()
     const admin = await this.#options.connect(url, credentials, { durable: false })
-    this.#consumers.push(admin)
     await Promise.all(users.map((user) => admin.execute('user.add', { user, password: this.#password })))
+    await admin.close()
   }
 
   /** A consumer that takes its values until the end. */

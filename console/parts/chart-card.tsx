@@ -56,10 +56,15 @@ export function ChartCard({ consumer, page, spec, head, height, hasList = false 
   const all = states.flatMap(({ series }, line): readonly Drawn[] => {
     const watch = watches[line] as SeriesWatch
     const unit = entries.get(watch.metric)?.unit ?? ''
+    const args = lines[line]?.args ?? {}
+    // The same metric twice: its arguments tell the two apart.
+    const isTwice = lines.filter(({ metric }) => metric === watch.metric).length > 1
+    const fixed = isTwice ? Object.values(args) : []
     return series.map((one) => {
       const { label } = one
-      const name = lines.length === 1 || watch.metric.includes('*') ? label : [watch.metric, label].join(' ')
-      return { watch, series: one, label: name.trim() === '' ? watch.metric : name.trim(), unit }
+      const isPlain = lines.length === 1 || watch.metric.includes('*')
+      const name = isPlain ? label : [watch.metric, ...fixed, label].join(' ').trim()
+      return { watch, args, series: one, label: name === '' ? watch.metric : name, unit }
     })
   })
   const drawn = useMemo(() => largestOf(all), [watches, all.length, entries, judged])
@@ -85,16 +90,12 @@ export function ChartCard({ consumer, page, spec, head, height, hasList = false 
           The {drawn.length} largest of {formatCount(all.length + more)} series are drawn.
         </p>
       ) : null}
-      {hasList && all.length > drawn.length ? <AllSeries all={all} lines={lines} judged={judged} /> : null}
+      {hasList && all.length > drawn.length ? <AllSeries all={all} judged={judged} /> : null}
     </section>
   )
 }
 
-function AllSeries({
-  all,
-  lines,
-  judged,
-}: { readonly all: readonly Drawn[]; readonly judged: number } & Pick<ChartSpec, 'lines'>) {
+function AllSeries({ all, judged }: { readonly all: readonly Drawn[]; readonly judged: number }) {
   const sorted = useMemo(() => all.toSorted(byLast), [all.length, judged])
   return (
     <VirtualTable
@@ -107,8 +108,7 @@ function AllSeries({
           <th class="number">Last value</th>
         </>
       }
-      cells={({ watch, series, label, unit }) => {
-        const args = lines.find(({ metric }) => metric === watch.metric)?.args
+      cells={({ watch, args, series, label, unit }) => {
         const { name = watch.metric, ...labels } = series.labels
         return (
           <>

@@ -4,8 +4,6 @@
  */
 import { type Signal, signal } from '@preact/signals'
 
-/** So many charts are drawn in one frame, since painting takes longer than drawing; the others wait for the next one. */
-const MAX_DRAWN = 2
 /** The time goes on, also where no value comes. */
 const TICK_MS = 1_000
 
@@ -126,15 +124,16 @@ export class ChartPage {
 
   #draw(): void {
     this.#frame = 0
-    let [drawn, isLeft] = [0, false]
+    let [isDrawn, isLeft] = [false, false]
     for (const drawing of this.#drawings) {
       if (!drawing.isDue || !drawing.isOnScreen) continue
       const now = performance.now()
-      if (now < drawing.notBeforeMs || drawn === MAX_DRAWN) {
+      if (now < drawing.notBeforeMs || isDrawn) {
         isLeft = true
         continue
       }
-      drawn++
+      // One in a frame, since painting takes longer than drawing: the others wait for the next one.
+      isDrawn = true
       drawing.isDue = false
       drawing.notBeforeMs = now + drawing.draw()
       // The next frame begins with those that have not been drawn.

@@ -6,7 +6,7 @@ import { type ReadonlySignal, signal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { type Cell, cellTimes, decimate, rateAt } from '../samples.ts'
-import type { Hole, SeriesWatch, WatchedSeries } from '../series-watch.ts'
+import type { Hole, LineArguments, SeriesWatch, WatchedSeries } from '../series-watch.ts'
 import { formatCount, formatMeasured, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 import type { ChartPage } from './chart-page.ts'
 import { Name } from './name.tsx'
@@ -34,6 +34,8 @@ const MAX_AXES = 2
 /** A series as the chart draws it. */
 export interface Drawn {
   readonly watch: SeriesWatch
+  /** What the metric was asked for with. */
+  readonly args: LineArguments
   readonly series: WatchedSeries
   readonly label: string
   readonly unit: string

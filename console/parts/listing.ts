@@ -44,3 +44,15 @@ export function useListing(consumer: Consumer, family: string, { isListed = true
     reload: () => setRound((before) => before + 1),
   }
 }
+
+/** Empty if the field is no text. */
+export function fieldText(record: PlainRecord, field: string): string {
+  const value = record[field]
+  return typeof value === 'string' ? value : ''
+}
+
+/** As people write it: without the tenant if that is `default`. */
+export function userOf(record: PlainRecord): string {
+  const [tenant, user] = [fieldText(record, 'tenant'), fieldText(record, 'user')]
+  return tenant === 'default' ? user : `${tenant}/${user}`
+}

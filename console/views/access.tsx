@@ -1,16 +1,16 @@
 /** Who may do what: users, tenants, roles with their rules, tokens, and why somebody may do something. For admins, and whom rules allow it. */
 import type { ComponentChildren } from 'preact'
-import type { Consumer, PlainRecord } from '../../client/browser.ts'
-import { AccessList, Fold, named, offersOf, textOf, userOf } from '../parts/access-list.tsx'
+import { useState } from 'preact/hooks'
+import { type Consumer, newToken, type PlainRecord } from '../../client/browser.ts'
 import { Action } from '../parts/action.tsx'
 import { ControlForm } from '../parts/control-form.tsx'
-import type { Texts } from '../parts/control-parameters.ts'
-import { type Listing, useListing } from '../parts/listing.ts'
+import type { Control, Texts } from '../parts/control-parameters.ts'
+import { fieldText, type Listing, useListing, userOf } from '../parts/listing.ts'
 import { Name } from '../parts/name.tsx'
 import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
-import { formatBytes, formatCount } from '../units.ts'
-import { Tokens } from './tokens.tsx'
+import { formatBytes, formatCount, formatUtc } from '../units.ts'
+import { Explain } from './explain.tsx'
 
 interface TabProps {
   readonly consumer: Consumer
@@ -29,6 +29,8 @@ const TABS: readonly [Tab, ...Tab[]] = [
   { tab: 'tokens', title: 'Tokens', Content: Tokens },
   { tab: 'explain', title: 'Explain', Content: Explain },
 ]
+const PAGE = 200
+const BUILT_IN_ROLES = ['admin', 'operator', 'consumer']
 
 export function AccessView({ consumer, router }: ViewProps) {
   const { object } = router.route.value
@@ -48,6 +50,66 @@ export function AccessView({ consumer, router }: ViewProps) {
       </header>
       <Content key={shown.tab} consumer={consumer} />
     </>
+  )
+}
+
+/** A list with its filter, or why it cannot be read. */
+interface ListProps {
+  readonly listing: Listing
+  readonly what: string
+  readonly heads: readonly string[]
+  readonly textOf: (record: PlainRecord) => string
+  readonly row: (record: PlainRecord) => ComponentChildren
+}
+
+function List({ listing, what, heads, textOf, row }: ListProps) {
+  const [text, setText] = useState('')
+  const [pages, setPages] = useState(1)
+  const { records, reason } = listing
+  if (reason !== '') {
+    return (
+      <p class="empty">
+        Your role may not read the {what}. <small>{reason}</small>
+      </p>
+    )
+  }
+  if (records === undefined) return null
+  const found = records.filter((record) => textOf(record).toLowerCase().includes(text.toLowerCase()))
+  const shown = found.slice(0, pages * PAGE)
+  return (
+    <section class="card access" aria-label={what}>
+      <div class="head">
+        <h2>{what.charAt(0).toUpperCase() + what.slice(1)}</h2>
+        <p class="note">
+          {formatCount(found.length)}
+          {text === '' ? '' : ` of ${formatCount(records.length)}`}
+        </p>
+        <input
+          type="search"
+          class="search"
+          placeholder="Part of a name"
+          aria-label={`Search ${what}`}
+          value={text}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        />
+      </div>
+      {records.length === 0 ? <p class="empty">There are no {what} yet.</p> : null}
+      {found.length === 0 ? null : (
+        <table class="stacked">
+          <thead>
+            <tr>{heads.map((head, index) => (head === '' ? <td key={index} /> : <th key={index}>{head}</th>))}</tr>
+          </thead>
+          <tbody>{shown.map(row)}</tbody>
+        </table>
+      )}
+      {shown.length < found.length ? (
+        <div class="actions">
+          <button type="button" onClick={() => setPages(pages + 1)}>
+            Show {formatCount(Math.min(PAGE, found.length - shown.length))} more
+          </button>
+        </div>
+      ) : null}
+    </section>
   )
 }
 
@@ -79,6 +141,30 @@ function Form({ consumer, listing, name, title, label, question, offers = {} }: 
   )
 }
 
+function Fold({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
+  return (
+    <details class="card">
+      <summary>{title}</summary>
+      {children}
+    </details>
+  )
+}
+
+/** The user that the fields of a form name. */
+function named({ tenant = '', user = '' }: Texts): string {
+  return userOf({ tenant: tenant === '' ? 'default' : tenant, user })
+}
+
+function offersOf(users: readonly PlainRecord[] | undefined, rules: readonly PlainRecord[] | undefined) {
+  const distinct = (list: readonly string[]): string[] => [...new Set(list)].sort()
+  const [known, ruled] = [users ?? [], rules ?? []]
+  return {
+    user: distinct(known.map((one) => fieldText(one, 'user'))),
+    tenant: distinct(known.map((one) => fieldText(one, 'tenant'))),
+    role: distinct([...BUILT_IN_ROLES, ...[...known, ...ruled].map((one) => fieldText(one, 'role'))]),
+  }
+}
+
 function Users({ consumer }: TabProps) {
   const listing = useListing(consumer, 'user')
   const offers = offersOf(listing.records, [])
@@ -86,18 +172,18 @@ function Users({ consumer }: TabProps) {
   const form = { consumer, listing }
   return (
     <>
-      <AccessList
+      <List
         listing={listing}
         what="users"
         heads={['User', 'Role', '']}
-        searched={(one) => `${userOf(one)} ${textOf(one, 'role')}`}
+        textOf={(one) => `${userOf(one)} ${fieldText(one, 'role')}`}
         row={(one) => (
           <tr key={userOf(one)}>
             <td class="code">
               <Name text={userOf(one)} />
             </td>
             <td>
-              <Name text={textOf(one, 'role')} max={32} />
+              <Name text={fieldText(one, 'role')} max={32} />
             </td>
             <td class="does">
               {may('user.remove') ? (
@@ -106,7 +192,7 @@ function Users({ consumer }: TabProps) {
                   label="Remove"
                   object={userOf(one)}
                   control="user.remove"
-                  args={{ user: textOf(one, 'user'), tenant: textOf(one, 'tenant') }}
+                  args={{ user: fieldText(one, 'user'), tenant: fieldText(one, 'tenant') }}
                   question={`Remove ${userOf(one)}? Its channels with what waits in them, its metrics and tokens are gone, and its sessions end at once.`}
                   onDone={listing.reload}
                 />
@@ -145,19 +231,19 @@ function Users({ consumer }: TabProps) {
 
 function Tenants({ consumer }: TabProps) {
   const listing = useListing(consumer, 'tenant')
-  const offers = { tenant: (listing.records ?? []).map((one) => textOf(one, 'tenant')) }
+  const offers = { tenant: (listing.records ?? []).map((one) => fieldText(one, 'tenant')) }
   const form = { consumer, listing }
   return (
     <>
-      <AccessList
+      <List
         listing={listing}
         what="tenants"
         heads={['Tenant', '', 'Used, and its limits', '']}
-        searched={(one) => textOf(one, 'tenant')}
+        textOf={(one) => fieldText(one, 'tenant')}
         row={(one) => (
-          <tr key={textOf(one, 'tenant')}>
+          <tr key={fieldText(one, 'tenant')}>
             <td class="code">
-              <Name text={textOf(one, 'tenant')} />
+              <Name text={fieldText(one, 'tenant')} />
             </td>
             <td>
               <span class="code">{formatCount(Number(one['users']))}</span> <small>users</small>
@@ -170,10 +256,10 @@ function Tenants({ consumer }: TabProps) {
                 <Action
                   consumer={consumer}
                   label="Remove"
-                  object={textOf(one, 'tenant')}
+                  object={fieldText(one, 'tenant')}
                   control="tenant.remove"
-                  args={{ tenant: textOf(one, 'tenant') }}
-                  question={`Remove the tenant ${textOf(one, 'tenant')}? It goes only if it has no users.`}
+                  args={{ tenant: fieldText(one, 'tenant') }}
+                  question={`Remove the tenant ${fieldText(one, 'tenant')}? It goes only if it has no users.`}
                   onDone={listing.reload}
                 />
               ) : null}
@@ -230,22 +316,22 @@ function Roles({ consumer }: TabProps) {
         The role admin may do everything; others read the metrics of their tenant without any rule. The most specific
         rule decides, and among equals one that denies.
       </p>
-      <AccessList
+      <List
         listing={listing}
         what="rules"
         heads={['Role', 'Rule', '']}
-        searched={(one) => [textOf(one, 'role'), textOf(one, 'object')].join(' ')}
+        textOf={(one) => [fieldText(one, 'role'), fieldText(one, 'object')].join(' ')}
         row={(one) => {
-          const sentence = `${textOf(one, 'effect')} ${rule(one as Texts)}`
+          const sentence = `${fieldText(one, 'effect')} ${rule(one as Texts)}`
           return (
             <tr key={String(one['rule'])}>
               <td class="code">
-                <Name text={textOf(one, 'role')} />
+                <Name text={fieldText(one, 'role')} />
               </td>
               <td class="whole">
                 <State
-                  look={textOf(one, 'effect') === 'allow' ? 'good' : 'attention'}
-                  text={textOf(one, 'effect')}
+                  look={fieldText(one, 'effect') === 'allow' ? 'good' : 'attention'}
+                  text={fieldText(one, 'effect')}
                   detail={`rule ${String(one['rule'])}`}
                 />{' '}
                 <bdi class="code">{rule(one as Texts)}</bdi>
@@ -258,7 +344,7 @@ function Roles({ consumer }: TabProps) {
                     object={`rule ${String(one['rule'])}`}
                     control="role.forget"
                     args={{ rule: Number(one['rule']) }}
-                    question={`Forget the rule "${sentence}" of the role ${textOf(one, 'role')}? What is allowed by nothing else ends at once.`}
+                    question={`Forget the rule "${sentence}" of the role ${fieldText(one, 'role')}? What is allowed by nothing else ends at once.`}
                     onDone={listing.reload}
                   />
                 ) : null}
@@ -292,34 +378,108 @@ function Roles({ consumer }: TabProps) {
   )
 }
 
-function Explain({ consumer }: TabProps) {
-  const listing = useListing(consumer, 'role', { isListed: false })
+function Tokens({ consumer }: TabProps) {
+  const listing = useListing(consumer, 'token')
   const users = useListing(consumer, 'user')
-  const control = listing.controls.get('role.explain')
-  if (listing.reason !== '' || (listing.isKnown && control === undefined)) {
-    return <p class="empty">Your role may not ask what others may do. {listing.reason}</p>
-  }
-  if (control === undefined) return null
+  const control = listing.controls.get('token.add')
   return (
-    <section class="card" aria-label="Explain">
-      <ControlForm
-        consumer={consumer}
-        control={control}
-        label="Explain"
-        offers={{ user: (users.records ?? []).map(userOf) }}
-        result={({ value }) => {
-          const { allowed, because } = (value ?? {}) as PlainRecord
-          return (
-            <p class="padded verdict">
-              <State
-                look={allowed === true ? 'good' : 'attention'}
-                text={allowed === true ? 'Allowed' : 'Not allowed'}
-                detail={String(because ?? '')}
+    <>
+      <List
+        listing={listing}
+        what="tokens"
+        heads={['Token', 'User', 'For', 'Expires', '']}
+        textOf={(one) => [userOf(one), fieldText(one, 'name'), fieldText(one, 'scope')].join(' ')}
+        row={(one) => (
+          <tr key={String(one['token'])}>
+            <td class="code">{String(one['token'])}</td>
+            <td class="code">
+              <Name text={userOf(one)} />
+            </td>
+            <td class="whole">
+              <Name text={fieldText(one, 'name')} />
+              <small class="more">
+                <bdi>{fieldText(one, 'scope') || 'everything that its user may do'}</bdi>
+              </small>
+            </td>
+            <td>{Number(one['expires']) === 0 ? 'never' : <Day time={Number(one['expires'])} />}</td>
+            <td class="does">
+              <Action
+                consumer={consumer}
+                label="Revoke"
+                object={`token ${String(one['token'])}`}
+                control="token.revoke"
+                args={{ token: Number(one['token']) }}
+                question={`Revoke token ${String(one['token'])} of ${userOf(one)}? Sessions that were opened with it end within a second.`}
+                onDone={listing.reload}
               />
-            </p>
-          )
-        }}
+            </td>
+          </tr>
+        )}
       />
-    </section>
+      {control === undefined ? null : (
+        <NewToken consumer={consumer} control={control} offers={offersOf(users.records, [])} onMade={listing.reload} />
+      )}
+    </>
+  )
+}
+
+function Day({ time }: { readonly time: number }) {
+  return <time title={formatUtc(time)}>{new Date(time / 1000).toLocaleDateString('sv')}</time>
+}
+
+interface NewTokenProps {
+  readonly consumer: Consumer
+  readonly control: Control
+  readonly offers: Readonly<Record<string, readonly string[]>>
+  readonly onMade: () => void
+}
+
+/** The token is made in this page, and the server gets its hash only: it is shown once, and nobody can show it again. */
+function NewToken({ consumer, control, offers, onMade }: NewTokenProps) {
+  const [made, setMade] = useState('')
+  const [isValid, setValid] = useState(false)
+  return (
+    <Fold title="Make a token">
+      {isValid ? (
+        <div class="padded token" role="status">
+          <p>This is the token. It is shown only now: nobody can show it again.</p>
+          <p>
+            <code>{made}</code>
+          </p>
+          <div class="buttons">
+            <button type="button" class="first" onClick={() => void navigator.clipboard.writeText(made)}>
+              Copy
+            </button>
+            <button
+              type="button"
+              onClick={() => {
+                setMade('')
+                setValid(false)
+              }}
+            >
+              I have stored it
+            </button>
+          </div>
+        </div>
+      ) : (
+        <ControlForm
+          consumer={consumer}
+          control={control}
+          given={{ hash: '' }}
+          label="Make"
+          offers={offers}
+          question={(texts) => `Make a token for ${named(texts)}? Whoever has it can log in as that user.`}
+          made={async () => {
+            const { token, hash } = await newToken()
+            setMade(token)
+            return { hash }
+          }}
+          onEnd={({ outcome }) => {
+            setValid(outcome === 'ok')
+            onMade()
+          }}
+        />
+      )}
+    </Fold>
   )
 }

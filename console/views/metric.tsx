@@ -91,7 +91,7 @@ export function MetricView({ consumer, router }: ViewProps) {
         {spec.lines.length >= MAX_LINES_OF_CHART ? null : (
           <MetricPicker
             consumer={consumer}
-            onPick={(metric) => show({ ...spec, lines: [...spec.lines, joining(metric, line, entries.get(object))] })}
+            onPick={(metric) => show({ ...spec, lines: withLine(spec.lines, joining(metric, line, entry)) })}
           />
         )}
       </section>
@@ -103,6 +103,12 @@ export function MetricView({ consumer, router }: ViewProps) {
 function joining(metric: string, { args }: Line, entry: unknown): Line {
   const { host } = args
   return { metric, args: entry === undefined || host === undefined ? {} : { host } }
+}
+
+/** Each metric once with the same arguments. */
+function withLine(lines: readonly Line[], line: Line): readonly Line[] {
+  const keyOf = (one: Line): string => encodeChart({ lines: [one], isRate: false })
+  return lines.some((one) => keyOf(one) === keyOf(line)) ? lines : [...lines, line]
 }
 
 function Pin({ spec }: { readonly spec: ChartSpec }) {

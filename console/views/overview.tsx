@@ -94,7 +94,9 @@ function Tile({ title, figure, note, points, kind, to }: TileProps) {
     <a class="card tile" href={to}>
       <span class="title">{title}</span>
       <strong>{figure}</strong>
-      <span class="note">{note}</span>
+      <span class="note" title={note}>
+        {note}
+      </span>
       <Curve points={points} kind={kind} />
     </a>
   )

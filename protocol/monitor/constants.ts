@@ -66,6 +66,21 @@ export const MAX_NESTING = 4
 /** The bytes before the value in a VALUE frame: length, metric, transaction id, time, type. */
 export const VALUE_HEADER_BYTES = 28
 
+/** The fields of a pattern's REC in their order [MON 9 Patterns]; `value` is last. */
+export const labelNames = [
+  'name',
+  'host',
+  'cpu',
+  'mount',
+  'device',
+  'interface',
+  'agent',
+  'source',
+  'index',
+  'broker',
+  'object',
+] as const
+
 const gapReasonNames = new Map<number, string>(Object.entries(GapReason).map(([name, code]) => [code, name]))
 const noticeNames = new Map<number, string>(Object.entries(NoticeCode).map(([name, code]) => [code, name]))
 

@@ -4,8 +4,10 @@
  * wait for it.
  */
 import type { Batch, Change, Store } from '../../storage/store.ts'
+import type { Clock } from '../core/clock.ts'
 import { type FaultOwner, runOwned } from '../core/faults.ts'
 import { BatchBuilder } from './batch.ts'
+import type { QueueHost } from './queue-host.ts'
 import type { Task, TurnScheduler } from './turn-scheduler.ts'
 
 /** An object with state to be stored: a queue. */
@@ -28,6 +30,30 @@ export interface DurabilityWaiter extends FaultOwner {
 const KEPT_BUFFER_BYTES = 32 << 20
 /** A row without its texts and bytes. */
 const ROW_BYTES = 64
+
+/** The interval at which what waits for the disk checks whether the disk is full. */
+const DISK_CHECK_MS = 500
+
+interface Disk {
+  readonly journal: Pick<Journal, 'whenStored'>
+  readonly host: Pick<QueueHost, 'refusing'>
+  readonly clock: Pick<Clock, 'setInterval' | 'clear'>
+}
+
+/** Resolves when everything changed so far is stored (true), or when the disk is full (false): the wait might have no end. */
+export async function whenStoredOrFull({ journal, host, clock }: Disk): Promise<boolean> {
+  if (host.refusing === 'full') return false
+  return new Promise((resolve) => {
+    const done = (isStored: boolean): void => {
+      clock.clear(timer)
+      resolve(isStored)
+    }
+    const timer = clock.setInterval(() => {
+      if (host.refusing === 'full') done(false)
+    }, DISK_CHECK_MS)
+    void journal.whenStored().then(() => done(true))
+  })
+}
 
 export class Journal implements Task {
   readonly #store: Pick<Store, 'write'>

@@ -410,9 +410,10 @@ export class Queue implements Journaled {
 
   /**
    * keep-latest: only the frame of a restored value has its series, so these are read back before anything is sent; there is
-   * one for each series. `isPattern`: whether the values of a metric id carry labels.
+   * one for each series. `isPattern`: whether the values of a metric id carry labels; undefined if that is not known now, and then
+   * all of them stay.
    */
-  async restoreSeries(read: ReadBlock, isPattern: (metric: number) => boolean): Promise<void> {
+  async restoreSeries(read: ReadBlock, isPattern: (metric: number) => boolean | undefined): Promise<void> {
     if (this.#settings.overflow !== 'keep-latest') return
     for (const lane of [...this.#lanes]) {
       for (const block of [...lane]) {
@@ -421,7 +422,9 @@ export class Queue implements Journaled {
         // A damaged one is reported when its turn comes.
         if (frame === undefined || block.unsettled === 0) continue
         const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength)
-        const labelled = view.getUint32(FRAME_TYPE) === BasicType.REC && isPattern(view.getUint32(FRAME_METRIC))
+        const hasLabels = isPattern(view.getUint32(FRAME_METRIC))
+        if (hasLabels === undefined) continue
+        const labelled = view.getUint32(FRAME_TYPE) === BasicType.REC && hasLabels
         this.#keepNewest(lane, block, seriesKeyOfFrame(frame, labelled))
       }
       lane.dropSettledHead()

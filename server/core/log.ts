@@ -49,7 +49,8 @@ interface Entry {
   readonly level: string
   readonly time: string
   readonly msg?: string
-  readonly err?: { readonly stack?: string; readonly message?: string }
+  /** An error; or whatever else was thrown, which may be anything. */
+  readonly err?: unknown
 }
 
 /** What a line becomes, which ends in a newline. */
@@ -67,7 +68,8 @@ function readable({ level, time, msg = '', err, ...fields }: Entry): string {
   const at = new Date(time)
   const clock = [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':')
   const values = Object.entries(fields).map(([name, value]) => `${name}=${fieldText(value)}`)
-  const stack = err && (err.stack ?? err.message ?? fieldText(err))
+  const { stack: own, message } = Object(err) as { readonly stack?: unknown; readonly message?: unknown }
+  const stack = err === undefined ? undefined : [own, message, fieldText(err)].find((text) => typeof text === 'string')
   const lines = stack === undefined ? [] : stack.split('\n').map((line) => `    ${escaped(line.trim())}`)
   return `${[[clock, level.toUpperCase().padEnd(5), escaped(msg), ...values].join(' '), ...lines].join('\n')}\n`
 }

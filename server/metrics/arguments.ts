@@ -6,11 +6,11 @@
  */
 import { fromBase64 } from '../../protocol/bytes/base64.ts'
 import type { Argument, ArgumentList } from '../../protocol/monitor/arguments.ts'
-import { BasicType } from '../../protocol/monitor/constants.ts'
+import { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
 import { typeName } from '../../protocol/monitor/json.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import { StatusError } from '../core/errors.ts'
-import { type Arguments, labelNames, type Metric } from './metric.ts'
+import type { Arguments, Metric } from './metric.ts'
 import { isPattern } from './pattern.ts'
 
 export interface DeclaredArgument {

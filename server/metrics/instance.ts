@@ -4,9 +4,9 @@
  */
 import type { Identity } from '../../auth/permissions.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
-import { BasicType } from '../../protocol/monitor/constants.ts'
+import { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
 import { type Field, writeTyped } from '../../protocol/monitor/value.ts'
-import { type LabelName, type Labels, labelNames, type Series } from './metric.ts'
+import type { LabelName, Labels, Series } from './metric.ts'
 import type { Selection } from './selection.ts'
 
 export class MetricInstance {

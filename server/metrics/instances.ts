@@ -65,7 +65,16 @@ export class Instances {
    * Throws as `collect`.
    */
   *restore(id: number, identity: Identity, name: string, args: ArgumentList): Steps<MetricInstance> {
-    const instance = new MetricInstance(id, yield* this.#select(identity, name, args, true))
+    return yield* this.#restored(id, yield* this.#select(identity, name, args, true))
+  }
+
+  /** The same where `restore` throws: the id and what is bound to it stay, and have no values until the next start. */
+  *restoreAbsent(id: number, identity: Identity, name: string, args: ArgumentList): Steps<MetricInstance> {
+    return yield* this.#restored(id, Selection.absent(identity, name, args, this.#options.defaults))
+  }
+
+  *#restored(id: number, selection: Selection): Steps<MetricInstance> {
+    const instance = new MetricInstance(id, selection)
     instance.stored = true
     this.#options.ids.claim(id)
     return yield* this.#add(instance)

@@ -3,7 +3,7 @@
  * one of the three; it knows nothing of channels, sessions or the ids of the protocol.
  */
 import type { Identity, Owner, Reader } from '../../auth/permissions.ts'
-import type { BasicType } from '../../protocol/monitor/constants.ts'
+import type { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 import type { Steps } from '../core/fair-work.ts'
 
@@ -16,7 +16,7 @@ export interface Parameter {
   readonly description: string
   /**
    * Set if the argument selects a source, and so may hold `*`. If it is left out, it is `*`; with `own` it is this producer; with
-   * `part`, as for a disk of a host, the whole is meant.
+   * `part`, as for a disk of a host, the whole is meant; its name is one of `partLabels`.
    */
   readonly selects?: 'any' | 'own' | 'part'
   /** An integer is taken too, as its digits. */
@@ -43,21 +43,9 @@ export function byName({ name: one }: Pick<Metric, 'name'>, { name: other }: Pic
 /** Arguments after conversion to the declared types, without those that every metric takes. */
 export type Arguments = ReadonlyMap<string, Value['value']>
 
-/** The fields of a pattern's REC in their order [MON 9 Patterns]; `value` is last. */
-export const labelNames = [
-  'name',
-  'host',
-  'cpu',
-  'mount',
-  'device',
-  'interface',
-  'agent',
-  'source',
-  'index',
-  'broker',
-  'object',
-] as const
 export type LabelName = (typeof labelNames)[number]
+/** The labels that name a part of a source. Parts come and go. */
+export const partLabels = ['cpu', 'mount', 'device', 'interface'] as const satisfies readonly LabelName[]
 /** The labels that identify a series. A series that could have an index but has none carries the empty index. */
 export type Labels = Readonly<Partial<Record<LabelName, string>>>
 

@@ -4,7 +4,7 @@
  */
 import { mayRead, type Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
-import { BasicType } from '../../protocol/monitor/constants.ts'
+import { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
@@ -17,9 +17,9 @@ import {
   type LabelName,
   type Labels,
   type ListeningSensor,
-  labelNames,
   type Metric,
   type PolledSensor,
+  partLabels,
   type Sensor,
   type Series,
 } from './metric.ts'
@@ -148,8 +148,6 @@ class Candidates {
   }
 }
 
-const partLabels = ['cpu', 'mount', 'device', 'interface'] as const satisfies readonly LabelName[]
-
 /** The arguments that every pattern takes. */
 const everyPattern: readonly string[] = [...labelNames.slice(1), interval.name, deadline.name]
 
@@ -183,7 +181,17 @@ export class Selection {
     const candidates = new Candidates(sensors, identity, name, defaults.rights)
     const shown = defaults.restored !== true
     const metrics = isPattern(name) ? yield* candidates.survey(list, shown) : candidates.allNamed(shown)
+    if (!isPattern(name) && metrics.length === 0) {
+      throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)
+    }
     return new Selection(candidates, identity, name, list, defaults, metrics)
+  }
+
+  /** A selection from the store, of which there is nothing now: it selects nothing until the next start. */
+  static absent(identity: Reader, name: string, list: ArgumentList, defaults: SelectionDefaults): Selection {
+    const parameters = list.map((argument) => ({ name: argument.name, type: argument.type, description: '' }))
+    const stored: Metric = { name, kind: 'continuous', type: undefined, unit: '', description: '', parameters }
+    return new Selection(new Candidates([], identity, name, defaults.rights), identity, name, list, defaults, [stored])
   }
 
   private constructor(
@@ -199,9 +207,6 @@ export class Selection {
     this.#candidates = candidates
     this.#rights = defaults.rights
     const first = metrics[0]
-    if (!isPattern(name) && first === undefined) {
-      throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)
-    }
     const declared = declaredFor(name, metrics)
     this.#values = convertArguments(list, declared, name)
     this.args = storable(this.#values, declared)
@@ -216,6 +221,11 @@ export class Selection {
     this.isPattern = isPattern(name) || (first !== undefined && this.#open(first).size > 0)
     this.isList = this.isPattern || first?.type === BasicType.ARRAY
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
+  }
+
+  /** True if it has the name of a metric that was not there when it was restored. */
+  get isAbsent(): boolean {
+    return !isPattern(this.name) && this.#candidates.sensors.length === 0
   }
 
   /** True if it selects parts of sources, which come and go, by a pattern. */
@@ -244,8 +254,9 @@ export class Selection {
     if (!this.isAllowed) {
       throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
     }
-    for (const { sensor, metric, args } of yield* this.polled()) {
-      sensor.check(metric, args)
+    for (const { sensor, metric, args, part } of yield* this.polled()) {
+      // A part was there when it was listed, and may be gone by now: that refuses nothing.
+      if (part === undefined) sensor.check(metric, args)
       yield
     }
   }
@@ -253,6 +264,8 @@ export class Selection {
   /** Whether the identity may select anything. A pattern always may: its matches are judged one by one. */
   get isAllowed(): boolean {
     if (isPattern(this.name)) return true
+    // When it was collected, its metric was one that the tenant could see.
+    if (this.isAbsent) return this.#rights.mayReadSome(this.identity, { tenant: this.identity.tenant }, this.name)
     if (this.isPattern) return this.#candidates.allNamed().length > 0
     if (this.listening().some((sensor) => this.#candidates.named(sensor) !== undefined)) return true
     return finish(this.polled()).length > 0 || this.#namedEvents().length > 0

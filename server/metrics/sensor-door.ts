@@ -18,6 +18,7 @@ import type {
   Measurement,
   Metric,
   PolledSensor,
+  ResumePoint,
   Sensor,
   SensorStatus,
   Series,
@@ -145,17 +146,36 @@ export class SensorDoor implements SensorHub {
     }
   }
 
-  /** As many as the guest may have. */
-  #bounded<T>(all: Iterable<T>): T[] {
-    const some: T[] = []
-    for (const one of all) {
-      if (some.length >= this.#guest.maxSeries) {
-        this.#guest.refuseSeries()
-        break
-      }
-      some.push(one)
+  /**
+   * What a sensor lists: one at a time, because the list may be read over several turns, and as many as the guest may have.
+   * `sound` throws for one that cannot be used, which is left out.
+   */
+  *#listed<T, U>(sensor: Sensor, list: () => Iterable<T>, sound: (one: T) => U): Generator<U> {
+    const begin = (): Iterator<T> => {
+      const all = list()
+      // An array may change between two turns, and others would be skipped then.
+      return (Array.isArray(all) ? all.slice() : all)[Symbol.iterator]()
     }
-    return some
+    const all = this.#attempt(sensor, begin, undefined)
+    if (all === undefined) return
+    const next = (): { readonly one: T } | undefined => {
+      const { done, value } = all.next()
+      return done === true ? undefined : { one: value }
+    }
+    try {
+      for (let count = 0; ; count++) {
+        const found = this.#attempt(sensor, next, undefined)
+        if (found === undefined) return
+        if (count >= this.#guest.maxSeries) {
+          this.#guest.refuseSeries()
+          return
+        }
+        const checked = this.#attempt(sensor, () => ({ one: sound(found.one) }), undefined)
+        if (checked !== undefined) yield checked.one
+      }
+    } finally {
+      this.#attempt(sensor, () => all.return?.(), undefined)
+    }
   }
 
   /** Throws TypeError. */
@@ -196,18 +216,15 @@ export class SensorDoor implements SensorHub {
   #family(sensor: Sensor, admitted: () => Sensor): Pick<Sensor, 'family' | 'owner' | 'metrics' | 'metric' | 'status'> {
     const { family } = sensor
     const failed: SensorStatus = { name: family, state: 'failed', detail: '', counters: {} }
-    /** Whether a metric is one; it may be an object that fails when it is looked at. */
-    const isSound = (metric: Metric): boolean => {
-      const check = (): boolean => {
-        const problem = metricProblem(metric, family)
-        if (problem !== undefined) throw new TypeError(problem)
-        return true
-      }
-      return this.#attempt(admitted(), check, false)
+    /** Throws TypeError; a metric may also be an object that fails when it is looked at. */
+    const sound = (metric: Metric): Metric => {
+      const problem = metricProblem(metric, family)
+      if (problem !== undefined) throw new TypeError(problem)
+      return metric
     }
     const found = (name: string): Metric | undefined => {
-      const metric = this.#attempt(admitted(), () => sensor.metric(name), undefined)
-      return metric !== undefined && isSound(metric) ? metric : undefined
+      const metric = sensor.metric(name)
+      return metric === undefined ? undefined : sound(metric)
     }
     const status = (): SensorStatus => {
       const status = sensor.status?.() ?? failed
@@ -218,8 +235,8 @@ export class SensorDoor implements SensorHub {
     return {
       family,
       owner: this.#guest.owner ?? sensor.owner,
-      metrics: () => this.#attempt(admitted(), () => this.#bounded(sensor.metrics()), []).filter(isSound),
-      metric: found,
+      metrics: (prefix, after) => this.#listed(admitted(), () => sensor.metrics(prefix, after), sound),
+      metric: (name) => this.#attempt(admitted(), () => found(name), undefined),
       ...(sensor.status && { status: () => this.#attempt(admitted(), status, failed) }),
     }
   }
@@ -249,8 +266,7 @@ export class SensorDoor implements SensorHub {
       forget: (key) => this.#attempt(admitted, () => sensor.forget?.(key), undefined),
       labels: (metric) => this.#attempt(admitted, () => soundLabels(sensor.labels(metric)), { name: metric.name }),
       ...(sensor.parts && {
-        parts: (metric, parameter) =>
-          this.#attempt(admitted, () => this.#bounded(sensor.parts!(metric, parameter)).map(soundText), []),
+        parts: (metric, parameter) => [...this.#listed(admitted, () => sensor.parts!(metric, parameter), soundText)],
       }),
     }
     return admitted
@@ -258,8 +274,8 @@ export class SensorDoor implements SensorHub {
 
   #listening(sensor: ListeningSensor): ListeningSensor {
     const { expected } = sensor
-    const all = (series: Iterable<Series>): Series[] =>
-      this.#bounded(series).map((one) => this.#admitSeries(admitted, one))
+    const all = (list: () => Iterable<Series>): Iterable<Series> =>
+      this.#listed(admitted, list, (one) => this.#admitSeries(admitted, one))
     const last = (series: Series): Measurement | undefined => {
       const measured = sensor.last(this.#own.get(series) ?? series)
       if (measured !== undefined) this.#encoded(series.name, measured)
@@ -268,24 +284,46 @@ export class SensorDoor implements SensorHub {
     const admitted: ListeningSensor = {
       ...this.#family(sensor, () => admitted),
       polled: false,
-      series: (name) => this.#attempt(admitted, () => all(sensor.series(name)), []),
-      ...(expected && { expected: (name) => this.#attempt(admitted, () => all(expected.call(sensor, name)), []) }),
+      series: (name, prefix) => all(() => sensor.series(name, prefix)),
+      ...(expected && { expected: (name) => all(() => expected.call(sensor, name)) }),
       last: (series) => this.#attempt(admitted, () => last(series), undefined),
     }
     return admitted
   }
 
   #events(sensor: EventSensor): EventSensor {
+    /** The event that came last, which counts once if each of its listeners gets the same object; and how many there were. */
+    let [last, round, isTaken]: [Measurement | undefined, number, boolean] = [undefined, 0, false]
     const admitted: EventSensor = {
       ...this.#family(sensor, () => admitted),
       polled: 'event',
       subscribe: (metric, identity, listener, args, place) => {
+        let [taken, isOver] = [0, false]
         const checked = (event: Measurement): void => {
-          if (this.#guest.takeValue()) this.#pass(admitted, () => listener(this.#checked(metric, event)))
+          if (isOver) return
+          if (event !== last || taken === round) {
+            last = event
+            round++
+            isTaken = this.#guest.takeValue()
+          }
+          taken = round
+          if (isTaken) this.#pass(admitted, () => listener(this.#checked(metric, event)))
+        }
+        const reach = (number: number): void => {
+          if (!isOver) this.#pass(admitted, () => place.reach(soundNumber(number)))
+        }
+        const own: ResumePoint = {
+          get reached() {
+            return place.reached
+          },
+          reach,
         }
         const nothing = (): void => {}
-        const end = this.#attempt(admitted, () => sensor.subscribe(metric, identity, checked, args, place), nothing)
-        return () => this.#attempt(admitted, end, undefined)
+        const end = this.#attempt(admitted, () => sensor.subscribe(metric, identity, checked, args, own), nothing)
+        return () => {
+          isOver = true
+          this.#attempt(admitted, end, undefined)
+        }
       },
     }
     return admitted
@@ -297,6 +335,10 @@ export class SensorDoor implements SensorHub {
     soundLabels(own.labels)
     if (typeof own.name !== 'string' || !own.name.startsWith(sensor.family)) {
       throw new TypeError(`the name of a series has to begin with "${sensor.family}", unlike ${String(own.name)}`)
+    }
+    // The hub adds to it.
+    if (!Array.isArray(own.subscriptions) || !Object.isExtensible(own.subscriptions)) {
+      throw new TypeError(`${own.name}: \`subscriptions\` of a series is an array, empty at first`)
     }
     const first = (): Measurement | undefined => {
       const measured = own.first?.()
@@ -329,4 +371,12 @@ function soundLabels(labels: Labels): Labels {
 function soundText(text: string): string {
   soundLabels({ name: text })
   return text
+}
+
+/** Throws TypeError. */
+function soundNumber(number: number): number {
+  if (!(Number.isSafeInteger(number) && number >= 0)) {
+    throw new TypeError(`the number of an event is a whole number from 0 on, unlike ${String(number)}`)
+  }
+  return number
 }

@@ -1,7 +1,9 @@
 /** Checks what comes from code that is not the server's: no compiler may have seen it. */
-import { BasicType, MAX_NESTING } from '../../protocol/monitor/constants.ts'
-import { nameProblem } from '../../protocol/monitor/value.ts'
-import { type Labels, labelNames, type Metric, type SensorStatus } from './metric.ts'
+import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import { BasicType, labelNames, MAX_NESTING } from '../../protocol/monitor/constants.ts'
+import { nameProblem, type Value, writeTyped } from '../../protocol/monitor/value.ts'
+import { MAX_DETAIL } from '../core/errors.ts'
+import { type Labels, type Metric, partLabels, type SensorStatus } from './metric.ts'
 
 type Check = readonly [expected: string, fits: (value: unknown) => boolean]
 
@@ -77,6 +79,18 @@ function described(content: unknown): string {
 }
 
 const labels: readonly string[] = labelNames
+const parting: readonly string[] = partLabels
+
+/** With these bounds, what a list says of one metric, control or sensor fits a frame many times. */
+const MAX_PARAMETERS = 32
+const MAX_COUNTERS = 100
+const MAX_DETAILS_BYTES = 65_536
+const TEXT = `text of at most ${MAX_DETAIL} characters`
+
+/** Whether it can be shown in a list. */
+export function isText(text: unknown): text is string {
+  return typeof text === 'string' && text.length <= MAX_DETAIL
+}
 
 /** What is wrong with a metric of a family; undefined if nothing is. */
 export function metricProblem(metric: Metric, family: string): string | undefined {
@@ -88,21 +102,43 @@ export function metricProblem(metric: Metric, family: string): string | undefine
   if (problem !== undefined) return problem
   if (kind !== 'continuous' && kind !== 'event') return `${name}: \`kind\` is "continuous" or "event"`
   if (type !== undefined && checks[type] === undefined) return `${name}: no basic type has the number ${String(type)}`
-  if (typeof unit !== 'string' || typeof description !== 'string')
-    return `${name}: \`unit\` and \`description\` are texts`
-  const isParameter = (one: Partial<Metric['parameters'][number]> | null): boolean =>
-    typeof one?.name === 'string' && typeof one.description === 'string' && checks[one.type as number] !== undefined
-  if (!Array.isArray(parameters) || !parameters.every(isParameter)) {
-    return `${name}: \`parameters\` is a list of parameters`
-  }
+  if (!isText(unit) || !isText(description)) return `${name}: each of \`unit\` and \`description\` is a ${TEXT}`
+  const more = parametersProblem(parameters)
+  if (more !== undefined) return `${name}: ${more}`
   const selecting = (parameters as Metric['parameters']).filter(({ selects }) => selects !== undefined)
   const odd = selecting.find((one) => !labels.includes(one.name) || one.type !== BasicType.STRING)
   if (odd !== undefined)
     return `${name}: a parameter with \`selects\` is a STRING and has the name of a label, unlike ${odd.name}`
-  const parts = selecting.filter(({ selects }) => selects === 'part').length
-  if (parts > 1) return `${name}: ${parts} parameters select a part; only one can`
-  const more = details === undefined ? undefined : valueProblem({ type: BasicType.REC, value: details() })
-  return more && `${name}: details: ${more}`
+  const parts = selecting.filter(({ selects }) => selects === 'part')
+  if (parts.length > 1) return `${name}: ${parts.length} parameters select a part; only one can`
+  const noPart = parts.find((one) => !parting.includes(one.name))
+  if (noPart !== undefined)
+    return `${name}: a parameter that selects a part is ${parting.join(', ')}, not ${noPart.name}`
+  const unsound = details === undefined ? undefined : detailsProblem(details())
+  return unsound && `${name}: details: ${unsound}`
+}
+
+/** What is wrong with the parameters of a metric or control; undefined if nothing is. */
+export function parametersProblem(parameters: unknown): string | undefined {
+  if (!Array.isArray(parameters)) return '`parameters` is a list of parameters'
+  if (parameters.length > MAX_PARAMETERS) return `${parameters.length} parameters; there may be ${MAX_PARAMETERS}`
+  for (const one of parameters as readonly unknown[]) {
+    const { name, type, description } = Object(one) as Partial<Metric['parameters'][number]>
+    const problem = typeof name === 'string' ? nameProblem(name) : 'no name'
+    if (problem !== undefined) return `a parameter has ${problem}`
+    if (checks[type as number] === undefined) return `parameter ${name}: no basic type has the number ${String(type)}`
+    if (!isText(description)) return `parameter ${name}: \`description\` is a ${TEXT}`
+  }
+  return undefined
+}
+
+function detailsProblem(details: unknown): string | undefined {
+  const value = { type: BasicType.REC, value: details }
+  const problem = valueProblem(value)
+  if (problem !== undefined) return problem
+  const writer = new XdrWriter()
+  writeTyped(writer, value as Value)
+  return writer.length > MAX_DETAILS_BYTES ? `${writer.length} bytes; there may be ${MAX_DETAILS_BYTES}` : undefined
 }
 
 /** What is wrong with the labels of a series; undefined if nothing is. */
@@ -120,8 +156,12 @@ export function labelsProblem(labels: Labels): string | undefined {
 /** What is wrong with the status of a sensor; undefined if nothing is. */
 export function statusProblem(status: SensorStatus): string | undefined {
   const { name, state, detail, counters } = Object(status) as Partial<SensorStatus>
-  if ([name, state, detail].some((text) => typeof text !== 'string')) {
-    return '`name`, `state` and `detail` of a status are texts'
+  if (![name, state, detail].every(isText)) return `each of \`name\`, \`state\` and \`detail\` of a status is a ${TEXT}`
+  const names = Object.keys(counters ?? {})
+  if (names.length > MAX_COUNTERS) return `${names.length} counters; there may be ${MAX_COUNTERS}`
+  for (const counter of names) {
+    const problem = nameProblem(counter)
+    if (problem !== undefined) return `a counter has ${problem}`
   }
   const counts: readonly unknown[] = Object.values(counters ?? {})
   const areCounts = counts.every((count) => Number.isSafeInteger(count) && Number(count) >= 0)

@@ -7,6 +7,7 @@ import { MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/byt
 import type { Capabilities } from '../../protocol/monitor/capabilities.ts'
 import { PROTOCOL_MAJOR, PROTOCOL_MINOR } from '../../protocol/monitor/constants.ts'
 import type { StatusName } from '../../protocol/monitor/status.ts'
+import { whenStoredOrFull } from '../channels/journal.ts'
 import { StatusError } from '../core/errors.ts'
 import type { SessionContext } from './context.ts'
 import type { AuthProvider } from './incoming-connection.ts'
@@ -15,8 +16,6 @@ const EXTENSIONS = ['channel-name', 'commit-through', 'element-time', 'gap', 'no
 const MAX_FAILURES = 3
 /** Recorded in the audit log instead of a name that nobody has. */
 const UNKNOWN = 'unknown'
-/** The interval at which a response that waits for the disk checks whether the disk is full. */
-const DISK_CHECK_MS = 500
 
 export type LoginStep =
   | { readonly outcome: 'ok'; readonly identity: Identity; readonly credential: Credential }
@@ -97,7 +96,7 @@ export class SessionLogin {
     this.#failures++
     log.info({ peer: address, method: this.#method, failures: this.#failures, throttled, reason }, 'AUTH failed')
     failures.failed({ identity: this.#recorded(identity), address, method: this.#method, throttled })
-    if (!throttled && !(await this.#isStored())) {
+    if (!throttled && !(await whenStoredOrFull(this.#context))) {
       log.warn({ peer: address }, 'the disk is full: an AUTH failure is answered before it is in the audit log')
     }
     const outcome = this.#failures >= MAX_FAILURES ? 'closed' : 'refused'
@@ -109,25 +108,6 @@ export class SessionLogin {
     if (identity === '') return ''
     const who = parseIdentityOrNone(identity)
     return who && this.#context.accounts.find(who.tenant, who.name) ? identity : UNKNOWN
-  }
-
-  /** Waits until the record is durable (true), or the disk is found to be full (false). */
-  #isStored(): Promise<boolean> {
-    const { journal, host, clock } = this.#context
-    if (host.refusing === 'full') return Promise.resolve(false)
-    return new Promise((resolve) => {
-      const timer = clock.setInterval(() => {
-        if (host.refusing === 'full') done(false)
-      }, DISK_CHECK_MS)
-      const done = (isStored: boolean): void => {
-        clock.clear(timer)
-        resolve(isStored)
-      }
-      journal.whenStored().then(
-        () => done(true),
-        () => done(false),
-      )
-    })
   }
 
   async #step(method: string, data: Uint8Array): ReturnType<AuthExchange['step']> {

@@ -41,6 +41,8 @@ export interface SourceContext {
   readonly notices: Pick<Notices, 'emit'>
   readonly pacing: Pacing
   readonly server: ServerView
+  /** Has something ended with the server, even if the server cannot start. What listens is ended by its `SourceListeners`. */
+  opened(end: () => void): void
 }
 
 /** The state of the server, for the source that reports it. */

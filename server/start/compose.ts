@@ -18,7 +18,7 @@ import { Tenants } from '../accounts/tenants.ts'
 import { Tokens } from '../accounts/tokens.ts'
 import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
-import { Journal } from '../channels/journal.ts'
+import { Journal, whenStoredOrFull } from '../channels/journal.ts'
 import { HourOfDrops, noDrops } from '../channels/ledger.ts'
 import { ChannelNames } from '../channels/names.ts'
 import { Pool } from '../channels/pool.ts'
@@ -87,6 +87,8 @@ export interface ComposeOptions {
   readonly foreign?: ForeignCode | undefined
   /** The URLs of everything that listens by now. */
   readonly listeners: () => readonly string[]
+  /** Takes what ends with the server, even if this rejects. */
+  readonly opened: (end: () => void) => void
   readonly onFailed: (error: StorageError) => void
 }
 
@@ -326,6 +328,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     hub,
     quotas,
     notices,
+    opened: options.opened,
     pacing: {
       clock,
       turns,
@@ -389,6 +392,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       clock,
       log,
       audit,
+      whenStored: () => whenStoredOrFull({ journal, host, clock }),
       prepare(next, changed) {
         const replaced = changed.includes('exec') ? execControls(next.exec, clock) : undefined
         if (replaced !== undefined) warnOfReaders(log, dataDir, next.exec)

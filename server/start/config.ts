@@ -18,6 +18,8 @@ export type { LoadOptions } from '../config/load.ts'
 
 const TEBIBYTE = 2 ** 40
 
+export const DEFAULT_DATA_DIR = './data'
+
 const producer = section(
   z
     .strictObject({
@@ -27,7 +29,7 @@ const producer = section(
         'What this server calls itself, and the `host` of its own metrics.',
         'the host name',
       ),
-      data_dir: key(path(), './data', 'Where everything durable lies; made if missing, for the owner only.'),
+      data_dir: key(path(), DEFAULT_DATA_DIR, 'Where everything durable lies; made if missing, for the owner only.'),
     })
     .describe('The server itself. A relative `data_dir` starts at the directory the server is started in.'),
 )

@@ -10,16 +10,16 @@ import { DEFAULT_TENANT } from '../../auth/identity.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE } from '../../auth/permissions.ts'
 import { checkNewPassword, makeSecretVerifier, makeVerifiers } from '../../auth/verifiers.ts'
+import { DATABASE_FILE } from '../../storage/sqlite/database.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Users } from '../accounts/users.ts'
 import { LOCAL_USER } from '../controls/users.ts'
 import type { Logger } from '../core/log.ts'
+import { DEFAULT_DATA_DIR } from './config.ts'
 
 export const ADMIN_USER = 'admin'
 export const SECRET_FILE = 'admin.secret'
 
-const DATABASE_FILE = 'cinnabar.db'
-const DEFAULT_DATA_DIR = './data'
 /** Where a server is likely to have its data: under systemd, and in a clone. */
 const KNOWN_PLACES = [
   '/var/lib/cinnabar',

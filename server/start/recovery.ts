@@ -14,14 +14,28 @@ import { numberRows } from '../channels/registry.ts'
 import { StatusError } from '../core/errors.ts'
 import { SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
+import type { Notices } from '../sources/producer/notices.ts'
 import type { Producer } from './compose.ts'
+
+/** Names of metrics that a notice shows. */
+const MAX_NAMED = 10
+
+interface RecoveredBindings {
+  readonly matched: Promise<void>[]
+  /** The names of metrics that are bound and not there, by the id of the user. */
+  readonly absent: Map<number, Set<string>>
+}
 
 /** Nobody else is served yet. */
 const EVERYBODY = { tenant: SERVER_TENANT }
 
-export async function recoverState(recovered: Recovered, producer: Producer): Promise<void> {
+export async function recoverState(
+  recovered: Recovered,
+  producer: Producer,
+  notices: Pick<Notices, 'emit'>,
+): Promise<void> {
   const channels = recoverChannels(recovered, producer)
-  const matched = await producer.work.run(EVERYBODY, recoverBindings(recovered, producer, channels))
+  const { matched, absent } = await producer.work.run(EVERYBODY, recoverBindings(recovered, producer, channels))
   await Promise.all(matched)
   const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))
   for (const channel of channels.values()) {
@@ -37,7 +51,15 @@ export async function recoverState(recovered: Recovered, producer: Producer): Pr
   await producer.rightsRevocation.reapply()
   const read = (block: Block): Promise<Uint8Array | undefined> => producer.registry.read(block)
   for (const { bindings, queue } of channels.values()) {
-    await queue.restoreSeries(read, (metric) => bindings.get(metric)?.instance.selection.isPattern ?? false)
+    await queue.restoreSeries(read, (metric) => {
+      const selection = bindings.get(metric)?.instance.selection
+      return selection?.isAbsent ? undefined : (selection?.isPattern ?? false)
+    })
+  }
+  for (const [user, names] of absent) {
+    const some = [...names].slice(0, MAX_NAMED).join(', ')
+    const detail = `not there since the start, and bound: ${some}${names.size > MAX_NAMED ? ' and others' : ''}`
+    notices.emit({ severity: 'warning', subject: 'metrics', detail }, user)
   }
 }
 
@@ -81,18 +103,19 @@ function* recoverBindings(
   recovered: Recovered,
   producer: Producer,
   channels: Map<number, Channel>,
-): Steps<Promise<void>[]> {
+): Steps<RecoveredBindings> {
   const rows = new Map(recovered.instances.map((row) => [row.id, row]))
   const places = new Map(recovered.places.map(({ channel, metric, reached }) => [`${channel} ${metric}`, reached]))
   const instances = new Map<number, MetricInstance>()
   const matched: Promise<void>[] = []
+  const absent = new Map<number, Set<string>>()
   for (const binding of recovered.bindings) {
     yield
     const { channel: id, metric } = binding
     const channel = channels.get(id)
     const row = rows.get(metric)
     if (channel === undefined) continue
-    const instance = instances.get(metric) ?? (row && (yield* recoverInstance(row, channel.owner, producer)))
+    const instance = instances.get(metric) ?? (row && (yield* recoverInstance(row, channel.owner, producer, absent)))
     if (instance === undefined) {
       producer.journal.change({ remove: 'binding', channel: id, metric })
       continue
@@ -102,20 +125,30 @@ function* recoverBindings(
     if (matching !== undefined) matched.push(matching)
   }
   for (const id of rows.keys()) if (!instances.has(id)) producer.journal.change({ remove: 'instance', id })
-  return matched
+  return { matched, absent }
 }
 
-function* recoverInstance(row: InstanceRow, owner: Identity, producer: Producer): Steps<MetricInstance | undefined> {
+function* recoverInstance(
+  { id, metric, args }: InstanceRow,
+  owner: Identity,
+  producer: Producer,
+  absent: RecoveredBindings['absent'],
+): Steps<MetricInstance> {
+  const list = readArguments(new XdrReader(args))
   try {
-    return yield* producer.instances.restore(row.id, owner, row.metric, readArguments(new XdrReader(row.args)))
+    return yield* producer.instances.restore(id, owner, metric, list)
   } catch (error) {
     if (!(error instanceof StatusError)) throw error
-    // The metric is gone with its sensor: the id dies, as after a STOP.
-    producer.log.warn(
-      { metric: row.metric, detail: error.message },
-      'a metric that was collected is not there any more',
-    )
-    return undefined
+    // A plug-in that fails at one start may be back at the next.
+    const names = absent.get(owner.userId) ?? new Set()
+    absent.set(owner.userId, names)
+    if (!names.has(metric)) {
+      const { name, tenant } = owner
+      const message = 'a metric that is bound is not there: it has no values until a start at which it is back'
+      producer.log.warn({ metric, user: name, tenant, detail: error.message }, message)
+    }
+    names.add(metric)
+    return yield* producer.instances.restoreAbsent(id, owner, metric, list)
   }
 }
 

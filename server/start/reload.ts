@@ -1,7 +1,7 @@
 /**
  * Reads the configuration again while the server runs, for SIGHUP and for the control `config.reload`. Everything is checked
  * before anything changes: a file with a problem changes nothing. The audit log has the names of the keys, never their values,
- * and is stored before anything is put in force; that happens in one step, between two events of the event loop.
+ * and is stored before anything is put in force, unless the disk is full; that happens in one step, between two events of the event loop.
  */
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
@@ -29,7 +29,9 @@ export interface ReloaderOptions {
   readonly config: ReloadableConfig
   readonly clock: Pick<Clock, 'setTimeout'>
   readonly log: Logger
-  readonly audit: Pick<AuditLog, 'record' | 'whenStored'>
+  readonly audit: Pick<AuditLog, 'record'>
+  /** Resolves when what was recorded is stored; to false if the disk is full. */
+  readonly whenStored: () => Promise<boolean>
   /** Checks a configuration and changes nothing; throws ConfigError. The function that it returns puts it in force, and never throws. */
   readonly prepare: (config: Config, changed: readonly string[]) => () => void
 }
@@ -63,14 +65,16 @@ export class Reloader {
   }
 
   async #reload(): Promise<ReloadedKeys> {
-    const { config, log, audit } = this.#options
+    const { config, log, audit, whenStored } = this.#options
     const entry = { action: 'reload', address: '', object: config.file ?? '' }
     try {
       const { change, putInForce } = await this.#prepare()
       const { changed, needsRestart } = change
       const detail = sentenceOf(change)
       audit.record({ ...entry, args: { changed, needs_restart: needsRestart }, outcome: 'started', detail })
-      await audit.whenStored()
+      if (!(await whenStored())) {
+        log.warn({ file: config.file }, 'the disk is full: a reload is in force before it is in the audit log')
+      }
       this.#checkRunning()
       config.take(change)
       putInForce()

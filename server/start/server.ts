@@ -144,9 +144,10 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     diskSpace,
     foreign: options.foreign,
     listeners: () => listening,
+    opened,
     onFailed,
   })
-  const { producer, sessions, hub, dialler, storage, recovered, sources, reloader } = parts
+  const { producer, sessions, hub, dialler, notices, storage, recovered, sources, reloader } = parts
   const newPassword = await firstRun({
     accounts: producer.accounts,
     audit: producer.audit,
@@ -158,7 +159,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   warnOfReaders(log, dataDir, config.exec)
   opened(() => hub.close())
   options.sensors?.(new SensorDoor(hub))
-  await recoverState(recovered, producer)
+  await recoverState(recovered, producer, notices)
   producer.journal.change({ put: 'recovered', row: {} })
   await producer.journal.whenStored()
   const bound = new SourceListeners()

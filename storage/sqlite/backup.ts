@@ -76,6 +76,8 @@ export async function backUp(database: Connection, path: string, options: BackUp
   const part = `${path}${PART}`
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    // Before everything is copied: `linkSync` would find it out at the end.
+    if (existsSync(path)) throw new StorageError('NOT_WRITABLE', `${path} exists already: choose another name`)
     needRoom(database, path)
     // SQLite would let the group read it.
     closeSync(openSync(part, 'wx', 0o600))
@@ -87,12 +89,22 @@ export async function backUp(database: Connection, path: string, options: BackUp
     markRestored(part)
     // Unlike a rename it never replaces a file.
     linkSync(part, path)
-    return statSync(path).size
+    return syncedSize(path)
   } catch (error) {
     throw storageError(error, path)
   } finally {
     for (const end of ENDS) rmSync(`${part}${end}`, { force: true })
+  }
+}
+
+/** Makes the name of a new file durable, or removes the file. */
+function syncedSize(path: string): number {
+  try {
     syncDirectory(dirname(path))
+    return statSync(path).size
+  } catch (error) {
+    rmSync(path, { force: true })
+    throw error
   }
 }
 

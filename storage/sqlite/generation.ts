@@ -135,7 +135,8 @@ function reasonOf(stored: StoredProgress, noted: Progress | undefined, place: st
   }
   if (noted.generation !== stored.generation) return `the file \`${FILE}\` beside it belongs to another database`
   if (noted.progress > stored.progress) return `the file \`${FILE}\` beside it is newer`
-  return wasServed && stored.directory !== place ? 'its directory is a copy' : undefined
+  // Older formats stored the place without its last part, the file.
+  return wasServed && !`${place} `.startsWith(`${stored.directory} `) ? 'its directory is a copy' : undefined
 }
 
 /**

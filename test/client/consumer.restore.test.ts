@@ -142,6 +142,21 @@ describe('a consumer that names a channel', () => {
     expect(consumer.unfollowed).toEqual([])
   })
 
+  test('finds again what it could not take over', async () => {
+    const { producer, opening } = await connecting({ channel: 12 })
+    await producer.takeUp(12, { 7: { name: 'a', mode: 'buffer' } })
+    const consumer = await opening
+    const refused = expect(consumer.follow('a')).rejects.toMatchObject({ status: 'BUSY' })
+    await producer.refuse('SUBSCRIBE 7 on 0', 13)
+    await refused
+    expect(consumer.unfollowed).toEqual([{ id: 7, metric: 'a', args: {}, mode: 'buffer' }])
+    expect(consumer.nameOf(7)).toBe('a')
+    const following = consumer.follow('a')
+    await producer.grant('SUBSCRIBE 7 on 0')
+    expect(await following).toMatchObject({ id: 7 })
+    expect(consumer.unfollowed).toEqual([])
+  })
+
   test('subscribes what it takes over and finds buffered', async () => {
     const { producer, opening } = await connecting({ channel: 12 })
     await producer.takeUp(12, { 7: { name: 'a', mode: 'buffer' } })

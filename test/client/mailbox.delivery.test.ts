@@ -263,6 +263,20 @@ describe('run', () => {
 })
 
 describe('with explicit commits', () => {
+  test('the result of a control is committed only if nobody waits for it any more', async () => {
+    const { producer, consumer } = await loggedIn({ commit: 'explicit' })
+    const abort = new AbortController()
+    const result = consumer.execute('x')
+    await producer.grant('EXECUTE x', 5)
+    const givenUp = consumer.execute('y', {}, { signal: abort.signal })
+    await producer.grant('EXECUTE y', 6)
+    abort.abort('enough')
+    await expect(givenUp).rejects.toBe('enough')
+    producer.say(value(5, 1), value(6, 2))
+    expect((await result).transaction).toBe(1)
+    expect(await producer.rest()).toEqual(['COMMIT 2'])
+  })
+
   test('nothing is committed but by `commit`', async () => {
     const setting = await loggedIn({ commit: 'explicit' })
     const { producer, consumer } = setting

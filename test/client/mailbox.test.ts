@@ -22,7 +22,7 @@ function opened() {
     after: undefined,
     isExplicit: false,
     subscriptions: new Subscriptions(),
-    awaited: { take: () => false },
+    awaited: { take: () => undefined },
     generation: () => 'a',
     gap: ({ transaction }) => gaps.push(transaction),
     restored: ({ generation }) => restored.push(generation),

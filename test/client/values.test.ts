@@ -68,17 +68,11 @@ describe('the value of a series', () => {
     expect(sample.text).toBeUndefined()
   })
 
-  test('may have labels and no name of its own, and labels that are not UTF-8 or are like properties of objects', () => {
+  test('may have labels and no name of its own, and labels that are not UTF-8', () => {
     const odd = label('source', new Uint8Array([0x61, 0xff]))
-    const sample = sampleOf(
-      'smon.idle',
-      record(odd, label('__proto__', 'x'), { name: 'value', type: UINT64, value: 7n }),
-    )
+    const sample = sampleOf('smon.idle', record(odd, label('index', '3'), { name: 'value', type: UINT64, value: 7n }))
     expect([sample.metric, sample.number]).toEqual(['smon.idle', 7])
-    expect(Object.entries(sample.labels)).toEqual([
-      ['source', 'a\ufffd'],
-      ['__proto__', 'x'],
-    ])
+    expect(sample.labels).toEqual({ source: 'a\ufffd', index: '3' })
   })
 
   test.each([
@@ -92,6 +86,10 @@ describe('the value of a series', () => {
       undefined,
     ],
     ['a record of a value alone', record(load), 'm', {}, undefined],
+    ['an event of texts and a value', record(label('state', 'hot'), load), 'm', {}, undefined],
+    ['a field that is like a property of objects', record(label('__proto__', 'x'), load), 'm', {}, undefined],
+    ['labels that are not in their order', record(label('mount', '/'), label('host', 'n1'), load), 'm', {}, undefined],
+    ['a label that comes twice', record(label('host', 'n1'), label('host', 'n2'), load), 'm', {}, undefined],
     ['the result of a control', record(label('outcome', 'ok'), label('detail', ''), load), 'm', {}, undefined],
     ['nothing', VOID, 'm', {}, undefined],
   ] as const)('is not seen in %s', (_, value, metric, labels, number) => {

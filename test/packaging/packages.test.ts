@@ -255,6 +255,7 @@ function installedByNpm(): void {
         'packaging/cinnabar.service',
         'packaging/install.sh',
         'docs/operating.md',
+        'dist/console/index.html',
         'npm-shrinkwrap.json',
       ]) {
         expect(readdirSync(join(installed, path, '..'))).toContain(path.split('/').at(-1))
@@ -265,6 +266,7 @@ function installedByNpm(): void {
         'auth',
         'cli',
         'client',
+        'console',
         'protocol',
         'server',
         'storage',

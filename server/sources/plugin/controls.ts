@@ -1,7 +1,6 @@
 /** Controls of plug-ins. What one of them throws or returns is checked: it costs that EXECUTE and nothing else. */
 import type { Identity } from '../../../auth/permissions.ts'
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { WholePattern } from '../../controls/bounds.ts'
 import {
@@ -14,7 +13,7 @@ import {
 } from '../../controls/control.ts'
 import { encodeResult } from '../../controls/results.ts'
 import { isRefusal, MAX_DETAIL, StatusError } from '../../core/errors.ts'
-import { valueProblem } from '../../metrics/value-problem.ts'
+import { isText, parametersProblem, valueProblem } from '../../metrics/value-problem.ts'
 
 export const CONTROL_PREFIX = 'plugin.'
 const OUTCOMES: readonly unknown[] = ['ok', 'failed'] satisfies readonly ControlResult['outcome'][]
@@ -118,14 +117,11 @@ function checkDeclaration({ name, description, parameters, prepare, maxRunning =
     throw says(`its name has to begin with "${CONTROL_PREFIX}"`)
   const problem = nameProblem(name)
   if (problem !== undefined) throw says(problem)
-  if (typeof description !== 'string') throw says('`description` is not a text')
+  if (!isText(description)) throw says(`\`description\` is not a text of at most ${MAX_DETAIL} characters`)
   if (!(Number.isSafeInteger(maxRunning) && maxRunning > 0)) throw says('`maxRunning` is not a whole number from 1 on')
   if (typeof prepare !== 'function') throw says('`prepare` is not a function')
-  const types: readonly unknown[] = Object.values(BasicType)
-  const isParameter = (one: PluginControl['parameters'][number] | null): boolean =>
-    typeof one?.name === 'string' && typeof one.description === 'string' && types.includes(one.type)
-  if (!Array.isArray(parameters) || !parameters.every(isParameter))
-    throw says('`parameters` is not a list of parameters')
+  const unsound = parametersProblem(parameters)
+  if (unsound !== undefined) throw says(unsound)
   for (const parameter of parameters as readonly PluginParameter[]) {
     const wrong = boundProblem(parameter)
     if (wrong !== undefined) throw says(`parameter ${parameter.name}: ${wrong}`)

@@ -4,12 +4,13 @@
  * brings in; and what it throws, now or later, costs only the plug-in.
  */
 import { pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
 import type { Owner } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem, VOID } from '../../../protocol/monitor/value.ts'
 import { ValueMeter } from '../../accounts/quotas.ts'
 import type { Control } from '../../controls/control.ts'
-import { StatusError } from '../../core/errors.ts'
+import { MAX_DETAIL, StatusError } from '../../core/errors.ts'
 import type { EventSensor, ListeningSensor, PolledSensor, Sensor, SensorStatus, Series } from '../../metrics/metric.ts'
 import { type Guest, SensorDoor, type SensorHub } from '../../metrics/sensor-door.ts'
 import type { SourceContext } from '../source.ts'
@@ -242,6 +243,8 @@ export class HostedPlugin implements Guest {
   }
 }
 
+/** A plug-in may throw anything, such as an object that is no text. */
 function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  const text: unknown = error instanceof Error ? error.message : error
+  return (typeof text === 'string' ? text : inspect(text, { customInspect: false })).slice(0, MAX_DETAIL)
 }

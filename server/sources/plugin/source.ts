@@ -8,13 +8,13 @@ export const plugin: Source<typeof pluginSection> = {
     const taken = new Set<string>()
     const plugins = tables.map((table) => new HostedPlugin(table, context, taken))
     // One after the other, so that the first to name a family has it.
-    for (const one of plugins) await one.load()
+    for (const one of plugins) {
+      context.opened(() => one.close())
+      await one.load()
+    }
     return {
       statuses: plugins,
       controls: plugins.flatMap(({ controls }) => controls),
-      async listen(listeners) {
-        for (const one of plugins) listeners.opened({ close: async () => one.close() })
-      },
     }
   },
 }

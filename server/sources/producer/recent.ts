@@ -3,7 +3,7 @@
  * judged for each series, as for a QUERY of its metric.
  */
 import type { Reader } from '../../../auth/permissions.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../../accounts/rights.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -12,7 +12,7 @@ import type { Steps } from '../../core/fair-work.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { openFields } from '../../metrics/instance.ts'
 import { RecordList } from '../../metrics/measure.ts'
-import { type Arguments, labelNames } from '../../metrics/metric.ts'
+import type { Arguments } from '../../metrics/metric.ts'
 import { Selection } from '../../metrics/selection.ts'
 import type { ProducerView } from './sensor.ts'
 

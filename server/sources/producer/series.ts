@@ -3,7 +3,7 @@
  * host has. Rights are judged for each series, as for a QUERY of its metric.
  */
 import { mayRead } from '../../../auth/permissions.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../../accounts/rights.ts'
 import { StatusError } from '../../core/errors.ts'
@@ -11,7 +11,7 @@ import type { Steps } from '../../core/fair-work.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { openFields } from '../../metrics/instance.ts'
 import { RecordList } from '../../metrics/measure.ts'
-import { type Arguments, type LabelName, type Labels, labelNames, type Sensor } from '../../metrics/metric.ts'
+import type { Arguments, LabelName, Labels, Sensor } from '../../metrics/metric.ts'
 import { compilePattern, literalPrefix } from '../../metrics/pattern.ts'
 import { metricsInOrder } from './catalogue.ts'
 import type { ProducerView } from './sensor.ts'

@@ -72,3 +72,16 @@ test('on a terminal a line is readable, and nobody can steer the terminal by it'
   )
   expect(lines[1]).toMatch(/^\S+ ERROR while testing\n {4}TypeError: bang\n {4}at .*log\.test\.ts.*\n/)
 })
+
+test.each([
+  [null, 'null'],
+  [0, '0'],
+  ['text', 'text'],
+  [{ message: 404 }, '{"message":404}'],
+  [{ stack: { deep: 1 }, message: 'why' }, 'why'],
+])('on a terminal %o, which was thrown instead of an error, is shown', (err, shown) => {
+  const lines: string[] = []
+  createLogger('info', { write: (line) => void lines.push(line) }, 'terminal').error({ err }, 'while testing')
+  expect(lines[0]).toMatch(/^\S+ ERROR while testing\n/)
+  expect(lines[0]?.split('\n').slice(1)).toEqual([`    ${shown}`, ''])
+})

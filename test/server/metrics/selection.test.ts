@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { StatusError } from '../../../server/core/errors.ts'
 import { finish } from '../../../server/core/fair-work.ts'
 import type { LabelName, Metric } from '../../../server/metrics/metric.ts'
 import { PushSensor, TestSeries } from '../../support/test-sensor.ts'
@@ -134,4 +135,31 @@ test('what is stored of it makes the same selection again', () => {
   expect(metrics.select('test.*', selection.args)).toMatchObject({ deadlineMs: 50, isPattern: true })
   expect(selection.args).toEqual(given)
   expect(selection.identity).toBe(tester)
+})
+
+test('a part that is gone since it was listed refuses nothing', () => {
+  const metric: Metric = {
+    name: 'disk.used',
+    kind: 'continuous',
+    type: BasicType.UINT32,
+    unit: '',
+    description: '',
+    parameters: [{ name: 'mount', type: BasicType.STRING, description: '', selects: 'part' }],
+  }
+  metrics.hub.add({
+    polled: true,
+    family: 'disk.',
+    owner: 'producer',
+    personal: false,
+    metrics: () => [metric],
+    metric: () => metric,
+    labels: ({ name }) => ({ name }),
+    parts: () => ['/', '/gone'],
+    check: (_metric, args) => {
+      if (args.get('mount') === '/gone') throw new StatusError('INVALID_ARGUMENT', 'there is no such mount')
+    },
+    measure: () => ({ value: { type: BasicType.UINT32, value: 1 }, time: 1 }),
+  })
+  expect(() => finish(metrics.select('disk.used', [text('mount', '*')]).check())).not.toThrow()
+  expect(() => finish(metrics.select('disk.used', [text('mount', '/gone')]).check())).toThrow('no such mount')
 })

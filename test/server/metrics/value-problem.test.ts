@@ -50,6 +50,8 @@ test('values nest four deep', () => {
   expect(valueProblem(undefined)).toBe('there is no value')
 })
 
+const TEXT = 'text of at most 4096 characters'
+const parameter = (name: string) => ({ name, type: 7, description: '' })
 const metric = { name: 'a.one', kind: 'continuous', type: 5, unit: '', description: '', parameters: [] }
 
 test.each<[object, string | undefined]>([
@@ -61,15 +63,33 @@ test.each<[object, string | undefined]>([
   [{ name: 'a.\n' }, 'a name with a control character'],
   [{ kind: 'often' }, 'a.one: `kind` is "continuous" or "event"'],
   [{ type: 99 }, 'a.one: no basic type has the number 99'],
-  [{ unit: undefined }, 'a.one: `unit` and `description` are texts'],
+  [{ unit: undefined }, `a.one: each of \`unit\` and \`description\` is a ${TEXT}`],
+  [{ description: 'x'.repeat(4096) }, undefined],
+  [{ description: 'x'.repeat(4097) }, `a.one: each of \`unit\` and \`description\` is a ${TEXT}`],
   [{ parameters: undefined }, 'a.one: `parameters` is a list of parameters'],
   [{ details: () => [{ name: 'x', type: 2, value: 1 }] }, undefined],
   [
     { details: () => [{ name: 'x', type: 2, value: -1 }] },
     'a.one: details: field x: UINT32: an integer from 0 to 4294967295 was expected, not the number -1',
   ],
-  [{ parameters: [null] }, 'a.one: `parameters` is a list of parameters'],
-])('a metric with %j: %s', (changed, problem) => {
+  [{ parameters: [null] }, 'a.one: a parameter has no name'],
+  [{ parameters: [parameter('x'.repeat(256))] }, 'a.one: a parameter has a name of more than 255 bytes'],
+  [{ parameters: [{ ...parameter('x'), type: 99 }] }, 'a.one: parameter x: no basic type has the number 99'],
+  [
+    { parameters: [{ ...parameter('x'), description: 'x'.repeat(4097) }] },
+    `a.one: parameter x: \`description\` is a ${TEXT}`,
+  ],
+  [{ parameters: Array.from({ length: 33 }, (_, i) => parameter(`p${i}`)) }, 'a.one: 33 parameters; there may be 32'],
+  [{ parameters: [{ ...parameter('mount'), selects: 'part' }] }, undefined],
+  [
+    { parameters: [{ ...parameter('agent'), selects: 'part' }] },
+    'a.one: a parameter that selects a part is cpu, mount, device, interface, not agent',
+  ],
+  [
+    { details: () => [{ name: 'x', type: 7, value: 'x'.repeat(70_000) }] },
+    'a.one: details: 70024 bytes; there may be 65536',
+  ],
+])('a metric, case %#', (changed, problem) => {
   expect(metricProblem({ ...metric, ...changed } as never, 'a.')).toBe(problem)
 })
 
@@ -82,16 +102,22 @@ test.each<[unknown, string | undefined]>([
   [undefined, 'there are no labels'],
   [{ host: 7 }, 'label host: a number'],
   [{ source: 'x'.repeat(256) }, 'label source: a name of more than 255 bytes'],
-])('labels %j: %s', (labels, problem) => {
+])('labels, case %#', (labels, problem) => {
   expect(labelsProblem(labels as never)).toBe(problem)
 })
 
 test.each<[object, string | undefined]>([
   [{}, undefined],
-  [{ detail: undefined }, '`name`, `state` and `detail` of a status are texts'],
+  [{ detail: undefined }, `each of \`name\`, \`state\` and \`detail\` of a status is a ${TEXT}`],
+  [{ detail: 'x'.repeat(4097) }, `each of \`name\`, \`state\` and \`detail\` of a status is a ${TEXT}`],
+  [{ counters: { ['x'.repeat(256)]: 1 } }, 'a counter has a name of more than 255 bytes'],
+  [
+    { counters: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`c${i}`, 1])) },
+    '101 counters; there may be 100',
+  ],
   [{ counters: { bad: Number.NaN } }, 'the counters of a status are whole numbers from 0 on'],
   [{ counters: { bad: -1 } }, 'the counters of a status are whole numbers from 0 on'],
-])('a status with %j: %s', (changed, problem) => {
+])('a status, case %#', (changed, problem) => {
   const status = { name: 'a', state: 'measuring', detail: '', counters: { good: 1 }, ...changed }
   expect(statusProblem(status as never)).toBe(problem)
 })

@@ -392,6 +392,23 @@ describe('many reloads', () => {
     expect(names.filter((name: string) => name.startsWith('exec.'))).toEqual(['exec.last'])
   })
 
+  test('do not wait for room on a full disk, where they may be what helps', async () => {
+    await start('[quota]\nchannels = 5\n')
+    await producer.settle()
+    producer.store.full = true
+    const reloaded = reload('[quota]\nchannels = 6\n')
+    await producer.settle()
+    producer.clock.advance(SETTLED_MS)
+    await producer.settle()
+    producer.clock.advance(500)
+    expect((await reloaded).changed).toEqual(['quota.channels'])
+    expect(producer.logged.join()).toContain('the disk is full: a reload is in force before')
+    producer.store.full = false
+    await producer.settle()
+    const rows = await producer.store.audit(0, 1000)
+    expect(rows.filter(({ action }) => action === 'reload').map(({ outcome }) => outcome)).toEqual(['started', 'ok'])
+  })
+
   test('end with the server: nothing is put in force any more', async () => {
     await start('[quota]\nchannels = 5\n')
     writeFileSync(file, '[quota]\nchannels = 6\n')

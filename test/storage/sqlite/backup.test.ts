@@ -94,8 +94,13 @@ describe('a backup', () => {
     await write(1)
     const path = join(root, 'taken')
     writeFileSync(path, 'mine')
-    await expect(store.backup(path, () => {})).rejects.toMatchObject({ code: 'NOT_WRITABLE' })
-    expect(readFileSync(path, 'utf8')).toBe('mine')
+    let copied = 0
+    const counted = (): void => void copied++
+    await expect(store.backup(path, counted)).rejects.toMatchObject({
+      code: 'NOT_WRITABLE',
+      message: `${path} exists already: choose another name`,
+    })
+    expect([copied, readFileSync(path, 'utf8')]).toEqual([0, 'mine'])
     await expect(store.backup(join(path, 'copy.db'), () => {})).rejects.toMatchObject({ name: 'StorageError' })
     expect(readdirSync(root).sort()).toEqual(['data', 'taken'])
   })

@@ -105,6 +105,17 @@ describe('goes on', () => {
     expect(await serve([told], { at: join(root, 'other') })).toMatchObject({ restored: false })
   })
 
+  test('of a format that stored its directory without the file, unless that is a copy', async () => {
+    const { generation } = await serve([told])
+    const database = new Database(path('cinnabar.db'))
+    const stored = String(database.prepare('select directory from meta').pluck().get())
+    database.prepare('update meta set directory = ?').run(stored.split(' ').slice(0, 2).join(' '))
+    database.close()
+    cpSync(directory, join(root, 'copied'), { recursive: true })
+    expect(await serve([told])).toMatchObject({ generation, restored: false })
+    expect(await serve([told], { at: join(root, 'copied') })).toMatchObject({ restored: true })
+  })
+
   test('though the last write to the file was lost', async () => {
     await serve([told])
     const before = readFileSync(file())
