@@ -1,6 +1,4 @@
 /** The ways to prove who a consumer is [MON 11], and new tokens. */
-import { sha256, webCrypto } from '../auth/scram/keys.ts'
-import { encodeBase64 } from '../auth/scram/message.ts'
 import { ConnectionError } from './errors.ts'
 
 /** The ways to log in with a password. */
@@ -63,6 +61,9 @@ export interface Token {
  * accepts it before that hash was added there.
  */
 export async function newToken(): Promise<Token> {
+  // Hardly any page makes tokens: it need not load this.
+  const { sha256, webCrypto } = await import('../auth/scram/keys.ts')
+  const { encodeBase64 } = await import('../auth/scram/message.ts')
   const random = webCrypto().getRandomValues(new Uint8Array(TOKEN_BYTES))
   const base64url = encodeBase64(random).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
   const token = `${TOKEN_PREFIX}${base64url}`

@@ -12,7 +12,7 @@ import { setTimeout } from 'node:timers/promises'
 import { args, command, join, status, str, type, u32 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
-import { balance, type Json } from '../support/records.ts'
+import { balance, decoded, type Json } from '../support/records.ts'
 import { Seat, type ValueMessage } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import type { RigOptions, Totals } from './rig.ts'
@@ -373,8 +373,7 @@ class Disk {
   }
 
   async #storage(): Promise<string> {
-    const { value } = await this.#seat.query('producer.stats')
-    return value.includes('full') ? 'full' : 'ok'
+    return decoded(await this.#seat.query('producer.stats'))['storage']
   }
 
   #ledger(): Promise<Json> {

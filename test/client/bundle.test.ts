@@ -4,9 +4,9 @@ import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import { expect, test } from 'vitest'
 
-const MAX_BYTES = 17 << 10
+const MAX_BYTES = 18 << 10
 
-test('the library for browsers is below 17 KiB compressed, and needs nothing of Node', async () => {
+test('the library for browsers is below 18 KiB compressed, and needs nothing of Node', async () => {
   // Everything of Node would be an error here: it cannot be resolved for a browser.
   const { outputFiles, metafile } = await build({
     entryPoints: { client: fileURLToPath(new URL('../../client/browser.ts', import.meta.url)) },

@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { canMount } from '../chaos/disk-full.ts'
 import { ALL, args, command, join, status, str, type, u32, u64 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
-import type { Json } from '../support/records.ts'
+import { decoded, type Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
@@ -65,7 +65,7 @@ describe('a disk that a tenant has filled', () => {
   }
 
   async function storage(seat: Seat): Promise<string> {
-    return (await seat.query('producer.stats')).value.includes('full') ? 'full' : 'ok'
+    return decoded(await seat.query('producer.stats'))['storage']
   }
 
   async function until(holds: () => Promise<boolean>): Promise<void> {

@@ -246,12 +246,17 @@ export interface Settings {
 
 const MOST_WINDOW = 65_536
 
-/** Undefined if the settings are sound. */
-function judge({ overflow, windowBytes, maxBytes, window }: Settings): Outcome | undefined {
+/** Undefined if each setting is within its bounds. They are judged before it is looked whether there is the channel. */
+function judgeEach({ overflow, window }: Settings): Outcome | undefined {
   if (window !== undefined && window > MOST_WINDOW) return refused('QUOTA_EXCEEDED')
-  if (windowBytes !== undefined && maxBytes !== undefined && windowBytes > maxBytes) return refused('INVALID_ARGUMENT')
-  if (overflow === 'sometimes') return refused('INVALID_ARGUMENT')
-  return undefined
+  return overflow === 'sometimes' ? refused('INVALID_ARGUMENT') : undefined
+}
+
+/** Undefined if the settings are sound. */
+function judge(settings: Settings): Outcome | undefined {
+  const { windowBytes, maxBytes } = settings
+  const isAbove = windowBytes !== undefined && maxBytes !== undefined && windowBytes > maxBytes
+  return judgeEach(settings) ?? (isAbove ? refused('INVALID_ARGUMENT') : undefined)
 }
 
 export function defChannel(model: Model, connection: number, settings: Settings): Outcome {
@@ -277,6 +282,8 @@ export function defChannel(model: Model, connection: number, settings: Settings)
 /** EXECUTE `channel.configure`. */
 export function configure(model: Model, connection: number, id: number, settings: Settings): Outcome {
   const by = model.connections[connection] as ConnectionModel
+  const unbound = judgeEach(settings)
+  if (unbound !== undefined) return unbound
   const channel = find(model, by, id)
   if (channel === undefined) return refused('NO_SUCH_CHANNEL')
   const refusal = judge(settings)

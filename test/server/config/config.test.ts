@@ -29,7 +29,7 @@ describe('a configuration', () => {
       tls: { cert: undefined, key: undefined, clientCa: undefined, clientRevoked: undefined },
       jwt: { keys: undefined, issuer: '', audience: '', identity: 'sub' },
       auth: { plainOnLoopback: true, scramIterations: 600_000 },
-      http: { allowedOrigins: [], hosts: [], pages: undefined, requestsPerMinute: 6_000 },
+      http: { allowedOrigins: [], console: true, hosts: [], pages: undefined, requestsPerMinute: 6_000 },
       storage: { synchronous: 'full' },
       channels: {
         maxBytes: 67_108_864,
@@ -163,6 +163,7 @@ describe('a configuration', () => {
       allowed_origins = ["https://monitor.example:8443"]
       hosts = ["Monitor.example"]
       pages = "./pages"
+      console = false
       requests_per_minute = 9
       [storage]
       synchronous = "normal"
@@ -258,6 +259,7 @@ describe('a configuration', () => {
         allowedOrigins: ['https://monitor.example:8443'],
         hosts: ['monitor.example'],
         pages: './pages',
+        console: false,
         requestsPerMinute: 9,
       },
       storage: { synchronous: 'normal' },

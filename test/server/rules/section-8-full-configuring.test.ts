@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { args, command, str, type, u32, u64 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
-import { balance } from '../../support/records.ts'
+import { balance, decoded } from '../../support/records.ts'
 import { atH1, numberOf, type Seat } from '../../support/seat.ts'
 
 const INVALID_ARGUMENT = 6
@@ -163,8 +163,7 @@ describe('Full disk', () => {
     await fill()
     producer.emit(1001)
     expect((await seat.values(2)).map(numberOf)).toEqual([1000, 1001])
-    const stats = await seat.query('producer.stats')
-    expect(Buffer.from(stats.value).includes('full')).toBe(true)
+    expect(decoded(await seat.query('producer.stats'))).toMatchObject({ storage: 'full' })
   })
 })
 
