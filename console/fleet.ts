@@ -106,6 +106,7 @@ export class Fleet {
   readonly #consumer: Consumer
   readonly #histories = new Map<number, ChannelHistory>()
   #readAt = 0
+  #clock = { serverMs: Date.now(), atMs: performance.now() }
   readonly #problem = signal('')
   readonly #stats = signal<Stats | undefined>(undefined)
   readonly #channels = signal<readonly ChannelState[] | undefined>(undefined)
@@ -116,6 +117,12 @@ export class Fleet {
 
   constructor(consumer: Consumer) {
     this.#consumer = consumer
+  }
+
+  /** The clock of the server, which values have their times from; that of the browser may be wrong. */
+  get nowMs(): number {
+    const { serverMs, atMs } = this.#clock
+    return serverMs + performance.now() - atMs
   }
 
   /** Why something cannot be followed; empty if everything is. */
@@ -182,6 +189,7 @@ export class Fleet {
   }
 
   #tookStats(sample: Sample): void {
+    this.#clock = { serverMs: sample.time / 1000, atMs: performance.now() }
     const read = reader(sample.plain as PlainRecord)
     const stats: Stats = {
       time: sample.time,

@@ -157,7 +157,8 @@ function note(drafts: Map<string, Draft>, { name, host, time }: PlainRecord): vo
   // What a source says about a host is not said by the host.
   if (/\.host\.(up|late)$/.test(name)) return
   draft.metrics++
-  draft.time = Math.max(draft.time, Number(time))
+  // Whether a host is up is said by the server, not by the host.
+  if (!name.endsWith('.host.up')) draft.time = Math.max(draft.time, Number(time))
   for (const [role, { names }] of ROLES.entries()) {
     const rank = names.findIndex(({ ending }) => name.endsWith(ending))
     const found = names[rank]

@@ -16,7 +16,7 @@ const spans: Readonly<Record<string, readonly [title: string, hours: number]>> =
   '7d': ['the last 7 days', 168],
 }
 
-export function AuditView({ consumer, router }: ViewProps) {
+export function AuditView({ consumer, fleet, router }: ViewProps) {
   const { args } = router.route.value
   const isWhole = args.get('whole') === '1'
   const log = useMemo(() => new AuditLog(consumer, isWhole), [consumer, isWhole])
@@ -66,7 +66,7 @@ export function AuditView({ consumer, router }: ViewProps) {
           ))}
           <Since value={args.get('since') ?? ''} onChange={(value) => router.replace(with_('since', value))} />
         </search>
-        <Records key={args.toString()} state={state} args={args} />
+        <Records key={args.toString()} state={state} args={args} nowMs={fleet.nowMs} />
       </section>
     </>
   )
@@ -141,9 +141,15 @@ function hexOf(byte: number): string {
   return byte.toString(16).padStart(2, '0')
 }
 
-function Records({ state, args }: { readonly state: AuditState; readonly args: URLSearchParams }) {
+interface RecordsProps {
+  readonly state: AuditState
+  readonly args: URLSearchParams
+  readonly nowMs: number
+}
+
+function Records({ state, args, nowMs }: RecordsProps) {
   const [pages, setPages] = useState(1)
-  const since = sinceOf(args.get('since') ?? '', Date.now())
+  const since = sinceOf(args.get('since') ?? '', nowMs)
   const found = state.records.filter((record) => isMatch(record, args, since))
   const shown = found.slice(0, pages * PAGE)
   const isFiltered = found.length < state.records.length

@@ -53,9 +53,9 @@ export function ChannelView({ fleet, consumer, router }: ViewProps) {
         <section class="card" aria-label="Ledger">
           <div class="head">
             <h2>Ledger</h2>
-            <State look={channelLook(channel, Date.now())} text={channel.state} detail={whyWaiting(channel)} />
+            <State look={channelLook(channel, fleet.nowMs)} text={channel.state} detail={whyWaiting(channel)} />
           </div>
-          <Ledger channel={channel} />
+          <Ledger channel={channel} nowMs={fleet.nowMs} />
         </section>
         <section class="card" aria-label="Settings">
           <div class="head">
@@ -104,7 +104,7 @@ function Tile({ title, figure, points, kind }: TileProps) {
   )
 }
 
-function Ledger({ channel }: { readonly channel: ChannelState }) {
+function Ledger({ channel, nowMs }: { readonly channel: ChannelState; readonly nowMs: number }) {
   const { accepted, committed, inFlight, queued, queuedBytes, dropped, oldest } = channel
   const causes = Object.entries(dropped).filter(([, count]) => count > 0)
   const rows: readonly Fact[] = [
@@ -116,7 +116,7 @@ function Ledger({ channel }: { readonly channel: ChannelState }) {
       'Dropped',
       `${formatCount(droppedOf(channel))}${causes.map(([cause, count]) => `, ${cause} ${formatCount(count)}`).join('')}`,
     ],
-    ['Oldest value', oldest === 0 ? 'none waits' : <Since time={oldest} seconds={lagOf(channel, Date.now())} />],
+    ['Oldest value', oldest === 0 ? 'none waits' : <Since time={oldest} seconds={lagOf(channel, nowMs)} />],
   ]
   return (
     <>

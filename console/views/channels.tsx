@@ -9,7 +9,7 @@ export function ChannelsView({ fleet, router }: ViewProps) {
   const { args } = router.route.value
   const all = fleet.channels.value
   const filter = filters.find((one) => one === args.get('show')) ?? 'all'
-  const nowMs = Date.now()
+  const { nowMs } = fleet
   const shown = (all ?? []).filter((channel) => {
     if (filter === 'slow') return isSlow(channel, nowMs)
     if (filter === 'orphans') return channel.state === 'orphan'

@@ -7,7 +7,7 @@ import { Spark } from '../parts/spark.tsx'
 import { State } from '../parts/state.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
-import { formatCount, formatDuration, formatUtc, UNKNOWN } from '../units.ts'
+import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 
 const ROW = 44
 const filters = ['all', 'silent'] as const
@@ -137,10 +137,9 @@ function Table({ consumer, hosts }: { readonly consumer: Consumer; readonly host
 
 export function HostState({ isSilent, time }: Pick<Host, 'isSilent' | 'time'>) {
   if (!isSilent) return <State look="good" text="reports" />
-  const ago = Math.max(0, Date.now() / 1000 - time / 1e6)
   return (
     <span title={`The last value came at ${formatUtc(time)}`}>
-      <State look="attention" text={time === 0 ? 'silent' : `silent for ${formatDuration(ago)}`} />
+      <State look="attention" text={time === 0 ? 'silent' : `silent since ${formatTime(time)}`} />
     </span>
   )
 }

@@ -22,7 +22,7 @@ const MAX_CHANNELS = 8
 export function Overview({ fleet }: ViewProps) {
   const stats = fleet.stats.value
   const channels = fleet.channels.value ?? []
-  const nowMs = Date.now()
+  const { nowMs } = fleet
   return (
     <>
       <header>

@@ -98,7 +98,7 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.waitForSelector('.virtual tr:has(bdi:text-is("web1")) .spark:has-text("1.50")')
     // The own host of the server is one of them.
     await page.waitForSelector('.virtual bdi:text-is("n1")')
-    await page.waitForSelector('.virtual tr:has(bdi:text-is("web1")) :text("silent for")')
+    await page.waitForSelector('.virtual tr:has(bdi:text-is("web1")) :text("silent since")')
     await page.click('a:text-is("silent")')
     await page.waitForSelector('.virtual bdi:text-is("n1")', { state: 'detached' })
     await page.fill('[type=search]', 'WEB1')
