@@ -150,7 +150,7 @@ describe('AuditLog', () => {
     const all = logOf(4)
     const log = await open(4)
     consumer.give(...all.slice(0, 2))
-    consumer.problem = new ConnectionError('LOST', 'the connection was lost')
+    consumer.problem = new ConnectionError('CLOSED', 'the connection was lost')
     consumer.lose('')
     await vi.waitFor(() => expect(consumer.stops).toBe(1))
     consumer.problem = undefined
@@ -165,7 +165,7 @@ describe('AuditLog', () => {
   })
 
   it('opens when there is a connection again', async () => {
-    consumer.problem = new ConnectionError('LOST', 'the connection was lost')
+    consumer.problem = new ConnectionError('CLOSED', 'the connection was lost')
     const log = await open(1)
     expect(log.state.value).toBeUndefined()
     consumer.problem = undefined
