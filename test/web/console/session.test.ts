@@ -96,7 +96,10 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await page.waitForSelector('.banner')
     await rig.server.start()
     await page.waitForSelector('.banner', { state: 'detached' })
-    await page.waitForSelector('text=/up \\d/')
+    const url = `tcp://127.0.0.1:${rig.server.tcpPort}`
+    const late = await connect(url, { identity: 'admin', password: PASSWORD }, { name: 'after-the-restart' })
+    await page.waitForSelector('.name:has-text("after-the-restart")')
+    await late.close()
   })
 
   it('signs out, and knows nothing any more', async () => {
