@@ -1,6 +1,6 @@
 /** What a control `<family>.list` gives, and which controls of the family this user may run. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import type { Consumer, PlainRecord } from '../../client/browser.ts'
+import { ConnectionError, type Consumer, type PlainRecord } from '../../client/browser.ts'
 import { type Control, controlOf } from './control-parameters.ts'
 import { messageOf, recordsOf, useQuery } from './query.ts'
 
@@ -24,6 +24,7 @@ export function useListing(consumer: Consumer, family: string, { isListed = true
   useEffect(() => {
     if (!isListed) return undefined
     const abort = new AbortController()
+    let isLost = false
     consumer.execute(`${family}.list`, {}, { signal: abort.signal }).then(
       ({ plain }) => {
         const { outcome, detail, value } = plain as PlainRecord
@@ -31,10 +32,19 @@ export function useListing(consumer: Consumer, family: string, { isListed = true
         else setList({ records: undefined, reason: [outcome, detail].filter(Boolean).join(': ') })
       },
       (error: unknown) => {
-        if (!abort.signal.aborted) setList({ records: undefined, reason: messageOf(error) })
+        if (abort.signal.aborted) return
+        // It is asked again when there is a connection.
+        if (error instanceof ConnectionError) isLost = true
+        else setList({ records: undefined, reason: messageOf(error) })
       },
     )
-    return () => abort.abort()
+    const stop = consumer.on('connected', () => {
+      if (isLost) setRound((before) => before + 1)
+    })
+    return () => {
+      stop()
+      abort.abort()
+    }
   }, [consumer, family, isListed, round])
   const sample = answer.kind === 'answer' ? answer.sample : undefined
   const controls = useMemo(() => {
