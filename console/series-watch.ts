@@ -92,6 +92,8 @@ export class SeriesWatch {
   #lineCount = 0
   #room = MAX_SAMPLES
   #skew = Number.NEGATIVE_INFINITY
+  /** There is one subscription, however often it is asked for. */
+  #following: Promise<Followed> | undefined
   #followed: Followed | undefined
   #isFilling = false
   #isOver = false
@@ -139,17 +141,18 @@ export class SeriesWatch {
   end(): void {
     this.#isOver = true
     for (const stop of this.#stops) stop()
-    this.#followed?.stop().catch(() => {})
+    this.#following?.then((followed) => followed.stop()).catch(() => {})
   }
 
   async #follow(): Promise<void> {
-    if (this.#followed !== undefined || this.#isOver) return
+    if (this.#isOver) return
+    this.#following ??= this.#consumer.follow(this.metric, this.#args, (sample) => this.#took(sample))
+    const following = this.#following
     try {
-      const followed = await this.#consumer.follow(this.metric, this.#args, (sample) => this.#took(sample))
-      if (this.#isOver) await followed.stop()
-      else this.#followed = followed
+      this.#followed = await following
       this.#changed({ problem: '' })
     } catch (error) {
+      if (this.#following === following) this.#following = undefined
       this.#changed({ problem: messageOf(error) })
     }
   }

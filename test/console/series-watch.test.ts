@@ -14,6 +14,7 @@ interface Recent {
 /** A consumer whose server says what a test has it say. */
 class FakeConsumer {
   recent: readonly Recent[] = []
+  follows = 0
   stops = 0
   #handler: Handler = () => {}
   readonly #listeners = new Map<string, (event: unknown) => void>()
@@ -28,8 +29,10 @@ class FakeConsumer {
   }
 
   follow(_metric: string, _args: unknown, handler: Handler) {
+    this.follows++
     this.#handler = handler
-    return Promise.resolve({ id: 7, stop: () => Promise.resolve(this.stops++) })
+    const followed = { id: 7, stop: () => Promise.resolve(this.stops++) }
+    return new Promise((resolve) => setImmediate(resolve, followed))
   }
 
   emit(event: string, detail: unknown = {}): void {
@@ -209,6 +212,19 @@ describe('SeriesWatch', () => {
   it('stops to read when nobody looks any more', async () => {
     const watch = await watchOf()
     watch.end()
+    await settled()
+    expect(consumer.stops).toBe(1)
+  })
+
+  it('has one subscription if the connection comes back while it begins, and ends that', async () => {
+    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', {}, 3_600_000)
+    const begun = watch.begin()
+    consumer.emit('connected')
+    await begun
+    await settled()
+    expect(consumer.follows).toBe(1)
+    watch.end()
+    await settled()
     expect(consumer.stops).toBe(1)
   })
 })
