@@ -1,13 +1,13 @@
 /** The frame of the console: the sign-in, or the rail with the views, and what every view shows about the connection. */
 import type { VNode } from 'preact'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
 import { Fleet } from './fleet.ts'
 import { recordsOf, useQuery } from './parts/query.ts'
 import { Shortcuts } from './parts/shortcuts.tsx'
 import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
-import { formatTime } from './units.ts'
+import { formatTime, formatUtc } from './units.ts'
 import { AccessView } from './views/access.tsx'
 import { AuditView } from './views/audit.tsx'
 import { BoardView } from './views/board.tsx'
@@ -87,6 +87,16 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   const isAllowed = useAllowed(consumer)
   const { view, object } = router.route.value
   const shown = VIEWS.find((one) => one.view === view) ?? VIEWS[0]
+  const main = useRef<HTMLElement>(null)
+  const isFirst = useRef(true)
+  useEffect(() => {
+    // A link that is followed leads to the beginning of the view, for those who read it by keyboard or by ear too.
+    if (!isFirst.current) {
+      scrollTo(0, 0)
+      main.current?.focus({ preventScroll: true })
+    }
+    isFirst.current = false
+  }, [shown, object])
   useEffect(() => {
     document.title = `${object === '' ? shown.title : object} · Cinnabar`
   }, [shown, object])
@@ -109,22 +119,35 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
           </button>
         </div>
       </nav>
-      <main class={session.link.value.isUp ? '' : 'stale'}>
+      <main ref={main} tabIndex={-1} class={session.link.value.isUp ? '' : 'stale'}>
         <LostConnection link={session.link.value} />
-        <Shown consumer={consumer} fleet={fleet} router={router} />
+        <Shown key={`${shown.view} ${object}`} consumer={consumer} fleet={fleet} router={router} />
       </main>
     </div>
   )
 }
 
-function LostConnection({ link }: { readonly link: Link }) {
-  if (link.isUp) return null
-  const { lostAt, nextAt } = link
-  const since = lostAt === undefined ? '' : ` since ${formatTime(lostAt * 1000)}`
-  const next = nextAt === undefined ? '' : ` The next attempt is made at ${formatTime(nextAt * 1000)}.`
+/** The place is always there, so that those who listen to the page hear what comes into it. */
+function LostConnection({ link: { isUp, lostAt, nextAt } }: { readonly link: Link }) {
   return (
-    <p class="banner" role="status">
-      The connection to the server is lost{since}. The figures are those of before.{next}
-    </p>
+    <>
+      <p class={isUp ? 'unseen' : 'banner'} role="status">
+        {isUp || lostAt === undefined ? null : (
+          <>
+            The connection to the server is lost since <Time at={lostAt} />. The figures are those of before.
+          </>
+        )}
+      </p>
+      {isUp || nextAt === undefined ? null : (
+        <p class="note">
+          The next attempt is made at <Time at={nextAt} />.
+        </p>
+      )}
+    </>
   )
+}
+
+/** Milliseconds since 1970. */
+function Time({ at }: { readonly at: number }) {
+  return <time title={formatUtc(at * 1000)}>{formatTime(at * 1000)}</time>
 }

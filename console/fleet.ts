@@ -4,7 +4,7 @@
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, PlainRecord, Sample } from '../client/browser.ts'
-import { hasMore, messageOf, recordsOf } from './parts/query.ts'
+import { type Arguments, hasMore, messageOf, recordsOf } from './parts/query.ts'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
@@ -16,16 +16,12 @@ const MAX_NOTICES = 50
 export type Look = 'good' | 'attention' | 'gone'
 
 export interface Stats {
-  readonly time: number
   readonly software: string
-  readonly name: string
   readonly uptime: number
   readonly storage: string
-  readonly connections: number
-  readonly channels: number
   readonly faults: number
-  readonly unstoredBytes: number
   /** These are only for admins. */
+  readonly sentValues: number | undefined
   readonly diskSizeBytes: number | undefined
   readonly diskFreeBytes: number | undefined
   /** Values that were dropped in the last hour, by the reason. */
@@ -107,7 +103,8 @@ export class Fleet {
   readonly #histories = new Map<number, ChannelHistory>()
   #readAt = 0
   #clock = { serverMs: Date.now(), atMs: performance.now() }
-  readonly #problem = signal('')
+  readonly #problems = signal<Readonly<Record<string, string>>>({})
+  #isReadingChannels = false
   readonly #stats = signal<Stats | undefined>(undefined)
   readonly #channels = signal<readonly ChannelState[] | undefined>(undefined)
   readonly #sensors = signal<readonly SensorState[] | undefined>(undefined)
@@ -125,9 +122,9 @@ export class Fleet {
     return serverMs + performance.now() - atMs
   }
 
-  /** Why something cannot be followed; empty if everything is. */
-  get problem(): ReadonlySignal<string> {
-    return this.#problem
+  /** By the metric that cannot be followed: why not. */
+  get problems(): ReadonlySignal<Readonly<Record<string, string>>> {
+    return this.#problems
   }
 
   get stats(): ReadonlySignal<Stats | undefined> {
@@ -161,46 +158,57 @@ export class Fleet {
     return this.#histories.get(id) ?? NO_HISTORY
   }
 
-  /** Follows everything. Never rejects: what is refused is the `problem`, and the rest is followed. */
+  /** Follows everything while the session lasts. Never rejects: what is refused is a problem, and the rest is followed. */
   async follow(): Promise<void> {
     const consumer = this.#consumer
     const args = { interval_ms: INTERVAL_MS }
-    const metrics: readonly [string, typeof args | undefined, (sample: Sample) => void][] = [
-      ['producer.stats', args, (sample) => this.#tookStats(sample)],
-      ['producer.channels', args, (sample) => void this.#tookChannels(sample)],
-      ['producer.sensors', args, (sample) => this.#tookSensors(sample)],
-      ['producer.notices', undefined, (sample) => this.#tookNotice(sample)],
-    ]
+    this.#followOne('producer.stats', args, (sample) => this.#tookStats(sample))
+    this.#followOne('producer.channels', args, (sample) => void this.#tookChannels(sample))
+    this.#followOne('producer.sensors', args, (sample) => this.#tookSensors(sample))
+    this.#followOne('producer.notices', {}, (sample) => this.#tookNotice(sample))
+    const looking = setInterval(() => void this.#lookAtHosts(), HOSTS_MS)
+    void this.#lookAtHosts()
     try {
-      await Promise.all(
-        metrics.map(([metric, given, took]) =>
-          consumer.follow(metric, given ?? {}, took).catch((error: unknown) => {
-            this.#problem.value = `${metric} cannot be read: ${messageOf(error)}`
-          }),
-        ),
-      )
-      const looking = setInterval(() => void this.#lookAtHosts(), HOSTS_MS)
-      void this.#lookAtHosts()
-      consumer.on('closed', () => clearInterval(looking))
       await consumer.run()
     } catch {
       // The connection has ended for good: the session shows the reason.
+    } finally {
+      clearInterval(looking)
     }
+  }
+
+  /** What could not be followed, because it was refused or the connection was lost, is tried again with each connection. */
+  #followOne(metric: string, args: Arguments, took: (sample: Sample) => void): void {
+    let isFollowed = false
+    const attempt = async (): Promise<void> => {
+      if (isFollowed) return
+      isFollowed = true
+      try {
+        await this.#consumer.follow(metric, args, took)
+        this.#setProblem(metric, '')
+      } catch (error) {
+        isFollowed = false
+        this.#setProblem(metric, `${metric} cannot be read: ${messageOf(error)}`)
+      }
+    }
+    this.#consumer.on('connected', () => void attempt())
+    void attempt()
+  }
+
+  #setProblem(metric: string, problem: string): void {
+    const { [metric]: _, ...others } = this.#problems.value
+    this.#problems.value = problem === '' ? others : { ...others, [metric]: problem }
   }
 
   #tookStats(sample: Sample): void {
     this.#clock = { serverMs: sample.time / 1000, atMs: performance.now() }
     const read = reader(sample.plain as PlainRecord)
     const stats: Stats = {
-      time: sample.time,
       software: read.text('software'),
-      name: read.text('name'),
       uptime: read.number('uptime'),
       storage: read.text('storage'),
-      connections: read.number('connections'),
-      channels: read.number('channels'),
       faults: read.number('faults'),
-      unstoredBytes: read.number('unstored_bytes'),
+      sentValues: read.optional('sent_values'),
       diskSizeBytes: read.optional('disk_size_bytes'),
       diskFreeBytes: read.optional('disk_free_bytes'),
       droppedLastHour:
@@ -209,38 +217,52 @@ export class Fleet {
           : read.numbers('dropped_last_hour'),
     }
     this.#stats.value = stats
+    if (stats.sentValues !== undefined) this.#count('sent', stats.sentValues, sample.time)
+    if (stats.droppedLastHour !== undefined) this.#push('lost', totalOf(stats.droppedLastHour))
     if (stats.diskFreeBytes !== undefined) this.#push('disk', (stats.diskSizeBytes ?? 0) - stats.diskFreeBytes)
   }
 
   /** What does not fit into one value is asked for. */
   async #tookChannels(sample: Sample): Promise<void> {
+    // With very many channels one reading may come before the pages of the last one are there.
+    if (this.#isReadingChannels) return
+    this.#isReadingChannels = true
+    try {
+      this.#setChannels(await this.#allChannels(sample), sample.time)
+    } catch {
+      // The connection is lost: the next reading is complete again.
+    } finally {
+      this.#isReadingChannels = false
+    }
+  }
+
+  async #allChannels(sample: Sample): Promise<readonly PlainRecord[]> {
     const records = [...recordsOf(sample.plain)]
     for (let page = sample.plain; hasMore(page); ) {
       const after = Number(records.at(-1)?.['channel'] ?? 0)
-      try {
-        page = (await this.#consumer.query('producer.channels', { after })).plain
-      } catch {
-        // The connection is lost: the next reading is complete again.
-        return
-      }
+      page = (await this.#consumer.query('producer.channels', { after })).plain
       records.push(...recordsOf(page))
     }
-    if (sample.time < this.#readAt) return
-    const seconds = this.#readAt === 0 ? 0 : (sample.time - this.#readAt) / 1e6
-    this.#readAt = sample.time
+    return records
+  }
+
+  #setChannels(records: readonly PlainRecord[], time: number): void {
+    const seconds = this.#readAt === 0 ? 0 : (time - this.#readAt) / 1e6
+    this.#readAt = time
     const before = new Map(this.#channels.value?.map((channel) => [channel.id, channel]))
     const channels = records.map((record) => channelOf(record, before, seconds, this.#consumer.channel))
     for (const id of this.#histories.keys()) if (!before.has(id)) this.#histories.delete(id)
     for (const channel of channels) this.#histories.set(channel.id, grown(this.historyOf(channel.id), channel))
     this.#channels.value = channels
     const sum = (of: (channel: ChannelState) => number): number => channels.reduce((all, one) => all + of(one), 0)
-    this.#count(
-      'committed',
-      sum(({ committed }) => committed),
-      sample.time,
-    )
+    // The sum of the rates, since a channel that goes takes its count with it.
+    if (seconds > 0)
+      this.#push(
+        'committed',
+        sum(({ committedRate = 0 }) => committedRate),
+      )
     this.#push('waiting', sum(waitingOf))
-    this.#push('lost', sum(droppedOf))
+    if (this.#stats.value?.droppedLastHour === undefined) this.#push('lost', sum(droppedOf))
   }
 
   async #lookAtHosts(): Promise<void> {
@@ -260,9 +282,9 @@ export class Fleet {
       const read = reader(record)
       const counters = read.numbers('counters')
       const name = read.text('name')
-      const received = counters['values'] ?? counters['samplings'] ?? counters['readings'] ?? 0
+      const received = counters['values'] ?? counters['samplings'] ?? 0
       all += received
-      this.#count(`sensor ${name}`, received, sample.time)
+      this.#count(`sensor ${name}`, received + (counters['readings'] ?? 0), sample.time)
       return { name, state: read.text('state'), detail: read.text('detail'), counters }
     })
     this.#count('received', all, sample.time)
@@ -306,7 +328,11 @@ export function waitingOf({ queued, inFlight }: ChannelState): number {
 }
 
 export function droppedOf({ dropped }: ChannelState): number {
-  return Object.values(dropped).reduce((all, one) => all + one, 0)
+  return totalOf(dropped)
+}
+
+function totalOf(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((all, one) => all + one, 0)
 }
 
 /** Seconds that the oldest value has waited; undefined if none waits. */

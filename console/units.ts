@@ -23,9 +23,10 @@ export function formatBytes(value: number | undefined): string {
   return value === undefined || !Number.isFinite(value) ? UNKNOWN : scaled(value, 1024, BINARY)
 }
 
-/** `0.2 s`, `14 s`, `6 min`, `3 h`, `12 d`. */
+/** `240 ms`, `2.40 s`, `14 s`, `6 min`, `3 h`, `12 d`. */
 export function formatDuration(seconds: number | undefined): string {
   if (seconds === undefined || !Number.isFinite(seconds)) return UNKNOWN
+  if (seconds < 0.9995) return `${digits(seconds * 1000)} ms`
   if (seconds < 10) return `${digits(seconds)} s`
   if (seconds < 100) return `${Math.round(seconds)} s`
   if (seconds < 5_400) return `${Math.round(seconds / 60)} min`
@@ -71,5 +72,6 @@ function scaled(value: number, base: number, units: readonly string[]): string {
 function digits(value: number): string {
   const size = Math.abs(value)
   if (size >= 100 || value === 0) return formatCount(value)
+  if (size < 0.1) return String(Number(value.toPrecision(2)))
   return value.toFixed(size >= 10 ? 1 : 2)
 }

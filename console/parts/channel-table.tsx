@@ -3,9 +3,12 @@ import { type ChannelState, channelLook, droppedOf, lagOf, waitingOf, whyWaiting
 import { linkTo } from '../route.ts'
 import { formatCount, formatDuration, formatRate } from '../units.ts'
 import { LedgerBar } from './ledger-bar.tsx'
+import { Name } from './name.tsx'
 import { State } from './state.tsx'
 
 const MAX_NAMES = 3
+/** Characters. */
+const MAX_BINDINGS = 90
 
 export function ChannelTable({
   channels,
@@ -35,14 +38,16 @@ export function ChannelTable({
           <tr key={channel.id}>
             <td class="code name">
               <a href={linkTo('channels', String(channel.id))}>
-                <bdi>{channel.name === '' ? channel.id : channel.name}</bdi>
+                <Name text={channel.name === '' ? String(channel.id) : channel.name} />
               </a>
               {channel.isOwn ? <small>this page</small> : null}
             </td>
             <td class="wide">
               <bdi>{channel.identity}</bdi>
             </td>
-            <td class="wide code">{namesOf(channel)}</td>
+            <td class="wide code">
+              <Name text={namesOf(channel)} max={MAX_BINDINGS} />
+            </td>
             <td>
               <State look={channelLook(channel, nowMs)} text={channel.state} detail={whyWaiting(channel)} />
             </td>
@@ -53,7 +58,7 @@ export function ChannelTable({
             <td class="number wide">{formatRate(channel.committedRate)}</td>
             <td class="number">{formatCount(waitingOf(channel))}</td>
             <td class="number wide">{formatCount(droppedOf(channel))}</td>
-            <td class="number">{channel.oldest === 0 ? '–' : formatDuration(lagOf(channel, nowMs))}</td>
+            <td class="number">{formatDuration(lagOf(channel, nowMs))}</td>
           </tr>
         ))}
       </tbody>

@@ -16,8 +16,21 @@ export function State({ look, text, detail = '' }: StateProps) {
       <span class={`shape ${look}`} aria-hidden="true">
         {shapes[look]}
       </span>{' '}
-      {text}
-      {detail === '' ? null : <small>{detail}</small>}
+      <bdi>{text}</bdi>
+      {detail === '' ? null : (
+        <small>
+          <bdi>{detail}</bdi>
+        </small>
+      )}
     </span>
+  )
+}
+
+/** What cannot be shown, and why; nothing if there is no reason. */
+export function Problem({ text = '' }: { readonly text?: string | undefined }) {
+  return text === '' ? null : (
+    <p class="banner" role="alert">
+      {text}
+    </p>
   )
 }

@@ -14,8 +14,9 @@ import {
 import { Action } from '../parts/action.tsx'
 import { Curve } from '../parts/curve.tsx'
 import { LedgerBar } from '../parts/ledger-bar.tsx'
+import { Name } from '../parts/name.tsx'
 import { ChannelSettingsForm } from '../parts/settings-form.tsx'
-import { State } from '../parts/state.tsx'
+import { Problem, State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatDuration, formatNumber, formatRate, formatTime, formatUtc } from '../units.ts'
 
@@ -23,7 +24,7 @@ export function ChannelView({ fleet, consumer, router }: ViewProps) {
   const id = router.route.value.object
   const all = fleet.channels.value
   const channel = all?.find((one) => String(one.id) === id || one.name === id)
-  if (all === undefined) return null
+  if (all === undefined) return <Problem text={fleet.problems.value['producer.channels']} />
   if (channel === undefined) {
     return (
       <>
@@ -45,7 +46,8 @@ export function ChannelView({ fleet, consumer, router }: ViewProps) {
         <p class="note">
           <bdi>{channel.identity}</bdi>, id {channel.id}
           {channel.durable ? '' : ', not durable'}
-          {channel.url === '' ? '' : `, dialled: ${channel.url}`}
+          {channel.url === '' ? '' : ', dialled: '}
+          <bdi>{channel.url}</bdi>
         </p>
       </header>
       <Curves fleet={fleet} channel={channel} />
@@ -65,7 +67,11 @@ export function ChannelView({ fleet, consumer, router }: ViewProps) {
         </section>
       </div>
       <Bindings channel={channel} />
-      <Actions channel={channel} consumer={consumer} />
+      {channel.isOwn ? (
+        <p class="note">This is the channel of this page. It ends when you sign out.</p>
+      ) : (
+        <Actions channel={channel} consumer={consumer} />
+      )}
     </>
   )
 }
@@ -182,7 +188,7 @@ function Bindings({ channel }: { readonly channel: ChannelState }) {
             <tr key={name}>
               <td class="code">
                 <a href={name.includes('*') ? linkTo('metrics', '', { match: name }) : linkTo('metrics', name)}>
-                  <bdi>{name}</bdi>
+                  <Name text={name} max={120} />
                 </a>
               </td>
             </tr>

@@ -1,51 +1,80 @@
-/** All channels, or those that need to be looked at. */
-import { droppedOf, isSlow } from '../fleet.ts'
+/** All channels, or those that need to be looked at: those that wait longest first. */
+import { useState } from 'preact/hooks'
+import { type ChannelState, droppedOf, isSlow, lagOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
+import { Problem } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
+import { formatCount } from '../units.ts'
 
-const filters = ['all', 'slow', 'dropped', 'orphans'] as const
+/** Rows that are drawn; more of them on demand, since each is drawn anew every second. */
+const PAGE = 100
+const FILTERS = ['all', 'slow', 'dropped', 'orphans'] as const
 
 export function ChannelsView({ fleet, router }: ViewProps) {
   const { args } = router.route.value
+  const [pages, setPages] = useState(1)
   const all = fleet.channels.value
-  const filter = filters.find((one) => one === args.get('show')) ?? 'all'
+  const filter = FILTERS.find((one) => one === args.get('show')) ?? 'all'
+  const text = args.get('match') ?? ''
   const { nowMs } = fleet
-  const shown = (all ?? []).filter((channel) => {
+  const isShown = (channel: ChannelState): boolean => {
+    const { name, id, identity } = channel
+    if (!`${name} ${id} ${identity}`.toLowerCase().includes(text.toLowerCase())) return false
     if (filter === 'slow') return isSlow(channel, nowMs)
     if (filter === 'orphans') return channel.state === 'orphan'
     return filter === 'all' || droppedOf(channel) > 0
-  })
+  }
+  const lag = (channel: ChannelState): number => lagOf(channel, nowMs) ?? -1
+  const found = (all ?? []).filter(isShown).sort((a, b) => lag(b) - lag(a))
+  const linkOf = (match: string, show: string): string =>
+    linkTo('channels', '', { ...(match !== '' && { match }), ...(show !== 'all' && { show }) })
   return (
     <>
       <header>
         <h1>Channels</h1>
+        <input
+          type="search"
+          class="search"
+          placeholder="Part of a name, an id or a user"
+          aria-label="Search channels"
+          value={text}
+          onInput={({ currentTarget }) => router.replace(linkOf(currentTarget.value, filter))}
+        />
       </header>
-      <section class="card" aria-label="Channels">
-        <div class="head">
-          <h2>
-            {shown.length} of {all?.length ?? 0}
-          </h2>
-          <p class="choices">
-            {filters.map((one) => (
-              <a
-                key={one}
-                href={linkTo('channels', '', one === 'all' ? {} : { show: one })}
-                aria-current={one === filter ? 'true' : undefined}
-              >
-                {one}
-              </a>
-            ))}
-          </p>
-        </div>
-        {all !== undefined && all.length === 0 ? (
-          <p class="empty">
-            No channels yet. A consumer makes one with <code>connect()</code>, or{' '}
-            <code>cinnabar tail --name first host.load.one</code>.
-          </p>
-        ) : (
-          <ChannelTable channels={shown} nowMs={nowMs} />
-        )}
-      </section>
+      <Problem text={fleet.problems.value['producer.channels']} />
+      {all === undefined ? null : (
+        <section class="card" aria-label="Channels">
+          <div class="head">
+            <h2>
+              {formatCount(found.length)} of {formatCount(all.length)}
+            </h2>
+            <p class="choices">
+              {FILTERS.map((one) => (
+                <a key={one} href={linkOf(text, one)} aria-current={one === filter ? 'true' : undefined}>
+                  {one}
+                </a>
+              ))}
+            </p>
+          </div>
+          {all.length === 0 ? (
+            <p class="empty">
+              No channels yet. A consumer makes one with <code>connect()</code>, or{' '}
+              <code>cinnabar tail --name first host.load.one</code>.
+            </p>
+          ) : found.length === 0 ? (
+            <p class="empty">No channel is to be shown here.</p>
+          ) : (
+            <ChannelTable channels={found.slice(0, pages * PAGE)} nowMs={nowMs} />
+          )}
+          {found.length > pages * PAGE ? (
+            <p class="padded">
+              <button type="button" onClick={() => setPages(pages + 1)}>
+                Show {formatCount(Math.min(PAGE, found.length - pages * PAGE))} more
+              </button>
+            </p>
+          ) : null}
+        </section>
+      )}
     </>
   )
 }

@@ -3,7 +3,7 @@ import type { Fleet, Points, Stats } from '../fleet.ts'
 import { type ChannelState, droppedOf, lagOf, sourceLook, waitingOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
 import { Curve } from '../parts/curve.tsx'
-import { State } from '../parts/state.tsx'
+import { Problem, State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import {
   formatBytes,
@@ -23,17 +23,16 @@ export function Overview({ fleet }: ViewProps) {
   const stats = fleet.stats.value
   const channels = fleet.channels.value ?? []
   const { nowMs } = fleet
+  const sent = fleet.curve('sent').value.at(-1)
   return (
     <>
       <header>
         <h1>Overview</h1>
         {stats === undefined ? null : <Health stats={stats} />}
       </header>
-      {fleet.problem.value === '' ? null : (
-        <p class="banner" role="alert">
-          {fleet.problem.value}
-        </p>
-      )}
+      {Object.entries(fleet.problems.value).map(([metric, problem]) => (
+        <Problem key={metric} text={problem} />
+      ))}
       <div class="tiles">
         <Tile
           title="Values in"
@@ -49,7 +48,7 @@ export function Overview({ fleet }: ViewProps) {
           points={fleet.curve('committed').value}
           kind="out"
           to={linkTo('channels')}
-          note={`by ${channels.length} channels`}
+          note={`by ${channels.length} channels${sent === undefined ? '' : ` · sent ${formatRate(sent)}`}`}
         />
         <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
         <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
@@ -73,9 +72,9 @@ function Health({ stats: { storage, uptime, software, faults } }: { readonly sta
       <a class="pill" href={linkTo('metrics', 'producer.stats')}>
         <State look={isGood ? 'good' : 'attention'} text={faults === 0 ? text : `${text} · ${faults} faults`} />
       </a>
-      <span class="pill">
+      <a class="pill" href={linkTo('metrics', 'producer.stats')}>
         {software} · up {formatDuration(uptime)}
-      </span>
+      </a>
     </p>
   )
 }
@@ -95,7 +94,7 @@ function Tile({ title, figure, note, points, kind, to }: TileProps) {
       <span class="title">{title}</span>
       <strong>{figure}</strong>
       <span class="note" title={note}>
-        {note}
+        <bdi>{note}</bdi>
       </span>
       <Curve points={points} kind={kind} />
     </a>
@@ -149,7 +148,7 @@ function Lost({ stats, channels, points }: OfChannels & { readonly stats: Stats 
   )
 }
 
-/** The names of those that went silent lead to them. */
+/** How many went silent; it leads to them. */
 function HostsTile({ fleet }: { readonly fleet: Fleet }) {
   const hosts = fleet.hosts.value
   if (hosts === undefined) return null

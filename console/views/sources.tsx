@@ -1,6 +1,6 @@
 /** Where values come from: each sensor with its state and all of its counters. */
 import { type SensorState, sourceLook } from '../fleet.ts'
-import { State } from '../parts/state.tsx'
+import { Problem, State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatRate } from '../units.ts'
 
@@ -11,7 +11,7 @@ export function refusedBy({ counters }: SensorState): number {
   return Object.entries(counters).reduce((sum, [name, count]) => sum + (REFUSALS.test(name) ? count : 0), 0)
 }
 
-/** How many things report through it; undefined if it does not count them. */
+/** How many things report through it, as `14 hosts`; empty if it does not count them. */
 export function reporters({ counters }: SensorState): string {
   for (const name of ['hosts', 'agents', 'sources', 'brokers', 'connections']) {
     const count = counters[name]
@@ -34,13 +34,16 @@ export function SourcesView({ fleet, router }: ViewProps) {
           </p>
         )}
       </header>
+      <Problem text={fleet.problems.value['producer.sensors']} />
       {shown.length === 0 && fleet.sensors.value !== undefined ? (
         <p class="empty">{chosen === '' ? 'No source is on.' : `There is no source ${chosen}.`}</p>
       ) : null}
       {shown.map((sensor) => (
         <section key={sensor.name} class="card" aria-label={sensor.name}>
           <div class="head">
-            <h2 class="code">{sensor.name}</h2>
+            <h2 class="code">
+              <bdi>{sensor.name}</bdi>
+            </h2>
             <State look={sourceLook(sensor)} text={sensor.state} />
             <p class="note">
               {[reporters(sensor), formatRate(fleet.curve(`sensor ${sensor.name}`).value.at(-1))]
