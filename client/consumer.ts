@@ -292,9 +292,14 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   }
 
   async #unfollow(followed: FollowedMetric): Promise<void> {
-    // The metric may get another id on the next connection.
-    if (!this.#connection && !this.#ended) await this.#next.wait()
-    await this.stop(followed.id)
+    try {
+      // The metric may get another id on the next connection.
+      if (!this.#connection && !this.#ended) await this.#next.wait()
+      await this.stop(followed.id)
+    } catch (error) {
+      // A channel that is not durable ends with its connection, and the next one is not to bind this metric.
+      if (this.#isDurable || !(error instanceof ConnectionError)) throw error
+    }
     this.#subscriptions.stopped(followed)
   }
 
@@ -360,7 +365,10 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       const exists = await this.#takeUp(connection, channel, isOther, () => switchTo(channel, bound))
       if (!exists) switchTo(birth, NOTHING_BOUND)
     }
-    for (const followed of missing) await this.#subscriptions.bind(send, followed)
+    // Some may have been stopped meanwhile.
+    for (const followed of missing) {
+      if (this.#subscriptions.get(followed.id) === followed) await this.#subscriptions.bind(send, followed)
+    }
   }
 
   /** Returns false if the channel is gone and nothing was lost with it. `isOther`: see `#isOtherGeneration`. */

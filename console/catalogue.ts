@@ -1,7 +1,7 @@
 /** What the server can measure: `producer.metrics` as the views need it. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Consumer, PlainRecord } from '../client/browser.ts'
-import { messageOf, recordsOf } from './parts/query.ts'
+import { hasMore, messageOf, recordsOf, untilAnswered } from './parts/query.ts'
 
 /** Entries that are loaded; the search is told if there are more. */
 export const MAX_ENTRIES = 20_000
@@ -26,24 +26,29 @@ export interface CatalogueEntry {
   readonly isCounter: boolean
 }
 
-/** The whole catalogue, page by page. Throws what a query throws. */
+/** The whole catalogue, page by page; after a lost connection it goes on. Throws what the server refuses. */
 async function* catalogueOf(consumer: Consumer, signal: AbortSignal): AsyncGenerator<readonly CatalogueEntry[]> {
   let [after, count] = ['', 0]
   for (;;) {
-    const { plain } = await consumer.query('producer.metrics', { after, limit: PAGE }, { signal })
+    const ask = () => consumer.query('producer.metrics', { after, limit: PAGE }, { signal })
+    const { plain } = await untilAnswered(consumer, signal, ask)
     const entries = recordsOf(plain).map(toEntry)
     yield entries
     count += entries.length
     after = entries.at(-1)?.name ?? ''
-    const isCut = Array.isArray(plain) && plain.length > entries.length
-    if (!isCut || after === '' || count >= MAX_ENTRIES) return
+    if (!hasMore(plain) || after === '' || count >= MAX_ENTRIES) return
   }
 }
 
 /** Undefined for a pattern, and for a name that is not in the catalogue. */
-export async function entryOf(consumer: Consumer, name: string): Promise<CatalogueEntry | undefined> {
+export async function entryOf(
+  consumer: Consumer,
+  name: string,
+  signal: AbortSignal,
+): Promise<CatalogueEntry | undefined> {
   if (name.includes('*')) return undefined
-  const { plain } = await consumer.query('producer.metrics', { match: name, limit: 1 })
+  const ask = () => consumer.query('producer.metrics', { match: name, limit: 1 }, { signal })
+  const { plain } = await untilAnswered(consumer, signal, ask)
   return recordsOf(plain).map(toEntry)[0]
 }
 
@@ -77,7 +82,7 @@ export function useCatalogue(consumer: Consumer): LoadedCatalogue {
   return loaded
 }
 
-/** Whether an entry is meant by a text: a part of its name, unit or description, or a pattern of names with `*`. */
+/** Whether an entry is meant by a text: a part of its name or description, or a pattern of names with `*`. */
 export function matcherOf(text: string): (entry: Pick<CatalogueEntry, 'name' | 'description'>) => boolean {
   const wanted = text.trim().toLowerCase()
   if (!wanted.includes('*')) {

@@ -1,7 +1,7 @@
 /** The hosts that the series of the server name, whatever their source is: `producer.series`, read again and again in pages. */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, PlainRecord } from '../client/browser.ts'
-import { messageOf, recordsOf } from './parts/query.ts'
+import { messageOf, recordsOf, untilAnswered } from './parts/query.ts'
 
 /** So few at once that the page is never held up. */
 const PAGE = 1_000
@@ -43,7 +43,8 @@ export const ROLES: readonly Role[] = [
   },
 ]
 
-const naturally = new Intl.Collator('en', { numeric: true })
+/** Numbers in names are compared as numbers. */
+export const naturalOrder = new Intl.Collator('en', { numeric: true })
 
 /** The metric of a small chart. */
 export interface RoleMetric {
@@ -93,7 +94,7 @@ export class Hosts {
   /** Never throws. */
   begin(): void {
     const beganMs = performance.now()
-    this.#read().then(
+    untilAnswered(this.#consumer, this.#abort.signal, () => this.#read()).then(
       () => this.#again(beganMs),
       (error: unknown) => {
         if (!this.#abort.signal.aborted) this.#state.value = { ...this.#state.value, problem: messageOf(error) }
@@ -141,7 +142,7 @@ export class Hosts {
     const hosts = [...drafts].map(
       ([name, { metrics, time, roles }]): Host => ({ name, metrics, time, roles, isSilent: silent.has(name) }),
     )
-    hosts.sort((a, b) => naturally.compare(a.name, b.name))
+    hosts.sort((a, b) => naturalOrder.compare(a.name, b.name))
     this.#state.value = { hosts, problem: '' }
   }
 }

@@ -51,7 +51,7 @@ export class Samples {
     if (time <= this.lastTime) return false
     if (this.#length >= this.#times.length) this.#makeRoom(room, since)
     this.#times[this.#length] = time
-    this.#values[this.#length++] = value
+    this.#values[this.#length++] = drawable(value)
     return true
   }
 
@@ -70,7 +70,7 @@ export class Samples {
       const myTime = mine < this.#length ? (this.#times[mine] as number) : Number.POSITIVE_INFINITY
       const otherTime = other < times.length ? (times[other] as number) : Number.POSITIVE_INFINITY
       const isMine = myTime <= otherTime
-      const value = isMine ? (this.#values[mine] as number) : (values[other] as number)
+      const value = isMine ? (this.#values[mine] as number) : drawable(values[other] as number)
       if (isMine && myTime === otherTime) other++
       if (isMine) mine++
       else other++
@@ -133,6 +133,11 @@ export class Samples {
     this.#times[to] = this.#times[from] as number
     this.#values[to] = this.#values[from] as number
   }
+}
+
+/** What is no finite number has no place in a chart. */
+function drawable(value: number): number {
+  return Number.isFinite(value) ? value : Number.NaN
 }
 
 /** Undefined: no sample; null: a hole. */

@@ -14,7 +14,7 @@ import {
   plainOf,
   type Sample,
 } from '../client/browser.ts'
-import { messageOf } from './parts/query.ts'
+import { messageOf, untilAnswered } from './parts/query.ts'
 import { Samples } from './samples.ts'
 
 /** Samples that are kept of all series of a metric together; each has room for so many at least. */
@@ -34,6 +34,11 @@ const END = '\0'
 
 /** The arguments of a metric, by name. */
 export type LineArguments = Readonly<Record<string, string>>
+
+/** The time by the clock of the server, in milliseconds since 1970. */
+export interface ServerClock {
+  readonly nowMs: number
+}
 
 /** What nothing is known of, in seconds since 1970. */
 export interface Hole {
@@ -80,6 +85,7 @@ export class SeriesWatch {
   readonly #consumer: Consumer
   readonly #args: LineArguments
   readonly #lastMs: number
+  readonly #clock: ServerClock
   readonly #state = signal<WatchedState>({ series: [], lines: [], more: 0, problem: '', isLoaded: false })
   readonly #byKey = new Map<string, WatchedSeries>()
   readonly #ignored = new Set<string>()
@@ -91,19 +97,22 @@ export class SeriesWatch {
   #lines: TextLine[] = []
   #lineCount = 0
   #room = MAX_SAMPLES
-  #skew = Number.NEGATIVE_INFINITY
+  /** There is one subscription, however often it is asked for. */
+  #following: Promise<Followed> | undefined
   #followed: Followed | undefined
+  readonly #abort = new AbortController()
   #isFilling = false
   #isOver = false
   #isScheduled = false
   #hasNewState = false
   #changedMs = Number.NEGATIVE_INFINITY
 
-  constructor(consumer: Consumer, metric: string, args: LineArguments, lastMs: number) {
+  constructor(consumer: Consumer, metric: string, args: LineArguments, lastMs: number, clock: ServerClock) {
     this.#consumer = consumer
     this.metric = metric
     this.#args = args
     this.#lastMs = lastMs
+    this.#clock = clock
   }
 
   get state(): ReadonlySignal<WatchedState> {
@@ -112,11 +121,6 @@ export class SeriesWatch {
 
   get gaps(): readonly Hole[] {
     return this.#gaps
-  }
-
-  /** How far the clock of the server is ahead of that of the browser, in seconds; undefined until a value has come. */
-  get skew(): number | undefined {
-    return this.#skew === Number.NEGATIVE_INFINITY ? undefined : this.#skew
   }
 
   /** Calls the listener at most once per frame, after values have come. Returns the function that removes it. */
@@ -139,17 +143,20 @@ export class SeriesWatch {
   end(): void {
     this.#isOver = true
     for (const stop of this.#stops) stop()
-    this.#followed?.stop().catch(() => {})
+    this.#abort.abort()
+    this.#following?.then((followed) => followed.stop()).catch(() => {})
   }
 
   async #follow(): Promise<void> {
-    if (this.#followed !== undefined || this.#isOver) return
+    if (this.#isOver) return
+    const follow = () => this.#consumer.follow(this.metric, this.#args, (sample) => this.#took(sample))
+    this.#following ??= untilAnswered(this.#consumer, this.#abort.signal, follow)
+    const following = this.#following
     try {
-      const followed = await this.#consumer.follow(this.metric, this.#args, (sample) => this.#took(sample))
-      if (this.#isOver) await followed.stop()
-      else this.#followed = followed
+      this.#followed = await following
       this.#changed({ problem: '' })
     } catch (error) {
+      if (this.#following === following) this.#following = undefined
       this.#changed({ problem: messageOf(error) })
     }
   }
@@ -209,8 +216,6 @@ export class SeriesWatch {
     const isLabelled = fields !== undefined && areLabels(fields)
     const measured = isLabelled ? (fields[fields.length - 1] as Field) : whole
     const key = isLabelled ? keyOf(fields) : ''
-    const skew = time / 1e6 - Date.now() / 1000
-    if (skew > this.#skew) this.#skew = skew
     const { value } = measured
     const isNumber = typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean'
     if (!isNumber && measured.type !== BasicType.VOID) this.#tookText(key, measured, time)
@@ -261,7 +266,7 @@ export class SeriesWatch {
   #lost({ id, count, from, to }: GapEvent): void {
     if (id !== 0 && id !== this.#followed?.id) return
     const last = Math.max(0, ...[...this.#byKey.values()].map(({ samples }) => samples.lastTime))
-    const now = Date.now() / 1000 + (this.skew ?? 0)
+    const now = this.#clock.nowMs / 1000
     this.#gaps.push({ from: from === 0 ? last || now : from / 1e6, to: to === 0 ? now : to / 1e6, count })
     if (this.#gaps.length > MAX_HOLES) this.#gaps.shift()
     for (const { samples } of this.#byKey.values()) samples.cut(this.#room)

@@ -5,7 +5,7 @@ import type { Consumer } from '../../client/browser.ts'
 import { type ChartSpec, encodeChart } from '../board.ts'
 import { type CatalogueEntry, entryOf } from '../catalogue.ts'
 import { linkTo } from '../route.ts'
-import { SeriesWatch, type TextLine } from '../series-watch.ts'
+import { SeriesWatch, type TextLine, type WatchedState } from '../series-watch.ts'
 import { formatCount, formatMeasured, formatTime, formatUtc } from '../units.ts'
 import { Chart, type Drawn, MAX_SHOWN } from './chart.tsx'
 import type { ChartPage } from './chart-page.ts'
@@ -33,8 +33,8 @@ export function ChartCard({ consumer, page, spec, head, height, hasList = false 
   const title = lines.map(({ metric }) => metric).join(', ')
   const watched = encodeChart({ lines, isRate: false })
   const watches = useMemo(
-    () => lines.map(({ metric, args }) => new SeriesWatch(consumer, metric, args, LAST_MS)),
-    [consumer, watched],
+    () => lines.map(({ metric, args }) => new SeriesWatch(consumer, metric, args, LAST_MS, page.clock)),
+    [consumer, watched, page],
   )
   useEffect(() => {
     for (const watch of watches) void watch.begin()
@@ -68,7 +68,7 @@ export function ChartCard({ consumer, page, spec, head, height, hasList = false 
     })
   })
   const drawn = useMemo(() => largestOf(all), [watches, all.length, entries, judged])
-  const texts = states.flatMap(({ lines: own }) => own)
+  const texts = states.length === 1 ? (states[0]?.lines ?? []) : joinedTexts(states, watches)
   const more = states.reduce((sum, state) => sum + state.more, 0)
   const problems = [...new Set(states.map(({ problem }) => problem).filter(Boolean))]
   const isLoaded = states.every((state) => state.isLoaded)
@@ -159,6 +159,15 @@ function Texts({ lines, hasLabels }: { readonly lines: readonly TextLine[]; read
   )
 }
 
+/** The texts of several metrics, the newest first; the name of the metric tells them apart. */
+function joinedTexts(states: readonly WatchedState[], watches: readonly SeriesWatch[]): readonly TextLine[] {
+  return states
+    .flatMap(({ lines }, index) =>
+      lines.map((line) => ({ ...line, label: `${watches[index]?.metric} ${line.label}`.trim() })),
+    )
+    .toSorted((a, b) => b.time - a.time)
+}
+
 /** Those whose last value is the largest, in a steady order. */
 function largestOf(all: readonly Drawn[]): readonly Drawn[] {
   if (all.length <= MAX_SHOWN) return all
@@ -175,16 +184,16 @@ export function useEntries(consumer: Consumer, names: readonly string[]): Readon
   const [entries, setEntries] = useState<ReadonlyMap<string, CatalogueEntry>>(new Map())
   const wanted = [...new Set(names)].join('\n')
   useEffect(() => {
-    let isOver = false
+    const abort = new AbortController()
+    const { signal } = abort
     const load = async (): Promise<void> => {
-      const found = await Promise.all(wanted.split('\n').map((name) => entryOf(consumer, name)))
-      if (!isOver) setEntries(new Map(found.flatMap((entry) => (entry === undefined ? [] : [[entry.name, entry]]))))
+      const found = await Promise.all(wanted.split('\n').map((name) => entryOf(consumer, name, signal)))
+      if (!signal.aborted)
+        setEntries(new Map(found.flatMap((entry) => (entry === undefined ? [] : [[entry.name, entry]]))))
     }
     // Without the catalogue there is no unit, and the values say why.
     load().catch(() => {})
-    return () => {
-      isOver = true
-    }
+    return () => abort.abort()
   }, [consumer, wanted])
   return entries
 }

@@ -3,6 +3,7 @@
  * charts never hold up the page.
  */
 import { type Signal, signal } from '@preact/signals'
+import type { ServerClock } from '../series-watch.ts'
 
 /** The time goes on, also where no value comes. */
 const TICK_MS = 1_000
@@ -31,18 +32,19 @@ export interface DrawingTurn {
 }
 
 export class ChartPage {
+  readonly clock: ServerClock
   /** How much time the charts show while they follow it. */
   readonly minutes: Signal<number>
   readonly isPaused = signal(false)
   /** The range that was chosen; undefined while the charts follow the time. */
   readonly range = signal<TimeRange | undefined>(undefined)
   readonly #drawings = new Set<Drawing>()
-  #skew: number | undefined
   #frame = 0
   #timer = 0
   #pausedAt = 0
 
-  constructor(minutes: number) {
+  constructor(minutes: number, clock: ServerClock) {
+    this.clock = clock
     this.minutes = signal(minutes)
   }
 
@@ -83,11 +85,6 @@ export class ChartPage {
     }
   }
 
-  /** How far the clock of the server is ahead of that of the browser, in seconds, as the values of a chart show it. */
-  heard(skew: number | undefined): void {
-    if (skew !== undefined && skew > (this.#skew ?? Number.NEGATIVE_INFINITY)) this.#skew = skew
-  }
-
   /** The range that is shown now. It moves on in steps of a tenth, so that nothing jumps. */
   shown(): TimeRange {
     const chosen = this.range.value
@@ -101,7 +98,7 @@ export class ChartPage {
 
   /** The time of the server, seconds since 1970. */
   now(): number {
-    return Date.now() / 1000 + (this.#skew ?? 0)
+    return this.clock.nowMs / 1000
   }
 
   pause(isPaused: boolean): void {

@@ -181,7 +181,6 @@ class Plot {
   #draw(): number {
     const place = this.#place
     if (place === undefined || place.clientWidth === 0) return LEAST_APART_MS
-    for (const { watch } of this.#drawn) this.#page.heard(watch.skew)
     const { from, to } = this.#page.shown()
     this.#from = from
     this.#to = to
@@ -305,9 +304,10 @@ class Plot {
     for (const { series } of this.#drawn) {
       if (series.cutAt !== undefined) holes.push({ from: series.cutAt, to: this.#page.now(), count: 0 })
     }
+    const shown = joined(holes).filter(({ from, to }) => to >= this.#from && from <= this.#to)
+    if (this.#place !== undefined) this.#place.dataset['holes'] = String(shown.length)
     ctx.save()
-    for (const { from, to, count } of joined(holes)) {
-      if (to < this.#from || from > this.#to) continue
+    for (const { from, to, count } of shown) {
       const left = Math.max(bbox.left, plot.valToPos(from, 'x', true))
       const right = Math.min(bbox.left + bbox.width, plot.valToPos(to, 'x', true))
       const width = Math.max(2 * devicePixelRatio, right - left)

@@ -2,8 +2,9 @@
 import { useEffect, useId, useState } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
 import type { CatalogueEntry } from '../catalogue.ts'
+import { naturalOrder } from '../hosts.ts'
 import type { LineArguments } from '../series-watch.ts'
-import { recordsOf, useQuery } from './query.ts'
+import { recordsOf, untilAnswered, useQuery } from './query.ts'
 
 /** Choices that are offered of one parameter; others can be typed. */
 const MAX_CHOICES = 500
@@ -133,15 +134,13 @@ function useChoices(consumer: Consumer, { name, parameters }: CatalogueEntry): R
         const { elements } = await consumer.query(name, { [parameter]: '*' }, { signal })
         for (const { labels } of elements) add(parameter, labels[parameter])
       }
-      setChoices(new Map([...found].map(([parameter, known]) => [parameter, [...known].toSorted(naturally)])))
+      setChoices(
+        new Map([...found].map(([parameter, known]) => [parameter, [...known].toSorted(naturalOrder.compare)])),
+      )
     }
     // Without choices a value can be typed.
-    load().catch(() => {})
+    untilAnswered(consumer, signal, load).catch(() => {})
     return () => abort.abort()
   }, [consumer, name, parameters])
   return choices
-}
-
-function naturally(a: string, b: string): number {
-  return a.localeCompare(b, 'en', { numeric: true })
 }

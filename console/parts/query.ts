@@ -1,6 +1,6 @@
 /** One QUERY and its answer, as a view needs them. */
 import { useEffect, useState } from 'preact/hooks'
-import type { Consumer, PlainRecord, Sample } from '../../client/browser.ts'
+import { ConnectionError, type Consumer, type PlainRecord, type Sample } from '../../client/browser.ts'
 
 export type Arguments = Readonly<Record<string, string | number | boolean | bigint>>
 
@@ -11,7 +11,7 @@ export type Answer =
 
 /**
  * Asks when the view opens and whenever the arguments change, `delayMs` after the last change. The previous answer stays until the
- * next one is there. `round`: another number asks again.
+ * next one is there; a lost connection is no answer. `round`: another number asks again.
  */
 export function useQuery(consumer: Consumer, metric: string, args: Arguments, { delayMs = 0, round = 0 } = {}): Answer {
   const [answer, setAnswer] = useState<Answer>({ kind: 'waiting' })
@@ -19,7 +19,8 @@ export function useQuery(consumer: Consumer, metric: string, args: Arguments, { 
   useEffect(() => {
     const abort = new AbortController()
     const timer = setTimeout(() => {
-      consumer.query(metric, args, { signal: abort.signal }).then(
+      const { signal } = abort
+      untilAnswered(consumer, signal, () => consumer.query(metric, args, { signal })).then(
         (sample) => setAnswer({ kind: 'answer', sample }),
         (error: unknown) => {
           if (!abort.signal.aborted) setAnswer({ kind: 'refused', reason: messageOf(error) })
@@ -32,6 +33,37 @@ export function useQuery(consumer: Consumer, metric: string, args: Arguments, { 
     }
   }, [consumer, question, round])
   return answer
+}
+
+/**
+ * Asks, and asks again whenever a connection was lost before the answer. Rejects with what the server refuses, and with the reason of
+ * `signal` once that is aborted.
+ */
+export async function untilAnswered<T>(consumer: Consumer, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (signal.aborted || !(error instanceof ConnectionError)) throw error
+      // A timeout takes its time, so that there is no haste in asking again.
+      if (error.code !== 'TIMEOUT' || consumer.capabilities === undefined) await nextConnection(consumer, signal)
+    }
+  }
+}
+
+function nextConnection(consumer: Consumer, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      remove()
+      reject(signal.reason)
+    }
+    const remove = consumer.on('connected', () => {
+      remove()
+      signal.removeEventListener('abort', abort)
+      resolve()
+    })
+    signal.addEventListener('abort', abort)
+  })
 }
 
 /** The RECs of an answer, without the last one that says whether there is more. */

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useReducer, useState } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
 import { type Cell, decimate, rateAt, type Samples } from '../samples.ts'
-import { type LineArguments, SeriesWatch } from '../series-watch.ts'
+import { type LineArguments, SeriesWatch, type ServerClock } from '../series-watch.ts'
 import { formatMeasured, UNKNOWN } from '../units.ts'
 
 const WIDTH = 96
@@ -15,6 +15,7 @@ const APART_MS = 1_000
 
 interface SparkProps {
   readonly consumer: Consumer
+  readonly clock: ServerClock
   readonly metric: string
   readonly args: LineArguments
   readonly unit: string
@@ -30,10 +31,13 @@ export function Spark(props: SparkProps) {
   return isCalm ? <LiveSpark {...props} /> : <span class="note">{UNKNOWN}</span>
 }
 
-function LiveSpark({ consumer, metric, args, unit, isRate }: SparkProps) {
+function LiveSpark({ consumer, clock, metric, args, unit, isRate }: SparkProps) {
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const key = JSON.stringify(args)
-  const watch = useMemo(() => new SeriesWatch(consumer, metric, args, SECONDS * 1000), [consumer, metric, key])
+  const watch = useMemo(
+    () => new SeriesWatch(consumer, metric, args, SECONDS * 1000, clock),
+    [consumer, metric, key, clock],
+  )
   useEffect(() => {
     let [drawnMs, timer] = [0, 0]
     const draw = (): void => {
@@ -56,7 +60,7 @@ function LiveSpark({ consumer, metric, args, unit, isRate }: SparkProps) {
   return (
     <span class="spark">
       <svg class="curve in" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-        {samples === undefined ? null : <path d={pathOf(samples, Date.now() / 1000 + (watch.skew ?? 0), isRate)} />}
+        {samples === undefined ? null : <path d={pathOf(samples, clock.nowMs / 1000, isRate)} />}
       </svg>
       <span class="number">{last === undefined ? UNKNOWN : `${formatMeasured(last, unit)}${isRate ? '/s' : ''}`}</span>
     </span>

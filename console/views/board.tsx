@@ -10,10 +10,10 @@ import { linkTo, type ViewProps } from '../route.ts'
 
 const HEIGHT = 200
 
-export function BoardView({ consumer, router }: ViewProps) {
+export function BoardView({ consumer, fleet, router }: ViewProps) {
   const { args } = router.route.value
   const boards = useMemo(() => new Boards(new BrowserStorage()), [])
-  const page = useMemo(() => new ChartPage(5), [])
+  const page = useMemo(() => new ChartPage(5, fleet), [fleet])
   useEffect(() => page.begin(), [page])
   const [problem, setProblem] = useState('')
   const [names, setNames] = useState(boards.names)

@@ -14,7 +14,7 @@ import { VirtualTable } from '../parts/virtual-table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatDuration, formatMeasured, formatUtc } from '../units.ts'
 
-/** The values are read again after this time. */
+/** The values are read again so long after the last answer. */
 const APART_MS = 5_000
 const CHART_HEIGHT = 180
 
@@ -25,16 +25,17 @@ interface Row {
   readonly sample: Sample
 }
 
-export function HostView({ consumer, router }: ViewProps) {
+export function HostView({ consumer, fleet, router }: ViewProps) {
   const { object: host, args } = router.route.value
   const [round, setRound] = useState(0)
-  useEffect(() => {
-    const timer = setInterval(() => setRound((count) => count + 1), APART_MS)
-    return () => clearInterval(timer)
-  }, [])
-  const page = useMemo(() => new ChartPage(5), [host])
+  const page = useMemo(() => new ChartPage(5, fleet), [host, fleet])
   useEffect(() => page.begin(), [page])
   const answer = useQuery(consumer, '*', { host }, { round })
+  useEffect(() => {
+    if (answer.kind === 'waiting') return undefined
+    const timer = setTimeout(() => setRound((count) => count + 1), APART_MS)
+    return () => clearTimeout(timer)
+  }, [answer])
   const { entries } = useCatalogue(consumer)
   const units = useMemo(() => new Map(entries.map(({ name, unit }) => [name, unit])), [entries])
   const text = args.get('match') ?? ''

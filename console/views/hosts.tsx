@@ -1,6 +1,5 @@
 /** All hosts, whatever their source is, with small live charts of those on screen. */
 import { useEffect, useMemo } from 'preact/hooks'
-import type { Consumer } from '../../client/browser.ts'
 import { type Host, Hosts, ROLES } from '../hosts.ts'
 import { Name } from '../parts/name.tsx'
 import { Spark } from '../parts/spark.tsx'
@@ -12,7 +11,7 @@ import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 const ROW = 44
 const filters = ['all', 'silent'] as const
 
-export function HostsView({ consumer, router }: ViewProps) {
+export function HostsView({ consumer, fleet, router }: ViewProps) {
   const source = useMemo(() => new Hosts(consumer), [consumer])
   useEffect(() => {
     source.begin()
@@ -62,7 +61,11 @@ export function HostsView({ consumer, router }: ViewProps) {
               ))}
             </p>
           </div>
-          {found.length === 0 ? <Nothing hosts={hosts} text={text} /> : <Table consumer={consumer} hosts={found} />}
+          {found.length === 0 ? (
+            <Nothing hosts={hosts} text={text} />
+          ) : (
+            <Table consumer={consumer} fleet={fleet} hosts={found} />
+          )}
         </section>
       )}
     </>
@@ -81,7 +84,11 @@ function Nothing({ hosts, text }: { readonly hosts: readonly Host[]; readonly te
   )
 }
 
-function Table({ consumer, hosts }: { readonly consumer: Consumer; readonly hosts: readonly Host[] }) {
+function Table({
+  consumer,
+  fleet,
+  hosts,
+}: Pick<ViewProps, 'consumer' | 'fleet'> & { readonly hosts: readonly Host[] }) {
   return (
     <VirtualTable
       label="Hosts"
@@ -119,6 +126,7 @@ function Table({ consumer, hosts }: { readonly consumer: Consumer; readonly host
                   <span class="unseen">{ROLES[index]?.title} of this host: </span>
                   <Spark
                     consumer={consumer}
+                    clock={fleet}
                     metric={role.metric}
                     args={{ host: name }}
                     unit={role.unit}

@@ -11,10 +11,10 @@ import { linkTo, type ViewProps } from '../route.ts'
 
 const HEIGHT = 320
 
-export function MetricView({ consumer, router }: ViewProps) {
+export function MetricView({ consumer, fleet, router }: ViewProps) {
   const { object, args } = router.route.value
   const spec = chartOfUrl(object, args)
-  const page = useMemo(() => new ChartPage(5), [object])
+  const page = useMemo(() => new ChartPage(5, fleet), [object, fleet])
   useEffect(() => page.begin(), [page])
   const entries = useEntries(
     consumer,

@@ -404,6 +404,28 @@ describe('a channel that keeps nothing', () => {
     expect(consumer.channel).toBe(10)
     expect(handled).toEqual(['7: 1', '7: 2', '17: 3'])
   })
+
+  test('does not bind again what was stopped without a connection, or while it was lost', async () => {
+    const { producer, opening, setting } = await connecting({ durable: false })
+    await producer.grant(CONFIGURE(9), 5, outcome(5, 0, 'ok'))
+    const consumer = await opening
+    const early = await following({ producer, consumer }, 'a', 7)
+    const late = await following({ producer, consumer }, 'b', 8)
+    const stopped = early.stop()
+    await producer.expect('STOP 7 on 0')
+    producer.hangUp()
+    await stopped
+    const stopping = late.stop()
+    setting.clock.advance(60_000)
+    await stopping
+    await settle()
+    const second = new FakeProducer()
+    setting.network.add(second)
+    setting.clock.advance(60_000)
+    await second.admit(10)
+    await second.grant(CONFIGURE(10), 5, outcome(5, 0, 'ok'))
+    expect(await second.rest()).toEqual([])
+  })
 })
 
 test('a metric stopped without a connection is stopped under the id that it has on the next one', async () => {

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Consumer, Field, Handler } from '../../client/browser.ts'
-import { BasicType } from '../../client/browser.ts'
+import { BasicType, ConnectionError } from '../../client/browser.ts'
 import { Sample } from '../../client/values.ts'
 import { SeriesWatch } from '../../console/series-watch.ts'
 
 const SECOND = 1_000_000
 const START = 1_700_000_000
+const clock = { nowMs: (START + 100) * 1_000 }
 
 interface Recent {
   readonly [label: string]: string | readonly number[]
@@ -14,13 +15,16 @@ interface Recent {
 /** A consumer whose server says what a test has it say. */
 class FakeConsumer {
   recent: readonly Recent[] = []
+  refusal: Error | undefined
+  follows = 0
   stops = 0
   #handler: Handler = () => {}
-  readonly #listeners = new Map<string, (event: unknown) => void>()
+  readonly #listeners = new Map<string, Set<(event: unknown) => void>>()
 
   on(event: string, listener: (event: never) => void): () => void {
-    this.#listeners.set(event, listener as (event: unknown) => void)
-    return () => this.#listeners.delete(event)
+    const listeners = this.#listeners.get(event) ?? new Set()
+    this.#listeners.set(event, listeners.add(listener as (event: unknown) => void))
+    return () => listeners.delete(listener as (event: unknown) => void)
   }
 
   query(): Promise<{ plain: readonly Recent[] }> {
@@ -28,12 +32,15 @@ class FakeConsumer {
   }
 
   follow(_metric: string, _args: unknown, handler: Handler) {
+    this.follows++
+    if (this.refusal !== undefined) return Promise.reject(this.refusal)
     this.#handler = handler
-    return Promise.resolve({ id: 7, stop: () => Promise.resolve(this.stops++) })
+    const followed = { id: 7, stop: () => Promise.resolve(this.stops++) }
+    return new Promise((resolve) => setImmediate(resolve, followed))
   }
 
   emit(event: string, detail: unknown = {}): void {
-    this.#listeners.get(event)?.(detail)
+    for (const listener of this.#listeners.get(event) ?? []) listener(detail)
   }
 
   /** A value at so many seconds after the start, with labels. */
@@ -76,7 +83,7 @@ describe('SeriesWatch', () => {
   afterEach(() => vi.unstubAllGlobals())
 
   const watchOf = async (args: Readonly<Record<string, string>> = {}): Promise<SeriesWatch> => {
-    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', args, 3_600_000)
+    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', args, 3_600_000, clock)
     await watch.begin()
     return watch
   }
@@ -174,6 +181,36 @@ describe('SeriesWatch', () => {
     expect(seriesOf(watch).shown.map(([, value]) => value)).toEqual([1, Number.NaN, 3])
   })
 
+  it('has an open GAP end by the clock of the server', async () => {
+    const watch = await watchOf()
+    consumer.value(1, 1)
+    consumer.emit('gap', { id: 7, count: 1, from: 0, to: 0 })
+    expect(watch.gaps).toEqual([{ from: START + 1, to: START + 100, count: 1 }])
+  })
+
+  it('has a hole where a value is not finite, in what comes and in what was kept', async () => {
+    consumer.recent = [recentOf([1, 2], [1, Number.POSITIVE_INFINITY])]
+    const watch = await watchOf()
+    consumer.value(3, Number.NEGATIVE_INFINITY)
+    consumer.value(4, 4)
+    expect(seriesOf(watch).shown.map(([, value]) => value)).toEqual([1, Number.NaN, Number.NaN, 4])
+  })
+
+  it('asks again after a lost connection, and says nothing of it', async () => {
+    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', {}, 3_600_000, clock)
+    consumer.refusal = new ConnectionError('CLOSED', 'the connection is lost')
+    void watch.begin()
+    await settled()
+    await settled()
+    expect(watch.state.value.problem).toBe('')
+    consumer.refusal = undefined
+    consumer.emit('connected')
+    await settled()
+    await settled()
+    consumer.value(1, 1)
+    expect(seriesOf(watch).shown).toEqual([[1, 1]])
+  })
+
   it('shows that a value is missing as a hole', async () => {
     const watch = await watchOf()
     consumer.value(1, 1)
@@ -209,6 +246,19 @@ describe('SeriesWatch', () => {
   it('stops to read when nobody looks any more', async () => {
     const watch = await watchOf()
     watch.end()
+    await settled()
+    expect(consumer.stops).toBe(1)
+  })
+
+  it('has one subscription if the connection comes back while it begins, and ends that', async () => {
+    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', {}, 3_600_000, clock)
+    const begun = watch.begin()
+    consumer.emit('connected')
+    await begun
+    await settled()
+    expect(consumer.follows).toBe(1)
+    watch.end()
+    await settled()
     expect(consumer.stops).toBe(1)
   })
 })

@@ -162,4 +162,16 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.keyboard.press('Escape')
     await page.waitForSelector('button:text-is("whole time")', { state: 'detached' })
   })
+
+  it('goes on after the server was killed, with a hole where nothing is known', { timeout: 60_000 }, async () => {
+    await rig.report('web1', 'outlasts', 1)
+    await open('#/metrics/gmetric.outlasts?host=web1')
+    await page.waitForSelector(`${LAST}:text-is("1")`)
+    await page.waitForSelector('.chart[data-holes="0"]')
+    await rig.server.end('SIGKILL')
+    await page.waitForSelector('.banner')
+    await rig.server.start()
+    await until(() => rig.report('web1', 'outlasts', 7), `${LAST}:text-is("7")`)
+    await page.waitForSelector('.chart[data-holes="1"]')
+  })
 })
