@@ -1,6 +1,7 @@
 /** What a plug-in may declare of its controls, so that `producer.controls` can show them. */
 import { expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { VOID } from '../../../../protocol/monitor/value.ts'
 import {
   hostedControl,
   type PluginControlHost,
