@@ -5,8 +5,8 @@
 
 /** Returns a function that says whether a text matches. In the text a `*` is an ordinary character. */
 export function matcher(pattern: string): (text: string) => boolean {
+  if (!pattern.includes('*')) return (text) => text === pattern
   const pieces = pattern.split('*')
-  if (pieces.length === 1) return (text) => text === pattern
   const first = pieces[0] as string
   const last = pieces[pieces.length - 1] as string
   const middle = pieces.slice(1, -1)

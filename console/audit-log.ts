@@ -3,7 +3,14 @@
  * page can check the chain of hashes itself [MON 9.8]: no record was changed, removed or inserted in what was read.
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { Consumer, Followed, PlainRecord, Sample } from '../client/browser.ts'
+import {
+  ConnectionError,
+  type Consumer,
+  type Followed,
+  type PlainRecord,
+  type Sample,
+  StatusError,
+} from '../client/browser.ts'
 import { messageOf } from './parts/query.ts'
 
 const METRIC = 'producer.audit'
@@ -11,6 +18,8 @@ const METRIC = 'producer.audit'
 const LAST = 1_000
 /** The newest records that are kept in memory. */
 const MAX_KEPT = 20_000
+/** After as many records, the reading waits for the verification. */
+const BATCH = 1_000
 
 export interface AuditRecord {
   readonly number: number
@@ -61,6 +70,7 @@ export class AuditLog {
   #followed: Followed | undefined
   /** Values were lost on the way to this page: what comes until the log is read again from there is passed over. */
   #hasGap = false
+  #isReading = false
   #isOver = false
   #isScheduled = false
 
@@ -79,18 +89,13 @@ export class AuditLog {
     this.#stops.push(
       this.#consumer.on('gap', ({ metric }) => {
         // It has no name if several metrics have lost values.
-        if ((metric === METRIC || metric === '') && !this.#hasGap) void this.#readAgain()
+        if (metric !== METRIC && metric !== '') return
+        this.#hasGap = true
+        void this.#read()
       }),
+      this.#consumer.on('connected', () => void this.#read()),
     )
-    try {
-      const stats = (await this.#consumer.query('producer.stats')).plain as PlainRecord
-      const { audit_records: newest } = stats
-      this.#newest = newest === undefined ? undefined : Number(newest)
-      await this.#follow(this.#isWhole ? 0 : Math.max(0, (this.#newest ?? 0) - LAST))
-      this.#changed()
-    } catch (error) {
-      this.#state.value = { ...NOTHING, problem: messageOf(error) }
-    }
+    await this.#read()
   }
 
   end(): void {
@@ -99,28 +104,40 @@ export class AuditLog {
     this.#followed?.stop().catch(() => {})
   }
 
-  async #follow(after: number): Promise<void> {
-    const followed = await this.#consumer.follow(METRIC, { after }, (sample) => this.#took(sample))
-    if (this.#isOver) await followed.stop()
-    else this.#followed = followed
-  }
-
-  async #readAgain(): Promise<void> {
-    this.#hasGap = true
+  /** Reads on from the last record if nothing is read, or not without a hole. What a lost connection ends, the next one begins anew. */
+  async #read(): Promise<void> {
+    if (this.#isReading || this.#isOver || (this.#followed !== undefined && !this.#hasGap)) return
+    this.#isReading = true
     try {
-      await this.#followed?.stop()
+      await this.#followed?.stop().catch(unlessGone)
+      this.#followed = undefined
       this.#hasGap = false
-      if (!this.#isOver) await this.#follow(this.#last)
-    } catch {
-      // The next connection binds it again, from where this reading began.
+      const after = this.#last > 0 ? this.#last : await this.#begins()
+      const followed = await this.#consumer.follow(METRIC, { after }, (sample) => this.#took(sample))
+      if (this.#isOver) await followed.stop()
+      else this.#followed = followed
+      this.#changed()
+    } catch (error) {
+      if (error instanceof ConnectionError) return
       this.#hasGap = false
+      this.#state.value = { ...NOTHING, problem: messageOf(error) }
+    } finally {
+      this.#isReading = false
     }
+    if (this.#hasGap) await this.#read()
   }
 
-  #took(sample: Sample): void {
+  /** The record after which the reading begins. */
+  async #begins(): Promise<number> {
+    const { audit_records: newest } = (await this.#consumer.query('producer.stats')).plain as PlainRecord
+    this.#newest = newest === undefined ? undefined : Number(newest)
+    return this.#isWhole ? 0 : Math.max(0, (this.#newest ?? 0) - LAST)
+  }
+
+  #took(sample: Sample): Promise<void> | undefined {
     const record = sample.plain as unknown as AuditRecord
-    // After a lost connection the log is read again from where the reading began.
-    if (this.#hasGap || record.number <= this.#last) return
+    // A connection that was made again binds it from where the reading began.
+    if (this.#hasGap || record.number <= this.#last) return undefined
     const before = this.#newestLast.at(-1)
     if (this.#first === 0) this.#first = record.number
     this.#last = record.number
@@ -128,6 +145,7 @@ export class AuditLog {
     if (this.#newestLast.length > 2 * MAX_KEPT) this.#newestLast.splice(0, MAX_KEPT)
     if (this.#newest !== undefined) this.#verifying = this.#verifying.then(() => this.#verify(record, before))
     this.#schedule()
+    return record.number % BATCH === 0 ? this.#verifying : undefined
   }
 
   async #verify(record: AuditRecord, before: AuditRecord | undefined): Promise<void> {
@@ -168,6 +186,11 @@ export class AuditLog {
       problem: '',
     }
   }
+}
+
+/** What the server does not know any more is stopped. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof StatusError)) throw error
 }
 
 /** SHA-256 over the hash before, number and time (64 bits each), and each text as length (32 bits) and UTF-8. */

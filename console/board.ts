@@ -5,6 +5,7 @@
  * A chart is text: its metrics with their arguments, `gmetric.load_one;host=web1,gmetric.load_five;host=web1`, and after a `/` how
  * it is drawn: `/rate`. Other characters than letters, digits and those of names are escaped as in a URL.
  */
+import type { BrowserStorage } from './browser-storage.ts'
 import { linkTo } from './route.ts'
 import type { LineArguments } from './series-watch.ts'
 
@@ -95,11 +96,11 @@ export function chartsOf(args: URLSearchParams): readonly ChartSpec[] {
     .filter((chart) => chart !== undefined)
 }
 
-/** The boards in the storage of the browser. It may be switched off, full, or written by somebody else. */
+/** The boards that the browser keeps. Somebody else may have written them. */
 export class Boards {
-  readonly #storage: Pick<Storage, 'getItem' | 'setItem'>
+  readonly #storage: BrowserStorage
 
-  constructor(storage: Pick<Storage, 'getItem' | 'setItem'>) {
+  constructor(storage: BrowserStorage) {
     this.#storage = storage
   }
 
@@ -113,9 +114,18 @@ export class Boards {
     return Object.hasOwn(all, name) ? all[name] : undefined
   }
 
-  /** Returns why it cannot be kept; empty if it is. */
-  save(name: string, charts: readonly ChartSpec[]): string {
+  /** Whether exactly these charts are kept under this name. */
+  isKept(name: string, charts: readonly ChartSpec[]): boolean {
+    return this.get(name) === queryOf(charts, name)
+  }
+
+  /**
+   * `from`: the name that the board has now; a board of any other name is not replaced. Returns why it cannot be kept; empty if it
+   * is.
+   */
+  save(name: string, charts: readonly ChartSpec[], from = ''): string {
     const all = this.#all()
+    if (name !== from && Object.hasOwn(all, name)) return `There is a board ${name} already: take another name.`
     if (name === '' || name.length > MAX_NAME) return `A name has 1 to ${MAX_NAME} characters.`
     if (!Object.hasOwn(all, name) && Object.keys(all).length >= MAX_BOARDS) {
       return `This browser keeps ${MAX_BOARDS} boards: delete one first.`
@@ -130,11 +140,7 @@ export class Boards {
 
   /** The arguments of the board that was shown last. */
   get last(): string {
-    try {
-      return this.#storage.getItem(OPEN) ?? ''
-    } catch {
-      return ''
-    }
+    return this.#storage.read(OPEN)
   }
 
   opened(charts: readonly ChartSpec[], name: string): string {
@@ -152,7 +158,7 @@ export class Boards {
 
   #all(): Readonly<Record<string, string>> {
     try {
-      const all: unknown = JSON.parse(this.#storage.getItem(STORED) ?? '{}')
+      const all: unknown = JSON.parse(this.#storage.read(STORED) || '{}')
       if (all === null || typeof all !== 'object') return {}
       return Object.fromEntries(Object.entries(all).filter(([, query]) => typeof query === 'string'))
     } catch {
@@ -161,12 +167,8 @@ export class Boards {
   }
 
   #write(key: string, text: string): string {
-    try {
-      this.#storage.setItem(key, text)
-      return ''
-    } catch {
-      return 'The browser does not keep it: its storage is full, or switched off for this page.'
-    }
+    if (this.#storage.write(key, text)) return ''
+    return 'The browser does not keep it: its storage is full, or switched off for this page.'
   }
 }
 

@@ -35,14 +35,17 @@ export class Session {
   /** Never rejects: what fails is the reason that the sign-in shows. */
   async signIn(identity: string, secret: Secret): Promise<void> {
     this.#state.value = { kind: 'connecting' }
+    let consumer: Consumer | undefined
     try {
       const credentials = 'token' in secret ? secret : { identity, password: secret.password }
-      const consumer = await connect(monitorUrl(location), credentials, { durable: false })
-      const name = 'token' in secret ? await ownerOf(consumer) : identity
+      consumer = await connect(monitorUrl(location), credentials, { durable: false })
       this.#watch(consumer)
+      const name = 'token' in secret ? await ownerOf(consumer) : identity
       this.#state.value = { kind: 'in', consumer, identity: name }
     } catch (error) {
       this.#state.value = { kind: 'out', reason: reasonOf(error) }
+      // Without this, it would connect again and again.
+      await consumer?.close().catch(() => {})
     }
   }
 
@@ -71,11 +74,16 @@ export class Session {
   }
 }
 
-/** Who has logged in with a token. */
+/** Who has logged in with a token; `token` if its scope does not cover the question. */
 async function ownerOf(consumer: Consumer): Promise<string> {
-  const { plain } = await consumer.query('producer.connections')
-  const own = recordsOf(plain).find(({ channel }) => channel === consumer.channel)
-  return String(own?.['identity'] ?? 'token')
+  try {
+    const { plain } = await consumer.query('producer.connections')
+    const own = recordsOf(plain).find(({ channel }) => channel === consumer.channel)
+    return String(own?.['identity'] ?? 'token')
+  } catch (error) {
+    if (error instanceof StatusError) return 'token'
+    throw error
+  }
 }
 
 function monitorUrl({ protocol, host }: Location): string {

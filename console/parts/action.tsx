@@ -18,20 +18,23 @@ interface ActionProps {
 
 export function Action({ consumer, label, object = '', question, control, args, onDone }: ActionProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  const { run, execute, again, reset } = useExecution(consumer)
+  const { run, execute, again, reset } = useExecution(consumer, ({ outcome }) => {
+    if (outcome === 'ok') onDone?.()
+  })
+  const isRunning = run.kind === 'running'
   const ask = (): void => {
+    if (isRunning) return
     reset()
     dialog.current?.showModal()
   }
-  const confirm = async (): Promise<void> => {
+  const confirm = (): void => {
     dialog.current?.close()
-    const end = await execute(control, args)
-    if (end.kind === 'ended' && end.outcome === 'ok') onDone?.()
+    void execute(control, () => args)
   }
   const name = object === '' ? label : `${label} ${object}`
   return (
     <>
-      <button type="button" disabled={run.kind === 'running'} aria-label={name} onClick={ask}>
+      <button type="button" aria-disabled={isRunning} aria-label={name} onClick={ask}>
         {label}
       </button>
       {run.kind === 'ended' ? (
@@ -57,7 +60,7 @@ export function Action({ consumer, label, object = '', question, control, args, 
           <button type="button" autofocus onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          <button type="button" class="danger" onClick={() => void confirm()}>
+          <button type="button" class="danger" onClick={confirm}>
             {label}
           </button>
         </div>

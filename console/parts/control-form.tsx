@@ -11,8 +11,9 @@ import {
   problemOf,
   type Texts,
 } from './control-parameters.ts'
-import { type Ended, type Execution, type Run, useExecution } from './execution.ts'
+import { type Ended, type Execution, useExecution } from './execution.ts'
 import { Name } from './name.tsx'
+import { recordsOf, useQuery } from './query.ts'
 import { State } from './state.tsx'
 
 interface ControlFormProps {
@@ -28,7 +29,9 @@ interface ControlFormProps {
   readonly question?: (texts: Texts) => string
   /** Arguments that the page makes, at the time of the press. */
   readonly made?: () => Promise<Texts>
+  /** Whether it can be tried: until that was allowed, Enter tries it. */
   readonly hasDryRun?: boolean
+  /** Also of what was asked for again after a lost connection, but not of a dry run. */
   readonly onEnd?: (run: Ended) => void
   /** Shows what came of it in place of the usual result. */
   readonly result?: (run: Ended) => preact.ComponentChildren
@@ -36,14 +39,19 @@ interface ControlFormProps {
 
 export function ControlForm(props: ControlFormProps) {
   const { consumer, control, label = 'Run', given = {}, offers = {}, question, made, hasDryRun = false, onEnd } = props
-  const execution = useExecution(consumer)
   const [texts, setTexts] = useState<Texts>({})
   const [isTried, setTried] = useState(false)
+  /** Whether a dry run with these texts was allowed. */
+  const [isAllowed, setAllowed] = useState(false)
+  const execution = useExecution(consumer, (end) => {
+    if (end.outcome === 'dry-run') setAllowed(true)
+    else onEnd?.(end)
+  })
   const form = useRef<HTMLFormElement>(null)
   const dialog = useRef<HTMLDialogElement>(null)
   const shown = control.parameters.filter(({ name }) => given[name] === undefined)
   const isRunning = execution.run.kind === 'running'
-  const isPressed = useRef(false)
+  const isDryFirst = hasDryRun && !isAllowed
 
   const isGood = (): boolean => {
     setTried(true)
@@ -51,21 +59,18 @@ export function ControlForm(props: ControlFormProps) {
     if (wrong >= 0) form.current?.querySelectorAll<HTMLElement>('input, select')[wrong]?.focus()
     return wrong < 0
   }
-  const execute = async (isDry: boolean): Promise<void> => {
+  const execute = (isDry: boolean): void => {
     dialog.current?.close()
-    if (isRunning || isPressed.current) return
-    isPressed.current = true
-    const all = { ...texts, ...given, ...(isDry ? {} : await made?.()) }
-    // A secret never stays in the page after the press.
-    setTexts(Object.fromEntries(Object.entries(texts).filter(([name]) => !isSecret(shown, name))))
+    if (isRunning) return
+    const argsOf = async () => argumentsOf(control.parameters, { ...texts, ...given, ...(!isDry && (await made?.())) })
+    void execution.execute(control.name, argsOf, { isDry })
     setTried(false)
-    const end = await execution.execute(control.name, argumentsOf(control.parameters, all), { isDry })
-    isPressed.current = false
-    if (end.kind === 'ended' && !isDry) onEnd?.(end)
+    // A secret never stays in the page after it was used.
+    if (!isDry) setTexts(Object.fromEntries(Object.entries(texts).filter(([name]) => !isSecret(shown, name))))
   }
-  const submit = (): void => {
+  const press = (isDry: boolean): void => {
     if (isRunning || !isGood()) return
-    if (question === undefined) void execute(false)
+    if (isDry || question === undefined) execute(isDry)
     else dialog.current?.showModal()
   }
   return (
@@ -77,7 +82,7 @@ export function ControlForm(props: ControlFormProps) {
         noValidate
         onSubmit={(event) => {
           event.preventDefault()
-          submit()
+          press(isDryFirst)
         }}
       >
         {shown.map((parameter) => (
@@ -87,18 +92,21 @@ export function ControlForm(props: ControlFormProps) {
             offers={offers[parameter.name]}
             value={texts[parameter.name] ?? ''}
             problem={isTried ? problemOf(parameter, texts[parameter.name] ?? '') : ''}
-            onChange={(text) => setTexts({ ...texts, [parameter.name]: text })}
+            onChange={(text) => {
+              setTexts({ ...texts, [parameter.name]: text })
+              setAllowed(false)
+            }}
           />
         ))}
         <div class="buttons">
           {hasDryRun ? (
-            <button type="button" disabled={isRunning} onClick={() => isGood() && void execute(true)}>
+            <Press isFirst={isDryFirst} isRunning={isRunning} onPress={() => press(true)}>
               Dry run
-            </button>
+            </Press>
           ) : null}
-          <button type="submit" class="first" disabled={isRunning}>
+          <Press isFirst={!isDryFirst} isRunning={isRunning} onPress={() => press(false)}>
             {isRunning ? 'Running …' : label}
-          </button>
+          </Press>
         </div>
       </form>
       {question === undefined ? null : (
@@ -110,14 +118,32 @@ export function ControlForm(props: ControlFormProps) {
             <button type="button" onClick={() => dialog.current?.close()}>
               Cancel
             </button>
-            <button type="button" class="first" onClick={() => void execute(false)}>
+            <button type="button" class="first" onClick={() => execute(false)}>
               {label}
             </button>
           </div>
         </dialog>
       )}
-      <Outcome execution={execution} control={control.name} result={props.result} />
+      <Outcome consumer={consumer} execution={execution} control={control.name} result={props.result} />
     </>
+  )
+}
+
+interface PressProps {
+  /** Whether Enter in a field presses it. */
+  readonly isFirst: boolean
+  readonly isRunning: boolean
+  readonly onPress: () => void
+  readonly children: preact.ComponentChildren
+}
+
+/** It keeps the focus while something runs: a button that is disabled would lose it. */
+function Press({ isFirst, isRunning, onPress, children }: PressProps) {
+  const kind = isFirst ? ({ type: 'submit', class: 'first' } as const) : ({ type: 'button', onClick: onPress } as const)
+  return (
+    <button {...kind} aria-disabled={isRunning}>
+      {children}
+    </button>
   )
 }
 
@@ -187,12 +213,13 @@ function Field({ parameter, offers, value, problem, onChange }: FieldProps) {
 }
 
 interface OutcomeProps {
+  readonly consumer: Consumer
   readonly execution: Execution
   readonly control: string
   readonly result: ControlFormProps['result']
 }
 
-function Outcome({ execution: { run, again }, control, result }: OutcomeProps) {
+function Outcome({ consumer, execution: { run, again }, control, result }: OutcomeProps) {
   return (
     <div aria-live="polite">
       {run.kind === 'running' && run.isRepeated ? (
@@ -211,16 +238,27 @@ function Outcome({ execution: { run, again }, control, result }: OutcomeProps) {
           </button>
         </p>
       ) : null}
-      {run.kind === 'ended' ? (run.outcome === 'ok' && result?.(run)) || <Result run={run} control={control} /> : null}
+      {run.kind === 'ended'
+        ? (run.outcome === 'ok' && result?.(run)) || <Result consumer={consumer} run={run} control={control} />
+        : null}
     </div>
   )
 }
 
 const OUTCOMES: Readonly<Record<string, string>> = { 'dry-run': 'allowed: nothing was run', ok: 'done' }
 
-function Result({ run, control }: { readonly run: Run & Ended; readonly control: string }) {
+interface ResultProps {
+  readonly consumer: Consumer
+  readonly run: Ended
+  readonly control: string
+}
+
+function Result({ consumer, run, control }: ResultProps) {
   const { outcome, detail, value, id, begun } = run
+  const audit = useQuery(consumer, 'producer.metrics', { match: 'producer.audit' })
+  const isAudited = audit.kind === 'answer' && recordsOf(audit.sample.plain).length > 0
   const isDry = outcome === 'dry-run'
+  const since = new Date(begun / 1000).toISOString()
   return (
     <section class="result" aria-label="Result">
       <div class="head">
@@ -231,9 +269,9 @@ function Result({ run, control }: { readonly run: Run & Ended; readonly control:
         />
         <p class="choices">
           <span>result {id}</span>
-          <a href={linkTo('audit', '', { object: control, since: new Date(begun / 1000).toISOString() })}>
-            audit record
-          </a>
+          {isAudited ? (
+            <a href={linkTo('audit', '', { object: control, result: String(id), since })}>audit records</a>
+          ) : null}
         </p>
       </div>
       <ValueOf value={value} />

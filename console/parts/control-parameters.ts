@@ -98,7 +98,8 @@ export function problemOf(parameter: Parameter, text: string): string {
     if (max !== undefined && number > max) return `At most ${max} is possible.`
     return type.startsWith('u') && number < 0 ? 'It may not be negative.' : ''
   }
-  const bytes = new TextEncoder().encode(text).length
+  const bytes = type === 'opaque' ? bytesOf(text)?.length : new TextEncoder().encode(text).length
+  if (bytes === undefined) return 'It is not base64.'
   if (maxLength !== undefined && bytes > maxLength) return `It has ${bytes} bytes; ${maxLength} are possible.`
   return ''
 }
@@ -112,11 +113,20 @@ export function argumentsOf(parameters: readonly Parameter[], texts: Texts): Arg
     if (text === '') continue
     if (type === 'boolean') args[name] = text === 'true'
     else if (isNumber(parameter)) args[name] = numberOf(type, text)
-    else args[name] = type === 'opaque' ? Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0)) : text
+    else args[name] = (type === 'opaque' ? bytesOf(text) : undefined) ?? text
   }
   return args as Arguments
 }
 
 function numberOf(type: string, text: string): number | bigint {
   return type.endsWith('64') ? BigInt(text) : Number(text)
+}
+
+/** Undefined if the text is not base64. */
+function bytesOf(text: string): Uint8Array | undefined {
+  try {
+    return Uint8Array.from(atob(text), (byte) => byte.charCodeAt(0))
+  } catch {
+    return undefined
+  }
 }

@@ -34,36 +34,60 @@ interface Press {
   readonly at: number
 }
 
+interface ExecuteOptions {
+  readonly isDry?: boolean
+}
+
 export interface Execution {
   readonly run: Run
-  readonly execute: (control: string, args: Arguments, options?: { readonly isDry?: boolean }) => Promise<Run>
-  readonly again: () => Promise<Run>
+  /** Never rejects: whatever fails, the making of the arguments too, is the text of the refusal. */
+  readonly execute: (
+    control: string,
+    argsOf: () => Arguments | Promise<Arguments>,
+    options?: ExecuteOptions,
+  ) => Promise<void>
+  readonly again: () => Promise<void>
   /** Forgets the result. */
   readonly reset: () => void
 }
 
-export function useExecution(consumer: Consumer): Execution {
+/** `onEnd` is given each result, also one that was asked for again. */
+export function useExecution(consumer: Consumer, onEnd?: (run: Ended) => void): Execution {
   const [run, setRun] = useState<Run>({ kind: 'idle' })
   const isRunning = useRef(false)
   const lost = useRef<Press>(undefined)
 
-  const ask = async (press: Press): Promise<Run> => {
-    if (isRunning.current) return { kind: 'running', isRepeated: false }
+  const ask = async (made: () => Press | Promise<Press>): Promise<void> => {
+    if (isRunning.current) return
     isRunning.current = true
     setRun({ kind: 'running', isRepeated: false })
-    const end = await resultOf(consumer, press, () => setRun({ kind: 'running', isRepeated: true }))
-    lost.current = end.kind === 'lost' ? press : undefined
+    const end = await endOf(made)
     isRunning.current = false
     setRun(end)
-    return end
+    if (end.kind === 'ended') onEnd?.(end)
+  }
+  const endOf = async (made: () => Press | Promise<Press>): Promise<Run> => {
+    try {
+      const press = await made()
+      const end = await resultOf(consumer, press, () => setRun({ kind: 'running', isRepeated: true }))
+      lost.current = end.kind === 'lost' ? press : undefined
+      return end
+    } catch (error) {
+      return { kind: 'refused', text: messageOf(error) }
+    }
   }
   return {
     run,
-    execute(control, args, { isDry = false } = {}) {
-      const own = isDry ? { dry_run: true } : { idempotency_key: crypto.randomUUID() }
-      return ask({ control, args: { ...args, ...own }, at: performance.now() })
+    execute: (control, argsOf, { isDry = false } = {}) =>
+      ask(async () => {
+        const at = performance.now()
+        const own = isDry ? { dry_run: true } : { idempotency_key: crypto.randomUUID() }
+        return { control, args: { ...(await argsOf()), ...own }, at }
+      }),
+    async again() {
+      const { current } = lost
+      if (current !== undefined) await ask(() => current)
     },
-    again: () => (lost.current === undefined ? Promise.resolve(run) : ask(lost.current)),
     reset: () => setRun({ kind: 'idle' }),
   }
 }

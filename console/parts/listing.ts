@@ -7,7 +7,7 @@ import { messageOf, recordsOf, useQuery } from './query.ts'
 export interface Listing {
   /** Undefined until they are there. */
   readonly records: readonly PlainRecord[] | undefined
-  /** Why there are none: the refusal of the server. Empty if it has not refused. */
+  /** Why there are none: the refusal of the server, or what failed. Empty if there are some. */
   readonly reason: string
   /** Those that may be run, by name. */
   readonly controls: ReadonlyMap<string, Control>
@@ -25,7 +25,11 @@ export function useListing(consumer: Consumer, family: string, { isListed = true
     if (!isListed) return undefined
     const abort = new AbortController()
     consumer.execute(`${family}.list`, {}, { signal: abort.signal }).then(
-      ({ plain }) => setList({ records: recordsOf((plain as PlainRecord)['value']), reason: '' }),
+      ({ plain }) => {
+        const { outcome, detail, value } = plain as PlainRecord
+        if (outcome === 'ok') setList({ records: recordsOf(value), reason: '' })
+        else setList({ records: undefined, reason: [outcome, detail].filter(Boolean).join(': ') })
+      },
       (error: unknown) => {
         if (!abort.signal.aborted) setList({ records: undefined, reason: messageOf(error) })
       },

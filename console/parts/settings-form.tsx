@@ -1,9 +1,9 @@
 /** The settings of a channel in a dialog. What was not changed is not sent; the server judges what may be set. */
 import { useRef, useState } from 'preact/hooks'
-import type { Consumer, PlainRecord } from '../../client/browser.ts'
+import type { Consumer } from '../../client/browser.ts'
 import type { ChannelState } from '../fleet.ts'
-import { formatBytes, formatDuration } from '../units.ts'
-import { messageOf } from './query.ts'
+import { formatBytes, formatCount, formatDuration } from '../units.ts'
+import { useExecution } from './execution.ts'
 
 const OVERFLOWS = ['drop-oldest', 'drop-newest', 'keep-latest'] as const
 
@@ -47,6 +47,9 @@ const NUMBERS: readonly NumberField[] = [
   },
 ]
 
+/** By the names of the arguments, as they are typed. */
+type Settings = Readonly<Record<string, string>>
+
 interface FormProps {
   readonly consumer: Consumer
   readonly channel: ChannelState
@@ -55,35 +58,34 @@ interface FormProps {
 
 export function ChannelSettingsForm({ consumer, channel, title }: FormProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  const [values, setValues] = useState<Readonly<Record<string, string>>>({})
-  const [problem, setProblem] = useState('')
+  /** As they were when the dialog was opened: what somebody else changes meanwhile is not set back. */
+  const [before, setBefore] = useState<Settings>({})
+  const [values, setValues] = useState<Settings>({})
   const [isDone, setDone] = useState(false)
+  const { run, execute, again, reset } = useExecution(consumer, ({ outcome }) => {
+    if (outcome === 'ok') close(true)
+  })
 
   const open = (): void => {
-    setValues({
-      ...Object.fromEntries(NUMBERS.map(({ name, of }) => [name, String(of(channel))])),
-      overflow: channel.settings.overflow,
-    })
-    setProblem('')
+    const settings = settingsOf(channel)
+    setBefore(settings)
+    setValues(settings)
     setDone(false)
+    reset()
     dialog.current?.showModal()
   }
-  const save = async (): Promise<void> => {
-    const changed: Record<string, number | string> = {}
-    for (const { name, of } of NUMBERS) if (values[name] !== String(of(channel))) changed[name] = Number(values[name])
-    const { overflow = '' } = values
-    if (overflow !== channel.settings.overflow) changed['overflow'] = overflow
-    try {
-      if (Object.keys(changed).length > 0) {
-        const result = (await consumer.execute('channel.configure', { channel: channel.id, ...changed })).plain
-        const { outcome, detail } = result as PlainRecord
-        if (outcome !== 'ok') return setProblem(`${outcome}: ${detail}`)
-      }
-      setDone(true)
-      dialog.current?.close()
-    } catch (error) {
-      setProblem(messageOf(error))
+  const close = (isStored: boolean): void => {
+    setDone(isStored)
+    dialog.current?.close()
+  }
+  const save = (): void => {
+    const changed = Object.entries(values).filter(([name, value]) => value !== before[name])
+    if (changed.length === 0) {
+      close(true)
+      return
     }
+    const args = changed.map(([name, value]) => [name, name === 'overflow' ? value : Number(value)])
+    void execute('channel.configure', () => ({ channel: channel.id, ...Object.fromEntries(args) }))
   }
   return (
     <>
@@ -99,7 +101,7 @@ export function ChannelSettingsForm({ consumer, channel, title }: FormProps) {
         <form
           onSubmit={(event) => {
             event.preventDefault()
-            void save()
+            save()
           }}
         >
           {NUMBERS.map(({ name, label, hint }) => (
@@ -128,19 +130,46 @@ export function ChannelSettingsForm({ consumer, channel, title }: FormProps) {
               ))}
             </select>
           </p>
+          <p role="status">{lossOf(channel, before, values)}</p>
           <p class="problem" role="alert">
-            {problem}
+            {run.kind === 'refused' ? run.text : ''}
+            {run.kind === 'ended' && run.outcome !== 'ok' ? `${run.outcome}: ${run.detail}` : ''}
+            {run.kind === 'lost' ? (
+              <>
+                {run.text}. It is not known whether it was stored.{' '}
+                <button type="button" onClick={() => void again()}>
+                  Ask again
+                </button>
+              </>
+            ) : null}
           </p>
           <div class="row">
-            <button type="button" onClick={() => dialog.current?.close()}>
+            <button type="button" onClick={() => close(false)}>
               Cancel
             </button>
-            <button type="submit" class="first">
-              Store
+            <button type="submit" class="first" aria-disabled={run.kind === 'running'}>
+              {run.kind === 'running' ? 'Storing …' : 'Store'}
             </button>
           </div>
         </form>
       </dialog>
     </>
   )
+}
+
+function settingsOf(channel: ChannelState): Settings {
+  const numbers = NUMBERS.map(({ name, of }) => [name, String(of(channel))])
+  return { ...Object.fromEntries(numbers), overflow: channel.settings.overflow }
+}
+
+/** What may be lost by smaller limits; empty if nothing is. */
+function lossOf({ queued, queuedBytes }: ChannelState, before: Settings, values: Settings): string {
+  const isSmaller = (name: string): boolean => Number(values[name]) < Number(before[name])
+  const causes = [
+    isSmaller('max_bytes') && Number(values['max_bytes']) < queuedBytes && 'what does not fit any more',
+    isSmaller('max_age_ms') && 'what has waited longer',
+  ].filter(Boolean)
+  if (queued === 0 || causes.length === 0) return ''
+  const waiting = `${formatCount(queued)} queued (${formatBytes(queuedBytes)})`
+  return `Values may be lost: there are ${waiting}, and ${causes.join(', or ')}, is dropped. The consumer is informed.`
 }

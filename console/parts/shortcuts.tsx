@@ -2,7 +2,8 @@
  * Keys that work everywhere: `/` searches, `?` shows this list, digits open the views. They can be switched off, since programs
  * that speak or listen send single keys too.
  */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { BrowserStorage } from '../browser-storage.ts'
 import { linkTo } from '../route.ts'
 
 const STORED = 'cinnabar.shortcuts'
@@ -14,7 +15,8 @@ interface ShortcutsProps {
 
 export function Shortcuts({ views }: ShortcutsProps) {
   const dialog = useRef<HTMLDialogElement>(null)
-  const [isOn, setOn] = useState(localStorage.getItem(STORED) !== 'off')
+  const storage = useMemo(() => new BrowserStorage(), [])
+  const [isOn, setOn] = useState(storage.read(STORED) !== 'off')
 
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
@@ -32,7 +34,7 @@ export function Shortcuts({ views }: ShortcutsProps) {
   }, [isOn, views])
 
   const toggle = (): void => {
-    localStorage.setItem(STORED, isOn ? 'off' : 'on')
+    storage.write(STORED, isOn ? 'off' : 'on')
     setOn(!isOn)
   }
   return (

@@ -403,15 +403,17 @@ function Tokens({ consumer }: TabProps) {
             </td>
             <td>{Number(one['expires']) === 0 ? 'never' : <Day time={Number(one['expires'])} />}</td>
             <td class="does">
-              <Action
-                consumer={consumer}
-                label="Revoke"
-                object={`token ${String(one['token'])}`}
-                control="token.revoke"
-                args={{ token: Number(one['token']) }}
-                question={`Revoke token ${String(one['token'])} of ${userOf(one)}? Sessions that were opened with it end within a second.`}
-                onDone={listing.reload}
-              />
+              {listing.controls.has('token.revoke') ? (
+                <Action
+                  consumer={consumer}
+                  label="Revoke"
+                  object={`token ${String(one['token'])}`}
+                  control="token.revoke"
+                  args={{ token: Number(one['token']) }}
+                  question={`Revoke token ${String(one['token'])} of ${userOf(one)}? Sessions that were opened with it end within a second.`}
+                  onDone={listing.reload}
+                />
+              ) : null}
             </td>
           </tr>
         )}
@@ -438,6 +440,15 @@ interface NewTokenProps {
 function NewToken({ consumer, control, offers, onMade }: NewTokenProps) {
   const [made, setMade] = useState('')
   const [isValid, setValid] = useState(false)
+  const [copied, setCopied] = useState('')
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(made)
+      setCopied('copied')
+    } catch {
+      setCopied('The browser does not let the page copy it: select it, and copy it by hand.')
+    }
+  }
   return (
     <Fold title="Make a token">
       {isValid ? (
@@ -447,18 +458,22 @@ function NewToken({ consumer, control, offers, onMade }: NewTokenProps) {
             <code>{made}</code>
           </p>
           <div class="buttons">
-            <button type="button" class="first" onClick={() => void navigator.clipboard.writeText(made)}>
+            <button type="button" class="first" onClick={() => void copy()}>
               Copy
             </button>
             <button
               type="button"
               onClick={() => {
                 setMade('')
+                setCopied('')
                 setValid(false)
               }}
             >
               I have stored it
             </button>
+            <span class="note" role="status">
+              {copied}
+            </span>
           </div>
         </div>
       ) : (

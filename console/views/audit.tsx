@@ -4,7 +4,7 @@ import { AuditLog, type AuditRecord, type AuditState } from '../audit-log.ts'
 import { Name } from '../parts/name.tsx'
 import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
-import { formatCount, formatTime, formatUtc } from '../units.ts'
+import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 
 const PAGE = 100
 const filters = ['actor', 'action', 'object'] as const
@@ -38,7 +38,7 @@ export function AuditView({ consumer, fleet, router }: ViewProps) {
       </>
     )
   }
-  const with_ = (name: string, value: string): string => {
+  const linkWith = (name: string, value: string): string => {
     const next = new URLSearchParams(args)
     if (value === '') next.delete(name)
     else next.set(name, value)
@@ -49,7 +49,7 @@ export function AuditView({ consumer, fleet, router }: ViewProps) {
       <header>
         <h1>Audit</h1>
       </header>
-      <Chain state={state} isWhole={isWhole} wholeLink={with_('whole', '1')} />
+      <Chain state={state} isWhole={isWhole} wholeLink={linkWith('whole', '1')} />
       <section class="card" aria-label="Audit log">
         <search class="filters">
           {filters.map((name) => (
@@ -60,11 +60,17 @@ export function AuditView({ consumer, fleet, router }: ViewProps) {
                 value={args.get(name) ?? ''}
                 autocomplete="off"
                 spellcheck={false}
-                onInput={({ currentTarget }) => router.replace(with_(name, currentTarget.value))}
+                onInput={({ currentTarget }) => router.replace(linkWith(name, currentTarget.value))}
               />
             </label>
           ))}
-          <Since value={args.get('since') ?? ''} onChange={(value) => router.replace(with_('since', value))} />
+          <Since value={args.get('since') ?? ''} onChange={(value) => router.replace(linkWith('since', value))} />
+          <Until value={args.get('until') ?? ''} onChange={(value) => router.replace(linkWith('until', value))} />
+          {args.has('result') ? (
+            <p class="note">
+              of result {args.get('result')} <a href={linkWith('result', '')}>of all</a>
+            </p>
+          ) : null}
         </search>
         <Records key={args.toString()} state={state} args={args} nowMs={fleet.nowMs} />
       </section>
@@ -72,7 +78,12 @@ export function AuditView({ consumer, fleet, router }: ViewProps) {
   )
 }
 
-function Since({ value, onChange }: { readonly value: string; readonly onChange: (value: string) => void }) {
+interface TimeProps {
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+function Since({ value, onChange }: TimeProps) {
   const at = Date.parse(value)
   return (
     <label>
@@ -86,6 +97,26 @@ function Since({ value, onChange }: { readonly value: string; readonly onChange:
         ))}
         {Number.isNaN(at) ? null : <option value={value}>{formatTime(at * 1000)}</option>}
       </select>
+    </label>
+  )
+}
+
+/** In the URL it is UTC. */
+function Until({ value, onChange }: TimeProps) {
+  const at = Date.parse(value)
+  const local = Number.isNaN(at) ? '' : new Date(at).toLocaleString('sv').replace(' ', 'T')
+  return (
+    <label>
+      Until
+      <input
+        type="datetime-local"
+        name="until"
+        step={1}
+        value={local}
+        onChange={({ currentTarget }) =>
+          onChange(currentTarget.value === '' ? '' : new Date(currentTarget.value).toISOString())
+        }
+      />
     </label>
   )
 }
@@ -150,7 +181,10 @@ interface RecordsProps {
 function Records({ state, args, nowMs }: RecordsProps) {
   const [pages, setPages] = useState(1)
   const since = sinceOf(args.get('since') ?? '', nowMs)
-  const found = state.records.filter((record) => isMatch(record, args, since))
+  const until = Date.parse(args.get('until') ?? '') * 1000
+  const found = state.records.filter(
+    (record) => record.time >= since && !(record.time > until) && isMatch(record, args),
+  )
   const shown = found.slice(0, pages * PAGE)
   const isFiltered = found.length < state.records.length
   return (
@@ -205,7 +239,7 @@ function Row({ record }: { readonly record: AuditRecord }) {
       <td>
         <State look={isBad ? 'attention' : 'good'} text={action} detail={outcome} />
       </td>
-      <td>{actor === '' ? '–' : <Name text={actor} />}</td>
+      <td>{actor === '' ? UNKNOWN : <Name text={actor} />}</td>
       <td class="code wide">{address}</td>
       <td class="whole">
         <span class="code">
@@ -226,7 +260,9 @@ function sinceOf(text: string, nowMs: number): number {
   return Number.isFinite(ms) ? ms * 1000 : 0
 }
 
-function isMatch(record: AuditRecord, args: URLSearchParams, since: number): boolean {
-  if (record.time < since) return false
+function isMatch(record: AuditRecord, args: URLSearchParams): boolean {
+  const result = args.get('result')
+  // The detail of what concerns a result begins with its id.
+  if (result !== null && record.detail.split(':', 1)[0] !== `result ${result}`) return false
   return filters.every((name) => record[name].toLowerCase().includes((args.get(name) ?? '').toLowerCase()))
 }

@@ -1,6 +1,7 @@
 /** A board of pinned charts. Its URL is the board itself; under a name it is kept in this browser too. */
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Boards, boardArgs, type ChartSpec, chartLink, chartsOf, encodeChart } from '../board.ts'
+import { BrowserStorage } from '../browser-storage.ts'
 import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
 import { ChartPage } from '../parts/chart-page.ts'
@@ -11,7 +12,7 @@ const HEIGHT = 200
 
 export function BoardView({ consumer, router }: ViewProps) {
   const { args } = router.route.value
-  const boards = useMemo(() => new Boards(localStorage), [])
+  const boards = useMemo(() => new Boards(new BrowserStorage()), [])
   const page = useMemo(() => new ChartPage(5), [])
   useEffect(() => page.begin(), [page])
   const [problem, setProblem] = useState('')
@@ -27,12 +28,15 @@ export function BoardView({ consumer, router }: ViewProps) {
 
   const show = (changed: readonly ChartSpec[], as = name): void =>
     router.replace(linkTo('board', '', changed.length === 0 && as === '' ? { name: '' } : boardArgs(changed, as)))
+  const isKept = names.includes(name)
+  // A URL that somebody has sent may have the name of another board of this browser.
+  const isSame = isKept && boards.isKept(name, charts)
   const save = (as: string): void => {
-    const refused = boards.save(as, charts)
+    const refused = boards.save(as, charts, name)
     setProblem(refused)
     if (refused !== '') return
     // With another name it is renamed.
-    if (name !== '' && name !== as && boards.get(name) !== undefined) boards.delete(name)
+    if (isSame && name !== as) boards.delete(name)
     setNames(boards.names)
     show(charts, as)
   }
@@ -50,7 +54,7 @@ export function BoardView({ consumer, router }: ViewProps) {
     <>
       <header>
         <h1>{name === '' ? 'Board' : <Name text={name} max={48} />}</h1>
-        <Naming key={name} name={name} isKept={names.includes(name)} onSave={save} onDelete={remove} />
+        <Naming key={name} name={name} isKept={isKept} isSame={isSame} onSave={save} onDelete={remove} />
       </header>
       {problem === '' ? null : (
         <p class="banner" role="alert">
@@ -115,19 +119,33 @@ export function BoardView({ consumer, router }: ViewProps) {
 interface NamingProps {
   readonly name: string
   readonly isKept: boolean
+  /** Whether what is kept under the name is what is shown. */
+  readonly isSame: boolean
   readonly onSave: (name: string) => void
   readonly onDelete: () => void
 }
 
-function Naming({ name, isKept, onSave, onDelete }: NamingProps) {
+function Naming({ name, isKept, isSame, onSave, onDelete }: NamingProps) {
   const [text, setText] = useState(name)
-  const label = isKept && text.trim() !== name ? 'Rename' : 'Save'
+  const [asked, setAsked] = useState<'Replace' | 'Delete'>('Replace')
+  const dialog = useRef<HTMLDialogElement>(null)
+  const as = text.trim()
+  const ask = (what: typeof asked): void => {
+    setAsked(what)
+    dialog.current?.showModal()
+  }
+  const confirm = (): void => {
+    dialog.current?.close()
+    if (asked === 'Delete') onDelete()
+    else onSave(as)
+  }
   return (
     <form
       class="naming"
       onSubmit={(event) => {
         event.preventDefault()
-        onSave(text.trim())
+        if (isKept && !isSame && as === name) ask('Replace')
+        else onSave(as)
       }}
     >
       <input
@@ -138,12 +156,25 @@ function Naming({ name, isKept, onSave, onDelete }: NamingProps) {
         value={text}
         onInput={({ currentTarget }) => setText(currentTarget.value)}
       />
-      <button type="submit">{label}</button>
+      <button type="submit">{isSame && as !== name ? 'Rename' : 'Save'}</button>
       {isKept ? (
-        <button type="button" onClick={onDelete}>
+        <button type="button" onClick={() => (isSame ? onDelete() : ask('Delete'))}>
           Delete
         </button>
       ) : null}
+      <dialog ref={dialog} aria-label={`${asked} ${name}`}>
+        <p>
+          This browser keeps other charts under the name <bdi>{name}</bdi> than are shown here. {asked} them?
+        </p>
+        <div class="row">
+          <button type="button" autofocus onClick={() => dialog.current?.close()}>
+            Cancel
+          </button>
+          <button type="button" class="danger" onClick={confirm}>
+            {asked}
+          </button>
+        </div>
+      </dialog>
     </form>
   )
 }

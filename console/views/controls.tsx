@@ -3,7 +3,7 @@ import type { Consumer } from '../../client/browser.ts'
 import { ControlForm } from '../parts/control-form.tsx'
 import { type Control, controlOf } from '../parts/control-parameters.ts'
 import { Name } from '../parts/name.tsx'
-import { recordsOf, useQuery } from '../parts/query.ts'
+import { hasMore, recordsOf, useQuery } from '../parts/query.ts'
 import { linkTo, type Router, type ViewProps } from '../route.ts'
 
 const TYPING_MS = 150
@@ -28,7 +28,6 @@ function List({ consumer, router, text }: ListProps) {
   const answer = useQuery(consumer, 'producer.controls', { match }, { delayMs: text === '' ? 0 : TYPING_MS })
   const plain = answer.kind === 'answer' ? answer.sample.plain : []
   const controls = recordsOf(plain).map(controlOf)
-  const isMore = Array.isArray(plain) && controls.length < plain.length
   const families = [...new Set(controls.map(({ name }) => familyOf(name)))]
   return (
     <>
@@ -37,7 +36,7 @@ function List({ consumer, router, text }: ListProps) {
         {answer.kind === 'answer' ? (
           <p class="note">
             {controls.length}
-            {isMore ? ' and more: search for those that you need' : ''}
+            {hasMore(plain) ? ' and more: search for those that you need' : ''}
           </p>
         ) : null}
         <input

@@ -1,6 +1,7 @@
 /** One metric as a live chart, with its parameters to choose; other metrics can join it. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { Boards, type ChartSpec, chartLink, chartOfUrl, encodeChart, type Line, MAX_LINES_OF_CHART } from '../board.ts'
+import { BrowserStorage } from '../browser-storage.ts'
 import { ChartCard, useEntries } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
 import { ChartPage } from '../parts/chart-page.ts'
@@ -116,7 +117,7 @@ function Pin({ spec }: { readonly spec: ChartSpec }) {
   const key = encodeChart(spec)
   if (state?.key !== key) {
     return (
-      <button type="button" onClick={() => setState({ key, problem: new Boards(localStorage).pin(spec) })}>
+      <button type="button" onClick={() => setState({ key, problem: new Boards(new BrowserStorage()).pin(spec) })}>
         Pin
       </button>
     )

@@ -9,6 +9,7 @@ interface SignInProps {
 
 export function SignIn({ session, state }: SignInProps) {
   const [isToken, setToken] = useState(false)
+  if (!isSecureContext) return <NeedsHttps />
   const isConnecting = state.kind === 'connecting'
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
@@ -20,7 +21,6 @@ export function SignIn({ session, state }: SignInProps) {
     <main class="sign-in">
       <form class="card" onSubmit={submit} aria-label="Sign in">
         <h1 class="mark">Cinnabar</h1>
-        {isSecureContext ? null : <NeedsHttps />}
         {isToken ? (
           <label>
             Token
@@ -42,7 +42,7 @@ export function SignIn({ session, state }: SignInProps) {
           {state.kind === 'out' ? state.reason : ''}
         </p>
         <div class="row">
-          <button type="submit" class="first" disabled={isConnecting || !isSecureContext}>
+          <button type="submit" class="first" disabled={isConnecting}>
             {isConnecting ? 'Signing in …' : 'Sign in'}
           </button>
           <button type="button" class="plain" onClick={() => setToken(!isToken)}>
@@ -56,10 +56,15 @@ export function SignIn({ session, state }: SignInProps) {
 
 function NeedsHttps() {
   return (
-    <p class="problem" role="alert">
-      Sign-in needs https here: browsers give no cryptography to a page that comes over plain http from another machine.
-      Set <code>listen.https</code>, <code>tls.cert</code> and <code>tls.key</code> in the configuration of the server,
-      or open this page on the machine of the server itself.
-    </p>
+    <main class="sign-in">
+      <section class="card" aria-label="Sign in">
+        <h1 class="mark">Cinnabar</h1>
+        <p class="problem" role="alert">
+          Sign-in needs https here: browsers give no cryptography to a page that comes over plain http from another
+          machine. Set <code>listen.https</code>, <code>tls.cert</code> and <code>tls.key</code> in the configuration of
+          the server, or open this page on the machine of the server itself.
+        </p>
+      </section>
+    </main>
   )
 }

@@ -36,7 +36,11 @@ export class Instances {
 
   /** Checks name and arguments. Throws StatusError NO_SUCH_METRIC, INVALID_ARGUMENT or PERMISSION_DENIED. */
   *select(identity: Reader, name: string, args: ArgumentList): Steps<Selection> {
-    const selection = yield* this.#select(identity, name, args)
+    const { hub, defaults } = this.#options
+    // Of one name there is nothing to look for in steps.
+    const selection = isPattern(name)
+      ? yield* Selection.of(hub.sensors, identity, name, args, defaults)
+      : Selection.exact(hub.sensors, identity, name, args, defaults)
     yield* selection.check()
     return selection
   }
@@ -55,17 +59,14 @@ export class Instances {
     return yield* this.#add(new MetricInstance(ids.take(), selection))
   }
 
-  #select(identity: Reader, name: string, args: ArgumentList, restored = false): Steps<Selection> {
-    const { hub, defaults } = this.#options
-    return Selection.of(hub.sensors, identity, name, args, { ...defaults, restored })
-  }
-
   /**
    * Restores an instance from the store. What it measures may be missing at the moment, such as a disk that is mounted later.
    * Throws as `collect`.
    */
   *restore(id: number, identity: Identity, name: string, args: ArgumentList): Steps<MetricInstance> {
-    return yield* this.#restored(id, yield* this.#select(identity, name, args, true))
+    const { hub, defaults } = this.#options
+    const selection = yield* Selection.of(hub.sensors, identity, name, args, { ...defaults, restored: true })
+    return yield* this.#restored(id, selection)
   }
 
   /** The same where `restore` throws: the id and what is bound to it stay, and have no values until the next start. */

@@ -32,7 +32,7 @@ export type Measured = Measurement | Promise<Measurement | Steps<Measurement>>
 /** Measures a selection. `now`, in microseconds, is the time of values that have none of their own. */
 export function* measure(selection: Selection, now: number, hub: MeasuringHub): Steps<Measured> {
   const { fences, faults } = hub
-  const targets = yield* selection.polled()
+  const targets = selection.isPushed ? [] : yield* selection.polled()
   if (selection.isPattern) return yield* measurePattern(selection, targets, now, hub)
   for (const target of targets) {
     if (fences.has(target.sensor)) return { value: VOID, time: now }

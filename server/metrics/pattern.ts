@@ -15,7 +15,7 @@ export function isPattern(text: string): boolean {
 
 /** Returns a function that says whether a text matches. Throws StatusError INVALID_ARGUMENT for too many stars. */
 export function compilePattern(pattern: string): (text: string) => boolean {
-  if (pattern.split('*').length - 1 > MAX_STARS) {
+  if (isPattern(pattern) && pattern.split('*').length - 1 > MAX_STARS) {
     throw new StatusError('INVALID_ARGUMENT', `a pattern holds at most ${MAX_STARS} stars`)
   }
   return matcher(pattern)

@@ -121,7 +121,12 @@ class Candidates {
   }
 
   allNamed(shown = true): Metric[] {
-    return this.sensors.flatMap((sensor) => this.named(sensor, shown) ?? [])
+    const found: Metric[] = []
+    for (const sensor of this.sensors) {
+      const metric = this.named(sensor, shown)
+      if (metric !== undefined) found.push(metric)
+    }
+    return found
   }
 
   *all(take: (metric: Metric) => boolean, shown = true): Steps<void> {
@@ -178,10 +183,23 @@ export class Selection {
     list: ArgumentList,
     defaults: SelectionDefaults,
   ): Steps<Selection> {
+    if (!isPattern(name)) return Selection.exact(sensors, identity, name, list, defaults)
     const candidates = new Candidates(sensors, identity, name, defaults.rights)
-    const shown = defaults.restored !== true
-    const metrics = isPattern(name) ? yield* candidates.survey(list, shown) : candidates.allNamed(shown)
-    if (!isPattern(name) && metrics.length === 0) {
+    const metrics = yield* candidates.survey(list, defaults.restored !== true)
+    return new Selection(candidates, identity, name, list, defaults, metrics)
+  }
+
+  /** The same at once, for a name that is no pattern. */
+  static exact(
+    sensors: readonly Sensor[],
+    identity: Reader,
+    name: string,
+    list: ArgumentList,
+    defaults: SelectionDefaults,
+  ): Selection {
+    const candidates = new Candidates(sensors, identity, name, defaults.rights)
+    const metrics = candidates.allNamed(defaults.restored !== true)
+    if (metrics.length === 0) {
       throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)
     }
     return new Selection(candidates, identity, name, list, defaults, metrics)
@@ -256,6 +274,7 @@ export class Selection {
     if (!this.isAllowed) {
       throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
     }
+    if (this.isPushed) return
     for (const { sensor, metric, args, part } of yield* this.polled()) {
       // A part was there when it was listed, and may be gone by now: that refuses nothing.
       if (part === undefined) sensor.check(metric, args)

@@ -191,8 +191,19 @@ function refused({ message }: ConfigError): number {
   return 2
 }
 
-/** Where it listens, where the data is, the admin's password (once), what commands need to find it, commands to try. */
-function greeting(server: RunningServer, { producer }: Config, { config, overrides, program }: ServeOptions): string {
+/** Where a browser finds the console; with pages of the operator `/` may be one of them. */
+function consoleUrl({ http, https }: RunningServer, hasPages: boolean): string | undefined {
+  const address = https ?? http
+  if (address === undefined) return undefined
+  return `${https === undefined ? 'http' : 'https'}://${formatAddress(address)}/${hasPages ? 'console/' : ''}`
+}
+
+/** Where it listens, where the data is, the admin's password (once), the console, what commands need to find it, commands to try. */
+function greeting(
+  server: RunningServer,
+  { producer, http }: Config,
+  { config, overrides, program }: ServeOptions,
+): string {
   const { newPassword, tcp } = server
   const password =
     newPassword === undefined
@@ -202,10 +213,12 @@ function greeting(server: RunningServer, { producer }: Config, { config, overrid
   // If it was to be any port.
   if (tcp && 'CINNABAR_LISTEN_TCP' in needed) needed['CINNABAR_LISTEN_TCP'] = formatAddress(tcp)
   const variables = Object.entries(needed).map(([name, value]) => `${name}='${value.replaceAll("'", `'\\''`)}'`)
+  const page = http.console ? consoleUrl(server, http.pages !== undefined) : undefined
   return [
     `cinnabar listens: ${listenerUrls(server, server.sources).join('  ')}`,
     `data lies in:     ${resolve(producer.dataDir)}`,
     `admin password:   ${password}`,
+    ...(page === undefined ? [] : [`console:          ${page}`]),
     ...(variables.length > 0 ? [`first:            export ${variables.join(' ')}`] : []),
     `try:              ${program} top`,
     `                  ${program} watch host.load.one    ${program} channels`,

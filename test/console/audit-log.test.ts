@@ -1,6 +1,6 @@
 /** What a page reads of the audit log, and what the hashes say of it. They come from the server's own code, not the page's. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Consumer, Handler } from '../../client/browser.ts'
+import { ConnectionError, type Consumer, type Handler } from '../../client/browser.ts'
 import { AuditLog, type AuditRecord } from '../../console/audit-log.ts'
 import { hashOf, NO_HASH } from '../../server/accounts/audit/record.ts'
 
@@ -13,11 +13,15 @@ class FakeConsumer {
   readonly afters: number[] = []
   stops = 0
   #handler: Handler = () => {}
-  #gap: (event: { readonly metric: string }) => void = () => {}
+  readonly #listeners = new Map<string, (event: unknown) => void>()
 
-  on(_: string, listener: (event: never) => void): () => void {
-    this.#gap = listener as (event: { readonly metric: string }) => void
+  on(event: string, listener: (event: never) => void): () => void {
+    this.#listeners.set(event, listener as (event: unknown) => void)
     return () => {}
+  }
+
+  connect(): void {
+    this.#listeners.get('connected')?.({})
   }
 
   query() {
@@ -31,12 +35,12 @@ class FakeConsumer {
     return Promise.resolve({ id: 7, stop: () => Promise.resolve(this.stops++) })
   }
 
-  give(...records: readonly AuditRecord[]): void {
-    for (const plain of records) this.#handler({ plain } as never)
+  give(...records: readonly AuditRecord[]): readonly unknown[] {
+    return records.map((plain) => this.#handler({ plain } as never))
   }
 
   lose(metric: string): void {
-    this.#gap({ metric })
+    this.#listeners.get('gap')?.({ metric })
   }
 }
 
@@ -140,6 +144,42 @@ describe('AuditLog', () => {
     consumer.give(...all)
     const { records, broken } = await judged(log, 6)
     expect([records.map(({ number }) => number), broken]).toEqual([[6, 5, 4, 3, 2, 1], ''])
+  })
+
+  it('goes on from the last record when a lost connection ended the reading after a gap', async () => {
+    const all = logOf(4)
+    const log = await open(4)
+    consumer.give(...all.slice(0, 2))
+    consumer.problem = new ConnectionError('CLOSED', 'the connection was lost')
+    consumer.lose('')
+    await vi.waitFor(() => expect(consumer.stops).toBe(1))
+    consumer.problem = undefined
+    await vi.waitFor(() => {
+      consumer.connect()
+      expect(consumer.afters).toEqual([0, 2])
+    })
+    consumer.connect()
+    consumer.give(...all.slice(2))
+    expect(await judged(log, 4)).toMatchObject({ first: 1, last: 4, broken: '', problem: '' })
+    expect(consumer.afters).toEqual([0, 2])
+  })
+
+  it('opens when there is a connection again', async () => {
+    consumer.problem = new ConnectionError('CLOSED', 'the connection was lost')
+    const log = await open(1)
+    expect(log.state.value).toBeUndefined()
+    consumer.problem = undefined
+    consumer.connect()
+    await vi.waitFor(() => expect(consumer.afters).toEqual([0]))
+    consumer.give(...logOf(1))
+    expect((await judged(log, 1)).broken).toBe('')
+  })
+
+  it('lets the reading wait for the verification now and then', async () => {
+    await open(2_000)
+    const given = consumer.give(...logOf(2_000))
+    expect(given.filter((wait) => wait instanceof Promise)).toHaveLength(2)
+    await given.at(-1)
   })
 
   it('judges nothing for those who do not see every record', async () => {

@@ -10,6 +10,7 @@ import {
   encodeChart,
   MAX_CHARTS,
 } from '../../console/board.ts'
+import { BrowserStorage } from '../../console/browser-storage.ts'
 import { linkTo, parseRoute } from '../../console/route.ts'
 
 const LOAD: ChartSpec = { lines: [{ metric: 'gmetric.load_one', args: { host: 'web1' } }], isRate: false }
@@ -31,6 +32,10 @@ class Kept {
     if (this.isFull) throw new Error('QuotaExceededError')
     this.#items.set(key, value)
   }
+}
+
+function boardsIn(kept: Kept): Boards {
+  return new Boards(new BrowserStorage(() => kept))
 }
 
 describe('a chart as text', () => {
@@ -71,9 +76,9 @@ describe('a board in a URL', () => {
 describe('Boards', () => {
   it('keeps boards under names', () => {
     const kept = new Kept()
-    expect(new Boards(kept).save('ops', [LOAD])).toBe('')
-    expect(new Boards(kept).save('__proto__', [])).toBe('')
-    const boards = new Boards(kept)
+    expect(boardsIn(kept).save('ops', [LOAD])).toBe('')
+    expect(boardsIn(kept).save('__proto__', [])).toBe('')
+    const boards = boardsIn(kept)
     expect(boards.names).toEqual(['__proto__', 'ops'])
     expect(chartsOf(new URLSearchParams(boards.get('ops')))).toEqual([LOAD])
     expect(boards.delete('ops')).toBe('')
@@ -82,7 +87,7 @@ describe('Boards', () => {
   })
 
   it('pins a chart once to the board that was shown last', () => {
-    const boards = new Boards(new Kept())
+    const boards = boardsIn(new Kept())
     boards.opened([HOSTILE], 'ops')
     expect(boards.pin(LOAD)).toBe('')
     expect(boards.pin(LOAD)).toBe('')
@@ -91,9 +96,33 @@ describe('Boards', () => {
     expect(chartsOf(last)).toEqual([HOSTILE, LOAD])
   })
 
+  it('replaces no board of another name', () => {
+    const boards = boardsIn(new Kept())
+    boards.save('ops', [LOAD])
+    expect(boards.save('ops', [])).toContain('There is a board ops already')
+    expect(boards.save('ops', [HOSTILE], 'other')).toContain('There is a board ops already')
+    expect(boards.isKept('ops', [LOAD])).toBe(true)
+    expect(boards.save('ops', [HOSTILE], 'ops')).toBe('')
+    expect([boards.isKept('ops', [LOAD]), boards.isKept('ops', [HOSTILE]), boards.isKept('none', [])]).toEqual([
+      false,
+      true,
+      false,
+    ])
+  })
+
+  it('works in a browser that lets the page store nothing', () => {
+    const boards = new Boards(
+      new BrowserStorage(() => {
+        throw new Error('SecurityError')
+      }),
+    )
+    expect([boards.names, boards.last]).toEqual([[], ''])
+    expect(boards.save('ops', [LOAD])).toContain('switched off')
+  })
+
   it('says why it cannot keep one', () => {
     const kept = new Kept()
-    const boards = new Boards(kept)
+    const boards = boardsIn(kept)
     expect(boards.save('', [])).toBe('A name has 1 to 80 characters.')
     kept.isFull = true
     expect(boards.save('ops', [LOAD])).toContain('storage is full')
@@ -103,12 +132,12 @@ describe('Boards', () => {
     const kept = new Kept()
     for (const text of ['{', 'null', '[]', '"x"', '{"a":1}']) {
       kept.setItem('cinnabar.boards', text)
-      expect(new Boards(kept).names).toEqual([])
+      expect(boardsIn(kept).names).toEqual([])
     }
   })
 
   it('has at most 40 charts on a board', () => {
-    const boards = new Boards(new Kept())
+    const boards = boardsIn(new Kept())
     const charts = Array.from(
       { length: MAX_CHARTS },
       (_, n): ChartSpec => ({ lines: [{ metric: `m${n}`, args: {} }], isRate: false }),

@@ -73,6 +73,43 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
     await other.close()
   })
 
+  it('shows a token too whose result had to be asked for again', async () => {
+    // As often as the page asks by itself.
+    let cuts = 5
+    await page.routeWebSocket(/monitor/, (socket) => {
+      const server = socket.connectToServer()
+      server.onMessage((message) => socket.send(message))
+      socket.onMessage((message) => {
+        if (cuts === 0 || !String(message).includes('token.add')) server.send(message)
+        else void socket.close().then(() => cuts--)
+      })
+    })
+    await rig.open(page, '#/access/tokens')
+    await rig.signIn(page)
+    await page.waitForSelector('td:has-text("a test")')
+    await submit('Make a token', 'Make', { user: 'alice', name: 'late' })
+    await page.click('button:text-is("Ask again")')
+    await page.waitForSelector('.token code')
+    await page.waitForSelector('td:has-text("late")')
+  })
+
+  it('says why no token can be made, and makes the next one', async () => {
+    await rig.open(page, '#/access/tokens')
+    await rig.signIn(page)
+    await page.waitForSelector('td:has-text("a test")')
+    await page.evaluate(() => {
+      const { digest } = crypto.subtle
+      crypto.subtle.digest = () => {
+        crypto.subtle.digest = digest
+        return Promise.reject(new Error('no part of the page is there any more'))
+      }
+    })
+    await submit('Make a token', 'Make', { user: 'alice' })
+    await page.waitForSelector('.problem:has-text("no part of the page is there any more")')
+    await submit('Make a token', 'Make', { user: 'alice' })
+    await page.waitForSelector('.token code')
+  })
+
   it('explains who may do what, and by which rule', async () => {
     await rig.open(page, '#/access/roles')
     await rig.signIn(page)

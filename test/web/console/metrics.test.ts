@@ -144,6 +144,7 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.click('[aria-label^="Remove "]')
     await page.waitForSelector('text=No chart is pinned')
     await page.click('button:text-is("Delete")')
+    await page.click('dialog[open]:has-text("keeps other charts under the name shift") .danger')
     await page.waitForSelector('nav a:has-text("shift")', { state: 'detached' })
   })
 
