@@ -150,7 +150,8 @@ upgrade() {
     # It may have been installed once before.
     rm -f "$versions/$new/$before" "$versions/$new/$pending"
     [ -z "$old$backup" ] || printf '%s\n%s\n' "$old" "$backup" > "$versions/$new/$before"
-    ! runs || : > "$versions/$new/$pending"
+    # A version that does not start, and that this one replaces, was to run as well.
+    if runs || [ -e "$versions/$old/$pending" ]; then : > "$versions/$new/$pending"; fi
   fi
   switch "$new"
   if [ -e "$versions/$new/$pending" ]; then

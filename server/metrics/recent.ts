@@ -22,21 +22,25 @@ const APART = 1_000_000
 const SAMPLES = 16
 /** A basic type and a number of 64 bits. */
 const ENCODED_BYTES = 12
-const CHUNK_BYTES = SAMPLES * 16 + 32
+/** With the objects that lead to the samples; an estimate. */
+const CHUNK_BYTES = SAMPLES * 16 + 128
 /** What is allotted for a series itself: names, labels, and the list of its chunks. */
 const SERIES_BYTES = 512
 const CHUNKS_PER_SLAB = 4096
 /** Chunks that are passed over at once because they were written to: the time of one value is bounded. */
 const MAX_PASSED = 64
 
+/** A chunk that is written to comes to the end of its list after this part of the time for which values are kept. */
+const PLACES_PER_AGE = 8
+
 /** Series that are passed over in one step. */
 const PASSED_PER_STEP = 256
 
-/** The chunks of one tenant, in the order in which they were taken. */
+/** The chunks of one tenant: a list, nearly in the order in which they were last written to. */
 interface Share {
-  readonly chunks: Chunk[]
-  /** Chunks before this index are gone. */
-  head: number
+  first: Chunk | undefined
+  last: Chunk | undefined
+  chunks: number
   series: number
 }
 
@@ -49,7 +53,15 @@ interface Chunk {
   isFresh: boolean
   /** When it was last written to, monotonic milliseconds. */
   writtenMs: number
+  /** When it came to the end of the list, monotonic milliseconds. */
+  placedMs: number
+  /** Its neighbours in the list of its share. */
+  previous: Chunk | undefined
+  next: Chunk | undefined
 }
+
+/** Most series of texts never have a chunk. */
+const NO_CHUNKS: readonly Chunk[] = []
 
 /** What is kept of one series. */
 export class RecentSeries implements KeptSamples {
@@ -59,7 +71,7 @@ export class RecentSeries implements KeptSamples {
   number = 0
   /** Microseconds; the time of the last sample that was kept. */
   last = Number.NEGATIVE_INFINITY
-  readonly chunks: Chunk[] = []
+  chunks: readonly Chunk[] = NO_CHUNKS
 
   constructor(sensor: ListeningSensor, series: Series) {
     this.sensor = sensor
@@ -130,9 +142,11 @@ export class RecentValues {
       if (writtenMs < oldest) continue
       const slab = this.#slabs[Math.floor(at / CHUNKS_PER_SLAB)] as Float64Array
       const first = (at % CHUNKS_PER_SLAB) * SAMPLES * 2
+      // By the clock of the source, which need not be right.
+      const from = Math.max(since, (slab[first + 2 * (used - 1)] as number) - (writtenMs - oldest) * 1000)
       for (let index = 0; index < used; index++) {
         const time = slab[first + 2 * index] as number
-        if (time < since) continue
+        if (time < from) continue
         times.push(time)
         values.push(slab[first + 2 * index + 1] as number)
       }
@@ -145,11 +159,10 @@ export class RecentValues {
     const oldest = this.#clock.monotonicMs() - this.#options.maxAgeMs
     for (const [tenant, share] of this.#shares) {
       for (let passed = 0; passed < CHUNKS_PER_SLAB; passed++) {
-        const chunk = share.chunks[share.head]
-        if (chunk === undefined || chunk.writtenMs >= oldest) break
+        if (share.first === undefined || share.first.writtenMs >= oldest) break
         this.#release(share)
       }
-      if (share.head === share.chunks.length && share.series === 0) this.#shares.delete(tenant)
+      if (share.chunks === 0) this.#shares.delete(tenant)
     }
   }
 
@@ -164,24 +177,31 @@ export class RecentValues {
     slab[index + 1] = value
     chunk.isFresh = true
     chunk.writtenMs = this.#clock.monotonicMs()
+    // At its old place those behind it would wait for it when they are too old.
+    if (chunk.writtenMs - chunk.placedMs <= this.#options.maxAgeMs / PLACES_PER_AGE) return
+    const share = this.#shares.get(tenantOf(kept)) as Share
+    moveToEnd(share, chunk)
+    chunk.placedMs = chunk.writtenMs
   }
 
   #takeChunk(kept: RecentSeries): Chunk {
-    const { owner } = kept.sensor
-    const tenant = typeof owner === 'string' ? undefined : owner.tenant
+    const tenant = tenantOf(kept)
     while (this.bytes + CHUNK_BYTES + SERIES_BYTES > this.#options.maxBytes && this.#chunks > 0) this.#giveWay()
-    const share = this.#shares.get(tenant) ?? { chunks: [], head: 0, series: 0 }
+    const share = this.#shares.get(tenant) ?? { first: undefined, last: undefined, chunks: 0, series: 0 }
     this.#shares.set(tenant, share)
     if (kept.chunks.length === 0) {
+      kept.chunks = []
       kept.number = ++this.#lastNumber
       this.#series.set(kept.number, kept)
       share.series++
     }
     const at = this.#free.pop() ?? this.#grow()
     this.#chunks++
-    const chunk = { at, of: kept, used: 0, isFresh: true, writtenMs: 0 }
-    share.chunks.push(chunk)
-    kept.chunks.push(chunk)
+    const now = this.#clock.monotonicMs()
+    const neighbours = { previous: undefined, next: undefined }
+    const chunk: Chunk = { at, of: kept, used: 0, isFresh: true, writtenMs: now, placedMs: now, ...neighbours }
+    append(share, chunk)
+    ;(kept.chunks as Chunk[]).push(chunk)
     return chunk
   }
 
@@ -198,36 +218,59 @@ export class RecentValues {
     for (const share of this.#shares.values()) if (sizeOf(share) > (most === undefined ? 0 : sizeOf(most))) most = share
     if (most === undefined) return
     for (let passed = 0; passed < MAX_PASSED; passed++) {
-      const chunk = most.chunks[most.head] as Chunk
-      const isOpen = chunk.of.chunks.at(-1) === chunk
-      if (!(isOpen && chunk.isFresh)) break
+      const chunk = most.first as Chunk
+      if (!(isOpen(chunk) && chunk.isFresh)) break
       chunk.isFresh = false
-      most.chunks.push(chunk)
-      this.#pass(most)
+      moveToEnd(most, chunk)
     }
     this.#release(most)
   }
 
-  /** Frees the oldest chunk of a share. */
+  /** Frees the oldest chunk of a share, which is the oldest of its series. */
   #release(share: Share): void {
-    const chunk = share.chunks[share.head] as Chunk
-    this.#pass(share)
+    const chunk = share.first as Chunk
+    detach(share, chunk)
     const { of, at } = chunk
-    const index = of.chunks.indexOf(chunk)
-    of.chunks.splice(index, 1)
+    of.chunks = of.chunks.length === 1 ? NO_CHUNKS : of.chunks.slice(1)
     this.#free.push(at)
     this.#chunks--
     if (of.chunks.length > 0) return
     this.#series.delete(of.number)
     share.series--
   }
+}
 
-  #pass(share: Share): void {
-    share.head++
-    if (share.head < CHUNKS_PER_SLAB || share.head < share.chunks.length / 2) return
-    share.chunks.splice(0, share.head)
-    share.head = 0
-  }
+function tenantOf({ sensor: { owner } }: RecentSeries): string | undefined {
+  return typeof owner === 'string' ? undefined : owner.tenant
+}
+
+/** Whether more samples may come into a chunk. */
+function isOpen(chunk: Chunk): boolean {
+  return chunk.of.chunks.at(-1) === chunk
+}
+
+function append(share: Share, chunk: Chunk): void {
+  chunk.previous = share.last
+  if (share.last === undefined) share.first = chunk
+  else share.last.next = chunk
+  share.last = chunk
+  share.chunks++
+}
+
+function detach(share: Share, chunk: Chunk): void {
+  const { previous, next } = chunk
+  if (previous === undefined) share.first = next
+  else previous.next = next
+  if (next === undefined) share.last = previous
+  else next.previous = previous
+  chunk.previous = undefined
+  chunk.next = undefined
+  share.chunks--
+}
+
+function moveToEnd(share: Share, chunk: Chunk): void {
+  detach(share, chunk)
+  append(share, chunk)
 }
 
 /** Whether a value that comes at `time` would be kept: two samples are a second apart, also if the clock of a source was set back. */
@@ -236,8 +279,8 @@ export function isDue(kept: KeptSamples, time: number): boolean {
   return passed >= APART || passed <= -APART
 }
 
-function sizeOf({ chunks, head, series }: Share): number {
-  return (chunks.length - head) * CHUNK_BYTES + series * SERIES_BYTES
+function sizeOf({ chunks, series }: Share): number {
+  return chunks * CHUNK_BYTES + series * SERIES_BYTES
 }
 
 function numberOf({ type, value }: Value): number | undefined {

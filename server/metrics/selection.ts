@@ -208,7 +208,9 @@ export class Selection {
   /** A selection from the store, of which there is nothing now: it selects nothing until the next start. */
   static absent(identity: Reader, name: string, list: ArgumentList, defaults: SelectionDefaults): Selection {
     const parameters = list.map((argument) => ({ name: argument.name, type: argument.type, description: '' }))
-    const stored: Metric = { name, kind: 'continuous', type: undefined, unit: '', description: '', parameters }
+    // An event declares all its arguments itself, and may call one `interval_ms`: each keeps the type that it has in the store.
+    const kind = isPattern(name) ? 'continuous' : 'event'
+    const stored: Metric = { name, kind, type: undefined, unit: '', description: '', parameters }
     return new Selection(new Candidates([], identity, name, defaults.rights), identity, name, list, defaults, [stored])
   }
 

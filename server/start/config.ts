@@ -165,9 +165,9 @@ const recentSection = z
     max_bytes: key(
       integer(0, TEBIBYTE),
       67_108_864n,
-      'Memory for recent values of all series together; the series that are written least give way first. 0 keeps none.',
+      'The memory, by estimate, for recent values of all series together; the series that are written least give way first. 0 keeps none.',
     ),
-    max_age: key(duration('1s', '1d'), '15m', 'How long a value is kept.'),
+    max_age: key(duration('1s', '4h'), '15m', 'How long a value is kept.'),
   })
   .describe('Recent values of pushed metrics, in memory, for charts: `producer.recent` shows them.')
 

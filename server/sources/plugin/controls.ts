@@ -1,6 +1,7 @@
 /** Controls of plug-ins. What one of them throws or returns is checked: it costs that EXECUTE and nothing else. */
 import type { Identity } from '../../../auth/permissions.ts'
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { WholePattern } from '../../controls/bounds.ts'
 import {
@@ -19,6 +20,10 @@ export const CONTROL_PREFIX = 'plugin.'
 const OUTCOMES: readonly unknown[] = ['ok', 'failed'] satisfies readonly ControlResult['outcome'][]
 /** With what surrounds it, the result fits a frame. */
 const MAX_RESULT_BYTES = MAX_FRAME_BYTES - 4096
+
+/** With this bound, the list of controls has room for many. */
+const MAX_BOUNDS_BYTES = 65_536
+const { REC, ARRAY } = BasicType
 
 /** Who runs a control. */
 export interface ControlCaller {
@@ -126,6 +131,9 @@ function checkDeclaration({ name, description, parameters, prepare, maxRunning =
     const wrong = boundProblem(parameter)
     if (wrong !== undefined) throw says(`parameter ${parameter.name}: ${wrong}`)
   }
+  const bytes = boundsBytes(parameters)
+  if (bytes > MAX_BOUNDS_BYTES)
+    throw says(`\`pattern\`, \`values\` and \`default\` have ${bytes} bytes; there may be ${MAX_BOUNDS_BYTES}`)
 }
 
 /** `producer.controls` shows them. */
@@ -137,8 +145,24 @@ function boundProblem({ type, min, max, maxLength = 0, pattern = '', values = []
   if (typeof pattern !== 'string') return '`pattern` is a text'
   if (!Array.isArray(values) || !values.every((text) => typeof text === 'string' && !/\p{Cc}/u.test(text)))
     return '`values` is a list of texts without control characters'
-  const problem = rest.default === undefined ? undefined : valueProblem({ type, value: rest.default } as Value)
+  if (rest.default === undefined) return undefined
+  // Within the list it would be nested too deep for those that read it.
+  if (type === REC || type === ARRAY) return 'a REC or an ARRAY has no `default`'
+  const problem = valueProblem({ type, value: rest.default } as Value)
   return problem === undefined ? undefined : `\`default\`: ${problem}`
+}
+
+/** The bytes of what `producer.controls` shows of the parameters, and nothing else bounds. */
+function boundsBytes(parameters: readonly PluginParameter[]): number {
+  const texts = parameters.flatMap(({ pattern = '', values = [], default: byDefault }) => [
+    pattern,
+    ...values,
+    byDefault,
+  ])
+  const sizes = texts.map((text) =>
+    text instanceof Uint8Array ? text.length : Buffer.byteLength(String(text ?? '')) + 1,
+  )
+  return sizes.reduce((sum, size) => sum + size, 0)
 }
 
 /** Throws TypeError. */

@@ -2,7 +2,7 @@
  * `producer.recent`: what the server has kept in memory of the recent values of pushed metrics (metrics/recent.ts). Rights are
  * judged for each series, as for a QUERY of its metric.
  */
-import type { Reader } from '../../../auth/permissions.ts'
+import { covers, type Reader } from '../../../auth/permissions.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../../accounts/rights.ts'
@@ -13,6 +13,7 @@ import type { Hub } from '../../metrics/hub.ts'
 import { openFields } from '../../metrics/instance.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Arguments } from '../../metrics/metric.ts'
+import { compilePattern } from '../../metrics/pattern.ts'
 import { Selection } from '../../metrics/selection.ts'
 import type { ProducerView } from './sensor.ts'
 
@@ -47,7 +48,8 @@ export function recentView({ hub, rights, clock }: RecentOptions): ProducerView 
       ],
     },
     check(args) {
-      metricOf(args)
+      compilePattern(metricOf(args))
+      for (const name of sourceLabels) compilePattern(String(args.get(name) ?? ''))
       placeOf(args)
     },
     *show(reader, args) {
@@ -60,6 +62,7 @@ export function recentView({ hub, rights, clock }: RecentOptions): ProducerView 
       for (const kept of hub.recent.above(place)) {
         yield
         if (kept === undefined || hub.fences.has(kept.sensor)) continue
+        if (!covers(reader.scope, { command: 'COLLECT', object: kept.series.name })) continue
         if (selection.openFor(kept.sensor, kept.series) === undefined) continue
         const { times, values } = hub.recent.samples(kept, since)
         if (times.length === 0) continue

@@ -2,7 +2,7 @@
  * `producer.series`: every series that there is, ascending by metric and labels: which hosts have a metric, and which metrics a
  * host has. Rights are judged for each series, as for a QUERY of its metric.
  */
-import { mayRead } from '../../../auth/permissions.ts'
+import { covers, mayRead, type Reader } from '../../../auth/permissions.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../../accounts/rights.ts'
@@ -20,16 +20,15 @@ const { ARRAY, STRING, UINT32, UINT64 } = BasicType
 
 const sourceLabels = labelNames.slice(1)
 const allLabels = new Set(labelNames)
-/** Room for a field `after`: a name and the labels, of at most 255 bytes each. */
-const AFTER_BYTES = 4096
+/** Room for a field `after`: a name and ten labels, of at most 255 bytes each, and JSON may double them. */
+const AFTER_BYTES = 8192
 
 /** A place in the list: a metric, and the key of one of its series. */
 type Place = readonly [name: string, key: string]
-const START: Place = ['', '']
+const START: Place = ['', '[]']
 
 interface ShownSeries {
-  /** Tells the series of a metric apart, and orders them. */
-  readonly key: string
+  readonly sensor: Sensor
   readonly labels: Labels
   /** The time of its last value, microseconds since 1970; 0 if it has none, or is measured on request. */
   readonly time: number
@@ -37,7 +36,7 @@ interface ShownSeries {
 
 export interface SeriesOptions {
   readonly hub: Pick<Hub, 'sensors' | 'fences'>
-  readonly rights: Pick<Rights, 'mayRead'>
+  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
 }
 
 export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
@@ -56,6 +55,8 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
       ],
     },
     check(args) {
+      // The place would be the same again and again.
+      if (args.get('limit') === 0) throw new StatusError('INVALID_ARGUMENT', '`limit` is a number from 1 on')
       placeOf(args)
       matchersOf(args)
     },
@@ -64,28 +65,31 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
       const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
       const list = new RecordList(AFTER_BYTES)
       let [count, place] = [0, placeOf(args)]
-      const isAfter = (name: string, key: string): boolean => name !== place[0] || key > place[1]
       // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
       const mine = hub.sensors.filter((sensor) => mayRead(reader, sensor.owner) && !hub.fences.has(sensor))
       for (const name of namesFrom(mine, prefix, place[0])) {
         yield
-        if (!matchesName(name)) continue
-        for (const series of yield* seriesOf(mine, name)) {
-          if (!isAfter(name, series.key) || !matchesLabels(series.labels)) continue
+        if (!matchesName(name) || !covers(reader.scope, { command: 'COLLECT', object: name })) continue
+        for (const [key, series] of yield* seriesOf(mine, name, name === place[0] ? place[1] : '')) {
           yield
-          const argument = (label: string): string | undefined => series.labels[label as LabelName]
-          if (!rights.mayRead(reader, series.owner, name, argument)) continue
-          const rest: Field[] = [{ name: 'after', type: STRING, value: JSON.stringify(place) }]
+          if (!matchesLabels(series.labels) || !isShown(reader, name, series)) continue
+          const rest: Field[] = [{ name: 'after', type: STRING, value: `[${JSON.stringify(place[0])},${place[1]}]` }]
           if (count++ === limit) {
             list.more(rest)
             return list.value()
           }
           if (!list.add(describe(series), rest)) return list.value()
-          place = [name, series.key]
+          place = [name, key]
         }
       }
       return list.value()
     },
+  }
+
+  /** What is measured on request is shown if it may be read with some arguments: they may name a part that its labels do not. */
+  function isShown(reader: Reader, name: string, { sensor: { polled, owner }, labels }: ShownSeries): boolean {
+    if (polled !== false) return rights.mayReadSome(reader, owner, name)
+    return rights.mayRead(reader, owner, name, (label) => labels[label as LabelName])
   }
 }
 
@@ -101,30 +105,32 @@ function* namesFrom(sensors: readonly Sensor[], prefix: string, first: string): 
   }
 }
 
-type OwnedSeries = ShownSeries & Pick<Sensor, 'owner'>
-
-/** The series of one metric, in their order. */
-function* seriesOf(sensors: readonly Sensor[], name: string): Steps<OwnedSeries[]> {
-  const all: OwnedSeries[] = []
+/**
+ * The series of one metric whose keys are above `after`, by their keys, in their order. Those of several tenants with the same
+ * labels are one, with the time of the latest value.
+ */
+function* seriesOf(sensors: readonly Sensor[], name: string, after: string): Steps<[string, ShownSeries][]> {
+  const all = new Map<string, ShownSeries>()
+  const add = (sensor: Sensor, labels: Labels, time: number): void => {
+    const key = keyOf(labels)
+    if (key > after && time >= (all.get(key)?.time ?? 0)) all.set(key, { sensor, labels, time })
+  }
   for (const sensor of sensors) {
     if (!name.startsWith(sensor.family)) continue
-    const { owner } = sensor
     if (sensor.polled === false) {
       for (const series of sensor.series(name)) {
         yield
-        if (series.name !== name) continue
-        all.push({ owner, key: keyOf(series.labels), labels: series.labels, time: sensor.last(series)?.time ?? 0 })
+        if (series.name === name) add(sensor, series.labels, sensor.last(series)?.time ?? 0)
       }
     } else {
       const metric = sensor.metric(name)
-      if (metric === undefined) continue
-      const labels = sensor.polled === true ? sensor.labels(metric) : { name }
-      all.push({ owner, key: keyOf(labels), labels, time: 0 })
+      if (metric !== undefined) add(sensor, sensor.polled === true ? sensor.labels(metric) : { name }, 0)
     }
   }
-  return all.sort(({ key: one }, { key: other }) => (one < other ? -1 : Number(one > other)))
+  return [...all].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
+/** Tells the series of a metric apart, and orders them: an array of texts in JSON. */
 function keyOf(labels: Labels): string {
   return JSON.stringify(sourceLabels.map((label) => labels[label] ?? ''))
 }
@@ -160,9 +166,8 @@ function placeOf(args: Arguments): Place {
   if (after === undefined || after === '') return START
   try {
     const place: unknown = JSON.parse(String(after))
-    if (Array.isArray(place) && place.length === 2 && place.every((part) => typeof part === 'string')) {
-      return place as unknown as Place
-    }
+    const [name, labels] = Array.isArray(place) && place.length === 2 ? (place as unknown[]) : []
+    if (typeof name === 'string' && Array.isArray(labels)) return [name, JSON.stringify(labels)]
   } catch {}
   throw new StatusError('INVALID_ARGUMENT', '`after` is not a place in the list: give back that of the last record')
 }

@@ -1,7 +1,7 @@
 /** Section 9.10: `producer.recent`. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { done } from '../../support/administration.ts'
+import { done, newToken, tokenSeat } from '../../support/administration.ts'
 import { args, str, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
@@ -101,6 +101,22 @@ it('a name of nothing is an empty ARRAY; without `metric`, or with a wrong `afte
   for (const wrong of [{}, { metric: '' }, { metric: 'test.a', after: 'x' }, { metric: 'test.a', after: '-1' }]) {
     await expect(recent(wrong)).rejects.toThrow()
   }
+  const stars = '*'.repeat(9)
+  for (const wrong of [{ metric: stars }, { metric: 'test.a', host: stars }]) {
+    await expect(recent(wrong)).rejects.toThrow()
+  }
+})
+
+it('shows a token what its scope covers', async () => {
+  for (const name of ['test.a', 'test.b']) push(name, 'h1', [1])
+  await producer.addUser('root', { role: 'admin' })
+  await producer.addUser('ann', { role: 'operator' })
+  const { token, hash } = newToken()
+  const scope = 'COLLECT producer.recent;COLLECT test.a'
+  await done(await producer.seat('root'), 'token.add', { user: 'ann', hash, scope })
+  const ann = await tokenSeat(producer, token)
+  expect((await recent({ metric: '*' }, ann)).map(({ name }) => name)).toEqual(['test.a'])
+  expect(await recent({ metric: 'test.b' }, ann)).toEqual([])
 })
 
 it('is empty after a restart', async () => {

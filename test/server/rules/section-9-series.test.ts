@@ -1,7 +1,7 @@
 /** Section 9.11: `producer.series`. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { done } from '../../support/administration.ts'
+import { done, newToken, tokenSeat } from '../../support/administration.ts'
 import { args, str, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
@@ -101,6 +101,48 @@ it('shows what a QUERY of the metric would', async () => {
 })
 
 it('refuses an `after` that it has not given', async () => {
-  for (const after of ['x', '[]', '["a"]', '[1,2]', '{"0":"a"}']) await expect(series({ after })).rejects.toThrow()
+  for (const after of ['x', '[]', '["a"]', '[1,2]', '["a","b"]', '{"0":"a"}'])
+    await expect(series({ after })).rejects.toThrow()
   await expect(series({ host: '*'.repeat(9) })).rejects.toThrow()
+})
+
+it('refuses a `limit` of 0, which would lead nowhere', async () => {
+  await expect(series({ limit: 0 })).rejects.toThrow()
+})
+
+it('shows a token what its scope covers', async () => {
+  for (const name of ['test.a', 'test.b']) push(name, 'h1')
+  await producer.addUser('root', { role: 'admin' })
+  await producer.addUser('ann', { role: 'operator' })
+  const { token, hash } = newToken()
+  await done(await producer.seat('root'), 'token.add', {
+    user: 'ann',
+    hash,
+    scope: 'COLLECT producer.series;COLLECT test.a',
+  })
+  const shown = await series({}, await tokenSeat(producer, token))
+  expect(shown.map(({ name }) => name)).toEqual(['test.a'])
+})
+
+it('shows what is measured on request if some arguments make it readable', async () => {
+  await producer.addUser('root', { role: 'admin' })
+  const root = await producer.seat('root')
+  await done(root, 'role.deny', { role: 'operator', command: 'COLLECT', object: 'slow.value' })
+  await done(root, 'role.allow', {
+    role: 'operator',
+    command: 'COLLECT',
+    object: 'slow.value',
+    where: 'which=1',
+  })
+  await producer.addUser('limited', { role: 'operator' })
+  const shown = await series({ match: 'slow.*' }, await producer.seat('limited'))
+  expect(shown.map(({ name }) => name)).toEqual(['slow.value'])
+})
+
+it('an `after` whose labels are all quotes has the room that is kept for it', async () => {
+  for (const first of 'ab') push('test.a', first + '"'.repeat(254))
+  const [, last] = await series({ match: 'test.a', limit: 1 })
+  expect(last?.after?.length).toBeLessThan(8192 / 11)
+  const rest = await series({ match: 'test.a', after: last?.after as string })
+  expect(rest.map(({ host }) => host[0])).toEqual(['b'])
 })

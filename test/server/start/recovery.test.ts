@@ -4,7 +4,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { EventSensor, Measurement, Metric, Sensor } from '../../../server/metrics/metric.ts'
 import type { SensorHub } from '../../../server/metrics/sensor-door.ts'
 import { done } from '../../support/administration.ts'
-import { args, command, status, str, type, u32 } from '../../support/bytes.ts'
+import { args, command, f64, status, str, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
 import { numberOf, type Seat } from '../../support/seat.ts'
@@ -26,7 +26,10 @@ class Alerts implements EventSensor {
   }
 
   metric(name: string): Metric {
-    const parameters = [{ name: 'level', type: BasicType.UINT32, description: '' }]
+    const parameters = [
+      { name: 'level', type: BasicType.UINT32, description: '' },
+      { name: 'interval_ms', type: BasicType.DOUBLE, description: '' },
+    ]
     return { name, kind: 'event', type: BasicType.UINT32, unit: '', description: '', parameters }
   }
 
@@ -88,6 +91,8 @@ async function bindAlerts(seat: Seat, channel: number, list?: Uint8Array, metric
 test.each([
   ['alert.disk', undefined],
   ['alert.disk', args(['level', type.uint32, u32(3)])],
+  // For a continuous metric its type would be another.
+  ['alert.disk', args(['interval_ms', type.double, f64(20.5)])],
   // No other family knows the argument.
   ['alert.*', args(['level', type.uint32, u32(3)])],
 ])(
