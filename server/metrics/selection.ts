@@ -10,6 +10,7 @@ import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
 import { convertArguments, deadline, declaredFor, interval, storable } from './arguments.ts'
+import { Candidates, NAMES_PER_STEP } from './candidates.ts'
 import {
   type Arguments,
   type EventSensor,
@@ -23,14 +24,12 @@ import {
   type Sensor,
   type Series,
 } from './metric.ts'
-import { compilePattern, isPattern, literalPrefix, mayBegin } from './pattern.ts'
+import { compilePattern, isPattern } from './pattern.ts'
 
 const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 86_400_000
 const DEADLINE_MS = 10_000
 const MAX_DEADLINE_MS = 600_000
-/** Names that are compared with a pattern in one step. */
-const NAMES_PER_STEP = 64
 
 /** Arguments as a key that does not depend on their order. */
 export function keyOfArguments(args: Arguments): [string, unknown][] {
@@ -73,88 +72,6 @@ function kindOf(metrics: readonly Metric[]): Kind {
 export function keyOfReader({ userId, scope }: Reader): string {
   return JSON.stringify([userId, scope])
 }
-
-/** The metrics that a name or pattern may select for one identity, as they are at the moment. */
-class Candidates {
-  /** Sensors whose family may hold matching metrics. Rights are judged whenever they are used. */
-  readonly sensors: readonly Sensor[]
-  readonly matchesName: (name: string) => boolean
-  /** What all matching names begin with. */
-  readonly prefix: string
-  readonly #name: string
-  readonly #identity: Reader
-  readonly #rights: SelectionDefaults['rights']
-
-  constructor(sensors: readonly Sensor[], identity: Reader, name: string, rights: SelectionDefaults['rights']) {
-    this.sensors = sensors.filter(({ family }) => mayBegin(name, family))
-    this.matchesName = compilePattern(name)
-    this.prefix = literalPrefix(name)
-    this.#name = name
-    this.#identity = identity
-    this.#rights = rights
-  }
-
-  /**
-   * Passes on the metrics of a sensor until `take` returns false. A sensor of others is passed over before any name is looked
-   * at, so that time tells nothing of them; and a metric that no arguments would make readable is treated as absent [MON 9].
-   * `shown`: whether this is judged.
-   */
-  *of(sensor: Sensor, take: (metric: Metric) => boolean, shown = true): Steps<boolean> {
-    if (shown && !mayRead(this.#identity, sensor.owner)) return true
-    let seen = 0
-    for (const metric of sensor.metrics(this.prefix)) {
-      if (++seen % NAMES_PER_STEP === 0) yield
-      // Lists, such as producer.metrics, nest too deep for the REC of a pattern.
-      if (metric.type === BasicType.ARRAY || !this.matchesName(metric.name)) continue
-      if ((!shown || this.#isShown(sensor, metric)) && !take(metric)) return false
-      yield
-    }
-    if (seen > 0) yield
-    return true
-  }
-
-  /** The metric of a sensor that has the name, which is no pattern. */
-  named(sensor: Sensor, shown = true): Metric | undefined {
-    if (shown && !mayRead(this.#identity, sensor.owner)) return undefined
-    const metric = this.#name.startsWith(sensor.family) ? sensor.metric(this.#name) : undefined
-    return metric === undefined || (shown && !this.#isShown(sensor, metric)) ? undefined : metric
-  }
-
-  allNamed(shown = true): Metric[] {
-    const found: Metric[] = []
-    for (const sensor of this.sensors) {
-      const metric = this.named(sensor, shown)
-      if (metric !== undefined) found.push(metric)
-    }
-    return found
-  }
-
-  *all(take: (metric: Metric) => boolean, shown = true): Steps<void> {
-    for (const sensor of this.sensors) if (!(yield* this.of(sensor, take, shown))) return
-  }
-
-  #isShown({ owner }: Sensor, { name }: Metric): boolean {
-    return this.#rights.mayReadSome(this.#identity, owner, name)
-  }
-
-  /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */
-  *survey(list: ArgumentList, shown: boolean): Steps<Metric[]> {
-    if (!isPattern(this.#name)) return this.allNamed(shown)
-    const found: Metric[] = []
-    const [kinds, known] = [new Set<Kind>(), new Set<string>(everyPattern)]
-    yield* this.all((metric) => {
-      const isNew = !kinds.has(metric.kind) || metric.parameters.some(({ name }) => !known.has(name))
-      if (isNew) found.push(metric)
-      kinds.add(metric.kind)
-      for (const { name } of metric.parameters) known.add(name)
-      return !(kinds.has('continuous') && list.every(({ name }) => known.has(name)))
-    }, shown)
-    return found
-  }
-}
-
-/** The arguments that every pattern takes. */
-const everyPattern: readonly string[] = [...labelNames.slice(1), interval.name, deadline.name]
 
 export class Selection {
   readonly name: string
