@@ -17,7 +17,7 @@ export interface TestRun {
   readonly passed: number
   /** The tests that failed: the name and the message of each. */
   readonly failed: readonly string[]
-  /** Files that failed without a test in them: they could not be loaded. */
+  /** Files that failed though no test in them did: they could not be loaded, or what they need could not be started. */
   readonly unloaded: readonly string[]
   /** What vitest said. */
   readonly output: string
@@ -43,6 +43,10 @@ export class CopiedTree {
   constructor() {
     for (const entry of readdirSync(ROOT)) {
       if (!NOT_COPIED.has(entry)) cpSync(join(ROOT, entry), join(this.#directory, entry), { recursive: true })
+    }
+    // What is built for browsers, which the server serves; no defect is made there.
+    for (const pages of ['dist/console', 'dist/web']) {
+      cpSync(join(ROOT, pages), join(this.#directory, pages), { recursive: true })
     }
     symlinkSync(join(ROOT, 'node_modules'), join(this.#directory, 'node_modules'))
   }
@@ -70,7 +74,7 @@ export class CopiedTree {
     const { testResults } = JSON.parse(readFileSync(results, 'utf8')) as Report
     const all = testResults.flatMap(({ assertionResults }) => assertionResults)
     const unloaded = testResults.filter(({ status, assertionResults }) => {
-      return status === 'failed' && assertionResults.length === 0
+      return status === 'failed' && assertionResults.every((test) => test.status !== 'failed')
     })
     return {
       passed: all.filter(({ status }) => status === 'passed').length,
