@@ -1,6 +1,7 @@
 /** Values of the protocol as JavaScript has them, and arguments of metrics and controls from JavaScript values. */
 import type { Argument, ArgumentList } from '../protocol/monitor/arguments.ts'
-import { BasicType, labelNames } from '../protocol/monitor/constants.ts'
+import { BasicType, openLabelFamilies } from '../protocol/monitor/constants.ts'
+import { compareLabels, isKnownLabel } from '../protocol/monitor/labels.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
 import type { Field, Value } from '../protocol/monitor/value.ts'
 
@@ -40,8 +41,6 @@ export interface Place {
   /** The highest transaction id that was handled. */
   readonly transaction: number
 }
-
-const names: readonly string[] = labelNames
 
 /** The labels of a series [MON 9 Patterns]. */
 export interface SampleLabels {
@@ -85,13 +84,13 @@ export class Sample {
 
   /** The name of the metric, also where a pattern was followed. */
   get metric(): string {
-    const named = labelledOf(this.value)?.labels.find(({ name }) => name === 'name')
+    const named = labelledOf(this.value, this.name)?.labels.find(({ name }) => name === 'name')
     return named === undefined ? this.name : String(plainOf(named))
   }
 
   /** The labels that name and arguments left open, such as `host`; they tell the series of a metric apart. */
   get labels(): SampleLabels {
-    const { labels = [] } = labelledOf(this.value) ?? {}
+    const { labels = [] } = labelledOf(this.value, this.name) ?? {}
     const others = labels.filter(({ name }) => name !== 'name')
     return Object.fromEntries(others.map((label) => [label.name, String(plainOf(label))]))
   }
@@ -120,7 +119,7 @@ export class Sample {
     const shown = this.isCut ? records.slice(0, -1) : records
     return shown.map((record) => {
       const value = { type: BasicType.REC, value: record }
-      const { time = this.time } = labelledOf(value) ?? {}
+      const { time = this.time } = labelledOf(value, this.name) ?? {}
       return new Sample(this.name, { ...this, metric: this.id, time, value }, this.#generation)
     })
   }
@@ -136,7 +135,7 @@ export class Sample {
   }
 
   get #measured(): Value {
-    return labelledOf(this.value)?.measured ?? this.value
+    return labelledOf(this.value, this.name)?.measured ?? this.value
   }
 }
 
@@ -149,9 +148,9 @@ interface Labelled {
 
 /**
  * The parts of a REC that stands for a series [MON 9 Patterns]: its labels, in an answer its own time, and last `value`.
- * Undefined for other values.
+ * Undefined for other values. `asked`: the name or pattern that was followed or queried.
  */
-function labelledOf(value: Value): Labelled | undefined {
+function labelledOf(value: Value, asked: string): Labelled | undefined {
   if (value.type !== BasicType.REC) return undefined
   const measured = value.value.at(-1)
   if (measured?.name !== 'value') return undefined
@@ -159,13 +158,20 @@ function labelledOf(value: Value): Labelled | undefined {
   const last = before.at(-1)
   const time = last?.name === 'time' && last.type === BasicType.UINT64 ? Number(last.value) : undefined
   const labels = time === undefined ? before : before.slice(0, -1)
-  return labels.length > 0 && areLabels(labels) ? { labels, time, measured } : undefined
+  return labels.length > 0 && areLabels(labels, asked) ? { labels, time, measured } : undefined
 }
 
-/** Whether the fields are texts with the names of labels, in the order of these: other records may end with `value`, too. */
-function areLabels(fields: readonly Field[]): boolean {
-  const places = fields.map(({ name, type }) => (type === BasicType.STRING ? names.indexOf(name) : -1))
-  return places.every((place, index) => place > (places[index - 1] ?? -1))
+/**
+ * Whether the fields are texts in the order of labels. Other records may end with `value`, too: labels of any name come after one
+ * with a place of its own, as in every answer to a pattern, or where `asked` is of a family whose labels are open.
+ */
+function areLabels(fields: readonly Field[], asked: string): boolean {
+  const [first] = fields as [Field, ...Field[]]
+  const isOpen = isKnownLabel(first.name) || openLabelFamilies.some((family) => asked.startsWith(family))
+  return fields.every(({ name, type }, index) => {
+    if (type !== BasicType.STRING || !(isOpen || isKnownLabel(name))) return false
+    return index === 0 || compareLabels(name, (fields[index - 1] as Field).name) > 0
+  })
 }
 
 /** Undefined if the value is not a list of records. */

@@ -20,6 +20,7 @@ const QUOTAS = {
   controls_per_minute: { flag: 'controls-per-minute', what: 'controls per minute', head: 'controls/min' },
   audit_bytes_per_day: { flag: 'audit-bytes-per-day', what: 'bytes of audit records per day', head: 'audit/day' },
   dials_per_minute: { flag: 'dials-per-minute', what: 'attempts per minute to dial consumers', head: 'dials/min' },
+  series: { flag: 'series', what: 'live series of families with open labels', head: 'series' },
 } as const
 
 type QuotaOptions = Readonly<{ [option: string]: bigint }>

@@ -66,9 +66,14 @@ export const MAX_NESTING = 4
 /** The bytes before the value in a VALUE frame: length, metric, transaction id, time, type. */
 export const VALUE_HEADER_BYTES = 28
 
-/** The fields of a pattern's REC in their order [MON 9 Patterns]; `value` is last. */
+/**
+ * The labels with a place of their own in a pattern's REC, in their order [MON 9 Patterns]. Others follow by their bytes, and
+ * `value` is last.
+ */
 export const labelNames = [
   'name',
+  'producer',
+  'node',
   'host',
   'cpu',
   'mount',
@@ -80,6 +85,9 @@ export const labelNames = [
   'broker',
   'object',
 ] as const
+
+/** The families whose series have any labels, besides those of plug-ins [MON 9 Labels]. */
+export const openLabelFamilies = ['otlp.', 'prometheus.', 'statsd.'] as const
 
 const gapReasonNames = new Map<number, string>(Object.entries(GapReason).map(([name, code]) => [code, name]))
 const noticeNames = new Map<number, string>(Object.entries(NoticeCode).map(([name, code]) => [code, name]))

@@ -35,6 +35,7 @@ export interface Quota {
   readonly controlsPerMinute: number
   readonly auditBytesPerDay: number
   readonly dialsPerMinute: number
+  readonly series: number
 }
 
 const SECOND_MS = 1_000
@@ -100,6 +101,8 @@ export class TenantUse {
   readonly channels: Count
   /** Bound metrics; each match of a pattern counts separately. */
   readonly instances: Count
+  /** Live series of families with open labels. */
+  readonly series: Count
   readonly controls: Rate
   readonly dials: Rate
   /** Bytes of the audit log. */
@@ -120,6 +123,7 @@ export class TenantUse {
     this.connections = new Count(`tenant ${tenant}: connections`, () => most(quota().connections))
     this.channels = new Count(`tenant ${tenant}: channels`, () => most(quota().channels))
     this.instances = new Count(`tenant ${tenant}: bound metrics`, () => most(quota().instances))
+    this.series = new Count(`tenant ${tenant}: series`, () => most(quota().series))
     this.controls = new Rate(`tenant ${tenant}: controls in a minute`, () => most(quota().controlsPerMinute), now)
     this.dials = new Rate(`tenant ${tenant}: dials in a minute`, () => most(quota().dialsPerMinute), now)
     this.audited = new Allowance(

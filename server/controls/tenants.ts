@@ -28,6 +28,7 @@ const limits: Readonly<Record<string, { readonly key: keyof Quota; readonly desc
   controls_per_minute: { key: 'controlsPerMinute', description: 'EXECUTEs.' },
   audit_bytes_per_day: { key: 'auditBytesPerDay', description: 'Bytes of records in the audit log.' },
   dials_per_minute: { key: 'dialsPerMinute', description: 'Attempts to connect to consumers.' },
+  series: { key: 'series', description: 'Live series of families with open labels.' },
 }
 
 const parameters: readonly ControlParameter[] = [
@@ -140,7 +141,7 @@ function quotaOf(args: ControlArguments): Partial<Quota> {
 }
 
 function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
-  const { connections, channels, instances, controls, audited, dials, queued, values } = quotas.of(tenant)
+  const { connections, channels, instances, controls, audited, dials, queued, values, series } = quotas.of(tenant)
   return {
     connections: connections.used,
     channels: channels.used,
@@ -150,6 +151,7 @@ function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
     controlsPerMinute: controls.used,
     auditBytesPerDay: audited.used,
     dialsPerMinute: dials.used,
+    series: series.used,
   }
 }
 

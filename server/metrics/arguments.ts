@@ -31,9 +31,14 @@ export const integers: Partial<Record<BasicType, readonly [bigint, bigint]>> = {
 export const interval: DeclaredArgument = { name: 'interval_ms', type: BasicType.UINT32 }
 export const deadline: DeclaredArgument = { name: 'deadline_ms', type: BasicType.UINT32 }
 
+/** Declares any argument as the text of a label. */
+export function asLabel(name: string): DeclaredArgument {
+  return { name, type: BasicType.STRING }
+}
+
 /**
  * The arguments that a selection takes: those of the metrics that match now, those that every metric takes, and for a
- * pattern all labels.
+ * pattern all labels with a place of their own.
  */
 export function declaredFor(name: string, metrics: readonly Metric[]): DeclaredArgument[] {
   const declared = new Map<string, DeclaredArgument>()
@@ -53,23 +58,24 @@ export function declaredFor(name: string, metrics: readonly Metric[]): DeclaredA
 /** Converted arguments in the form that the store keeps, with their declared types. */
 export function storable(values: Arguments, declared: readonly DeclaredArgument[]): ArgumentList {
   return [...values].map(([name, value]) => {
-    const type = (declared.find((one) => one.name === name) as DeclaredArgument).type
+    const { type } = declared.find((one) => one.name === name) ?? asLabel(name)
     return { name, type, value } as ArgumentList[number]
   })
 }
 
 /**
  * Returns the converted arguments by name. Throws StatusError INVALID_ARGUMENT for an unknown name, a wrong type or a value
- * out of range; `of` names the metric or control in its message.
+ * out of range; `of` names the metric or control in its message. `other` declares what `declared` does not.
  */
 export function convertArguments(
   list: ArgumentList,
   declared: readonly DeclaredArgument[],
   of: string,
+  other: (name: string) => DeclaredArgument | undefined = () => undefined,
 ): Map<string, Value['value']> {
   const converted = new Map<string, Value['value']>()
   for (const argument of list) {
-    const parameter = declared.find(({ name }) => name === argument.name)
+    const parameter = declared.find(({ name }) => name === argument.name) ?? other(argument.name)
     if (parameter === undefined) {
       const known = declared.map(({ name }) => name).join(', ')
       throw new StatusError(

@@ -77,17 +77,23 @@ export class Candidates {
     return this.#rights.mayReadSome(this.#identity, owner, name)
   }
 
+  /** Whether a sensor that may be read has open labels: then any argument selects. */
+  get haveOpenLabels(): boolean {
+    return this.sensors.some(({ hasOpenLabels, owner }) => hasOpenLabels === true && mayRead(this.#identity, owner))
+  }
+
   /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */
   *survey(list: ArgumentList, shown: boolean): Steps<Metric[]> {
     if (!isPattern(this.#name)) return this.allNamed(shown)
     const found: Metric[] = []
     const [kinds, known] = [new Set<Kind>(), new Set<string>(everyPattern)]
+    const { haveOpenLabels } = this
     yield* this.all((metric) => {
       const isNew = !kinds.has(metric.kind) || metric.parameters.some(({ name }) => !known.has(name))
       if (isNew) found.push(metric)
       kinds.add(metric.kind)
       for (const { name } of metric.parameters) known.add(name)
-      return !(kinds.has('continuous') && list.every(({ name }) => known.has(name)))
+      return !(kinds.has('continuous') && (haveOpenLabels || list.every(({ name }) => known.has(name))))
     }, shown)
     return found
   }

@@ -13,8 +13,18 @@ import { BoundInstance, type HubSubscription, unsubscribe } from './bound-instan
 import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
-import type { ListeningSensor, Measurement, ResumePoint, Sensor, Series, Sink, Subscription } from './metric.ts'
+import type {
+  ListeningSensor,
+  Measurement,
+  ResumePoint,
+  Sensor,
+  Series,
+  Sink,
+  Subscription,
+  TenantFamily,
+} from './metric.ts'
 import { NameIndex } from './name-index.ts'
+import { mayBegin } from './pattern.ts'
 import { Poller } from './poller.ts'
 import { isDue, RecentValues } from './recent.ts'
 import type { EventTarget, PolledTarget } from './selection.ts'
@@ -44,6 +54,7 @@ export class Hub {
   readonly demand: Demand
   readonly recent: RecentValues
   readonly #sensors: Sensor[] = []
+  readonly #families: TenantFamily[] = []
   readonly #bound = new Set<BoundInstance>()
   readonly #byInstance = new Map<MetricInstance, Set<BoundInstance>>()
   readonly #named = new NameIndex<BoundInstance>()
@@ -89,6 +100,15 @@ export class Hub {
   add(sensor: Sensor): void {
     this.#sensors.push(sensor)
     this.fences.added(sensor)
+  }
+
+  addFamily(family: TenantFamily): void {
+    this.#families.push(family)
+  }
+
+  /** Makes the sensors of a tenant that a name or pattern may select and that are not there yet. */
+  open(tenant: string, name: string): void {
+    for (const family of this.#families) if (mayBegin(name, family.family)) family.open(tenant)
   }
 
   /**

@@ -6,7 +6,8 @@ import type { Identity } from '../../auth/permissions.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
 import { type Field, writeTyped } from '../../protocol/monitor/value.ts'
-import type { LabelName, Labels, Series } from './metric.ts'
+import { AllLabelsBut, otherLabels } from './labels.ts'
+import type { Labels, OpenLabels, Series } from './metric.ts'
 import type { Selection } from './selection.ts'
 
 export class MetricInstance {
@@ -30,7 +31,7 @@ export class MetricInstance {
   }
 
   /** The frame prefix of a series. It is made once, and its identity also tells series apart on keep-latest channels. */
-  framePrefixOf(series: Series, open: ReadonlySet<LabelName>): Uint8Array {
+  framePrefixOf(series: Series, open: OpenLabels): Uint8Array {
     let prefix = this.#framePrefixes.get(series)
     if (prefix === undefined) {
       prefix = framePrefix(this.id, series.labels, open)
@@ -39,7 +40,7 @@ export class MetricInstance {
     return prefix
   }
 
-  framePrefix(labels: Labels, open: ReadonlySet<LabelName>): Uint8Array {
+  framePrefix(labels: Labels, open: OpenLabels): Uint8Array {
     return framePrefix(this.id, labels, open)
   }
 }
@@ -48,7 +49,7 @@ export class MetricInstance {
  * The start of a VALUE frame. Length, transaction id and time are filled in for each value; basic type and value follow.
  * `open` holds the labels that are sent with each value; if it is empty, the value stands alone.
  */
-export function framePrefix(metricId: number, labels: Labels, open: ReadonlySet<LabelName>): Uint8Array {
+export function framePrefix(metricId: number, labels: Labels, open: OpenLabels): Uint8Array {
   const writer = new XdrWriter(64)
   writer.uint32(0).uint32(metricId).uint53(0).uint53(0)
   if (open.size === 0) return writer.copy()
@@ -61,13 +62,18 @@ export function framePrefix(metricId: number, labels: Labels, open: ReadonlySet<
   return writer.string('value').copy()
 }
 
-/** The labels of a pattern's REC, in their order [MON 9 Patterns]; `value` follows them. */
-export function openFields(labels: Labels, open: ReadonlySet<LabelName>): Field[] {
+/** The labels of a pattern's REC, in their order [MON 9 Patterns]; `value` follows them. No label with open names is lost. */
+export function openFields(labels: Labels, open: OpenLabels): Field[] {
   const fields: Field[] = []
   for (const name of labelNames) {
     const value = labels[name]
     if (!open.has(name) || value === undefined) continue
     fields.push({ name, type: BasicType.STRING, value })
+  }
+  if (!(open instanceof AllLabelsBut)) return fields
+  for (const name of otherLabels(labels)) {
+    const value = labels[name]
+    if (open.has(name) && value !== undefined) fields.push({ name, type: BasicType.STRING, value })
   }
   return fields
 }

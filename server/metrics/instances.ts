@@ -37,6 +37,7 @@ export class Instances {
   /** Checks name and arguments. Throws StatusError NO_SUCH_METRIC, INVALID_ARGUMENT or PERMISSION_DENIED. */
   *select(identity: Reader, name: string, args: ArgumentList): Steps<Selection> {
     const { hub, defaults } = this.#options
+    hub.open(identity.tenant, name)
     // Of one name there is nothing to look for in steps.
     const selection = isPattern(name)
       ? yield* Selection.of(hub.sensors, identity, name, args, defaults)
@@ -65,6 +66,7 @@ export class Instances {
    */
   *restore(id: number, identity: Identity, name: string, args: ArgumentList): Steps<MetricInstance> {
     const { hub, defaults } = this.#options
+    hub.open(identity.tenant, name)
     const selection = yield* Selection.of(hub.sensors, identity, name, args, { ...defaults, restored: true })
     return yield* this.#restored(id, selection)
   }

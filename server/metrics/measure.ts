@@ -18,7 +18,7 @@ import { finish, isSteps, type Steps } from '../core/fair-work.ts'
 import type { Fences } from './fences.ts'
 import type { Hub } from './hub.ts'
 import { openFields } from './instance.ts'
-import type { LabelName, Labels, Measurement } from './metric.ts'
+import type { Labels, Measurement, OpenLabels } from './metric.ts'
 import type { PolledTarget, Selection } from './selection.ts'
 
 /** The hub says which sensors are fenced, and measures: what fails gives VOID. */
@@ -66,7 +66,7 @@ function* measureSeries(selection: Selection, now: number, fences: Fenced): Step
 
 interface LabelledMeasurement {
   readonly labels: Labels
-  readonly open: ReadonlySet<LabelName>
+  readonly open: OpenLabels
   readonly measured: Measurement | Promise<Measurement>
 }
 
@@ -118,7 +118,7 @@ function* listOf(
 }
 
 /** One REC of the answer to a pattern: the time of each value stands before it (extension `element-time`). */
-export function patternRecord(labels: Labels, open: ReadonlySet<LabelName>, { value, time }: Measurement): Field[] {
+export function patternRecord(labels: Labels, open: OpenLabels, { value, time }: Measurement): Field[] {
   const microseconds = { name: 'time', type: BasicType.UINT64, value: BigInt(Math.floor(time)) } as const
   return [...openFields(labels, open), microseconds, { name: 'value', ...value }]
 }
@@ -185,7 +185,7 @@ class PatternRecords extends RecordList {
   /** The latest time of the values. */
   time = 0
 
-  addMeasured(labels: Labels, open: ReadonlySet<LabelName>, measured: Measurement): boolean {
+  addMeasured(labels: Labels, open: OpenLabels, measured: Measurement): boolean {
     if (!this.add(patternRecord(labels, open, measured))) return false
     this.time = Math.max(this.time, measured.time)
     return true

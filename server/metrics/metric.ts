@@ -31,6 +31,8 @@ export interface Metric {
   readonly unit: string
   readonly description: string
   readonly parameters: readonly Parameter[]
+  /** Besides its parameters it takes any STRING argument, as the name of a label. */
+  readonly takesLabels?: boolean
   /** Further fields from its source for the catalogue, computed when they are shown. */
   readonly details?: () => readonly Field[]
 }
@@ -43,11 +45,22 @@ export function byName({ name: one }: Pick<Metric, 'name'>, { name: other }: Pic
 /** Arguments after conversion to the declared types, without those that every metric takes. */
 export type Arguments = ReadonlyMap<string, Value['value']>
 
+/** A label with a place of its own in RECs. */
 export type LabelName = (typeof labelNames)[number]
 /** The labels that name a part of a source. Parts come and go. */
 export const partLabels = ['cpu', 'mount', 'device', 'interface'] as const satisfies readonly LabelName[]
-/** The labels that identify a series. A series that could have an index but has none carries the empty index. */
-export type Labels = Readonly<Partial<Record<LabelName, string>>>
+/**
+ * The labels that identify a series, by name. A series that could have an index but has none carries the empty index; with
+ * open labels, one that is absent is the empty text. Read them by `labelOf`: a name may be `constructor`.
+ */
+export interface Labels extends Readonly<Partial<Record<LabelName, string>>> {
+  readonly [other: string]: string | undefined
+}
+/** The labels that are sent with each value; if there are none, the value stands alone. */
+export interface OpenLabels {
+  has(name: string): boolean
+  readonly size: number
+}
 
 /** A value and its time, microseconds since 1970. */
 export interface Measurement {
@@ -68,6 +81,11 @@ interface Family {
   /** The prefix of its metric names, with the dot. */
   readonly family: string
   readonly owner: Owner
+  /**
+   * Its series have any labels, and so have all its metrics: each argument that is no parameter is a STRING and selects by the
+   * label of its name [MON 9 Labels]. Only sensors that listen.
+   */
+  readonly hasOpenLabels?: boolean
   /**
    * The metrics for the catalogue, ascending by name: all of a closed family, those seen so far of an open one. A family of
    * many gives only those whose names begin with `prefix` and come after `after`; others may ignore both. It may be read over
@@ -103,7 +121,7 @@ export interface PolledSensor extends Family {
   /** The labels of its measurements, for patterns. */
   labels(metric: Metric): Labels
   /** What a parameter that selects a part may name now, in the order of answers. */
-  parts?(metric: Metric, parameter: LabelName): readonly string[]
+  parts?(metric: Metric, parameter: string): readonly string[]
 }
 
 /** A sensor that receives values. It keeps the last value of each series and reports births, values and deaths to the hub. */
@@ -152,6 +170,14 @@ export interface EventSensor extends Family {
 
 export type Sensor = PolledSensor | ListeningSensor | EventSensor
 
+/** A family with a sensor for each tenant, which is made when it is first needed: by a value, or by a name that may select one. */
+export interface TenantFamily {
+  /** The prefix of its metric names, with the dot. */
+  readonly family: string
+  /** Adds the sensor of a tenant to the hub, unless it is there. */
+  open(tenant: string): void
+}
+
 /**
  * Takes values, and never throws: `framePrefix` and `encodedValue` are valid only during the call; `time` is in microseconds
  * since 1970.
@@ -185,7 +211,7 @@ export interface Series {
   /** True if its values are events: no VOID is sent when it ends [MON 9 Kinds]. */
   readonly isEvent?: boolean
   /** Whether a selecting argument matches; a spoofed host, for example, is found by its name and by its address. */
-  matches(label: LabelName, matcher: (text: string) => boolean): boolean
+  matches(label: string, matcher: (text: string) => boolean): boolean
   /** The value that a new subscription gets at once, as with polled metrics [MON 9 Kinds]; where nothing changes, no other would come. */
   first?(): Measurement | undefined
   /** For series that the sensor has to request: called with true when the first instance selects it and with false after the last one; not called after its death. */

@@ -9,16 +9,17 @@ import type { Value } from '../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
-import { convertArguments, deadline, declaredFor, interval, storable } from './arguments.ts'
+import { asLabel, convertArguments, deadline, declaredFor, interval, storable } from './arguments.ts'
 import { Candidates, NAMES_PER_STEP } from './candidates.ts'
+import { AllLabelsBut, labelOf } from './labels.ts'
 import {
   type Arguments,
   type EventSensor,
   type Kind,
-  type LabelName,
   type Labels,
   type ListeningSensor,
   type Metric,
+  type OpenLabels,
   type PolledSensor,
   partLabels,
   type Sensor,
@@ -45,7 +46,7 @@ export interface PolledTarget {
   readonly metric: Metric
   readonly args: Arguments
   readonly labels: Labels
-  readonly open: ReadonlySet<LabelName>
+  readonly open: OpenLabels
   /** The part that it measures, if a pattern has selected it. */
   readonly part?: string
 }
@@ -54,7 +55,7 @@ export interface EventTarget {
   readonly metric: Metric
   readonly args: Arguments
   readonly labels: Labels
-  readonly open: ReadonlySet<LabelName>
+  readonly open: OpenLabels
 }
 
 export interface SelectionDefaults {
@@ -91,6 +92,9 @@ export class Selection {
   readonly #values: Arguments
   /** Matchers of the selecting arguments that are text. */
   readonly #matchers = new Map<string, (text: string) => boolean>()
+
+  /** The labels that are sent of a series with open labels. */
+  readonly #openOfAny: OpenLabels
 
   /** Makes a selection. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   static *of(
@@ -145,17 +149,20 @@ export class Selection {
     this.#rights = defaults.rights
     const first = metrics[0]
     const declared = declaredFor(name, metrics)
-    this.#values = convertArguments(list, declared, name)
+    const { haveOpenLabels } = candidates
+    const takesLabels = haveOpenLabels || metrics.some((metric) => metric.takesLabels)
+    this.#values = convertArguments(list, declared, name, takesLabels ? asLabel : undefined)
     this.args = storable(this.#values, declared)
     this.intervalMs = this.#number('interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
     this.deadlineMs = this.#number('deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
     const isKnown = first !== undefined && (isPattern(name) || first.type !== undefined)
     this.#kind = isKnown ? kindOf(metrics) : undefined
-    for (const label of labelNames) {
+    this.#openOfAny = new AllLabelsBut(isPattern(name) ? this.#exactTexts() : ['name', ...this.#exactTexts()])
+    for (const label of haveOpenLabels ? this.#values.keys() : labelNames) {
       const value = this.#values.get(label)
       if (typeof value === 'string') this.#matchers.set(label, compilePattern(value))
     }
-    this.isPattern = isPattern(name) || (first !== undefined && this.#open(first).size > 0)
+    this.isPattern = isPattern(name) || haveOpenLabels || (first !== undefined && this.#openOf(first).size > 0)
     this.isList = this.isPattern || first?.type === BasicType.ARRAY
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
   }
@@ -242,13 +249,13 @@ export class Selection {
     const args = this.#argumentsFor(metric)
     const labels = sensor.labels(metric)
     if (args === undefined || !this.#matchesLabels(metric, labels)) return
-    const open = this.#open(metric)
-    const parameter = metric.parameters.find(({ name, selects }) => selects === 'part' && open.has(name as LabelName))
+    const open = this.#openOf(metric)
+    const parameter = metric.parameters.find(({ name, selects }) => selects === 'part' && open.has(name))
     if (parameter === undefined) {
       if (this.#mayRead(sensor, metric, labels, args)) targets.push({ sensor, metric, args, labels, open })
       return
     }
-    const label = parameter.name as LabelName
+    const label = parameter.name
     const matches = this.#matchers.get(label) as (text: string) => boolean
     for (const part of sensor.parts?.(metric, label) ?? []) {
       yield
@@ -293,7 +300,7 @@ export class Selection {
     const args = this.#argumentsFor(metric)
     const labels = { name: metric.name }
     if (args === undefined || !this.#mayRead(sensor, metric, labels, args)) return undefined
-    return { sensor, metric, args, labels, open: this.#open(metric) }
+    return { sensor, metric, args, labels, open: this.#openOf(metric) }
   }
 
   /** Whether rules still allow what was selected before. */
@@ -314,7 +321,7 @@ export class Selection {
     return sensor.refresh?.((name, labels) => {
       if (!this.#candidates.matchesName(name)) return false
       for (const [label, matcher] of this.#matchers) {
-        const text = labels[label as LabelName]
+        const text = labelOf(labels, label)
         if (text !== undefined && !matcher(text)) return false
       }
       return this.#rights.mayReadSome(this.identity, sensor.owner, name)
@@ -336,22 +343,35 @@ export class Selection {
   }
 
   /** The labels that are sent with the values of a series; undefined if the series does not match. */
-  openFor(sensor: ListeningSensor, series: Series): ReadonlySet<LabelName> | undefined {
+  openFor(sensor: ListeningSensor, series: Series): OpenLabels | undefined {
     if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.includes(sensor)) return undefined
     if (!this.#candidates.matchesName(series.name)) return undefined
+    if (sensor.hasOpenLabels === true) return this.#openForAny(sensor, series)
     const metric = sensor.metric(series.name)
     if (metric === undefined || this.#argumentsFor(metric) === undefined) return undefined
     for (const parameter of metric.parameters) {
       if (parameter.selects === undefined) continue
       const wanted = this.#values.get(parameter.name)
-      const label = parameter.name as LabelName
+      const label = parameter.name
       // A source that is left out means any source, but a value without an index is a metric of its own [MON 9 Patterns].
       if (wanted === undefined && label === 'index' && series.labels.index !== '') return undefined
       const matcher = this.#matchers.get(label)
       if (matcher !== undefined && !series.matches(label, matcher)) return undefined
     }
     if (!this.#mayRead(sensor, metric, series.labels)) return undefined
-    return this.#open(metric)
+    return this.#openOf(metric)
+  }
+
+  /** The same where labels are open: each argument selects by a label, and one that a series does not have is the empty text. */
+  #openForAny({ owner }: ListeningSensor, { name, labels }: Series): OpenLabels | undefined {
+    for (const [label, matcher] of this.#matchers) if (!matcher(labelOf(labels, label) ?? '')) return undefined
+    const argument = (wanted: string): string => labelOf(labels, wanted) ?? ''
+    return this.#rights.mayRead(this.identity, owner, name, argument) ? this.#openOfAny : undefined
+  }
+
+  /** The arguments whose text is exact. */
+  *#exactTexts(): Generator<string> {
+    for (const [name, value] of this.#values) if (typeof value === 'string' && !isPattern(value)) yield name
   }
 
   /** The one name whose series can match; undefined for a pattern. */
@@ -361,7 +381,7 @@ export class Selection {
 
   #mayRead(sensor: Sensor, { name }: Metric, labels: Labels, args?: Arguments): boolean {
     const argument = (wanted: string): string | undefined => {
-      const value = labels[wanted as LabelName] ?? args?.get(wanted)
+      const value = labelOf(labels, wanted) ?? args?.get(wanted)
       return value === undefined ? undefined : String(value)
     }
     return this.#rights.mayRead(this.identity, sensor.owner, name, argument)
@@ -373,14 +393,15 @@ export class Selection {
     for (const [name, value] of this.#values) {
       if (name === interval.name || name === deadline.name) continue
       const parameter = metric.parameters.find((candidate) => candidate.name === name)
-      if (parameter === undefined) return undefined
-      if (parameter.selects === undefined || parameter.selects === 'part') args.set(name, value)
+      if (parameter === undefined && metric.takesLabels !== true) return undefined
+      if (parameter === undefined || parameter.selects === undefined || parameter.selects === 'part')
+        args.set(name, value)
     }
     return args
   }
 
-  #open(metric: Metric): ReadonlySet<LabelName> {
-    const open = new Set<LabelName>()
+  #openOf(metric: Metric): OpenLabels {
+    const open = new Set<string>()
     if (isPattern(this.name)) open.add('name')
     for (const { name, selects } of metric.parameters) {
       if (selects === undefined) continue
@@ -388,7 +409,7 @@ export class Selection {
       if (
         wanted === undefined ? selects === 'any' && name !== 'index' : typeof wanted === 'string' && isPattern(wanted)
       ) {
-        open.add(name as LabelName)
+        open.add(name)
       }
     }
     return open
@@ -399,7 +420,7 @@ export class Selection {
       const matcher = this.#matchers.get(name)
       // Parts are named by arguments.
       if (selects === undefined || selects === 'part' || matcher === undefined) return true
-      return matcher(String(labels[name as LabelName] ?? ''))
+      return matcher(labelOf(labels, name) ?? '')
     })
   }
 

@@ -11,6 +11,7 @@ import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { isRefusal, StatusError } from '../core/errors.ts'
 import { isSteps, type Steps } from '../core/fair-work.ts'
 import type { Hub } from './hub.ts'
+import { MAX_LABELS, MAX_SERIES_BYTES } from './labels.ts'
 import type {
   EventSensor,
   Labels,
@@ -25,8 +26,8 @@ import type {
 } from './metric.ts'
 import { labelsProblem, metricProblem, statusProblem, valueProblem } from './value-problem.ts'
 
-/** A value with its labels has to fit a frame; labels are at most eight texts of 255 bytes. */
-const MAX_VALUE_BYTES = MAX_FRAME_BYTES - 4096
+/** A value with its labels has to fit a frame: XDR adds at most fifteen bytes to a label. */
+const MAX_VALUE_BYTES = MAX_FRAME_BYTES - MAX_SERIES_BYTES - 16 * (MAX_LABELS + 1)
 
 /** Where a program adds sensors, and where these report births, values and deaths of their series. Nothing here throws. */
 export interface SensorHub {
@@ -213,7 +214,10 @@ export class SensorDoor implements SensorHub {
   }
 
   /** What the three kinds of sensor share. */
-  #family(sensor: Sensor, admitted: () => Sensor): Pick<Sensor, 'family' | 'owner' | 'metrics' | 'metric' | 'status'> {
+  #family(
+    sensor: Sensor,
+    admitted: () => Sensor,
+  ): Pick<Sensor, 'family' | 'owner' | 'hasOpenLabels' | 'metrics' | 'metric' | 'status'> {
     const { family } = sensor
     const failed: SensorStatus = { name: family, state: 'failed', detail: '', counters: {} }
     /** Throws TypeError; a metric may also be an object that fails when it is looked at. */
@@ -235,6 +239,7 @@ export class SensorDoor implements SensorHub {
     return {
       family,
       owner: this.#guest.owner ?? sensor.owner,
+      hasOpenLabels: sensor.polled === false && sensor.hasOpenLabels === true,
       metrics: (prefix, after) => this.#listed(admitted(), () => sensor.metrics(prefix, after), sound),
       metric: (name) => this.#attempt(admitted(), () => found(name), undefined),
       ...(sensor.status && { status: () => this.#attempt(admitted(), status, failed) }),
@@ -332,7 +337,7 @@ export class SensorDoor implements SensorHub {
   #admitSeries(sensor: ListeningSensor, own: Series): Series {
     const known = this.#series.get(own)
     if (known !== undefined) return known.series
-    soundLabels(own.labels)
+    soundLabels(own.labels, sensor.hasOpenLabels)
     if (typeof own.name !== 'string' || !own.name.startsWith(sensor.family)) {
       throw new TypeError(`the name of a series has to begin with "${sensor.family}", unlike ${String(own.name)}`)
     }
@@ -361,8 +366,8 @@ export class SensorDoor implements SensorHub {
 }
 
 /** Throws TypeError. */
-function soundLabels(labels: Labels): Labels {
-  const problem = labelsProblem(labels)
+function soundLabels(labels: Labels, open = false): Labels {
+  const problem = labelsProblem(labels, open)
   if (problem !== undefined) throw new TypeError(problem)
   return labels
 }

@@ -3,6 +3,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType, labelNames, MAX_NESTING } from '../../protocol/monitor/constants.ts'
 import { nameProblem, type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { MAX_DETAIL } from '../core/errors.ts'
+import { openLabelsProblem } from './labels.ts'
 import { type Labels, type Metric, partLabels, type SensorStatus } from './metric.ts'
 
 type Check = readonly [expected: string, fits: (value: unknown) => boolean]
@@ -141,9 +142,10 @@ function detailsProblem(details: unknown): string | undefined {
   return writer.length > MAX_DETAILS_BYTES ? `${writer.length} bytes; there may be ${MAX_DETAILS_BYTES}` : undefined
 }
 
-/** What is wrong with the labels of a series; undefined if nothing is. */
-export function labelsProblem(labels: Labels): string | undefined {
+/** What is wrong with the labels of a series; undefined if nothing is. `open`: whether any are taken. */
+export function labelsProblem(labels: Labels, open = false): string | undefined {
   if (typeof labels !== 'object' || labels === null) return 'there are no labels'
+  if (open) return openLabelsProblem(String(labels.name ?? ''), labels)
   for (const name of labelNames) {
     const text: unknown = labels[name]
     if (text === undefined || text === '') continue

@@ -145,6 +145,11 @@ const quota = section(
         'Bytes of the records that its users cause in the audit log.',
       ),
       dials_per_minute: liveKey(integer(0, 1_000_000), 60n, 'Attempts to connect to consumers [MON 14].'),
+      series: liveKey(
+        integer(0, 1_000_000_000),
+        1_000_000n,
+        'Live series of families with open labels [MON 9 Labels].',
+      ),
     })
     .describe('What each tenant may have; 0 is no limit of its own. `tenant.set` gives a tenant others.'),
 )

@@ -98,6 +98,18 @@ describe('the value of a series', () => {
     expect(sample.plain).toEqual(plainOf(value))
   })
 
+  test('may have labels of any name, after one with a place of its own or in a family that has them', () => {
+    const labels = [label('host', 'n1'), label('__proto__', 'p'), label('job', 'api')]
+    const expected = Object.fromEntries([
+      ['host', 'n1'],
+      ['__proto__', 'p'],
+      ['job', 'api'],
+    ])
+    expect(sampleOf('plugin.up', record(...labels, load)).labels).toEqual(expected)
+    expect(sampleOf('prometheus.up', record(label('job', 'api'), load)).labels).toEqual({ job: 'api' })
+    expect(sampleOf('prometheus.up', record(label('job', 'api'), label('env', 'x'), load)).labels).toEqual({})
+  })
+
   test('is a number or a text, if it is one', () => {
     const as = (value: Value) => [sampleOf('m', value).number, sampleOf('m', value).text]
     expect(as({ type: INT64, value: -7n })).toEqual([-7, undefined])

@@ -91,6 +91,52 @@ function metricOf(name: string): Metric {
   return { name, kind: 'continuous', type: undefined, unit: '', description: '', parameters: [host] }
 }
 
+/** An open family of pushed metrics with any labels. */
+export class OpenSensor implements ListeningSensor {
+  readonly polled = false
+  readonly family = 'open.'
+  readonly owner: Owner
+  readonly hasOpenLabels = true
+  readonly #hub: SensorHub
+  readonly #series = new Map<string, Series & { last?: Measurement }>()
+
+  constructor(hub: SensorHub, owner: Owner = { tenant: 'default' }) {
+    this.#hub = hub
+    this.owner = owner
+    hub.add(this)
+  }
+
+  /** A value of a series, which is born if it is new. */
+  push(name: string, labels: Readonly<Record<string, string>>, value: Value, time: number): void {
+    const key = JSON.stringify([name, labels])
+    let series = this.#series.get(key)
+    if (series === undefined) {
+      series = { name, labels: { ...labels, name }, subscriptions: [], matches: () => false }
+      this.#series.set(key, series)
+      this.#hub.born(this, series)
+    }
+    series.last = { value, time }
+    this.#hub.emit(series, value, time)
+  }
+
+  *metrics(): Iterable<Metric> {
+    for (const name of new Set([...this.#series.values()].map((series) => series.name)).values())
+      yield this.metric(name)
+  }
+
+  metric(name: string): Metric {
+    return { name, kind: 'continuous', type: BasicType.UINT32, unit: '', description: '', parameters: [] }
+  }
+
+  *series(name?: string): Iterable<Series> {
+    for (const series of this.#series.values()) if (name === undefined || series.name === name) yield series
+  }
+
+  last(series: Series): Measurement | undefined {
+    return (series as { last?: Measurement }).last
+  }
+}
+
 /** `slow.value`: each reading is answered when the test says so. */
 export class SlowSensor implements PolledSensor {
   readonly polled = true

@@ -170,6 +170,8 @@ function splitLabels(
   for (const field of given.value) {
     if (field.name === 'value') value = field
     else if (isLabel(field.name) && typeof field.value === 'string') labels[field.name] = field.value
+    // Without its other labels a series could not be told from those beside it.
+    else return { labels, value: undefined }
   }
   return { labels, value }
 }

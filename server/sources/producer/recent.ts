@@ -11,6 +11,7 @@ import { StatusError } from '../../core/errors.ts'
 import type { Steps } from '../../core/fair-work.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { openFields } from '../../metrics/instance.ts'
+import { AllLabelsBut } from '../../metrics/labels.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Arguments } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
@@ -20,7 +21,9 @@ import type { ProducerView } from './sensor.ts'
 const { ARRAY, DOUBLE, STRING, UINT32, UINT64 } = BasicType
 
 const sourceLabels = labelNames.slice(1)
-const allLabels = new Set(labelNames)
+const allLabels = new AllLabelsBut()
+/** Arguments that are no labels. */
+const ownArguments: ReadonlySet<string> = new Set(['metric', 'last_ms', 'after'])
 /** A field `after` with a number of 15 digits. */
 const AFTER_BYTES = 48
 /** A record has at most this many samples, so that any fits a frame; there are no more in the longest time that is kept. */
@@ -46,10 +49,11 @@ export function recentView({ hub, rights, clock }: RecentOptions): ProducerView 
         { name: 'last_ms', type: UINT32, description: 'Only values of the last so many milliseconds.' },
         { name: 'after', type: STRING, description: 'Only series after this place in the list.' },
       ],
+      takesLabels: true,
     },
     check(args) {
       compilePattern(metricOf(args))
-      for (const name of sourceLabels) compilePattern(String(args.get(name) ?? ''))
+      for (const { value } of labelsIn(args)) compilePattern(value)
       placeOf(args)
     },
     *show(reader, args) {
@@ -76,12 +80,8 @@ export function recentView({ hub, rights, clock }: RecentOptions): ProducerView 
 
   /** Undefined if nothing that the reader may know of has this name. */
   function* selectionOf(reader: Reader, args: Arguments): Steps<Selection | undefined> {
-    const list = sourceLabels.flatMap((name) => {
-      const value = args.get(name)
-      return value === undefined ? [] : [{ name, type: STRING, value: String(value) }]
-    })
     try {
-      return yield* Selection.of(hub.sensors, reader, metricOf(args), list, { intervalMs: 1000, rights })
+      return yield* Selection.of(hub.sensors, reader, metricOf(args), labelsIn(args), { intervalMs: 1000, rights })
     } catch (error) {
       if (error instanceof StatusError) return undefined
       throw error
@@ -105,6 +105,12 @@ function describe(
     ),
     array('values', DOUBLE, values),
   ]
+}
+
+/** The arguments that select by a label. */
+function labelsIn(args: Arguments): { readonly name: string; readonly type: typeof STRING; readonly value: string }[] {
+  const given = [...args].filter(([name]) => !ownArguments.has(name))
+  return given.map(([name, value]) => ({ name, type: STRING, value: String(value) }))
 }
 
 /** Throws StatusError INVALID_ARGUMENT. */

@@ -10,8 +10,9 @@ import { StatusError } from '../../core/errors.ts'
 import type { Steps } from '../../core/fair-work.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { openFields } from '../../metrics/instance.ts'
+import { AllLabelsBut, labelOf, MAX_SERIES_BYTES, otherLabels } from '../../metrics/labels.ts'
 import { RecordList } from '../../metrics/measure.ts'
-import type { Arguments, LabelName, Labels, Sensor } from '../../metrics/metric.ts'
+import type { Arguments, Labels, Sensor } from '../../metrics/metric.ts'
 import { compilePattern, literalPrefix } from '../../metrics/pattern.ts'
 import { metricsInOrder } from './catalogue.ts'
 import type { ProducerView } from './sensor.ts'
@@ -19,9 +20,11 @@ import type { ProducerView } from './sensor.ts'
 const { ARRAY, STRING, UINT32, UINT64 } = BasicType
 
 const sourceLabels = labelNames.slice(1)
-const allLabels = new Set(labelNames)
-/** Room for a field `after`: a name and ten labels, of at most 255 bytes each, and JSON may double them. */
-const AFTER_BYTES = 8192
+const allLabels = new AllLabelsBut()
+/** Arguments that are no labels. */
+const ownArguments: ReadonlySet<string> = new Set(['match', 'after', 'limit'])
+/** Room for a field `after`: JSON may write a byte of names and labels as six. */
+const AFTER_BYTES = 6 * MAX_SERIES_BYTES + 1024
 
 /** A place in the list: a metric, and the key of one of its series. */
 type Place = readonly [name: string, key: string]
@@ -53,6 +56,7 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
         { name: 'after', type: STRING, description: 'Only series after this place in the list.' },
         { name: 'limit', type: UINT32, description: 'The largest number of series to return.' },
       ],
+      takesLabels: true,
     },
     check(args) {
       // The place would be the same again and again.
@@ -87,9 +91,11 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
   }
 
   /** What is measured on request is shown if it may be read with some arguments: they may name a part that its labels do not. */
-  function isShown(reader: Reader, name: string, { sensor: { polled, owner }, labels }: ShownSeries): boolean {
-    if (polled !== false) return rights.mayReadSome(reader, owner, name)
-    return rights.mayRead(reader, owner, name, (label) => labels[label as LabelName])
+  function isShown(reader: Reader, name: string, { sensor, labels }: ShownSeries): boolean {
+    const { owner } = sensor
+    if (sensor.polled !== false) return rights.mayReadSome(reader, owner, name)
+    const absent = sensor.hasOpenLabels === true ? '' : undefined
+    return rights.mayRead(reader, owner, name, (label) => labelOf(labels, label) ?? absent)
   }
 }
 
@@ -130,9 +136,10 @@ function* seriesOf(sensors: readonly Sensor[], name: string, after: string): Ste
   return [...all].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
-/** Tells the series of a metric apart, and orders them: an array of texts in JSON. */
+/** Tells the series of a metric apart, and orders them: an array in JSON of texts, and of names and texts of other labels. */
 function keyOf(labels: Labels): string {
-  return JSON.stringify(sourceLabels.map((label) => labels[label] ?? ''))
+  const others = otherLabels(labels).flatMap((name) => [name, labelOf(labels, name) ?? ''])
+  return JSON.stringify([...sourceLabels.map((label) => labels[label] ?? ''), ...others])
 }
 
 function describe({ labels, time }: ShownSeries): Field[] {
@@ -149,13 +156,12 @@ interface Matchers {
 /** Throws StatusError INVALID_ARGUMENT. */
 function matchersOf(args: Arguments): Matchers {
   const match = (args.get('match') as string | undefined) ?? '*'
-  const given = sourceLabels.flatMap((label) => {
-    const pattern = args.get(label) as string | undefined
-    return pattern === undefined ? [] : [{ label, matches: compilePattern(pattern) }]
+  const given = [...args].flatMap(([label, pattern]) => {
+    return ownArguments.has(label) ? [] : [{ label, matches: compilePattern(String(pattern)) }]
   })
   return {
     matchesName: compilePattern(match),
-    matchesLabels: (labels) => given.every(({ label, matches }) => matches(labels[label] ?? '')),
+    matchesLabels: (labels) => given.every(({ label, matches }) => matches(labelOf(labels, label) ?? '')),
     prefix: literalPrefix(match),
   }
 }

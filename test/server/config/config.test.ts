@@ -56,6 +56,7 @@ describe('a configuration', () => {
         controlsPerMinute: 1_200,
         auditBytesPerDay: 128 << 20,
         dialsPerMinute: 60,
+        series: 1_000_000,
       },
       dial: { allow: [], ca: undefined },
       audit: { keepMs: 365 * 24 * 3_600_000 },
@@ -190,6 +191,7 @@ describe('a configuration', () => {
       controls_per_minute = 16
       audit_bytes_per_day = 18
       dials_per_minute = 17
+      series = 18
       [dial]
       allow = ["tls://*.example.org:7650"]
       ca = "dial-ca.pem"
@@ -288,6 +290,7 @@ describe('a configuration', () => {
         controlsPerMinute: 16,
         auditBytesPerDay: 18,
         dialsPerMinute: 17,
+        series: 18,
       },
       dial: { allow: ['tls://*.example.org:7650'], ca: 'dial-ca.pem' },
       audit: { keepMs: 30 * 24 * 3_600_000 },
