@@ -103,7 +103,7 @@ function table(tokens: readonly AnswerRecord[], colors: Colors, width?: number):
 }
 
 function scope(text: string, before: readonly string[] = []): string[] {
-  if (/^(COLLECT|EXECUTE|DEF_CHANNEL|\*) \S+$/.test(text)) return [...before, text]
+  if (/^(COLLECT|EXECUTE|DEF_CHANNEL|PUBLISH|\*) \S+$/.test(text)) return [...before, text]
   throw new InvalidArgumentError("Expected a command and a pattern, such as 'COLLECT host.*' or 'EXECUTE exec.x'.")
 }
 

@@ -68,6 +68,8 @@ interface Family {
   /** The prefix of its metric names, with the dot. */
   readonly family: string
   readonly owner: Owner
+  /** Set if it takes values that others publish, where rules allow PUBLISH; otherwise its values come from its source alone. */
+  readonly isPublished?: true
   /**
    * The metrics for the catalogue, ascending by name: all of a closed family, those seen so far of an open one. A family of
    * many gives only those whose names begin with `prefix` and come after `after`; others may ignore both. It may be read over

@@ -376,6 +376,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
   const destination = (url: string) => dialler.destination(url)
   const permits = (url: string): boolean => dialler.permits(url)
+  const isPublished = (object: string): boolean =>
+    sources.some(({ published = [] }) => published.some((family) => object.startsWith(family)))
   const audienceOf = (control: string) => executor.audienceOf(control)
   const endUser = ({ id }: { readonly id: number }): Promise<unknown> => {
     sessions.dismiss(id, 'the user was removed')
@@ -419,7 +421,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
-      roleExplain({ accounts, rights, hub, destination, permits, audienceOf }),
+      roleExplain({ accounts, rights, hub, destination, permits, isPublished, audienceOf }),
     ],
     sources.flatMap(({ controlSource }) => controlSource ?? []),
   )
