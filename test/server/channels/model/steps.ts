@@ -26,6 +26,7 @@ export class Steps {
   readonly #heads = new Map<string, Uint8Array>()
   #damaged = new Set<number>()
   readonly #open = new Set<Mark>()
+  #last: Mark | undefined
   #broken: unknown
   #time = 1_700_000_000_000_000
 
@@ -62,13 +63,19 @@ export class Steps {
     return head
   }
 
-  /** A request: values for both channels, and a mark after them. What it is answered is judged whenever that is. */
-  publish(): void {
+  /**
+   * A request: values for both channels, and a mark after them. What it is answered is judged whenever that is. One that
+   * `isRepeated` has the values of the last again, which are passed over.
+   */
+  publish(isRepeated: boolean): void {
     const { host, intake } = this.#world
     const { refused } = host
     const taking = intake.begin(SENSOR)
-    const values = CHANNELS.flatMap((_, index) => this.append(index).map((value) => [index, value] as const))
-    const mark = { number: ++this.#world.marks, isRefused: host.refused > refused, values }
+    if (!isRepeated || this.#last === undefined) {
+      const values = CHANNELS.flatMap((_, index) => this.append(index).map((value) => [index, value] as const))
+      this.#last = { number: ++this.#world.marks, isRefused: host.refused > refused, values }
+    }
+    const mark = { ...this.#last, isRefused: host.refused > refused }
     this.#open.add(mark)
     void taking.stored().then((refusal) => {
       this.#open.delete(mark)
@@ -315,6 +322,7 @@ export class Steps {
     for (const holds of this.consumer.holds) holds.length = 0
     await this.#world.crash()
     this.marks(true)
+    this.#last = undefined
     this.#world.restored = new Set(this.#world.shadows.flatMap(({ view }) => [...view.places.keys()]))
   }
 

@@ -9,7 +9,7 @@ type Step = (steps: Steps, random: Random, index: number) => unknown
 /** Each with its weight. */
 const moves: readonly (readonly [number, Step])[] = [
   [30, (steps, _, index) => steps.append(index)],
-  [8, (steps) => steps.publish()],
+  [8, (steps, random) => steps.publish(random.below(3) === 0)],
   [20, (steps, random, index) => steps.consumer.send(index, 100 + random.below(8_000))],
   [20, (steps, _, index) => steps.consumer.commit(index)],
   [20, (steps) => steps.batch()],
