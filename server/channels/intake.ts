@@ -60,7 +60,8 @@ export class Intake {
   get refusal(): IntakeRefusal | undefined {
     const { host, storage } = this.#options
     if (this.#isStopping || storage.state === 'failed') return STOPPING
-    if (host.refusing === 'full') return FULL
+    if (storage.state === 'full') return FULL
+    // More than there is room for is soon less: that is no full disk yet.
     return host.refusing !== undefined || storage.isBehind(host.unstored) ? BEHIND : undefined
   }
 
@@ -97,7 +98,7 @@ export class Intake {
       const { host, journal, whenAsked } = this.#options
       const mark = (): void => {
         // Values that others had refused meanwhile count too: it errs on the side of sending again.
-        if (host.refused > refusedBefore) answer(this.refusal ?? FULL)
+        if (host.refused > refusedBefore) answer(this.refusal ?? BEHIND)
         else void journal.whenStored().then(() => answer(undefined))
       }
       // Until then some channels do not have the values of new series yet, and the mark would not be theirs.

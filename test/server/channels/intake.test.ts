@@ -36,6 +36,11 @@ function intakeOf({ host, journal }: Rig): Intake {
   })
 }
 
+function fill(isFull: boolean): void {
+  state = isFull ? 'full' : 'ok'
+  rig.store.full = isFull
+}
+
 /** What has been answered so far; undefined while the mark is open. */
 function markOf(taking = intake.begin(sensor)): { readonly answer: Answer | undefined } {
   const mark: { answer: Answer | undefined } = { answer: undefined }
@@ -200,11 +205,11 @@ describe('on a full disk', () => {
   it('a mark stays open until the batch finds room', async () => {
     const mark = take(2)
     rig.journal.atTurnEnd()
-    rig.store.full = true
+    fill(true)
     await soon()
     expect(intake.refusal?.reason).toBe('full')
     expect(mark.answer).toBeUndefined()
-    rig.store.full = false
+    fill(false)
     await soon()
     expect(mark.answer).toBe(YES)
     expect(intake.refusal).toBeUndefined()
@@ -214,13 +219,13 @@ describe('on a full disk', () => {
     const taking = intake.begin(sensor)
     rig.append(7, 2)
     rig.journal.atTurnEnd()
-    rig.store.full = true
+    fill(true)
     rig.append(7, 3)
     const mark = markOf(taking)
     await soon()
     expect(mark.answer).toBe('full')
     expect(rig.queue.status().dropped.full).toBe(3)
-    rig.store.full = false
+    fill(false)
     rig.persist()
     const after = take(1)
     rig.persist()
@@ -236,7 +241,7 @@ describe('on a full disk', () => {
     const mark = markOf(taking)
     rig.persist()
     await soon()
-    expect(mark.answer).toBe('full')
+    expect(mark.answer).toBe('behind')
   })
 
   it('nothing is refused to a channel that is not durable', async () => {
@@ -257,14 +262,18 @@ describe('the judgement before the first value', () => {
     expect(intake.refusal).toBeUndefined()
     isBehind = true
     expect(intake.refusal).toEqual({ reason: 'behind', detail: 'too much waits to be stored', retryAfterS: 1 })
-    rig.host.refusing = 'overflow'
     isBehind = false
-    expect(intake.refusal?.reason).toBe('behind')
-    rig.host.refusing = 'full'
+    for (const refusing of ['overflow', 'full'] as const) {
+      rig.host.refusing = refusing
+      expect(intake.refusal?.reason).toBe('behind')
+    }
+    state = 'full'
     expect(intake.refusal).toEqual({ reason: 'full', detail: 'the disk is full', retryAfterS: 30 })
     state = 'failed'
     expect(intake.refusal?.reason).toBe('stopping')
     state = 'ok'
+    rig.host.refusing = undefined
+    expect(intake.refusal).toBeUndefined()
     intake.stop()
     expect(intake.refusal).toEqual({ reason: 'stopping', detail: 'the server is stopping', retryAfterS: 5 })
   })
