@@ -52,7 +52,8 @@ export function tokenControls(options: TokenControlsOptions): Control[] {
         name: 'scope',
         type: STRING,
         optional: true,
-        description: 'What it may be used for: lines like "COLLECT host.*", separated by ";". If omitted: everything.',
+        description:
+          'What it may be used for: lines like "COLLECT host.*", separated by ";". If omitted: everything but PUBLISH.',
       },
       {
         name: 'expires_in_s',
