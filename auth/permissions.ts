@@ -8,10 +8,16 @@ import { AuthError } from './errors.ts'
 import { matcher, overlaps } from './pattern.ts'
 import { matchesUrl, splitUrl } from './url-pattern.ts'
 
-/** COLLECT stands for every command that reads; EXECUTE is for controls, DEF_CHANNEL for destinations to dial. */
-export const ruleCommands = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL'] as const
+/**
+ * COLLECT stands for every command that reads; EXECUTE is for controls, DEF_CHANNEL for destinations to dial. PUBLISH is no
+ * command of the protocol: it is for programs that bring values in over HTTP.
+ */
+export const ruleCommands = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL', 'PUBLISH'] as const
 export type RuledCommand = (typeof ruleCommands)[number]
 export type RuleCommand = RuledCommand | '*'
+
+/** What `*` allows. It is older than PUBLISH, and nobody who wrote one meant to let values in: that is allowed by its name only. */
+export const allowedByAny: readonly RuledCommand[] = ruleCommands.filter((command) => command !== 'PUBLISH')
 
 export function isRuleCommand(text: string): text is RuleCommand {
   return text === '*' || (ruleCommands as readonly string[]).includes(text)
@@ -103,10 +109,9 @@ export function isAllowedByName(
   request: AccessRequest,
   argument: string,
 ): boolean {
-  const isNamed = ({ command, where }: Rule): boolean =>
-    (command === '*' || command === request.command) && where[argument] !== undefined
   return rules.some((rule) => {
-    if (rule.role !== role || rule.effect !== 'allow' || !isNamed(rule) || !isAbout(rule, request)) return false
+    if (rule.role !== role || rule.effect !== 'allow' || rule.where[argument] === undefined) return false
+    if (!isFor(rule, request.command) || !isAbout(rule, request)) return false
     return meets(rule, request)
   })
 }
@@ -135,9 +140,9 @@ export function includesRole(role: string, other: string, rulesOf: (role: string
     return decide(role, own, { command, object: rule.object }, conditionsHold).allowed
   }
   const isDenied = (denial: Rule, command: RuledCommand): boolean =>
-    others.some(({ effect, command: denied, object, where }) => {
-      const isNamed = effect === 'deny' && (denied === '*' || denied === command)
-      return isNamed && matcher(object)(denial.object) && areWithin(denial.where, where)
+    others.some((rule) => {
+      const isNamed = rule.effect === 'deny' && isFor(rule, command)
+      return isNamed && matcher(rule.object)(denial.object) && areWithin(denial.where, rule.where)
     })
   const narrowsDefault = ({ object }: Rule, command: RuledCommand): boolean =>
     command === 'COLLECT' || (command === 'EXECUTE' && overlaps(object, 'channel.*'))
@@ -150,8 +155,14 @@ export function includesRole(role: string, other: string, rulesOf: (role: string
   )
 }
 
-function commandsOf({ command }: Rule): readonly RuledCommand[] {
-  return command === '*' ? ruleCommands : [command]
+function commandsOf(rule: Rule): readonly RuledCommand[] {
+  return ruleCommands.filter((command) => isFor(rule, command))
+}
+
+/** Whether a rule or an entry of a scope is for a command. A denial of `*` is for all of them. */
+export function isFor({ effect, command: named }: Pick<Rule, 'effect' | 'command'>, command: RuledCommand): boolean {
+  if (named !== '*') return named === command
+  return effect === 'deny' || allowedByAny.includes(command)
 }
 
 /** Whether arguments that meet the conditions `given` always meet `required` too. */
@@ -174,8 +185,7 @@ function decide(
   }
   let best: Rule | undefined
   for (const rule of role === CONSUMER_ROLE ? [] : rules) {
-    const isNamed = rule.command === '*' || rule.command === request.command
-    if (rule.role !== role || !isNamed || !isAbout(rule, request)) continue
+    if (rule.role !== role || !isFor(rule, request.command) || !isAbout(rule, request)) continue
     if (conditionsHold(rule) && (best === undefined || outranks(rule, best))) best = rule
   }
   if (best === undefined) return byDefault(request)
@@ -218,7 +228,7 @@ export function formatWhere(where: Rule['where']): string {
 }
 
 /** An exact object outranks a pattern, a longer literal part a shorter one, a named command `*`, and more arguments fewer. */
-function outranks(rule: Rule, other: Rule): boolean {
+export function outranks(rule: Rule, other: Rule): boolean {
   const [mine, theirs] = [rank(rule), rank(other)]
   for (const [index, value] of mine.entries()) if (value !== theirs[index]) return value > (theirs[index] as number)
   return rule.effect === 'deny' && other.effect === 'allow'
@@ -239,6 +249,8 @@ function byDefault({ command, object }: RequestedObject): Verdict {
       return no('no control may be executed without a rule')
     case 'DEF_CHANNEL':
       return no('no destination may be dialled without a rule')
+    case 'PUBLISH':
+      return no('no values may be published without a rule that names PUBLISH')
   }
 }
 
@@ -295,6 +307,7 @@ export function formatScope(scope: Scope | undefined): string {
 export function covers(scope: Scope | undefined, request: RequestedObject): boolean {
   if (scope === undefined) return true
   return scope.some(({ command, object }) => {
-    return (command === '*' || command === request.command) && isAbout({ effect: 'allow', object }, request)
+    const entry = { effect: 'allow', command, object } as const
+    return isFor(entry, request.command) && isAbout(entry, request)
   })
 }

@@ -22,7 +22,7 @@ export interface RuleRow {
   readonly number: number
   readonly role: string
   readonly effect: 'allow' | 'deny'
-  /** COLLECT, EXECUTE, DEF_CHANNEL, or `*` */
+  /** COLLECT, EXECUTE, DEF_CHANNEL, PUBLISH, or `*` */
   readonly command: string
   readonly object: string
   /** Argument patterns as JSON: {"host":"web*"} */

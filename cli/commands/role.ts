@@ -13,9 +13,18 @@ import { fieldsOf, fieldText, findField } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
-const RULE_COMMANDS = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL', '*'] as const
+const RULE_COMMANDS = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL', 'PUBLISH', '*'] as const
 /** The first five are all covered by rules about COLLECT. */
-const EXPLAINED_COMMANDS = ['COLLECT', 'QUERY', 'SUBSCRIBE', 'BUFFER', 'GET', 'EXECUTE', 'DEF_CHANNEL'] as const
+const EXPLAINED_COMMANDS = [
+  'COLLECT',
+  'QUERY',
+  'SUBSCRIBE',
+  'BUFFER',
+  'GET',
+  'EXECUTE',
+  'DEF_CHANNEL',
+  'PUBLISH',
+] as const
 const ROLE_HELP = 'operator or a role of your own; a new name creates the role'
 
 export function addRole(program: Command, cli: Cli): void {
@@ -30,7 +39,10 @@ export function addRole(program: Command, cli: Cli): void {
       .description(description)
       .argument('<role>', ROLE_HELP)
       .addArgument(
-        new Argument('<command>', 'COLLECT (all reading), EXECUTE, DEF_CHANNEL (dialling), or * for all')
+        new Argument(
+          '<command>',
+          'COLLECT (all reading), EXECUTE, DEF_CHANNEL (dialling), PUBLISH (values over HTTP), or * for all; an allowed * does not include PUBLISH',
+        )
           .choices(RULE_COMMANDS.slice(0, -1))
           .argParser(oneOf(RULE_COMMANDS)),
       )
@@ -69,7 +81,7 @@ export function addExplain(program: Command, cli: Cli): void {
     .description('show whether a user may do something, and which rule decides; exits with 1 if not allowed')
     .argument('<user>', USER_HELP)
     .addArgument(
-      new Argument('<command>', 'COLLECT, EXECUTE, DEF_CHANNEL, ...')
+      new Argument('<command>', 'COLLECT, EXECUTE, DEF_CHANNEL, PUBLISH, ...')
         .choices(EXPLAINED_COMMANDS)
         .argParser(oneOf(EXPLAINED_COMMANDS)),
     )

@@ -91,7 +91,7 @@ function table(tokens: readonly AnswerRecord[], colors: Colors, width?: number):
     heads.map((name) => {
       if (name === 'made') return formatTime(fieldNumber(token, name))
       if (name === 'expires') return fieldNumber(token, name) === 0 ? 'never' : formatTime(fieldNumber(token, name))
-      return name === 'scope' ? fieldText(token, name) || 'everything' : fieldText(token, name)
+      return name === 'scope' ? fieldText(token, name) || 'everything but PUBLISH' : fieldText(token, name)
     }),
   )
   return formatTable(
@@ -103,7 +103,7 @@ function table(tokens: readonly AnswerRecord[], colors: Colors, width?: number):
 }
 
 function scope(text: string, before: readonly string[] = []): string[] {
-  if (/^(COLLECT|EXECUTE|DEF_CHANNEL|\*) \S+$/.test(text)) return [...before, text]
+  if (/^(COLLECT|EXECUTE|DEF_CHANNEL|PUBLISH|\*) \S+$/.test(text)) return [...before, text]
   throw new InvalidArgumentError("Expected a command and a pattern, such as 'COLLECT host.*' or 'EXECUTE exec.x'.")
 }
 

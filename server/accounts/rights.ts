@@ -16,6 +16,7 @@ import {
   type Reader,
   type Scope,
 } from '../../auth/permissions.ts'
+import { type PublishedFamily, Publisher } from '../../auth/publisher.ts'
 import type { Rules } from './rules.ts'
 
 /** A session, or anything else that knows an identity and the credential that proved it. */
@@ -83,6 +84,14 @@ export class Rights {
   mayReadSome(identity: Identity, owner: Owner, metric: string): boolean {
     const { role } = identity
     return mayRead(identity, owner) && mayBeAllowed(role, this.#rules.of(role), { command: 'COLLECT', object: metric })
+  }
+
+  /**
+   * What judges the series of one request that publishes to a family. Rules that change later do not change its judgement.
+   * Whether the connection may carry a token at all is judged before, by whoever has the connection.
+   */
+  publisher(asker: Asker, family: PublishedFamily): Publisher {
+    return new Publisher(readerOf(asker), family, this.#rules.of(asker.identity.role))
   }
 }
 

@@ -32,6 +32,8 @@ export interface QueueHost {
   readonly refusing: 'full' | 'overflow' | undefined
   /** Bytes of all durable channels that no durable batch holds yet. */
   unstored: number
+  /** The number of values that were dropped because of `refusing` or a lack of memory, whatever the limits of their channel. */
+  refused: number
   /** The number of values that were accepted, and that were given to connections, since the start. */
   accepted: number
   sent: number

@@ -106,6 +106,7 @@ export class Queue implements Journaled {
     } catch (error) {
       // There is no memory for a block, for example: the value is lost, and the loss is reported.
       this.#ledger.drop('overflow')
+      this.#host.refused++
       this.#losses.add(lane, lossOfFrame('overflow', head, time))
       throw error
     }
@@ -120,6 +121,7 @@ export class Queue implements Journaled {
     this.#host.accepted++
     if (refusing !== undefined && settings.durable) {
       ledger.drop(refusing)
+      this.#host.refused++
       this.#losses.add(lane, lossOfFrame(refusing, head, time))
       return
     }

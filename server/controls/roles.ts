@@ -45,6 +45,8 @@ export interface ExplainOptions {
   readonly destination: (url: string) => { readonly url: string }
   /** Whether the operator's list permits a URL. */
   readonly permits: (url: string) => boolean
+  /** Whether the metrics of this name or pattern take published values. */
+  readonly isPublished: (object: string) => boolean
   /** Whom a control is for, whatever the rules say. */
   readonly audienceOf: (control: string) => Audience
 }
@@ -55,8 +57,12 @@ const MAX_CONDITIONS = 16
 /** Rules of all roles together, because every check goes through all of them. */
 const MAX_RULES = 10_000
 
+/** The commands of the protocol, and what rules judge besides them. */
+const explained = [...new Set([...Object.keys(commands), ...ruleCommands])]
+type ExplainedCommand = CommandName | RuledCommand
+
 /** The command under whose rules a command is checked. All others concern only what the user itself has made. */
-const ruled: Partial<Record<CommandName, RuledCommand>> = {
+const ruled: Partial<Record<ExplainedCommand, RuledCommand>> = {
   COLLECT: 'COLLECT',
   QUERY: 'COLLECT',
   SUBSCRIBE: 'COLLECT',
@@ -64,6 +70,7 @@ const ruled: Partial<Record<CommandName, RuledCommand>> = {
   GET: 'COLLECT',
   EXECUTE: 'EXECUTE',
   DEF_CHANNEL: 'DEF_CHANNEL',
+  PUBLISH: 'PUBLISH',
 }
 
 const roleParameter: ControlParameter = {
@@ -99,7 +106,12 @@ export function roleControls(options: RoleControlsOptions): Control[] {
     ...(effect === 'deny' && ({ usesReserve: true } as const)),
     parameters: [
       roleParameter,
-      { name: 'command', type: STRING, values: [...ruleCommands, '*'], description: 'The command; *: each of them.' },
+      {
+        name: 'command',
+        type: STRING,
+        values: [...ruleCommands, '*'],
+        description: `The command; *: each of them${effect === 'allow' ? ' but PUBLISH' : ''}.`,
+      },
       objectParameter,
       whereParameter,
     ],
@@ -169,20 +181,28 @@ export function roleControls(options: RoleControlsOptions): Control[] {
 }
 
 /** Explains a decision; it uses the same checks as the commands themselves. */
-export function roleExplain({ accounts, rights, hub, destination, permits, audienceOf }: ExplainOptions): Control {
+export function roleExplain({
+  accounts,
+  rights,
+  hub,
+  destination,
+  permits,
+  isPublished,
+  audienceOf,
+}: ExplainOptions): Control {
   return {
     name: 'role.explain',
     description: 'Explains whether a user may do something, and by which rule.',
     parameters: [
       { name: 'user', type: STRING, description: `tenant/user, or user for the tenant ${DEFAULT_TENANT}.` },
-      { name: 'command', type: STRING, values: Object.keys(commands), description: 'The command.' },
+      { name: 'command', type: STRING, values: explained, description: 'The command.' },
       objectParameter,
       whereParameter,
     ],
     isRecorded: () => false,
     prepare(args, { identity: asker }) {
       const name = asInvalidArgument(() => parseIdentity(stringArgument(args, 'user') ?? ''))
-      const command = args.get('command') as CommandName
+      const command = args.get('command') as ExplainedCommand
       const ruledAs = ruled[command]
       const given = stringArgument(args, 'object') ?? ''
       const isUrl = ruledAs === 'DEF_CHANNEL' && given !== ''
@@ -204,6 +224,9 @@ export function roleExplain({ accounts, rights, hub, destination, permits, audie
             return object.startsWith(sensor.family) && sensor.metric(object) && mayRead(identity, sensor.owner)
           })
           if (!isTheirs) return answer(false, 'neither the tenant nor the producer has such a metric')
+        }
+        if (ruledAs === 'PUBLISH' && !isPublished(object)) {
+          return answer(false, 'no metric of that name takes published values, whatever the rules say')
         }
         // To an asker who is no admin, controls of other tenants do not exist.
         const { tenants, adminOnly } = ruledAs === 'EXECUTE' ? audienceOf(object) : {}

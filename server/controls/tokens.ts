@@ -1,6 +1,6 @@
 /** `token.*`: opaque tokens of users [MON 11]. The user of a token generates it; the producer only ever gets its hash. */
 import { formatIdentity } from '../../auth/identity.ts'
-import { covers, formatScope, parseScope, ruleCommands, type Scope } from '../../auth/permissions.ts'
+import { allowedByAny, covers, formatScope, parseScope, type Scope } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { TokenRow } from '../../storage/store.ts'
 import type { Tokens } from '../accounts/tokens.ts'
@@ -52,7 +52,8 @@ export function tokenControls(options: TokenControlsOptions): Control[] {
         name: 'scope',
         type: STRING,
         optional: true,
-        description: 'What it may be used for: lines like "COLLECT host.*", separated by ";". If omitted: everything.',
+        description:
+          'What it may be used for: lines like "COLLECT host.*", separated by ";". If omitted: everything but PUBLISH.',
       },
       {
         name: 'expires_in_s',
@@ -163,7 +164,7 @@ function requireNarrower(scope: Scope | undefined, own: Scope | undefined): void
   const isNarrower = scope?.every(({ command, object }) => {
     if (command !== '*') return covers(own, { command, object })
     const entries = own.filter((entry) => entry.command === '*')
-    return ruleCommands.every((each) => covers(entries, { command: each, object }))
+    return allowedByAny.every((each) => covers(entries, { command: each, object }))
   })
   if (isNarrower) return
   throw new StatusError('PERMISSION_DENIED', 'the scope of a token must lie within the scope of the login that adds it')

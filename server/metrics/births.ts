@@ -83,6 +83,17 @@ export class Births {
     void this.#work.run(this.partyOf(sensor), this.#askAll(sensor))
   }
 
+  /**
+   * Resolves when all bindings have been asked about the series of a sensor that were born so far, and have what these have kept;
+   * undefined if that is so already.
+   */
+  whenAsked(sensor: Sensor): Promise<void> | undefined {
+    const queue = this.#asking.get(sensor)
+    if (queue === undefined) return undefined
+    // No series has an empty name, so nothing takes it out of its turn.
+    return new Promise((resolve) => queue.push({ name: '', steps: reached(resolve) }))
+  }
+
   *#ask(
     sensor: ListeningSensor,
     series: Series,
@@ -126,6 +137,11 @@ export class Births {
       queue.splice(queue.indexOf(asking), 1)
     }
   }
+}
+
+// biome-ignore lint/correctness/useYield: there is only one step.
+function* reached(resolve: () => void): Steps<void> {
+  resolve()
 }
 
 class Birth implements Sink {

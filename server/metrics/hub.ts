@@ -433,6 +433,11 @@ export class Hub {
     this.#births.askLater(sensor, series, bindings, this.#lastNumber, first)
   }
 
+  /** When all values that a sensor has emitted are with everybody who wants them; undefined if they are now. */
+  whenAsked(sensor: Sensor): Promise<void> | undefined {
+    return this.#births.whenAsked(sensor)
+  }
+
   /** Passes on a value of a series; `time` is in microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void {
     const { recent } = series

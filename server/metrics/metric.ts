@@ -81,6 +81,8 @@ interface Family {
   /** The prefix of its metric names, with the dot. */
   readonly family: string
   readonly owner: Owner
+  /** Set if it takes values that others publish, where rules allow PUBLISH; otherwise its values come from its source alone. */
+  readonly isPublished?: true
   /**
    * Its series have any labels, and so have all its metrics: each argument that is no parameter is a STRING and selects by the
    * label of its name [MON 9 Labels]. Only sensors that listen.

@@ -66,6 +66,8 @@ export interface ServerView {
 /** A source with the sensors that it has made. */
 export interface OpenedSource<S extends Section = Section> {
   readonly sensors?: readonly Sensor[]
+  /** The prefixes of the families that take published values, with the dot: a tenant's sensor may be made at its first value. */
+  readonly published?: readonly string[]
   readonly controls?: readonly Control[]
   /** Controls that come and go while the server runs. */
   readonly controlSource?: ControlSource

@@ -18,6 +18,7 @@ import { Tenants } from '../accounts/tenants.ts'
 import { Tokens } from '../accounts/tokens.ts'
 import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
+import { Intake } from '../channels/intake.ts'
 import { Journal, whenStoredOrFull } from '../channels/journal.ts'
 import { HourOfDrops, noDrops } from '../channels/ledger.ts'
 import { ChannelNames } from '../channels/names.ts'
@@ -96,6 +97,7 @@ export interface ComposeOptions {
 export interface Producer extends SessionContext, CommandServices {
   readonly name: string
   readonly host: QueueHost
+  readonly intake: Intake
   readonly audit: AuditLog
   readonly ids: Ids
   readonly rightsRevocation: RightsRevocation
@@ -145,7 +147,10 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       journal.onDurable(number)
       quotas.apportion(diskSpace(), tenants.count)
     },
-    stop: () => journal.stop(),
+    stop() {
+      journal.stop()
+      intake.end()
+    },
   })
   // What admins do belongs to every tenant: with a control they raise what another user has used up.
   const isCounted = ({ role }: { readonly role?: string }): boolean => role !== ADMIN_ROLE
@@ -212,6 +217,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     age,
     stamp: turn.once(age),
     unstored: 0,
+    refused: 0,
     accepted: 0,
     sent: 0,
     dropped: noDrops(),
@@ -219,6 +225,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       return storage.refusing(this.unstored + journal.unstored)
     },
   }
+  const intake = new Intake({ host, journal, storage, whenAsked: (sensor) => hub.whenAsked(sensor) })
   const hourOfDrops = new HourOfDrops(host.dropped, () => clock.monotonicMs())
   const names = new ChannelNames(recovered.lostNames, change)
   const registry = new Registry({
@@ -294,6 +301,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     limitedRecords,
     hourOfDrops,
     host,
+    intake,
     registry,
     bindings,
     instances,
@@ -376,6 +384,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
   const destination = (url: string) => dialler.destination(url)
   const permits = (url: string): boolean => dialler.permits(url)
+  const isPublished = (object: string): boolean =>
+    sources.some(({ published = [] }) => published.some((family) => object.startsWith(family)))
   const audienceOf = (control: string) => executor.audienceOf(control)
   const endUser = ({ id }: { readonly id: number }): Promise<unknown> => {
     sessions.dismiss(id, 'the user was removed')
@@ -419,7 +429,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
-      roleExplain({ accounts, rights, hub, destination, permits, audienceOf }),
+      roleExplain({ accounts, rights, hub, destination, permits, isPublished, audienceOf }),
     ],
     sources.flatMap(({ controlSource }) => controlSource ?? []),
   )

@@ -184,6 +184,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   opened(() => dialler.stop())
   const stop = async (): Promise<void> => {
     reloader?.stop()
+    producer.intake.stop()
     dialler.stop()
     sessions.shutDown()
     hub.close()
@@ -195,10 +196,12 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
       producer.journal.change({ put: 'closed', row: {} })
       await producer.journal.whenStored()
     }
+    producer.intake.end()
     await close()
   }
   const abort = (): Promise<void> => {
     producer.journal.stop()
+    producer.intake.end()
     return store.close()
   }
   return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, stop, abort }

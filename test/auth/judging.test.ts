@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AccessRequest, Rule } from '../../auth/permissions.ts'
-import { judge, mayBeAllowed } from '../../auth/permissions.ts'
+import { judge, mayBeAllowed, ruleCommands } from '../../auth/permissions.ts'
 
 type Given = Readonly<Record<string, string>>
 const rule = (text: string, where: Given = {}, role = 'operator'): Rule => {
@@ -24,6 +24,7 @@ describe('without a rule', () => {
     ['EXECUTE user.list', false],
     ['DEF_CHANNEL ', true],
     ['DEF_CHANNEL tcp://10.0.0.1:7650', false],
+    ['PUBLISH otlp.requests', false],
   ])('%s: %s, for everybody but admins', (asked, expected) => {
     for (const role of ['consumer', 'operator', 'night-shift', 'Admin']) {
       const verdict = judge(role, [], request(asked))
@@ -77,6 +78,19 @@ describe('rules', () => {
     expect(judge('operator', rules, plain).allowed).toBe(true)
   })
 
+  it.each([
+    [['allow * *'], false],
+    [['allow * otlp.requests'], false],
+    [['allow PUBLISH otlp.*'], true],
+    [['allow PUBLISH otlp.*', 'deny * otlp.requests'], false],
+    [['allow PUBLISH otlp.*', 'deny * otlp.*'], true],
+    [['allow PUBLISH *', 'allow * otlp.requests'], true],
+  ])('let values in only where they name PUBLISH, while a denial of * denies that too: %j', (texts, expected) => {
+    const rules = texts.map((text, at) => rule(`${at} ${text}`))
+    expect(judge('operator', rules, request('PUBLISH otlp.requests')).allowed).toBe(expected)
+    expect(judge('admin', rules, request('PUBLISH otlp.requests')).allowed).toBe(true)
+  })
+
   it('are named in the verdict with all they say', () => {
     const verdict = judge(
       'operator',
@@ -102,12 +116,12 @@ describe('whatever the rules', () => {
     fc.array(fc.constantFrom(...all), { minLength: least, maxLength: 5 }).map((list) => list.join(''))
   const pattern = letters(['a', 'b', '*'], 1)
   const name = letters(['a', 'b'], 1)
-  const commands = fc.constantFrom('COLLECT', 'EXECUTE', 'DEF_CHANNEL') as fc.Arbitrary<AccessRequest['command']>
+  const commands = fc.constantFrom(...ruleCommands) as fc.Arbitrary<AccessRequest['command']>
   const anyRule = fc.record({
     number: fc.integer({ min: 1, max: 99 }),
     role: fc.constant('operator'),
     effect: fc.constantFrom('allow', 'deny') as fc.Arbitrary<Rule['effect']>,
-    command: fc.constantFrom('COLLECT', 'EXECUTE', 'DEF_CHANNEL', '*') as fc.Arbitrary<Rule['command']>,
+    command: fc.constantFrom(...ruleCommands, '*') as fc.Arbitrary<Rule['command']>,
     object: pattern,
     where: fc.dictionary(fc.constantFrom('x', 'y'), pattern, { maxKeys: 2 }),
   })

@@ -31,6 +31,9 @@ describe('what the other one allows', () => {
     [['allow EXECUTE user.*'], ['allow EXECUTE *'], false],
     [['allow EXECUTE user.*'], ['allow * user.*'], false],
     [['allow * *'], ['allow * user.*'], true],
+    [['allow * *'], ['allow PUBLISH otlp.*'], false],
+    [['allow PUBLISH *'], ['allow PUBLISH otlp.*'], true],
+    [['allow PUBLISH *', 'deny * otlp.secret.*'], ['allow PUBLISH otlp.*'], false],
     [['allow EXECUTE user.*', 'deny EXECUTE user.remove'], ['allow EXECUTE user.*'], false],
     [['allow EXECUTE user.*', 'deny EXECUTE user.remove'], ['allow EXECUTE user.add'], true],
     [['allow EXECUTE user.*'], ['allow COLLECT producer.audit'], false],
@@ -69,13 +72,13 @@ it('never includes a role that allows more, whatever the rules', () => {
         number: fc.integer({ min: 1, max: 99 }),
         role: fc.constant(role),
         effect: fc.constantFrom('allow', 'deny') as fc.Arbitrary<Rule['effect']>,
-        command: fc.constantFrom('COLLECT', 'EXECUTE', '*') as fc.Arbitrary<Rule['command']>,
+        command: fc.constantFrom('COLLECT', 'EXECUTE', 'PUBLISH', '*') as fc.Arbitrary<Rule['command']>,
         object: pattern,
         where: fc.dictionary(fc.constantFrom('x', 'y'), pattern, { maxKeys: 1 }),
       }),
       { maxLength: 3 },
     )
-  const commands = fc.constantFrom('COLLECT', 'EXECUTE') as fc.Arbitrary<AccessRequest['command']>
+  const commands = fc.constantFrom('COLLECT', 'EXECUTE', 'PUBLISH') as fc.Arbitrary<AccessRequest['command']>
   const given = fc.dictionary(fc.constantFrom('x', 'y'), letters(['a', 'b'], 1), { maxKeys: 2 })
   let included = 0
   fc.assert(

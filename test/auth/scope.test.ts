@@ -53,6 +53,14 @@ describe('covers', () => {
     expect(covers(scope, { command, object })).toBe(expected)
   })
 
+  it('lets values in only by an entry that names PUBLISH', () => {
+    const asked = { command: 'PUBLISH', object: 'otlp.requests' } as const
+    expect(covers(parseScope('* *'), asked)).toBe(false)
+    expect(covers(parseScope('* otlp.requests'), asked)).toBe(false)
+    expect(covers(parseScope('* *;PUBLISH otlp.*'), asked)).toBe(true)
+    expect(covers(parseScope('PUBLISH otlp.*'), { command: 'COLLECT', object: 'otlp.requests' })).toBe(false)
+  })
+
   it('narrows nothing without a scope', () => {
     expect(covers(undefined, { command: 'EXECUTE', object: '*' })).toBe(true)
   })

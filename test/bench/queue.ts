@@ -170,6 +170,7 @@ class Run {
     id: 0,
     now: 0,
     unstored: 0,
+    refused: 0,
     accepted: 0,
     sent: 0,
     dropped: noDrops(),

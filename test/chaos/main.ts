@@ -10,6 +10,7 @@ import { guesses } from './guesses.ts'
 import { hostile } from './hostile.ts'
 import { ioErrors } from './io-errors.ts'
 import { kills } from './kills.ts'
+import { marks } from './marks.ts'
 import { neighbours } from './neighbours.ts'
 import { powerCut } from './power-cut.ts'
 import type { Rig, Totals } from './rig.ts'
@@ -39,6 +40,7 @@ const RIGS: Readonly<Record<string, Entry>> = {
   neighbours: { rig: neighbours, of: 'seconds that a hostile tenant spends on each of its deeds', short: 2 },
   guesses: { rig: guesses, of: 'guesses at a password, from one address and from 500', short: 4_000 },
   executes: { rig: executes, of: 'SIGKILLs around EXECUTEs with idempotency keys', short: 12 },
+  marks: { rig: marks, of: 'SIGKILLs while requests publish values', short: 12 },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },
 }

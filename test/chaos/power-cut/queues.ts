@@ -44,6 +44,7 @@ export class Queues {
     pool: new Pool(),
     refusing: undefined as 'full' | 'overflow' | undefined,
     unstored: 0,
+    refused: 0,
     accepted: 0,
     sent: 0,
     dropped: noDrops(),

@@ -48,7 +48,7 @@ describe('in bash', () => {
     ['cinnabar user ', ['add', 'passwd', 'role', 'remove', 'list', 'help']],
     ['cinnabar user a', ['add']],
     ['cinnabar user add --pa', ['--password-file']],
-    ['cinnabar role allow night ', ['COLLECT', 'EXECUTE', 'DEF_CHANNEL']],
+    ['cinnabar role allow night ', ['COLLECT', 'EXECUTE', 'DEF_CHANNEL', 'PUBLISH']],
     ['cinnabar get host.load.one --wrap ', ['tls', 'deflate']],
     [`cinnabar channels define gmetric://h:8649 --dial-secret-file ${directory}/as`, [`${directory}/asked`]],
     ['cinnabar watch gmetric.a --co', ['--count', '--config']],

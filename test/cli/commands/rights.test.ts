@@ -128,9 +128,9 @@ describe('lists', () => {
     const { out, producer } = await runCli(['token', 'list', 'acme/alice'], script)
     expect(producer.asked[0]?.args).toEqual({ user: 'alice', tenant: 'acme' })
     expect(out).toEqual([
-      'TOKEN  TENANT   USER   NAME  SCOPE           MADE                     EXPIRES',
-      '    1  default  alice  ci    everything      2023-11-14 22:13:20.005  never',
-      '   12  default  alice  ci    COLLECT host.*  2023-11-14 22:13:20.005  2023-11-14 22:13:20.005',
+      'TOKEN  TENANT   USER   NAME  SCOPE                   MADE                     EXPIRES',
+      '    1  default  alice  ci    everything but PUBLISH  2023-11-14 22:13:20.005  never',
+      '   12  default  alice  ci    COLLECT host.*          2023-11-14 22:13:20.005  2023-11-14 22:13:20.005',
     ])
   })
 

@@ -292,6 +292,29 @@ describe('a birth', () => {
     settle()
     for (const { kept } of all) expect(kept.numbers.filter((value) => value === 1)).toEqual([1])
   })
+
+  test('says when all who were there have its values, whoever is born afterwards', async () => {
+    const { hub, push, turns, bind, settle, emit } = slow()
+    const all = Array.from({ length: 1_000 }, () => bind())
+    settle()
+    expect(hub.whenAsked(push)).toBeUndefined()
+    emit(1)
+    let isAsked = false
+    void hub.whenAsked(push)?.then(() => {
+      isAsked = true
+    })
+    push.push('test.b', { type: 2, value: 2 }, 2)
+    while (!isAsked) {
+      turns.shift()?.()
+      await Promise.resolve()
+      await Promise.resolve()
+    }
+    expect(all.every(({ kept }) => kept.numbers.includes(1))).toBe(true)
+    expect(all.every(({ kept }) => kept.numbers.includes(2))).toBe(false)
+    settle()
+    expect(all.every(({ kept }) => kept.numbers.includes(2))).toBe(true)
+    expect(hub.whenAsked(push)).toBeUndefined()
+  })
 })
 
 describe('a fence with many subscriptions', () => {

@@ -115,6 +115,18 @@ describe('role.explain', () => {
     expect(await explain({ user, command: 'COMMIT', object: '1' })).toMatchObject({ allowed: true })
   })
 
+  it('knows of PUBLISH that no rule lets values into what has a source of its own', async () => {
+    await done(root, 'role.allow', { role: 'operator', command: 'PUBLISH', object: '*', where: 'env=prod' })
+    for (const user of ['north/op', 'root']) {
+      for (const object of ['host.load.one', 'producer.stats', 'test.a', 'nothing.at.all', '*']) {
+        expect(await explain({ user, command: 'PUBLISH', object, where: 'env=prod' })).toEqual({
+          allowed: false,
+          because: 'no metric of that name takes published values, whatever the rules say',
+        })
+      }
+    }
+  })
+
   it('takes any spelling of a destination, and knows what the operator leaves out', async () => {
     await producer.stop()
     producer = await TestProducer.start({ config: { dial: { allow: ['tls://a.example:*'] } } })

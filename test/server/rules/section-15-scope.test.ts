@@ -163,6 +163,17 @@ describe('a token that is made with a token', () => {
     expect(await add('COLLECT host.load*')).toBe(status.OK)
     expect((await askFor(seat, 'token.revoke', { token: 1 })).status).toBe(status.PERMISSION_DENIED)
   })
+
+  it('lets values in only if that one names PUBLISH, whatever its * stands for', async () => {
+    const add = async (own: string, scope: string) => {
+      const seat = await narrow(own, 'root')
+      return (await askFor(seat, 'token.add', { user: 'ann', hash: newToken().hash, scope })).status
+    }
+    expect(await add('* *', '* host.*')).toBe(status.OK)
+    expect(await add('* *', 'PUBLISH otlp.*')).toBe(status.PERMISSION_DENIED)
+    expect(await add('* *;PUBLISH otlp.*', 'PUBLISH otlp.requests')).toBe(status.OK)
+    expect(await add('* *;PUBLISH otlp.*', 'PUBLISH *')).toBe(status.PERMISSION_DENIED)
+  })
 })
 
 describe('users that are administered with a token that has a scope', () => {

@@ -3,6 +3,7 @@
  * must be.
  */
 
+import type { Sensor } from '../../../../server/metrics/metric.ts'
 import type { Random } from '../../../support/random.ts'
 import { Consumer } from './consumer.ts'
 import { type Cause, type Place, type Shadow, same, type Value } from './shadow.ts'
@@ -10,12 +11,23 @@ import { CHANNELS, framesIn, headOf, tailOf, type World } from './world.ts'
 
 const METRICS = [7, 8, 9] as const
 const RESULT = 99
+const SENSOR = {} as Sensor
+
+/** A mark that was taken, and what was appended before it. */
+interface Mark {
+  readonly number: number
+  readonly isRefused: boolean
+  readonly values: readonly (readonly [number, Value])[]
+}
 
 export class Steps {
   readonly #world: World
   readonly #random: Random
   readonly #heads = new Map<string, Uint8Array>()
   #damaged = new Set<number>()
+  readonly #open = new Set<Mark>()
+  #last: Mark | undefined
+  #broken: unknown
   #time = 1_700_000_000_000_000
 
   readonly consumer: Consumer
@@ -51,7 +63,51 @@ export class Steps {
     return head
   }
 
-  append(index: number): void {
+  /**
+   * A request: values for both channels, and a mark after them. What it is answered is judged whenever that is. One that
+   * `isRepeated` has the values of the last again, which are passed over.
+   */
+  publish(isRepeated: boolean): void {
+    const { host, intake } = this.#world
+    const { refused } = host
+    const taking = intake.begin(SENSOR)
+    if (!isRepeated || this.#last === undefined) {
+      const values = CHANNELS.flatMap((_, index) => this.append(index).map((value) => [index, value] as const))
+      this.#last = { number: ++this.#world.marks, isRefused: host.refused > refused, values }
+    }
+    const mark = { ...this.#last, isRefused: host.refused > refused }
+    this.#open.add(mark)
+    void taking.stored().then((refusal) => {
+      this.#open.delete(mark)
+      if (refusal !== undefined) return
+      try {
+        this.#checkYes(mark)
+      } catch (error) {
+        this.#broken ??= error
+      }
+    })
+  }
+
+  /** What a yes was given for is on the disk, or was gone when that was written. */
+  #checkYes({ number, isRefused, values }: Mark): void {
+    same(isRefused, false, `mark ${number} is a yes for values that were refused`)
+    for (const [index, value] of values) {
+      const { queue, view } = this.#shadow(index)
+      if (!queue.settings.durable) continue
+      const stored = this.#world.stored[index]!
+      same(stored.marks >= number, true, `mark ${number} is a yes for a batch that was written after it`)
+      const isThere = view.places.has(value)
+      if (isThere) same(stored.view.places.has(value), true, `value ${value.time} of mark ${number} is on the disk`)
+    }
+  }
+
+  /** Throws what a mark has shown since it was asked last; and once everything is stored, or lost, no mark is open. */
+  marks(isOver = false): void {
+    if (this.#broken !== undefined) throw this.#broken
+    if (isOver) same(this.#open.size, 0, 'open marks')
+  }
+
+  append(index: number): readonly Value[] {
     const { queue } = this.#shadow(index)
     const count = queue.settings.overflow === 'keep-latest' ? 1 : 1 + this.#random.below(25)
     const lane = this.#random.below(3) === 0 ? this.#random.pick(METRICS) : 0
@@ -64,6 +120,7 @@ export class Steps {
       values.push(value)
     }
     this.#checkAppended(index, lane, values)
+    return values
   }
 
   /** Notes in which block a value went, if it got in. */
@@ -264,6 +321,8 @@ export class Steps {
     this.consumer.drained()
     for (const holds of this.consumer.holds) holds.length = 0
     await this.#world.crash()
+    this.marks(true)
+    this.#last = undefined
     this.#world.restored = new Set(this.#world.shadows.flatMap(({ view }) => [...view.places.keys()]))
   }
 
@@ -304,6 +363,7 @@ export class Steps {
       await this.batch()
     }
     while (this.#world.journal.busy) await this.batch()
+    this.marks(true)
     this.consumer.drained()
     same(this.#world.host.unstored, 0, 'bytes that are not stored')
     same(this.#world.host.pool.used, 0, 'bytes of buffers in use')

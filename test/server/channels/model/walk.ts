@@ -9,6 +9,7 @@ type Step = (steps: Steps, random: Random, index: number) => unknown
 /** Each with its weight. */
 const moves: readonly (readonly [number, Step])[] = [
   [30, (steps, _, index) => steps.append(index)],
+  [8, (steps, random) => steps.publish(random.below(3) === 0)],
   [20, (steps, random, index) => steps.consumer.send(index, 100 + random.below(8_000))],
   [20, (steps, _, index) => steps.consumer.commit(index)],
   [20, (steps) => steps.batch()],
@@ -66,6 +67,7 @@ export async function walk(seed: number, storage: Storage, length: number): Prom
       const step = random.pick(all)
       done.push(String(step).replace(/^.*?steps\./, ''))
       await step(steps, random, random.below(2))
+      steps.marks()
     }
     await steps.drain()
     await steps.crash()

@@ -6,6 +6,7 @@
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../../protocol/monitor/message.ts'
 import type { Block } from '../../../../server/channels/block.ts'
 import { getUint53, setUint53 } from '../../../../server/channels/block.ts'
+import { Intake } from '../../../../server/channels/intake.ts'
 import { Journal } from '../../../../server/channels/journal.ts'
 import { noDrops } from '../../../../server/channels/ledger.ts'
 import { Pool } from '../../../../server/channels/pool.ts'
@@ -42,6 +43,8 @@ interface Snapshot {
   readonly view: View
   readonly contents: ReadonlyMap<number, Value[]>
   readonly stops: ReadonlyMap<number, number>
+  /** The number of marks that were taken before. */
+  readonly marks: number
 }
 
 class HandTurn extends TurnScheduler {
@@ -57,6 +60,9 @@ export class World {
   readonly host: QueueHost & { pool: Pool; refusing: 'full' | undefined; now: number; id: number }
   storage: Storage
   journal: Journal
+  intake: Intake
+  /** The number of marks that were taken. */
+  marks = 0
   shadows: Shadow[] = []
   /** Ids of values that were ever sent, by channel: none may ever mean another. */
   readonly given = CHANNELS.map(() => new Map<number, Value>())
@@ -79,6 +85,7 @@ export class World {
       pool: new Pool(),
       refusing: undefined,
       unstored: 0,
+      refused: 0,
       accepted: 0,
       sent: 0,
       dropped: noDrops(),
@@ -95,6 +102,7 @@ export class World {
       },
     }
     this.journal = this.#newJournal()
+    this.intake = this.#newIntake()
   }
 
   async open(): Promise<void> {
@@ -115,6 +123,11 @@ export class World {
       age: () => this.host.now,
       wallMs: () => this.host.now,
     })
+  }
+
+  #newIntake(): Intake {
+    const { journal, host } = this
+    return new Intake({ host, journal, storage: { state: 'ok', isBehind: () => false }, whenAsked: () => undefined })
   }
 
   #newQueue(index: number): Queue {
@@ -158,7 +171,7 @@ export class World {
           if (entry.kind === 'block') contents.set(entry.id, [...(shadow.contents.get(entry) ?? [])])
         }
       }
-      return { view: shadow.look(), contents, stops: new Map(shadow.queue.stops) }
+      return { view: shadow.look(), contents, stops: new Map(shadow.queue.stops), marks: this.marks }
     })
   }
 
@@ -180,7 +193,9 @@ export class World {
     this.host.refusing = undefined
     this.host.unstored = 0
     this.host.pool = new Pool()
+    this.intake.end()
     this.journal = this.#newJournal()
+    this.intake = this.#newIntake()
     const recovered = await this.storage.store.open(this.#events())
     this.host.id = Math.max(this.host.id, recovered.nextBlockId)
     this.shadows = CHANNELS.map((_, index) => this.#restore(index, recovered, stored[index]!))
