@@ -29,6 +29,8 @@ export interface LabelledOptions {
   readonly clock: Pick<Clock, 'monotonicMs'>
   /** How long a series is kept after its last value, milliseconds. */
   readonly keptMs: () => number
+  /** Set if it takes published values: PUBLISH decides who may bring some in. */
+  readonly isPublished?: true
 }
 
 /** Why a series is not taken. */
@@ -72,6 +74,7 @@ export class LabelledFamily implements TenantFamily {
 
 export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   readonly hasOpenLabels = true
+  readonly isPublished?: true
   readonly #options: LabelledOptions
   readonly #quota: Count
   readonly #series = new Map<string, LabelledSeries>()
@@ -88,6 +91,7 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     super({ kind, named: tenant, family, tenant, allow: [], meter: values, catalogue, hub })
     this.#options = options
     this.#quota = series
+    if (options.isPublished) this.isPublished = true
   }
 
   /**

@@ -52,6 +52,11 @@ export class LabelledSeries implements CataloguedSeries {
     this.#next = (this.#next + PAIR) % samples.length
     return true
   }
+
+  /** Nothing is known again: samples that were taken were not all stored, and will be sent again. */
+  forget(): void {
+    this.#samples?.fill(Number.NEGATIVE_INFINITY)
+  }
 }
 
 /** A number that two different values do not share, as far as a hash of six bytes tells them apart. */
