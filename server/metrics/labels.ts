@@ -11,7 +11,7 @@ export const MAX_LABEL_BYTES = 1024
 export const MAX_SERIES_BYTES = 4096
 
 /** The text of a label; undefined if the series has no such label. */
-export function labelOf(labels: Labels, name: string): string | undefined {
+export function labelText(labels: Labels, name: string): string | undefined {
   return Object.hasOwn(labels, name) ? labels[name] : undefined
 }
 

@@ -51,7 +51,7 @@ export type LabelName = (typeof labelNames)[number]
 export const partLabels = ['cpu', 'mount', 'device', 'interface'] as const satisfies readonly LabelName[]
 /**
  * The labels that identify a series, by name. A series that could have an index but has none carries the empty index; with
- * open labels, one that is absent is the empty text. Read them by `labelOf`: a name may be `constructor`.
+ * open labels, one that is absent is the empty text. Read them by `labelText`: a name may be `constructor`.
  */
 export interface Labels extends Readonly<Partial<Record<LabelName, string>>> {
   readonly [other: string]: string | undefined

@@ -11,7 +11,7 @@ import { StatusError } from '../core/errors.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
 import { asLabel, convertArguments, deadline, declaredFor, interval, storable } from './arguments.ts'
 import { Candidates, NAMES_PER_STEP } from './candidates.ts'
-import { AllLabelsBut, labelOf } from './labels.ts'
+import { AllLabelsBut, labelText } from './labels.ts'
 import {
   type Arguments,
   type EventSensor,
@@ -321,7 +321,7 @@ export class Selection {
     return sensor.refresh?.((name, labels) => {
       if (!this.#candidates.matchesName(name)) return false
       for (const [label, matcher] of this.#matchers) {
-        const text = labelOf(labels, label)
+        const text = labelText(labels, label)
         if (text !== undefined && !matcher(text)) return false
       }
       return this.#rights.mayReadSome(this.identity, sensor.owner, name)
@@ -364,8 +364,8 @@ export class Selection {
 
   /** The same where labels are open: each argument selects by a label, and one that a series does not have is the empty text. */
   #openForAny({ owner }: ListeningSensor, { name, labels }: Series): OpenLabels | undefined {
-    for (const [label, matcher] of this.#matchers) if (!matcher(labelOf(labels, label) ?? '')) return undefined
-    const argument = (wanted: string): string => labelOf(labels, wanted) ?? ''
+    for (const [label, matcher] of this.#matchers) if (!matcher(labelText(labels, label) ?? '')) return undefined
+    const argument = (wanted: string): string => labelText(labels, wanted) ?? ''
     return this.#rights.mayRead(this.identity, owner, name, argument) ? this.#openOfAny : undefined
   }
 
@@ -381,7 +381,7 @@ export class Selection {
 
   #mayRead(sensor: Sensor, { name }: Metric, labels: Labels, args?: Arguments): boolean {
     const argument = (wanted: string): string | undefined => {
-      const value = labelOf(labels, wanted) ?? args?.get(wanted)
+      const value = labelText(labels, wanted) ?? args?.get(wanted)
       return value === undefined ? undefined : String(value)
     }
     return this.#rights.mayRead(this.identity, sensor.owner, name, argument)
@@ -420,7 +420,7 @@ export class Selection {
       const matcher = this.#matchers.get(name)
       // Parts are named by arguments.
       if (selects === undefined || selects === 'part' || matcher === undefined) return true
-      return matcher(labelOf(labels, name) ?? '')
+      return matcher(labelText(labels, name) ?? '')
     })
   }
 

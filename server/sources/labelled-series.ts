@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../metrics/catalogue.ts'
-import { labelOf } from '../metrics/labels.ts'
+import { labelText } from '../metrics/labels.ts'
 import type { Labels, Measurement, Subscription } from '../metrics/metric.ts'
 
 /** Samples of a series that are known again if they are sent again. */
@@ -34,7 +34,7 @@ export class LabelledSeries implements CataloguedSeries {
   }
 
   matches(label: string, matcher: (text: string) => boolean): boolean {
-    return matcher(labelOf(this.labels, label) ?? '')
+    return matcher(labelText(this.labels, label) ?? '')
   }
 
   /** Remembers a sample; returns false if it is one of the last ones again. `time`: microseconds since 1970. */

@@ -10,7 +10,7 @@ import { StatusError } from '../../core/errors.ts'
 import type { Steps } from '../../core/fair-work.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { openFields } from '../../metrics/instance.ts'
-import { AllLabelsBut, labelOf, MAX_SERIES_BYTES, otherLabels } from '../../metrics/labels.ts'
+import { AllLabelsBut, labelText, MAX_SERIES_BYTES, otherLabels } from '../../metrics/labels.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Arguments, Labels, Sensor } from '../../metrics/metric.ts'
 import { compilePattern, literalPrefix } from '../../metrics/pattern.ts'
@@ -95,7 +95,7 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
     const { owner } = sensor
     if (sensor.polled !== false) return rights.mayReadSome(reader, owner, name)
     const absent = sensor.hasOpenLabels === true ? '' : undefined
-    return rights.mayRead(reader, owner, name, (label) => labelOf(labels, label) ?? absent)
+    return rights.mayRead(reader, owner, name, (label) => labelText(labels, label) ?? absent)
   }
 }
 
@@ -138,7 +138,7 @@ function* seriesOf(sensors: readonly Sensor[], name: string, after: string): Ste
 
 /** Tells the series of a metric apart, and orders them: an array in JSON of texts, and of names and texts of other labels. */
 function keyOf(labels: Labels): string {
-  const others = otherLabels(labels).flatMap((name) => [name, labelOf(labels, name) ?? ''])
+  const others = otherLabels(labels).flatMap((name) => [name, labelText(labels, name) ?? ''])
   return JSON.stringify([...sourceLabels.map((label) => labels[label] ?? ''), ...others])
 }
 
@@ -161,7 +161,7 @@ function matchersOf(args: Arguments): Matchers {
   })
   return {
     matchesName: compilePattern(match),
-    matchesLabels: (labels) => given.every(({ label, matches }) => matches(labelOf(labels, label) ?? '')),
+    matchesLabels: (labels) => given.every(({ label, matches }) => matches(labelText(labels, label) ?? '')),
     prefix: literalPrefix(match),
   }
 }

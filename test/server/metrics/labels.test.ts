@@ -4,8 +4,8 @@ import { openFields } from '../../../server/metrics/instance.ts'
 import {
   AllLabelsBut,
   fromForeign,
-  labelOf,
   labelsFrom,
+  labelText,
   openLabelsProblem,
   toForeign,
 } from '../../../server/metrics/labels.ts'
@@ -77,8 +77,8 @@ describe('the bounds', () => {
 
 describe('labels called as what every object has', () => {
   test('are absent unless they were given', () => {
-    expect(labelOf({ name: 'a' }, 'constructor')).toBeUndefined()
-    expect(labelOf(labelsFrom([['name', 'a']]), '__proto__')).toBeUndefined()
+    expect(labelText({ name: 'a' }, 'constructor')).toBeUndefined()
+    expect(labelText(labelsFrom([['name', 'a']]), '__proto__')).toBeUndefined()
   })
 
   test('are kept, and sent in their places', () => {
