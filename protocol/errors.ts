@@ -16,6 +16,7 @@ export type ProtocolErrorCode =
   | 'BAD_COUNT'
   | 'BAD_NUMBER'
   | 'BAD_JSON'
+  | 'BAD_PROTOBUF'
   | 'DUPLICATE_NAME'
   | 'TOO_DEEP'
   | 'TOO_LONG'

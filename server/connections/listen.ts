@@ -2,7 +2,9 @@
 import type { Address } from '../core/address.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
+import type { SessionContext } from '../sessions/context.ts'
 import type { Sessions } from '../sessions/sessions.ts'
+import type { HttpDoor } from '../sources/source.ts'
 import type { HttpSection, ListenSection } from './config.ts'
 import { listenHttp } from './http/app.ts'
 import { listenTcp, type OpenListener } from './tcp.ts'
@@ -24,6 +26,9 @@ export interface ListenersOptions {
   readonly http: () => HttpSection
   readonly tls: TlsFiles | undefined
   readonly sessions: Pick<Sessions, 'accept' | 'admission'>
+  readonly context: SessionContext
+  /** Where programs POST metrics. */
+  readonly doors: readonly HttpDoor[]
   readonly clock: Clock
   readonly log: Logger
   readonly storage: { readonly state: string }
@@ -49,7 +54,7 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
 }
 
 function openHttp(
-  { config: { producer }, http, sessions, clock, log, storage }: ListenersOptions,
+  { config: { producer }, http, sessions, context, doors, clock, log, storage }: ListenersOptions,
   where: {
     readonly address: Address
     readonly key: 'listen.http' | 'listen.https'
@@ -68,6 +73,8 @@ function openHttp(
     requestsPerMinute: http().requestsPerMinute,
     pages: { directory: http().pages, dataDir: producer.dataDir },
     console: http().console,
+    context,
+    doors,
     clock,
     accept: (arrival) => sessions.accept(arrival),
     failed: (error) => log.error({ err: error }, 'a WebSocket connection failed'),

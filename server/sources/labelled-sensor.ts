@@ -24,6 +24,8 @@ export interface LabelledOptions {
   /** The prefix of its metric names, with the dot, and its name in `producer.sensors`. */
   readonly family: string
   readonly kind: string
+  /** Where its values come in, for people. */
+  readonly from: string
   readonly hub: Pick<Hub, 'add' | 'addFamily' | 'born' | 'died' | 'emit'>
   readonly quotas: Quotas
   readonly clock: Pick<Clock, 'monotonicMs'>
@@ -92,6 +94,7 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     this.#options = options
     this.#quota = series
     if (options.isPublished) this.isPublished = true
+    this.listens(options.from)
   }
 
   /**

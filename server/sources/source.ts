@@ -5,12 +5,14 @@
 import type { Identity } from '../../auth/permissions.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Quotas } from '../accounts/quotas.ts'
-import type { Rights } from '../accounts/rights.ts'
+import type { Asker, Rights } from '../accounts/rights.ts'
 import type { Channel } from '../channels/channel.ts'
+import type { Intake } from '../channels/intake.ts'
 import type { Section, SectionConfig } from '../config/schema.ts'
 import type { Control, ControlSource } from '../controls/control.ts'
 import type { Address } from '../core/address.ts'
 import type { Clock } from '../core/clock.ts'
+import type { FairWork } from '../core/fair-work.ts'
 import type { ForeignCode } from '../core/faults.ts'
 import type { Logger } from '../core/log.ts'
 import type { Hub } from '../metrics/hub.ts'
@@ -40,6 +42,8 @@ export interface SourceContext {
   readonly quotas: Quotas
   readonly notices: Pick<Notices, 'emit'>
   readonly pacing: Pacing
+  readonly intake: Intake
+  readonly work: FairWork
   readonly server: ServerView
   /** Has something ended with the server, even if the server cannot start. What listens is ended by its `SourceListeners`. */
   opened(end: () => void): void
@@ -73,12 +77,37 @@ export interface OpenedSource<S extends Section = Section> {
   readonly controlSource?: ControlSource
   /** Entries of `producer.sensors` in addition to those of the sensors. */
   readonly statuses?: readonly StatusEntry[]
+  /** Where programs hand over metrics by HTTP. */
+  readonly doors?: readonly HttpDoor[]
   /** Opens the listeners. Called after bindings are recovered: values that arrive before that would be lost. */
   listen?(listeners: SourceListeners): Promise<void>
   /** Removes what has been silent for too long; called every second. */
   sweep?(): void
   /** Puts the live keys of its section in force. Never throws. */
   reload?(config: SectionConfig<S>): void
+}
+
+/** A path of the HTTP listeners to which programs POST metrics, each with a token. */
+export interface HttpDoor {
+  readonly path: string
+  /** Bytes that a body may have after decompression by gzip. A longer one is answered with 413. */
+  readonly maxBytes: number
+  /** Answers a request of somebody who is known. Never rejects. */
+  take(request: DoorRequest): Promise<DoorAnswer>
+  /** An answer to what never came to `take`, in the form that its peers expect. `type` is the content type of the request. */
+  refusal(status: number, detail: string, type: string): DoorAnswer
+}
+
+export interface DoorRequest {
+  readonly asker: Asker
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: Uint8Array
+}
+
+export interface DoorAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array | string
 }
 
 /** An address that a source is bound to. */

@@ -6,7 +6,9 @@ import type { Section, SectionConfig } from '../config/schema.ts'
 import { gmetricSection } from './gmetric/config.ts'
 import { hostSection } from './host/config.ts'
 import { monoSection } from './mono/config.ts'
+import { otlpSection } from './otlp/config.ts'
 import { pluginSection } from './plugin/config.ts'
+import { prometheusSection } from './prometheus/config.ts'
 import { qmfSection } from './qmf/config.ts'
 import { smonSection } from './smon/config.ts'
 import type { OpenedSource, Source, SourceContext } from './source.ts'
@@ -17,6 +19,8 @@ const sources = {
   smon: entry(smonSection, async () => (await import('./smon/source.ts')).smon),
   mono: entry(monoSection, async () => (await import('./mono/source.ts')).mono),
   qmf: entry(qmfSection, async () => (await import('./qmf/source.ts')).qmf),
+  otlp: entry(otlpSection, async () => (await import('./otlp/source.ts')).otlp),
+  prometheus: entry(prometheusSection, async () => (await import('./prometheus/source.ts')).prometheus),
   plugin: entry(pluginSection, async () => (await import('./plugin/source.ts')).plugin),
 }
 

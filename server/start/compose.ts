@@ -336,6 +336,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     hub,
     quotas,
     notices,
+    intake,
+    work,
     opened: options.opened,
     pacing: {
       clock,

@@ -174,6 +174,8 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     http: () => inForce().http,
     tls: files.tls,
     sessions,
+    context: producer,
+    doors: sources.flatMap(({ doors = [] }) => doors),
     clock,
     log,
     storage,

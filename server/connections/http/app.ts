@@ -10,12 +10,15 @@ import { isLoopback } from '../../../auth/network.ts'
 import type { Address } from '../../core/address.ts'
 import { listenError } from '../../core/listen.ts'
 import type { Admission, ConnectionPlace } from '../../sessions/admission.ts'
+import type { SessionContext } from '../../sessions/context.ts'
+import type { HttpDoor } from '../../sources/source.ts'
 import type { OpenListener } from '../tcp.ts'
 import type { TlsFiles } from '../tls/files.ts'
 import { forgetVerification, peerFacts } from '../tls/peer.ts'
 import { acceptWebSocket, chooseSubprotocol, MESSAGE_LIMITS, type WebSocketOptions } from '../websocket.ts'
 import { hardenHttp, originProblem } from './hardening.ts'
 import { type PagesOptions, serveConsole, servePages } from './pages.ts'
+import { servePublishing } from './publishing.ts'
 
 /** Time from connecting to the end of a request, as from connecting to AUTH [MON 11]; checked at this interval. */
 const REQUEST_MS = 10_000
@@ -36,7 +39,7 @@ const LIMITS: ServerOptions = {
   maxHeaderSize: MAX_HEADER_BYTES,
 }
 
-/** No request has a body. */
+/** Only requests that publish metrics have a body, and bounds of their own. */
 const MAX_BODY_BYTES = 1024
 const HEALTH_PATHS = ['/healthz', '/readyz']
 
@@ -60,6 +63,9 @@ export interface HttpOptions extends WebSocketOptions {
   /** Whether the console is served. */
   readonly console: boolean
   readonly health: Health
+  readonly context: SessionContext
+  /** Where programs POST metrics. */
+  readonly doors: readonly HttpDoor[]
   /** Called when the server itself failed to accept a WebSocket. */
   readonly failed: (error: Error) => void
 }
@@ -84,6 +90,12 @@ export async function listenHttp(options: HttpOptions): Promise<OpenListener> {
   })
   // Before the WebSocket plugin, which takes the upgrade of every route that is registered after it.
   serveHealth(app, options.health)
+  await servePublishing(app, {
+    doors: options.doors,
+    context: options.context,
+    tls,
+    bound: () => addressOf(app)?.host ?? '',
+  })
   await servePages(app, pages)
   if (options.console) await serveConsole(app, pages.directory)
   await app.register(websocket, {

@@ -30,7 +30,15 @@ beforeEach(() => {
   clock = new FakeClock()
   hub = new Hub(clock)
   const quotas = new Quotas(() => NO_LIMIT, clock)
-  family = new LabelledFamily({ family: 'otlp.', kind: 'otlp', hub, quotas, clock, keptMs: () => KEPT_MS })
+  family = new LabelledFamily({
+    family: 'otlp.',
+    kind: 'otlp',
+    from: 'a test',
+    hub,
+    quotas,
+    clock,
+    keptMs: () => KEPT_MS,
+  })
   sensor = family.of('default')
 })
 
@@ -87,6 +95,7 @@ describe('series', () => {
     const many = new LabelledFamily({
       family: 'many.',
       kind: 'many',
+      from: 'a test',
       hub,
       quotas: new Quotas(() => ({ ...NO_LIMIT, series: 0 }), clock),
       clock,
@@ -158,7 +167,15 @@ test('a name that may select a family makes the sensor of the tenant, and no oth
 test('who follows a metric before its first value gets that', () => {
   const metrics = new Metrics()
   const quotas = new Quotas(() => NO_LIMIT, clock)
-  const own = new LabelledFamily({ family: 'otlp.', kind: 'otlp', hub: metrics.hub, quotas, clock, keptMs: () => 1 })
+  const own = new LabelledFamily({
+    family: 'otlp.',
+    kind: 'otlp',
+    from: 'a test',
+    hub: metrics.hub,
+    quotas,
+    clock,
+    keptMs: () => 1,
+  })
   metrics.hub.open('default', 'otlp.a')
   const kept = new Kept()
   metrics.hub.bind(metrics.instance('otlp.a', [text('job', 'api')]), kept)

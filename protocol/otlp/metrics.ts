@@ -1,0 +1,110 @@
+/**
+ * Metrics of OpenTelemetry as they are sent (opentelemetry-proto 1.x, metrics/v1), read from either encoding. Times are
+ * microseconds since 1970, 0 where none was given; counts are bigints.
+ */
+
+/** A value of an attribute (common/v1 AnyValue); undefined is the empty value. */
+export type AnyValue = string | boolean | bigint | number | Uint8Array | readonly AnyValue[] | Attributes | undefined
+
+export interface Attributes {
+  readonly entries: readonly Attribute[]
+}
+
+export interface Attribute {
+  readonly key: string
+  readonly value: AnyValue
+}
+
+interface Point {
+  readonly attributes: readonly Attribute[]
+  readonly start: number
+  readonly time: number
+  /** NO_RECORDED_VALUE: the series has ended. */
+  readonly isEnd: boolean
+}
+
+export interface NumberPoint extends Point {
+  /** A bigint if it was sent as an integer; undefined if there is none. */
+  readonly value: number | bigint | undefined
+}
+
+interface Distribution extends Point {
+  readonly count: bigint
+  readonly sum: number | undefined
+  readonly min: number | undefined
+  readonly max: number | undefined
+}
+
+export interface HistogramPoint extends Distribution {
+  readonly counts: readonly bigint[]
+  readonly bounds: readonly number[]
+}
+
+export interface Buckets {
+  readonly offset: number
+  readonly counts: readonly bigint[]
+}
+
+export interface ExponentialPoint extends Distribution {
+  readonly scale: number
+  readonly zeroCount: bigint
+  readonly zeroThreshold: number
+  readonly positive: Buckets
+  readonly negative: Buckets
+}
+
+export interface SummaryPoint extends Point {
+  readonly count: bigint
+  readonly sum: number
+  readonly quantiles: readonly { readonly quantile: number; readonly value: number }[]
+}
+
+/** Aggregation temporality, by the numbers of metrics/v1. */
+export const Temporality = { UNSPECIFIED: 0, DELTA: 1, CUMULATIVE: 2 } as const
+
+export type MetricData =
+  | { readonly kind: 'gauge'; readonly points: readonly NumberPoint[] }
+  | {
+      readonly kind: 'sum'
+      readonly temporality: number
+      readonly isMonotonic: boolean
+      readonly points: readonly NumberPoint[]
+    }
+  | { readonly kind: 'histogram'; readonly temporality: number; readonly points: readonly HistogramPoint[] }
+  | {
+      readonly kind: 'exponential-histogram'
+      readonly temporality: number
+      readonly points: readonly ExponentialPoint[]
+    }
+  | { readonly kind: 'summary'; readonly points: readonly SummaryPoint[] }
+
+export interface OtlpMetric {
+  readonly name: string
+  readonly unit: string
+  readonly description: string
+  /** Undefined if it has none, or one of a kind that is not known here. */
+  readonly data: MetricData | undefined
+}
+
+export interface ScopeMetrics {
+  readonly name: string
+  readonly version: string
+  readonly attributes: readonly Attribute[]
+  readonly metrics: readonly OtlpMetric[]
+}
+
+export interface ResourceMetrics {
+  readonly attributes: readonly Attribute[]
+  readonly scopes: readonly ScopeMetrics[]
+}
+
+/** What a request may be turned into. */
+export interface OtlpLimits {
+  /** Messages, texts and numbers together. */
+  readonly elements: number
+}
+
+/** Values of attributes nest at most this deep. */
+export const MAX_DEPTH = 8
+/** The bit of `flags` that says NO_RECORDED_VALUE. */
+export const NO_RECORDED_VALUE = 1

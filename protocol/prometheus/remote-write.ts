@@ -1,0 +1,248 @@
+/**
+ * Requests of Prometheus remote write: WriteRequest of version 1.0 and io.prometheus.write.v2.Request of version 2.0, both
+ * in protocol buffers under Snappy's block format. They are read in steps.
+ */
+import type { WireType } from '@bufbuild/protobuf/wire'
+import { uncompress } from 'snappyjs'
+import { ProtocolError } from '../errors.ts'
+import { BYTES, FIXED64, MessageReader, VARINT } from '../protobuf.ts'
+
+/** The NaN that says a series has ended (specification 1.0, "Stale Markers"); arithmetic never gives it. */
+export const STALE_NAN = { high: 0x7ff00000, low: 0x00000002 } as const
+
+const NAME = '__name__'
+const MILLISECOND = 1_000
+/** Series that are read in one step. */
+const SERIES_PER_STEP = 64
+
+/** A sample: its value, undefined for a stale marker, and its time in microseconds since 1970. */
+export interface Sample {
+  readonly value: number | undefined
+  readonly time: number
+}
+
+export interface WrittenSeries {
+  /** The label `__name__`; empty if there is none. */
+  readonly name: string
+  /** Its other labels, as they were given. */
+  readonly labels: readonly (readonly [name: string, text: string])[]
+  readonly samples: readonly Sample[]
+  /** The number of its native histograms, which are not read. */
+  readonly histograms: number
+  /** What version 2.0 says of its metric. */
+  readonly metadata: WrittenMetadata | undefined
+}
+
+export interface WrittenMetadata {
+  /** By the numbers of MetricType. */
+  readonly type: number
+  readonly help: string
+  readonly unit: string
+}
+
+export interface WriteRequest {
+  readonly series: readonly WrittenSeries[]
+  /** What version 1.0 says of metrics, by their family names. */
+  readonly families: ReadonlyMap<string, WrittenMetadata>
+}
+
+export interface WriteLimits {
+  /** Bytes after decompression. */
+  readonly bytes: number
+  /** Messages, texts and numbers together. */
+  readonly elements: number
+}
+
+/** Decompresses the body of a request. Throws ProtocolError TOO_LONG before it takes the room, or BAD_PROTOBUF. */
+export function decompress(body: Uint8Array, { bytes }: WriteLimits): Uint8Array {
+  const length = uncompressedLength(body)
+  if (length > bytes) throw new ProtocolError('TOO_LONG', `${length} bytes when decompressed; there may be ${bytes}`)
+  try {
+    // The library takes a Buffer for something else.
+    return uncompress(new Uint8Array(body.buffer, body.byteOffset, body.byteLength), bytes)
+  } catch (error) {
+    throw new ProtocolError('BAD_PROTOBUF', `Snappy: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** The varint at the beginning of Snappy's block format. */
+function uncompressedLength(body: Uint8Array): number {
+  let length = 0
+  for (let at = 0; at < 5 && at < body.length; at++) {
+    const byte = body[at] as number
+    length += (byte & 0x7f) * 2 ** (7 * at)
+    if (byte < 0x80) return length
+  }
+  throw new ProtocolError('BAD_PROTOBUF', 'Snappy: no length at the beginning')
+}
+
+/** Reads a request of version 1.0, with places to pause between. Throws ProtocolError. */
+export function* decodeWriteRequest(bytes: Uint8Array, limits: WriteLimits): Generator<undefined, WriteRequest> {
+  const reader = new MessageReader(bytes, limits.elements)
+  const series: WrittenSeries[] = []
+  const families = new Map<string, WrittenMetadata>()
+  while (!reader.isAtEnd) {
+    reader.attempt(() =>
+      reader.field((field, wire) => {
+        if (wire !== BYTES) return false
+        if (field === 1) series.push(readSeries(reader))
+        else if (field === 3) readFamily(reader, families)
+        else return false
+        return true
+      }),
+    )
+    if (series.length % SERIES_PER_STEP === 0) yield
+  }
+  return { series, families }
+}
+
+function readSeries(reader: MessageReader): WrittenSeries {
+  const labels: [string, string][] = []
+  const samples: Sample[] = []
+  let [name, histograms] = ['', 0]
+  reader.message((field, wire) => {
+    if (wire !== BYTES) return false
+    if (field === 1) {
+      const label = readLabel(reader)
+      if (label[0] === NAME) name = label[1]
+      else labels.push(label)
+    } else if (field === 2) samples.push(readSample(reader))
+    else {
+      if (field === 4) histograms++
+      return false
+    }
+    return true
+  })
+  return { name, labels, samples, histograms, metadata: undefined }
+}
+
+function readLabel(reader: MessageReader): [string, string] {
+  const label: [string, string] = ['', '']
+  reader.message((field, wire) => {
+    if (wire !== BYTES || field < 1 || field > 2) return false
+    label[field - 1] = reader.text()
+    return true
+  })
+  return label
+}
+
+function readSample(reader: MessageReader): Sample {
+  let [value, time]: [number | undefined, number] = [0, 0]
+  reader.message((field, wire) => {
+    if (field === 1 && wire === FIXED64) value = readValue(reader)
+    else if (field === 2 && wire === VARINT) time = reader.milliseconds() * MILLISECOND
+    else return false
+    return true
+  })
+  return { value, time }
+}
+
+function readValue(reader: MessageReader): number | undefined {
+  const at = reader.eight()
+  const { high, low } = reader.bitsAt(at)
+  return high === STALE_NAN.high && low === STALE_NAN.low ? undefined : reader.doubleAt(at)
+}
+
+function readFamily(reader: MessageReader, families: Map<string, WrittenMetadata>): void {
+  let [type, name, help, unit] = [0, '', '', '']
+  reader.message((field, wire) => {
+    if (field === 1 && wire === VARINT) type = reader.uint32()
+    else if (wire !== BYTES) return false
+    else if (field === 2) name = reader.text()
+    else if (field === 4) help = reader.text()
+    else if (field === 5) unit = reader.text()
+    else return false
+    return true
+  })
+  families.set(name, { type, help, unit })
+}
+
+/** A series whose labels are still references. */
+interface ReferringSeries {
+  readonly references: readonly number[]
+  readonly samples: readonly Sample[]
+  readonly histograms: number
+  readonly metadata: { readonly type: number; readonly help: number; readonly unit: number } | undefined
+}
+
+/** Reads a request of version 2.0, with places to pause between. Throws ProtocolError. */
+export function* decodeWriteRequest2(bytes: Uint8Array, limits: WriteLimits): Generator<undefined, WriteRequest> {
+  const reader = new MessageReader(bytes, limits.elements)
+  const symbols: string[] = []
+  const referring: ReferringSeries[] = []
+  while (!reader.isAtEnd) {
+    reader.attempt(() =>
+      reader.field((field, wire) => {
+        if (wire !== BYTES) return false
+        if (field === 4) symbols.push(reader.text())
+        else if (field === 5) referring.push(readReferring(reader))
+        else return false
+        return true
+      }),
+    )
+    if ((symbols.length + referring.length) % SERIES_PER_STEP === 0) yield
+  }
+  if (symbols.length > 0 && symbols[0] !== '') throw new ProtocolError('BAD_PROTOBUF', 'the first symbol is not empty')
+  const series: WrittenSeries[] = []
+  for (const each of referring) {
+    series.push(resolve(each, symbols))
+    if (series.length % SERIES_PER_STEP === 0) yield
+  }
+  return { series, families: new Map() }
+}
+
+function readReferring(reader: MessageReader): ReferringSeries {
+  const references: number[] = []
+  const samples: Sample[] = []
+  let histograms = 0
+  let metadata: ReferringSeries['metadata']
+  reader.message((field, wire) => {
+    if (field === 1) {
+      reader.repeated(wire, () => references.push(reader.uint32()))
+      return true
+    }
+    if (wire !== BYTES) return false
+    if (field === 2) samples.push(readSample(reader))
+    else if (field === 5) metadata = readMetadata(reader)
+    else {
+      if (field === 3) histograms++
+      return false
+    }
+    return true
+  })
+  return { references, samples, histograms, metadata }
+}
+
+function readMetadata(reader: MessageReader): NonNullable<ReferringSeries['metadata']> {
+  const metadata = { type: 0, help: 0, unit: 0 }
+  reader.message((field, wire: WireType) => {
+    if (wire !== VARINT) return false
+    if (field === 1) metadata.type = reader.uint32()
+    else if (field === 3) metadata.help = reader.uint32()
+    else if (field === 4) metadata.unit = reader.uint32()
+    else return false
+    return true
+  })
+  return metadata
+}
+
+function resolve(
+  { references, samples, histograms, metadata }: ReferringSeries,
+  symbols: readonly string[],
+): WrittenSeries {
+  const symbol = (reference: number): string => {
+    const text = symbols[reference] ?? (reference === 0 ? '' : undefined)
+    if (text === undefined) throw new ProtocolError('BAD_PROTOBUF', `there is no symbol ${reference}`)
+    return text
+  }
+  if (references.length % 2 === 1) throw new ProtocolError('BAD_PROTOBUF', 'a label without its text')
+  const labels: [string, string][] = []
+  let name = ''
+  for (let at = 0; at < references.length; at += 2) {
+    const [label, text] = [symbol(references[at] as number), symbol(references[at + 1] as number)]
+    if (label === NAME) name = text
+    else labels.push([label, text])
+  }
+  const described = metadata && { type: metadata.type, help: symbol(metadata.help), unit: symbol(metadata.unit) }
+  return { name, labels, samples, histograms, metadata: described }
+}

@@ -1,0 +1,204 @@
+/**
+ * Reading messages of protocol buffers field by field. The library has the wire format; what stands here is what a server needs
+ * besides: bounds on what a few bytes can be turned into, and errors with their place.
+ */
+import { BinaryReader, type WireType } from '@bufbuild/protobuf/wire'
+import { ProtocolError } from './errors.ts'
+
+/** The wire types, by the numbers of the encoding. */
+export const VARINT = 0
+export const FIXED64 = 1
+export const BYTES = 2
+
+const NANOSECONDS = 1_000
+/** 2^32 is 4,294,967 thousands and 296. */
+const THOUSANDS = 4_294_967
+const REST = 296
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+/** Up to here, one character after the other is faster than the decoder. */
+const SHORT_BYTES = 32
+
+function decodeText(bytes: Uint8Array): string {
+  if (bytes.length > SHORT_BYTES) return utf8.decode(bytes)
+  let text = ''
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number
+    if (byte >= 0x80) return utf8.decode(bytes)
+    text += String.fromCharCode(byte)
+  }
+  return text
+}
+
+/** Reads a field; returns false if it does not know the field, which is then skipped. */
+type TakeField = (field: number, wire: WireType) => boolean
+
+export class MessageReader {
+  readonly #reader: BinaryReader
+  readonly #view: DataView
+  /** Messages and texts that may still be read: a few bytes must not become many objects. */
+  #left: number
+
+  constructor(bytes: Uint8Array, mostElements: number) {
+    this.#reader = new BinaryReader(bytes, decodeText)
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#left = mostElements
+  }
+
+  get offset(): number {
+    return this.#reader.pos
+  }
+
+  /** Reads the whole of the bytes as one message. Throws ProtocolError. */
+  whole(take: TakeField): void {
+    this.attempt(() => this.#fields(this.#reader.len, take))
+  }
+
+  /** Whether fields are left of the whole. */
+  get isAtEnd(): boolean {
+    return this.#reader.pos >= this.#reader.len
+  }
+
+  /** Runs what reads, so that errors of the library have their place. Throws ProtocolError. */
+  attempt<T>(read: () => T): T {
+    try {
+      return read()
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error
+      throw new ProtocolError('BAD_PROTOBUF', error instanceof Error ? error.message : String(error), this.offset)
+    }
+  }
+
+  /** Reads one field of a message that is read in steps. */
+  field(take: TakeField): void {
+    const tag = this.#reader.uint32()
+    const [field, wire] = [tag >>> 3, (tag & 7) as WireType]
+    if (field === 0) throw this.bad('a field with the number 0')
+    if (!take(field, wire)) this.#reader.skip(wire, field)
+  }
+
+  /** The end of a message that begins here, with its length. */
+  messageEnd(): number {
+    this.count()
+    const end = this.#reader.uint32() + this.#reader.pos
+    if (end > this.#reader.len) throw this.bad('a message that is longer than what is left')
+    return end
+  }
+
+  /** Reads a message inside of another one. */
+  message(take: TakeField): void {
+    this.#fields(this.messageEnd(), take)
+  }
+
+  /** Checks that a message which was read in steps has ended where its length says. */
+  endedAt(end: number): void {
+    if (this.#reader.pos !== end) throw this.bad('a field that goes beyond its message')
+  }
+
+  #fields(end: number, take: TakeField): void {
+    while (this.#reader.pos < end) this.field(take)
+    this.endedAt(end)
+  }
+
+  /** Counts one more element. Throws ProtocolError BAD_COUNT. */
+  count(): void {
+    if (this.#left-- <= 0) throw new ProtocolError('BAD_COUNT', 'too many elements in one request', this.offset)
+  }
+
+  text(): string {
+    this.count()
+    return this.#reader.string()
+  }
+
+  bytes(): Uint8Array {
+    this.count()
+    return this.#reader.bytes()
+  }
+
+  uint32(): number {
+    return this.#reader.uint32()
+  }
+
+  sint32(): number {
+    return this.#reader.sint32()
+  }
+
+  bool(): boolean {
+    return this.#reader.bool()
+  }
+
+  double(): number {
+    return this.#reader.double()
+  }
+
+  /** The place of eight bytes, which are passed over: a NaN keeps its bits only there. */
+  eight(): number {
+    const at = this.#reader.pos
+    if (at + 8 > this.#reader.len) throw this.bad('a number that is cut off')
+    this.#reader.pos = at + 8
+    return at
+  }
+
+  doubleAt(at: number): number {
+    return this.#view.getFloat64(at, true)
+  }
+
+  bitsAt(at: number): { readonly high: number; readonly low: number } {
+    return { high: this.#view.getUint32(at + 4, true), low: this.#view.getUint32(at, true) }
+  }
+
+  int64(): bigint {
+    return BigInt(this.#reader.int64())
+  }
+
+  uint64(): bigint {
+    return BigInt(this.#reader.uint64())
+  }
+
+  fixed64(): bigint {
+    return BigInt(this.#reader.fixed64())
+  }
+
+  sfixed64(): bigint {
+    return BigInt(this.#reader.sfixed64())
+  }
+
+  /** A fixed64 of nanoseconds as microseconds, exactly, rounded down. */
+  microseconds(): number {
+    const at = this.eight()
+    const { high, low } = this.bitsAt(at)
+    const rest = high * REST + low
+    return high * THOUSANDS + Math.floor(rest / NANOSECONDS)
+  }
+
+  /** A varint of milliseconds: a signed number of 64 bits, exact up to 2^53. */
+  milliseconds(): number {
+    const number = Number(this.int64())
+    if (!Number.isSafeInteger(number)) throw this.bad(`a time of ${number} ms`)
+    return number
+  }
+
+  /** Numbers one by one, however they are packed. `read` reads one. */
+  repeated(wire: WireType, take: () => void): void {
+    if (wire !== BYTES) {
+      this.count()
+      take()
+      return
+    }
+    const end = this.messageEnd()
+    while (this.#reader.pos < end) {
+      this.count()
+      take()
+    }
+    this.endedAt(end)
+  }
+
+  bad(what: string): ProtocolError {
+    return new ProtocolError('BAD_PROTOBUF', what, this.offset)
+  }
+}
+
+/** Nanoseconds of a time in microseconds, for writers. */
+export function nanoseconds(microseconds: number): bigint {
+  return BigInt(Math.floor(microseconds)) * BigInt(NANOSECONDS)
+}
