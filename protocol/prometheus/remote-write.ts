@@ -3,7 +3,7 @@
  * in protocol buffers under Snappy's block format. They are read in steps.
  */
 import type { WireType } from '@bufbuild/protobuf/wire'
-import { uncompress } from 'snappyjs'
+import { snappyUncompressor } from 'hysnappy'
 import { ProtocolError } from '../errors.ts'
 import { BYTES, FIXED64, MessageReader, VARINT } from '../protobuf.ts'
 
@@ -53,13 +53,15 @@ export interface WriteLimits {
   readonly elements: number
 }
 
+/** It runs in memory of its own, as WebAssembly: bytes that are not Snappy's reach nothing else. */
+const uncompress = snappyUncompressor()
+
 /** Decompresses the body of a request. Throws ProtocolError TOO_LONG before it takes the room, or BAD_PROTOBUF. */
 export function decompress(body: Uint8Array, { bytes }: WriteLimits): Uint8Array {
   const length = uncompressedLength(body)
   if (length > bytes) throw new ProtocolError('TOO_LONG', `${length} bytes when decompressed; there may be ${bytes}`)
   try {
-    // The library takes a Buffer for something else.
-    return uncompress(new Uint8Array(body.buffer, body.byteOffset, body.byteLength), bytes)
+    return uncompress(body, length)
   } catch (error) {
     throw new ProtocolError('BAD_PROTOBUF', `Snappy: ${error instanceof Error ? error.message : String(error)}`)
   }

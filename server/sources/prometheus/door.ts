@@ -34,6 +34,7 @@ export class WriteDoor implements HttpDoor {
   readonly path = '/api/v1/write'
   readonly maxBytes = MAX_BYTES
   readonly #options: WriteDoorOptions
+  readonly #metadata = new FamilyMetadata()
 
   constructor(options: WriteDoorOptions) {
     this.#options = options
@@ -48,11 +49,15 @@ export class WriteDoor implements HttpDoor {
     const { publication, work } = this.#options
     try {
       const bytes = decompress(body, LIMITS)
+      const { tenant } = asker.identity
+      const metadata = this.#metadata
       const steps = function* () {
         const decode = message === VERSION_2 ? decodeWriteRequest2 : decodeWriteRequest
-        return yield* seriesOf(yield* decode(bytes, LIMITS))
+        const request = yield* decode(bytes, LIMITS)
+        metadata.learn(tenant, request.families)
+        return yield* seriesOf(request, (name) => metadata.of(tenant, name))
       }
-      const { series, samples, histograms } = await work.run({ tenant: asker.identity.tenant }, steps())
+      const { series, samples, histograms } = await work.run({ tenant }, steps())
       return answerOf(await publication.publish(asker, series, true), samples, histograms)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
@@ -113,13 +118,16 @@ interface Given {
   readonly histograms: number
 }
 
-function* seriesOf({ series: written, families }: WriteRequest): Steps<Given> {
+function* seriesOf(
+  { series: written }: WriteRequest,
+  metadataOf: (name: string) => WrittenMetadata | undefined,
+): Steps<Given> {
   const series: PublishedSeries[] = []
   let [samples, histograms] = [0, 0]
   for (const each of written) {
     histograms += each.histograms
     samples += each.samples.length
-    if (each.samples.length > 0) series.push(published(each, each.metadata ?? families.get(each.name)))
+    if (each.samples.length > 0) series.push(published(each, each.metadata ?? metadataOf(each.name)))
     if (series.length % SERIES_PER_STEP === 0) yield
   }
   return { series, samples, histograms }
@@ -134,5 +142,31 @@ function published({ name, labels, samples }: WrittenSeries, metadata: WrittenMe
       value: value === undefined ? VOID : { type: BasicType.DOUBLE, value },
       time: Math.max(0, time),
     })),
+  }
+}
+
+/** Families of a tenant whose metadata is kept; further ones are not described. */
+const MAX_FAMILIES = 20_000
+const MAX_TEXT = 1_024
+/** What the series of a histogram or summary have after the name of their family. */
+const PARTS = /_(?:bucket|sum|count|total|created|info)$/
+
+/** What version 1.0 says of metrics: in requests of its own, not together with their values. */
+class FamilyMetadata {
+  readonly #tenants = new Map<string, Map<string, WrittenMetadata>>()
+
+  learn(tenant: string, families: WriteRequest['families']): void {
+    if (families.size === 0) return
+    const known = this.#tenants.get(tenant) ?? new Map<string, WrittenMetadata>()
+    this.#tenants.set(tenant, known)
+    for (const [name, { type, help, unit }] of families) {
+      if (known.size >= MAX_FAMILIES && !known.has(name)) continue
+      known.set(name, { type, help: help.slice(0, MAX_TEXT), unit: unit.slice(0, MAX_TEXT) })
+    }
+  }
+
+  of(tenant: string, name: string): WrittenMetadata | undefined {
+    const known = this.#tenants.get(tenant)
+    return known?.get(name) ?? known?.get(name.replace(PARTS, ''))
   }
 }

@@ -1,0 +1,171 @@
+/** Remote write: what Prometheus and vmagent send, and 2.0 byte by byte as its definition has it. */
+import { readFileSync } from 'node:fs'
+import { snappyCompress as compress } from 'hysnappy'
+import { describe, expect, test } from 'vitest'
+import { ProtocolError } from '../../../protocol/errors.ts'
+import {
+  decodeWriteRequest,
+  decodeWriteRequest2,
+  decompress,
+  type WriteRequest,
+} from '../../../protocol/prometheus/remote-write.ts'
+import { finish } from '../../../server/core/fair-work.ts'
+import { Random } from '../../support/random.ts'
+
+const LIMITS = { bytes: 1 << 20, elements: 100_000 }
+
+const captured = (name: string): Uint8Array =>
+  new Uint8Array(readFileSync(new URL(`../../vectors/prometheus/${name}.snappy`, import.meta.url)))
+const decode = (bytes: Uint8Array, limits = LIMITS): WriteRequest => finish(decodeWriteRequest(bytes, limits))
+const decode2 = (bytes: Uint8Array): WriteRequest => finish(decodeWriteRequest2(bytes, LIMITS))
+const bytes = (hex: string): Uint8Array => Uint8Array.from(Buffer.from(hex.replaceAll(/\s/g, ''), 'hex'))
+
+describe('version 1.0', () => {
+  test('samples of Prometheus', () => {
+    const { series, families } = decode(decompress(captured('write-samples'), LIMITS))
+    expect([series.length, families.size]).toEqual([52, 0])
+    expect(series[0]).toEqual({
+      name: 'go_gc_duration_seconds',
+      labels: [
+        ['instance', '127.0.0.1:19803'],
+        ['job', 'self'],
+        ['quantile', '0'],
+      ],
+      samples: [{ value: 0.000066706, time: 1_795_451_550_369_000 }],
+      histograms: 0,
+      metadata: undefined,
+    })
+  })
+
+  test('metadata of Prometheus', () => {
+    const { series, families } = decode(decompress(captured('write-metadata'), LIMITS))
+    expect([series.length, families.size]).toEqual([0, 194])
+    expect(families.get('go_goroutines')).toEqual({
+      type: 2,
+      help: 'Number of goroutines that currently exist.',
+      unit: '',
+    })
+  })
+
+  test('a stale marker of vmagent is no value; another NaN is one', () => {
+    const [series] = decode(decompress(captured('vmagent-stale'), LIMITS)).series
+    expect(series).toMatchObject({
+      name: 'prometheus_build_info',
+      samples: [{ value: undefined, time: 1_795_451_554_569_000 }],
+    })
+    // A series without labels, with a sample of 0x7ff8000000000001.
+    const [odd] = decode(bytes('0a 0d  12 0b  09 010000000000f87f  10 05')).series
+    expect(odd?.samples).toEqual([{ value: Number.NaN, time: 5_000 }])
+  })
+
+  test('native histograms are counted, and nothing more', () => {
+    expect(decode(bytes('0a 04  22 02 08 01')).series).toMatchObject([{ histograms: 1, samples: [] }])
+  })
+
+  test('negative times, and fields left out', () => {
+    // timestamp -1 as ten bytes
+    const { series } = decode(bytes('0a 0f  12 0b  10 ffffffffffffffffff01  0a 00'))
+    expect(series).toMatchObject([{ name: '', labels: [['', '']], samples: [{ value: 0, time: -1_000 }] }])
+  })
+})
+
+describe('version 2.0', () => {
+  // symbols "", "__name__", "up", "job", "api", "Whether it answers."
+  const symbols = `22 00  22 08 5f5f6e616d655f5f  22 02 7570  22 03 6a6f62  22 03 617069
+    22 13 5768657468657220697420616e73776572732e`
+  // labels_refs 1 2 3 4; a sample of 1.0 at 7 ms; metadata of a gauge with help 5
+  const series = '2a 19  0a 04 01020304  12 0b 09 000000000000f03f 10 07  2a 04 08 02 18 05'
+
+  test('symbols, samples and metadata', () => {
+    expect(decode2(bytes(symbols + series)).series).toEqual([
+      {
+        name: 'up',
+        labels: [['job', 'api']],
+        samples: [{ value: 1, time: 7_000 }],
+        histograms: 0,
+        metadata: { type: 2, help: 'Whether it answers.', unit: '' },
+      },
+    ])
+    // Symbols may follow what refers to them.
+    expect(decode2(bytes(series + symbols)).series).toHaveLength(1)
+  })
+
+  test('references that are not packed', () => {
+    expect(decode2(bytes(`${symbols} 2a 04  08 01  08 02`)).series).toMatchObject([{ name: 'up' }])
+  })
+
+  test.each([
+    ['a symbol that there is not', `${symbols} 2a 04 0a 02 01 06`, 'there is no symbol 6'],
+    ['a label without its text', `${symbols} 2a 03 0a 01 01`, 'a label without its text'],
+    ['symbols that do not begin with the empty one', '22 01 61', 'the first symbol is not empty'],
+  ])('%s is refused', (_, given, message) => {
+    expect(() => decode2(bytes(given))).toThrow(new ProtocolError('BAD_PROTOBUF', message))
+  })
+})
+
+describe('bounds', () => {
+  test('the length is known, and refused, before anything is decompressed', () => {
+    // It claims four gigabytes less one.
+    expect(() => decompress(bytes('ffffffff0f 00'), LIMITS)).toThrow('4294967295 bytes when decompressed')
+    expect(() => decompress(compress(new Uint8Array(LIMITS.bytes + 1)), LIMITS)).toThrow(ProtocolError)
+    expect(decompress(compress(new Uint8Array(LIMITS.bytes)), LIMITS)).toHaveLength(LIMITS.bytes)
+    for (const odd of ['', 'ff', 'ffffffffff01', '0501'])
+      expect(() => decompress(bytes(odd), LIMITS)).toThrow(ProtocolError)
+  })
+
+  test('few bytes do not become very many elements', () => {
+    // Series of two bytes each.
+    const tiny = new Uint8Array(2_000).map((_, index) => (index % 2 === 0 ? 0x0a : 0))
+    expect(decode(tiny, { bytes: 4_000, elements: 1_000 }).series).toHaveLength(1_000)
+    expect(() => decode(tiny, { bytes: 4_000, elements: 999 })).toThrow('too many elements')
+  })
+})
+
+describe('whatever comes', () => {
+  const given = decompress(captured('write-samples'), LIMITS)
+  const attempt = (of: Uint8Array): void => {
+    for (const each of [decode, decode2]) {
+      try {
+        each(of)
+      } catch (error) {
+        expect(error).toBeInstanceOf(ProtocolError)
+      }
+    }
+  }
+
+  test('a request that is cut off anywhere is refused, unless it ends between two series', () => {
+    let whole = 0
+    for (let length = 0; length < given.length; length++) {
+      try {
+        decode(given.subarray(0, length))
+        whole++
+      } catch (error) {
+        expect(error).toBeInstanceOf(ProtocolError)
+      }
+    }
+    expect(whole).toBe(52)
+  })
+
+  test('random bytes and changed ones give a request or a ProtocolError', () => {
+    const random = new Random(7)
+    for (let round = 0; round < 3_000; round++) {
+      attempt(Uint8Array.from({ length: random.below(64) }, () => random.below(256)))
+      const changed = Uint8Array.from(given)
+      for (let count = 1 + random.below(4); count > 0; count--)
+        changed[random.below(changed.length)] = random.below(256)
+      attempt(changed)
+    }
+  })
+
+  test('random bytes under Snappy too', () => {
+    const random = new Random(8)
+    for (let round = 0; round < 3_000; round++) {
+      const body = Uint8Array.from({ length: 1 + random.below(64) }, () => random.below(256))
+      try {
+        decompress(body, LIMITS)
+      } catch (error) {
+        expect(error).toBeInstanceOf(ProtocolError)
+      }
+    }
+  })
+})
