@@ -1,0 +1,146 @@
+/** `POST /api/v1/write`, as the specifications of remote write have its answers. */
+import { readFileSync } from 'node:fs'
+import { snappyCompress } from 'hysnappy'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { done } from '../../../support/administration.ts'
+import { args, command, str, type } from '../../../support/bytes.ts'
+import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
+import { decoded } from '../../../support/records.ts'
+
+const PATH = '/api/v1/write'
+const HEADERS = { 'content-type': 'application/x-protobuf', 'content-encoding': 'snappy' }
+const HEADERS_2 = { ...HEADERS, 'content-type': 'application/x-protobuf;proto=io.prometheus.write.v2.Request' }
+
+let server: PublishingProducer
+beforeEach(async () => {
+  server = await PublishingProducer.start()
+})
+afterEach(() => server.stop())
+
+const captured = (name: string): Uint8Array =>
+  new Uint8Array(readFileSync(new URL(`../../../vectors/prometheus/${name}.snappy`, import.meta.url)))
+const bytes = (hex: string): Uint8Array => Uint8Array.from(Buffer.from(hex.replaceAll(/\s/g, ''), 'hex'))
+const query = async (name: string) => decoded(await server.root.query(name))
+const written = ({ headers }: Response): string | null => headers.get('x-prometheus-remote-write-samples-written')
+
+/** Version 1.0: `__name__` of one letter, a label `l` with the text of one letter, and samples of one byte of milliseconds. */
+function series(name: string, label: string, ...times: number[]): string {
+  const hex = (text: string) => Buffer.from(text).toString('hex')
+  const labels = `0a 0d 0a 08 ${hex('__name__')} 12 01 ${hex(name)}  0a 06 0a 01 ${hex('l')} 12 01 ${hex(label)}`
+  const samples = times.map((time) => `12 0b 09 000000000000f03f 10 ${time.toString(16).padStart(2, '0')}`)
+  const length = 23 + 13 * times.length
+  return `0a ${length.toString(16).padStart(2, '0')} ${labels} ${samples.join(' ')}`
+}
+const post = (hex: string, headers = HEADERS, token?: string) =>
+  server.post(PATH, snappyCompress(bytes(hex)), headers, token)
+
+describe('a request', () => {
+  it('of Prometheus is answered 204 with what was written, and again when it comes again', async () => {
+    for (let count = 0; count < 2; count++) {
+      const answer = await server.post(PATH, captured('write-samples'), HEADERS)
+      expect([answer.status, written(answer)]).toEqual([204, '52'])
+    }
+    expect(await query('prometheus.go_gc_duration_seconds')).toHaveLength(5)
+    const [sensor] = (await query('producer.sensors')).filter(({ name }: { name: string }) =>
+      name.startsWith('prometheus'),
+    )
+    expect(sensor.counters).toMatchObject({ values: 52, repeated: 52 })
+  })
+
+  it('with metadata describes series that come later', async () => {
+    expect((await server.post(PATH, captured('write-metadata'), HEADERS)).status).toBe(204)
+    await server.post(PATH, captured('write-samples'), HEADERS)
+    const list = args(['match', type.string, str('prometheus.go_gc_duration_seconds*')])
+    const metrics = decoded(await server.root.query('producer.metrics', list))
+    expect(metrics.length).toBeGreaterThan(0)
+    for (const { description } of metrics) expect(description).toMatch(/pause duration of garbage collection cycles/)
+  })
+
+  it('of version 2.0 is told apart by its content type', async () => {
+    const symbols = '22 00  22 08 5f5f6e616d655f5f  22 02 7570'
+    const answer = await post(`${symbols} 2a 11 0a 02 0102 12 0b 09 000000000000f03f 10 07`, HEADERS_2)
+    expect([answer.status, written(answer)]).toEqual([204, '1'])
+    expect(answer.headers.get('x-prometheus-remote-write-histograms-written')).toBe('0')
+    expect(await query('prometheus.up')).toEqual([{ time: 7_000, value: 1 }])
+  })
+
+  it('brings all samples of a series, in their order', async () => {
+    const seat = await server.producer.seat()
+    const id = await seat.collect('prometheus.a')
+    await seat.ok((seq) => command.subscribe(seq, id))
+    expect((await post(series('a', 'x', 1, 2, 3))).status).toBe(204)
+    expect((await seat.values(3)).map(({ time }) => time)).toEqual([1_000, 2_000, 3_000])
+  })
+
+  it('with native histograms is answered 400, which says so; its samples are taken', async () => {
+    const answer = await post(`${series('a', 'x', 1)} 0a 04 22 02 08 01`)
+    expect([answer.status, await answer.text(), written(answer)]).toEqual([
+      400,
+      '1 native histograms were not taken\n',
+      '1',
+    ])
+    expect(await query('prometheus.a')).toHaveLength(1)
+  })
+})
+
+describe('a request with a series that may not be published', () => {
+  it('is refused as a whole with the first name, before anything is taken', async () => {
+    await done(server.root, 'role.deny', { role: 'operator', command: 'PUBLISH', object: 'prometheus.b', where: 'l=y' })
+    const answer = await post(series('a', 'x', 1) + series('b', 'y', 1) + series('b', 'x', 1))
+    expect([answer.status, await answer.text(), written(answer)]).toEqual([
+      403,
+      'PUBLISH of prometheus.b is not allowed with these labels\n',
+      '0',
+    ])
+    expect(await query('prometheus.a')).toEqual([])
+    expect((await post(series('b', 'x', 1))).status).toBe(204)
+  })
+
+  it('by its scope is, too', async () => {
+    const token = await tokenFor(server.root, 'app', 'PUBLISH otlp.*')
+    expect((await post(series('a', 'x', 1), HEADERS, token)).status).toBe(403)
+  })
+})
+
+describe('what is refused', () => {
+  it('a token that is missing or not valid', async () => {
+    const bare = await fetch(server.url + PATH, { method: 'POST', headers: HEADERS, body: new Uint8Array(1) })
+    expect([bare.status, bare.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    expect((await post(series('a', 'x', 1), HEADERS, 'nonsense')).status).toBe(401)
+  })
+
+  it.each([
+    ['another type', { ...HEADERS, 'content-type': 'text/plain' }, 415],
+    ['another message', { ...HEADERS, 'content-type': 'application/x-protobuf;proto=x.Y' }, 415],
+    ['another compression', { ...HEADERS, 'content-encoding': 'zstd' }, 415],
+  ])('%s', async (_, headers, status) => {
+    expect((await post(series('a', 'x', 1), headers)).status).toBe(status)
+  })
+
+  it('what is no request, and what is too long', async () => {
+    expect((await server.post(PATH, new Uint8Array([5, 1]), HEADERS)).status).toBe(400)
+    expect((await post('0a 05 01')).status).toBe(400)
+    expect((await server.post(PATH, new Uint8Array((4 << 20) + 1), HEADERS)).status).toBe(413)
+    const bomb = await server.post(PATH, snappyCompress(new Uint8Array((8 << 20) + 1)), HEADERS)
+    expect([bomb.status, await bomb.text()]).toEqual([413, expect.stringContaining('8388609 bytes when decompressed')])
+  })
+
+  it('values beyond the quota of a second, with 429', async () => {
+    await done(server.root, 'tenant.set', { tenant: 'default', values_per_second: 1n })
+    expect((await post(series('a', 'x', 1, 2))).status).toBe(204)
+    const answer = await post(series('a', 'x', 3))
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1'])
+    server.producer.clock.advance(1_001)
+    expect((await post(series('a', 'x', 3))).status).toBe(204)
+  })
+
+  it('series beyond the quota of the tenant, which the answer counts', async () => {
+    await done(server.root, 'tenant.set', { tenant: 'default', series: 1n })
+    const answer = await post(series('a', 'x', 1) + series('a', 'y', 1))
+    expect([answer.status, await answer.text(), written(answer)]).toEqual([
+      400,
+      '1 of 2 samples were not taken: prometheus.a: the tenant has 1 series and may have 1\n',
+      '1',
+    ])
+  })
+})
