@@ -8,7 +8,7 @@ import {
   type AnyValue,
   type Attribute,
   type Buckets,
-  MAX_DEPTH,
+  MAX_ANY_DEPTH,
   type MetricData,
   NO_RECORDED_VALUE,
   type OtlpLimits,
@@ -210,7 +210,7 @@ class Converter {
   }
 
   #any(of: JsonObject, depth: number): AnyValue {
-    if (depth >= MAX_DEPTH) throw new ProtocolError('TOO_DEEP', `values nest deeper than ${MAX_DEPTH}`)
+    if (depth >= MAX_ANY_DEPTH) throw new ProtocolError('TOO_DEEP', `values nest deeper than ${MAX_ANY_DEPTH}`)
     if (of['stringValue'] !== undefined) return this.text(of, 'stringValue')
     if (of['boolValue'] !== undefined) return of['boolValue'] === true
     if (of['intValue'] !== undefined) return bigintOf(of['intValue'], 'intValue')

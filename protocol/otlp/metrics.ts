@@ -105,6 +105,6 @@ export interface OtlpLimits {
 }
 
 /** Values of attributes nest at most this deep. */
-export const MAX_DEPTH = 8
+export const MAX_ANY_DEPTH = 8
 /** The bit of `flags` that says NO_RECORDED_VALUE. */
 export const NO_RECORDED_VALUE = 1

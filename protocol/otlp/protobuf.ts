@@ -11,7 +11,7 @@ import {
   type Buckets,
   type ExponentialPoint,
   type HistogramPoint,
-  MAX_DEPTH,
+  MAX_ANY_DEPTH,
   type MetricData,
   NO_RECORDED_VALUE,
   type NumberPoint,
@@ -315,7 +315,8 @@ function attribute(reader: MessageReader, wire: WireType, attributes: Attribute[
 }
 
 function anyValue(reader: MessageReader, depth: number): AnyValue {
-  if (depth >= MAX_DEPTH) throw new ProtocolError('TOO_DEEP', `values nest deeper than ${MAX_DEPTH}`, reader.offset)
+  if (depth >= MAX_ANY_DEPTH)
+    throw new ProtocolError('TOO_DEEP', `values nest deeper than ${MAX_ANY_DEPTH}`, reader.offset)
   let value: AnyValue
   reader.message((field, wire) => {
     if (field === 1 && wire === BYTES) value = reader.text()

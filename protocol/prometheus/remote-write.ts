@@ -16,7 +16,7 @@ const MILLISECOND = 1_000
 const SERIES_PER_STEP = 64
 
 /** A sample: its value, undefined for a stale marker, and its time in microseconds since 1970. */
-export interface Sample {
+export interface WrittenSample {
   readonly value: number | undefined
   readonly time: number
 }
@@ -26,7 +26,7 @@ export interface WrittenSeries {
   readonly name: string
   /** Its other labels, as they were given. */
   readonly labels: readonly (readonly [name: string, text: string])[]
-  readonly samples: readonly Sample[]
+  readonly samples: readonly WrittenSample[]
   /** The number of its native histograms, which are not read. */
   readonly histograms: number
   /** What version 2.0 says of its metric. */
@@ -100,7 +100,7 @@ export function* decodeWriteRequest(bytes: Uint8Array, limits: WriteLimits): Gen
 
 function readSeries(reader: MessageReader): WrittenSeries {
   const labels: [string, string][] = []
-  const samples: Sample[] = []
+  const samples: WrittenSample[] = []
   let [name, histograms] = ['', 0]
   reader.message((field, wire) => {
     if (wire !== BYTES) return false
@@ -128,7 +128,7 @@ function readLabel(reader: MessageReader): [string, string] {
   return label
 }
 
-function readSample(reader: MessageReader): Sample {
+function readSample(reader: MessageReader): WrittenSample {
   let [value, time]: [number | undefined, number] = [0, 0]
   reader.message((field, wire) => {
     if (field === 1 && wire === FIXED64) value = readValue(reader)
@@ -162,7 +162,7 @@ function readFamily(reader: MessageReader, families: Map<string, WrittenMetadata
 /** A series whose labels are still references. */
 interface ReferringSeries {
   readonly references: readonly number[]
-  readonly samples: readonly Sample[]
+  readonly samples: readonly WrittenSample[]
   readonly histograms: number
   readonly metadata: { readonly type: number; readonly help: number; readonly unit: number } | undefined
 }
@@ -195,7 +195,7 @@ export function* decodeWriteRequest2(bytes: Uint8Array, limits: WriteLimits): Ge
 
 function readReferring(reader: MessageReader): ReferringSeries {
   const references: number[] = []
-  const samples: Sample[] = []
+  const samples: WrittenSample[] = []
   let histograms = 0
   let metadata: ReferringSeries['metadata']
   reader.message((field, wire) => {

@@ -18,6 +18,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   mcs: 'mono-mcs',
   mono: 'mono-runtime',
   openssl: 'openssl',
+  prometheus: 'prometheus',
   sqlite3: 'sqlite3',
 }
 

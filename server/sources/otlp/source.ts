@@ -4,13 +4,13 @@ import { Publication } from '../publication.ts'
 import type { Source } from '../source.ts'
 import type { otlpSection } from './config.ts'
 import { OtlpDoor } from './door.ts'
-import { FAMILY } from './values.ts'
+import { OTLP_FAMILY } from './values.ts'
 
 export const otlp: Source<typeof otlpSection> = {
   open({ hub, quotas, clock, intake, work, server }, config) {
     let { keepMs } = config
     const family = new LabelledFamily({
-      family: FAMILY,
+      family: OTLP_FAMILY,
       kind: 'otlp',
       from: 'POST /v1/metrics',
       hub,
@@ -21,7 +21,7 @@ export const otlp: Source<typeof otlpSection> = {
     })
     const publication = new Publication({ family, hub, intake, work, clock, rights: server.rights })
     return {
-      published: [FAMILY],
+      published: [OTLP_FAMILY],
       doors: [new OtlpDoor({ publication, work, clock })],
       sweep: () => family.sweep(),
       reload: (config) => {

@@ -15,7 +15,7 @@ import type { Steps } from '../../core/fair-work.ts'
 import type { MetricMetadata } from '../../metrics/catalogue.ts'
 import type { PublishedSeries } from '../publication.ts'
 
-export const FAMILY = 'otlp.'
+export const OTLP_FAMILY = 'otlp.'
 
 const { ARRAY, BOOLEAN, DOUBLE, INT32, INT64, REC, UINT64 } = BasicType
 
@@ -39,7 +39,7 @@ export function* seriesOf(resources: readonly ResourceMetrics[], now: number): S
           const value = point.isEnd ? VOID : measuredOf(data, point)
           const time = point.time === 0 ? now : point.time
           const labels = merged(outer, point.attributes)
-          series.push({ name: FAMILY + metric.name, labels, metadata, values: [{ value, time }] })
+          series.push({ name: OTLP_FAMILY + metric.name, labels, metadata, values: [{ value, time }] })
           if (series.length % POINTS_PER_STEP === 0) yield
         }
       }

@@ -14,7 +14,7 @@ import type { FairWork, Steps } from '../../core/fair-work.ts'
 import type { Publication, Published, PublishedSeries } from '../publication.ts'
 import type { DoorAnswer, DoorRequest, HttpDoor } from '../source.ts'
 
-export const FAMILY = 'prometheus.'
+export const PROMETHEUS_FAMILY = 'prometheus.'
 
 /** A body under Snappy: senders limit requests to some thousand samples. */
 const MAX_BYTES = 4 << 20
@@ -135,7 +135,7 @@ function* seriesOf(
 
 function published({ name, labels, samples }: WrittenSeries, metadata: WrittenMetadata | undefined): PublishedSeries {
   return {
-    name: FAMILY + name,
+    name: PROMETHEUS_FAMILY + name,
     labels,
     metadata: { type: BasicType.DOUBLE, unit: metadata?.unit || undefined, description: metadata?.help || undefined },
     values: samples.map(({ value, time }) => ({

@@ -3,13 +3,13 @@ import { LabelledFamily } from '../labelled-sensor.ts'
 import { Publication } from '../publication.ts'
 import type { Source } from '../source.ts'
 import type { prometheusSection } from './config.ts'
-import { FAMILY, WriteDoor } from './door.ts'
+import { PROMETHEUS_FAMILY, WriteDoor } from './door.ts'
 
 export const prometheus: Source<typeof prometheusSection> = {
   open({ hub, quotas, clock, intake, work, server }, config) {
     let { keepMs } = config
     const family = new LabelledFamily({
-      family: FAMILY,
+      family: PROMETHEUS_FAMILY,
       kind: 'prometheus',
       from: 'POST /api/v1/write',
       hub,
@@ -20,7 +20,7 @@ export const prometheus: Source<typeof prometheusSection> = {
     })
     const publication = new Publication({ family, hub, intake, work, clock, rights: server.rights })
     return {
-      published: [FAMILY],
+      published: [PROMETHEUS_FAMILY],
       doors: [new WriteDoor({ publication, work })],
       sweep: () => family.sweep(),
       reload: (config) => {
