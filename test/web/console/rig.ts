@@ -35,19 +35,21 @@ export class ConsoleRig {
     this.#udpPort = udpPort
   }
 
-  /** `toml`: further sections of the configuration. The browser is used by others too. */
-  static async start(browser: Browser, toml = ''): Promise<ConsoleRig> {
+  /** `toml`: further sections of the configuration. */
+  static async start(toml = ''): Promise<ConsoleRig> {
     const udpPort = await freePort()
     const server = new ServerProcess(
       `[http]\nhosts = ["${ELSEWHERE}"]\n[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${toml}`,
       { http: await freePort() },
     )
-    await server.start()
+    const args = ['--no-sandbox', `--host-resolver-rules=MAP ${ELSEWHERE} 127.0.0.1`]
+    const [browser] = await Promise.all([chromium.launch({ executablePath: CHROMIUM, args }), server.start()])
     return new ConsoleRig(server, browser, udpPort)
   }
 
   async end(): Promise<void> {
     this.#udp.close()
+    await this.#browser.close()
     await this.server.remove()
   }
 
@@ -95,7 +97,6 @@ export class ConsoleRig {
 }
 
 interface ConsoleFixtures {
-  readonly browser: Browser
   readonly rig: ConsoleRig
   /** Checks that no page has thrown, or logged an error. */
   readonly isFaultless: undefined
@@ -103,29 +104,16 @@ interface ConsoleFixtures {
   readonly page: Page
 }
 
-/** One browser for all files that a worker runs. */
-const inBrowser = test.extend<Pick<ConsoleFixtures, 'browser'>>({
-  browser: [
-    // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern what a fixture needs
-    async ({}, use) => {
-      const args = ['--no-sandbox', `--host-resolver-rules=MAP ${ELSEWHERE} 127.0.0.1`]
-      const browser = await chromium.launch({ executablePath: CHROMIUM, args })
-      await use(browser)
-      await browser.close()
-    },
-    { scope: 'worker' },
-  ],
-})
-
 /**
  * The `it` of a file, over a server with `toml` in its configuration. `page` is the same tab for all tests, in which nobody is signed
  * in: what it has stored stays, as for somebody who comes back. A test that changes more of a tab has one of its own.
  */
 export function consoleTests(toml = '') {
-  return inBrowser.extend<Omit<ConsoleFixtures, 'browser'>>({
+  return test.extend<ConsoleFixtures>({
     rig: [
-      async ({ browser }, use) => {
-        const rig = await ConsoleRig.start(browser, toml)
+      // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern what a fixture needs
+      async ({}, use) => {
+        const rig = await ConsoleRig.start(toml)
         await use(rig)
         await rig.end()
       },
