@@ -341,9 +341,9 @@ export function lagOf({ oldest }: ChannelState, nowMs: number): number | undefin
 /** Why values wait, in a few words; empty if nothing is wrong. */
 export function whyWaiting(channel: ChannelState): string {
   if (waitingOf(channel) === 0) return ''
-  if (channel.state === 'orphan') return 'an orphan: nobody comes back for it'
+  if (channel.state === 'orphan') return 'nobody comes back for it'
   if (channel.state === 'waiting') return channel.url === '' ? 'nobody is connected' : 'its consumer cannot be reached'
-  if (channel.state === 'window-full') return 'the window is full: its consumer does not commit what it was sent'
+  if (channel.state === 'window-full') return 'its consumer does not commit what it was sent'
   if (channel.inFlight > 0 && channel.queued > 0) return 'its consumer reads more slowly than values come'
   return channel.inFlight > 0 ? 'its consumer has not committed what it was sent' : ''
 }

@@ -220,7 +220,7 @@ function Records({ state, args, nowMs }: RecordsProps) {
 
 function Row({ record }: { readonly record: AuditRecord }) {
   const { number, time, action, actor, address, object, args, outcome, detail } = record
-  const isBad = !['ok', 'started', 'dry-run', 'repeat'].includes(outcome)
+  const isBad = !['ok', 'started', 'added', 'dry-run', 'repeat'].includes(outcome)
   return (
     <tr>
       <td class="number wide">{number}</td>
