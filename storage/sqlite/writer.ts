@@ -53,6 +53,7 @@ export class Writer {
   readonly #logSize: Statement<unknown[], number[]>
   readonly #checkpointNow: Statement<unknown[], number[]>
   readonly #freePages: Statement<unknown[], number>
+  readonly #pages: Statement<unknown[], number>
   readonly #room: FreeSpace
   #batch: Batch | undefined
   /** A full disk was reported for the batch in flight. */
@@ -70,6 +71,8 @@ export class Writer {
   #piece: NodeJS.Immediate | undefined
   #timer: NodeJS.Timeout | undefined
   #idle: NodeJS.Timeout | undefined
+  /** A batch was written since the timer above was set. */
+  #isBusy = false
 
   constructor(parts: WriterParts) {
     const { database } = parts
@@ -79,6 +82,7 @@ export class Writer {
     this.#logSize = database.prepare<unknown[], number[]>('pragma wal_checkpoint(noop)').raw()
     this.#checkpointNow = database.prepare<unknown[], number[]>('pragma wal_checkpoint(passive)').raw()
     this.#freePages = database.prepare<unknown[], number>('pragma freelist_count').pluck()
+    this.#pages = database.prepare<unknown[], number>('pragma page_count').pluck()
     this.#room = new FreeSpace(parts.freeBytes, parts.reserve, () => {
       const [, written = 0, carried = 0] = this.#logSize.get() ?? []
       return { written, carried }
@@ -101,7 +105,7 @@ export class Writer {
   /** Takes one batch at a time, the next one only after `durable`. After `failed` or `close` nothing is written. */
   write(batch: Batch): void {
     if (this.#failed || this.#isClosed) return
-    clearTimeout(this.#idle)
+    this.#isBusy = true
     this.#batch = batch
     this.#reported = false
     this.#examined = false
@@ -203,8 +207,7 @@ export class Writer {
     if (this.#isFull) this.#restore()
     // It is still missing if the server was started on a disk without space for it.
     else reserve.make()
-    clearTimeout(this.#idle)
-    this.#idle = setTimeout(() => this.#rest(), idleMs)
+    this.#idle ??= setTimeout(() => this.#rest(), idleMs)
     this.start()
   }
 
@@ -358,15 +361,31 @@ export class Writer {
     this.#checkpointPages = Math.max(MIN_CHECKPOINT_PAGES, Math.min(checkpointPages, pages))
   }
 
-  /** Returns space to the disk while idle. It does not wait for other readers of the database. */
+  /**
+   * Returns space to the disk while idle, and of a database that is mostly free also between batches: a server that is never
+   * idle would keep for good what a removed channel took. It does not wait for other readers of the database.
+   */
   #rest(): void {
-    const { database, idleMs } = this.#parts
-    const more = this.#shrink(IDLE_SHRINK_PAGES)
+    const { idleMs } = this.#parts
+    const isIdle = !this.#isBusy
+    this.#idle = undefined
+    this.#isBusy = false
+    if (this.#batch !== undefined) return
+    const more = (isIdle || this.#isMostlyFree) && this.#shrink(IDLE_SHRINK_PAGES)
+    if (isIdle) this.#truncateLog()
+    if ((more || !isIdle) && !this.#failed) this.#idle = setTimeout(() => this.#rest(), idleMs)
+  }
+
+  get #isMostlyFree(): boolean {
+    return (this.#freePages.get() ?? 0) > (this.#pages.get() ?? 0) / 2
+  }
+
+  #truncateLog(): void {
+    const { database } = this.#parts
     const patience = database.pragma('busy_timeout', { simple: true })
     database.pragma('busy_timeout = 0')
     this.#guarded(() => database.pragma('wal_checkpoint(truncate)'))
     database.pragma(`busy_timeout = ${patience}`)
-    if (more && !this.#failed) this.#idle = setTimeout(() => this.#rest(), idleMs)
   }
 
   /**

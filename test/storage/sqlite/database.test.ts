@@ -176,20 +176,38 @@ describe('opening a data directory', () => {
   })
 })
 
-test('a database that held much gives its room back when no batch comes', async () => {
-  const store = new SqliteStore({ directory, idleMs: 1 })
-  const events = new EventLog()
-  await store.open(events)
-  const path = join(directory, 'cinnabar.db')
+describe('a database that held much gives its space back', () => {
   const length = 4 * 1024 * 1024
-  const blocks = Float64Array.from([1, 1, 0, 1, 1, 0, length, 1, 1, 1, 1])
-  store.write({ ...batch(1), data: new ArrayBuffer(length), dataLength: length, blocks })
-  await events.durable(1)
-  await eventually(() => expect(statSync(path).size).toBeGreaterThan(length))
-  store.write(batch(2, { removed: [1] }))
-  await events.durable(2)
-  await eventually(() => expect(statSync(path).size).toBeLessThan(length / 2))
-  await store.close()
+  const size = (): number => statSync(join(directory, 'cinnabar.db')).size
+
+  /** The store of a database that has just removed a large block; the numbers of its next batches begin at 3. */
+  async function afterRemoval(idleMs: number): Promise<{ store: SqliteStore; events: EventLog }> {
+    const store = new SqliteStore({ directory, idleMs })
+    const events = new EventLog()
+    await store.open(events)
+    const blocks = Float64Array.from([1, 1, 0, 1, 1, 0, length, 1, 1, 1, 1])
+    store.write({ ...batch(1), data: new ArrayBuffer(length), dataLength: length, blocks })
+    await events.durable(1)
+    await eventually(() => expect(size()).toBeGreaterThan(length))
+    store.write(batch(2, { removed: [1] }))
+    await events.durable(2)
+    return { store, events }
+  }
+
+  test('when no batch comes', async () => {
+    const { store } = await afterRemoval(1)
+    await eventually(() => expect(size()).toBeLessThan(length / 2))
+    await store.close()
+  })
+
+  test('when batches follow each other without a pause', async () => {
+    const { store, events } = await afterRemoval(200)
+    for (let number = 3; size() >= length / 2; number++) {
+      store.write(batch(number, { blocks: [{ id: number, frames: frames(1) }], removed: [number - 1] }))
+      await events.durable(number)
+    }
+    await store.close()
+  })
 })
 
 describe('the log', () => {
