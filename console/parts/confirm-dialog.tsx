@@ -1,4 +1,4 @@
-/** A question before something is done, with a button that does it and one that does not. The first one has the focus: Cancel. */
+/** A question before something is done. The focus is on Cancel, so that Enter alone does nothing. */
 import type { ComponentChildren, RefObject } from 'preact'
 
 interface ConfirmDialogProps {

@@ -48,8 +48,8 @@ export function Overview({ fleet }: ViewProps) {
           points={fleet.curve('committed').value}
           kind="out"
           to={linkTo('channels')}
-          note={sent === undefined ? `by ${channels.length} channels` : `of ${formatRate(sent)} sent`}
-          detail={`by ${channels.length} channels${sent === undefined ? '' : `, of ${formatRate(sent)} sent`}`}
+          note={sent === undefined ? `by ${channels.length} channels` : `sent ${formatRate(sent)}`}
+          detail={`by ${channels.length} channels${sent === undefined ? '' : `, sent ${formatRate(sent)}`}`}
         />
         <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
         <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
