@@ -3,7 +3,7 @@ import type { VNode } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
 import { Fleet } from './fleet.ts'
-import { recordsOf, useQuery } from './parts/query.ts'
+import { useIsListed } from './parts/query.ts'
 import { Shortcuts } from './parts/shortcuts.tsx'
 import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
@@ -65,15 +65,6 @@ const VIEWS: readonly [View, ...View[]] = [
   { view: 'audit', title: 'Audit', List: AuditView, needs: 'producer.audit' },
 ]
 
-function useAllowed(consumer: Consumer): (need: Need) => boolean {
-  const controls = useQuery(consumer, 'producer.controls', { match: 'user.list' })
-  const metrics = useQuery(consumer, 'producer.metrics', { match: 'producer.audit' })
-  return (need) => {
-    const answer = need === 'user.list' ? controls : metrics
-    return answer.kind === 'answer' && recordsOf(answer.sample.plain).length > 0
-  }
-}
-
 interface SignedProps extends AppProps {
   readonly consumer: Consumer
   readonly identity: string
@@ -84,7 +75,10 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   useEffect(() => {
     void fleet.follow()
   }, [fleet])
-  const isAllowed = useAllowed(consumer)
+  const allowed: Readonly<Record<Need, boolean>> = {
+    'user.list': useIsListed(consumer, 'producer.controls', 'user.list'),
+    'producer.audit': useIsListed(consumer, 'producer.metrics', 'producer.audit'),
+  }
   const { view, object } = router.route.value
   const shown = VIEWS.find((one) => one.view === view) ?? VIEWS[0]
   const main = useRef<HTMLElement>(null)
@@ -100,7 +94,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   useEffect(() => {
     document.title = `${object === '' ? shown.title : object} · Cinnabar`
   }, [shown, object])
-  const rail = VIEWS.filter(({ needs }) => needs === undefined || isAllowed(needs))
+  const rail = VIEWS.filter(({ needs }) => needs === undefined || allowed[needs])
   const Shown = object === '' ? shown.List : (shown.Detail ?? shown.List)
   return (
     <div class="frame">

@@ -11,7 +11,7 @@ import {
   type Sample,
   StatusError,
 } from '../client/browser.ts'
-import { messageOf } from './parts/query.ts'
+import { type Refusal, refusalOf } from './parts/query.ts'
 
 const METRIC = 'producer.audit'
 /** Records that are read when the view opens, unless the whole log is asked for. */
@@ -48,11 +48,19 @@ export interface AuditState {
   readonly verified: number
   /** Where the chain is broken, as a sentence; empty if it is not. */
   readonly broken: string
-  /** Why nothing can be read; empty if something can. */
-  readonly problem: string
+  /** Why nothing can be read; undefined if something can. */
+  readonly refusal: Refusal | undefined
 }
 
-const NOTHING: AuditState = { records: [], first: 0, last: 0, newest: undefined, verified: 0, broken: '', problem: '' }
+const NOTHING: AuditState = {
+  records: [],
+  first: 0,
+  last: 0,
+  newest: undefined,
+  verified: 0,
+  broken: '',
+  refusal: undefined,
+}
 
 export class AuditLog {
   readonly #consumer: Consumer
@@ -120,7 +128,7 @@ export class AuditLog {
     } catch (error) {
       if (error instanceof ConnectionError) return
       this.#hasGap = false
-      this.#state.value = { ...NOTHING, problem: messageOf(error) }
+      this.#state.value = { ...NOTHING, refusal: refusalOf(error) }
     } finally {
       this.#isReading = false
     }
@@ -183,7 +191,7 @@ export class AuditLog {
       newest: this.#newest,
       verified: this.#verified,
       broken: this.#broken,
-      problem: '',
+      refusal: undefined,
     }
   }
 }

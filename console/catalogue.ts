@@ -1,7 +1,7 @@
 /** What the server can measure: `producer.metrics` as the views need it. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Consumer, PlainRecord } from '../client/browser.ts'
-import { hasMore, messageOf, recordsOf, untilAnswered } from './parts/query.ts'
+import { messageOf, pagesOf, recordsOf, untilAnswered } from './parts/query.ts'
 
 /** Entries that are loaded; the search is told if there are more. */
 export const MAX_ENTRIES = 20_000
@@ -28,15 +28,13 @@ export interface CatalogueEntry {
 
 /** The whole catalogue, page by page; after a lost connection it goes on. Throws what the server refuses. */
 async function* catalogueOf(consumer: Consumer, signal: AbortSignal): AsyncGenerator<readonly CatalogueEntry[]> {
-  let [after, count] = ['', 0]
-  for (;;) {
-    const ask = () => consumer.query('producer.metrics', { after, limit: PAGE }, { signal })
-    const { plain } = await untilAnswered(consumer, signal, ask)
-    const entries = recordsOf(plain).map(toEntry)
-    yield entries
-    count += entries.length
-    after = entries.at(-1)?.name ?? ''
-    if (!hasMore(plain) || after === '' || count >= MAX_ENTRIES) return
+  const ask = (after: string) =>
+    untilAnswered(consumer, signal, () => consumer.query('producer.metrics', { after, limit: PAGE }, { signal }))
+  let count = 0
+  for await (const records of pagesOf(ask, { key: 'name' })) {
+    yield records.map(toEntry)
+    count += records.length
+    if (count >= MAX_ENTRIES) return
   }
 }
 

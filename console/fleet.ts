@@ -4,7 +4,7 @@
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, PlainRecord, Sample } from '../client/browser.ts'
-import { type Arguments, hasMore, messageOf, recordsOf } from './parts/query.ts'
+import { type Arguments, messageOf, pagesOf, recordsOf } from './parts/query.ts'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
@@ -237,13 +237,11 @@ export class Fleet {
   }
 
   async #allChannels(sample: Sample): Promise<readonly PlainRecord[]> {
-    const records = [...recordsOf(sample.plain)]
-    for (let page = sample.plain; hasMore(page); ) {
-      const after = Number(records.at(-1)?.['channel'] ?? 0)
-      page = (await this.#consumer.query('producer.channels', { after })).plain
-      records.push(...recordsOf(page))
-    }
-    return records
+    const ask = async (after: string) =>
+      after === '' ? sample : await this.#consumer.query('producer.channels', { after: Number(after) })
+    const all: PlainRecord[] = []
+    for await (const records of pagesOf(ask, { key: 'channel' })) all.push(...records)
+    return all
   }
 
   #setChannels(records: readonly PlainRecord[], time: number): void {
@@ -343,9 +341,9 @@ export function lagOf({ oldest }: ChannelState, nowMs: number): number | undefin
 /** Why values wait, in a few words; empty if nothing is wrong. */
 export function whyWaiting(channel: ChannelState): string {
   if (waitingOf(channel) === 0) return ''
-  if (channel.state === 'orphan') return 'an orphan: nobody comes back for it'
+  if (channel.state === 'orphan') return 'nobody comes back for it'
   if (channel.state === 'waiting') return channel.url === '' ? 'nobody is connected' : 'its consumer cannot be reached'
-  if (channel.state === 'window-full') return 'the window is full: its consumer does not commit what it was sent'
+  if (channel.state === 'window-full') return 'its consumer does not commit what it was sent'
   if (channel.inFlight > 0 && channel.queued > 0) return 'its consumer reads more slowly than values come'
   return channel.inFlight > 0 ? 'its consumer has not committed what it was sent' : ''
 }

@@ -1,7 +1,7 @@
 /** The hosts that the series of the server name, whatever their source is: `producer.series`, read again and again in pages. */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, PlainRecord } from '../client/browser.ts'
-import { messageOf, recordsOf, untilAnswered } from './parts/query.ts'
+import { messageOf, pagesOf, untilAnswered } from './parts/query.ts'
 
 /** So few at once that the page is never held up. */
 const PAGE = 1_000
@@ -124,12 +124,9 @@ export class Hosts {
     for (const { labels, plain } of up.elements) {
       if (plain === false && labels.host !== undefined) silent.add(labels.host)
     }
-    for (let after = ''; ; ) {
-      const { plain } = await this.#consumer.query('producer.series', { limit: PAGE, after }, { signal })
-      for (const record of recordsOf(plain)) note(drafts, record)
-      const last = (Array.isArray(plain) ? plain.at(-1) : undefined) as PlainRecord | undefined
-      if (last?.['more'] !== true || typeof last['after'] !== 'string') break
-      after = last['after']
+    const ask = (after: string) => this.#consumer.query('producer.series', { limit: PAGE, after }, { signal })
+    for await (const records of pagesOf(ask)) {
+      for (const record of records) note(drafts, record)
       // Names of metrics come in order: the first page may have all hosts already.
       if (!isFirst || drafts.size === 0 || performance.now() - shownMs < SHOWN_MS) continue
       shownMs = performance.now()

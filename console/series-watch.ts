@@ -14,7 +14,7 @@ import {
   plainOf,
   type Sample,
 } from '../client/browser.ts'
-import { messageOf, untilAnswered } from './parts/query.ts'
+import { messageOf, pagesOf, untilAnswered } from './parts/query.ts'
 import { Samples } from './samples.ts'
 
 /** Samples that are kept of all series of a metric together; each has room for so many at least. */
@@ -166,18 +166,11 @@ export class SeriesWatch {
     const { interval_ms: _, deadline_ms: __, ...labels } = this.#args
     this.#isFilling = true
     try {
-      for (let after = '0'; !this.#isOver && this.#ignored.size === 0; ) {
-        const { plain } = await this.#consumer.query('producer.recent', {
-          ...labels,
-          metric: this.metric,
-          last_ms: this.#lastMs,
-          after,
-        })
-        const records = (Array.isArray(plain) ? plain : []) as readonly PlainRecord[]
-        for (const record of records) if (record['more'] !== true) this.#merge(record)
-        const last = records.at(-1)
-        if (last?.['more'] !== true || typeof last['after'] !== 'string') break
-        after = last['after']
+      const args = { ...labels, metric: this.metric, last_ms: this.#lastMs }
+      const ask = (after: string) => this.#consumer.query('producer.recent', { ...args, after })
+      for await (const records of pagesOf(ask, { first: '0' })) {
+        for (const record of records) this.#merge(record)
+        if (this.#isOver || this.#ignored.size > 0) break
       }
     } catch {
       // Metrics with parameters of their own are not kept, and what is refused is said by `follow`.

@@ -1,6 +1,7 @@
 /** A button that runs a control after it was asked in words. What was done stands beside the button. */
 import { useRef } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
+import { ConfirmDialog } from './confirm-dialog.tsx'
 import { useExecution } from './execution.ts'
 import type { Arguments } from './query.ts'
 
@@ -27,10 +28,6 @@ export function Action({ consumer, label, object = '', question, control, args, 
     reset()
     dialog.current?.showModal()
   }
-  const confirm = (): void => {
-    dialog.current?.close()
-    void execute(control, () => args)
-  }
   const name = object === '' ? label : `${label} ${object}`
   return (
     <>
@@ -52,19 +49,15 @@ export function Action({ consumer, label, object = '', question, control, args, 
           ) : null}
         </span>
       ) : null}
-      <dialog ref={dialog} aria-label={name}>
-        <p>
-          <bdi>{question}</bdi>
-        </p>
-        <div class="row">
-          <button type="button" autofocus onClick={() => dialog.current?.close()}>
-            Cancel
-          </button>
-          <button type="button" class="danger" onClick={confirm}>
-            {label}
-          </button>
-        </div>
-      </dialog>
+      <ConfirmDialog
+        dialog={dialog}
+        name={name}
+        label={label}
+        isDangerous
+        onConfirm={() => void execute(control, () => args)}
+      >
+        <bdi>{question}</bdi>
+      </ConfirmDialog>
     </>
   )
 }

@@ -1,14 +1,13 @@
 /** Channels with their ledgers, and why values wait. */
 import { type ChannelState, channelLook, droppedOf, lagOf, waitingOf, whyWaiting } from '../fleet.ts'
 import { linkTo } from '../route.ts'
-import { formatCount, formatDuration, formatRate } from '../units.ts'
+import { formatCount, formatDuration, formatRate, UNKNOWN } from '../units.ts'
 import { LedgerBar } from './ledger-bar.tsx'
 import { Name } from './name.tsx'
 import { State } from './state.tsx'
 
-const MAX_NAMES = 3
-/** Characters. */
-const MAX_BINDINGS = 90
+/** Characters of a binding. */
+const MAX_BINDING = 60
 
 export function ChannelTable({
   channels,
@@ -46,7 +45,7 @@ export function ChannelTable({
               <bdi>{channel.identity}</bdi>
             </td>
             <td class="wide code">
-              <Name text={namesOf(channel)} max={MAX_BINDINGS} />
+              <Bindings channel={channel} />
             </td>
             <td>
               <State look={channelLook(channel, nowMs)} text={channel.state} detail={whyWaiting(channel)} />
@@ -66,8 +65,14 @@ export function ChannelTable({
   )
 }
 
-function namesOf({ bindings, bound }: ChannelState): string {
-  const names = [...new Set(bindings)]
-  const more = bound - Math.min(names.length, MAX_NAMES)
-  return `${names.slice(0, MAX_NAMES).join(', ')}${more > 0 && names.length > MAX_NAMES ? ` and ${more} more` : ''}`
+/** One stands for all: the page of the channel lists them. */
+function Bindings({ channel: { bindings, bound } }: { readonly channel: ChannelState }) {
+  const [first] = bindings
+  if (first === undefined) return <>{UNKNOWN}</>
+  return (
+    <>
+      <Name text={first} max={MAX_BINDING} />
+      {bound > 1 ? <small class="more">and {formatCount(bound - 1)} more</small> : null}
+    </>
+  )
 }

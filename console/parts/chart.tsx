@@ -3,12 +3,12 @@
  * of a page share one cursor. Values that are missing are a hatched hole, never a line.
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { type Cell, cellTimes, decimate, rateAt } from '../samples.ts'
 import type { Hole, LineArguments, SeriesWatch, WatchedSeries } from '../series-watch.ts'
 import { formatCount, formatMeasured, formatTime, formatUtc, UNKNOWN } from '../units.ts'
-import type { ChartPage } from './chart-page.ts'
+import type { ChartPage, DrawingTurn } from './chart-page.ts'
 import { Name } from './name.tsx'
 
 /** Colours that people with any kind of colour vision can tell apart, for both themes (after Okabe and Ito). */
@@ -51,8 +51,11 @@ interface ChartProps {
 
 export function Chart({ page, drawn, isRate, label, height = HEIGHT }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
-  const key = drawn.map(({ watch, label: name, unit }) => `${watch.metric}\n${name}\n${unit}`).join('\n\n')
-  const plot = useMemo(() => new Plot(page, drawn, isRate, height), [page, key, isRate, height, drawn[0]?.watch])
+  const key = drawn.map(({ watch, label: name }) => `${watch.metric}\n${name}`).join('\n\n')
+  const units = drawn.map(({ unit }) => unit)
+  const plot = useMemo(() => new Plot(page, units, isRate, height), [page, units.join('\n'), isRate, height])
+  // Before it is painted, so that no value stands at the name of another series.
+  useLayoutEffect(() => plot.show(drawn), [plot, key, drawn[0]?.watch])
   useEffect(() => {
     if (place.current === null) return undefined
     return plot.begin(place.current)
@@ -85,8 +88,8 @@ function Legend({ drawn, at }: { readonly drawn: readonly Drawn[]; readonly at: 
   const { time, values } = at.value
   return (
     <ul class="legend">
-      {drawn.map(({ watch, label }, index) => (
-        <li key={`${watch.metric} ${label}`}>
+      {drawn.map(({ label }, index) => (
+        <li key={index}>
           <i class={`swatch s${index + 1}`} aria-hidden="true" />
           <Name text={label} max={40} />
           <b>{values[index] ?? UNKNOWN}</b>
@@ -101,15 +104,19 @@ function Legend({ drawn, at }: { readonly drawn: readonly Drawn[]; readonly at: 
   )
 }
 
+/** A chart for so many series with these units. Other series take the places of those before: to make a chart anew takes longer. */
 class Plot {
   readonly #page: ChartPage
-  readonly #drawn: readonly Drawn[]
   readonly #isRate: boolean
   readonly #height: number
   readonly #atCursor = signal<AtCursor>({ time: undefined, values: [] })
   readonly #cells: Cell[][]
   readonly #counts: number[]
+  /** Of each series, and without repetition. */
+  readonly #unitOf: readonly string[]
   readonly #units: readonly string[]
+  #drawn: readonly Drawn[] = []
+  #drawing: DrawingTurn | undefined
   #place: HTMLElement | undefined
   #plot: uPlot | undefined
   #from = 0
@@ -117,27 +124,40 @@ class Plot {
   #ink = ''
   #hatch: CanvasPattern | null = null
 
-  constructor(page: ChartPage, drawn: readonly Drawn[], isRate: boolean, height: number) {
+  constructor(page: ChartPage, unitOf: readonly string[], isRate: boolean, height: number) {
     this.#page = page
-    this.#drawn = drawn
     this.#isRate = isRate
     this.#height = height
-    this.#cells = drawn.map(() => [])
-    this.#counts = drawn.map(() => 0)
-    this.#units = [...new Set(drawn.map(({ unit }) => unit))]
+    this.#cells = unitOf.map(() => [])
+    this.#counts = unitOf.map(() => 0)
+    this.#unitOf = unitOf
+    this.#units = [...new Set(unitOf)]
   }
 
   get atCursor(): ReadonlySignal<AtCursor> {
     return this.#atCursor
   }
 
+  /** Shows these series, as many as there are units, from now on. Returns the function that ends it. */
+  show(drawn: readonly Drawn[]): () => void {
+    this.#drawn = drawn
+    for (const cells of this.#cells) cells.length = 0
+    if (this.#plot !== undefined) this.#show(this.#plot)
+    this.#drawing?.request(true)
+    const values = (): void => {
+      if (!this.#page.isPaused.value) this.#drawing?.request()
+    }
+    const stops = [...new Set(drawn.map(({ watch }) => watch))].map((watch) => watch.onValues(values))
+    return () => {
+      for (const stop of stops) stop()
+    }
+  }
+
   begin(place: HTMLElement): () => void {
     this.#place = place
     const drawing = this.#page.add(() => this.#draw())
-    const values = (): void => {
-      if (!this.#page.isPaused.value) drawing.request()
-    }
-    const stops = [...new Set(this.#drawn.map(({ watch }) => watch))].map((watch) => watch.onValues(values))
+    this.#drawing = drawing
+    const stops: (() => void)[] = []
     const { minutes, range, isPaused } = this.#page
     for (const changed of [minutes, range, isPaused]) stops.push(changed.subscribe(() => drawing.request(true)))
     const fit = new ResizeObserver(() => {
@@ -154,6 +174,7 @@ class Plot {
       fit.disconnect()
       for (const stop of stops) stop()
       drawing.remove()
+      this.#drawing = undefined
       this.#plot?.destroy()
       this.#plot = undefined
     }
@@ -242,7 +263,7 @@ class Plot {
       axes: [{ ...axis, values: timesOf, space: spaceOf, size: 32 }, ...axes],
       series: [
         {},
-        ...this.#drawn.map(({ unit }, index) => ({
+        ...this.#unitOf.map((unit, index) => ({
           scale: `y${this.#units.indexOf(unit)}`,
           stroke: colour(COLOURS[index] as string),
           width: 1.5,

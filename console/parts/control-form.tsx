@@ -2,6 +2,7 @@
 import { useId, useRef, useState } from 'preact/hooks'
 import type { Consumer, Plain } from '../../client/browser.ts'
 import { linkTo } from '../route.ts'
+import { ConfirmDialog } from './confirm-dialog.tsx'
 import {
   argumentsOf,
   boundsText,
@@ -13,7 +14,7 @@ import {
 } from './control-parameters.ts'
 import { type Ended, type Execution, useExecution } from './execution.ts'
 import { Name } from './name.tsx'
-import { recordsOf, useQuery } from './query.ts'
+import { useIsListed } from './query.ts'
 import { State } from './state.tsx'
 
 interface ControlFormProps {
@@ -60,7 +61,6 @@ export function ControlForm(props: ControlFormProps) {
     return wrong < 0
   }
   const execute = (isDry: boolean): void => {
-    dialog.current?.close()
     if (isRunning) return
     const argsOf = async () => argumentsOf(control.parameters, { ...texts, ...given, ...(!isDry && (await made?.())) })
     void execution.execute(control.name, argsOf, { isDry })
@@ -110,19 +110,9 @@ export function ControlForm(props: ControlFormProps) {
         </div>
       </form>
       {question === undefined ? null : (
-        <dialog ref={dialog} aria-label={label}>
-          <p>
-            <bdi>{question(texts)}</bdi>
-          </p>
-          <div class="row">
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Cancel
-            </button>
-            <button type="button" class="first" onClick={() => execute(false)}>
-              {label}
-            </button>
-          </div>
-        </dialog>
+        <ConfirmDialog dialog={dialog} name={label} label={label} onConfirm={() => execute(false)}>
+          <bdi>{question(texts)}</bdi>
+        </ConfirmDialog>
       )}
       <Outcome consumer={consumer} execution={execution} control={control.name} result={props.result} />
     </>
@@ -255,8 +245,7 @@ interface ResultProps {
 
 function Result({ consumer, run, control }: ResultProps) {
   const { outcome, detail, value, id, begun } = run
-  const audit = useQuery(consumer, 'producer.metrics', { match: 'producer.audit' })
-  const isAudited = audit.kind === 'answer' && recordsOf(audit.sample.plain).length > 0
+  const isAudited = useIsListed(consumer, 'producer.metrics', 'producer.audit')
   const isDry = outcome === 'dry-run'
   const since = new Date(begun / 1000).toISOString()
   return (

@@ -1,14 +1,14 @@
 /** What a control `<family>.list` gives, and which controls of the family this user may run. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { ConnectionError, type Consumer, type PlainRecord } from '../../client/browser.ts'
+import type { Consumer, PlainRecord } from '../../client/browser.ts'
 import { type Control, controlOf } from './control-parameters.ts'
-import { messageOf, recordsOf, useQuery } from './query.ts'
+import { type Refusal, recordsOf, refusalOf, untilAnswered, useQuery } from './query.ts'
 
 export interface Listing {
   /** Undefined until they are there. */
   readonly records: readonly PlainRecord[] | undefined
-  /** Why there are none: the refusal of the server, or what failed. Empty if there are some. */
-  readonly reason: string
+  /** Why there are none; undefined if there are some, or may come. */
+  readonly refusal: Refusal | undefined
   /** Those that may be run, by name. */
   readonly controls: ReadonlyMap<string, Control>
   /** Whether `controls` has been answered. */
@@ -20,31 +20,23 @@ export interface Listing {
 export function useListing(consumer: Consumer, family: string, { isListed = true } = {}): Listing {
   const answer = useQuery(consumer, 'producer.controls', { match: `${family}.*` })
   const [round, setRound] = useState(0)
-  const [list, setList] = useState<Pick<Listing, 'records' | 'reason'>>({ records: undefined, reason: '' })
+  const [list, setList] = useState<Pick<Listing, 'records' | 'refusal'>>({ records: undefined, refusal: undefined })
   useEffect(() => {
     if (!isListed) return undefined
     const abort = new AbortController()
-    let isLost = false
-    consumer.execute(`${family}.list`, {}, { signal: abort.signal }).then(
+    const { signal } = abort
+    untilAnswered(consumer, signal, () => consumer.execute(`${family}.list`, {}, { signal })).then(
       ({ plain }) => {
         const { outcome, detail, value } = plain as PlainRecord
-        if (outcome === 'ok') setList({ records: recordsOf(value), reason: '' })
-        else setList({ records: undefined, reason: [outcome, detail].filter(Boolean).join(': ') })
+        if (outcome === 'ok') return setList({ records: recordsOf(value), refusal: undefined })
+        const reason = [outcome, detail].filter(Boolean).join(': ')
+        setList({ records: undefined, refusal: { reason, isByServer: false } })
       },
       (error: unknown) => {
-        if (abort.signal.aborted) return
-        // It is asked again when there is a connection.
-        if (error instanceof ConnectionError) isLost = true
-        else setList({ records: undefined, reason: messageOf(error) })
+        if (!signal.aborted) setList({ records: undefined, refusal: refusalOf(error) })
       },
     )
-    const stop = consumer.on('connected', () => {
-      if (isLost) setRound((before) => before + 1)
-    })
-    return () => {
-      stop()
-      abort.abort()
-    }
+    return () => abort.abort()
   }, [consumer, family, isListed, round])
   const sample = answer.kind === 'answer' ? answer.sample : undefined
   const controls = useMemo(() => {
@@ -52,7 +44,7 @@ export function useListing(consumer: Consumer, family: string, { isListed = true
   }, [sample])
   return {
     ...list,
-    reason: answer.kind === 'refused' ? answer.reason : list.reason,
+    refusal: answer.kind === 'refused' ? answer : list.refusal,
     controls,
     isKnown: sample !== undefined,
     reload: () => setRound((before) => before + 1),

@@ -1,13 +1,20 @@
 /** One QUERY and its answer, as a view needs them. */
 import { useEffect, useState } from 'preact/hooks'
-import { ConnectionError, type Consumer, type PlainRecord, type Sample } from '../../client/browser.ts'
+import { ConnectionError, type Consumer, type PlainRecord, type Sample, StatusError } from '../../client/browser.ts'
 
 export type Arguments = Readonly<Record<string, string | number | boolean | bigint>>
 
 export type Answer =
   | { readonly kind: 'waiting' }
   | { readonly kind: 'answer'; readonly sample: Sample }
-  | { readonly kind: 'refused'; readonly reason: string }
+  | ({ readonly kind: 'refused' } & Refusal)
+
+/** Why something cannot be read. */
+export interface Refusal {
+  readonly reason: string
+  /** Whether the server refuses it; if not, something has failed. */
+  readonly isByServer: boolean
+}
 
 /**
  * Asks when the view opens and whenever the arguments change, `delayMs` after the last change. The previous answer stays until the
@@ -23,7 +30,7 @@ export function useQuery(consumer: Consumer, metric: string, args: Arguments, { 
       untilAnswered(consumer, signal, () => consumer.query(metric, args, { signal })).then(
         (sample) => setAnswer({ kind: 'answer', sample }),
         (error: unknown) => {
-          if (!abort.signal.aborted) setAnswer({ kind: 'refused', reason: messageOf(error) })
+          if (!abort.signal.aborted) setAnswer({ kind: 'refused', ...refusalOf(error) })
         },
       )
     }, delayMs)
@@ -33,6 +40,12 @@ export function useQuery(consumer: Consumer, metric: string, args: Arguments, { 
     }
   }, [consumer, question, round])
   return answer
+}
+
+/** Whether a list of the server names something for this user: a control that may be run, a metric that may be read. */
+export function useIsListed(consumer: Consumer, list: 'producer.controls' | 'producer.metrics', name: string): boolean {
+  const answer = useQuery(consumer, list, { match: name })
+  return answer.kind === 'answer' && recordsOf(answer.sample.plain).length > 0
 }
 
 /**
@@ -74,6 +87,29 @@ export function recordsOf(plain: unknown): readonly PlainRecord[] {
 /** Whether something did not fit into the list. */
 export function hasMore(plain: unknown): boolean {
   return Array.isArray(plain) && (plain as readonly PlainRecord[]).at(-1)?.['more'] === true
+}
+
+/**
+ * The RECs of an answer that comes in pages, page by page. `ask` is given the place after which a page begins, for the first one
+ * `first`. It is the field `after` of the last REC of the page before, or where that has none, the field `key` of its last entry.
+ */
+export async function* pagesOf(
+  ask: (after: string) => Promise<Pick<Sample, 'plain'>>,
+  { first = '', key = '' } = {},
+): AsyncGenerator<readonly PlainRecord[]> {
+  for (let after = first; ; ) {
+    const { plain } = await ask(after)
+    const records = recordsOf(plain)
+    yield records
+    if (!hasMore(plain)) return
+    const place = (plain as readonly PlainRecord[]).at(-1)?.['after'] ?? records.at(-1)?.[key]
+    if (place === undefined) return
+    after = String(place)
+  }
+}
+
+export function refusalOf(error: unknown): Refusal {
+  return { reason: messageOf(error), isByServer: error instanceof StatusError }
 }
 
 export function messageOf(error: unknown): string {

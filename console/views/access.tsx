@@ -7,7 +7,9 @@ import { ControlForm } from '../parts/control-form.tsx'
 import type { Control, Texts } from '../parts/control-parameters.ts'
 import { fieldText, type Listing, useListing, userOf } from '../parts/listing.ts'
 import { Name } from '../parts/name.tsx'
-import { State } from '../parts/state.tsx'
+import type { Arguments } from '../parts/query.ts'
+import { ShowMore } from '../parts/show-more.tsx'
+import { State, Unreadable } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
 import { Explain } from './explain.tsx'
@@ -65,14 +67,8 @@ interface ListProps {
 function List({ listing, what, heads, textOf, row }: ListProps) {
   const [text, setText] = useState('')
   const [pages, setPages] = useState(1)
-  const { records, reason } = listing
-  if (reason !== '') {
-    return (
-      <p class="empty">
-        Your role may not read the {what}. <small>{reason}</small>
-      </p>
-    )
-  }
+  const { records, refusal } = listing
+  if (refusal !== undefined) return <Unreadable what={what} refusal={refusal} />
   if (records === undefined) return null
   const found = records.filter((record) => textOf(record).toLowerCase().includes(text.toLowerCase()))
   const shown = found.slice(0, pages * PAGE)
@@ -102,14 +98,28 @@ function List({ listing, what, heads, textOf, row }: ListProps) {
           <tbody>{shown.map(row)}</tbody>
         </table>
       )}
-      {shown.length < found.length ? (
-        <div class="actions">
-          <button type="button" onClick={() => setPages(pages + 1)}>
-            Show {formatCount(Math.min(PAGE, found.length - shown.length))} more
-          </button>
-        </div>
-      ) : null}
+      <ShowMore count={found.length} shown={shown.length} page={PAGE} onMore={() => setPages(pages + 1)} />
     </section>
+  )
+}
+
+interface RowActionProps {
+  readonly consumer: Consumer
+  readonly listing: Listing
+  readonly control: string
+  readonly label: string
+  /** What it is done to, in words and for the control. */
+  readonly object: string
+  readonly args: Arguments
+  readonly question: string
+}
+
+/** The last cell of a row: empty if the control may not be run. */
+function RowAction({ listing, control, ...action }: RowActionProps) {
+  return (
+    <td class="does">
+      {listing.controls.has(control) ? <Action {...action} control={control} onDone={listing.reload} /> : null}
+    </td>
   )
 }
 
@@ -168,7 +178,6 @@ function offersOf(users: readonly PlainRecord[] | undefined, rules: readonly Pla
 function Users({ consumer }: TabProps) {
   const listing = useListing(consumer, 'user')
   const offers = offersOf(listing.records, [])
-  const may = (control: string): boolean => listing.controls.has(control)
   const form = { consumer, listing }
   return (
     <>
@@ -185,19 +194,15 @@ function Users({ consumer }: TabProps) {
             <td>
               <Name text={fieldText(one, 'role')} max={32} />
             </td>
-            <td class="does">
-              {may('user.remove') ? (
-                <Action
-                  consumer={consumer}
-                  label="Remove"
-                  object={userOf(one)}
-                  control="user.remove"
-                  args={{ user: fieldText(one, 'user'), tenant: fieldText(one, 'tenant') }}
-                  question={`Remove ${userOf(one)}? Its channels with what waits in them, its metrics and tokens are gone, and its sessions end at once.`}
-                  onDone={listing.reload}
-                />
-              ) : null}
-            </td>
+            <RowAction
+              consumer={consumer}
+              listing={listing}
+              label="Remove"
+              object={userOf(one)}
+              control="user.remove"
+              args={{ user: fieldText(one, 'user'), tenant: fieldText(one, 'tenant') }}
+              question={`Remove ${userOf(one)}? Its channels with what waits in them, its metrics and tokens are gone, and its sessions end at once.`}
+            />
           </tr>
         )}
       />
@@ -251,19 +256,15 @@ function Tenants({ consumer }: TabProps) {
             <td class="whole">
               <Quota quota={one['quota'] as PlainRecord} used={one['used'] as PlainRecord} />
             </td>
-            <td class="does">
-              {listing.controls.has('tenant.remove') ? (
-                <Action
-                  consumer={consumer}
-                  label="Remove"
-                  object={fieldText(one, 'tenant')}
-                  control="tenant.remove"
-                  args={{ tenant: fieldText(one, 'tenant') }}
-                  question={`Remove the tenant ${fieldText(one, 'tenant')}? It goes only if it has no users.`}
-                  onDone={listing.reload}
-                />
-              ) : null}
-            </td>
+            <RowAction
+              consumer={consumer}
+              listing={listing}
+              label="Remove"
+              object={fieldText(one, 'tenant')}
+              control="tenant.remove"
+              args={{ tenant: fieldText(one, 'tenant') }}
+              question={`Remove the tenant ${fieldText(one, 'tenant')}? It goes only if it has no users.`}
+            />
           </tr>
         )}
       />
@@ -336,19 +337,15 @@ function Roles({ consumer }: TabProps) {
                 />{' '}
                 <bdi class="code">{rule(one as Texts)}</bdi>
               </td>
-              <td class="does">
-                {listing.controls.has('role.forget') ? (
-                  <Action
-                    consumer={consumer}
-                    label="Forget"
-                    object={`rule ${String(one['rule'])}`}
-                    control="role.forget"
-                    args={{ rule: Number(one['rule']) }}
-                    question={`Forget the rule "${sentence}" of the role ${fieldText(one, 'role')}? What is allowed by nothing else ends at once.`}
-                    onDone={listing.reload}
-                  />
-                ) : null}
-              </td>
+              <RowAction
+                consumer={consumer}
+                listing={listing}
+                label="Forget"
+                object={`rule ${String(one['rule'])}`}
+                control="role.forget"
+                args={{ rule: Number(one['rule']) }}
+                question={`Forget the rule "${sentence}" of the role ${fieldText(one, 'role')}? What is allowed by nothing else ends at once.`}
+              />
             </tr>
           )
         }}
@@ -402,19 +399,15 @@ function Tokens({ consumer }: TabProps) {
               </small>
             </td>
             <td>{Number(one['expires']) === 0 ? 'never' : <Day time={Number(one['expires'])} />}</td>
-            <td class="does">
-              {listing.controls.has('token.revoke') ? (
-                <Action
-                  consumer={consumer}
-                  label="Revoke"
-                  object={`token ${String(one['token'])}`}
-                  control="token.revoke"
-                  args={{ token: Number(one['token']) }}
-                  question={`Revoke token ${String(one['token'])} of ${userOf(one)}? Sessions that were opened with it end within a second.`}
-                  onDone={listing.reload}
-                />
-              ) : null}
-            </td>
+            <RowAction
+              consumer={consumer}
+              listing={listing}
+              label="Revoke"
+              object={`token ${String(one['token'])}`}
+              control="token.revoke"
+              args={{ token: Number(one['token']) }}
+              question={`Revoke token ${String(one['token'])} of ${userOf(one)}? Sessions that were opened with it end within a second.`}
+            />
           </tr>
         )}
       />

@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { AuditLog, type AuditRecord, type AuditState } from '../audit-log.ts'
 import { Name } from '../parts/name.tsx'
-import { State } from '../parts/state.tsx'
+import { ShowMore } from '../parts/show-more.tsx'
+import { State, Unreadable } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 
@@ -26,15 +27,13 @@ export function AuditView({ consumer, fleet, router }: ViewProps) {
   }, [log])
   const state = log.state.value
   if (state === undefined) return null
-  if (state.problem !== '') {
+  if (state.refusal !== undefined) {
     return (
       <>
         <header>
           <h1>Audit</h1>
         </header>
-        <p class="empty">
-          Your role may not read the audit log. <small>{state.problem}</small>
-        </p>
+        <Unreadable what="audit log" refusal={state.refusal} />
       </>
     )
   }
@@ -214,20 +213,14 @@ function Records({ state, args, nowMs }: RecordsProps) {
           </tbody>
         </table>
       )}
-      {shown.length < found.length ? (
-        <div class="actions">
-          <button type="button" onClick={() => setPages(pages + 1)}>
-            Show {formatCount(Math.min(PAGE, found.length - shown.length))} more
-          </button>
-        </div>
-      ) : null}
+      <ShowMore count={found.length} shown={shown.length} page={PAGE} onMore={() => setPages(pages + 1)} />
     </>
   )
 }
 
 function Row({ record }: { readonly record: AuditRecord }) {
   const { number, time, action, actor, address, object, args, outcome, detail } = record
-  const isBad = !['ok', 'started', 'dry-run', 'repeat'].includes(outcome)
+  const isBad = !['ok', 'started', 'added', 'dry-run', 'repeat'].includes(outcome)
   return (
     <tr>
       <td class="number wide">{number}</td>

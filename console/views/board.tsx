@@ -5,6 +5,7 @@ import { BrowserStorage } from '../browser-storage.ts'
 import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
 import { ChartPage } from '../parts/chart-page.ts'
+import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Name } from '../parts/name.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 
@@ -134,11 +135,6 @@ function Naming({ name, isKept, isSame, onSave, onDelete }: NamingProps) {
     setAsked(what)
     dialog.current?.showModal()
   }
-  const confirm = (): void => {
-    dialog.current?.close()
-    if (asked === 'Delete') onDelete()
-    else onSave(as)
-  }
   return (
     <form
       class="naming"
@@ -162,19 +158,15 @@ function Naming({ name, isKept, isSame, onSave, onDelete }: NamingProps) {
           Delete
         </button>
       ) : null}
-      <dialog ref={dialog} aria-label={`${asked} ${name}`}>
-        <p>
-          This browser keeps other charts under the name <bdi>{name}</bdi> than are shown here. {asked} them?
-        </p>
-        <div class="row">
-          <button type="button" autofocus onClick={() => dialog.current?.close()}>
-            Cancel
-          </button>
-          <button type="button" class="danger" onClick={confirm}>
-            {asked}
-          </button>
-        </div>
-      </dialog>
+      <ConfirmDialog
+        dialog={dialog}
+        name={`${asked} ${name}`}
+        label={asked}
+        isDangerous
+        onConfirm={() => (asked === 'Delete' ? onDelete() : onSave(as))}
+      >
+        This browser keeps other charts under the name <bdi>{name}</bdi> than are shown here. {asked} them?
+      </ConfirmDialog>
     </form>
   )
 }

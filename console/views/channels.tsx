@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { type ChannelState, droppedOf, isSlow, lagOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
+import { ShowMore } from '../parts/show-more.tsx'
 import { Problem } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount } from '../units.ts'
@@ -66,13 +67,7 @@ export function ChannelsView({ fleet, router }: ViewProps) {
           ) : (
             <ChannelTable channels={found.slice(0, pages * PAGE)} nowMs={nowMs} />
           )}
-          {found.length > pages * PAGE ? (
-            <p class="padded">
-              <button type="button" onClick={() => setPages(pages + 1)}>
-                Show {formatCount(Math.min(PAGE, found.length - pages * PAGE))} more
-              </button>
-            </p>
-          ) : null}
+          <ShowMore count={found.length} shown={pages * PAGE} page={PAGE} onMore={() => setPages(pages + 1)} />
         </section>
       )}
     </>

@@ -2,7 +2,7 @@
 import type { Consumer, PlainRecord } from '../../client/browser.ts'
 import { ControlForm } from '../parts/control-form.tsx'
 import { useListing, userOf } from '../parts/listing.ts'
-import { State } from '../parts/state.tsx'
+import { State, Unreadable } from '../parts/state.tsx'
 
 interface ExplainProps {
   readonly consumer: Consumer
@@ -12,9 +12,8 @@ export function Explain({ consumer }: ExplainProps) {
   const listing = useListing(consumer, 'role', { isListed: false })
   const users = useListing(consumer, 'user')
   const control = listing.controls.get('role.explain')
-  if (listing.reason !== '' || (listing.isKnown && control === undefined)) {
-    return <p class="empty">Your role may not ask what others may do. {listing.reason}</p>
-  }
+  if (listing.refusal !== undefined) return <Unreadable what="rules" refusal={listing.refusal} />
+  if (listing.isKnown && control === undefined) return <p class="empty">Your role may not ask what others may do.</p>
   if (control === undefined) return null
   return (
     <section class="card" aria-label="Explain">

@@ -157,5 +157,6 @@ function shownValue({ number, plain }: Sample, unit: string) {
 }
 
 function ageOf({ time }: Sample, newest: number): string {
-  return formatDuration(Math.max(0, (newest - time) / 1e6))
+  const seconds = (newest - time) / 1e6
+  return seconds < 1 ? 'now' : formatDuration(seconds)
 }

@@ -48,7 +48,8 @@ export function Overview({ fleet }: ViewProps) {
           points={fleet.curve('committed').value}
           kind="out"
           to={linkTo('channels')}
-          note={`by ${channels.length} channels${sent === undefined ? '' : ` · sent ${formatRate(sent)}`}`}
+          note={sent === undefined ? `by ${channels.length} channels` : `sent ${formatRate(sent)}`}
+          detail={`by ${channels.length} channels${sent === undefined ? '' : `, sent ${formatRate(sent)}`}`}
         />
         <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
         <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
@@ -83,17 +84,19 @@ interface TileProps {
   readonly title: string
   readonly figure: string
   readonly note: string
+  /** All of what the note says in short. */
+  readonly detail?: string
   readonly points: Points
   readonly kind: string
   readonly to: string
 }
 
-function Tile({ title, figure, note, points, kind, to }: TileProps) {
+function Tile({ title, figure, note, detail = note, points, kind, to }: TileProps) {
   return (
     <a class="card tile" href={to}>
       <span class="title">{title}</span>
       <strong>{figure}</strong>
-      <span class="note" title={note}>
+      <span class="note" title={detail}>
         <bdi>{note}</bdi>
       </span>
       <Curve points={points} kind={kind} />
@@ -131,16 +134,16 @@ function Lost({ stats, channels, points }: OfChannels & { readonly stats: Stats 
       for (const [cause, count] of Object.entries(dropped)) causes.set(cause, (causes.get(cause) ?? 0) + count)
     }
   }
-  const reasons = [...causes].filter(([, count]) => count > 0)
+  const reasons = [...causes].filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a)
   const lost = reasons.reduce((sum, [, count]) => sum + count, 0)
-  const note =
-    lost === 0 ? 'nothing was lost' : reasons.map(([cause, count]) => `${cause} ${formatNumber(count)}`).join(' · ')
+  const [note = 'nothing was lost', ...others] = reasons.map(([cause, count]) => `${cause} ${formatNumber(count)}`)
   const title = stats?.droppedLastHour === undefined ? 'Lost' : 'Lost, last hour'
   return (
     <Tile
       title={title}
       figure={formatNumber(lost)}
-      note={note}
+      note={others.length === 0 ? note : `most: ${note}`}
+      detail={[note, ...others].join(', ')}
       points={points}
       kind="lost"
       to={linkTo('channels', '', { show: 'dropped' })}

@@ -20,14 +20,13 @@ export class QueueLedger {
   readonly dropped = noDrops()
   /** Those of all channels, since the start. */
   readonly #all: Drops
+  /** GAPs that entered the queue. */
+  gaps = 0
+  unsettled = 0
 
   constructor(all: Drops) {
     this.#all = all
   }
-
-  /** GAPs that entered the queue. */
-  gaps = 0
-  unsettled = 0
 
   drop(cause: DropCause, count = 1): void {
     this.dropped[cause] += count

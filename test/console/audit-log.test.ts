@@ -1,6 +1,6 @@
 /** What a page reads of the audit log, and what the hashes say of it. They come from the server's own code, not the page's. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { ConnectionError, type Consumer, type Handler } from '../../client/browser.ts'
+import { ConnectionError, type Consumer, type Handler, StatusError } from '../../client/browser.ts'
 import { AuditLog, type AuditRecord } from '../../console/audit-log.ts'
 import { hashOf, NO_HASH } from '../../server/accounts/audit/record.ts'
 
@@ -160,7 +160,7 @@ describe('AuditLog', () => {
     })
     consumer.connect()
     consumer.give(...all.slice(2))
-    expect(await judged(log, 4)).toMatchObject({ first: 1, last: 4, broken: '', problem: '' })
+    expect(await judged(log, 4)).toMatchObject({ first: 1, last: 4, broken: '', refusal: undefined })
     expect(consumer.afters).toEqual([0, 2])
   })
 
@@ -190,7 +190,9 @@ describe('AuditLog', () => {
   })
 
   it('says why nothing can be read', async () => {
-    consumer.problem = new Error('COLLECT was refused')
-    expect((await open(undefined)).state.value?.problem).toBe('COLLECT was refused')
+    consumer.problem = new StatusError('SUBSCRIBE', 3, '')
+    expect((await open(undefined)).state.value?.refusal).toMatchObject({ isByServer: true })
+    consumer.problem = new Error('no memory is left')
+    expect((await open(undefined)).state.value?.refusal).toEqual({ reason: 'no memory is left', isByServer: false })
   })
 })

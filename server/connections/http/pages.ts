@@ -2,7 +2,8 @@
  * Static files: `/client.js`, the consumer library as one module for browsers, and the operator's own pages. These pages may
  * open the WebSocket without further permission, because they come from the same host [MON 13].
  */
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { readFileSync, realpathSync, statSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import fastifyStatic from '@fastify/static'
@@ -19,8 +20,10 @@ export interface PagesOptions {
   readonly dataDir: string
 }
 
-/** The console, and where the build writes it. */
-const CONSOLE = import.meta.url.endsWith('.ts') ? '../../../dist/console' : '../../../console'
+/** Where the build writes the console. */
+const BUILT = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? '../../../dist/console' : '../../../console', import.meta.url),
+)
 const CONSOLE_PATH = '/console/'
 /** Nothing of the console is inline, and nothing comes from elsewhere; "self" includes the WebSocket of the same host. */
 const CONSOLE_POLICY =
@@ -28,10 +31,10 @@ const CONSOLE_POLICY =
 
 /**
  * Serves the console at /console/, and at / unless the operator's pages have an index.html. Its files have their hashes in their
- * names, so a browser asks for each of them once.
+ * names, so a browser asks for each of them once. Throws ListenError if the console is not built.
  */
-export async function serveConsole(app: FastifyInstance, pages: string | undefined): Promise<void> {
-  const root = fileURLToPath(new URL(CONSOLE, import.meta.url))
+export async function serveConsole(app: FastifyInstance, pages: string | undefined, root = BUILT): Promise<void> {
+  const page = pageOf(root)
   await app.register(fastifyStatic, {
     root,
     prefix: CONSOLE_PATH,
@@ -44,15 +47,33 @@ export async function serveConsole(app: FastifyInstance, pages: string | undefin
       response.setHeader('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
     },
   })
-  const page = readFileSync(join(root, 'index.html'))
-  app.get('/', (_request, reply) => {
-    const isTheirs = pages !== undefined && existsSync(join(pages, 'index.html'))
-    if (isTheirs) return reply.sendFile('index.html', pages)
+  app.get('/', async (_request, reply) => {
+    if (pages !== undefined && (await isThere(join(pages, 'index.html')))) return reply.sendFile('index.html', pages)
     return reply
       .type('text/html; charset=utf-8')
       .headers({ 'content-security-policy': CONSOLE_POLICY, 'cache-control': 'no-cache' })
       .send(page)
   })
+}
+
+function pageOf(root: string): Buffer {
+  const path = join(root, 'index.html')
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    throw new ListenError(
+      `the console is not built, because ${path} cannot be read: run \`npm run build\`, or set http.console = false`,
+      { cause: error },
+    )
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isFile()
+  } catch {
+    return false
+  }
 }
 
 /** Throws ListenError if `directory` does not exist, or shares files with the data directory. */

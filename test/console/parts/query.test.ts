@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ConnectionError, type Consumer, StatusError } from '../../../client/browser.ts'
-import { untilAnswered } from '../../../console/parts/query.ts'
+import { pagesOf, untilAnswered } from '../../../console/parts/query.ts'
 
 const lost = new ConnectionError('CLOSED', 'the connection is lost')
 const late = new ConnectionError('TIMEOUT', 'there was no answer')
@@ -59,5 +59,37 @@ describe('untilAnswered', () => {
     abort.abort()
     await expect(answer).rejects.toBe(abort.signal.reason)
     expect(consumer.listeners.size).toBe(0)
+  })
+})
+
+describe('pagesOf', () => {
+  async function read(pages: readonly unknown[], options = {}) {
+    const asked: string[] = []
+    const rest = [...pages]
+    const ask = (after: string) => {
+      asked.push(after)
+      return Promise.resolve({ plain: rest.shift() as never })
+    }
+    const records: unknown[] = []
+    for await (const page of pagesOf(ask, options)) records.push(...page)
+    return { asked, records }
+  }
+
+  it('begins each page after the place that the last REC of the page before names', async () => {
+    const pages = [[{ name: 'a' }, { more: true, after: 'A' }], [{ name: 'b' }]]
+    expect(await read(pages, { first: '0' })).toEqual({ asked: ['0', 'A'], records: [{ name: 'a' }, { name: 'b' }] })
+  })
+
+  it('begins it after the last entry where no place is named', async () => {
+    const pages = [[{ channel: 7 }, { more: true }], [{ channel: 9 }]]
+    expect(await read(pages, { key: 'channel' })).toEqual({
+      asked: ['', '7'],
+      records: [{ channel: 7 }, { channel: 9 }],
+    })
+  })
+
+  it('ends where it cannot go on', async () => {
+    expect(await read([[{ more: true }]], { key: 'name' })).toEqual({ asked: [''], records: [] })
+    expect(await read([null])).toEqual({ asked: [''], records: [] })
   })
 })

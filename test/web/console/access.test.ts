@@ -1,30 +1,22 @@
 /** Users, tokens, explanations and the audit log; and what those get who are no admins. */
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { ConsoleRig, howTo, missing } from './rig.ts'
+import { describe, expect } from 'vitest'
+import { consoleTests, howTo, missing } from './rig.ts'
 
 const HOSTILE = '<img src=x onerror=alert(1)>'
 const PASSWORD = 'eight characters'
 
+const it = consoleTests()
+
 // A browser is not everywhere.
 describe.skipIf(missing)(`access in the console${howTo}`, () => {
-  let rig: ConsoleRig
-  let page: Page
-
-  beforeAll(async () => {
-    rig = await ConsoleRig.start()
-  })
-  beforeEach(async () => {
-    page = await rig.tab()
-  })
-  afterEach(async () => {
-    await page.close()
-    expect(rig.faults).toEqual([])
-  })
-  afterAll(() => rig.end())
-
   /** Fills a form that is folded, and presses its button and that of the question. */
-  async function submit(title: string, label: string, texts: Readonly<Record<string, string>>): Promise<string> {
+  async function submit(
+    page: Page,
+    title: string,
+    label: string,
+    texts: Readonly<Record<string, string>>,
+  ): Promise<string> {
     const fold = page.locator(`details:has(summary:text-is("${title}"))`)
     if ((await fold.getAttribute('open')) === null) await fold.locator('summary').click()
     for (const [name, text] of Object.entries(texts)) await fold.locator(`[name=${name}]`).fill(text)
@@ -35,15 +27,15 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
     return question
   }
 
-  it('makes a user after it was asked, and shows hostile names as text', async () => {
+  it('makes a user after it was asked, and shows hostile names as text', async ({ page, rig }) => {
     await rig.open(page, '#/access/users')
     await rig.signIn(page)
     await page.waitForSelector('tr:has-text("admin")')
-    const question = await submit('Add a user', 'Add', { user: 'alice', password: PASSWORD })
+    const question = await submit(page, 'Add a user', 'Add', { user: 'alice', password: PASSWORD })
     expect(question).toBe('Add the user alice with the role consumer?')
     await page.waitForSelector('td:has-text("alice")')
     expect(await page.inputValue('details[open] [name=password]')).toBe('')
-    await submit('Add a user', 'Add', { user: HOSTILE, password: PASSWORD })
+    await submit(page, 'Add a user', 'Add', { user: HOSTILE, password: PASSWORD })
     await page.waitForSelector(`td:has-text("${HOSTILE}")`)
     expect(await page.locator('td img').count()).toBe(0)
 
@@ -53,10 +45,10 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
     await page.waitForSelector(`td:has-text("${HOSTILE}")`, { state: 'detached' })
   })
 
-  it('makes a token in the page, shows it once, and whoever has it is let in', async () => {
+  it('makes a token in the page, shows it once, and whoever has it is let in', async ({ page, rig }) => {
     await rig.open(page, '#/access/tokens')
     await rig.signIn(page)
-    await submit('Make a token', 'Make', { user: 'alice', name: 'a test', expires_in_s: '3600' })
+    await submit(page, 'Make a token', 'Make', { user: 'alice', name: 'a test', expires_in_s: '3600' })
     const token = (await page.textContent('.token code')) ?? ''
     expect(token).toMatch(/^cnb_[\w-]{43}$/)
     await page.waitForSelector('td:has-text("a test")')
@@ -73,7 +65,8 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
     await other.close()
   })
 
-  it('shows a token too whose result had to be asked for again', async () => {
+  it('shows a token too whose result had to be asked for again', async ({ rig }) => {
+    const page = await rig.tab()
     // As often as the page asks by itself.
     let cuts = 5
     await page.routeWebSocket(/monitor/, (socket) => {
@@ -87,13 +80,14 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
     await rig.open(page, '#/access/tokens')
     await rig.signIn(page)
     await page.waitForSelector('td:has-text("a test")')
-    await submit('Make a token', 'Make', { user: 'alice', name: 'late' })
+    await submit(page, 'Make a token', 'Make', { user: 'alice', name: 'late' })
     await page.click('button:text-is("Ask again")')
     await page.waitForSelector('.token code')
     await page.waitForSelector('td:has-text("late")')
+    await page.close()
   })
 
-  it('says why no token can be made, and makes the next one', async () => {
+  it('says why no token can be made, and makes the next one', async ({ page, rig }) => {
     await rig.open(page, '#/access/tokens')
     await rig.signIn(page)
     await page.waitForSelector('td:has-text("a test")')
@@ -104,19 +98,19 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
         return Promise.reject(new Error('no part of the page is there any more'))
       }
     })
-    await submit('Make a token', 'Make', { user: 'alice' })
+    await submit(page, 'Make a token', 'Make', { user: 'alice' })
     await page.waitForSelector('.problem:has-text("no part of the page is there any more")')
-    await submit('Make a token', 'Make', { user: 'alice' })
+    await submit(page, 'Make a token', 'Make', { user: 'alice' })
     await page.waitForSelector('.token code')
   })
 
-  it('explains who may do what, and by which rule', async () => {
+  it('explains who may do what, and by which rule', async ({ page, rig }) => {
     await rig.open(page, '#/access/roles')
     await rig.signIn(page)
     const fold = page.locator('details:has(summary:text-is("Deny something"))')
     await fold.locator('summary').click()
     await fold.locator('[name=command]').selectOption('COLLECT')
-    expect(await submit('Deny something', 'Deny', { role: 'night', object: 'gmetric.*' })).toContain(
+    expect(await submit(page, 'Deny something', 'Deny', { role: 'night', object: 'gmetric.*' })).toContain(
       'COLLECT gmetric.*',
     )
     await page.waitForSelector('td:has-text("night")')
@@ -128,7 +122,7 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
     await page.waitForSelector('.verdict:has-text("Not allowed")')
   })
 
-  it('shows the audit log by filters, and verifies it', async () => {
+  it('shows the audit log by filters, and verifies it', async ({ page, rig }) => {
     await rig.open(page, '#/audit?object=user.add')
     await rig.signIn(page)
     await page.waitForSelector('text=/records 1 to \\d+ are unbroken/')
@@ -146,7 +140,10 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
     await page.waitForSelector('td:has-text("token.add")')
   })
 
-  it('shows a user of the role consumer no such view, and the server refuses what its URL asks for', async () => {
+  it('shows a user of the role consumer no such view, and the server refuses what its URL asks for', async ({
+    page,
+    rig,
+  }) => {
     await rig.open(page)
     await rig.signIn(page, PASSWORD, 'alice')
     await page.waitForSelector('.rail a:text-is("Controls")')

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { connect } from '../../../client/index.ts'
 import { PASSWORD } from '../../support/server-process.ts'
-import { ConsoleRig, howTo, missing } from './rig.ts'
+import { type ConsoleRig, consoleTests, howTo, missing } from './rig.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 /** 240 bytes without a place where a line may be broken, and one that is written from right to left. */
@@ -41,50 +41,46 @@ interface Found {
   readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[]
 }
 
+const it = consoleTests()
+
 // A browser is not everywhere.
 describe.skipIf(missing)(`every view${howTo}`, () => {
-  let rig: ConsoleRig
-  let page: Page
-
-  beforeAll(async () => {
-    rig = await ConsoleRig.start()
+  /** A channel in which something waits, and metrics with names that are hard to show. */
+  async function prepare(rig: ConsoleRig): Promise<void> {
     const url = `tcp://127.0.0.1:${rig.server.tcpPort}`
     const one = await connect(url, { identity: 'admin', password: PASSWORD }, { name: 'reports' })
     await one.follow('gmetric.*', {}, () => {})
     await one.close()
     for (const name of ['live', LONG, RIGHT_TO_LEFT]) await rig.push(name, 1)
-  })
-  afterEach(async () => {
-    await page.close()
-    expect(rig.faults.splice(0)).toEqual([])
-  })
-  afterAll(() => rig.end())
+  }
 
   /** What axe-core finds, as `rule: element`. */
-  async function violations(): Promise<readonly string[]> {
+  async function violations(page: Page): Promise<readonly string[]> {
     // The policy of the page forbids scripts from elsewhere; a function of the debugger is not subject to it.
     await page.evaluate(AXE)
     const found: Found = await page.evaluate('axe.run()')
     return found.violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`))
   }
 
-  it.each([
+  it.for([
     ['light', { dark: false }],
     ['dark', { dark: true }],
     ['on a phone', { width: 360, height: 740 }],
-  ])('%s', { timeout: 120_000 }, async (_, looks) => {
-    page = await rig.tab(looks)
+  ] as const)('%s', { timeout: 120_000 }, async ([, looks], { rig }) => {
+    await prepare(rig)
+    const page = await rig.tab(looks)
     await rig.open(page)
     await page.waitForSelector('[name=identity]')
-    expect(await violations()).toEqual([])
+    expect(await violations(page)).toEqual([])
     await rig.signIn(page)
     for (const [url, shown] of VIEWS) {
       await page.waitForSelector('.frame')
       await page.evaluate(`location.hash = '${url}'`)
       await page.locator(shown).first().waitFor()
-      expect({ url, violations: await violations() }).toEqual({ url, violations: [] })
+      expect({ url, violations: await violations(page) }).toEqual({ url, violations: [] })
       const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
       expect({ url, tooWide }).toEqual({ url, tooWide: 0 })
     }
+    await page.close()
   })
 })

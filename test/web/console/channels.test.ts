@@ -1,43 +1,29 @@
 /** Channels in the console: the ledger, why values wait, and what can be done with a channel. */
-import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { type Consumer, connect } from '../../../client/index.ts'
 import { PASSWORD } from '../../support/server-process.ts'
-import { ConsoleRig, howTo, missing } from './rig.ts'
+import { type ConsoleRig, consoleTests, howTo, missing } from './rig.ts'
 
 const VALUES = 7
 
+const it = consoleTests()
+
 // A browser is not everywhere.
 describe.skipIf(missing)(`channels in the console${howTo}`, () => {
-  let rig: ConsoleRig
-  let page: Page
-
-  beforeAll(async () => {
-    rig = await ConsoleRig.start()
-  })
-  beforeEach(async () => {
-    page = await rig.tab()
-  })
-  afterEach(async () => {
-    await page.close()
-    expect(rig.faults.splice(0)).toEqual([])
-  })
-  afterAll(() => rig.end())
-
-  const consumer = (name: string): Promise<Consumer> =>
+  const consumer = (rig: ConsoleRig, name: string): Promise<Consumer> =>
     connect(`tcp://127.0.0.1:${rig.server.tcpPort}`, { identity: 'admin', password: PASSWORD }, { name })
 
   /** A channel that nobody is connected to, and in which values wait. */
-  async function waiting(name: string): Promise<void> {
+  async function waiting(rig: ConsoleRig, name: string): Promise<void> {
     const metric = `waiting_${name}`
-    const one = await consumer(name)
+    const one = await consumer(rig, name)
     await one.follow(`gmetric.${metric}`, {}, () => {})
     await one.close()
     for (let value = 1; value <= VALUES; value++) await rig.push(metric, value)
   }
 
-  it('shows what waits and why, and leads to the channel', async () => {
-    await waiting('reports')
+  it('shows what waits and why, and leads to the channel', async ({ page, rig }) => {
+    await waiting(rig, 'reports')
     await rig.open(page, '#/channels')
     await rig.signIn(page)
     const row = page.locator('tr', { hasText: 'reports' })
@@ -49,8 +35,8 @@ describe.skipIf(missing)(`channels in the console${howTo}`, () => {
     await page.waitForSelector('h1:text-is("Channels")')
   })
 
-  it('asks in words before it purges, and what it says is what is lost', async () => {
-    await waiting('billing')
+  it('asks in words before it purges, and what it says is what is lost', async ({ page, rig }) => {
+    await waiting(rig, 'billing')
     await rig.open(page, '#/channels/billing')
     await rig.signIn(page)
     await page.locator(`.facts tr:has-text("Queued") >> text=/^${VALUES} /`).waitFor()
@@ -62,14 +48,14 @@ describe.skipIf(missing)(`channels in the console${howTo}`, () => {
     await page.click('text=Purge')
     await page.click('dialog[open] button.danger')
     await page.locator(`.facts tr:has-text("Dropped") >> text=/${VALUES}, purged ${VALUES}/`).waitFor()
-    const one = await consumer('billing')
+    const one = await consumer(rig, 'billing')
     const { plain } = await one.query('producer.channels', { channel: 'billing' })
     await one.close()
     expect(plain).toMatchObject([{ queued: 0, dropped: { purged: VALUES } }])
   })
 
-  it('stores the settings that were changed, and shows why others are refused', async () => {
-    await waiting('settings')
+  it('stores the settings that were changed, and shows why others are refused', async ({ page, rig }) => {
+    await waiting(rig, 'settings')
     await rig.open(page, '#/channels/settings')
     await rig.signIn(page)
     await page.click('text=Configure')
@@ -85,8 +71,8 @@ describe.skipIf(missing)(`channels in the console${howTo}`, () => {
     await page.waitForSelector('.facts >> text=8.58 MiB, then drop-newest')
   })
 
-  it('deletes a channel, which is gone then', async () => {
-    await waiting('old')
+  it('deletes a channel, which is gone then', async ({ page, rig }) => {
+    await waiting(rig, 'old')
     await rig.open(page, '#/channels/old')
     await rig.signIn(page)
     await page.click('text=Delete')
@@ -94,7 +80,7 @@ describe.skipIf(missing)(`channels in the console${howTo}`, () => {
     await page.waitForSelector('text=There is no such channel')
   })
 
-  it('filters', async () => {
+  it('filters', async ({ page, rig }) => {
     await rig.open(page, '#/channels?show=dropped')
     await rig.signIn(page)
     await page.waitForSelector('tr:has-text("billing")')

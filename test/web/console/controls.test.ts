@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { ConsoleRig, howTo, missing } from './rig.ts'
+import { afterAll, describe, expect } from 'vitest'
+import { consoleTests, howTo, missing } from './rig.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'cinnabar-console-'))
 const file = join(directory, 'runs')
@@ -41,30 +41,16 @@ pattern = "[0-9]{4}"
 secret = true
 `
 
+const it = consoleTests(EXEC)
+
 // A browser is not everywhere.
 describe.skipIf(missing)(`controls in the console${howTo}`, () => {
-  let rig: ConsoleRig
-  let page: Page
-
-  beforeAll(async () => {
-    rig = await ConsoleRig.start(EXEC)
-  })
-  beforeEach(async () => {
-    page = await rig.tab()
-  })
-  afterEach(async () => {
-    await page.close()
-    expect(rig.faults).toEqual([])
-  })
-  afterAll(async () => {
-    await rig.end()
-    rmSync(directory, { recursive: true })
-  })
+  afterAll(() => rmSync(directory, { recursive: true }))
 
   const lines = (): string[] => readFileSync(file, 'utf8').trimEnd().split('\n')
-  const field = (name: string) => page.locator(`.field [name=${name}]`)
+  const field = (page: Page, name: string) => page.locator(`.field [name=${name}]`)
 
-  it('lists them by family, and those that match', async () => {
+  it('lists them by family, and those that match', async ({ page, rig }) => {
     await rig.open(page, '#/controls')
     await rig.signIn(page)
     await page.waitForSelector('section[aria-label=exec]')
@@ -77,33 +63,33 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     expect(page.url()).toContain('#/controls/exec.append')
   })
 
-  it('checks what is declared, runs dry, and then once under a double click', async () => {
+  it('checks what is declared, runs dry, and then once under a double click', async ({ page, rig }) => {
     await rig.open(page, '#/controls/exec.append')
     await rig.signIn(page)
     await page.waitForSelector('.field')
     const about = async (name: string) => await page.textContent(`.field:has([name=${name}]) small`)
     expect(await about('word')).toContain('at most 8 bytes, matches [a-z]+')
     expect(await about('count')).toContain('1 to 9, 3 if left out')
-    expect(await field('mode').locator('option').allTextContents()).toEqual(['choose', 'soft', 'hard'])
+    expect(await field(page, 'mode').locator('option').allTextContents()).toEqual(['choose', 'soft', 'hard'])
 
-    await field('count').fill('10')
+    await field(page, 'count').fill('10')
     await page.click('text=Dry run')
     await page.waitForSelector('.field:has([name=word]) .problem')
     expect(await about('count')).toContain('At most 9 is possible.')
-    await field('word').fill('UPPER')
-    await field('count').fill('2')
-    await field('mode').selectOption('hard')
+    await field(page, 'word').fill('UPPER')
+    await field(page, 'count').fill('2')
+    await field(page, 'mode').selectOption('hard')
     await page.click('text=Dry run')
     // A pattern is judged by the server alone.
     await page.waitForSelector('text=does not match [a-z]+')
-    await field('word').fill('once')
+    await field(page, 'word').fill('once')
     await page.click('text=Dry run')
     await page.waitForSelector('text=allowed: nothing was run')
     expect(await page.textContent('.buttons .first')).toBe('Run')
-    await field('count').fill('3')
+    await field(page, 'count').fill('3')
     expect(await page.textContent('.buttons .first')).toBe('Dry run')
-    await field('count').fill('2')
-    await field('count').press('Enter')
+    await field(page, 'count').fill('2')
+    await field(page, 'count').press('Enter')
     await page.waitForSelector('.first:text-is("Run")')
     expect(() => lines()).toThrow()
 
@@ -115,11 +101,11 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     await expect.poll(() => lines().length).toBe(2)
   })
 
-  it('leads to the audit record of what was run', async () => {
+  it('leads to the audit record of what was run', async ({ page, rig }) => {
     await rig.open(page, '#/controls/exec.append')
     await rig.signIn(page)
-    await field('word').fill('audited')
-    await field('mode').selectOption('soft')
+    await field(page, 'word').fill('audited')
+    await field(page, 'mode').selectOption('soft')
     await page.click('button:text-is("Run")')
     await page.click('a:text-is("audit records")')
     await page.waitForSelector('h1:text-is("Audit")')
@@ -128,18 +114,19 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     expect(await page.locator('td:has-text("exec.append")').count()).toBe(2)
   })
 
-  it('keeps no secret in the page', async () => {
+  it('keeps no secret in the page', async ({ page, rig }) => {
     await rig.open(page, '#/controls/exec.unlock')
     await rig.signIn(page)
-    expect(await field('pin').getAttribute('type')).toBe('password')
-    await field('pin').fill('1234')
+    expect(await field(page, 'pin').getAttribute('type')).toBe('password')
+    await field(page, 'pin').fill('1234')
     await page.click('button:text-is("Run")')
     await page.waitForSelector('text=done')
-    expect(await field('pin').inputValue()).toBe('')
+    expect(await field(page, 'pin').inputValue()).toBe('')
     expect(await page.content()).not.toContain('1234')
   })
 
-  it('asks with the same key after a lost connection, so that it runs once', async () => {
+  it('asks with the same key after a lost connection, so that it runs once', async ({ rig }) => {
+    const page = await rig.tab()
     await rig.open(page, '#/controls/exec.append')
     // Cuts the connection as soon as the control has begun.
     let cut = (): void => {}
@@ -151,12 +138,13 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     await page.reload()
     await rig.signIn(page)
     const before = lines().length
-    await field('word').fill('cut')
-    await field('mode').selectOption('soft')
+    await field(page, 'word').fill('cut')
+    await field(page, 'mode').selectOption('soft')
     await page.click('button:text-is("Run")')
     await expect.poll(() => lines().length).toBe(before + 1)
     cut()
     await page.waitForSelector('text=done')
     expect(lines()).toHaveLength(before + 1)
+    await page.close()
   })
 })

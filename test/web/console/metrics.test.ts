@@ -1,53 +1,39 @@
 /** Hosts, the catalogue, live charts and boards. */
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { ConsoleRig, howTo, missing } from './rig.ts'
+import { describe, expect } from 'vitest'
+import { type ConsoleRig, consoleTests, howTo, missing } from './rig.ts'
 
 const HOSTILE = '<img src=x onerror="document.title=1">'
 const LONG = `${'x'.repeat(120)}.end`
 const RIGHT_TO_LEFT = '‮שרת'
 const LAST = '.legend b'
 
+const it = consoleTests('host_tmax = "1s"')
+
 // A browser is not everywhere.
 describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
-  let rig: ConsoleRig
-  let page: Page
-
-  beforeAll(async () => {
-    rig = await ConsoleRig.start('host_tmax = "1s"')
-    page = await rig.tab()
-    // So that the error names the selector.
-    page.setDefaultTimeout(15_000)
-  })
-  beforeEach(async () => {
-    // What is in the storage of the browser stays, as for somebody who comes back.
-    await page.goto('about:blank')
-  })
-  afterEach(() => expect(rig.faults).toEqual([]))
-  afterAll(() => rig.end())
-
-  const open = async (view: string): Promise<void> => {
+  const open = async (rig: ConsoleRig, page: Page, view: string): Promise<void> => {
     await rig.open(page, view)
     await rig.signIn(page)
   }
   /** Reports again and again until the page shows something: a datagram may be lost. */
-  const until = async (report: () => Promise<void>, selector: string): Promise<void> => {
+  const until = async (page: Page, report: () => Promise<void>, selector: string): Promise<void> => {
     const timer = setInterval(() => void report(), 100)
     await page.waitForSelector(selector).finally(() => clearInterval(timer))
   }
 
-  it('draws what the server has kept, and moves with what comes', async () => {
+  it('draws what the server has kept, and moves with what comes', async ({ page, rig }) => {
     await rig.report('web1', 'moves', 1)
-    await open('#/metrics/gmetric.moves')
+    await open(rig, page, '#/metrics/gmetric.moves')
     await page.waitForSelector('.chart canvas')
     await page.waitForSelector(`${LAST}:text-is("1")`)
-    await until(() => rig.report('web1', 'moves', 7), `${LAST}:text-is("7")`)
+    await until(page, () => rig.report('web1', 'moves', 7), `${LAST}:text-is("7")`)
   })
 
-  it('offers the sources of a metric, and shows the chosen one', async () => {
+  it('offers the sources of a metric, and shows the chosen one', async ({ page, rig }) => {
     await rig.report('web1', 'chosen', 1)
     await rig.report('web2', 'chosen', 2)
-    await open('#/metrics/gmetric.chosen')
+    await open(rig, page, '#/metrics/gmetric.chosen')
     await page.waitForSelector('.legend bdi:text-is("web1")')
     await page.waitForSelector('datalist option[value=web2]', { state: 'attached' })
     await page.fill('[name=parameter-host]', 'web2')
@@ -57,29 +43,33 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     expect(page.url()).toContain('host=web2')
   })
 
-  it('shows a counter as its growth per second', async () => {
+  it('shows a counter as its growth per second', async ({ page, rig }) => {
     const count = () => rig.report('web1', 'counter', Date.now(), { type: 'double', slope: 1 })
     await count()
-    await open('#/metrics/gmetric.counter')
+    await open(rig, page, '#/metrics/gmetric.counter')
     await page.waitForSelector('text=this metric only grows')
     await page.check('.check input')
     // It grows by a thousand per second, whatever the machine is busy with.
-    await until(count, `.legend b:text-matches("^(\\\\d+|1\\\\.\\\\d+ k)/s$")`)
+    await until(page, count, `.legend b:text-matches("^(\\\\d+|1\\\\.\\\\d+ k)/s$")`)
     expect(page.url()).toContain('.rate=1')
   })
 
-  it('shows texts as a table that grows', async () => {
-    await open('#/metrics/gmetric.words')
+  it('shows texts as a table that grows', async ({ page, rig }) => {
+    await open(rig, page, '#/metrics/gmetric.words')
     await page.waitForSelector('text=No value has come yet')
-    await until(() => rig.report('web1', 'words', 'first', { type: 'string' }), '.texts td:has-text("first")')
-    await until(() => rig.report('web1', 'words', HOSTILE, { type: 'string' }), '.texts td:has-text("<img src=x")')
+    await until(page, () => rig.report('web1', 'words', 'first', { type: 'string' }), '.texts td:has-text("first")')
+    await until(
+      page,
+      () => rig.report('web1', 'words', HOSTILE, { type: 'string' }),
+      '.texts td:has-text("<img src=x")',
+    )
     expect(await page.locator('.texts tbody tr').count()).toBe(2)
     expect(await page.title()).not.toBe('1')
   })
 
-  it('searches the catalogue by a part of a name and by a pattern', async () => {
+  it('searches the catalogue by a part of a name and by a pattern', async ({ page, rig }) => {
     await rig.report('web1', 'searched.here', 1)
-    await open('#/metrics')
+    await open(rig, page, '#/metrics')
     await page.fill('[type=search]', 'rched.he')
     await page.waitForSelector('.virtual td bdi:text-is("gmetric.searched.here")')
     expect(await page.locator('.virtual td a').count()).toBe(1)
@@ -89,9 +79,9 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.waitForSelector('.virtual td bdi:text-is("host.arch")')
   })
 
-  it('lists hosts with what they report, silent ones, and hostile names as text', async () => {
+  it('lists hosts with what they report, silent ones, and hostile names as text', async ({ page, rig }) => {
     for (const host of ['web1', HOSTILE, LONG, RIGHT_TO_LEFT]) await rig.report(host, 'load_one', 1.5)
-    await open('#/hosts')
+    await open(rig, page, '#/hosts')
     await page.waitForSelector('.virtual td a:has-text("<img src=x")')
     await page.waitForSelector(`bdi[title="${LONG}"]`)
     await page.waitForSelector(`.virtual bdi:text-is("${RIGHT_TO_LEFT}")`)
@@ -109,10 +99,10 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     expect(await page.title()).not.toBe('1')
   })
 
-  it('keeps a board in its URL and under a name', async () => {
+  it('keeps a board in its URL and under a name', async ({ page, rig }) => {
     await rig.report('web1', 'pinned', 3)
     await rig.report('web1', 'joins', 4)
-    await open('#/metrics/gmetric.pinned?host=web1')
+    await open(rig, page, '#/metrics/gmetric.pinned?host=web1')
     await page.fill('[placeholder^="Another"]', 'gmetric.joins')
     await page.click('button:text-is("Add")')
     await page.waitForSelector('.legend bdi:text-is("gmetric.joins")')
@@ -135,7 +125,7 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
 
     // It is there again without its URL, until it is deleted.
     await page.goto('about:blank')
-    await open('#/board')
+    await open(rig, page, '#/board')
     await page.waitForSelector('.legend bdi:text-is("gmetric.pinned")')
     await page.fill('[name=board]', 'shift')
     await page.click('button:text-is("Rename")')
@@ -148,9 +138,9 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.waitForSelector('nav a:has-text("shift")', { state: 'detached' })
   })
 
-  it('stands still while it is paused, and zooms with keys', async () => {
+  it('stands still while it is paused, and zooms with keys', async ({ page, rig }) => {
     await rig.report('web1', 'zoomed', 1)
-    await open('#/metrics/gmetric.zoomed')
+    await open(rig, page, '#/metrics/gmetric.zoomed')
     await page.waitForSelector('.chart canvas')
     await page.click('button:text-is("pause")')
     await page.waitForSelector('button[aria-pressed=true]:text-is("go on")')
@@ -163,15 +153,18 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.waitForSelector('button:text-is("whole time")', { state: 'detached' })
   })
 
-  it('goes on after the server was killed, with a hole where nothing is known', { timeout: 60_000 }, async () => {
+  it('goes on after the server was killed, with a hole where nothing is known', { timeout: 60_000 }, async ({
+    page,
+    rig,
+  }) => {
     await rig.report('web1', 'outlasts', 1)
-    await open('#/metrics/gmetric.outlasts?host=web1')
+    await open(rig, page, '#/metrics/gmetric.outlasts?host=web1')
     await page.waitForSelector(`${LAST}:text-is("1")`)
     await page.waitForSelector('.chart[data-holes="0"]')
     await rig.server.end('SIGKILL')
     await page.waitForSelector('.banner')
     await rig.server.start()
-    await until(() => rig.report('web1', 'outlasts', 7), `${LAST}:text-is("7")`)
+    await until(page, () => rig.report('web1', 'outlasts', 7), `${LAST}:text-is("7")`)
     await page.waitForSelector('.chart[data-holes="1"]')
   })
 })

@@ -3,6 +3,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { type Browser, chromium, type Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { join, str, u32 } from '../../support/bytes.ts'
 import { freePort } from '../../support/free-port.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
@@ -41,9 +42,8 @@ export class ConsoleRig {
       `[http]\nhosts = ["${ELSEWHERE}"]\n[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n${toml}`,
       { http: await freePort() },
     )
-    await server.start()
     const args = ['--no-sandbox', `--host-resolver-rules=MAP ${ELSEWHERE} 127.0.0.1`]
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args })
+    const [browser] = await Promise.all([chromium.launch({ executablePath: CHROMIUM, args }), server.start()])
     return new ConsoleRig(server, browser, udpPort)
   }
 
@@ -94,4 +94,49 @@ export class ConsoleRig {
     const packet = join(u32(0), str('double'), str(name), str(String(value)), str(''), u32(3), u32(60), u32(0))
     await new Promise((resolve) => this.#udp.send(packet, this.#udpPort, '127.0.0.1', resolve))
   }
+}
+
+interface ConsoleFixtures {
+  readonly rig: ConsoleRig
+  /** Checks that no page has thrown, or logged an error. */
+  readonly isFaultless: undefined
+  readonly tab: Page
+  readonly page: Page
+}
+
+/**
+ * The `it` of a file, over a server with `toml` in its configuration. `page` is the same tab for all tests, in which nobody is signed
+ * in: what it has stored stays, as for somebody who comes back. A test that changes more of a tab has one of its own.
+ */
+export function consoleTests(toml = '') {
+  return test.extend<ConsoleFixtures>({
+    rig: [
+      // biome-ignore lint/correctness/noEmptyPattern: vitest reads from the pattern what a fixture needs
+      async ({}, use) => {
+        const rig = await ConsoleRig.start(toml)
+        await use(rig)
+        await rig.end()
+      },
+      { scope: 'file' },
+    ],
+    isFaultless: [
+      async ({ rig }, use) => {
+        await use(undefined)
+        expect(rig.faults.splice(0)).toEqual([])
+      },
+      { auto: true },
+    ],
+    tab: [
+      async ({ rig }, use) => {
+        const tab = await rig.tab()
+        await use(tab)
+        await tab.close()
+      },
+      { scope: 'file' },
+    ],
+    page: async ({ tab }, use) => {
+      await tab.goto('about:blank')
+      await use(tab)
+    },
+  })
 }

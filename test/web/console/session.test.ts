@@ -1,31 +1,20 @@
 /** Signing in and out, what the page may load, and a server that goes away. */
 import { createHash, randomBytes } from 'node:crypto'
-import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { connect, type PlainRecord } from '../../../client/index.ts'
 import { PASSWORD } from '../../support/server-process.ts'
-import { ConsoleRig, ELSEWHERE, howTo, missing } from './rig.ts'
+import { consoleTests, ELSEWHERE, howTo, missing } from './rig.ts'
 
 const HOSTILE = '<img src=x onerror="document.title=1">'
 
+const it = consoleTests()
+
 // A browser is not everywhere.
 describe.skipIf(missing)(`the console${howTo}`, () => {
-  let rig: ConsoleRig
-  let page: Page
-
-  beforeAll(async () => {
-    rig = await ConsoleRig.start()
-  })
-  beforeEach(async () => {
-    page = await rig.tab()
-  })
-  afterEach(async () => {
-    await page.close()
-    expect(rig.faults.splice(0)).toEqual([])
-  })
-  afterAll(() => rig.end())
-
-  it('refuses a wrong password with the reason, and shows the view that the URL asked for after the right one', async () => {
+  it('refuses a wrong password with the reason, and shows the view that the URL asked for after the right one', async ({
+    page,
+    rig,
+  }) => {
     await rig.open(page, '#/channels')
     await rig.signIn(page, 'a wrong password')
     await page.waitForSelector('text=The user or the secret is wrong.')
@@ -33,13 +22,13 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await page.waitForSelector('h1:text-is("Channels")')
   })
 
-  it('says what is needed where a browser gives the page no cryptography', async () => {
+  it('says what is needed where a browser gives the page no cryptography', async ({ page, rig }) => {
     await rig.open(page, '', ELSEWHERE)
     await page.waitForSelector('text=Sign-in needs https here')
     expect(await page.locator('form').count()).toBe(0)
   })
 
-  it('takes a token, and comes back with the reason when it is revoked', async () => {
+  it('takes a token, and comes back with the reason when it is revoked', async ({ page, rig }) => {
     const admin = await connect(`tcp://127.0.0.1:${rig.server.tcpPort}`, { identity: 'admin', password: PASSWORD })
     await admin.execute('user.add', { user: 'guest', password: PASSWORD })
     const token = `cnb_${randomBytes(32).toString('base64url')}`
@@ -55,7 +44,7 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await admin.close()
   })
 
-  it('takes a token whose scope does not say whose it is', async () => {
+  it('takes a token whose scope does not say whose it is', async ({ page, rig }) => {
     const admin = await connect(`tcp://127.0.0.1:${rig.server.tcpPort}`, { identity: 'admin', password: PASSWORD })
     const token = `cnb_${randomBytes(32).toString('base64url')}`
     const hash = createHash('sha256').update(token).digest('hex')
@@ -68,7 +57,7 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await page.waitForSelector('.who:has-text("token")')
   })
 
-  it('has nothing from elsewhere, and nothing inline', async () => {
+  it('has nothing from elsewhere, and nothing inline', async ({ page, rig }) => {
     const hosts = new Set<string>()
     page.on('request', (request) => hosts.add(new URL(request.url()).host))
     const response = await rig.open(page)
@@ -78,7 +67,7 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     expect([...hosts]).toEqual([`127.0.0.1:${rig.server.httpPort}`])
   })
 
-  it('shows hostile names as text', async () => {
+  it('shows hostile names as text', async ({ page, rig }) => {
     await rig.push(HOSTILE, 1)
     await rig.open(page, `#/metrics?match=${encodeURIComponent('img')}`)
     await rig.signIn(page)
@@ -88,7 +77,7 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     expect(await page.title()).toBe('Metrics · Cinnabar')
   })
 
-  it('comes back by itself after the server was killed', { timeout: 120_000 }, async () => {
+  it('comes back by itself after the server was killed', { timeout: 120_000 }, async ({ page, rig }) => {
     await rig.open(page)
     await rig.signIn(page)
     await page.waitForSelector('.tiles strong')
@@ -102,7 +91,7 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await late.close()
   })
 
-  it('signs out, and knows nothing any more', async () => {
+  it('signs out, and knows nothing any more', async ({ page, rig }) => {
     await rig.open(page)
     await rig.signIn(page)
     await page.click('text=Sign out')

@@ -3,7 +3,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import fastify from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { serveConsole } from '../../../../server/connections/http/pages.ts'
 import { TestProducer } from '../../../support/producer.ts'
 
 const ASSETS = fileURLToPath(new URL('../../../../dist/console/assets', import.meta.url))
@@ -55,6 +57,12 @@ describe('the console', () => {
   it('is nowhere if it is switched off', async () => {
     const get = await serve({ console: false })
     expect([(await get('/')).status, (await get('/console/')).status]).toEqual([404, 404])
+  })
+
+  it('keeps the server from starting if it is not built, and says what to do', async () => {
+    await expect(serveConsole(fastify(), undefined, directory)).rejects.toThrow(
+      /^the console is not built, .*: run `npm run build`, or set http\.console = false$/,
+    )
   })
 
   it('has hashed files, which a browser keeps, and a page that it asks for again', async () => {
