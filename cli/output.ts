@@ -4,6 +4,7 @@
  */
 
 import { BasicType, type Value, valueToJson } from '../client/index.ts'
+import { isKnownLabel } from '../client/values.ts'
 import {
   byNature,
   formatAge,
@@ -74,7 +75,7 @@ export function toLine(
   const open = measured ? record.filter(({ name }) => name !== 'value' && name !== 'name') : []
   const name = (measured && fieldText(record, 'name')) || printable(metric)
   const text = formatMeasured(measured ?? value, unitOf(name), isExact)
-  return [colors.dim(formatClock(time)), name, ...open.map(formatValue), colors.bold(text)].join('  ')
+  return [colors.dim(formatClock(time)), name, ...open.map(labelText), colors.bold(text)].join('  ')
 }
 
 /** A table for a list, a line for each field of a record, else one line. */
@@ -91,6 +92,11 @@ export function toText(metric: string, { time, value }: TimedValue, showing: Sho
     colors.bold(formatMeasured(value, unitOf(metric), isExact)),
     whenText(time, nowMs, colors),
   ].join('  ')
+}
+
+/** The text of a label; one whose name does not follow from the metric is shown with it. */
+function labelText(field: AnswerRecord[number]): string {
+  return isKnownLabel(field.name) ? formatValue(field) : `${printable(field.name)}=${formatValue(field)}`
 }
 
 /** A line for each name and text, the texts below each other. */

@@ -5,6 +5,8 @@ import { compareLabels, isKnownLabel } from '../protocol/monitor/labels.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
 import type { Field, Value } from '../protocol/monitor/value.ts'
 
+export { isKnownLabel }
+
 export type Plain = number | bigint | boolean | string | null | Uint8Array | readonly Plain[] | PlainRecord
 export interface PlainRecord {
   readonly [name: string]: Plain
