@@ -116,6 +116,8 @@ describe('a configuration', () => {
       recent: { maxBytes: 67_108_864, maxAgeMs: 900_000 },
       log: { level: 'info' },
       exec: [],
+      otlp: { keepMs: 600_000 },
+      prometheus: { keepMs: 600_000 },
       qmf: [],
       plugin: [],
     })
@@ -241,6 +243,10 @@ describe('a configuration', () => {
       max_agents = 9
       max_counters = 10
       max_metrics = 11
+      [otlp]
+      keep = "20m"
+      [prometheus]
+      keep = "30m"
       [recent]
       max_bytes = 0
       max_age = "1m"
@@ -348,6 +354,8 @@ describe('a configuration', () => {
       recent: { maxBytes: 0, maxAgeMs: 60_000 },
       log: { level: 'debug' },
       exec: [],
+      otlp: { keepMs: 1_200_000 },
+      prometheus: { keepMs: 1_800_000 },
       qmf: [],
       plugin: [],
     })
