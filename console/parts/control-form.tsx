@@ -93,7 +93,8 @@ export function ControlForm(props: ControlFormProps) {
             value={texts[parameter.name] ?? ''}
             problem={isTried ? problemOf(parameter, texts[parameter.name] ?? '') : ''}
             onChange={(text) => {
-              setTexts({ ...texts, [parameter.name]: text })
+              // Two fields may change before the form is drawn again, as when a browser fills them in.
+              setTexts((before) => ({ ...before, [parameter.name]: text }))
               setAllowed(false)
             }}
           />
