@@ -113,7 +113,7 @@ export function ChannelSettingsForm({ consumer, channel, title }: FormProps) {
                 pattern="[0-9]+"
                 required
                 value={values[name] ?? ''}
-                onInput={({ currentTarget: { value } }) => setValues({ ...values, [name]: value })}
+                onInput={({ currentTarget: { value } }) => setValues((before) => ({ ...before, [name]: value }))}
               />
               <small>{hint(Number(values[name]))}</small>
             </p>
@@ -123,7 +123,7 @@ export function ChannelSettingsForm({ consumer, channel, title }: FormProps) {
             <select
               id="setting-overflow"
               value={values['overflow'] ?? ''}
-              onChange={({ currentTarget: { value } }) => setValues({ ...values, overflow: value })}
+              onChange={({ currentTarget: { value } }) => setValues((before) => ({ ...before, overflow: value }))}
             >
               {OVERFLOWS.map((overflow) => (
                 <option key={overflow}>{overflow}</option>
