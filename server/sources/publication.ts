@@ -14,6 +14,8 @@ import type { SourceContext } from './source.ts'
 
 const SERIES_PER_STEP = 32
 const SECOND_MS = 1_000
+/** Times on the wire are exact up to here: the year 2255. */
+const MAX_TIME = Number.MAX_SAFE_INTEGER
 /** Senders of OTLP wait for ten seconds unless they are told otherwise. */
 const PATIENCE_MS = 9_000
 
@@ -143,6 +145,10 @@ export class Publication {
         if (given.metadata !== undefined) sensor.describe(series, given.metadata)
         touched.push(series)
         for (const { value, time } of given.values) {
+          if (!(time >= 0 && time <= MAX_TIME)) {
+            rejections.addValue(`${given.name}: the time ${time} µs is not possible`)
+            continue
+          }
           sensor.meter.take()
           sensor.take(series, value, time)
           taken++
@@ -162,6 +168,11 @@ class Rejections {
 
   add({ values }: PublishedSeries, detail: string): void {
     this.values += values.length
+    if (this.first === '') this.first = detail
+  }
+
+  addValue(detail: string): void {
+    this.values++
     if (this.first === '') this.first = detail
   }
 }

@@ -12,6 +12,7 @@ import { prometheusSection } from './prometheus/config.ts'
 import { qmfSection } from './qmf/config.ts'
 import { smonSection } from './smon/config.ts'
 import type { OpenedSource, Source, SourceContext } from './source.ts'
+import { statsdSection } from './statsd/config.ts'
 
 const sources = {
   host: entry(hostSection, async () => (await import('./host/source.ts')).host),
@@ -21,6 +22,7 @@ const sources = {
   qmf: entry(qmfSection, async () => (await import('./qmf/source.ts')).qmf),
   otlp: entry(otlpSection, async () => (await import('./otlp/source.ts')).otlp),
   prometheus: entry(prometheusSection, async () => (await import('./prometheus/source.ts')).prometheus),
+  statsd: entry(statsdSection, async () => (await import('./statsd/source.ts')).statsd),
   plugin: entry(pluginSection, async () => (await import('./plugin/source.ts')).plugin),
 }
 

@@ -33,6 +33,7 @@ export interface PublishingOptions {
 /** Must be called after `hardenHttp`. */
 export async function servePublishing(app: FastifyInstance, options: PublishingOptions): Promise<void> {
   const turns = new Turns()
+  const failures = app.createRateLimit()
   for (const door of options.doors) {
     await app.register((scope, _options, registered) => {
       const askers = new WeakMap<FastifyRequest, Asker>()
@@ -50,11 +51,17 @@ export async function servePublishing(app: FastifyInstance, options: PublishingO
         method: 'POST',
         url: door.path,
         bodyLimit: door.maxBytes,
-        // Senders have many requests a minute, and each has shown its token.
+        // Senders have many requests a minute: those with a token are not limited, others are by what came before.
         config: { rateLimit: false },
         onRequest: async (request, reply) => {
+          const before = await failures(request, { increment: false })
+          if (!before.isAllowed && before.remaining <= 0) {
+            void reply.header('retry-after', String(before.ttlInSeconds))
+            return refuse(request, reply, 429, 'too many requests without a valid token from this address')
+          }
           const found = await askerOf(request, options)
           if ('refused' in found) {
+            await failures(request)
             if (found.status === 401) void reply.header('www-authenticate', 'Bearer')
             return refuse(request, reply, found.status, found.refused)
           }

@@ -119,6 +119,7 @@ describe('a configuration', () => {
       otlp: { keepMs: 600_000 },
       prometheus: { keepMs: 600_000 },
       qmf: [],
+      statsd: [],
       plugin: [],
     })
   })
@@ -357,6 +358,7 @@ describe('a configuration', () => {
       otlp: { keepMs: 1_200_000 },
       prometheus: { keepMs: 1_800_000 },
       qmf: [],
+      statsd: [],
       plugin: [],
     })
   })

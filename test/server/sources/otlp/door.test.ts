@@ -293,6 +293,15 @@ describe('what is refused', () => {
     }
   })
 
+  it('times that no clock has, value by value', async () => {
+    const late = gauge('load', 1).replace('1700000000000000999', '18446744073709551615')
+    const answer = await server.post('/v1/metrics', late, JSON_TYPE)
+    expect(await answer.json()).toMatchObject({
+      partialSuccess: { rejectedDataPoints: '1', errorMessage: expect.stringContaining('is not possible') },
+    })
+    expect(await query('otlp.load')).toEqual([])
+  })
+
   it('everything while the disk is full, with the time for another try', async () => {
     server.producer.store.low = true
     await server.producer.settle()

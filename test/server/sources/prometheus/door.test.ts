@@ -109,6 +109,20 @@ describe('what is refused', () => {
     expect((await post(series('a', 'x', 1), HEADERS, 'nonsense')).status).toBe(401)
   })
 
+  it('requests without a valid token, when there are too many; those with one are still taken', async () => {
+    await server.stop()
+    server = await PublishingProducer.start({ config: { http: { requestsPerMinute: 3 } } })
+    const statuses: number[] = []
+    for (let count = 0; count < 5; count++) statuses.push((await post(series('a', 'x', 1), HEADERS, 'nonsense')).status)
+    expect(statuses).toEqual([401, 401, 401, 429, 429])
+  })
+
+  it('no request with a token for their number', async () => {
+    await server.stop()
+    server = await PublishingProducer.start({ config: { http: { requestsPerMinute: 3 } } })
+    for (let count = 0; count < 6; count++) expect((await post(series('a', 'x', count + 1))).status).toBe(204)
+  })
+
   it.each([
     ['another type', { ...HEADERS, 'content-type': 'text/plain' }, 415],
     ['another message', { ...HEADERS, 'content-type': 'application/x-protobuf;proto=x.Y' }, 415],
