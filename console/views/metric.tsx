@@ -92,7 +92,7 @@ export function MetricView({ consumer, fleet, router }: ViewProps) {
         {spec.lines.length >= MAX_LINES_OF_CHART ? null : (
           <MetricPicker
             consumer={consumer}
-            onPick={(metric) => show({ ...spec, lines: withLine(spec.lines, joining(metric, line, entry)) })}
+            onPick={(metric) => show({ ...spec, lines: withLine(spec.lines, joining(metric, line)) })}
           />
         )}
       </section>
@@ -100,10 +100,9 @@ export function MetricView({ consumer, fleet, router }: ViewProps) {
   )
 }
 
-/** A metric that joins a chart is that of the same host. */
-function joining(metric: string, { args }: Line, entry: unknown): Line {
-  const { host } = args
-  return { metric, args: entry === undefined || host === undefined ? {} : { host } }
+/** A metric that joins a chart is that of the same host, whether or not the catalogue has answered by then. */
+function joining(metric: string, { args: { host } }: Line): Line {
+  return { metric, args: host === undefined ? {} : { host } }
 }
 
 /** Each metric once with the same arguments. */
