@@ -16,6 +16,9 @@ const THOUSANDS = 4_294_967
 const REST = 296
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
+/** What is read in one step of a message that is read in steps, and the most that a message may have which is not. */
+const ELEMENTS_PER_STEP = 512
+const MAX_MESSAGE_ELEMENTS = 32_768
 /** Up to here, one character after the other is faster than the decoder. */
 const SHORT_BYTES = 32
 
@@ -36,27 +39,32 @@ type TakeField = (field: number, wire: WireType) => boolean
 export class MessageReader {
   readonly #reader: BinaryReader
   readonly #view: DataView
-  /** Messages and texts that may still be read: a few bytes must not become many objects. */
+  /** Fields and packed numbers that may still be read: a few bytes must not become many objects, nor much work. */
   #left: number
+  /** The number that was left when the last step ended. */
+  #leftBefore: number
 
   constructor(bytes: Uint8Array, mostElements: number) {
     this.#reader = new BinaryReader(bytes, decodeText)
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#left = mostElements
+    this.#leftBefore = mostElements
   }
 
   get offset(): number {
     return this.#reader.pos
   }
 
-  /** Reads the whole of the bytes as one message. Throws ProtocolError. */
-  whole(take: TakeField): void {
-    this.attempt(() => this.#fields(this.#reader.len, take))
-  }
-
   /** Whether fields are left of the whole. */
   get isAtEnd(): boolean {
     return this.#reader.pos >= this.#reader.len
+  }
+
+  /** True now and then, when enough was read since the last time: a place to pause. */
+  get isStepOver(): boolean {
+    if (this.#leftBefore - this.#left < ELEMENTS_PER_STEP) return false
+    this.#leftBefore = this.#left
+    return true
   }
 
   /** Runs what reads, so that errors of the library have their place. Throws ProtocolError. */
@@ -74,20 +82,26 @@ export class MessageReader {
     const tag = this.#reader.uint32()
     const [field, wire] = [tag >>> 3, (tag & 7) as WireType]
     if (field === 0) throw this.bad('a field with the number 0')
+    this.#count()
     if (!take(field, wire)) this.#reader.skip(wire, field)
   }
 
   /** The end of a message that begins here, with its length. */
   messageEnd(): number {
-    this.count()
     const end = this.#reader.uint32() + this.#reader.pos
     if (end > this.#reader.len) throw this.bad('a message that is longer than what is left')
     return end
   }
 
-  /** Reads a message inside of another one. */
+  /** Reads a message inside of another one, at once. */
   message(take: TakeField): void {
-    this.#fields(this.messageEnd(), take)
+    const end = this.messageEnd()
+    const least = this.#left - MAX_MESSAGE_ELEMENTS
+    while (this.#reader.pos < end) {
+      this.field(take)
+      if (this.#left < least) throw new ProtocolError('BAD_COUNT', 'too many elements in one message', this.offset)
+    }
+    this.endedAt(end)
   }
 
   /** Checks that a message which was read in steps has ended where its length says. */
@@ -95,23 +109,15 @@ export class MessageReader {
     if (this.#reader.pos !== end) throw this.bad('a field that goes beyond its message')
   }
 
-  #fields(end: number, take: TakeField): void {
-    while (this.#reader.pos < end) this.field(take)
-    this.endedAt(end)
-  }
-
-  /** Counts one more element. Throws ProtocolError BAD_COUNT. */
-  count(): void {
+  #count(): void {
     if (this.#left-- <= 0) throw new ProtocolError('BAD_COUNT', 'too many elements in one request', this.offset)
   }
 
   text(): string {
-    this.count()
     return this.#reader.string()
   }
 
   bytes(): Uint8Array {
-    this.count()
     return this.#reader.bytes()
   }
 
@@ -181,14 +187,15 @@ export class MessageReader {
   /** Numbers one by one, however they are packed. `read` reads one. */
   repeated(wire: WireType, take: () => void): void {
     if (wire !== BYTES) {
-      this.count()
       take()
       return
     }
     const end = this.messageEnd()
+    const least = this.#left - MAX_MESSAGE_ELEMENTS
     while (this.#reader.pos < end) {
-      this.count()
+      this.#count()
       take()
+      if (this.#left < least) throw new ProtocolError('BAD_COUNT', 'too many numbers in one message', this.offset)
     }
     this.endedAt(end)
   }

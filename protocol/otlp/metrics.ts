@@ -100,7 +100,7 @@ export interface ResourceMetrics {
 
 /** What a request may be turned into. */
 export interface OtlpLimits {
-  /** Messages, texts and numbers together. */
+  /** Fields and packed numbers together. */
   readonly elements: number
 }
 

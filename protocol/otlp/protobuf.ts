@@ -23,8 +23,6 @@ import {
 } from './metrics.ts'
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
-/** Points that are read in one step. */
-const POINTS_PER_STEP = 128
 
 /** Reads a request, with places to pause between. Throws ProtocolError. */
 export function* decodeMetrics(bytes: Uint8Array, limits: OtlpLimits): Generator<undefined, ResourceMetrics[]> {
@@ -64,6 +62,7 @@ function* inSteps(
       }),
     )
     if (nestedEnd >= 0) yield* read(nestedEnd)
+    if (reader.isStepOver) yield
   }
   reader.endedAt(end)
 }
@@ -160,10 +159,9 @@ function* dataOf(reader: MessageReader, kind: MetricData['kind'], end: number): 
         return true
       }),
     )
-    if (points.length % POINTS_PER_STEP === 0) yield
+    if (reader.isStepOver) yield
   }
   reader.endedAt(end)
-  yield
   const extra = kind === 'sum' ? { isMonotonic } : {}
   return {
     kind,

@@ -12,7 +12,7 @@ export const STALE_NAN = { high: 0x7ff00000, low: 0x00000002 } as const
 
 const NAME = '__name__'
 const MILLISECOND = 1_000
-/** Series that are read in one step. */
+/** Series whose labels are looked up in one step. */
 const SERIES_PER_STEP = 64
 
 /** A sample: its value, undefined for a stale marker, and its time in microseconds since 1970. */
@@ -49,7 +49,7 @@ export interface WriteRequest {
 export interface WriteLimits {
   /** Bytes after decompression. */
   readonly bytes: number
-  /** Messages, texts and numbers together. */
+  /** Fields and packed numbers together. */
   readonly elements: number
 }
 
@@ -93,7 +93,7 @@ export function* decodeWriteRequest(bytes: Uint8Array, limits: WriteLimits): Gen
         return true
       }),
     )
-    if (series.length % SERIES_PER_STEP === 0) yield
+    if (reader.isStepOver) yield
   }
   return { series, families }
 }
@@ -182,7 +182,7 @@ export function* decodeWriteRequest2(bytes: Uint8Array, limits: WriteLimits): Ge
         return true
       }),
     )
-    if ((symbols.length + referring.length) % SERIES_PER_STEP === 0) yield
+    if (reader.isStepOver) yield
   }
   if (symbols.length > 0 && symbols[0] !== '') throw new ProtocolError('BAD_PROTOBUF', 'the first symbol is not empty')
   const series: WrittenSeries[] = []

@@ -13,6 +13,7 @@ import { LabelledSeries } from './labelled-series.ts'
 import type { SourceContext } from './source.ts'
 
 const SERIES_PER_STEP = 32
+const VALUES_PER_STEP = 128
 const SECOND_MS = 1_000
 /** Times on the wire are exact up to here: the year 2255. */
 const MAX_TIME = Number.MAX_SAFE_INTEGER
@@ -134,7 +135,7 @@ export class Publication {
     touched: LabelledSeries[],
     rejections: Rejections,
   ): Steps<number> {
-    let [taken, seen] = [0, 0]
+    let [taken, sinceStep] = [0, 0]
     for (const given of allowed) {
       const series = sensor.of(
         given.name,
@@ -152,9 +153,10 @@ export class Publication {
           sensor.meter.take()
           sensor.take(series, value, time)
           taken++
+          if (++sinceStep % VALUES_PER_STEP === 0) yield
         }
       }
-      if (++seen % SERIES_PER_STEP === 0) yield
+      if (++sinceStep % VALUES_PER_STEP === 0) yield
     }
     return taken
   }

@@ -13,7 +13,7 @@ const JSON_TYPE = 'application/json'
 const MAX_BYTES = 16 << 20
 /** It is parsed as a whole, which must not take long. */
 const MAX_JSON_BYTES = 1 << 20
-/** Messages, texts and numbers of a request: each takes some hundred bytes at most. */
+/** Fields and packed numbers of a request: each takes some hundred bytes at most. */
 const MAX_ELEMENTS = 1_000_000
 
 /** Codes of gRPC, which google.rpc.Status has. */

@@ -40,7 +40,8 @@ export function* seriesOf(resources: readonly ResourceMetrics[], now: number): S
           const time = point.time === 0 ? now : point.time
           const labels = merged(outer, point.attributes)
           series.push({ name: OTLP_FAMILY + metric.name, labels, metadata, values: [{ value, time }] })
-          if (series.length % POINTS_PER_STEP === 0) yield
+          // A histogram may have very many buckets.
+          if (value.type === BasicType.REC || series.length % POINTS_PER_STEP === 0) yield
         }
       }
     }

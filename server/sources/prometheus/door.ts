@@ -19,7 +19,7 @@ export const PROMETHEUS_FAMILY = 'prometheus.'
 /** A body under Snappy: senders limit requests to some thousand samples. */
 const MAX_BYTES = 4 << 20
 const LIMITS = { bytes: 8 << 20, elements: 1_000_000 }
-const SERIES_PER_STEP = 64
+const SAMPLES_PER_STEP = 512
 
 const PROTOBUF = 'application/x-protobuf'
 const VERSION_1 = 'prometheus.WriteRequest'
@@ -123,12 +123,15 @@ function* seriesOf(
   metadataOf: (name: string) => WrittenMetadata | undefined,
 ): Steps<Given> {
   const series: PublishedSeries[] = []
-  let [samples, histograms] = [0, 0]
+  let [samples, histograms, sinceStep] = [0, 0, 0]
   for (const each of written) {
     histograms += each.histograms
     samples += each.samples.length
     if (each.samples.length > 0) series.push(published(each, each.metadata ?? metadataOf(each.name)))
-    if (series.length % SERIES_PER_STEP === 0) yield
+    sinceStep += 1 + each.samples.length
+    if (sinceStep < SAMPLES_PER_STEP) continue
+    sinceStep = 0
+    yield
   }
   return { series, samples, histograms }
 }

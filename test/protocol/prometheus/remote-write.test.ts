@@ -121,6 +121,22 @@ describe('bounds', () => {
   })
 })
 
+test('a message that is read at once has bounds of its own, and others are read in steps', () => {
+  const limits = { bytes: 1 << 20, elements: 1_000_000 }
+  // Series of empty samples, two bytes each.
+  const samples = (count: number): Uint8Array => new Uint8Array(2 * count).map((_, at) => (at % 2 === 0 ? 0x12 : 0))
+  const series = (count: number): Buffer => {
+    const length = Buffer.from([0x80 | ((2 * count) & 0x7f), 0x80 | (((2 * count) >> 7) & 0x7f), (2 * count) >> 14])
+    return Buffer.concat([Buffer.from([0x0a]), length, samples(count)])
+  }
+  expect(decode(series(32_768), limits).series[0]?.samples).toHaveLength(32_768)
+  expect(() => decode(series(32_769), limits)).toThrow('too many elements in one message')
+  const steps = decodeWriteRequest(Buffer.concat(Array.from({ length: 20 }, () => series(1_000))), limits)
+  let pauses = 0
+  while (steps.next().done !== true) pauses++
+  expect(pauses).toBe(20)
+})
+
 describe('whatever comes', () => {
   const given = decompress(captured('write-samples'), LIMITS)
   const attempt = (of: Uint8Array): void => {
