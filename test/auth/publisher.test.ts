@@ -121,6 +121,7 @@ describe('a series may be published', () => {
       ),
       { numRuns: 5000 },
     )
-    expect(allowed).toBeGreaterThan(500)
+    // A tenth or so are allowed, so that both answers were compared.
+    expect(allowed).toBeGreaterThan(100)
   })
 })
