@@ -34,6 +34,7 @@ const drainUrl = () => ({
   type: decoded(parseDrainUrl),
   expected:
     'a URL like "prometheus+https://host/api/v1/write" or "otlp+https://host/v1/metrics", or with +http, and without a user',
+  isSecret: true,
 })
 const patterns = () => ({
   type: z
@@ -68,15 +69,17 @@ const table = z
     timeout: key(duration('100ms', '10m'), '30s', 'How long the destination may take for its answer.'),
   })
   .superRefine(({ url, token_file, username, password_file, cert, key }, context) => {
-    const add = (path: string, message: string): void => context.addIssue({ code: 'custom', path: [path], message })
-    if ((cert === undefined) !== (key === undefined)) add('cert', '`cert` and `key` go together')
+    const add = (path: string, also: string, message: string): void =>
+      context.addIssue({ code: 'custom', path: [path], params: { also }, message })
+    if ((cert === undefined) !== (key === undefined)) add('cert', 'key', '`cert` and `key` go together')
     if ((username === '') !== (password_file === undefined))
-      add('username', '`username` and `password_file` go together')
-    if (token_file !== undefined && username !== '') add('token_file', 'either a token or a user name, not both')
+      add('username', 'password_file', '`username` and `password_file` go together')
+    if (token_file !== undefined && username !== '')
+      add('token_file', 'username', 'either a token or a user name, not both')
     const hasSecret = token_file !== undefined || username !== ''
     const { protocol, hostname } = new URL(url.href)
     if (hasSecret && protocol === 'http:' && !isOwnMachine(hostname)) {
-      add('url', 'a token or password would be sent in clear: use +https')
+      add('url', 'token_file', 'a token or password would be sent in clear: use +https')
     }
   })
   .transform(({ token_file, password_file, batch_size, batch_age, timeout, ...rest }) => ({
@@ -101,7 +104,13 @@ export const drainSection = tableList(
       const names = new Set<string>()
       for (const [index, { name, tenant }] of tables.entries()) {
         const full = `${tenant}/${name}`
-        if (names.has(full)) context.addIssue({ code: 'custom', path: [index, 'name'], message: 'is there twice' })
+        if (names.has(full))
+          context.addIssue({
+            code: 'custom',
+            path: [index, 'name'],
+            params: { also: 'tenant' },
+            message: 'is there twice',
+          })
         names.add(full)
       }
     })

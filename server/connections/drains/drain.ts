@@ -9,9 +9,10 @@ import type { ChannelConnection } from '../../channels/outbox.ts'
 import type { Clock, Timer } from '../../core/clock.ts'
 import type { FairWork } from '../../core/fair-work.ts'
 import type { DrainTable } from './config.ts'
-import { type DrainWire, type OutgoingLoss, type OutgoingValue, readFrames } from './outgoing.ts'
-import type { Destination, DestinationAnswer } from './post.ts'
-import { type Refusal, refusalIn, retryAfterMs } from './verdict.ts'
+import type { DrainCounts } from './counts.ts'
+import { type DrainWire, type Label, type OutgoingLoss, type OutgoingValue, readFrames } from './outgoing.ts'
+import type { Receiver, ReceiverAnswer } from './post.ts'
+import { type DeliveryProblem, problemIn, retryAfterMs } from './problem.ts'
 
 const [FIRST_BACKOFF_MS, MAX_BACKOFF_MS] = [1_000, 60_000]
 /** The same failure of the destination for so long may be that of one value. */
@@ -19,62 +20,22 @@ const SUSPECT_MS = 60_000
 const LOST_METRIC = 'cinnabar_lost_values_total'
 const MAX_DETAIL = 300
 
-export interface DrainCounts {
-  /** Values that the destination has taken. */
-  values: number
-  requests: number
-  /** Requests that had to be sent again. */
-  retries: number
-  /** Values that the channel had lost before they could be sent. */
-  lost: number
-  /** Values that the protocol has no form for, such as texts. */
-  unsupported: number
-  /** Values after which another one of their series came in the same millisecond. */
-  superseded: number
-  /** Values of families that the drain does not name. */
-  leftOut: number
-  refusedOutOfOrder: number
-  refusedDuplicate: number
-  refusedTooOld: number
-  refusedTooLarge: number
-  refusedForbidden: number
-  refusedInvalid: number
-  refusedFailed: number
-}
-
-export function noCounts(): DrainCounts {
-  return {
-    values: 0,
-    requests: 0,
-    retries: 0,
-    lost: 0,
-    unsupported: 0,
-    superseded: 0,
-    leftOut: 0,
-    refusedOutOfOrder: 0,
-    refusedDuplicate: 0,
-    refusedTooOld: 0,
-    refusedTooLarge: 0,
-    refusedForbidden: 0,
-    refusedInvalid: 0,
-    refusedFailed: 0,
-  }
-}
-
 export interface DrainOptions {
   readonly table: Pick<DrainTable, 'name' | 'batchSize' | 'batchAgeMs'>
   readonly channel: Channel
   readonly wire: DrainWire
-  readonly destination: Destination
+  readonly destination: Receiver
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds' | 'wallMs' | 'setTimeout' | 'clear'>
   readonly work: Pick<FairWork, 'run'>
   /** 0..1 */
   readonly random: () => number
   /** Whether values of a metric are delivered. */
   readonly isWanted: (name: string) => boolean
+  /** The labels of this server's own metrics, which stand in no record, such as `host`. */
+  readonly ownLabels: (name: string) => readonly Label[]
   /** They go on when the connection is made again. */
   readonly counts: DrainCounts
-  readonly refused: (refusal: Refusal, value: OutgoingValue) => void
+  readonly refused: (refusal: DeliveryProblem, value: OutgoingValue) => void
   /** What is wrong, for people; empty when the destination takes values again. */
   readonly state: (problem: string) => void
   /** Called when the channel must be left. */
@@ -133,7 +94,7 @@ export class Drain implements ChannelConnection {
 
   /** Reads what was handed over; the window of the channel bounds how much that is. */
   async #read(): Promise<void> {
-    const { channel, work, clock } = this.#options
+    const { channel, work, clock, ownLabels } = this.#options
     this.#isReading = true
     for (let next = this.#frames[0]; next !== undefined && !this.#isOver; next = this.#frames[0]) {
       const { bytes, written } = next
@@ -141,7 +102,7 @@ export class Drain implements ChannelConnection {
       const take = (outgoing: OutgoingValue | OutgoingLoss): void => {
         this.#values.push('count' in outgoing ? this.#loss(outgoing) : outgoing)
       }
-      await work.run({ tenant: channel.owner.tenant }, readFrames(bytes, channel, take))
+      await work.run({ tenant: channel.owner.tenant }, readFrames(bytes, channel, ownLabels, take))
       if (this.#isOver) break
       this.#frames.shift()
       this.undrained -= bytes.length
@@ -270,14 +231,14 @@ export class Drain implements ChannelConnection {
     }
   }
 
-  #backoffMs(failures: number, { retryAfter }: Refusal): number {
+  #backoffMs(failures: number, { retryAfter }: DeliveryProblem): number {
     const { clock, random } = this.#options
     const doubled = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(failures, 16), MAX_BACKOFF_MS)
     return Math.max(doubled * (1 - random() / 2), retryAfterMs(retryAfter, clock.wallMs()))
   }
 
   /** Sends values; gives why they were not taken, undefined if they were. */
-  async #attempt(values: readonly OutgoingValue[]): Promise<Refusal | undefined> {
+  async #attempt(values: readonly OutgoingValue[]): Promise<DeliveryProblem | undefined> {
     const { wire, destination, counts, work, channel, refused } = this.#options
     const wanted = values.filter((value) => value.name !== '' && this.#options.isWanted(value.name))
     const { body, unsent } = await work.run({ tenant: channel.owner.tenant }, wire.encode(wanted))
@@ -292,7 +253,7 @@ export class Drain implements ChannelConnection {
       settle()
       return undefined
     }
-    let answer: DestinationAnswer
+    let answer: ReceiverAnswer
     try {
       counts.requests++
       answer = await destination.post(body, wire.headers)
@@ -300,7 +261,7 @@ export class Drain implements ChannelConnection {
       const detail = error instanceof Error ? error.message : String(error)
       return { kind: 'failed', counter: 'refusedFailed', status: 0, detail, retryAfter: undefined }
     }
-    const refusal = refusalIn(answer)
+    const refusal = problemIn(answer)
     if (refusal !== undefined) return refusal
     // What a destination takes only in part must not be sent again (OTLP, "Partial Success").
     const { rejected, message } = this.#partialRefusal(answer)
@@ -317,7 +278,7 @@ export class Drain implements ChannelConnection {
   }
 
   /** An answer that cannot be read says nothing: 2xx alone means that everything was taken. */
-  #partialRefusal({ body }: DestinationAnswer): ReturnType<DrainWire['partialRefusal']> {
+  #partialRefusal({ body }: ReceiverAnswer): ReturnType<DrainWire['partialRefusal']> {
     try {
       return this.#options.wire.partialRefusal(body)
     } catch {

@@ -13,15 +13,17 @@ import type { FairWork } from '../../core/fair-work.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { Instances } from '../../metrics/instances.ts'
+import { ownLabels } from '../../metrics/labels.ts'
 import type { Metric, SensorStatus } from '../../metrics/metric.ts'
 import type { Notices } from '../../sources/producer/notices.ts'
 import type { DrainTable } from './config.ts'
-import { Drain, type DrainCounts, noCounts } from './drain.ts'
+import { type DrainCounts, noCounts } from './counts.ts'
+import { Drain } from './drain.ts'
 import { otlpWire } from './otlp.ts'
-import type { DrainWire, OutgoingValue } from './outgoing.ts'
-import { openDestination } from './post.ts'
+import type { DrainWire, Label, OutgoingValue } from './outgoing.ts'
+import { openReceiver } from './post.ts'
+import type { DeliveryProblem } from './problem.ts'
 import { remoteWrite } from './prometheus.ts'
-import type { Refusal } from './verdict.ts'
 
 const PREFIX = 'drain:'
 /** Families that others have brought in over the same protocols: a drain that does not name them would send them in circles. */
@@ -161,11 +163,12 @@ class RunningDrain implements DrainStatus {
       table: this.#table,
       channel,
       wire: this.#wire(),
-      destination: openDestination(this.#table),
+      destination: openReceiver(this.#table, clock),
       clock,
       work,
       random,
       isWanted: (name) => !this.#named.some((family) => name.startsWith(family)),
+      ownLabels: this.#ownLabels(),
       counts: this.#counts,
       refused: (refusal, value) => this.#refuse(refusal, value),
       state: (problem) => this.#changed(problem),
@@ -194,6 +197,22 @@ class RunningDrain implements DrainStatus {
     })
   }
 
+  /** What is measured here has the labels of its sensor, `host` above all. */
+  #ownLabels(): (name: string) => readonly Label[] {
+    const { hub } = this.#options
+    const known = new Map<string, readonly Label[]>()
+    return (name) => {
+      let labels = known.get(name)
+      if (labels === undefined) {
+        const sensor = hub.sensors.find(({ polled, family }) => polled === true && name.startsWith(family))
+        const metric = sensor?.metric(name)
+        labels = sensor?.polled === true && metric !== undefined ? ownLabels(sensor.labels(metric)) : []
+        known.set(name, labels)
+      }
+      return labels
+    }
+  }
+
   #changed(problem: string): void {
     const { log } = this.#options
     const { name, url } = this.#table
@@ -204,7 +223,7 @@ class RunningDrain implements DrainStatus {
   }
 
   /** Each refusal is counted; notices come at most once a minute, with the last answer. */
-  #refuse({ detail }: Refusal, { name: metric }: OutgoingValue): void {
+  #refuse({ detail }: DeliveryProblem, { name: metric }: OutgoingValue): void {
     const { clock, log, notices } = this.#options
     const { name, tenant } = this.#table
     this.#refused++

@@ -2,7 +2,7 @@
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'
-import type { Field, Value } from '../../../protocol/monitor/value.ts'
+import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import type { Channel } from '../../channels/channel.ts'
 import type { Steps } from '../../core/fair-work.ts'
 import { toForeign } from '../../metrics/labels.ts'
@@ -46,10 +46,16 @@ export interface DrainWire {
   partialRefusal(body: Uint8Array): { readonly rejected: number; readonly message: string }
 }
 
-/** Reads the frames of a channel, one in each step. */
+type Unwrapped = Pick<OutgoingValue, 'name' | 'labels' | 'value'>
+
+/** Of a value whose metric is not known any more nothing is sent. */
+const NOTHING: Unwrapped = { name: '', labels: [], value: VOID }
+
+/** Reads the frames of a channel, one in each step. `ownLabels`: those that this server's own metrics have besides. */
 export function* readFrames(
   bytes: Uint8Array,
   channel: Channel,
+  ownLabels: (name: string) => readonly Label[],
   take: (outgoing: OutgoingValue | OutgoingLoss) => void,
 ): Steps<void> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -63,18 +69,17 @@ export function* readFrames(
       const { transaction, metric, value, time } = message
       // Without a binding it is a result, or the binding was stopped meanwhile.
       const instance = channel.bindings.get(metric)?.instance
-      const outgoing = instance && unwrapped(instance.selection, value)
-      take({ transaction, time, ...(outgoing ?? { name: '', labels: [], value }) })
+      const outgoing = instance === undefined ? NOTHING : unwrapped(instance.selection, value)
+      const own = ownLabels(outgoing.name).filter(([name]) => !outgoing.labels.some(([given]) => given === name))
+      const labels = own.length === 0 ? outgoing.labels : [...outgoing.labels, ...own]
+      take({ transaction, time, ...outgoing, labels })
     }
     yield
   }
 }
 
 /** The name and labels that stand before the value in the REC of a pattern [MON 9 Patterns]. */
-function unwrapped(
-  { name, isPattern, args }: Selection,
-  value: Value,
-): Pick<OutgoingValue, 'name' | 'labels' | 'value'> {
+function unwrapped({ name, isPattern, args }: Selection, value: Value): Unwrapped {
   const labels: Label[] = []
   for (const { name, type, value } of args) {
     if (type === BasicType.STRING && typeof value === 'string' && !value.includes('*'))

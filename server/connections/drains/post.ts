@@ -2,12 +2,13 @@
 import { readFile } from 'node:fs/promises'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Clock } from '../../core/clock.ts'
 import type { DrainTable } from './config.ts'
 
 /** What is read of an answer. */
 const MAX_ANSWER_BYTES = 64 << 10
 
-export interface DestinationAnswer {
+export interface ReceiverAnswer {
   readonly status: number
   /** Seconds, or a date; undefined if it says nothing. */
   readonly retryAfter: string | undefined
@@ -15,18 +16,18 @@ export interface DestinationAnswer {
 }
 
 /** Sends requests, each with what proves who we are as it is in its files now. */
-export interface Destination {
+export interface Receiver {
   /** Rejects if there is no answer, or if a file cannot be read. */
-  post(body: Uint8Array, headers: Readonly<Record<string, string>>): Promise<DestinationAnswer>
+  post(body: Uint8Array, headers: Readonly<Record<string, string>>): Promise<ReceiverAnswer>
   close(): void
 }
 
-export type DestinationOptions = Pick<
+export type ReceiverOptions = Pick<
   DrainTable,
   'url' | 'tokenFile' | 'username' | 'passwordFile' | 'ca' | 'cert' | 'key' | 'timeoutMs'
 >
 
-export function openDestination(options: DestinationOptions): Destination {
+export function openReceiver(options: ReceiverOptions, clock: Pick<Clock, 'setTimeout' | 'clear'>): Receiver {
   const { url, timeoutMs } = options
   const isTls = url.href.startsWith('https:')
   const settings = { keepAlive: true, maxSockets: 1 }
@@ -41,8 +42,14 @@ export function openDestination(options: DestinationOptions): Destination {
         'user-agent': 'cinnabar',
         ...(authorization !== undefined && { authorization }),
       }
-      const signal = AbortSignal.any([aborting.signal, AbortSignal.timeout(timeoutMs)])
-      return exchange({ url: url.href, isTls, agent, headers, tls, signal }, body)
+      const late = new AbortController()
+      const timer = clock.setTimeout(() => late.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
+      const signal = AbortSignal.any([aborting.signal, late.signal])
+      try {
+        return await exchange({ url: url.href, isTls, agent, headers, tls, signal }, body)
+      } finally {
+        clock.clear(timer)
+      }
     },
     close() {
       aborting.abort()
@@ -60,7 +67,7 @@ interface Exchange {
   readonly signal: AbortSignal
 }
 
-function exchange({ url, isTls, agent, headers, tls, signal }: Exchange, body: Uint8Array): Promise<DestinationAnswer> {
+function exchange({ url, isTls, agent, headers, tls, signal }: Exchange, body: Uint8Array): Promise<ReceiverAnswer> {
   return new Promise((resolve, reject) => {
     const failed = (error: Error): void => {
       reject(signal.aborted && signal.reason instanceof Error ? signal.reason : error)
@@ -84,7 +91,7 @@ function exchange({ url, isTls, agent, headers, tls, signal }: Exchange, body: U
   })
 }
 
-async function authorizationOf({ tokenFile, username, passwordFile }: DestinationOptions): Promise<string | undefined> {
+async function authorizationOf({ tokenFile, username, passwordFile }: ReceiverOptions): Promise<string | undefined> {
   if (tokenFile !== undefined) return `Bearer ${await lineOf(tokenFile)}`
   if (passwordFile === undefined) return undefined
   const password = await lineOf(passwordFile)
@@ -98,7 +105,7 @@ async function lineOf(file: string): Promise<string> {
   return text
 }
 
-async function tlsOf({ ca, cert, key }: DestinationOptions): Promise<object> {
+async function tlsOf({ ca, cert, key }: ReceiverOptions): Promise<object> {
   const [authorities, chain, secret] = await Promise.all([ca, cert, key].map((file) => file && readFile(file)))
   return {
     ...(authorities && { ca: authorities }),

@@ -1,8 +1,8 @@
 /** What the answer of a destination means for the values of a request. */
-import type { DrainCounts } from './drain.ts'
-import type { DestinationAnswer } from './post.ts'
+import type { DrainCounts } from './counts.ts'
+import type { ReceiverAnswer } from './post.ts'
 
-export interface Refusal {
+export interface DeliveryProblem {
   /**
    * `refused`: something is wrong with the values. `forbidden`: they may not be written, or nothing may. `failed`: the same
    * request may be taken later; `status` is 0 if there was no answer.
@@ -25,7 +25,7 @@ const TOO_MANY = 429
 const misconfigured: readonly number[] = [401, 404, 405, 407, 408]
 
 /** How Prometheus, Mimir, Thanos and VictoriaMetrics name what is wrong with a sample. */
-const reasons: readonly (readonly [pattern: RegExp, counter: Refusal['counter']])[] = [
+const reasons: readonly (readonly [pattern: RegExp, counter: DeliveryProblem['counter']])[] = [
   [/out[ -]of[ -]order/i, 'refusedOutOfOrder'],
   [/duplicate sample/i, 'refusedDuplicate'],
   [/out of bounds|too old|too far in the past/i, 'refusedTooOld'],
@@ -34,7 +34,7 @@ const reasons: readonly (readonly [pattern: RegExp, counter: Refusal['counter']]
 const utf8 = new TextDecoder()
 
 /** undefined for 2xx. */
-export function refusalIn({ status, retryAfter, body }: DestinationAnswer): Refusal | undefined {
+export function problemIn({ status, retryAfter, body }: ReceiverAnswer): DeliveryProblem | undefined {
   if (status >= 200 && status < 300) return undefined
   const text = utf8
     .decode(body.subarray(0, MAX_TEXT))
