@@ -69,17 +69,14 @@ const table = z
     timeout: key(duration('100ms', '10m'), '30s', 'How long the destination may take for its answer.'),
   })
   .superRefine(({ url, token_file, username, password_file, cert, key }, context) => {
-    const add = (path: string, also: string, message: string): void =>
-      context.addIssue({ code: 'custom', path: [path], params: { also }, message })
-    if ((cert === undefined) !== (key === undefined)) add('cert', 'key', '`cert` and `key` go together')
-    if ((username === '') !== (password_file === undefined))
-      add('username', 'password_file', '`username` and `password_file` go together')
-    if (token_file !== undefined && username !== '')
-      add('token_file', 'username', 'either a token or a user name, not both')
+    const add = (message: string): void => context.addIssue({ code: 'custom', message })
+    if ((cert === undefined) !== (key === undefined)) add('`cert` and `key` go together')
+    if ((username === '') !== (password_file === undefined)) add('`username` and `password_file` go together')
+    if (token_file !== undefined && username !== '') add('either `token_file` or `username`, not both')
     const hasSecret = token_file !== undefined || username !== ''
     const { protocol, hostname } = new URL(url.href)
     if (hasSecret && protocol === 'http:' && !isOwnMachine(hostname)) {
-      add('url', 'token_file', 'a token or password would be sent in clear: use +https')
+      add('`url`: a token or password would be sent in clear: use +https')
     }
   })
   .transform(({ token_file, password_file, batch_size, batch_age, timeout, ...rest }) => ({
@@ -102,16 +99,10 @@ export const drainSection = tableList(
     .max(100)
     .superRefine((tables, context) => {
       const names = new Set<string>()
-      for (const [index, { name, tenant }] of tables.entries()) {
-        const full = `${tenant}/${name}`
-        if (names.has(full))
-          context.addIssue({
-            code: 'custom',
-            path: [index, 'name'],
-            params: { also: 'tenant' },
-            message: 'is there twice',
-          })
-        names.add(full)
+      for (const { name, tenant } of tables) {
+        const message = `two of the tenant ${tenant} are called ${name}`
+        if (names.has(`${tenant}/${name}`)) context.addIssue({ code: 'custom', message })
+        names.add(`${tenant}/${name}`)
       }
     })
     .default([])

@@ -50,7 +50,7 @@ describe('a drain', () => {
 
   it('has a name of its own in its tenant', () => {
     const url = 'url = "otlp+http://host/"\n'
-    expect(() => load(TABLE + url + TABLE + url)).toThrow(/is there twice/)
+    expect(() => load(TABLE + url + TABLE + url)).toThrow(/two of the tenant default are called d/)
     expect(load(`${TABLE}${url}${TABLE}${url}tenant = "other"`).drain).toHaveLength(2)
   })
 })
