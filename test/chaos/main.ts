@@ -5,6 +5,7 @@ import { commands } from './commands.ts'
 import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
 import { diskFull } from './disk-full.ts'
+import { drains } from './drains.ts'
 import { executes } from './executes.ts'
 import { guesses } from './guesses.ts'
 import { hostile } from './hostile.ts'
@@ -41,6 +42,7 @@ const RIGS: Readonly<Record<string, Entry>> = {
   guesses: { rig: guesses, of: 'guesses at a password, from one address and from 500', short: 4_000 },
   executes: { rig: executes, of: 'SIGKILLs around EXECUTEs with idempotency keys', short: 12 },
   marks: { rig: marks, of: 'SIGKILLs while requests publish values', short: 12 },
+  drains: { rig: drains, of: 'SIGKILLs of a server with a drain, and of its destinations', short: 3 },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },
 }

@@ -1,0 +1,24 @@
+/** A server that delivers by a drain is killed, and so is its destination: every value that it has said yes to arrives. */
+import { expect, it } from 'vitest'
+import { isLong, times } from '../support/long.ts'
+import { drainsIn, isThere } from './drains.ts'
+
+const KILLS = times({ short: 2, long: 20 })
+/** Ours; in the short form those of one destination. */
+const OURS = isLong
+  ? ['cinnabarToPrometheus', 'cinnabarToVictoria', 'prometheusKilled']
+  : ['cinnabarToPrometheus', 'prometheusKilled']
+
+it(`servers and destinations killed ${KILLS} times each: every promised value arrives`, {
+  timeout: 1_200_000,
+}, async (context) => {
+  const missing = ['prometheus', 'victoria-metrics'].filter((program) => !isThere(program))
+  if (missing.length > 0)
+    context.skip('needs Prometheus and VictoriaMetrics: apt-get install prometheus victoria-metrics')
+  const totals = await drainsIn({ seed: 20_261_124, count: KILLS, say: () => {} }, (name) => OURS.includes(name))
+  expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0 })
+  for (const scene of OURS) {
+    expect(totals[`${scene}Lost`]).toBe(0)
+    expect(totals[`${scene}Promised`]).toBeGreaterThan(KILLS)
+  }
+})
