@@ -17,6 +17,7 @@ import { benchMemory } from './memory.ts'
 import { benchMonoAgent } from './mono-agent.ts'
 import { benchQuery } from './query.ts'
 import { benchQueue } from './queue.ts'
+import { benchDrain, benchOtlp, benchRemoteWrite, benchScrape } from './stacks.ts'
 
 const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   backlog: benchBacklog,
@@ -25,14 +26,18 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   codec: benchCodec,
   console: benchConsole,
   durable: benchDurable,
+  drain: benchDrain,
   'fan-out': benchFanOut,
   frozen: benchFrozen,
   gmetric: benchGmetric,
   idle: benchIdle,
   memory: benchMemory,
   'mono-agent': benchMonoAgent,
+  otlp: benchOtlp,
   query: benchQuery,
   queue: benchQueue,
+  'remote-write': benchRemoteWrite,
+  scrape: benchScrape,
 }
 
 const [name = '', ...args] = process.argv.slice(2)
