@@ -13,6 +13,8 @@ export interface MetricMetadata {
   readonly type: BasicType | undefined
   readonly unit: string | undefined
   readonly description: string | undefined
+  /** As `isCounter` of `Metric`. */
+  readonly isCounter?: boolean | undefined
 }
 
 /** A series with the metadata that the catalogue has counted for it, `NO_METADATA` at first. */
@@ -58,8 +60,9 @@ export class Catalogue<S extends CataloguedSeries> {
 
   /** To be called whenever the metadata of a series changes. */
   update(series: S, metadata: MetricMetadata): void {
-    const { type, unit, description } = series.metadata
-    if (type === metadata.type && unit === metadata.unit && description === metadata.description) return
+    const { type, unit, description, isCounter } = series.metadata
+    const isSame = type === metadata.type && unit === metadata.unit && description === metadata.description
+    if (isSame && isCounter === metadata.isCounter) return
     this.#entries.get(series.name)?.count(series, metadata)
   }
 
@@ -90,6 +93,7 @@ class Entry<S extends CataloguedSeries> {
   readonly #types = new MetadataVotes<BasicType>()
   readonly #units = new MetadataVotes<string>()
   readonly #descriptions = new MetadataVotes<string>()
+  readonly #counters = new MetadataVotes<boolean>()
   readonly #details: Details<S> | undefined
   #metric: Metric | undefined
 
@@ -103,6 +107,7 @@ class Entry<S extends CataloguedSeries> {
     this.#types.change(series.metadata.type, metadata.type)
     this.#units.change(series.metadata.unit, metadata.unit)
     this.#descriptions.change(series.metadata.description, metadata.description)
+    this.#counters.change(series.metadata.isCounter, metadata.isCounter)
     series.metadata = metadata
     this.#metric = undefined
   }
@@ -115,6 +120,7 @@ class Entry<S extends CataloguedSeries> {
       unit: this.#units.consensus ?? '',
       description: this.#descriptions.first ?? '',
       parameters: this.#parameters,
+      isCounter: this.#counters.consensus,
       ...(this.#details && { details: () => this.#seriesDetails() }),
     }
     return this.#metric

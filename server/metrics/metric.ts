@@ -31,6 +31,11 @@ export interface Metric {
   readonly unit: string
   readonly description: string
   readonly parameters: readonly Parameter[]
+  /**
+   * True if its values only grow until their source starts again, false if they go up and down; undefined if that is not known,
+   * or if sources disagree.
+   */
+  readonly isCounter?: boolean | undefined
   /** Besides its parameters it takes any STRING argument, as the name of a label. */
   readonly takesLabels?: boolean
   /** Further fields from its source for the catalogue, computed when they are shown. */

@@ -48,6 +48,7 @@ export class GmetricSeries implements CataloguedSeries {
       type: latest?.value.type,
       unit: metadata?.units || undefined,
       description: metadata && describe(metadata),
+      isCounter: metadata && isCounter(metadata),
     }
   }
 
@@ -77,6 +78,12 @@ export function shownHost({ name, address }: GmetricHost): string {
 
 export function isHost({ address, name }: GmetricHost, matcher: (text: string) => boolean): boolean {
   return matcher(address) || (name !== '' && matcher(name))
+}
+
+/** A metric of slope `positive` only grows; one that says nothing of its slope may do so too. */
+function isCounter({ slope }: Metadata): boolean | undefined {
+  const word = SLOPES[slope] ?? 'unspecified'
+  return word === 'unspecified' ? undefined : word === 'positive'
 }
 
 function describe(metadata: Metadata): string | undefined {

@@ -20,6 +20,8 @@ export interface HostDefinition {
   /** One sentence, without a full stop. */
   readonly description: string
   readonly parameter?: HostParameter
+  /** Set if its values only grow until the host, or a part of it, starts again. */
+  readonly isCounter?: true
   /** `unix` means every platform except Windows. */
   readonly platforms: 'all' | 'unix' | 'linux'
 }
@@ -34,8 +36,22 @@ const SPACE: Family = {
   unit: 'B',
   parameter: 'mount',
 }
-const DISK: Family = { prefix: 'host.disk.', group: 'disk-io', type: BasicType.UINT64, unit: 'B', parameter: 'device' }
-const NET: Family = { prefix: 'host.net.', group: 'net', type: BasicType.UINT64, unit: 'B', parameter: 'interface' }
+const DISK: Family = {
+  prefix: 'host.disk.',
+  group: 'disk-io',
+  type: BasicType.UINT64,
+  unit: 'B',
+  parameter: 'device',
+  isCounter: true,
+}
+const NET: Family = {
+  prefix: 'host.net.',
+  group: 'net',
+  type: BasicType.UINT64,
+  unit: 'B',
+  parameter: 'interface',
+  isCounter: true,
+}
 const PROCESS: Family = { prefix: 'host.process.', group: 'process', type: BasicType.UINT32, unit: '1' }
 const STATIC: Family = { prefix: 'host.', group: 'static', type: BasicType.STRING, unit: '' }
 
@@ -138,7 +154,7 @@ export function availableDefinitions(platform: NodeJS.Platform): readonly HostDe
   )
 }
 
-interface Family extends Pick<HostDefinition, 'group' | 'type' | 'unit' | 'parameter'> {
+interface Family extends Pick<HostDefinition, 'group' | 'type' | 'unit' | 'parameter' | 'isCounter'> {
   readonly prefix: string
 }
 

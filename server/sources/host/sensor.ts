@@ -57,9 +57,11 @@ export class HostSensor implements PolledSensor {
     this.#host = host
     this.#reader = reader
     this.#clock = clock
-    for (const { name, type, unit, description, parameter } of availableDefinitions(platform).toSorted(byName)) {
+    for (const { name, type, unit, description, parameter, isCounter = false } of availableDefinitions(
+      platform,
+    ).toSorted(byName)) {
       const parameters = parameter === undefined ? [hostParameter] : [hostParameter, narrowing[parameter]]
-      this.#metrics.set(name, { name, kind: 'continuous', type, unit, description, parameters })
+      this.#metrics.set(name, { name, kind: 'continuous', type, unit, description, parameters, isCounter })
     }
   }
 

@@ -250,6 +250,7 @@ export function metadataOf({ category, name }: MonoName, header: MonoHeader | un
     type: header && basicType(header),
     unit: header && UNITS[header.unit],
     description: `${category}: ${name}`,
+    isCounter: header && header.variance === MonoVariance.MONOTONIC,
   }
 }
 

@@ -71,7 +71,14 @@ function merged(outer: readonly Label[], attributes: readonly Attribute[]): Labe
 function metadataOf({ unit, description }: OtlpMetric, data: MetricData): MetricMetadata {
   const [first] = data.points
   const type = first === undefined ? undefined : measuredOf(data, first).type
-  return { type: type === BasicType.VOID ? undefined : type, unit, description }
+  return { type: type === BasicType.VOID ? undefined : type, unit, description, isCounter: isCounter(data) }
+}
+
+/** A monotonic sum of differences does not grow. */
+function isCounter(data: MetricData): boolean | undefined {
+  if (data.kind === 'gauge') return false
+  if (data.kind !== 'sum') return undefined
+  return data.isMonotonic && data.temporality === Temporality.CUMULATIVE
 }
 
 function measuredOf(data: MetricData, point: Points): Value {

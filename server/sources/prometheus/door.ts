@@ -140,12 +140,28 @@ function published({ name, labels, samples }: WrittenSeries, metadata: WrittenMe
   return {
     name: PROMETHEUS_FAMILY + name,
     labels,
-    metadata: { type: BasicType.DOUBLE, unit: metadata?.unit || undefined, description: metadata?.help || undefined },
+    metadata: {
+      type: BasicType.DOUBLE,
+      unit: metadata?.unit || undefined,
+      description: metadata?.help || undefined,
+      isCounter: metadata && isCounter(name, metadata.type),
+    },
     values: samples.map(({ value, time }) => ({
       value: value === undefined ? VOID : { type: BasicType.DOUBLE, value },
       time: Math.max(0, time),
     })),
   }
+}
+
+/** Types of MetricMetadata, which both versions number in the same way. */
+const [COUNTER, GAUGE, HISTOGRAM, SUMMARY] = [1, 2, 3, 5]
+
+/** Whether a series of a family only grows: those of a histogram or summary do, but for the quantiles. */
+function isCounter(name: string, type: number): boolean | undefined {
+  if (type === COUNTER) return true
+  if (type === GAUGE) return false
+  if (type === HISTOGRAM || type === SUMMARY) return /_(?:bucket|sum|count)$/.test(name)
+  return undefined
 }
 
 /** Families of a tenant whose metadata is kept; further ones are not described. */

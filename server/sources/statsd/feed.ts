@@ -176,7 +176,8 @@ export class StatsdFeed {
     const series = this.sensor.of(STATSD_FAMILY + name, labels)
     // The sensor counts what is beyond the bounds.
     if (!(series instanceof LabelledSeries)) return
-    this.sensor.describe(series, { type: types[kind], unit: unit || undefined, description: undefined })
+    const isCounter = kind === 'timer' ? undefined : kind === 'counter'
+    this.sensor.describe(series, { type: types[kind], unit: unit || undefined, description: undefined, isCounter })
     this.sensor.take(series, value, end)
   }
 
