@@ -91,7 +91,7 @@ describe('the text format 0.0.4', () => {
     const { samples, families } = parse(vector('prometheus'))
     expect(samples.length).toBeGreaterThan(250)
     for (const { series } of [...samples, ...exported.samples]) expect(readSeries(series).name).toMatch(/^[a-z]/)
-    expect(metadataOf('prometheus_http_requests_total', families)?.type).toBe('counter')
+    expect(metadataOf('process_cpu_seconds_total', families)?.type).toBe('counter')
   })
 
   // The values that Go's ParseFloat takes, and that Prometheus' own parser leaves of them.

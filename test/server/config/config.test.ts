@@ -120,6 +120,7 @@ describe('a configuration', () => {
       prometheus: { keepMs: 600_000 },
       qmf: [],
       statsd: [],
+      scrape: [],
       plugin: [],
     })
   })
@@ -359,6 +360,7 @@ describe('a configuration', () => {
       prometheus: { keepMs: 1_800_000 },
       qmf: [],
       statsd: [],
+      scrape: [],
       plugin: [],
     })
   })
