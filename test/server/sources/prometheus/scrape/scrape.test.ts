@@ -292,7 +292,7 @@ it('nothing is scraped while an operator has fenced the source', async () => {
   await start()
   await subscribe('prometheus.a')
   await seat.value()
-  await done(seat, 'sensor.fence', { family: 'prometheus.', tenant: 'default' })
+  await done(seat, 'sensor.fence', { sensor: 'prometheus/default' })
   producer.clock.advance(2 * INTERVAL_MS)
   await producer.settle()
   expect(target.requests).toHaveLength(1)
