@@ -254,7 +254,7 @@ export function readSeries(text: string): TextSeries {
 }
 
 /** The metadata of the family that a sample with this name belongs to. */
-export function metadataOf(name: string, families: ReadonlyMap<string, TextMetadata>): TextMetadata | undefined {
+export function familyMetadata(name: string, families: ReadonlyMap<string, TextMetadata>): TextMetadata | undefined {
   return families.get(name) ?? families.get(name.replace(SUFFIX, ''))
 }
 

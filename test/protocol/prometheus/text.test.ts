@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import {
-  metadataOf,
+  familyMetadata,
   readSeries,
   type TextFormat,
   TextParser,
@@ -76,22 +76,22 @@ describe('the text format 0.0.4', () => {
         time: -3_982_045_000,
       },
     ])
-    expect(metadataOf('http_request_duration_seconds_bucket', families)).toEqual({
+    expect(familyMetadata('http_request_duration_seconds_bucket', families)).toEqual({
       type: 'histogram',
       help: 'A histogram of the request duration.',
       unit: '',
     })
-    expect(metadataOf('something_weird', families)).toBeUndefined()
+    expect(familyMetadata('something_weird', families)).toBeUndefined()
   })
 
   test('what node_exporter and Prometheus expose', () => {
     const exported = parse(vector('node-exporter'))
     expect(exported.samples.length).toBeGreaterThan(150)
-    expect(metadataOf('node_load1', exported.families)).toMatchObject({ type: 'gauge', help: '1m load average.' })
+    expect(familyMetadata('node_load1', exported.families)).toMatchObject({ type: 'gauge', help: '1m load average.' })
     const { samples, families } = parse(vector('prometheus'))
     expect(samples.length).toBeGreaterThan(250)
     for (const { series } of [...samples, ...exported.samples]) expect(readSeries(series).name).toMatch(/^[a-z]/)
-    expect(metadataOf('process_cpu_seconds_total', families)?.type).toBe('counter')
+    expect(familyMetadata('process_cpu_seconds_total', families)?.type).toBe('counter')
   })
 
   // The values that Go's ParseFloat takes, and that Prometheus' own parser leaves of them.
@@ -148,7 +148,7 @@ describe('the text format 0.0.4', () => {
       name: 'http.requests',
       labels: [['a.b', 'c']],
     })
-    expect(metadataOf('a b', parse('# TYPE "a b" counter\n').families)?.type).toBe('counter')
+    expect(familyMetadata('a b', parse('# TYPE "a b" counter\n').families)?.type).toBe('counter')
   })
 
   test.each([
@@ -190,12 +190,12 @@ describe('OpenMetrics 1.0', () => {
   test('the examples of its specification', () => {
     const { samples, families } = parse(vector('openmetrics-1.0'), 'openmetrics')
     expect(samples).toHaveLength(16)
-    expect(metadataOf('acme_http_router_request_seconds_sum', families)).toEqual({
+    expect(familyMetadata('acme_http_router_request_seconds_sum', families)).toEqual({
       type: 'summary',
       help: "Latency though all of ACME's HTTP request router.",
       unit: 'seconds',
     })
-    expect(metadataOf('process_cpu_seconds_total', families)?.type).toBe('counter')
+    expect(familyMetadata('process_cpu_seconds_total', families)?.type).toBe('counter')
     expect(samples.find(({ series }) => series === 'foo_bucket{le="10"}')).toMatchObject({ value: 17, time: undefined })
     expect(samples.at(-1)).toEqual({ series: 'foo_created', value: 1_520_430_000.123, time: undefined })
   })

@@ -3,7 +3,7 @@
  * known: these cost a look into a map. A scrape is taken as a whole, after all of it was read.
  */
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
-import { metadataOf, readSeries, type TextMetadata, type TextSample } from '../../../../protocol/prometheus/text.ts'
+import { familyMetadata, readSeries, type TextMetadata, type TextSample } from '../../../../protocol/prometheus/text.ts'
 import type { Steps } from '../../../core/fair-work.ts'
 import type { MetricMetadata } from '../../../metrics/catalogue.ts'
 import { fromForeign } from '../../../metrics/labels.ts'
@@ -165,7 +165,7 @@ export class ScrapedSeries {
     const { name, labels } = readSeries(text)
     const series = sensor.of(PROMETHEUS_FAMILY + name, this.#labelsOf(labels))
     if (!(series instanceof LabelledSeries)) return undefined
-    sensor.describe(series, describedBy(name, metadataOf(name, families)))
+    sensor.describe(series, describedBy(name, familyMetadata(name, families)))
     const entry = this.#entries.get(series) ?? { series, round: 0 }
     this.#entries.set(series, entry)
     const known = { entry, round: 0 }
