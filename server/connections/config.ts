@@ -9,6 +9,7 @@ import {
   integer,
   key,
   liveKey,
+  networks,
   origins,
   pathOrOff,
   plainText,
@@ -121,6 +122,20 @@ export const httpSection = section(
     .describe('What browsers may do.'),
 )
 export type HttpSection = SectionConfig<typeof httpSection>
+
+export const metricsSection = section(
+  z
+    .strictObject({
+      open_to: liveKey(
+        networks(),
+        ['127.0.0.0/8', '::1/128'],
+        'Networks from which `GET /metrics` shows the figures of the server itself without a token; none if it is empty. ' +
+          'They name no tenant, user, channel or source.',
+      ),
+    })
+    .describe('What Prometheus scrapes: [prometheus.md](prometheus.md).'),
+)
+export type MetricsSection = SectionConfig<typeof metricsSection>
 
 export const dialSection = section(
   z

@@ -5,8 +5,9 @@ import type { Logger } from '../core/log.ts'
 import type { SessionContext } from '../sessions/context.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { HttpDoor } from '../sources/source.ts'
-import type { HttpSection, ListenSection } from './config.ts'
+import type { HttpSection, ListenSection, MetricsSection } from './config.ts'
 import { listenHttp } from './http/app.ts'
+import type { MetricsServices } from './http/metrics/route.ts'
 import { listenTcp, type OpenListener } from './tcp.ts'
 import type { TlsFiles } from './tls/files.ts'
 
@@ -24,9 +25,10 @@ export interface ListenersOptions {
   }
   /** The section in force. */
   readonly http: () => HttpSection
+  readonly metrics: () => MetricsSection
   readonly tls: TlsFiles | undefined
   readonly sessions: Pick<Sessions, 'accept' | 'admission'>
-  readonly context: SessionContext
+  readonly context: SessionContext & MetricsServices
   /** Where programs POST metrics. */
   readonly doors: readonly HttpDoor[]
   readonly clock: Clock
@@ -54,7 +56,7 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
 }
 
 function openHttp(
-  { config: { producer }, http, sessions, context, doors, clock, log, storage }: ListenersOptions,
+  { config: { producer }, http, metrics, sessions, context, doors, clock, log, storage }: ListenersOptions,
   where: {
     readonly address: Address
     readonly key: 'listen.http' | 'listen.https'
@@ -74,6 +76,7 @@ function openHttp(
     pages: { directory: http().pages, dataDir: producer.dataDir },
     console: http().console,
     context,
+    openTo: () => metrics().openTo,
     doors,
     clock,
     accept: (arrival) => sessions.accept(arrival),

@@ -24,14 +24,23 @@ export class Candidates {
   readonly #name: string
   readonly #identity: Reader
   readonly #rights: Pick<Rights, 'mayReadSome'>
+  readonly #withLists: boolean
 
-  constructor(sensors: readonly Sensor[], identity: Reader, name: string, rights: Pick<Rights, 'mayReadSome'>) {
+  /** `withLists`: whether a pattern selects lists, too. */
+  constructor(
+    sensors: readonly Sensor[],
+    identity: Reader,
+    name: string,
+    rights: Pick<Rights, 'mayReadSome'>,
+    withLists = false,
+  ) {
     this.sensors = sensors.filter(({ family }) => mayBegin(name, family))
     this.matchesName = compilePattern(name)
     this.prefix = literalPrefix(name)
     this.#name = name
     this.#identity = identity
     this.#rights = rights
+    this.#withLists = withLists
   }
 
   /**
@@ -44,13 +53,17 @@ export class Candidates {
     let seen = 0
     for (const metric of sensor.metrics(this.prefix)) {
       if (++seen % NAMES_PER_STEP === 0) yield
-      // Lists, such as producer.metrics, nest too deep for the REC of a pattern.
-      if (metric.type === BasicType.ARRAY || !this.matchesName(metric.name)) continue
+      if (!this.#isSelected(metric) || !this.matchesName(metric.name)) continue
       if ((!shown || this.#isShown(sensor, metric)) && !take(metric)) return false
       yield
     }
     if (seen > 0) yield
     return true
+  }
+
+  /** Lists, such as producer.metrics, nest too deep for the REC of a pattern. */
+  #isSelected({ type, exposition }: Metric): boolean {
+    return this.#withLists ? exposition !== 'none' : type !== BasicType.ARRAY
   }
 
   /** The metric of a sensor that has the name, which is no pattern. */

@@ -34,9 +34,10 @@ export class Instances {
     this.#options = options
   }
 
-  /** Checks name and arguments. Throws StatusError NO_SUCH_METRIC, INVALID_ARGUMENT or PERMISSION_DENIED. */
-  *select(identity: Reader, name: string, args: ArgumentList): Steps<Selection> {
-    const { hub, defaults } = this.#options
+  /** Checks name and arguments; `withLists`: patterns select lists too. Throws StatusError NO_SUCH_METRIC, INVALID_ARGUMENT or PERMISSION_DENIED. */
+  *select(identity: Reader, name: string, args: ArgumentList, withLists = false): Steps<Selection> {
+    const { hub } = this.#options
+    const defaults = withLists ? { ...this.#options.defaults, withLists } : this.#options.defaults
     hub.open(identity.tenant, name)
     // Of one name there is nothing to look for in steps.
     const selection = isPattern(name)

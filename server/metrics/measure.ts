@@ -45,7 +45,7 @@ export function* measure(selection: Selection, now: number, hub: MeasuringHub): 
 }
 
 /** Lets sensors request what they do not receive otherwise. */
-function refresh(selection: Selection, fences: Fenced): readonly Promise<unknown>[] {
+export function refresh(selection: Selection, fences: Fenced): readonly Promise<unknown>[] {
   return selection.listening().flatMap((sensor) => (fences.has(sensor) ? [] : (selection.refresh(sensor) ?? [])))
 }
 

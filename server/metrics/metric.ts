@@ -38,6 +38,8 @@ export interface Metric {
   readonly isCounter?: boolean | undefined
   /** Besides its parameters it takes any STRING argument, as the name of a label. */
   readonly takesLabels?: boolean
+  /** For GET /metrics: how its records are shown there, or `none` if it says what there is rather than how much. */
+  readonly exposition?: RecordExposition | 'none'
   /** Further fields from its source for the catalogue, computed when they are shown. */
   readonly details?: () => readonly Field[]
 }
@@ -152,6 +154,8 @@ export interface ListeningSensor extends Family {
   refresh?(selects: (name: string | undefined, labels: Labels) => boolean): Promise<unknown> | undefined
   /** The last value, as long as it is fresh. */
   last(series: Series): Measurement | undefined
+  /** When the host of a series was heard of last, monotonic milliseconds; undefined if it has none. */
+  hostHeardMs?(series: Series): number | undefined
 }
 
 /** How far a binding has advanced in a metric that keeps a history. It is stored with the binding and survives restarts. */
@@ -225,4 +229,29 @@ export interface Series {
   first?(): Measurement | undefined
   /** For series that the sensor has to request: called with true when the first instance selects it and with false after the last one; not called after its death. */
   wanted?(isWanted: boolean): void
+}
+
+/** How records of a metric stand in the text of GET /metrics; fields that are not named here are left out. */
+export interface RecordExposition {
+  /** The fields that tell the records of a list apart, with the labels that they become. */
+  readonly labels?: Readonly<Record<string, string>>
+  /** The STRING fields of a record that stand together in one sample, `<metric>_info`. */
+  readonly info?: readonly string[]
+  readonly fields: Readonly<Record<string, FieldExposition>>
+  /** The field of the last record that, given as the argument `after`, continues a list. */
+  readonly after?: string
+}
+
+export interface FieldExposition {
+  /** Follows the name of the metric and `_`. */
+  readonly name: string
+  readonly help: string
+  /** As that of a metric. */
+  readonly isCounter?: boolean
+  /** How the number is converted: from milliseconds to seconds, or from a time in microseconds (0: none) to its age in seconds. */
+  readonly convert?: 'milliseconds' | 'age'
+  /** The field is a STRING, and the sample says whether it is this one. */
+  readonly is?: string
+  /** The field is a REC, and this label has the name of each of its fields. */
+  readonly label?: string
 }

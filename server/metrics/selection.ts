@@ -63,6 +63,8 @@ export interface SelectionDefaults {
   readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
   /** True for instances from the store: they include what may not be read any more, so that it is ended properly [MON 15]. */
   readonly restored?: boolean
+  /** True if patterns select lists too: where the answer is no REC of the protocol. */
+  readonly withLists?: boolean
 }
 
 function kindOf(metrics: readonly Metric[]): Kind {
@@ -105,7 +107,7 @@ export class Selection {
     defaults: SelectionDefaults,
   ): Steps<Selection> {
     if (!isPattern(name)) return Selection.exact(sensors, identity, name, list, defaults)
-    const candidates = new Candidates(sensors, identity, name, defaults.rights)
+    const candidates = new Candidates(sensors, identity, name, defaults.rights, defaults.withLists)
     const metrics = yield* candidates.survey(list, defaults.restored !== true)
     return new Selection(candidates, identity, name, list, defaults, metrics)
   }
@@ -118,7 +120,7 @@ export class Selection {
     list: ArgumentList,
     defaults: SelectionDefaults,
   ): Selection {
-    const candidates = new Candidates(sensors, identity, name, defaults.rights)
+    const candidates = new Candidates(sensors, identity, name, defaults.rights, defaults.withLists)
     const metrics = candidates.allNamed(defaults.restored !== true)
     if (metrics.length === 0) {
       throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)

@@ -95,7 +95,9 @@ export function isText(text: unknown): text is string {
 
 /** What is wrong with a metric of a family; undefined if nothing is. */
 export function metricProblem(metric: Metric, family: string): string | undefined {
-  const { name, kind, type, unit, description, parameters, details } = Object(metric) as Partial<Metric>
+  const { name, kind, type, unit, description, parameters, isCounter, exposition, details } = Object(
+    metric,
+  ) as Partial<Metric>
   if (typeof name !== 'string' || !name.startsWith(family)) {
     return `the name of a metric has to begin with "${family}", unlike ${String(name)}`
   }
@@ -104,6 +106,8 @@ export function metricProblem(metric: Metric, family: string): string | undefine
   if (kind !== 'continuous' && kind !== 'event') return `${name}: \`kind\` is "continuous" or "event"`
   if (type !== undefined && checks[type] === undefined) return `${name}: no basic type has the number ${String(type)}`
   if (!isText(unit) || !isText(description)) return `${name}: each of \`unit\` and \`description\` is a ${TEXT}`
+  if (isCounter !== undefined && typeof isCounter !== 'boolean') return `${name}: \`isCounter\` is true or false`
+  if (exposition !== undefined) return `${name}: \`exposition\` is for metrics of the server itself`
   const more = parametersProblem(parameters)
   if (more !== undefined) return `${name}: ${more}`
   const selecting = (parameters as Metric['parameters']).filter(({ selects }) => selects !== undefined)

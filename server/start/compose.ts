@@ -100,6 +100,7 @@ export interface Producer extends SessionContext, CommandServices {
   readonly intake: Intake
   readonly audit: AuditLog
   readonly ids: Ids
+  readonly hub: Hub
   readonly rightsRevocation: RightsRevocation
   readonly hourOfDrops: HourOfDrops
 }
@@ -308,6 +309,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     measurements: new PendingMeasurements(clock, hub),
     answers: new QueryIds(ids),
     ids,
+    hub,
     quotas,
     executor,
     accounts,

@@ -9,7 +9,14 @@ import type { ReadFile } from '../config/file.ts'
 import { configFileOf, type Loaded, type LoadOptions, load } from '../config/load.ts'
 import { type ConfigOf, camelCased, type Section, schemaOf, section } from '../config/schema.ts'
 import { bytesOrShare, duration, integer, key, liveKey, oneOf, path, toggle, wireName } from '../config/value-types.ts'
-import { dialSection, httpSection, jwtSection, listenSection, tlsSection } from '../connections/config.ts'
+import {
+  dialSection,
+  httpSection,
+  jwtSection,
+  listenSection,
+  metricsSection,
+  tlsSection,
+} from '../connections/config.ts'
 import { execSection } from '../controls/exec/config.ts'
 import { sourceSections } from '../sources/table.ts'
 
@@ -201,6 +208,7 @@ const sections = {
   auth,
   jwt: jwtSection,
   http: httpSection,
+  metrics: metricsSection,
   storage,
   channels,
   limits,

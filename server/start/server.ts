@@ -172,6 +172,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const listeners = await openListeners({
     config,
     http: () => inForce().http,
+    metrics: () => inForce().metrics,
     tls: files.tls,
     sessions,
     context: producer,

@@ -7,7 +7,7 @@ import { TLSSocket } from 'node:tls'
 import websocket from '@fastify/websocket'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { isLoopback } from '../../../auth/network.ts'
-import type { Address } from '../../core/address.ts'
+import type { Address, Network } from '../../core/address.ts'
 import { listenError } from '../../core/listen.ts'
 import type { Admission, ConnectionPlace } from '../../sessions/admission.ts'
 import type { SessionContext } from '../../sessions/context.ts'
@@ -17,6 +17,7 @@ import type { TlsFiles } from '../tls/files.ts'
 import { forgetVerification, peerFacts } from '../tls/peer.ts'
 import { acceptWebSocket, chooseSubprotocol, MESSAGE_LIMITS, type WebSocketOptions } from '../websocket.ts'
 import { hardenHttp, originProblem } from './hardening.ts'
+import { type MetricsServices, serveMetrics } from './metrics/route.ts'
 import { type PagesOptions, serveConsole, servePages } from './pages.ts'
 import { servePublishing } from './publishing.ts'
 
@@ -63,7 +64,9 @@ export interface HttpOptions extends WebSocketOptions {
   /** Whether the console is served. */
   readonly console: boolean
   readonly health: Health
-  readonly context: SessionContext
+  readonly context: SessionContext & MetricsServices
+  /** The networks from which GET /metrics is open, as far as it is. */
+  readonly openTo: () => readonly Network[]
   /** Where programs POST metrics. */
   readonly doors: readonly HttpDoor[]
   /** Called when the server itself failed to accept a WebSocket. */
@@ -90,12 +93,10 @@ export async function listenHttp(options: HttpOptions): Promise<OpenListener> {
   })
   // Before the WebSocket plugin, which takes the upgrade of every route that is registered after it.
   serveHealth(app, options.health)
-  await servePublishing(app, {
-    doors: options.doors,
-    context: options.context,
-    tls,
-    bound: () => addressOf(app)?.host ?? '',
-  })
+  const { doors, context, openTo } = options
+  const bound = (): string => addressOf(app)?.host ?? ''
+  await servePublishing(app, { doors, context, tls, bound })
+  serveMetrics(app, { context, tls, bound, openTo })
   await servePages(app, pages)
   if (options.console) await serveConsole(app, pages.directory)
   await app.register(websocket, {

@@ -2,17 +2,13 @@
  * The paths to which programs POST metrics (`HttpDoor` of a source): who they are is known before their bodies are read, bodies
  * are bounded before and after decompression, and few requests of a tenant are in memory at the same time.
  */
-import { TLSSocket } from 'node:tls'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isLoopback } from '../../../auth/network.ts'
 import type { Asker } from '../../accounts/rights.ts'
-import type { SessionContext } from '../../sessions/context.ts'
-import { SessionLogin } from '../../sessions/login.ts'
 import type { DoorAnswer, HttpDoor } from '../../sources/source.ts'
-import type { TlsFiles } from '../tls/files.ts'
-import { peerFacts } from '../tls/peer.ts'
+import { type AskerOptions, askerByToken } from './askers.ts'
+import { Turns } from './turns.ts'
 
 /** Requests of a tenant that are decoded and stored at the same time. */
 const MAX_AT_ONCE = 4
@@ -21,18 +17,13 @@ const MAX_WAITING = 32
 
 const inflate = promisify(gunzip)
 
-export interface PublishingOptions {
+export interface PublishingOptions extends AskerOptions {
   readonly doors: readonly HttpDoor[]
-  readonly context: SessionContext
-  /** The certificate of the listener; undefined without TLS. */
-  readonly tls: TlsFiles | undefined
-  /** The address that the listener is bound to. */
-  readonly bound: () => string
 }
 
 /** Must be called after `hardenHttp`. */
 export async function servePublishing(app: FastifyInstance, options: PublishingOptions): Promise<void> {
-  const turns = new Turns()
+  const turns = new Turns({ atOnce: MAX_AT_ONCE, waiting: MAX_WAITING })
   const failures = app.createRateLimit()
   for (const door of options.doors) {
     await app.register((scope, _options, registered) => {
@@ -59,7 +50,7 @@ export async function servePublishing(app: FastifyInstance, options: PublishingO
             void reply.header('retry-after', String(before.ttlInSeconds))
             return refuse(request, reply, 429, 'too many requests without a valid token from this address')
           }
-          const found = await askerOf(request, options)
+          const found = await askerByToken(request, options)
           if ('refused' in found) {
             await failures(request)
             if (found.status === 401) void reply.header('www-authenticate', 'Bearer')
@@ -93,29 +84,6 @@ function send(reply: FastifyReply, { status, headers, body }: DoorAnswer): Fasti
   return reply.code(status).headers(headers).send(content)
 }
 
-interface Refused {
-  readonly status: number
-  readonly refused: string
-}
-
-const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
-
-/** Who asks, by the bearer token of the request. */
-async function askerOf(request: FastifyRequest, options: PublishingOptions): Promise<Asker | Refused> {
-  const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
-  if (token === undefined) return { status: 401, refused: NO_TOKEN }
-  const { socket } = request
-  const { context, tls, bound } = options
-  const facts = tls && socket instanceof TLSSocket ? peerFacts(socket, tls) : { encrypted: false }
-  const peer = { address: socket.remoteAddress ?? '', loopback: isLoopback(bound()), encrypted: false, ...facts }
-  const step = await new SessionLogin(context, peer, context.authenticator).step('token', Buffer.from(token, 'latin1'))
-  if (step.outcome === 'ok') return { identity: step.identity, credential: step.credential }
-  if (step.outcome !== 'continue' && step.status === 'UNSUPPORTED') {
-    return { status: 403, refused: 'without TLS a token is taken on this machine only: use https' }
-  }
-  return { status: 401, refused: 'the token is not valid' }
-}
-
 /** The body as it was before gzip; an answer if that is too long, or no gzip. */
 async function inflated(body: Buffer, door: HttpDoor): Promise<Uint8Array | DoorAnswer> {
   try {
@@ -124,35 +92,5 @@ async function inflated(body: Buffer, door: HttpDoor): Promise<Uint8Array | Door
     const isLong = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
     if (isLong) return door.refusal(413, `a body has at most ${door.maxBytes} bytes when decompressed`, '')
     return door.refusal(400, 'the body is not gzip', '')
-  }
-}
-
-/** Lets few requests of a tenant be decoded and stored at the same time: all of a request is in memory then. */
-class Turns {
-  readonly #tenants = new Map<string, { active: number; readonly waiting: (() => void)[] }>()
-
-  /** Undefined if too many wait. */
-  take<T>(tenant: string, act: () => Promise<T>): Promise<T> | undefined {
-    const mine = this.#tenants.get(tenant) ?? { active: 0, waiting: [] }
-    if (mine.waiting.length >= MAX_WAITING) return undefined
-    this.#tenants.set(tenant, mine)
-    return this.#inTurn(tenant, mine, act)
-  }
-
-  async #inTurn<T>(
-    tenant: string,
-    mine: { active: number; readonly waiting: (() => void)[] },
-    act: () => Promise<T>,
-  ): Promise<T> {
-    if (mine.active < MAX_AT_ONCE) mine.active++
-    else await new Promise<void>((resolve) => mine.waiting.push(resolve))
-    try {
-      return await act()
-    } finally {
-      const next = mine.waiting.shift()
-      // The next one takes over the place.
-      if (next !== undefined) next()
-      else if (--mine.active === 0) this.#tenants.delete(tenant)
-    }
   }
 }

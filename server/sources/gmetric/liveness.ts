@@ -28,7 +28,15 @@ const FAMILY = 'ganglia.'
 const { BOOLEAN, UINT32 } = BasicType
 
 const metric = (name: string, type: BasicType, description: string): Metric => {
-  return { name: FAMILY + name, kind: 'continuous', type, unit: '', description, parameters: HOST_PARAMETERS }
+  return {
+    name: FAMILY + name,
+    kind: 'continuous',
+    type,
+    unit: '',
+    description,
+    parameters: HOST_PARAMETERS,
+    isCounter: false,
+  }
 }
 
 const UP = metric('host.up', BOOLEAN, 'Whether a packet for the host came within four times `gmetric.host_tmax`')

@@ -76,6 +76,10 @@ export class GmetricSensor extends ReceivingSensor<GmetricSeries> {
     return reading && { value: reading.value, time: series.time }
   }
 
+  hostHeardMs(series: Series): number | undefined {
+    return series instanceof GmetricSeries ? series.received.host.heardMs : undefined
+  }
+
   /** The host of the metric and its reported metadata; `host` is its label. */
   originOf(name: string, host: string): ValueOrigin | undefined {
     const found = this.#hosts.find(host)

@@ -19,6 +19,7 @@ export function bindingsView(find: FindChannel): ProducerView {
   return {
     metric: {
       name: 'producer.bindings',
+      exposition: 'none',
       kind: 'continuous',
       type: ARRAY,
       unit: '',

@@ -18,6 +18,7 @@ export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Right
   return {
     metric: {
       name: 'producer.metrics',
+      exposition: 'none',
       kind: 'continuous',
       type: ARRAY,
       unit: '',
@@ -119,6 +120,7 @@ export function controlsView(visible: (identity: Identity) => Iterable<ControlSh
   return {
     metric: {
       name: 'producer.controls',
+      exposition: 'none',
       kind: 'continuous',
       type: ARRAY,
       unit: '',

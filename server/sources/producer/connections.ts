@@ -18,6 +18,7 @@ export function connectionsView(channels: (identity: Identity) => Iterable<Chann
   return {
     metric: {
       name: 'producer.connections',
+      exposition: 'none',
       kind: 'continuous',
       type: ARRAY,
       unit: '',

@@ -39,6 +39,7 @@ export function recentView({ hub, rights, clock }: RecentOptions): ProducerView 
   return {
     metric: {
       name: 'producer.recent',
+      exposition: 'none',
       kind: 'continuous',
       type: ARRAY,
       unit: '',

@@ -46,6 +46,7 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
   return {
     metric: {
       name: 'producer.series',
+      exposition: 'none',
       kind: 'continuous',
       type: ARRAY,
       unit: '',

@@ -20,6 +20,7 @@ import type { Hub } from '../../metrics/hub.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import type { Sensor, SensorStatus } from '../../metrics/metric.ts'
 import { channelIdOf, type FindChannel } from './bindings.ts'
+import { channelsExposition, sensorsExposition, statsExposition } from './exposition.ts'
 import type { ProducerView } from './sensor.ts'
 
 const { ARRAY, BOOLEAN, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
@@ -39,6 +40,7 @@ export function sensorsView(sensors: () => readonly StatusEntry[], { fences, fau
       unit: '',
       description: 'The sensors with their counters.',
       parameters: [],
+      exposition: sensorsExposition,
     },
     show(identity) {
       const records = new RecordList()
@@ -189,6 +191,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
       unit: '',
       description: 'The producer as a whole: uptime, connections, channels, storage.',
       parameters: [],
+      exposition: statsExposition,
     },
     show(identity) {
       const stat = stats(identity)
@@ -272,6 +275,7 @@ export function channelsView(channels: (identity: Identity) => Iterable<Channel>
         },
         { name: 'after', type: UINT32, description: 'Only channels with a higher id.' },
       ],
+      exposition: channelsExposition,
     },
     check(args) {
       const only = args.get('channel') as string | undefined

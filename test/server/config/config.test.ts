@@ -30,6 +30,12 @@ describe('a configuration', () => {
       jwt: { keys: undefined, issuer: '', audience: '', identity: 'sub' },
       auth: { plainOnLoopback: true, scramIterations: 600_000 },
       http: { allowedOrigins: [], console: true, hosts: [], pages: undefined, requestsPerMinute: 6_000 },
+      metrics: {
+        openTo: [
+          { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
+          { address: '::1', prefix: 128, family: 'ipv6' },
+        ],
+      },
       storage: { synchronous: 'full' },
       channels: {
         maxBytes: 67_108_864,
@@ -170,6 +176,8 @@ describe('a configuration', () => {
       pages = "./pages"
       console = false
       requests_per_minute = 9
+      [metrics]
+      open_to = ["198.51.100.0/24"]
       [storage]
       synchronous = "normal"
       [channels]
@@ -272,6 +280,7 @@ describe('a configuration', () => {
         console: false,
         requestsPerMinute: 9,
       },
+      metrics: { openTo: [{ address: '198.51.100.0', prefix: 24, family: 'ipv4' }] },
       storage: { synchronous: 'normal' },
       channels: {
         maxBytes: 8_192,

@@ -1,0 +1,60 @@
+/** Who asks by HTTP: a bearer token or a client certificate says so with each request. */
+import { TLSSocket } from 'node:tls'
+import type { FastifyRequest } from 'fastify'
+import type { AuthPeer } from '../../../auth/mechanism.ts'
+import { isLoopback } from '../../../auth/network.ts'
+import type { Asker } from '../../accounts/rights.ts'
+import type { SessionContext } from '../../sessions/context.ts'
+import { SessionLogin } from '../../sessions/login.ts'
+import type { TlsFiles } from '../tls/files.ts'
+import { peerFacts } from '../tls/peer.ts'
+
+export interface AskerOptions {
+  readonly context: SessionContext
+  /** The certificate of the listener; undefined without TLS. */
+  readonly tls: TlsFiles | undefined
+  /** The address that the listener is bound to. */
+  readonly bound: () => string
+}
+
+export interface Refused {
+  readonly status: number
+  readonly refused: string
+}
+
+const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
+
+export async function askerByToken(request: FastifyRequest, options: AskerOptions): Promise<Asker | Refused> {
+  const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
+  if (token === undefined) return { status: 401, refused: NO_TOKEN }
+  return logIn('token', Buffer.from(token, 'latin1'), peerOf(request, options), options)
+}
+
+/** By the token of the request or, without one, by the certificate of its connection; undefined if there is neither. */
+export async function askerByProof(
+  request: FastifyRequest,
+  options: AskerOptions,
+): Promise<Asker | Refused | undefined> {
+  if (request.headers.authorization !== undefined) return askerByToken(request, options)
+  const peer = peerOf(request, options)
+  return peer.certificate === undefined ? undefined : logIn('certificate', Buffer.alloc(0), peer, options)
+}
+
+function peerOf({ socket }: FastifyRequest, { tls, bound }: AskerOptions): AuthPeer {
+  const facts = tls && socket instanceof TLSSocket ? peerFacts(socket, tls) : { encrypted: false }
+  return { address: socket.remoteAddress ?? '', loopback: isLoopback(bound()), encrypted: false, ...facts }
+}
+
+async function logIn(
+  method: 'token' | 'certificate',
+  data: Uint8Array,
+  peer: AuthPeer,
+  { context }: AskerOptions,
+): Promise<Asker | Refused> {
+  const step = await new SessionLogin(context, peer, context.authenticator).step(method, data)
+  if (step.outcome === 'ok') return { identity: step.identity, credential: step.credential }
+  if (step.outcome !== 'continue' && step.status === 'UNSUPPORTED') {
+    return { status: 403, refused: 'without TLS a token is taken on this machine only: use https' }
+  }
+  return { status: 401, refused: `the ${method} is not valid` }
+}
