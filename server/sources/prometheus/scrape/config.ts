@@ -116,7 +116,7 @@ export const scrapeSection = tableList(
     .default([])
     .describe(
       'Programs whose metrics are scraped, one table each; only in the file. What they give: ' +
-        '[sources/prometheus.md](sources/prometheus.md#scraping).',
+        '[sources/scrape.md](sources/scrape.md).',
     ),
   { isLive: true },
 )
