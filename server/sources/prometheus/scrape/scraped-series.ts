@@ -25,12 +25,14 @@ const OWN = {
 export type OwnValues = { readonly [Name in keyof typeof OWN]: number }
 
 /** A sample that waits until the whole scrape is read. */
-interface Pending extends TextSample {
-  readonly known: Known | undefined
+interface Pending extends Pick<TextSample, 'value' | 'time'> {
+  /** Its series, or the text of one that is new: the others would keep the whole body in memory. */
+  readonly of: Known | string
 }
 
 /** A text that stands for a series. */
 interface Known {
+  readonly text: string
   readonly entry: Entry
   /** The round in which the text was there last. */
   round: number
@@ -72,9 +74,10 @@ export class ScrapedSeries {
 
   /** Looks a sample up; throws ProtocolError if it is new and cannot be read. Nothing is taken yet. */
   pend(sample: TextSample): Pending {
-    const known = this.#texts.get(sample.series)
-    if (known === undefined) readSeries(sample.series)
-    return { ...sample, known }
+    const { series, value, time } = sample
+    const known = this.#texts.get(series)
+    if (known === undefined) readSeries(series)
+    return { of: known ?? series, value, time }
   }
 
   /** Takes a scrape: series that are not there any more end. `time`: microseconds since 1970. */
@@ -83,10 +86,9 @@ export class ScrapedSeries {
     const round = ++this.#round
     const own = new Set(Object.keys(OWN).map((name) => this.#own(name as keyof OwnValues)))
     let [samples, duplicates, refused, seen] = [0, 0, 0, 0]
-    for (const { series: text, known: before, value, time: given } of pending) {
+    for (const { of, value, time: given } of pending) {
       if (++seen % SAMPLES_PER_STEP === 0) yield
-      const isKnown = before !== undefined && sensor.has(before.entry.series)
-      const known = isKnown ? before : this.#known(text, families)
+      const known = this.#known(of, families)
       const at = honorsTimestamps && given !== undefined ? given : time
       if (known === undefined || !(at >= 0 && at <= MAX_TIME)) {
         refused++
@@ -158,17 +160,18 @@ export class ScrapedSeries {
     return series
   }
 
-  /** The series of a text that is new; undefined if the tenant may not have it, which the sensor counts. */
-  #known(given: string, families: ReadonlyMap<string, TextMetadata>): Known | undefined {
+  /** The series of a sample, which may be new or have ended; undefined if the tenant may not have it, which the sensor counts. */
+  #known(of: Known | string, families: ReadonlyMap<string, TextMetadata>): Known | undefined {
     const { sensor } = this.#options
-    const text = alone(given)
+    if (typeof of !== 'string' && sensor.has(of.entry.series)) return of
+    const text = typeof of === 'string' ? alone(of) : of.text
     const { name, labels } = readSeries(text)
     const series = sensor.of(PROMETHEUS_FAMILY + name, this.#labelsOf(labels))
     if (!(series instanceof LabelledSeries)) return undefined
     sensor.describe(series, describedBy(name, familyMetadata(name, families)))
     const entry = this.#entries.get(series) ?? { series, round: 0 }
     this.#entries.set(series, entry)
-    const known = { entry, round: 0 }
+    const known = { text, entry, round: 0 }
     this.#texts.set(text, known)
     return known
   }

@@ -288,6 +288,49 @@ it('somebody who asks waits five seconds at most', async () => {
   expect(await asking).toEqual([])
 })
 
+it('waits while the tenant has reached its quota of values', async () => {
+  await start({ interval: '1s' })
+  target.text = 'a 1\nb 2\nc 3\n'
+  await done(seat, 'tenant.set', { tenant: 'default', values_per_second: 5n })
+  await subscribe('prometheus.a')
+  // What has begun is taken whole: three values, and three about the target.
+  expect(decoded(await seat.value())).toMatchObject({ value: 1 })
+  await producer.settle()
+  producer.clock.advance(900)
+  await producer.settle()
+  expect(await status()).toMatchObject({
+    detail: expect.stringContaining('waits: the tenant has reached its quota of values in a second'),
+    counters: { scrapes: 1, postponed: 1, refused: 0 },
+  })
+  producer.clock.advance(1_000)
+  expect(decoded(await seat.value())).toMatchObject({ value: 1 })
+})
+
+it('takes series as far as the tenant may have some, and the others when there is room again', async () => {
+  await start()
+  await done(seat, 'tenant.set', { tenant: 'default', series: 4n })
+  target.text = 'a 1\nb 2\n'
+  expect([await bare('prometheus.a'), await bare('prometheus.b')]).toEqual([[{ value: 1 }], []])
+  expect(await status()).toMatchObject({ counters: { samples: 1, refused: 1 } })
+  target.text = 'b 2\n'
+  await fresh('prometheus.b')
+  expect(await fresh('prometheus.b')).toEqual([{ value: 2 }])
+})
+
+it('keeps a series between two scrapes that are far apart', async () => {
+  await start({ interval: '1h' })
+  await subscribe('prometheus.a')
+  expect(decoded(await seat.value())).toMatchObject({ value: 1 })
+  // The second scrape comes after half an interval at the earliest.
+  for (let minute = 0; minute < 29; minute++) {
+    producer.clock.advance(60_000)
+    await producer.settle()
+  }
+  expect(seat.rest().filter(({ kind }) => kind === 'value')).toEqual([])
+  expect(await bare('prometheus.a')).toEqual([{ value: 1 }])
+  expect(target.requests).toHaveLength(1)
+})
+
 it('nothing is scraped while an operator has fenced the source', async () => {
   await start()
   await subscribe('prometheus.a')
