@@ -13,7 +13,7 @@ interface PublishCommandOptions extends TokenOptions {
   readonly counter?: boolean
   readonly unit?: string
   readonly description?: string
-  readonly label: readonly string[]
+  readonly label?: readonly string[]
 }
 
 export function addPublish(program: Command, { terminal }: Cli): void {
@@ -28,7 +28,7 @@ export function addPublish(program: Command, { terminal }: Cli): void {
     .option('--counter', 'the values are sums that only grow; without it they are gauges')
     .option('--unit <unit>', 'their unit, such as s, By or {job}')
     .option('--description <text>', 'what they mean')
-    .option('--label <name=text>', 'a label, also one with a dot in its name; may be repeated', collected, [])
+    .option('--label <name=text>', 'a label, also one with a dot in its name; may be repeated', collected)
     .action(async (words: string[], options: PublishCommandOptions) => {
       const values = valuesOf(words, options)
       const { token, from, tls } = await resolveToken(options, terminal)
@@ -42,7 +42,7 @@ export function addPublish(program: Command, { terminal }: Cli): void {
     })
 }
 
-function collected(text: string, before: readonly string[]): readonly string[] {
+function collected(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, text]
 }
 
@@ -68,7 +68,7 @@ function valuesOf(words: readonly string[], options: PublishCommandOptions): Pub
     }
     numbers.set(name, Number(text))
   }
-  for (const word of options.label) addLabel(assignment(word))
+  for (const word of options.label ?? []) addLabel(assignment(word))
   const { unit, description, counter: isCounter } = options
   const common = { labels: Object.fromEntries(labels), unit, description, isCounter }
   return Array.from(numbers, ([name, value]) => ({ name, value, ...common }))

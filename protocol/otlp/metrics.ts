@@ -15,7 +15,7 @@ export interface Attribute {
   readonly value: AnyValue
 }
 
-interface Point {
+export interface Point {
   readonly attributes: readonly Attribute[]
   readonly start: number
   readonly time: number

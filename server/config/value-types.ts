@@ -259,7 +259,7 @@ function textOrOff(isValid: (text: string) => boolean) {
     .transform(orOff)
 }
 
-function decoded<T>(decode: (text: string) => T | undefined) {
+export function decoded<T>(decode: (text: string) => T | undefined) {
   return z.string().transform((text, context): T => {
     const value = decode(text)
     if (value !== undefined) return value

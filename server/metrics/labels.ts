@@ -89,3 +89,13 @@ export function fromForeign(label: string): string {
 export function toForeign(label: string): string {
   return IMPORTED.test(label) ? label.slice(EXPORTED.length) : label
 }
+
+/** All labels of a series but its name, as their source called them. */
+export function ownLabels(labels: Labels): (readonly [name: string, text: string])[] {
+  const own: (readonly [string, string])[] = []
+  for (const name of Object.keys(labels)) {
+    const text = labels[name]
+    if (name !== 'name' && text !== undefined) own.push([toForeign(name), text])
+  }
+  return own
+}

@@ -30,6 +30,7 @@ import { TurnScheduler } from '../channels/turn-scheduler.ts'
 import { commandHandlers } from '../commands/index.ts'
 import type { CommandServices } from '../commands/services.ts'
 import { inBytes } from '../config/value-types.ts'
+import { Drains } from '../connections/drains/drains.ts'
 import { createDialler } from '../connections/outbound/create-dialler.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
 import type { Resolver } from '../connections/outbound/resolve.ts'
@@ -112,6 +113,7 @@ export interface ServerParts {
   readonly sessions: Sessions
   readonly hub: Hub
   readonly dialler: Dialler
+  readonly drains: Drains
   readonly notices: Notices
   readonly sources: readonly RunningSource[]
   /** undefined if the configuration cannot be read again. */
@@ -328,6 +330,19 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   }
   const sessions = new Sessions(producer, commandHandlers(producer), admission)
 
+  const drains = new Drains({
+    tables: config.drain,
+    accounts,
+    registry,
+    instances,
+    bindings,
+    hub,
+    clock,
+    log,
+    notices,
+    work,
+    random: Math.random,
+  })
   const context = {
     producer: config.producer,
     configDirectory: resolve(dirname(reloadable?.file ?? '.')),
@@ -378,7 +393,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       rights,
       audit,
       createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
-      statuses: files.tls === undefined ? [] : [files.tls],
+      statuses: [...(files.tls === undefined ? [] : [files.tls]), ...drains.statuses],
     },
   }
   const sources = await openSources(context, config)
@@ -437,7 +452,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     ],
     sources.flatMap(({ controlSource }) => controlSource ?? []),
   )
-  return { recovered, storage, producer, sessions, hub, dialler, notices, sources, reloader }
+  return { recovered, storage, producer, sessions, hub, dialler, drains, notices, sources, reloader }
 }
 
 /** Warns if programs of `[[exec]]` can read the secrets in the data directory, which has to exist. */

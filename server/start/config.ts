@@ -17,6 +17,7 @@ import {
   metricsSection,
   tlsSection,
 } from '../connections/config.ts'
+import { drainSection } from '../connections/drains/config.ts'
 import { execSection } from '../controls/exec/config.ts'
 import { sourceSections } from '../sources/table.ts'
 
@@ -214,6 +215,7 @@ const sections = {
   limits,
   quota,
   dial: dialSection,
+  drain: drainSection,
   audit,
   exec: execSection,
   ...sourceSections,

@@ -147,7 +147,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     opened,
     onFailed,
   })
-  const { producer, sessions, hub, dialler, notices, storage, recovered, sources, reloader } = parts
+  const { producer, sessions, hub, dialler, drains, notices, storage, recovered, sources, reloader } = parts
   const newPassword = await firstRun({
     accounts: producer.accounts,
     audit: producer.audit,
@@ -185,6 +185,8 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   listening = listenerUrls(listeners, bound.addresses)
   dialler.start(ownPorts(listeners, bound.addresses), (connection) => sessions.accept(connection))
   opened(() => dialler.stop())
+  await drains.start()
+  opened(() => drains.stop())
   const stop = async (): Promise<void> => {
     reloader?.stop()
     producer.intake.stop()

@@ -32,8 +32,7 @@ export const prometheus: Source<typeof prometheusSection> = {
       doors: [new WriteDoor({ publication, work })],
       statuses: targets.statuses,
       async listen(listeners) {
-        targets.start()
-        listeners.opened(targets)
+        listeners.opened(targets).start()
       },
       sweep: () => family.sweep(),
       reload: (config, { scrape }) => {

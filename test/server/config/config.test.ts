@@ -65,6 +65,7 @@ describe('a configuration', () => {
         series: 1_000_000,
       },
       dial: { allow: [], ca: undefined },
+      drain: [],
       audit: { keepMs: 365 * 24 * 3_600_000 },
       host: { intervalMs: 1_000 },
       gmetric: {
@@ -310,6 +311,7 @@ describe('a configuration', () => {
         series: 18,
       },
       dial: { allow: ['tls://*.example.org:7650'], ca: 'dial-ca.pem' },
+      drain: [],
       audit: { keepMs: 30 * 24 * 3_600_000 },
       host: { intervalMs: 10 },
       gmetric: {

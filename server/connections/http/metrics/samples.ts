@@ -12,8 +12,9 @@ import {
   type Samples,
 } from '../../../../protocol/prometheus/exposition.ts'
 import { prometheusName } from '../../../../protocol/prometheus/names.ts'
-import { toForeign } from '../../../metrics/labels.ts'
-import type { FieldExposition, Labels, Metric, RecordExposition } from '../../../metrics/metric.ts'
+import { distributionOf, numberOf } from '../../../metrics/distribution.ts'
+import { ownLabels } from '../../../metrics/labels.ts'
+import type { FieldExposition, Metric, RecordExposition } from '../../../metrics/metric.ts'
 import type { Reading } from '../../../metrics/readings.ts'
 
 type Label = readonly [name: string, text: string]
@@ -111,7 +112,7 @@ export class SampleWriter {
     depth: number,
   ): void {
     const distribution = distributionOf(fields)
-    if (distribution?.kind === 'histogram') {
+    if (distribution?.kind === 'histogram' && !distribution.isDelta) {
       this.#samples(name, known, 'histogram').histogram(labelsText(labels), distribution, time)
       return
     }
@@ -202,54 +203,6 @@ function typeOf(isCounter: boolean | undefined): FamilyType {
   return isCounter ? 'counter' : 'gauge'
 }
 
-/** All labels of a series but its name, as their source called them. */
-function ownLabels(labels: Labels): Label[] {
-  const own: Label[] = []
-  for (const name of Object.keys(labels)) {
-    const text = labels[name]
-    if (name !== 'name' && text !== undefined) own.push([toForeign(name), text])
-  }
-  return own
-}
-
-function numberOf({ type, value }: Value): number | bigint | boolean | undefined {
-  switch (type) {
-    case BasicType.INT32:
-    case BasicType.UINT32:
-    case BasicType.DOUBLE:
-    case BasicType.INT64:
-    case BasicType.UINT64:
-    case BasicType.BOOLEAN:
-      return value as number | bigint | boolean
-    default:
-      return undefined
-  }
-}
-
 function textOf(value: Value_): string {
   return value instanceof Uint8Array ? utf8.decode(value) : String(value)
-}
-
-type Distribution =
-  | { kind: 'histogram'; bounds: readonly number[]; counts: readonly bigint[]; count: bigint; sum: number | undefined }
-  | { kind: 'summary'; quantiles: readonly number[]; values: readonly number[]; count: bigint; sum: number | undefined }
-
-/** A histogram or summary that counts since its beginning, in the form of docs/sources/otlp.md; differences are none. */
-function distributionOf(fields: readonly Field[]): Distribution | undefined {
-  const field = (name: string): Field | undefined => fields.find((one) => one.name === name)
-  const count = field('count')
-  if (count?.type !== BasicType.UINT64) return undefined
-  const [delta, sum] = [field('delta'), field('sum')]
-  const totals = { count: count.value, sum: sum?.type === BasicType.DOUBLE ? sum.value : undefined }
-  const [bounds, counts] = [listOf(field('bounds')), listOf(field('counts'))]
-  if (delta?.value === false && bounds !== undefined && counts !== undefined) {
-    return { kind: 'histogram', bounds: bounds as number[], counts: counts as bigint[], ...totals }
-  }
-  const [quantiles, values] = [listOf(field('quantiles')), listOf(field('values'))]
-  if (quantiles === undefined || values === undefined) return undefined
-  return { kind: 'summary', quantiles: quantiles as number[], values: values as number[], ...totals }
-}
-
-function listOf(field: Field | undefined): readonly Value_[] | undefined {
-  return field?.type === BasicType.ARRAY ? field.value.items : undefined
 }

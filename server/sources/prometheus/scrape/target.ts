@@ -85,6 +85,11 @@ export class ScrapeTarget implements StatusEntry {
     return this.#options.table
   }
 
+  /** Takes its values. */
+  get sensor(): LabelledSensor {
+    return this.#options.sensor
+  }
+
   /** Nothing is scraped before: values would find no channels. */
   start(): void {
     this.#isStarted = true

@@ -75,6 +75,6 @@ export class ScrapeTargets {
   #remove(key: string, target: ScrapeTarget): void {
     this.#targets.delete(key)
     this.#context.hub.demand.died(target.placeholder)
-    void target.close()
+    target.close().catch((error: unknown) => this.#context.hub.faults.report(target.sensor, error))
   }
 }

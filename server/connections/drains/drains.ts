@@ -1,0 +1,245 @@
+/**
+ * The drains of the configuration. Each has a user of its own, to whom its channel belongs and whose role says what may be
+ * read; nobody can log in as that user, because it has neither password nor token.
+ */
+import type { Owner } from '../../../auth/permissions.ts'
+import type { Users } from '../../accounts/users.ts'
+import type { Bindings } from '../../channels/bindings.ts'
+import type { Channel } from '../../channels/channel.ts'
+import type { Registry } from '../../channels/registry.ts'
+import type { Clock, Timer } from '../../core/clock.ts'
+import { StatusError } from '../../core/errors.ts'
+import type { FairWork } from '../../core/fair-work.ts'
+import type { Logger } from '../../core/log.ts'
+import type { Hub } from '../../metrics/hub.ts'
+import type { Instances } from '../../metrics/instances.ts'
+import { ownLabels } from '../../metrics/labels.ts'
+import type { Metric, SensorStatus } from '../../metrics/metric.ts'
+import type { Notices } from '../../sources/producer/notices.ts'
+import type { DrainTable } from './config.ts'
+import { type DrainCounts, noCounts } from './counts.ts'
+import { Drain } from './drain.ts'
+import { otlpWire } from './otlp.ts'
+import type { DrainWire, Label, OutgoingValue } from './outgoing.ts'
+import { openReceiver } from './post.ts'
+import type { DeliveryProblem } from './problem.ts'
+import { remoteWrite } from './prometheus.ts'
+
+const PREFIX = 'drain:'
+/** Families that others have brought in over the same protocols: a drain that does not name them would send them in circles. */
+const NAMED_ONLY = ['prometheus.', 'otlp.']
+/** A connection that ended, because somebody took its channel, is made again after this time. */
+const AGAIN_MS = 10_000
+/** One notice of refused values in this time is enough. */
+const NOTICE_MS = 60_000
+
+export interface DrainsOptions {
+  readonly tables: readonly DrainTable[]
+  readonly accounts: Users
+  readonly registry: Registry
+  readonly instances: Instances
+  readonly bindings: Bindings
+  readonly hub: Pick<Hub, 'sensors'>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly notices: Pick<Notices, 'emit'>
+  readonly work: FairWork
+  /** 0..1 */
+  readonly random: () => number
+}
+
+/** An entry of `producer.sensors`. */
+export interface DrainStatus {
+  readonly owner: Owner
+  status(): SensorStatus
+}
+
+export class Drains {
+  readonly #options: DrainsOptions
+  readonly #running: RunningDrain[]
+
+  constructor(options: DrainsOptions) {
+    this.#options = options
+    this.#running = options.tables.map((table) => new RunningDrain(table, options))
+  }
+
+  get statuses(): readonly DrainStatus[] {
+    return this.#running
+  }
+
+  /** Finds or makes the channels, binds what is to be delivered, and begins. Called when everything is recovered. */
+  async start(): Promise<void> {
+    const { accounts, registry, log, tables } = this.#options
+    for (const drain of this.#running) await drain.start()
+    const known = new Set(tables.map(({ tenant, name }) => `${tenant}/${PREFIX}${name}`))
+    for (const { id, tenant, name } of accounts.list()) {
+      if (!name.startsWith(PREFIX) || known.has(`${tenant}/${name}`) || registry.of(id).size === 0) continue
+      log.warn(
+        { tenant, user: name },
+        'a channel waits for a drain that is not in the configuration any more, until it expires',
+      )
+    }
+  }
+
+  stop(): void {
+    for (const drain of this.#running) drain.stop()
+  }
+}
+
+class RunningDrain implements DrainStatus {
+  readonly owner: Owner
+  readonly #table: DrainTable
+  readonly #options: DrainsOptions
+  readonly #counts: DrainCounts = noCounts()
+  readonly #named: readonly string[]
+  #channel: Channel | undefined
+  #drain: Drain | undefined
+  #problem = ''
+  #timer: Timer | undefined
+  #isOver = false
+  /** Refusals since the last notice, and when that was. */
+  #refused = 0
+  #noticedMs = Number.NEGATIVE_INFINITY
+
+  constructor(table: DrainTable, options: DrainsOptions) {
+    this.#table = table
+    this.#options = options
+    this.owner = { tenant: table.tenant }
+    this.#named = NAMED_ONLY.filter((family) => !table.metrics.some((name) => name.startsWith(family)))
+  }
+
+  async start(): Promise<void> {
+    const { accounts, registry } = this.#options
+    const { tenant, role, name: own } = this.#table
+    const name = PREFIX + own
+    const known = accounts.find(tenant, name)
+    const account =
+      known ?? accounts.add({ tenant, name, role, bcrypt: undefined, scram: undefined, loopbackOnly: false })
+    if (account.role !== role) accounts.setRole(account, role)
+    const identity = accounts.identity(account)
+    const channel = registry.named(identity.userId, name) ?? registry.create(identity, true, { name })
+    this.#channel = channel
+    channel.onConnectionChange = () => this.#connectAgain()
+    await this.#bind(channel)
+    this.#connect()
+  }
+
+  stop(): void {
+    this.#isOver = true
+    this.#options.clock.clear(this.#timer)
+    this.#drain?.end()
+  }
+
+  /** Binds what the configuration names, and nothing else. */
+  async #bind(channel: Channel): Promise<void> {
+    const { instances, bindings, work, log } = this.#options
+    const { metrics, name } = this.#table
+    const wanted = new Set(metrics)
+    for (const { instance } of [...channel.bindings.values()]) {
+      if (wanted.delete(instance.selection.name)) continue
+      await bindings.stop(instance, channel)
+      bindings.endUnbound(instance)
+    }
+    for (const metric of wanted) {
+      try {
+        const instance = await work.run(channel.owner, instances.collect(channel.owner, metric, []))
+        await work.run(channel.owner, bindings.requireRoom(instance, [channel]))
+        const { barrier, matched } = bindings.subscribe(instance, channel)
+        barrier?.release()
+        await matched
+      } catch (error) {
+        if (!(error instanceof StatusError)) throw error
+        this.#problem = `${metric}: ${error.message}`
+        log.error({ drain: name, metric, detail: error.message }, 'a metric of a drain cannot be bound')
+      }
+    }
+  }
+
+  #connect(): void {
+    const channel = this.#channel as Channel
+    if (this.#isOver || channel.deleted || channel.connection !== undefined) return
+    const { registry, clock, work, random } = this.#options
+    this.#drain = new Drain({
+      table: this.#table,
+      channel,
+      wire: this.#wire(),
+      destination: openReceiver(this.#table, clock),
+      clock,
+      work,
+      random,
+      isWanted: (name) => !this.#named.some((family) => name.startsWith(family)),
+      ownLabels: this.#ownLabels(),
+      counts: this.#counts,
+      refused: (refusal, value) => this.#refuse(refusal, value),
+      state: (problem) => this.#changed(problem),
+      ended: (drain) => registry.detach(channel, drain),
+    })
+    registry.attach(channel, this.#drain)
+    this.#drain.start()
+  }
+
+  #connectAgain(): void {
+    const { clock } = this.#options
+    if (this.#isOver || this.#channel?.deleted === true || this.#channel?.connection !== undefined) return
+    clock.clear(this.#timer)
+    this.#timer = clock.setTimeout(() => this.#connect(), AGAIN_MS)
+  }
+
+  #wire(): DrainWire {
+    if (this.#table.url.protocol === 'prometheus') return remoteWrite
+    const { hub } = this.#options
+    const { tenant } = this.#table
+    return otlpWire((name): Metric | undefined => {
+      const sensor = hub.sensors.find(({ family, owner }) => {
+        return name.startsWith(family) && (owner === 'producer' || owner.tenant === tenant)
+      })
+      return sensor?.metric(name)
+    })
+  }
+
+  /** What is measured here has the labels of its sensor, `host` above all. */
+  #ownLabels(): (name: string) => readonly Label[] {
+    const { hub } = this.#options
+    const known = new Map<string, readonly Label[]>()
+    return (name) => {
+      let labels = known.get(name)
+      if (labels === undefined) {
+        const sensor = hub.sensors.find(({ polled, family }) => polled === true && name.startsWith(family))
+        const metric = sensor?.metric(name)
+        labels = sensor?.polled === true && metric !== undefined ? ownLabels(sensor.labels(metric)) : []
+        known.set(name, labels)
+      }
+      return labels
+    }
+  }
+
+  #changed(problem: string): void {
+    const { log } = this.#options
+    const { name, url } = this.#table
+    if (problem !== '' && this.#problem === '')
+      log.warn({ drain: name, url: url.text, detail: problem }, 'a drain cannot deliver')
+    if (problem === '' && this.#problem !== '') log.info({ drain: name, url: url.text }, 'a drain delivers again')
+    this.#problem = problem
+  }
+
+  /** Each refusal is counted; notices come at most once a minute, with the last answer. */
+  #refuse({ detail }: DeliveryProblem, { name: metric }: OutgoingValue): void {
+    const { clock, log, notices } = this.#options
+    const { name, tenant } = this.#table
+    this.#refused++
+    if (clock.monotonicMs() - this.#noticedMs < NOTICE_MS) return
+    this.#noticedMs = clock.monotonicMs()
+    const refused = this.#refused
+    this.#refused = 0
+    const text = `drain ${name}: ${refused} refused and committed, the last of ${metric}: ${detail}`
+    log.warn({ drain: name, metric, refused, detail }, 'a destination has refused values')
+    notices.emit({ severity: 'warning', subject: 'drain', detail: text }, { tenant })
+  }
+
+  status(): SensorStatus {
+    const { name, url } = this.#table
+    const state = this.#drain === undefined ? 'off' : this.#problem === '' ? 'sending' : 'failed'
+    const detail = this.#problem === '' ? url.text : `${url.text}: ${this.#problem}`
+    return { name: `drain/${name}`, state, detail, counters: { ...this.#counts } }
+  }
+}

@@ -1,0 +1,115 @@
+/** One HTTP request of a drain. Redirects are not followed: a destination is what the operator has named. */
+import { readFile } from 'node:fs/promises'
+import { Agent as HttpAgent, request as httpRequest } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import type { Clock } from '../../core/clock.ts'
+import type { DrainTable } from './config.ts'
+
+/** What is read of an answer. */
+const MAX_ANSWER_BYTES = 64 << 10
+
+export interface ReceiverAnswer {
+  readonly status: number
+  /** Seconds, or a date; undefined if it says nothing. */
+  readonly retryAfter: string | undefined
+  readonly body: Uint8Array
+}
+
+/** Sends requests, each with what proves who we are as it is in its files now. */
+export interface Receiver {
+  /** Rejects if there is no answer, or if a file cannot be read. */
+  post(body: Uint8Array, headers: Readonly<Record<string, string>>): Promise<ReceiverAnswer>
+  close(): void
+}
+
+export type ReceiverOptions = Pick<
+  DrainTable,
+  'url' | 'tokenFile' | 'username' | 'passwordFile' | 'ca' | 'cert' | 'key' | 'timeoutMs'
+>
+
+export function openReceiver(options: ReceiverOptions, clock: Pick<Clock, 'setTimeout' | 'clear'>): Receiver {
+  const { url, timeoutMs } = options
+  const isTls = url.href.startsWith('https:')
+  const settings = { keepAlive: true, maxSockets: 1 }
+  const agent = isTls ? new HttpsAgent(settings) : new HttpAgent(settings)
+  const aborting = new AbortController()
+  return {
+    async post(body, given) {
+      const [authorization, tls] = await Promise.all([authorizationOf(options), isTls ? tlsOf(options) : {}])
+      const headers = {
+        ...given,
+        'content-length': String(body.length),
+        'user-agent': 'cinnabar',
+        ...(authorization !== undefined && { authorization }),
+      }
+      const late = new AbortController()
+      const timer = clock.setTimeout(() => late.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
+      const signal = AbortSignal.any([aborting.signal, late.signal])
+      try {
+        return await exchange({ url: url.href, isTls, agent, headers, tls, signal }, body)
+      } finally {
+        clock.clear(timer)
+      }
+    },
+    close() {
+      aborting.abort()
+      agent.destroy()
+    },
+  }
+}
+
+interface Exchange {
+  readonly url: string
+  readonly isTls: boolean
+  readonly agent: HttpAgent | HttpsAgent
+  readonly headers: Readonly<Record<string, string>>
+  readonly tls: object
+  readonly signal: AbortSignal
+}
+
+function exchange({ url, isTls, agent, headers, tls, signal }: Exchange, body: Uint8Array): Promise<ReceiverAnswer> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: Error): void => {
+      reject(signal.aborted && signal.reason instanceof Error ? signal.reason : error)
+    }
+    const options = { method: 'POST', agent, headers, signal, ...tls }
+    const request = (isTls ? httpsRequest : httpRequest)(url, options, (response) => {
+      const parts: Buffer[] = []
+      let length = 0
+      response.on('data', (part: Buffer) => {
+        if (length < MAX_ANSWER_BYTES) parts.push(part)
+        length += part.length
+      })
+      response.once('error', failed)
+      response.once('end', () => {
+        const answer = Buffer.concat(parts).subarray(0, MAX_ANSWER_BYTES)
+        resolve({ status: response.statusCode ?? 0, retryAfter: response.headers['retry-after'], body: answer })
+      })
+    })
+    request.once('error', failed)
+    request.end(body)
+  })
+}
+
+async function authorizationOf({ tokenFile, username, passwordFile }: ReceiverOptions): Promise<string | undefined> {
+  if (tokenFile !== undefined) return `Bearer ${await lineOf(tokenFile)}`
+  if (passwordFile === undefined) return undefined
+  const password = await lineOf(passwordFile)
+  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+}
+
+/** Rejects without the content: a wrong file may hold another secret. */
+async function lineOf(file: string): Promise<string> {
+  const text = (await readFile(file, 'utf8')).trim()
+  if (text === '' || /\p{Cc}/u.test(text)) throw new Error(`${file} does not hold one line of text`)
+  return text
+}
+
+async function tlsOf({ ca, cert, key }: ReceiverOptions): Promise<object> {
+  const [authorities, chain, secret] = await Promise.all([ca, cert, key].map((file) => file && readFile(file)))
+  return {
+    ...(authorities && { ca: authorities }),
+    ...(chain && { cert: chain }),
+    ...(secret && { key: secret }),
+  }
+}

@@ -1,0 +1,56 @@
+/** What the tables `[[drain]]` may say, and what people read where they may not. */
+import { describe, expect, it } from 'vitest'
+import { ConfigError, loadConfig } from '../../../../server/start/config.ts'
+
+const load = (toml: string) => loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) })
+
+const TABLE = '[[drain]]\nname = "d"\nmetrics = ["gmetric.*"]\n'
+
+describe('a drain', () => {
+  it('has defaults for all but its name, its URL and its metrics', () => {
+    const [drain] = load(`${TABLE}url = "Prometheus+https://host.example/api/v1/write?a=b"`).drain
+    expect(drain).toMatchObject({
+      name: 'd',
+      url: {
+        protocol: 'prometheus',
+        href: 'https://host.example/api/v1/write?a=b',
+        text: 'Prometheus+https://host.example/api/v1/write?a=b',
+      },
+      metrics: ['gmetric.*'],
+      tenant: 'default',
+      role: 'consumer',
+      batchSize: 2_000,
+      batchAgeMs: 1_000,
+      timeoutMs: 30_000,
+    })
+  })
+
+  it.each([
+    ['url = "https://host/write"', /`\[\[drain\]\]` d: `url`: expected a URL like "prometheus\+https/],
+    ['url = "otlp+http://user:secret@host/v1/metrics"', /without a user/],
+    ['url = "otlp+http://host/"\ntoken_file = "t"', /in clear: use \+https/],
+    ['url = "otlp+http://192.0.2.1/"\nusername = "u"\npassword_file = "p"', /in clear/],
+    ['url = "otlp+https://host/"\ncert = "c"', /`cert` and `key` go together/],
+    ['url = "otlp+https://host/"\nusername = "u"', /`username` and `password_file` go together/],
+    ['url = "otlp+https://host/"\ntoken_file = "t"\nusername = "u"\npassword_file = "p"', /not both/],
+    ['url = "otlp+https://host/"\nmetrics_like = "x"', /unknown key/],
+  ])('%s is refused', (line, problem) => {
+    const toml = TABLE + line
+    expect(() => load(toml)).toThrow(ConfigError)
+    expect(() => load(toml)).toThrow(problem)
+    expect(() => load(toml)).not.toThrow(/secret/)
+  })
+
+  it('sends a token without TLS to this machine only', () => {
+    for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
+      const [drain] = load(`${TABLE}url = "otlp+http://${host}:4318/v1/metrics"\ntoken_file = "t"`).drain
+      expect(drain?.tokenFile).toBe('t')
+    }
+  })
+
+  it('has a name of its own in its tenant', () => {
+    const url = 'url = "otlp+http://host/"\n'
+    expect(() => load(TABLE + url + TABLE + url)).toThrow(/two of the tenant default are called d/)
+    expect(load(`${TABLE}${url}${TABLE}${url}tenant = "other"`).drain).toHaveLength(2)
+  })
+})
