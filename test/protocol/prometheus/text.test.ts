@@ -10,6 +10,7 @@ import {
   type TextSample,
 } from '../../../protocol/prometheus/text.ts'
 import { Random } from '../../support/random.ts'
+import { NO_VALUES, VALUES, WRONG } from './text-lines.ts'
 
 const LIMITS = { lineBytes: 1_024, families: 1_000 }
 
@@ -94,27 +95,10 @@ describe('the text format 0.0.4', () => {
     expect(familyMetadata('process_cpu_seconds_total', families)?.type).toBe('counter')
   })
 
-  // The values that Go's ParseFloat takes, and that Prometheus' own parser leaves of them.
-  test.each([
-    ['1', 1],
-    ['+1.5', 1.5],
-    ['-.5', -0.5],
-    ['5.', 5],
-    ['1e3', 1000],
-    ['1E-3', 0.001],
-    ['NaN', Number.NaN],
-    ['nan', Number.NaN],
-    ['Inf', Number.POSITIVE_INFINITY],
-    ['+Inf', Number.POSITIVE_INFINITY],
-    ['-Inf', Number.NEGATIVE_INFINITY],
-    ['-infinity', Number.NEGATIVE_INFINITY],
-    ['0.1', 0.1],
-    ['1.7976931348623157e308', Number.MAX_VALUE],
-  ])('the value %s', (text, value) => expect(only(`m ${text}\n`).value).toBe(value))
+  test.each(VALUES)('the value %s', (text, value) => expect(only(`m ${text}\n`).value).toBe(value))
 
-  test.each(['0x1p-2', '0x10', '1_000', '1e999', '-NaN', 'one', '1,5', '0b1', '""', '#'])(
-    'the value %s is none',
-    (text) => expect(problem(`m ${text}\n`)).toBe(`line 1: ${JSON.stringify(text)} is no value`),
+  test.each(NO_VALUES)('the value %s is none', (text) =>
+    expect(problem(`m ${text}\n`)).toBe(`line 1: ${JSON.stringify(text)} is no value`),
   )
 
   test('blanks, and a last line without its end', () => {
@@ -151,24 +135,7 @@ describe('the text format 0.0.4', () => {
     expect(familyMetadata('a b', parse('# TYPE "a b" counter\n').families)?.type).toBe('counter')
   })
 
-  test.each([
-    ['a{b="c" 1', 'the labels have no end'],
-    ['a', 'a value is missing'],
-    ['a{b="c"}', 'a value is missing'],
-    ['a 1 2 3', '"3" after the timestamp'],
-    ['a 1 2.5', '"2.5" is no timestamp'],
-    ['a 1 # {} 1', 'after the timestamp'],
-    ['ok 1\n\nbad x', 'line 3: "x" is no value'],
-    ['1a 1', '"1a" is no name of a metric'],
-    ['a-b 1', '"a-b" is no name of a metric'],
-    ['{b="c"} 1', '"" is no name of a metric'],
-    ['a{b-c="d"} 1', '"b-c" is no name of a label'],
-    ['a{="d"} 1', '"" is no name of a label'],
-    ['a{b=c} 1', 'label "b" has no text in quotes'],
-    ['a{b} 1', 'label "b" has no ='],
-    ['a{b="1"c="2"} 1', 'a comma is missing before "c=\\"2\\"}"'],
-    ['a{b="1",b="2"} 1', 'label "b" stands twice'],
-  ])('%s is an error', (line, what) => expect(problem(`${line}\n`)).toContain(what))
+  test.each(WRONG)('%s is an error', (line, what) => expect(problem(`${line}\n`)).toContain(what))
 
   test('text that is not UTF-8', () => {
     const parser = new TextParser('prometheus', LIMITS)
