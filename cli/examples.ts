@@ -38,6 +38,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'cinnabar exec exec.restart unit=web --idempotency-key restart-web-17',
   ],
   feed: ['cinnabar feed smon recording.smon'],
+  publish: [
+    'cinnabar publish jobs.done=17 queue=mail --token-file shop.token',
+    'cinnabar publish room.temperature=21.5 room.humidity=40 --url https://monitor.example:7653 --token-file shop.token',
+    'cinnabar publish backup.bytes=73400320 --counter --unit By --token-file shop.token',
+  ],
   'feed smon': ['cinnabar feed smon recording.smon', 'my-agent | cinnabar feed smon - --to 127.0.0.1:2606'],
   sensor: ['cinnabar sensor fence gmetric'],
   'sensor fence': ['cinnabar sensor fence gmetric'],

@@ -125,6 +125,32 @@ function named(value: string | undefined, from: string): Named | undefined {
   return value ? { value, from } : undefined
 }
 
+/** The options of a command that sends a token over HTTP. */
+export type TokenOptions = Pick<LoginOptions, 'url' | 'tokenFile' | 'ca' | 'cert' | 'key' | 'config'>
+
+/** Adds them; `url` says which addresses there are. */
+export function withTokenOptions(command: Command, url: string): Command {
+  const wanted = ['--token-file', '--ca', '--cert', '--key', '--config']
+  const options = [new Option('--url <url>', url), ...loginOptions().filter(({ long }) => wanted.includes(long ?? ''))]
+  for (const option of options) command.addOption(option.helpGroup('Connection options:'))
+  return command
+}
+
+/** The token, where it came from, and the files of TLS. Rejects with Failure. */
+export async function resolveToken(
+  options: TokenOptions,
+  terminal: Terminal,
+): Promise<{ readonly token: string; readonly from: string; readonly tls: Transport['tls'] }> {
+  const { tokenFile } = options
+  const { tls } = checkTransport(transportOptions(options, terminal.env), terminal)
+  const found = tokenFile
+    ? { value: await readSecret(tokenFile, terminal), from: tokenFile }
+    : named(terminal.env['CINNABAR_TOKEN'], 'CINNABAR_TOKEN')
+  if (found !== undefined) return { token: found.value.trim(), from: found.from, tls }
+  const advice = "`cinnabar token add USER --scope 'PUBLISH otlp.*' --out FILE`, run by an admin, makes one"
+  throw new Failure(ExitCode.USAGE, `a token is needed: give --token-file FILE or CINNABAR_TOKEN.\n${advice}`)
+}
+
 /** HOST:PORT stands for tcp://HOST:PORT. */
 function givenUrl(value: string | undefined, from: string): Named | undefined {
   return named(value && !value.includes('://') ? `tcp://${value}` : value, from)

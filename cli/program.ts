@@ -13,6 +13,7 @@ import { addExec } from './commands/exec.ts'
 import { addFeed } from './commands/feed.ts'
 import { addGet } from './commands/get.ts'
 import { addMetrics } from './commands/metrics.ts'
+import { addPublish } from './commands/publish.ts'
 import { addExplain, addRole } from './commands/role.ts'
 import { addSensor } from './commands/sensor.ts'
 import { addConfig, addServe } from './commands/serve.ts'
@@ -84,6 +85,7 @@ export function createProgram(cli: Cli): Command {
     addControls,
     addExec,
     addFeed,
+    addPublish,
     addSensor,
     addUser,
     addTenant,

@@ -1,6 +1,6 @@
 /**
  * The errors of the client library. StatusError: the producer refused one command, and the connection continues.
- * ConnectionError: there is no connection, or none any more. Neither ever contains a secret.
+ * ConnectionError: there is no connection, or none any more. PublishError: values were not taken. None ever contains a secret.
  */
 import type { CommandName } from '../protocol/monitor/commands.ts'
 import { NoticeCode } from '../protocol/monitor/constants.ts'
@@ -107,6 +107,37 @@ const MISTAKES: ReadonlySet<ConnectionErrorCode> = new Set(['BAD_TLS', 'UNTRUSTE
 /** Whether the producer may just not be up yet. */
 export function isNotUp(error: unknown): error is Error {
   return isTransient(error) && !(error instanceof ConnectionError && MISTAKES.has(error.code))
+}
+
+/** What a server answered to a request that publishes. */
+export interface PublishRefusal {
+  /** The status of HTTP; 200 if some of the values were taken. */
+  readonly status: number
+  /** The values that were not taken. */
+  readonly rejected: number
+  /** The server's own words; may be empty. */
+  readonly detail: string
+  /** After so many seconds the same request may succeed. */
+  readonly retryAfterS?: number | undefined
+}
+
+/** Values that were published were not all taken. */
+export class PublishError extends Error implements PublishRefusal {
+  override readonly name = 'PublishError'
+  readonly status: number
+  readonly rejected: number
+  readonly detail: string
+  readonly retryAfterS: number | undefined
+
+  constructor({ status, rejected, detail, retryAfterS }: PublishRefusal) {
+    super(
+      `${rejected} of the values ${rejected === 1 ? 'was' : 'were'} not taken${detail ? `: ${detail}` : ''} (HTTP ${status})`,
+    )
+    this.status = status
+    this.rejected = rejected
+    this.detail = detail
+    this.retryAfterS = retryAfterS
+  }
 }
 
 export class ConnectionError extends Error {

@@ -24,7 +24,7 @@ export function dialTcp(url: URL, signal: AbortSignal, startTls?: StartTls): Pro
     signal.addEventListener('abort', abort)
     const refuse = (error: Error) => {
       signal.removeEventListener('abort', abort)
-      reject(new ConnectionError('UNREACHABLE', `cannot connect to ${url.href}: ${reason(error)}`, { cause: error }))
+      reject(new ConnectionError('UNREACHABLE', `cannot connect to ${url.href}: ${reasonOf(error)}`, { cause: error }))
     }
     socket.once('error', refuse)
     socket.once('connect', () => {
@@ -36,7 +36,7 @@ export function dialTcp(url: URL, signal: AbortSignal, startTls?: StartTls): Pro
 }
 
 /** The error for a host name with several addresses has one error for each of them, and no message of its own. */
-function reason(error: Error): string {
+export function reasonOf(error: Error): string {
   return error instanceof AggregateError ? error.errors.map(({ message }) => message).join('; ') : error.message
 }
 

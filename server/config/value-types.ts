@@ -224,6 +224,11 @@ export function hostNames() {
   }
 }
 
+/** undefined if it is empty. */
+export function hostNameOrOff() {
+  return { type: textOrOff(isHostName), expected: 'a host name like "node.example", or "" for none' }
+}
+
 /** A value as it would stand in the file. */
 export function toml(value: unknown): string {
   return Array.isArray(value)

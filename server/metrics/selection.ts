@@ -320,14 +320,18 @@ export class Selection {
   /** Lets a sensor request the series that may match. Undefined if there is nothing to wait for. */
   refresh(sensor: ListeningSensor): Promise<unknown> | undefined {
     if (!mayRead(this.identity, sensor.owner)) return undefined
-    return sensor.refresh?.((name, labels) => {
-      if (!this.#candidates.matchesName(name)) return false
-      for (const [label, matcher] of this.#matchers) {
-        const text = labelText(labels, label)
-        if (text !== undefined && !matcher(text)) return false
-      }
-      return this.#rights.mayReadSome(this.identity, sensor.owner, name)
-    })
+    return sensor.refresh?.((name, labels) => this.#mayMatch(sensor, name, labels))
+  }
+
+  /** Whether it may select series of which only this is known; an undefined name may be any of the family. */
+  #mayMatch({ owner }: Sensor, name: string | undefined, labels: Labels): boolean {
+    if (name !== undefined && !this.#candidates.matchesName(name)) return false
+    for (const [label, matcher] of this.#matchers) {
+      const text = labelText(labels, label)
+      if (text !== undefined && !matcher(text)) return false
+    }
+    const wanted = name ?? this.exactName
+    return wanted === undefined || this.#rights.mayReadSome(this.identity, owner, wanted)
   }
 
   /** The series of a sensor that may match, and undefined now and then instead: a place to yield. */
@@ -347,6 +351,7 @@ export class Selection {
   /** The labels that are sent with the values of a series; undefined if the series does not match. */
   openFor(sensor: ListeningSensor, series: Series): OpenLabels | undefined {
     if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.includes(sensor)) return undefined
+    if (series.hasAnyName) return this.#mayMatch(sensor, undefined, series.labels) ? this.#openOfAny : undefined
     if (!this.#candidates.matchesName(series.name)) return undefined
     if (sensor.hasOpenLabels === true) return this.#openForAny(sensor, series)
     const metric = sensor.metric(series.name)

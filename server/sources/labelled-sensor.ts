@@ -10,7 +10,7 @@ import type { Clock } from '../core/clock.ts'
 import { Catalogue, type MetricMetadata } from '../metrics/catalogue.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../metrics/labels.ts'
-import type { Labels, Measurement, Series, TenantFamily } from '../metrics/metric.ts'
+import type { Labels, ListeningSensor, Measurement, Series, TenantFamily } from '../metrics/metric.ts'
 import { keyOfSeries, LabelledSeries } from './labelled-series.ts'
 import { ReceivingSensor, type SourceReport } from './receiving-sensor.ts'
 
@@ -33,7 +33,12 @@ export interface LabelledOptions {
   readonly keptMs: () => number
   /** Set if it takes published values: PUBLISH decides who may bring some in. */
   readonly isPublished?: true
+  /** What the sensor of a tenant requests, besides what comes by itself. */
+  readonly requests?: (tenant: string) => Requests
 }
+
+/** The part of a listening sensor that requests series. */
+export type Requests = Required<Pick<ListeningSensor, 'expected' | 'refresh'>>
 
 /** Why a series is not taken. */
 export interface RefusedSeries {
@@ -78,6 +83,7 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   readonly hasOpenLabels = true
   readonly isPublished?: true
   readonly #options: LabelledOptions
+  readonly #requests: Requests | undefined
   readonly #quota: Count
   readonly #series = new Map<string, LabelledSeries>()
   #sweeping: Iterator<LabelledSeries> | undefined
@@ -92,6 +98,7 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     const catalogue = new Catalogue<LabelledSeries>(family, [], () => OPEN)
     super({ kind, named: tenant, family, tenant, allow: [], meter: values, catalogue, hub })
     this.#options = options
+    this.#requests = options.requests?.(tenant)
     this.#quota = series
     if (options.isPublished) this.isPublished = true
     this.listens(options.from)
@@ -153,6 +160,19 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     return (series as LabelledSeries).last
   }
 
+  expected(name?: string): Iterable<Series> {
+    return this.#requests?.expected(name) ?? []
+  }
+
+  refresh(selects: Parameters<Requests['refresh']>[0]): Promise<unknown> | undefined {
+    return this.#requests?.refresh(selects)
+  }
+
+  /** Whether a series has not ended. */
+  has(series: LabelledSeries): boolean {
+    return this.#series.get(series.key) === series
+  }
+
   sweep(): void {
     const oldest = this.#options.clock.monotonicMs() - this.#options.keptMs()
     const most = Math.max(LEAST_SWEPT, Math.ceil(this.#series.size / SWEEPS))
@@ -163,11 +183,13 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
         this.#sweeping = undefined
         return
       }
-      if (value.heardMs < oldest) this.#end(value)
+      if (value.heardMs < oldest) this.end(value)
     }
   }
 
-  #end(series: LabelledSeries): void {
+  /** Ends a series, which its subscribers get one VOID of. Does nothing if it has ended. */
+  end(series: LabelledSeries): void {
+    if (!this.has(series)) return
     this.#series.delete(series.key)
     this.#quota.leave()
     this.died(series)

@@ -20,11 +20,18 @@ import type { Sensor } from '../metrics/metric.ts'
 import type { Pacing } from './io/pacer.ts'
 import type { Notices } from './producer/notices.ts'
 import type { Stats, StatusEntry } from './producer/status.ts'
+import type { ScrapeTable } from './prometheus/scrape/config.ts'
 
 /** `S` is its section of the configuration: `config.ts` in its folder, with the documentation of each key. */
 export interface Source<S extends Section> {
   /** Makes the sensors. No address is bound yet. */
-  open(context: SourceContext, config: SectionConfig<S>): OpenedSource<S> | Promise<OpenedSource<S>>
+  open(context: SourceContext, config: SectionConfig<S>, more: MoreSections): OpenedSource<S> | Promise<OpenedSource<S>>
+}
+
+/** Sections that a source has in addition to its own. */
+export interface MoreSections {
+  /** Of `prometheus`. */
+  readonly scrape: readonly ScrapeTable[]
 }
 
 /** The services that the server provides to its sources. */
@@ -75,7 +82,7 @@ export interface OpenedSource<S extends Section = Section> {
   readonly controls?: readonly Control[]
   /** Controls that come and go while the server runs. */
   readonly controlSource?: ControlSource
-  /** Entries of `producer.sensors` in addition to those of the sensors. */
+  /** Entries of `producer.sensors` in addition to those of the sensors; they may come and go. */
   readonly statuses?: readonly StatusEntry[]
   /** Where programs hand over metrics by HTTP. */
   readonly doors?: readonly HttpDoor[]
@@ -84,7 +91,7 @@ export interface OpenedSource<S extends Section = Section> {
   /** Removes what has been silent for too long; called every second. */
   sweep?(): void
   /** Puts the live keys of its section in force. Never throws. */
-  reload?(config: SectionConfig<S>): void
+  reload?(config: SectionConfig<S>, more: MoreSections): void
 }
 
 /** A path of the HTTP listeners to which programs POST metrics, each with a token. */

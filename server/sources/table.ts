@@ -9,9 +9,10 @@ import { monoSection } from './mono/config.ts'
 import { otlpSection } from './otlp/config.ts'
 import { pluginSection } from './plugin/config.ts'
 import { prometheusSection } from './prometheus/config.ts'
+import { scrapeSection } from './prometheus/scrape/config.ts'
 import { qmfSection } from './qmf/config.ts'
 import { smonSection } from './smon/config.ts'
-import type { OpenedSource, Source, SourceContext } from './source.ts'
+import type { MoreSections, OpenedSource, Source, SourceContext } from './source.ts'
 import { statsdSection } from './statsd/config.ts'
 
 const sources = {
@@ -26,25 +27,30 @@ const sources = {
   plugin: entry(pluginSection, async () => (await import('./plugin/source.ts')).plugin),
 }
 
+/** Sections of sources that have another one of their own. */
+const more = { scrape: scrapeSection }
+
 interface Entry<S extends Section> {
   readonly section: S
-  open(context: SourceContext, config: SectionConfig<S>): Promise<OpenedSource<S>>
+  open(context: SourceContext, config: SectionConfig<S>, more: MoreSections): Promise<OpenedSource<S>>
 }
 
 function entry<S extends Section>(section: S, load: () => Promise<Source<S>>): Entry<S> {
-  return { section, open: async (context, config) => (await load()).open(context, config) }
+  return { section, open: async (context, config, more) => (await load()).open(context, config, more) }
 }
 
 type Name = keyof typeof sources
 type SourceSections = { readonly [N in Name]: (typeof sources)[N]['section'] }
-export type SourcesConfig = { readonly [N in Name]: SectionConfig<SourceSections[N]> }
+type AllSections = SourceSections & typeof more
+export type SourcesConfig = { readonly [N in keyof AllSections]: SectionConfig<AllSections[N]> }
 
 const names = Object.keys(sources) as Name[]
 
-/** The section of each source, for the schema of the configuration. */
-export const sourceSections = Object.fromEntries(
-  names.map((name) => [name, sources[name].section]),
-) as unknown as SourceSections
+/** The sections of all sources, for the schema of the configuration. */
+export const sourceSections = {
+  ...Object.fromEntries(names.map((name) => [name, sources[name].section])),
+  ...more,
+} as unknown as AllSections
 
 /** A source that takes its own section out of the configuration. */
 export interface RunningSource extends Omit<OpenedSource, 'reload'> {
@@ -55,12 +61,12 @@ export interface RunningSource extends Omit<OpenedSource, 'reload'> {
 export async function openSources(context: SourceContext, config: SourcesConfig): Promise<readonly RunningSource[]> {
   const table: { readonly [N in Name]: Entry<SourceSections[N]> } = sources
   const open = async <N extends Name>(name: N): Promise<RunningSource> => {
-    const opened = await table[name].open(context, config[name])
-    return { ...opened, reload: (config) => opened.reload?.(config[name]) }
+    const opened = await table[name].open(context, config[name], config)
+    return { ...opened, reload: (config) => opened.reload?.(config[name], config) }
   }
   const opened = await Promise.all(names.map((name) => open(name)))
-  const ofSources = opened.flatMap(({ statuses = [] }) => statuses)
+  const ofSources = () => opened.flatMap(({ statuses = [] }) => statuses)
   const { hub, server } = context
   const { openProducer } = await import('./producer/source.ts')
-  return [...opened, openProducer(context, () => [...hub.sensors, ...ofSources, ...server.statuses])]
+  return [...opened, openProducer(context, () => [...hub.sensors, ...ofSources(), ...server.statuses])]
 }

@@ -19,6 +19,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   mono: 'mono-runtime',
   openssl: 'openssl',
   prometheus: 'prometheus',
+  'prometheus-node-exporter': 'prometheus-node-exporter',
   sqlite3: 'sqlite3',
 }
 

@@ -15,7 +15,7 @@ import { channelsView, type StatusEntry, sensorsView, statsView } from './status
 export function openProducer(
   { hub, clock, log, quotas, notices, server }: SourceContext,
   statuses: () => readonly StatusEntry[],
-): OpenedSource {
+): Omit<OpenedSource, 'reload'> {
   const find: FindChannel = (identity, id) => server.channel(identity, id)
   const views = [
     metricsView(() => hub.sensors, server.rights),

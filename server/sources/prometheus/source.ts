@@ -1,13 +1,19 @@
-/** The source `prometheus`: what others write by remote write, a sensor for each tenant. */
+/** The source `prometheus`: what others write by remote write, and what is scraped; a sensor for each tenant. */
 import { LabelledFamily } from '../labelled-sensor.ts'
 import { Publication } from '../publication.ts'
 import type { Source } from '../source.ts'
 import type { prometheusSection } from './config.ts'
 import { PROMETHEUS_FAMILY, WriteDoor } from './door.ts'
+import { ScrapeTargets } from './scrape/targets.ts'
+
+/** A series of a target is kept for so many intervals at least, so that it does not end between two scrapes. */
+const KEPT_INTERVALS = 3
 
 export const prometheus: Source<typeof prometheusSection> = {
-  open({ hub, quotas, clock, intake, work, server }, config) {
+  open(context, config, { scrape }) {
+    const { hub, quotas, clock, intake, work, server } = context
     let { keepMs } = config
+    const targets = new ScrapeTargets(context)
     const family = new LabelledFamily({
       family: PROMETHEUS_FAMILY,
       kind: 'prometheus',
@@ -15,16 +21,23 @@ export const prometheus: Source<typeof prometheusSection> = {
       hub,
       quotas,
       clock,
-      keptMs: () => keepMs,
+      keptMs: () => Math.max(keepMs, KEPT_INTERVALS * targets.longestMs),
       isPublished: true,
+      requests: (tenant) => targets.requestsOf(tenant),
     })
     const publication = new Publication({ family, hub, intake, work, clock, rights: server.rights })
+    targets.replace(scrape, family)
     return {
       published: [PROMETHEUS_FAMILY],
       doors: [new WriteDoor({ publication, work })],
+      statuses: targets.statuses,
+      async listen(listeners) {
+        listeners.opened(targets).start()
+      },
       sweep: () => family.sweep(),
-      reload: (config) => {
+      reload: (config, { scrape }) => {
         keepMs = config.keepMs
+        targets.replace(scrape, family)
       },
     }
   },

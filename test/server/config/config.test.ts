@@ -127,6 +127,7 @@ describe('a configuration', () => {
       prometheus: { keepMs: 600_000 },
       qmf: [],
       statsd: [],
+      scrape: [],
       plugin: [],
     })
   })
@@ -370,6 +371,7 @@ describe('a configuration', () => {
       prometheus: { keepMs: 1_800_000 },
       qmf: [],
       statsd: [],
+      scrape: [],
       plugin: [],
     })
   })

@@ -114,3 +114,26 @@ test('what an instance may not select any more is not wanted by it', () => {
   finish(metrics.hub.rematch(instance))
   expect(reported).toEqual([true, false])
 })
+
+test('what stands for series of any name is wanted by every name and pattern whose labels may fit', () => {
+  const { wanted } = series
+  delete (series as { wanted?: unknown }).wanted
+  const placeholder = { ...series, name: 'test.', labels: { host: 'h1' }, hasAnyName: true, wanted }
+  Object.assign(metrics.push, { expected: () => [placeholder] })
+  for (const [name, list] of [
+    ['test.a', [text('host', 'h1')]],
+    ['test.*', []],
+    ['*', [text('host', 'h*')]],
+  ] as const) {
+    stop(chosen(name, list))
+    expect(reported.splice(0)).toEqual([true, false])
+  }
+  for (const [name, list, identity] of [
+    ['test.a', [text('host', 'h2')], undefined],
+    ['other.*', [], undefined],
+    ['test.*', [], abroad],
+  ] as const) {
+    stop(chosen(name, list, identity))
+    expect(reported).toEqual([])
+  }
+})

@@ -46,7 +46,7 @@ test('its sensor measures what the file says, and VOID if it cannot be read', as
   const table = join(directory, 'file-nr')
   writeFileSync(table, '1504\t0\t9223372036854775807\n')
   const context: Pick<SourceContext, 'clock' | 'hub'> = { clock, hub }
-  const { sensors = [] } = await files.open(context as SourceContext, { table })
+  const { sensors = [] } = await files.open(context as SourceContext, { table }, { scrape: [] })
   for (const sensor of sensors) hub.add(sensor)
   const [sensor] = hub.sensors as readonly PolledSensor[]
   const measure = () => sensor!.measure(sensor!.metric('files.open')!, new Map(), identity)

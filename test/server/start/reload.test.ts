@@ -79,6 +79,32 @@ describe('a reload', () => {
     await root.defChannel()
   })
 
+  test('begins and ends targets of scraping, and leaves those alone that stay the same', async () => {
+    const table = (name: string, more = ''): string =>
+      `[[scrape]]\nname = "${name}"\nurl = "http://127.0.0.1:1"\n${more}`
+    const scrapes = async () => {
+      const sensors: { name: string; counters: Record<string, number> }[] = decoded(
+        await root.query('producer.sensors'),
+      )
+      const targets = sensors.filter(({ name }) => name.startsWith('scrape/'))
+      return Object.fromEntries(targets.map(({ name, counters }) => [name, counters['scrapes']]))
+    }
+    const up = async (): Promise<string[]> =>
+      decoded(await root.query('prometheus.up')).map(({ job }: { job: string }) => job)
+    await start('')
+    await reload(table('a') + table('b') + table('c'))
+    expect(await up()).toEqual(['a', 'b', 'c'])
+    expect(await scrapes()).toEqual({ 'scrape/a': 1, 'scrape/b': 1, 'scrape/c': 1 })
+    const change = await reload(table('b') + table('c', 'labels = { env = "test" }\n') + table('d'))
+    expect(change).toMatchObject({ changed: ['scrape'], needsRestart: [] })
+    expect(await scrapes()).toEqual({ 'scrape/b': 1, 'scrape/c': 0, 'scrape/d': 0 })
+    await producer.settle()
+    producer.clock.advance(1_000)
+    expect((await up()).sort()).toEqual(['b', 'c', 'd'])
+    expect(await reload(`${table('b')}interval = "1ms"\n`).catch(({ message }) => message)).toMatch(/interval/)
+    expect(await scrapes()).toMatchObject({ 'scrape/d': 1 })
+  })
+
   test('leaves a limit of the tenant itself as it is', async () => {
     await start('[quota]\nchannels = 3\n')
     await done(root, 'tenant.set', { tenant: 'default', channels: 2n })

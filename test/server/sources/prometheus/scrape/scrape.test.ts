@@ -1,0 +1,342 @@
+/** Targets that are scraped over real sockets by a server with a false clock. */
+import { gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { done } from '../../../../support/administration.ts'
+import { args, command, str, type } from '../../../../support/bytes.ts'
+import { eventually } from '../../../../support/eventually.ts'
+import { TestProducer } from '../../../../support/producer.ts'
+import { decoded } from '../../../../support/records.ts'
+import type { Seat } from '../../../../support/seat.ts'
+import { ScriptedTarget, scrapeTables } from './scripted-target.ts'
+
+const INTERVAL_MS = 15_000
+
+let target: ScriptedTarget
+let producer: TestProducer
+let seat: Seat
+beforeEach(async () => {
+  target = await ScriptedTarget.start()
+  target.text = 'a 1\n'
+})
+afterEach(async () => {
+  await producer.stop()
+  await target.stop()
+})
+
+async function start(...more: readonly object[]): Promise<void> {
+  const tables = (more.length > 0 ? more : [{}]).map((keys) => ({ name: 'node', url: target.url, ...keys }))
+  producer = await TestProducer.start({ config: { scrape: scrapeTables(...tables) } })
+  await producer.addUser('root', { role: 'admin' })
+  seat = await producer.seat('root')
+}
+
+const strings = (given: Record<string, string>) =>
+  args(...Object.entries(given).map(([label, text]) => [label, type.string, str(text)] as const))
+const query = async (name: string, given: Record<string, string> = {}): Promise<Record<string, unknown>[]> =>
+  decoded(await seat.query(name, strings(given))).map(({ time: _, ...row }: Record<string, unknown>) => row)
+/** Its rows without the labels of the target. */
+const bare = async (name: string) => (await query(name)).map(({ job: _, instance: __, ...row }) => row)
+const status = async (name = 'scrape/node') => {
+  const sensors = decoded(await seat.query('producer.sensors'))
+  return sensors.find((sensor: { name: string }) => sensor.name === name)
+}
+async function subscribe(name: string, given: Record<string, string> = {}): Promise<number> {
+  const id = await seat.collect(name, strings(given))
+  await seat.ok((seq) => command.subscribe(seq, id))
+  producer.clock.advance(100)
+  return id
+}
+/** Lets a second pass, so that whoever asks is answered anew. */
+const later = () => producer.clock.advance(1_000)
+const fresh = async (name: string) => {
+  later()
+  return bare(name)
+}
+
+describe('a target', () => {
+  it('is scraped when somebody asks, and not before', async () => {
+    await start()
+    expect(target.requests).toHaveLength(0)
+    expect(await query('prometheus.a')).toEqual([{ instance: `127.0.0.1:${target.port}`, job: 'node', value: 1 }])
+    expect(target.requests).toHaveLength(1)
+    expect(target.requests[0]?.headers).toMatchObject({
+      accept: expect.stringMatching(/^application\/openmetrics-text;version=1\.0\.0,text\/plain;version=0\.0\.4/),
+      'accept-encoding': 'gzip',
+    })
+    expect(await bare('prometheus.up')).toEqual([{ value: 1 }])
+    expect(await bare('prometheus.scrape_samples_scraped')).toEqual([{ value: 1 }])
+    // Within a second everybody gets the same.
+    expect(target.requests).toHaveLength(1)
+    target.text = 'a 2\n'
+    expect(await fresh('prometheus.a')).toEqual([{ value: 2 }])
+    producer.clock.advance(10 * INTERVAL_MS)
+    expect(target.requests).toHaveLength(2)
+  })
+
+  it('is scraped at its interval while somebody has subscribed something that it may have', async () => {
+    await start()
+    const id = await subscribe('prometheus.a', { job: 'node' })
+    expect(decoded(await seat.value())).toMatchObject({ value: 1 })
+    for (const value of [2, 3, 4]) {
+      target.text = `a ${value}\n`
+      producer.clock.advance(INTERVAL_MS)
+      expect(decoded(await seat.value())).toMatchObject({ value })
+    }
+    expect(target.requests).toHaveLength(4)
+    expect(await status()).toMatchObject({ state: 'measuring', counters: { scrapes: 4, samples: 4, series: 1 } })
+    await seat.ok((seq) => command.stop(seq, id))
+    producer.clock.advance(10 * INTERVAL_MS)
+    await producer.settle()
+    expect(target.requests).toHaveLength(4)
+    expect(await status()).toMatchObject({ state: 'off' })
+  })
+
+  it.each([
+    ['prometheus.a', { job: 'other' }],
+    ['prometheus.a', { instance: 'n2:*' }],
+    ['host.*', {}],
+    ['prometheus.b*', { env: 'test' }],
+  ])('is not scraped for %s %o', async (name, given) => {
+    await start({ labels: { env: 'prod' } })
+    await subscribe(name, given)
+    await seat.query(name, strings(given))
+    producer.clock.advance(INTERVAL_MS)
+    await producer.settle()
+    expect(target.requests).toHaveLength(0)
+  })
+
+  it.each(['prometheus.*', '*', 'prometheus.no_such_thing', 'prometheus.up'])('is scraped for %s', async (name) => {
+    await start()
+    await subscribe(name)
+    await eventually(async () => expect(await status()).toMatchObject({ counters: { scrapes: 1, failures: 0 } }))
+  })
+
+  it("of another tenant is nobody else's", async () => {
+    await start({ tenant: 'north' })
+    await producer.addUser('bob', { role: 'operator' })
+    seat = await producer.seat('bob')
+    expect(await query('prometheus.a')).toEqual([])
+    await subscribe('prometheus.*')
+    producer.clock.advance(INTERVAL_MS)
+    await producer.settle()
+    expect(target.requests).toHaveLength(0)
+  })
+})
+
+describe('a scrape', () => {
+  it('gives names, labels, values, units and descriptions', async () => {
+    await start({ labels: { env: 'prod' } })
+    target.text = `# HELP hits_total All hits.
+# TYPE hits_total counter
+hits_total{path="/a",job="mine",time="x"} 7
+hits_total{path="/b"} 1 1395066363000
+`
+    const [own] = [{ env: 'prod', instance: `127.0.0.1:${target.port}`, job: 'node' }]
+    expect(decoded(await seat.query('prometheus.hits_total'))).toEqual([
+      { ...own, exported_job: 'mine', exported_time: 'x', path: '/a', time: 1_700_000_000_000_000, value: 7 },
+      { ...own, path: '/b', time: 1_395_066_363_000_000, value: 1 },
+    ])
+    const [metric] = decoded(await seat.query('producer.metrics', strings({ match: 'prometheus.hits*' })))
+    expect(metric).toMatchObject({ name: 'prometheus.hits_total', type: 'double', description: 'All hits.' })
+  })
+
+  it('lets the target decide about labels and not about times, if the table says so', async () => {
+    await start({ honor_labels: true, honor_timestamps: false })
+    target.text = 'a{job="mine",instance=""} 7 1395066363000\n'
+    expect(decoded(await seat.query('prometheus.a'))).toEqual([{ job: 'mine', time: 1_700_000_000_000_000, value: 7 }])
+  })
+
+  it('counts a series once, whatever the order of its labels, and the target cannot say whether it is up', async () => {
+    await start()
+    target.text = 'a{x="1",y="2"} 1\na{y="2",x="1"} 2\nup 5\n'
+    for (let count = 0; count < 3; count++) {
+      expect(await fresh('prometheus.a')).toEqual([{ x: '1', y: '2', value: 1 }])
+      expect(await bare('prometheus.up')).toEqual([{ value: 1 }])
+    }
+    expect(await status()).toMatchObject({ counters: { samples: 3, duplicates: 6, series: 1 } })
+  })
+
+  it('in OpenMetrics under gzip is read too', async () => {
+    await start()
+    target.answer = (_request, response) => {
+      const type = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+      response.writeHead(200, { 'content-type': type, 'content-encoding': 'gzip' })
+      response.end(gzipSync('# TYPE a counter\na_total 5 1395066363.5 # {id="1"} 1\n# EOF\n'))
+    }
+    expect(decoded(await seat.query('prometheus.a_total'))[0]).toMatchObject({
+      time: 1_395_066_363_500_000,
+      value: 5,
+    })
+  })
+
+  it('without a series that was there before is its end: one VOID', async () => {
+    await start()
+    target.text = 'a{x="1"} 1\na{x="2"} 1\n'
+    await subscribe('prometheus.a', { x: '2' })
+    expect(decoded(await seat.value())).toMatchObject({ value: 1 })
+    target.text = 'a{x="1"} 1\n'
+    producer.clock.advance(INTERVAL_MS)
+    expect(decoded(await seat.value())).toMatchObject({ value: null })
+    expect(await bare('prometheus.a')).toEqual([{ x: '1', value: 1 }])
+    target.text = 'a{x="2"} 5\n'
+    producer.clock.advance(INTERVAL_MS)
+    expect(decoded(await seat.value())).toMatchObject({ value: 5 })
+  })
+
+  it('with series beyond the bounds takes the others', async () => {
+    await start()
+    target.text = `a{x="${'x'.repeat(2_000)}"} 1\nb 1\n`
+    expect(await bare('prometheus.b')).toEqual([{ value: 1 }])
+    expect(await status()).toMatchObject({ counters: { refused: 1, samples: 1 } })
+  })
+})
+
+describe('a scrape fails', () => {
+  async function fails(detail: string | RegExp): Promise<void> {
+    target.text = 'a 1\n'
+    const { answer } = target
+    expect(await fresh('prometheus.a')).toEqual([])
+    expect(await bare('prometheus.up')).toEqual([{ value: 0 }])
+    expect(await bare('prometheus.scrape_samples_scraped')).toEqual([{ value: 0 }])
+    const { state, detail: said, counters } = await status()
+    expect([state, counters.failures]).toEqual(['failed', 1])
+    expect(said).toMatch(detail)
+    target.answer = answer
+  }
+
+  it('if the target answers with another status, and everything that it said before ends', async () => {
+    await start()
+    await subscribe('prometheus.a')
+    expect(decoded(await seat.value())).toMatchObject({ value: 1 })
+    target.answer = (_request, response) => void response.writeHead(500).end('a 5\n')
+    producer.clock.advance(INTERVAL_MS)
+    expect(decoded(await seat.value())).toMatchObject({ value: null })
+    await fails('the target answers 500')
+  })
+
+  it('if it redirects', async () => {
+    await start()
+    target.answer = (_request, response) => void response.writeHead(302, { location: '/elsewhere' }).end()
+    await fails('redirects are not followed')
+    expect(target.requests).toHaveLength(1)
+  })
+
+  it('if the text cannot be read: nothing of it is taken', async () => {
+    await start()
+    target.answer = (_request, response) => void response.end('a 1\nb x\n')
+    await fails('line 2: "x" is no value')
+    target.answer = (_request, response) => void response.end('a 1\nb{c=1} 2\n')
+    later()
+    expect(await bare('prometheus.a')).toEqual([])
+  })
+
+  it('if the body is cut off', async () => {
+    await start()
+    target.answer = (_request, response) => {
+      response.writeHead(200, { 'content-length': '100' })
+      response.write('a 1\n', () => response.destroy())
+    }
+    await fails(/aborted|hang up|reset/i)
+  })
+
+  it.each([
+    ['max_samples', { max_samples: 2n }, 'a 1\nb 1\nc 1\n', {}],
+    ['max_bytes', { max_bytes: 1_024n }, `a 1\n# ${'x'.repeat(2_000)}\n`, {}],
+    ['max_bytes', { max_bytes: 1_024n }, gzipSync(`a 1\n#${' '.repeat(5_000)}\n`), { 'content-encoding': 'gzip' }],
+  ])('beyond %s', async (bound, keys, body, headers) => {
+    await start(keys)
+    target.answer = (_request, response) => void response.writeHead(200, headers).end(body)
+    await fails(bound)
+  })
+
+  it('if the answer takes too long, and the next one may succeed', async () => {
+    await start({ timeout: '2s' })
+    const { answer } = target
+    target.answer = () => {}
+    const asking = query('prometheus.up')
+    await eventually(() => expect(target.requests).toHaveLength(1))
+    producer.clock.advance(2_000)
+    expect(await asking).toMatchObject([{ value: 0 }])
+    expect(await status()).toMatchObject({ state: 'failed', detail: expect.stringContaining('no answer within 2 s') })
+    target.answer = answer
+    expect(await fresh('prometheus.up')).toEqual([{ value: 1 }])
+  })
+
+  it('if nothing listens, and reports that once, and the return too', async () => {
+    await start()
+    const notices = await seat.collect('producer.notices')
+    await seat.ok((seq) => command.subscribe(seq, notices))
+    const { answer } = target
+    target.answer = (request) => void request.socket.destroy()
+    for (let count = 0; count < 3; count++) await fresh('prometheus.up')
+    target.answer = answer
+    expect(await fresh('prometheus.up')).toEqual([{ value: 1 }])
+    const said = await seat.values(2)
+    expect(said.map((value) => decoded(value))).toMatchObject([
+      { severity: 'warning', subject: 'scrape', detail: expect.stringMatching(/^target node is down: /) },
+      { severity: 'info', subject: 'scrape', detail: 'target node is up again' },
+    ])
+  })
+})
+
+it('somebody who asks waits five seconds at most', async () => {
+  await start()
+  target.answer = () => {}
+  const asking = query('prometheus.a')
+  await eventually(() => expect(target.requests).toHaveLength(1))
+  producer.clock.advance(5_000)
+  expect(await asking).toEqual([])
+})
+
+it('waits while the tenant has reached its quota of values', async () => {
+  await start({ interval: '1s' })
+  target.text = 'a 1\nb 2\nc 3\n'
+  await done(seat, 'tenant.set', { tenant: 'default', values_per_second: 5n })
+  await subscribe('prometheus.a')
+  // What has begun is taken whole: three values, and three about the target.
+  expect(decoded(await seat.value())).toMatchObject({ value: 1 })
+  await producer.settle()
+  producer.clock.advance(900)
+  await producer.settle()
+  expect(await status()).toMatchObject({
+    detail: expect.stringContaining('waits: the tenant has reached its quota of values in a second'),
+    counters: { scrapes: 1, postponed: 1, refused: 0 },
+  })
+  producer.clock.advance(1_000)
+  expect(decoded(await seat.value())).toMatchObject({ value: 1 })
+})
+
+it('takes series as far as the tenant may have some, and the others when there is room again', async () => {
+  await start()
+  await done(seat, 'tenant.set', { tenant: 'default', series: 4n })
+  target.text = 'a 1\nb 2\n'
+  expect([await bare('prometheus.a'), await bare('prometheus.b')]).toEqual([[{ value: 1 }], []])
+  expect(await status()).toMatchObject({ counters: { samples: 1, refused: 1 } })
+  target.text = 'b 2\n'
+  await fresh('prometheus.b')
+  expect(await fresh('prometheus.b')).toEqual([{ value: 2 }])
+})
+
+it('keeps a series between two scrapes that are far apart', async () => {
+  await start({ interval: '1h' })
+  await subscribe('prometheus.a')
+  expect(decoded(await seat.value())).toMatchObject({ value: 1 })
+  // The second scrape comes after half an interval at the earliest.
+  for (let minute = 0; minute < 29; minute++) {
+    producer.clock.advance(60_000)
+    await producer.settle()
+  }
+  expect(seat.rest().filter(({ kind }) => kind === 'value')).toEqual([])
+  expect(await bare('prometheus.a')).toEqual([{ value: 1 }])
+  expect(target.requests).toHaveLength(1)
+})
+
+it('nothing is scraped while an operator has fenced the source', async () => {
+  await start()
+  await subscribe('prometheus.a')
+  await seat.value()
+  await done(seat, 'sensor.fence', { sensor: 'prometheus/default' })
+  producer.clock.advance(2 * INTERVAL_MS)
+  await producer.settle()
+  expect(target.requests).toHaveLength(1)
+})
