@@ -51,6 +51,8 @@ export interface TokenRow {
 export interface DialRow {
   readonly channel: number
   readonly scram: ScramRow | undefined
+  /** What the producer itself shows to a destination that it delivers to. */
+  readonly bearer?: Uint8Array | undefined
 }
 /**
  * A record of the audit log. `hash` is the SHA-256 of the previous hash and this record (server/accounts/audit/record.ts).

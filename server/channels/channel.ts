@@ -83,7 +83,7 @@ export class Channel {
 
   /** The producer sends its values on and nobody commits them: no consumer can take it [MON 14]. */
   get isPush(): boolean {
-    return this.row.url.startsWith('gmetric:')
+    return /^(?:gmetric|(?:prometheus|otlp)\+https?):/.test(this.row.url)
   }
 
   /** It survives a restart: it belongs in the store. */

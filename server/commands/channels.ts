@@ -1,4 +1,5 @@
 /** DEF_CHANNEL, SET_CHANNEL, DEL_CHANNEL and COMMIT: channels and what they have delivered. */
+import { isLoopback } from '../../auth/network.ts'
 import { ALL_CHANNELS, BasicType, NoticeCode } from '../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
 import { channelNameProblem } from '../channels/names.ts'
@@ -10,7 +11,7 @@ import { noSuchTransaction, StatusError } from '../core/errors.ts'
 import { convertArguments } from '../metrics/arguments.ts'
 import type { CommandHandler, CommandSession, Outcome, Reply } from '../sessions/handler.ts'
 import type { Lookup } from './lookup.ts'
-import type { CommandServices } from './services.ts'
+import type { CommandServices, OutboundDestination } from './services.ts'
 
 type DefChannelServices = Pick<
   CommandServices,
@@ -19,11 +20,13 @@ type DefChannelServices = Pick<
 
 const MIN_SECRET_BYTES = 16
 const MAX_SECRET_BYTES = 1024
+const MAX_BEARER_BYTES = 4096
 
 const parameters = [
   ...channelParameters,
   { name: 'name', type: BasicType.STRING },
   { name: 'secret', type: BasicType.OPAQUE },
+  { name: 'bearer', type: BasicType.OPAQUE },
 ]
 
 /**
@@ -36,9 +39,11 @@ export function defChannel(services: DefChannelServices, lookup: Lookup): Comman
       throw new StatusError('PERMISSION_DENIED', 'no channels are defined on a connection that the producer made')
     }
     const given = convertArguments(args, parameters, 'DEF_CHANNEL')
-    const definition = { url, name: nameOf(given), given, secret: given.get('secret') as Uint8Array | undefined }
+    const [secret, bearer] = [given.get('secret'), given.get('bearer')] as (Uint8Array | undefined)[]
+    const definition = { url, name: nameOf(given), given, secret, bearer }
     if (url !== '') return defOutbound(services, lookup, session, definition)
-    if (definition.secret !== undefined) throw new StatusError('INVALID_ARGUMENT', '`secret` goes with a URL')
+    if (secret !== undefined) throw new StatusError('INVALID_ARGUMENT', '`secret` goes with a URL')
+    if (bearer !== undefined) throw new StatusError('INVALID_ARGUMENT', '`bearer` goes with a URL')
     return { result: define(services, lookup, session, definition).id, stored: true }
   }
 }
@@ -50,6 +55,7 @@ interface ChannelDefinition {
   /** The arguments of the command. */
   readonly given: ControlArguments
   readonly secret: Uint8Array | undefined
+  readonly bearer: Uint8Array | undefined
 }
 
 /** Checks the URL, the right and the operator's list. The name of the host is not resolved here. */
@@ -61,11 +67,13 @@ async function defOutbound(
 ): Promise<Reply> {
   const { dialler, rights, limitedRecords, accounts, journal, registry } = services
   const { identity, address } = session
-  const { secret } = definition
-  const { url, isPush } = dialler.destination(definition.url)
+  const { secret, bearer } = definition
+  const destination = dialler.destination(definition.url)
+  const { url, isPush } = destination
+  checkBearer(bearer, destination)
   const resolved = { ...definition, url }
   const known = findNamed(registry, session, resolved)
-  const keepsProof = known !== undefined && secret === undefined
+  const keepsProof = known !== undefined && secret === undefined && bearer === undefined
   if (!keepsProof) checkSecret(secret, isPush, secret === undefined && dialler.provesItself(url))
   const isAllowed = rights.may(session, { command: 'DEF_CHANNEL', object: url, argument: () => undefined })
   // All refusals have the same text: which rule, list or address it was is for the operator only.
@@ -80,9 +88,11 @@ async function defOutbound(
   if (accounts.byId(identity.userId) === undefined) throw new StatusError('PERMISSION_DENIED', 'the user was removed')
   const channel = define(services, lookup, session, resolved)
   if (keepsProof && channel === known) return { result: channel.id, stored: true }
-  if (!isPush) journal.change({ put: 'dial', row: { channel: channel.id, scram } })
+  const shown = bearer && Uint8Array.from(bearer)
+  if (!isPush || shown !== undefined)
+    journal.change({ put: 'dial', row: { channel: channel.id, scram, bearer: shown } })
   // At once: of two such commands for one name the later is in force, as in the store.
-  dialler.watch(channel, scram ?? 'certificate')
+  dialler.watch(channel, shown === undefined ? (scram ?? 'certificate') : { bearer: shown })
   return { result: channel.id, stored: true, onSent: () => dialler.dial(channel) }
 }
 
@@ -165,7 +175,7 @@ function nameOf(given: ControlArguments): string {
 /** `isProven`: there is none, and the certificate of the consumer is enough of a proof. */
 function checkSecret(secret: Uint8Array | undefined, isPush: boolean, isProven: boolean): void {
   if (isPush && secret !== undefined) {
-    throw new StatusError('INVALID_ARGUMENT', 'nobody logs in on gmetric: leave `secret` out')
+    throw new StatusError('INVALID_ARGUMENT', 'nobody logs in where values are only sent: leave `secret` out')
   }
   if (isPush || isProven) return
   if (secret && secret.length >= MIN_SECRET_BYTES && secret.length <= MAX_SECRET_BYTES) return
@@ -174,6 +184,23 @@ function checkSecret(secret: Uint8Array | undefined, isPush: boolean, isProven: 
     `\`secret\` is needed, an opaque of ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes: the consumer proves itself by it. ` +
       'Only with tls:// and wss://, and if the server has its own authorities (`dial.ca`), a certificate is enough',
   )
+}
+
+/** Throws StatusError INVALID_ARGUMENT. A token must not leave this machine without TLS, and has no place in another header. */
+function checkBearer(bearer: Uint8Array | undefined, { scheme, isHttp, host, isAddress }: OutboundDestination): void {
+  if (bearer === undefined) return
+  if (!isHttp) throw new StatusError('INVALID_ARGUMENT', '`bearer` goes with what is delivered by HTTP: leave it out')
+  const isText =
+    bearer.length > 0 && bearer.length <= MAX_BEARER_BYTES && bearer.every((byte) => byte > 0x20 && byte < 0x7f)
+  if (!isText) {
+    throw new StatusError(
+      'INVALID_ARGUMENT',
+      `\`bearer\` has 1 to ${MAX_BEARER_BYTES} bytes, none of them a space or a control character`,
+    )
+  }
+  if (scheme.endsWith('+http') && !(isAddress && isLoopback(host))) {
+    throw new StatusError('INVALID_ARGUMENT', '`bearer` would be sent in clear: use +https')
+  }
 }
 
 /** SET_CHANNEL makes another channel of this identity the current one, at this point of the stream [MON 6.9, 7]. */

@@ -37,6 +37,11 @@ export interface OutboundDestination {
   readonly url: string
   /** True if values are only sent there, without a session. */
   readonly isPush: boolean
+  /** True if they are sent by requests of HTTP. */
+  readonly isHttp: boolean
+  readonly scheme: string
+  readonly host: string
+  readonly isAddress: boolean
 }
 
 /** Channels whose connections the producer makes [MON 14], as commands see them. */
@@ -55,5 +60,12 @@ export interface ChannelDialler {
   dial(channel: Channel): void
 }
 
-/** What the consumer of a channel with a URL has to show: that it knows the secret, or the certificate of its name. */
-export type DialProof = ScramVerifier | 'certificate'
+/**
+ * What the consumer of a channel with a URL has to show: that it knows the secret, or the certificate of its name. Or what the
+ * producer shows to a destination that it delivers to.
+ */
+export type DialProof = ScramVerifier | 'certificate' | BearerProof
+
+export interface BearerProof {
+  readonly bearer: Uint8Array
+}

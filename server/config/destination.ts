@@ -5,7 +5,17 @@
 import { type Network, parseNetwork } from '../core/address.ts'
 
 /** The schemes that can be dialled [MON 14], each with the port that is meant where none stands. */
-export const dialPorts = { tcp: 7650, tls: 7650, ws: 80, wss: 443, gmetric: 8649 } as const
+export const dialPorts = {
+  tcp: 7650,
+  tls: 7650,
+  ws: 80,
+  wss: 443,
+  gmetric: 8649,
+  'prometheus+http': 80,
+  'prometheus+https': 443,
+  'otlp+http': 80,
+  'otlp+https': 443,
+} as const
 export type DialScheme = keyof typeof dialPorts
 
 export interface DestinationPattern {
@@ -16,7 +26,8 @@ export interface DestinationPattern {
   readonly port: number | undefined
 }
 
-const PATTERN = /^(tcp|tls|wss?|gmetric):\/\/(?:\[([^\]]*)\]|([^:[\]/]+(?:\/\d{1,2})?))(?::(\d{1,5}|\*))?$/i
+const PATTERN =
+  /^(tcp|tls|wss?|gmetric|(?:prometheus|otlp)\+https?):\/\/(?:\[([^\]]*)\]|([^:[\]/]+(?:\/\d{1,2})?))(?::(\d{1,5}|\*))?$/i
 const NAME = /^(?:\*|(?:\*\.)?(?=[^*]{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*)$/
 /** A text that ends in a number is meant as IPv4: "127.0.0.300" is a slip, not the name of a host. */
 const LOOKS_LIKE_IPV4 = /(^|\.)(\d+|0x[0-9a-f]*)$/

@@ -199,7 +199,7 @@ export function destinations() {
     type: z.array(z.string().refine((text) => parseDestinationPattern(text) !== undefined)),
     expected:
       'a list of destinations like ["tls://*.example.org:7650", "tcp://10.0.0.0/8:*", "gmetric://[::1]:8649"], ' +
-      'with tcp, tls, ws, wss or gmetric',
+      'with tcp, tls, ws, wss, gmetric, prometheus+http, prometheus+https, otlp+http or otlp+https',
   }
 }
 

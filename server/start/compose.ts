@@ -268,6 +268,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     registry,
     hub,
     rights,
+    notices,
+    work,
     serverSecret: recovered.secret,
     resolve: options.resolve,
   })

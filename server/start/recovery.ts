@@ -6,11 +6,12 @@
 import type { Identity } from '../../auth/permissions.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { readArguments } from '../../protocol/monitor/arguments.ts'
-import { BLOCK_WIDTH, GAP_WIDTH, type InstanceRow, type Recovered } from '../../storage/store.ts'
+import { BLOCK_WIDTH, type DialRow, GAP_WIDTH, type InstanceRow, type Recovered } from '../../storage/store.ts'
 import type { Users } from '../accounts/users.ts'
 import type { Block } from '../channels/block.ts'
 import type { Channel } from '../channels/channel.ts'
 import { numberRows } from '../channels/registry.ts'
+import type { DialProof } from '../commands/services.ts'
 import { StatusError } from '../core/errors.ts'
 import { SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
@@ -37,12 +38,9 @@ export async function recoverState(
   const channels = recoverChannels(recovered, producer)
   const { matched, absent } = await producer.work.run(EVERYBODY, recoverBindings(recovered, producer, channels))
   await Promise.all(matched)
-  const proofs = new Map(recovered.dials.map(({ channel, scram }) => [channel, scram]))
+  const dials = new Map(recovered.dials.map((row) => [row.channel, row]))
   for (const channel of channels.values()) {
-    if (channel.row.url === '') continue
-    // Only a row without a verifier means that there is no secret.
-    const proof = proofs.has(channel.id) ? (proofs.get(channel.id) ?? 'certificate') : undefined
-    producer.dialler.watch(channel, proof)
+    if (channel.row.url !== '') producer.dialler.watch(channel, proofIn(dials.get(channel.id)))
   }
   for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
   recoverResults(recovered, producer, channels)
@@ -61,6 +59,12 @@ export async function recoverState(
     const detail = `not there since the start, and bound: ${some}${names.size > MAX_NAMED ? ' and others' : ''}`
     notices.emit({ severity: 'warning', subject: 'metrics', detail }, user)
   }
+}
+
+/** Only a row without a verifier means that there is no secret. */
+function proofIn(row: DialRow | undefined): DialProof | undefined {
+  if (row === undefined) return undefined
+  return row.bearer === undefined ? (row.scram ?? 'certificate') : { bearer: row.bearer }
 }
 
 function recoverChannels(recovered: Recovered, { registry, accounts, journal }: Producer): Map<number, Channel> {

@@ -22,6 +22,7 @@ export const MIGRATIONS: readonly Migration[] = [
   bindingOrder,
   generations,
   names,
+  bearers,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -216,6 +217,11 @@ function names(database: Database): void {
       user integer not null, name text not null, reason text not null, primary key (user, name)
     ) strict;
   `)
+}
+
+/** What a channel that delivers by HTTP shows to its destination. */
+function bearers(database: Database): void {
+  database.exec('alter table dial add column bearer blob')
 }
 
 /** The last column is for the checksum of those before it. */

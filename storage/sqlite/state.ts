@@ -42,6 +42,7 @@ interface StoredMeta {
 }
 interface StoredDial extends StoredScram {
   readonly channel: number
+  readonly bearer: Uint8Array | null
 }
 interface StoredExecution extends Omit<ExecutionRow, 'result'> {
   readonly result: Uint8Array | null
@@ -122,7 +123,7 @@ export class StateTables {
     this.#putPlace = put('place', '@channel, @metric, @reached')
     this.#putStop = put('stop', '@channel, @metric, @through')
     this.#putResult = put('result', '@id, @channel, @user, @control, @transaction')
-    this.#putDial = put('dial', '@channel, @salt, @iterations, @storedKey, @serverKey')
+    this.#putDial = put('dial', '@channel, @salt, @iterations, @storedKey, @serverKey, @bearer')
     this.#putExecution = put('execution', '@user, @control, @key, @digest, @at, @result')
     this.#putFence = put('fence', '@sensor')
     this.#putGap = put('gap', `${Array(GAP_WIDTH + 1).fill('?')}`)
@@ -181,8 +182,8 @@ export class StateTables {
         this.#putResult.run(change.row)
         return
       case 'dial': {
-        const { channel, scram } = change.row
-        this.#putDial.run({ channel, ...scramColumns(scram) })
+        const { channel, scram, bearer = null } = change.row
+        this.#putDial.run({ channel, ...scramColumns(scram), bearer })
         return
       }
       case 'execution':
@@ -299,8 +300,8 @@ export function isProgress(batch: Batch): boolean {
 }
 
 /** A verifier of which a part is missing is no row without one, which would let in whoever has a certificate. */
-function dialOf({ channel, ...stored }: StoredDial): DialRow[] {
+function dialOf({ channel, bearer, ...stored }: StoredDial): DialRow[] {
   const scram = scramOf(stored)
   const isWhole = scram !== undefined || Object.values(stored).every((column) => column === null)
-  return isWhole ? [{ channel, scram }] : []
+  return isWhole ? [{ channel, scram, ...(bearer !== null && { bearer }) }] : []
 }

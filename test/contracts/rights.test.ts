@@ -111,9 +111,13 @@ describe.each(implementations)('a store ($name) of rights', ({ make }) => {
       { put: 'dial', row: { ...dial, scram: { ...scram, iterations: 8192 } } },
       { put: 'dial', row: plainDial },
     )
+    const bearing: DialRow = { channel: 3, scram: undefined, bearer: Uint8Array.from([116, 0xff]) }
     await write({ put: 'dial', row: dial })
-    expect(plain((await subject.reopen()).dials)).toEqual(plain([dial, plainDial]))
-    await write({ remove: 'channel', id: 1 })
+    await write({ put: 'dial', row: bearing })
+    expect(plain((await subject.reopen()).dials)).toEqual(plain([dial, plainDial, bearing]))
+    await write({ put: 'dial', row: { channel: 3, scram: undefined } })
+    expect(plain((await subject.reopen()).dials)).toEqual(plain([dial, plainDial, { channel: 3, scram: undefined }]))
+    await write({ remove: 'channel', id: 1 }, { remove: 'channel', id: 3 })
     expect((await subject.reopen()).dials).toEqual([plainDial])
   })
 

@@ -139,7 +139,7 @@ describe('docs/protocol/monitoring.md', () => {
 
   it('has every scheme of DEF_CHANNEL with its port, and no other', () => {
     const text = section('14')
-    expect(sorted(quoted(text).flatMap((name) => /^(\w+):\/\//.exec(name)?.[1] ?? []))).toEqual(
+    expect(sorted(quoted(text).flatMap((name) => /^([\w+]+):\/\//.exec(name)?.[1] ?? []))).toEqual(
       sorted(Object.keys(dialPorts)),
     )
     const ports = rowsBelow(text, /^\| argument, part/).find(([part]) => part === 'port')?.[1] ?? ''

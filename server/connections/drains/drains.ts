@@ -13,21 +13,17 @@ import type { FairWork } from '../../core/fair-work.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { Instances } from '../../metrics/instances.ts'
-import { ownLabels } from '../../metrics/labels.ts'
-import type { Metric, SensorStatus } from '../../metrics/metric.ts'
+import type { SensorStatus } from '../../metrics/metric.ts'
 import type { Notices } from '../../sources/producer/notices.ts'
 import type { DrainTable } from './config.ts'
 import { type DrainCounts, noCounts } from './counts.ts'
 import { Drain } from './drain.ts'
-import { otlpWire } from './otlp.ts'
-import type { DrainWire, Label, OutgoingValue } from './outgoing.ts'
+import { isNamedOn, sensorLabels, wireOf } from './metrics.ts'
+import type { OutgoingValue } from './outgoing.ts'
 import { openReceiver } from './post.ts'
 import type { DeliveryProblem } from './problem.ts'
-import { remoteWrite } from './prometheus.ts'
 
 const PREFIX = 'drain:'
-/** Families that others have brought in over the same protocols: a drain that does not name them would send them in circles. */
-const NAMED_ONLY = ['prometheus.', 'otlp.']
 /** A connection that ended, because somebody took its channel, is made again after this time. */
 const AGAIN_MS = 10_000
 /** One notice of refused values in this time is enough. */
@@ -91,7 +87,6 @@ class RunningDrain implements DrainStatus {
   readonly #table: DrainTable
   readonly #options: DrainsOptions
   readonly #counts: DrainCounts = noCounts()
-  readonly #named: readonly string[]
   #channel: Channel | undefined
   #drain: Drain | undefined
   #problem = ''
@@ -105,7 +100,6 @@ class RunningDrain implements DrainStatus {
     this.#table = table
     this.#options = options
     this.owner = { tenant: table.tenant }
-    this.#named = NAMED_ONLY.filter((family) => !table.metrics.some((name) => name.startsWith(family)))
   }
 
   async start(): Promise<void> {
@@ -158,17 +152,17 @@ class RunningDrain implements DrainStatus {
   #connect(): void {
     const channel = this.#channel as Channel
     if (this.#isOver || channel.deleted || channel.connection !== undefined) return
-    const { registry, clock, work, random } = this.#options
+    const { registry, clock, work, random, hub } = this.#options
     this.#drain = new Drain({
       table: this.#table,
       channel,
-      wire: this.#wire(),
-      destination: openReceiver(this.#table, clock),
+      wire: wireOf(this.#table.url.protocol, hub, this.#table.tenant),
+      destination: openReceiver({ ...this.#table, href: this.#table.url.href }, clock),
       clock,
       work,
       random,
-      isWanted: (name) => !this.#named.some((family) => name.startsWith(family)),
-      ownLabels: this.#ownLabels(),
+      isWanted: isNamedOn(channel),
+      ownLabels: sensorLabels(hub),
       counts: this.#counts,
       refused: (refusal, value) => this.#refuse(refusal, value),
       state: (problem) => this.#changed(problem),
@@ -183,34 +177,6 @@ class RunningDrain implements DrainStatus {
     if (this.#isOver || this.#channel?.deleted === true || this.#channel?.connection !== undefined) return
     clock.clear(this.#timer)
     this.#timer = clock.setTimeout(() => this.#connect(), AGAIN_MS)
-  }
-
-  #wire(): DrainWire {
-    if (this.#table.url.protocol === 'prometheus') return remoteWrite
-    const { hub } = this.#options
-    const { tenant } = this.#table
-    return otlpWire((name): Metric | undefined => {
-      const sensor = hub.sensors.find(({ family, owner }) => {
-        return name.startsWith(family) && (owner === 'producer' || owner.tenant === tenant)
-      })
-      return sensor?.metric(name)
-    })
-  }
-
-  /** What is measured here has the labels of its sensor, `host` above all. */
-  #ownLabels(): (name: string) => readonly Label[] {
-    const { hub } = this.#options
-    const known = new Map<string, readonly Label[]>()
-    return (name) => {
-      let labels = known.get(name)
-      if (labels === undefined) {
-        const sensor = hub.sensors.find(({ polled, family }) => polled === true && name.startsWith(family))
-        const metric = sensor?.metric(name)
-        labels = sensor?.polled === true && metric !== undefined ? ownLabels(sensor.labels(metric)) : []
-        known.set(name, labels)
-      }
-      return labels
-    }
   }
 
   #changed(problem: string): void {

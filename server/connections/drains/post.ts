@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { isIPv6, type LookupFunction } from 'node:net'
 import type { Clock } from '../../core/clock.ts'
 import type { DrainTable } from './config.ts'
 
@@ -22,16 +23,22 @@ export interface Receiver {
   close(): void
 }
 
-export type ReceiverOptions = Pick<
-  DrainTable,
-  'url' | 'tokenFile' | 'username' | 'passwordFile' | 'ca' | 'cert' | 'key' | 'timeoutMs'
->
+export interface ReceiverOptions
+  extends Pick<Partial<DrainTable>, 'tokenFile' | 'username' | 'passwordFile' | 'ca' | 'cert' | 'key'> {
+  readonly href: string
+  readonly timeoutMs: number
+  /** The only address that may be connected to; undefined if the name is resolved for each connection. */
+  readonly address?: string | undefined
+  /** A token, instead of a file with one. */
+  readonly bearer?: () => Uint8Array | undefined
+}
 
 export function openReceiver(options: ReceiverOptions, clock: Pick<Clock, 'setTimeout' | 'clear'>): Receiver {
-  const { url, timeoutMs } = options
-  const isTls = url.href.startsWith('https:')
+  const { href, timeoutMs, address } = options
+  const isTls = href.startsWith('https:')
   const settings = { keepAlive: true, maxSockets: 1 }
   const agent = isTls ? new HttpsAgent(settings) : new HttpAgent(settings)
+  const lookup = address === undefined ? {} : { lookup: onlyTo(address) }
   const aborting = new AbortController()
   return {
     async post(body, given) {
@@ -46,7 +53,7 @@ export function openReceiver(options: ReceiverOptions, clock: Pick<Clock, 'setTi
       const timer = clock.setTimeout(() => late.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
       const signal = AbortSignal.any([aborting.signal, late.signal])
       try {
-        return await exchange({ url: url.href, isTls, agent, headers, tls, signal }, body)
+        return await exchange({ url: href, isTls, agent, headers, options: { ...tls, ...lookup }, signal }, body)
       } finally {
         clock.clear(timer)
       }
@@ -63,16 +70,20 @@ interface Exchange {
   readonly isTls: boolean
   readonly agent: HttpAgent | HttpsAgent
   readonly headers: Readonly<Record<string, string>>
-  readonly tls: object
+  /** Of the connection. */
+  readonly options: object
   readonly signal: AbortSignal
 }
 
-function exchange({ url, isTls, agent, headers, tls, signal }: Exchange, body: Uint8Array): Promise<ReceiverAnswer> {
+function exchange(
+  { url, isTls, agent, headers, options: more, signal }: Exchange,
+  body: Uint8Array,
+): Promise<ReceiverAnswer> {
   return new Promise((resolve, reject) => {
     const failed = (error: Error): void => {
       reject(signal.aborted && signal.reason instanceof Error ? signal.reason : error)
     }
-    const options = { method: 'POST', agent, headers, signal, ...tls }
+    const options = { method: 'POST', agent, headers, signal, ...more }
     const request = (isTls ? httpsRequest : httpRequest)(url, options, (response) => {
       const parts: Buffer[] = []
       let length = 0
@@ -91,7 +102,23 @@ function exchange({ url, isTls, agent, headers, tls, signal }: Exchange, body: U
   })
 }
 
-async function authorizationOf({ tokenFile, username, passwordFile }: ReceiverOptions): Promise<string | undefined> {
+/** Resolves every name to an address that was checked. */
+function onlyTo(address: string): LookupFunction {
+  const family = isIPv6(address) ? 6 : 4
+  return (_name, options, found) => {
+    if (options.all === true) found(null, [{ address, family }])
+    else found(null, address, family)
+  }
+}
+
+async function authorizationOf({
+  tokenFile,
+  username,
+  passwordFile,
+  bearer,
+}: ReceiverOptions): Promise<string | undefined> {
+  const token = bearer?.()
+  if (token !== undefined) return `Bearer ${Buffer.from(token).toString('latin1')}`
   if (tokenFile !== undefined) return `Bearer ${await lineOf(tokenFile)}`
   if (passwordFile === undefined) return undefined
   const password = await lineOf(passwordFile)

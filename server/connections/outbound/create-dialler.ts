@@ -2,25 +2,36 @@
 import { mayRead } from '../../../auth/permissions.ts'
 import type { AuditLog } from '../../accounts/audit/log.ts'
 import type { Rights } from '../../accounts/rights.ts'
+import type { Channel } from '../../channels/channel.ts'
 import type { Registry } from '../../channels/registry.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import type { Sensor } from '../../metrics/metric.ts'
 import type { SessionContext } from '../../sessions/context.ts'
 import { GmetricPackets } from '../../sources/gmetric/send-packets.ts'
 import { GmetricSender, openDatagrams } from '../../sources/gmetric/sender.ts'
+import type { Notices } from '../../sources/producer/notices.ts'
 import type { DialSection } from '../config.ts'
+import { noCounts } from '../drains/counts.ts'
+import { Drain } from '../drains/drain.ts'
+import { isNamedOn, sensorLabels, wireOf } from '../drains/metrics.ts'
+import { openReceiver } from '../drains/post.ts'
 import { AllowList } from './allow-list.ts'
+import type { Destination } from './destination.ts'
 import { Dialler, type DiallerOptions } from './dialler.ts'
 import { openConnection } from './open-connection.ts'
 import { type Resolver, systemResolver } from './resolve.ts'
 
+/** One notice of refused values in this time is enough. */
+const NOTICE_MS = 60_000
+
 export interface CreateDiallerOptions
-  extends Pick<SessionContext, 'clock' | 'log' | 'journal' | 'accounts' | 'quotas'> {
+  extends Pick<SessionContext, 'clock' | 'log' | 'journal' | 'accounts' | 'quotas' | 'work'> {
   readonly audit: AuditLog
   readonly config: { readonly dial: DialSection; readonly producer: { readonly name: string } }
   readonly registry: Registry
   readonly hub: Pick<Hub, 'sensors'>
   readonly rights: Rights
+  readonly notices: Pick<Notices, 'emit'>
   readonly serverSecret: Uint8Array
   /** undefined for the resolver of the system. */
   readonly resolve?: Resolver | undefined
@@ -50,8 +61,11 @@ export function createDialler(options: CreateDiallerOptions): Dialler {
   })
 }
 
-function pushConnector({ config, clock, log, registry, hub }: CreateDiallerOptions): DiallerOptions['openPush'] {
-  return async (channel, { port, url }, address) => {
+function pushConnector(options: CreateDiallerOptions): DiallerOptions['openPush'] {
+  const { config, clock, log, registry, hub } = options
+  return async (channel, destination, address, bearer) => {
+    if (destination.isHttp) return openDrain(options, channel, destination, address, bearer)
+    const { port, url } = destination
     const packets = new GmetricPackets({
       name: config.producer.name,
       now: () => clock.monotonicMs(),
@@ -72,4 +86,50 @@ function pushConnector({ config, clock, log, registry, hub }: CreateDiallerOptio
       },
     })
   }
+}
+
+/** Values of one request at most, how long one waits for others, and how long the destination may take. */
+const DRAIN = { batchSize: 2_000, batchAgeMs: 1_000 }
+const TIMEOUT_MS = 30_000
+
+/** Delivers the values of a channel that a consumer has defined. What the destination answers is for the log alone. */
+function openDrain(
+  { config, clock, log, registry, hub, notices, work }: CreateDiallerOptions,
+  channel: Channel,
+  { url }: Destination,
+  address: string,
+  bearer: () => Uint8Array | undefined,
+): Drain {
+  const [protocol = '', href = ''] = url.split(/\+(.*)/)
+  const counts = noCounts()
+  const receiver = { href, address, bearer, ca: config.dial.ca, timeoutMs: TIMEOUT_MS }
+  let noticedMs = Number.NEGATIVE_INFINITY
+  const drain = new Drain({
+    table: { name: channel.row.name || String(channel.id), ...DRAIN },
+    channel,
+    wire: wireOf(protocol as 'prometheus' | 'otlp', hub, channel.owner.tenant),
+    destination: openReceiver(receiver, clock),
+    clock,
+    work,
+    random: Math.random,
+    isWanted: isNamedOn(channel),
+    ownLabels: sensorLabels(hub),
+    counts,
+    refused({ detail }, { name }) {
+      if (clock.monotonicMs() - noticedMs < NOTICE_MS) return
+      noticedMs = clock.monotonicMs()
+      log.warn({ channel: channel.id, url, metric: name, detail }, 'a destination has refused values')
+      const text = `channel ${channel.label}: its destination has refused values, the last of ${name}; they are committed`
+      notices.emit({ severity: 'warning', subject: 'channel', detail: text }, channel.owner.userId)
+    },
+    state(problem) {
+      if (problem !== '') log.info({ channel: channel.id, url, detail: problem }, 'values cannot be delivered')
+    },
+    ended(ended) {
+      log.info({ channel: channel.id, url, ...counts }, 'values were delivered')
+      registry.detach(channel, ended)
+    },
+  })
+  drain.start()
+  return drain
 }

@@ -14,15 +14,17 @@ export interface Destination {
   readonly host: string
   readonly isAddress: boolean
   readonly port: number
-  /** Empty unless the scheme is ws or wss. */
+  /** Empty unless it is that of a WebSocket or of a request. */
   readonly path: string
   /** The canonical spelling, with the port. */
   readonly url: string
-  /** True if values are only pushed: the peer never answers, so there is no session. */
+  /** True if values are only pushed: the peer sends no commands, so there is no session. */
   readonly isPush: boolean
+  /** True if they are pushed by requests of HTTP. */
+  readonly isHttp: boolean
 }
 
-const SHAPE = /^(tcp|tls|wss?|gmetric):\/\/(\[[^\]]*\]|[^[\]:/]+)(?::(\d{1,5}))?(\/.*)?$/i
+const SHAPE = /^(tcp|tls|wss?|gmetric|(?:prometheus|otlp)\+https?):\/\/(\[[^\]]*\]|[^[\]:/]+)(?::(\d{1,5}))?(\/.*)?$/i
 const NAME = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/
 
 /** Throws StatusError INVALID_ARGUMENT, which does not repeat the URL because it may contain a secret. */
@@ -34,16 +36,19 @@ export function parseDestination(text: string): Destination {
   if (/[\s\\\p{Cc}]/u.test(text)) throw refused('it contains spaces, backslashes or control characters')
   const [, givenScheme, givenHost, digits, givenPath = ''] = SHAPE.exec(text) ?? []
   if (givenScheme === undefined || givenHost === undefined) {
-    throw refused('it must have the form tls://host:7650, with tcp, tls, ws, wss or gmetric')
+    throw refused(
+      'it must have the form tls://host:7650, with tcp, tls, ws, wss, gmetric, or prometheus or otlp with +http or +https',
+    )
   }
   const scheme = givenScheme.toLowerCase() as DialScheme
   const host = hostOf(givenHost)
   const port = Number(digits ?? dialPorts[scheme])
   if (host === undefined) throw refused('its host is neither a name nor an address')
   if (port < 1 || port > 65_535) throw refused('its port is not 1 to 65535')
-  const path = pathOf(scheme, givenPath)
+  const isHttp = scheme.includes('+')
+  const path = pathOf(scheme, isHttp, givenPath)
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`
-  return { scheme, host, isAddress: isIP(host) !== 0, port, path, url, isPush: scheme === 'gmetric' }
+  return { scheme, host, isAddress: isIP(host) !== 0, port, path, url, isPush: scheme === 'gmetric' || isHttp, isHttp }
 }
 
 /** Parses the host under a scheme that browsers know: under any other one, URL takes the text as it is. */
@@ -55,10 +60,10 @@ function hostOf(text: string): string | undefined {
   return NAME.test(host) ? host : undefined
 }
 
-function pathOf(scheme: DialScheme, path: string): string {
-  if (scheme === 'ws' || scheme === 'wss') return new URL(`ws://host${path || '/'}`).pathname
+function pathOf(scheme: DialScheme, isHttp: boolean, path: string): string {
+  if (scheme === 'ws' || scheme === 'wss' || isHttp) return new URL(`ws://host${path || '/'}`).pathname
   if (path === '' || path === '/') return ''
-  throw refused('only ws and wss have a path')
+  throw refused('only ws, wss and what is delivered by HTTP have a path')
 }
 
 function refused(why: string): StatusError {

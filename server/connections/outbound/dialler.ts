@@ -52,8 +52,13 @@ export interface DiallerOptions {
   /** Whether certificates are verified by authorities that the operator has chosen (`dial.ca`). */
   readonly hasAuthorities: boolean
   readonly connect: (destination: Destination, address: string, signal: AbortSignal) => Promise<OpenedConnection>
-  /** Opens a connection that sends the values of a channel without a session. */
-  readonly openPush: (channel: Channel, destination: Destination, address: string) => Promise<ChannelConnection>
+  /** Opens a connection that sends the values of a channel without a session; `bearer` gives what it shows from now on. */
+  readonly openPush: (
+    channel: Channel,
+    destination: Destination,
+    address: string,
+    bearer: () => Uint8Array | undefined,
+  ) => Promise<ChannelConnection>
   readonly attach: (channel: Channel, connection: ChannelConnection) => void
   readonly serverSecret: Uint8Array
   /** 0..1 */
@@ -68,6 +73,8 @@ class OutboundTarget {
   auth: AuthProvider | undefined
   /** True if the certificate of the peer is its proof. */
   isByCertificate: boolean
+  /** What the producer shows where it delivers by HTTP. */
+  bearer: Uint8Array | undefined
   timer: Timer | undefined
   /** The attempt in progress: from resolving the name until the peer has logged in. */
   attempt: AbortController | undefined
@@ -149,14 +156,17 @@ export class Dialler implements ChannelDialler {
     const destination = parseDestination(channel.row.url)
     const owner = (): Account | undefined => account(channel.owner.userId)
     const now = (): number => clock.monotonicMs()
+    const bearer = typeof proof === 'object' && 'bearer' in proof ? proof.bearer : undefined
     const isByCertificate = proof === 'certificate'
-    const auth = isByCertificate ? NO_METHODS : proof && channelAuth({ owner, verifier: proof, serverSecret, now })
+    const verifier = typeof proof === 'object' && 'storedKey' in proof ? proof : undefined
+    const auth = isByCertificate ? NO_METHODS : verifier && channelAuth({ owner, verifier, serverSecret, now })
     const known = this.#targets.get(channel.id)
     if (known !== undefined) {
-      Object.assign(known, { auth, isByCertificate })
+      Object.assign(known, { auth, isByCertificate, bearer })
       return
     }
     const target = new OutboundTarget(channel, destination, auth, isByCertificate)
+    target.bearer = bearer
     this.#targets.set(channel.id, target)
     channel.onConnectionChange = () => this.#connectionChanged(target)
   }
@@ -352,7 +362,7 @@ export class Dialler implements ChannelDialler {
 
   async #openPush(target: OutboundTarget, address: string, signal: AbortSignal): Promise<void> {
     const { clock, openPush, attach } = this.#options
-    const connection = await openPush(target.channel, target.destination, address)
+    const connection = await openPush(target.channel, target.destination, address, () => target.bearer)
     if (signal.aborted) {
       connection.end()
       throw signal.reason

@@ -66,7 +66,7 @@ describe('a backup', () => {
   })
 
   test('ends while batches are stored all the time, and has those that came before its last step', async () => {
-    for (let number = 1; number <= 100; number++) await write(number, 90)
+    for (let number = 1; number <= 300; number++) await write(number, 90)
     const seen: BackupProgress[] = []
     let isDone = false
     const copied = store
@@ -106,7 +106,7 @@ describe('a backup', () => {
   })
 
   test('that the end of the server cuts off leaves no file', async () => {
-    for (let number = 1; number <= 100; number++) await write(number, 90)
+    for (let number = 1; number <= 300; number++) await write(number, 90)
     const path = join(root, 'copy.db')
     let closing: Promise<void> | undefined
     const copied = store.backup(path, () => {

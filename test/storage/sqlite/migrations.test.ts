@@ -69,6 +69,14 @@ test('channels of format 8 have no names, and none is lost; those that were defi
   expect(database.prepare('select * from lost_name').all()).toEqual([])
 })
 
+test('dials of format 9 have no bearer', () => {
+  const database = new Database(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 9))
+  database.exec('insert into dial values (7, null, null, null, null)')
+  migrate(database)
+  expect(database.prepare('select * from dial').all()).toMatchObject([{ channel: 7, bearer: null }])
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {
@@ -119,7 +127,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(9)
+    expect(look.pragma('user_version', { simple: true })).toBe(10)
     look.close()
   })
 
@@ -226,8 +234,15 @@ describe('a database of format 3', () => {
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     const columns = look.prepare<unknown[], string>("select name from pragma_table_info('dial')").pluck().all()
-    expect(columns).toEqual(['channel', 'scram_salt', 'scram_iterations', 'scram_stored_key', 'scram_server_key'])
-    expect(look.pragma('user_version', { simple: true })).toBe(9)
+    expect(columns).toEqual([
+      'channel',
+      'scram_salt',
+      'scram_iterations',
+      'scram_stored_key',
+      'scram_server_key',
+      'bearer',
+    ])
+    expect(look.pragma('user_version', { simple: true })).toBe(10)
     look.close()
   })
 })
@@ -286,7 +301,7 @@ describe('a database of format 5', () => {
     await store.close()
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     expect(look.prepare('select count(*) from removal').pluck().get()).toBe(0)
-    expect(look.pragma('user_version', { simple: true })).toBe(9)
+    expect(look.pragma('user_version', { simple: true })).toBe(10)
     look.close()
     rmSync(directory, { recursive: true })
   })
