@@ -360,10 +360,12 @@ export function channelLook(channel: ChannelState, nowMs: number): Look {
   return channel.state === 'connected' && !isSlow(channel, nowMs) ? 'good' : 'attention'
 }
 
-/** `measuring` and `listening` are good; what is off was not asked for. */
+const goodStates: readonly string[] = ['measuring', 'listening', 'sending']
+
+/** What is off was not asked for. */
 export function sourceLook({ state }: SensorState): Look {
   if (state === 'off') return 'gone'
-  return state === 'measuring' || state === 'listening' ? 'good' : 'attention'
+  return goodStates.includes(state) ? 'good' : 'attention'
 }
 
 function channelOf(

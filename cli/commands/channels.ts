@@ -320,26 +320,34 @@ function bindingsText({ bindings: [first], bound }: ChannelLedger, width: number
 
 interface DefineOptions extends LoginOptions {
   readonly dialSecretFile?: string
+  readonly bearerFile?: string
   readonly name?: string
   readonly subscribe?: readonly string[]
 }
 
 /** The minimum of [MON 14]. */
 const MIN_SECRET_BYTES = 16
-const DESTINATION = /^(tcp|tls|ws|wss|gmetric):\/\//i
+const DESTINATION = /^(tcp|tls|ws|wss|gmetric|(prometheus|otlp)\+https?):\/\//i
 /** One-way, or with a certificate as the proof. */
-const SECRETLESS = /^(gmetric|tls|wss):/i
+const SECRETLESS = /^(gmetric|tls|wss|(prometheus|otlp)\+https?):/i
 
 /** `cinnabar channels define`: creates a channel for which the producer dials the consumer [MON 14]. */
 function addChannelsDefine(channels: Command, cli: Cli): void {
   const { terminal } = cli
   withLoginOptions(channels.command('define'))
     .description('define a channel whose URL the server dials, and print its id')
-    .argument('<destination>', 'tcp://, tls://, ws:// or wss:// URL of a consumer that listens, or gmetric://HOST:PORT')
+    .argument(
+      '<destination>',
+      'tcp://, tls://, ws:// or wss:// URL of a consumer that listens; gmetric://HOST:PORT; or prometheus+https:// or otlp+https:// URL of a system that takes requests',
+    )
     .argument('[name=value...]', 'settings as for the control channel.configure: max_bytes=1048576')
     .option(
       '--dial-secret-file <file>',
       'file whose first line authenticates the consumer: at least 16 bytes; without it, its certificate does',
+    )
+    .option(
+      '--bearer-file <file>',
+      'file whose first line is a token, which the server shows to a destination of prometheus+https:// or otlp+https://',
     )
     .option(
       '--name <name>',
@@ -352,11 +360,14 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
     )
     .action((destination: string, words: string[], options: DefineOptions) => {
       const settings = parseAssignments(words)
+      if (settings.has('bearer')) {
+        throw new Failure(ExitCode.USAGE, 'others can see the command line: use --bearer-file FILE for the token')
+      }
       if (settings.has('secret')) {
         throw new Failure(ExitCode.USAGE, 'others can see the command line: use --dial-secret-file FILE for the secret')
       }
       if (!DESTINATION.test(destination)) {
-        const forms = 'tcp://, tls://, ws://, wss:// or gmetric://'
+        const forms = 'tcp://, tls://, ws://, wss://, gmetric://, prometheus+https:// or otlp+https://'
         throw new Failure(ExitCode.USAGE, `the server cannot dial ${destination}: give a URL with ${forms}`)
       }
       if (options.dialSecretFile === undefined && !SECRETLESS.test(destination)) {
@@ -368,11 +379,13 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
       return withConsumer(cli, options, async (consumer) => {
         const typed = await toTypedArguments(settings, () => controlParameters(consumer, 'channel.configure'))
         const secret = await secretOf(options, consumer)
+        const bearer = await bearerOf(options, consumer)
         const { name } = options
         const defining = consumer.defChannel(destination, {
           ...typed,
           ...(name && { name }),
           ...(secret && { secret }),
+          ...(bearer && { bearer }),
         })
         const channel = await withProgress(terminal, 'defining the channel', defining)
         try {
@@ -388,6 +401,12 @@ function addChannelsDefine(channels: Command, cli: Cli): void {
         terminal.note(`\`${terminal.program} channels ${channel}\` shows whether it is connected`)
       })
     })
+
+  async function bearerOf({ bearerFile }: DefineOptions, consumer: Consumer): Promise<Uint8Array | undefined> {
+    if (bearerFile === undefined) return undefined
+    checkConfidential(consumer, 'the token')
+    return new TextEncoder().encode(await readSecret(bearerFile, terminal))
+  }
 
   async function secretOf({ dialSecretFile }: DefineOptions, consumer: Consumer): Promise<Uint8Array | undefined> {
     if (dialSecretFile === undefined) return undefined

@@ -69,3 +69,16 @@ test('a secret that is too short, or would travel in the open, is not sent', asy
   const open = await runCli([...argv, secretFile('0123456789abcdef')], script, { isOpenToOthers: true })
   expect({ code: open.code, asked: open.producer.asked }).toEqual({ code: 1, asked: [] })
 })
+
+test('a channel that is delivered by HTTP has the token of a file, and it is not sent in the open', async () => {
+  const url = 'otlp+https://collector.example:4318/v1/metrics'
+  const argv = ['channels', 'define', url, '--bearer-file', secretFile('a-token\n'), '--subscribe', 'host.*']
+  const { code, producer } = await runCli(argv, script)
+  expect(code).toBe(0)
+  expect(producer.asked[0]).toMatchObject({ name: 'DEF_CHANNEL', fields: { url } })
+  expect(producer.asked[0]?.args).toEqual({ bearer: new Uint8Array(Buffer.from('a-token')) })
+  const open = await runCli(argv, script, { isOpenToOthers: true })
+  expect({ code: open.code, asked: open.producer.asked }).toEqual({ code: 1, asked: [] })
+  const shown = await runCli(['channels', 'define', url, 'bearer=a-token'], script)
+  expect({ code: shown.code, asked: shown.producer.asked }).toEqual({ code: 2, asked: [] })
+})
