@@ -174,6 +174,8 @@ class RunningDrain implements DrainStatus {
 
   #connectAgain(): void {
     const { clock } = this.#options
+    // With its user or by an admin; it is made anew at the next start.
+    if (this.#channel?.deleted === true) this.#drain?.end()
     if (this.#isOver || this.#channel?.deleted === true || this.#channel?.connection !== undefined) return
     clock.clear(this.#timer)
     this.#timer = clock.setTimeout(() => this.#connect(), AGAIN_MS)

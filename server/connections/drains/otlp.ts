@@ -73,6 +73,15 @@ class Batch {
       const temporality = isDelta ? Temporality.DELTA : Temporality.CUMULATIVE
       const points = [{ ...point, start, count, sum, min, max, bounds, counts }]
       this.#push(name, { kind: 'histogram', temporality, points })
+    } else if (distribution.kind === 'exponential-histogram') {
+      const { isDelta, scale, zeroCount, zeroThreshold, positive, negative } = distribution
+      const temporality = isDelta ? Temporality.DELTA : Temporality.CUMULATIVE
+      const own = { scale, zeroCount, zeroThreshold, positive, negative }
+      this.#push(name, {
+        kind: 'exponential-histogram',
+        temporality,
+        points: [{ ...point, start, count, sum, min, max, ...own }],
+      })
     } else {
       const quantiles = distribution.quantiles.map((quantile, at) => {
         return { quantile, value: distribution.values[at] ?? Number.NaN }

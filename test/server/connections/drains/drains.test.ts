@@ -11,6 +11,7 @@ import { decodeMetrics, encodeAnswer } from '../../../../protocol/otlp/protobuf.
 import { decodeWriteRequest, decompress } from '../../../../protocol/prometheus/remote-write.ts'
 import type { DrainTable } from '../../../../server/connections/drains/config.ts'
 import { finish } from '../../../../server/core/fair-work.ts'
+import { done } from '../../../support/administration.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { EPOCH, TestProducer } from '../../../support/producer.ts'
 import { decoded } from '../../../support/records.ts'
@@ -373,6 +374,40 @@ describe('OTLP', () => {
     ])
   })
 
+  it('has exponential histograms as they came', async () => {
+    const seat = await start({}, 'otlp')
+    const counts = (items: bigint[]) =>
+      ({ type: BasicType.ARRAY, value: { element: BasicType.UINT64, items } }) as const
+    push('sizes', {
+      type: BasicType.REC,
+      value: [
+        { name: 'delta', type: BasicType.BOOLEAN, value: false },
+        { name: 'start', type: BasicType.UINT64, value: 0n },
+        { name: 'count', type: BasicType.UINT64, value: 4n },
+        { name: 'sum', ...double(9) },
+        { name: 'scale', type: BasicType.INT32, value: -1 },
+        { name: 'zero_count', type: BasicType.UINT64, value: 1n },
+        { name: 'zero_threshold', ...double(0.5) },
+        { name: 'positive_offset', type: BasicType.INT32, value: 2 },
+        { name: 'positive_counts', ...counts([1n, 2n]) },
+        { name: 'negative_offset', type: BasicType.INT32, value: 0 },
+        { name: 'negative_counts', ...counts([]) },
+      ],
+    })
+    await until(async () => expect(await ledger(seat)).toMatchObject({ committed: 1 }))
+    const point = {
+      count: 4n,
+      sum: 9,
+      scale: -1,
+      zeroCount: 1n,
+      zeroThreshold: 0.5,
+      positive: { offset: 2, counts: [1n, 2n] },
+    }
+    expect(metricsSent()).toMatchObject([
+      { name: 'test.sizes', data: { kind: 'exponential-histogram', temporality: 2, points: [point] } },
+    ])
+  })
+
   it('is not sent again what was refused in part, which is counted', async () => {
     destination.answer = () => ({ status: 200, text: encodeAnswer(1, 'no such series') })
     const seat = await start({}, 'otlp')
@@ -385,6 +420,18 @@ describe('OTLP', () => {
 })
 
 describe('the channel of a drain', () => {
+  it('ends with its user, and nothing is sent any more', async () => {
+    const seat = await start()
+    await done(seat, 'user.remove', { user: 'drain:d' })
+    push('a', 1)
+    for (let turn = 0; turn < 5; turn++) {
+      producer?.clock.advance(5_000)
+      await producer?.settle()
+    }
+    expect(destination.requests).toEqual([])
+    expect(await ledger(seat)).toBeUndefined()
+  })
+
   it('belongs to a user of its own, is found again after a restart, and binds what the configuration names', async () => {
     destination.answer = () => ({ status: 503 })
     await start()
