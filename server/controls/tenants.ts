@@ -5,6 +5,7 @@ import type { Field } from '../../protocol/monitor/value.ts'
 import type { Quota, Quotas } from '../accounts/quotas.ts'
 import type { Tenants } from '../accounts/tenants.ts'
 import type { Users } from '../accounts/users.ts'
+import type { Hub } from '../metrics/hub.ts'
 import { asInvalidArgument, records, seesTenant, stringArgument, tenantParameter, textField } from './administration.ts'
 import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 
@@ -14,6 +15,8 @@ export interface TenantControlsOptions {
   readonly quotas: Pick<Quotas, 'of' | 'changed'>
   /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
+  /** What others have brought in for a tenant ends with it. */
+  readonly hub: Pick<Hub, 'endSeries'>
 }
 
 const { REC, UINT32, UINT64 } = BasicType
@@ -44,7 +47,7 @@ const parameters: readonly ControlParameter[] = [
   }),
 ]
 
-export function tenantControls({ tenants, accounts, quotas, stored }: TenantControlsOptions): Control[] {
+export function tenantControls({ tenants, accounts, quotas, hub, stored }: TenantControlsOptions): Control[] {
   const usersOf = (tenant: string): number => accounts.list().filter((account) => account.tenant === tenant).length
 
   const add: Control = {
@@ -97,6 +100,7 @@ export function tenantControls({ tenants, accounts, quotas, stored }: TenantCont
         if (users > 0) return failed(`${name} has ${users} ${users === 1 ? 'user' : 'users'}: remove them first`)
         tenants.remove(name)
         quotas.changed(name)
+        await hub.endSeries(name)
         await stored()
         return ok(`tenant ${name} removed`)
       }

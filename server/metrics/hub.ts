@@ -7,7 +7,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import { Count } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
-import { FairWork, type Steps } from '../core/fair-work.ts'
+import { FairWork, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import { Births } from './births.ts'
 import { BoundInstance, type HubSubscription, unsubscribe } from './bound-instance.ts'
 import { Demand } from './demand.ts'
@@ -109,6 +109,11 @@ export class Hub {
   /** Makes the sensors of a tenant that a name or pattern may select and that are not there yet. */
   open(tenant: string, name: string): void {
     for (const family of this.#families) if (mayBegin(name, family.family)) family.open(tenant)
+  }
+
+  /** Ends the series of a tenant that was removed. */
+  async endSeries(tenant: string): Promise<void> {
+    for (const family of this.#families) await this.#work.run({ tenant: SERVER_TENANT }, family.endSeries(tenant))
   }
 
   /**

@@ -187,6 +187,8 @@ export interface TenantFamily {
   readonly family: string
   /** Adds the sensor of a tenant to the hub, unless it is there. */
   open(tenant: string): void
+  /** Ends all series of a tenant, which was removed: another one may have its name. */
+  endSeries(tenant: string): Steps<void>
 }
 
 /**

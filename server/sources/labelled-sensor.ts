@@ -7,6 +7,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 import type { Count, Quotas } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
+import type { Steps } from '../core/fair-work.ts'
 import { Catalogue, type MetricMetadata } from '../metrics/catalogue.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../metrics/labels.ts'
@@ -71,6 +72,10 @@ export class LabelledFamily implements TenantFamily {
 
   open(tenant: string): void {
     this.of(tenant)
+  }
+
+  *endSeries(tenant: string): Steps<void> {
+    yield* this.#sensors.get(tenant)?.endAll() ?? []
   }
 
   /** To be called every second: ends series that nobody has sent for too long. */
@@ -193,6 +198,13 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     this.#series.delete(series.key)
     this.#quota.leave()
     this.died(series)
+  }
+
+  *endAll(): Steps<void> {
+    for (const series of this.#series.values()) {
+      this.end(series)
+      yield
+    }
   }
 
   protected report(): SourceReport {

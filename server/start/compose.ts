@@ -448,7 +448,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...sources.flatMap(({ controls = [] }) => controls),
       ...userControls({ accounts, rights, rules, hasher, iterations, endUser, reconsider, stored }),
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
-      ...tenantControls({ tenants, accounts, quotas, stored }),
+      ...tenantControls({ tenants, accounts, quotas, hub, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
       roleExplain({ accounts, rights, hub, destination, permits, isPublished, audienceOf }),
     ],

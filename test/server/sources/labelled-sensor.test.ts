@@ -91,6 +91,16 @@ describe('series', () => {
     expect(of('otlp.a', { job: 'old' })).not.toBe(old)
   })
 
+  test('end with their tenant, whose name another one may get', async () => {
+    const other = family.of('other')
+    const [ours, theirs] = [of('otlp.a', { job: 'x' }), other.of('otlp.a', [['job', 'x']]) as LabelledSeries]
+    sensor.take(ours, double(1), 1)
+    other.take(theirs, double(2), 1)
+    await hub.endSeries('other')
+    expect([[...sensor.series()], [...other.series()]]).toEqual([[ours], []])
+    expect(other.of('otlp.a', [['job', 'x']])).not.toBe(theirs)
+  })
+
   test('all are looked at in time, however many there are', () => {
     const many = new LabelledFamily({
       family: 'many.',
