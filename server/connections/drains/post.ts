@@ -1,10 +1,9 @@
 /** One HTTP request of a drain. Redirects are not followed: a destination is what the operator has named. */
-import { readFile } from 'node:fs/promises'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIPv6, type LookupFunction } from 'node:net'
 import type { Clock } from '../../core/clock.ts'
-import type { DrainTable } from './config.ts'
+import { authorizationFrom, type CredentialFiles, type TlsPaths, tlsFrom } from '../../core/http-credentials.ts'
 
 /** What is read of an answer. */
 const MAX_ANSWER_BYTES = 64 << 10
@@ -23,8 +22,7 @@ export interface Receiver {
   close(): void
 }
 
-export interface ReceiverOptions
-  extends Pick<Partial<DrainTable>, 'tokenFile' | 'username' | 'passwordFile' | 'ca' | 'cert' | 'key'> {
+export interface ReceiverOptions extends CredentialFiles, TlsPaths {
   readonly href: string
   readonly timeoutMs: number
   /** The only address that may be connected to; undefined if the name is resolved for each connection. */
@@ -42,7 +40,10 @@ export function openReceiver(options: ReceiverOptions, clock: Pick<Clock, 'setTi
   const aborting = new AbortController()
   return {
     async post(body, given) {
-      const [authorization, tls] = await Promise.all([authorizationOf(options), isTls ? tlsOf(options) : {}])
+      const [authorization, tls] = await Promise.all([
+        authorizationOf(options),
+        isTls ? tlsFrom(options, new URL(href).hostname) : {},
+      ])
       const headers = {
         ...given,
         'content-length': String(body.length),
@@ -111,32 +112,7 @@ function onlyTo(address: string): LookupFunction {
   }
 }
 
-async function authorizationOf({
-  tokenFile,
-  username,
-  passwordFile,
-  bearer,
-}: ReceiverOptions): Promise<string | undefined> {
+async function authorizationOf({ bearer, ...files }: ReceiverOptions): Promise<string | undefined> {
   const token = bearer?.()
-  if (token !== undefined) return `Bearer ${Buffer.from(token).toString('latin1')}`
-  if (tokenFile !== undefined) return `Bearer ${await lineOf(tokenFile)}`
-  if (passwordFile === undefined) return undefined
-  const password = await lineOf(passwordFile)
-  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
-}
-
-/** Rejects without the content: a wrong file may hold another secret. */
-async function lineOf(file: string): Promise<string> {
-  const text = (await readFile(file, 'utf8')).trim()
-  if (text === '' || /\p{Cc}/u.test(text)) throw new Error(`${file} does not hold one line of text`)
-  return text
-}
-
-async function tlsOf({ ca, cert, key }: ReceiverOptions): Promise<object> {
-  const [authorities, chain, secret] = await Promise.all([ca, cert, key].map((file) => file && readFile(file)))
-  return {
-    ...(authorities && { ca: authorities }),
-    ...(chain && { cert: chain }),
-    ...(secret && { key: secret }),
-  }
+  return token === undefined ? authorizationFrom(files) : `Bearer ${Buffer.from(token).toString('latin1')}`
 }

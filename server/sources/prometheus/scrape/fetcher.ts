@@ -3,19 +3,17 @@
  * elsewhere. Secrets and certificates are read at each scrape, so they can be renewed at any time. Errors are for people, and
  * hold no secret.
  */
-import { readFile } from 'node:fs/promises'
 import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { isIP } from 'node:net'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import type { TextFormat } from '../../../../protocol/prometheus/text.ts'
+import { authorizationFrom, tlsFrom } from '../../../core/http-credentials.ts'
 import type { ScrapeTable } from './config.ts'
 
 /** The newer format first, as far as it is known here. */
 const ACCEPT = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
 const OPENMETRICS = /^application\/openmetrics-text\s*(?:;|$)/i
-const TOKEN = /^[\x21-\x7e]+$/
 
 /** What came of one request. */
 export interface Fetched {
@@ -120,44 +118,20 @@ export class Fetcher {
   }
 
   async #headers(): Promise<Record<string, string>> {
-    const { software, timeoutMs, tokenFile, username, passwordFile } = this.#options
+    const { software, timeoutMs } = this.#options
     const headers = {
       accept: ACCEPT,
       'accept-encoding': 'gzip',
       'user-agent': software,
       'x-prometheus-scrape-timeout-seconds': String(timeoutMs / 1_000),
     }
-    if (tokenFile !== undefined) {
-      const token = await secretOf(tokenFile)
-      if (!TOKEN.test(token)) throw new Error(`${tokenFile} holds no token: it is empty, or has blanks in it`)
-      return { ...headers, authorization: `Bearer ${token}` }
-    }
-    if (passwordFile === undefined) return headers
-    const basic = Buffer.from(`${username}:${await secretOf(passwordFile)}`).toString('base64')
-    return { ...headers, authorization: `Basic ${basic}` }
+    const authorization = await authorizationFrom(this.#options)
+    return authorization === undefined ? headers : { ...headers, authorization }
   }
 
-  async #tls(): Promise<RequestOptions & { [name: string]: unknown }> {
-    if (this.#url.protocol !== 'https:') return {}
-    const { ca, cert, key, serverName } = this.#options
-    const host = this.#url.hostname
-    const named = serverName ?? (isIP(host.replace(/^\[(.*)\]$/, '$1')) === 0 ? host : undefined)
-    const files = Object.entries({ ca, cert, key }).filter(([, path]) => path !== undefined)
-    const read = await Promise.all(files.map(async ([name, path]) => [name, await readFile(path as string)] as const))
-    return {
-      ...Object.fromEntries(read),
-      ...(named !== undefined && { servername: named }),
-      // Otherwise an environment variable could switch it off.
-      rejectUnauthorized: true,
-      minVersion: 'TLSv1.2',
-    }
+  async #tls(): Promise<RequestOptions> {
+    return this.#url.protocol === 'https:' ? tlsFrom(this.#options, this.#url.hostname) : {}
   }
 }
 
 class StaleConnection extends Error {}
-
-/** The first line of a file. */
-async function secretOf(path: string): Promise<string> {
-  const [line = ''] = (await readFile(path, 'utf8')).split(/\r?\n/)
-  return line
-}
