@@ -422,3 +422,30 @@ describe('a client certificate', () => {
     producer.clock.advance(1_000)
   })
 })
+
+describe('GET /metrics', () => {
+  const scrape = (options: ConnectionOptions = {}): Promise<[status: number | undefined, text: string]> =>
+    new Promise((resolve, reject) => {
+      const url = `https://127.0.0.1:${port('https')}/metrics?metric=host.load.one`
+      get(url, { ca: authority.cert, agent: false, ...options }, (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (piece: string) => {
+          text += piece
+        })
+        response.once('end', () => resolve([response.statusCode, text]))
+      }).once('error', reject)
+    })
+
+  it('takes the certificate of a user in the place of a token', async () => {
+    await producer.addUser('scraper', { role: 'operator' })
+    const { cert, key } = await authority.client('scraper')
+    const [code, text] = await scrape({ cert, key })
+    expect([code, text]).toEqual([200, expect.stringMatching(/^host_load_one\{host="n1"\} /m)])
+    expect((await scrape())[0]).toBe(401)
+  })
+
+  it('refuses that of nobody', async () => {
+    const { cert, key } = await authority.client('nobody')
+    expect(await scrape({ cert, key })).toEqual([401, 'the certificate is not valid\n'])
+  })
+})
