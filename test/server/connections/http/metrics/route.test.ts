@@ -4,6 +4,8 @@ import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../../../protocol/monitor/value.ts'
+import type { GmetricSensor } from '../../../../../server/sources/gmetric/sensor.ts'
+import { metadataPacket, valuePacket } from '../../../../bench/gmetric-feed.ts'
 import { done } from '../../../../support/administration.ts'
 import { command } from '../../../../support/bytes.ts'
 import { PublishingProducer, tokenFor } from '../../../../support/publisher.ts'
@@ -190,6 +192,27 @@ otlp_took_bucket{name="n",le="+Inf"} 3
 otlp_took_count{name="n"} 3
 otlp_took_sum{name="n"} 4.5
 `)
+  })
+})
+
+describe('a host of Ganglia', () => {
+  it('is up, and shows how long ago it was heard of, also when its values are not fresh any more', async () => {
+    const sensors = server.producer.server.parts.hub.sensors
+    const gmetric = sensors.find(({ family }) => family === 'gmetric.') as GmetricSensor
+    for (const packet of [metadataPacket('load'), valuePacket('load')]) gmetric.packet(packet, '127.0.0.1')
+    server.producer.clock.advance(1_500)
+    const shown = samplesOf(await textOf('?metric=gmetric.*&metric=ganglia.*'))
+    expect(shown).toEqual([
+      'cinnabar_last_heard_seconds{host="127.0.0.1"} 1.5',
+      'ganglia_host_late{host="127.0.0.1"} 0',
+      'ganglia_host_up{host="127.0.0.1"} 1',
+      expect.stringMatching(/^gmetric_load\{host="127.0.0.1"\} /),
+    ])
+    server.producer.clock.advance(600_000)
+    const later = samplesOf(await textOf('?metric=gmetric.*&metric=ganglia.*'))
+    expect(later).toContain('cinnabar_last_heard_seconds{host="127.0.0.1"} 601.5')
+    expect(later).toContain('ganglia_host_up{host="127.0.0.1"} 0')
+    expect(later.some((line) => line.startsWith('gmetric_load'))).toBe(false)
   })
 })
 
