@@ -333,7 +333,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const sessions = new Sessions(producer, commandHandlers(producer), admission)
 
   const drains = new Drains({
-    tables: config.drain,
     accounts,
     registry,
     instances,
@@ -395,7 +394,9 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       rights,
       audit,
       createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
-      statuses: [...(files.tls === undefined ? [] : [files.tls]), ...drains.statuses],
+      get statuses() {
+        return [...(files.tls === undefined ? [] : [files.tls]), ...drains.statuses]
+      },
     },
   }
   const sources = await openSources(context, config)
@@ -433,6 +434,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
           dialler.allow(next.dial.allow)
           if (replaced !== undefined) executor.replace('exec.', replaced)
           for (const source of sources) source.reload?.(next)
+          if (changed.includes('drain')) void drains.follow(next.drain)
         }
       },
     })

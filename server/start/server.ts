@@ -185,7 +185,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   listening = listenerUrls(listeners, bound.addresses)
   dialler.start(ownPorts(listeners, bound.addresses), (connection) => sessions.accept(connection))
   opened(() => dialler.stop())
-  await drains.start()
+  await drains.follow(config.drain)
   opened(() => drains.stop())
   const stop = async (): Promise<void> => {
     reloader?.stop()

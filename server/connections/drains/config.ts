@@ -110,5 +110,6 @@ export const drainSection = tableList(
       'Destinations to which values are delivered, one table each; only in the file. How they are delivered: ' +
         '[drains.md](drains.md).',
     ),
+  { isLive: true },
 )
 export type DrainTable = SectionConfig<typeof drainSection>[number]

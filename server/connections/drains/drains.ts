@@ -2,6 +2,7 @@
  * The drains of the configuration. Each has a user of its own, to whom its channel belongs and whose role says what may be
  * read; nobody can log in as that user, because it has neither password nor token.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Owner } from '../../../auth/permissions.ts'
 import type { Users } from '../../accounts/users.ts'
 import type { Bindings } from '../../channels/bindings.ts'
@@ -30,7 +31,6 @@ const AGAIN_MS = 10_000
 const NOTICE_MS = 60_000
 
 export interface DrainsOptions {
-  readonly tables: readonly DrainTable[]
   readonly accounts: Users
   readonly registry: Registry
   readonly instances: Instances
@@ -52,28 +52,38 @@ export interface DrainStatus {
 
 export class Drains {
   readonly #options: DrainsOptions
-  readonly #running: RunningDrain[]
+  #running: RunningDrain[] = []
 
   constructor(options: DrainsOptions) {
     this.#options = options
-    this.#running = options.tables.map((table) => new RunningDrain(table, options))
   }
 
   get statuses(): readonly DrainStatus[] {
     return this.#running
   }
 
-  /** Finds or makes the channels, binds what is to be delivered, and begins. Called when everything is recovered. */
-  async start(): Promise<void> {
-    const { accounts, registry, log, tables } = this.#options
-    for (const drain of this.#running) await drain.start()
+  /**
+   * Begins to deliver what these tables say, and nothing else: those that are as before go on. Called when everything is
+   * recovered, and whenever the configuration has changed. Settles when new ones are bound, and never rejects.
+   */
+  async follow(tables: readonly DrainTable[]): Promise<void> {
+    const before = this.#running
+    this.#running = tables.map((table) => {
+      const same = before.find((drain) => isDeepStrictEqual(drain.table, table))
+      return same ?? new RunningDrain(table, this.#options)
+    })
+    for (const drain of before) if (!this.#running.includes(drain)) drain.stop()
+    this.#warnOfOthers(tables)
+    await Promise.all(this.#running.filter((drain) => !before.includes(drain)).map((drain) => drain.start()))
+  }
+
+  #warnOfOthers(tables: readonly DrainTable[]): void {
+    const { accounts, registry, log } = this.#options
     const known = new Set(tables.map(({ tenant, name }) => `${tenant}/${PREFIX}${name}`))
     for (const { id, tenant, name } of accounts.list()) {
       if (!name.startsWith(PREFIX) || known.has(`${tenant}/${name}`) || registry.of(id).size === 0) continue
-      log.warn(
-        { tenant, user: name },
-        'a channel waits for a drain that is not in the configuration any more, until it expires',
-      )
+      const message = 'a channel waits for a drain that is not in the configuration any more, until it expires'
+      log.warn({ tenant, user: name }, message)
     }
   }
 
@@ -84,7 +94,7 @@ export class Drains {
 
 class RunningDrain implements DrainStatus {
   readonly owner: Owner
-  readonly #table: DrainTable
+  readonly table: DrainTable
   readonly #options: DrainsOptions
   readonly #counts: DrainCounts = noCounts()
   #channel: Channel | undefined
@@ -97,14 +107,23 @@ class RunningDrain implements DrainStatus {
   #noticedMs = Number.NEGATIVE_INFINITY
 
   constructor(table: DrainTable, options: DrainsOptions) {
-    this.#table = table
+    this.table = table
     this.#options = options
     this.owner = { tenant: table.tenant }
   }
 
+  /** Finds or makes its channel, binds what is to be delivered, and begins. Never rejects. */
   async start(): Promise<void> {
+    try {
+      await this.#begin()
+    } catch (error) {
+      this.#options.log.error({ err: error, drain: this.table.name }, 'a drain cannot begin')
+    }
+  }
+
+  async #begin(): Promise<void> {
     const { accounts, registry } = this.#options
-    const { tenant, role, name: own } = this.#table
+    const { tenant, role, name: own } = this.table
     const name = PREFIX + own
     const known = accounts.find(tenant, name)
     const account =
@@ -127,7 +146,7 @@ class RunningDrain implements DrainStatus {
   /** Binds what the configuration names, and nothing else. */
   async #bind(channel: Channel): Promise<void> {
     const { instances, bindings, work, log } = this.#options
-    const { metrics, name } = this.#table
+    const { metrics, name } = this.table
     const wanted = new Set(metrics)
     for (const { instance } of [...channel.bindings.values()]) {
       if (wanted.delete(instance.selection.name)) continue
@@ -154,10 +173,10 @@ class RunningDrain implements DrainStatus {
     if (this.#isOver || channel.deleted || channel.connection !== undefined) return
     const { registry, clock, work, random, hub } = this.#options
     this.#drain = new Drain({
-      table: this.#table,
+      table: this.table,
       channel,
-      wire: wireOf(this.#table.url.protocol, hub, this.#table.tenant),
-      destination: openReceiver({ ...this.#table, href: this.#table.url.href }, clock),
+      wire: wireOf(this.table.url.protocol, hub, this.table.tenant),
+      destination: openReceiver({ ...this.table, href: this.table.url.href }, clock),
       clock,
       work,
       random,
@@ -183,7 +202,7 @@ class RunningDrain implements DrainStatus {
 
   #changed(problem: string): void {
     const { log } = this.#options
-    const { name, url } = this.#table
+    const { name, url } = this.table
     if (problem !== '' && this.#problem === '')
       log.warn({ drain: name, url: url.text, detail: problem }, 'a drain cannot deliver')
     if (problem === '' && this.#problem !== '') log.info({ drain: name, url: url.text }, 'a drain delivers again')
@@ -193,7 +212,7 @@ class RunningDrain implements DrainStatus {
   /** Each refusal is counted; notices come at most once a minute, with the last answer. */
   #refuse({ detail }: DeliveryProblem, { name: metric }: OutgoingValue): void {
     const { clock, log, notices } = this.#options
-    const { name, tenant } = this.#table
+    const { name, tenant } = this.table
     this.#refused++
     if (clock.monotonicMs() - this.#noticedMs < NOTICE_MS) return
     this.#noticedMs = clock.monotonicMs()
@@ -205,7 +224,7 @@ class RunningDrain implements DrainStatus {
   }
 
   status(): SensorStatus {
-    const { name, url } = this.#table
+    const { name, url } = this.table
     const state = this.#drain === undefined ? 'off' : this.#problem === '' ? 'sending' : 'failed'
     const detail = this.#problem === '' ? url.text : `${url.text}: ${this.#problem}`
     return { name: `drain/${name}`, state, detail, counters: { ...this.#counts } }

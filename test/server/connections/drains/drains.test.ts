@@ -91,25 +91,24 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
+const defaults = {
+  tenant: 'default',
+  role: 'consumer',
+  tokenFile: undefined,
+  username: '',
+  passwordFile: undefined,
+  ca: undefined,
+  cert: undefined,
+  key: undefined,
+  batchSize: 4,
+  batchAgeMs: 1_000,
+  timeoutMs: 30_000,
+}
+
 async function start(more: Partial<DrainTable> = {}, protocol: 'prometheus' | 'otlp' = 'prometheus'): Promise<Seat> {
   const href = `http://127.0.0.1:${destination.port}/${protocol === 'prometheus' ? 'write' : 'v1/metrics'}`
-  const table: DrainTable = {
-    name: 'd',
-    url: { protocol, href, text: `${protocol}+${href}` },
-    metrics: ['test.*'],
-    tenant: 'default',
-    role: 'consumer',
-    tokenFile: undefined,
-    username: '',
-    passwordFile: undefined,
-    ca: undefined,
-    cert: undefined,
-    key: undefined,
-    batchSize: 4,
-    batchAgeMs: 1_000,
-    timeoutMs: 30_000,
-    ...more,
-  }
+  const url = { protocol, href, text: `${protocol}+${href}` }
+  const table: DrainTable = { ...defaults, name: 'd', url, metrics: ['test.*'], ...more }
   producer = await TestProducer.start({ config: { drain: [table] } })
   await producer.addUser('root', { role: 'admin' })
   return producer.seat('root')
@@ -414,6 +413,36 @@ describe('OTLP', () => {
     await until(async () => expect(await ledger(seat)).toMatchObject({ committed: 2 }))
     expect(destination.requests).toHaveLength(1)
     expect(await counters(seat)).toMatchObject({ values: 1, refusedInvalid: 1 })
+  })
+})
+
+describe('a reload', () => {
+  it('begins, changes and ends drains, and leaves those alone that stay the same', async () => {
+    const seat = await start()
+    const { drains, registry } = { ...producer!.server.parts, ...producer!.server.parts.producer }
+    const href = `http://127.0.0.1:${destination.port}/write`
+    const url = { protocol: 'prometheus' as const, href, text: `prometheus+${href}` }
+    const [before] = [...registry.all()].filter(({ row }) => row.name === 'drain:d')
+    const connection = before?.connection
+    const table = { ...defaults, name: 'd', url, metrics: ['test.*'] }
+    await drains.follow([table, { ...table, name: 'e', metrics: ['test.b'] }])
+    expect(before?.connection).toBe(connection)
+    push('a', 1)
+    push('b', 2)
+    await until(() => {
+      expect([...destination.samples].sort()).toEqual([
+        'test_a{host=h} 1 0',
+        'test_b{host=h} 2 0',
+        'test_b{host=h} 2 0',
+      ])
+    })
+    await drains.follow([{ ...table, metrics: ['test.c'] }])
+    destination.requests.length = 0
+    push('a', 3, 1)
+    push('c', 4, 1)
+    await until(() => expect(destination.samples).toEqual(['test_c{host=h} 4 1']))
+    const names = (decoded(await seat.query('producer.sensors')) as { name: string }[]).map(({ name }) => name)
+    expect(names.filter((name) => name.startsWith('drain/'))).toEqual(['drain/d'])
   })
 })
 
