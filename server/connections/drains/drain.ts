@@ -68,13 +68,13 @@ export class Drain implements ChannelConnection {
 
   /** Begins to deliver what comes. */
   start(): void {
-    void this.#run()
+    this.#run().catch((error: unknown) => this.#failed(error))
   }
 
   writeValues(bytes: Uint8Array, written: () => void): void {
     this.undrained += bytes.length
     this.#frames.push({ bytes, written })
-    if (!this.#isReading) void this.#read()
+    this.#readMore()
   }
 
   /** Nobody asks on this channel. */
@@ -92,11 +92,22 @@ export class Drain implements ChannelConnection {
     this.#options.ended(this)
   }
 
-  /** Reads what was handed over; the window of the channel bounds how much that is. */
+  #readMore(): void {
+    if (!this.#isReading) this.#read().catch((error: unknown) => this.#failed(error))
+  }
+
+  /** A fault of the server costs the connection, which is made again. */
+  #failed(error: unknown): void {
+    this.#options.channel.outbox.failed(error)
+  }
+
+  /** Reads what was handed over, as far as it is needed soon: frames take less memory than what is read from them. */
   async #read(): Promise<void> {
-    const { channel, work, clock, ownLabels } = this.#options
+    const { channel, work, clock, ownLabels, table } = this.#options
     this.#isReading = true
-    for (let next = this.#frames[0]; next !== undefined && !this.#isOver; next = this.#frames[0]) {
+    while (!this.#isOver && this.#values.length < table.batchSize) {
+      const [next] = this.#frames
+      if (next === undefined) break
       const { bytes, written } = next
       if (this.#values.length === 0) this.#sinceMs = clock.monotonicMs()
       const take = (outgoing: OutgoingValue | OutgoingLoss): void => {
@@ -141,6 +152,7 @@ export class Drain implements ChannelConnection {
       const batch = this.#values.slice(0, batchSize)
       await this.#deliver(batch)
       this.#values.splice(0, batch.length)
+      this.#readMore()
       this.#sinceMs = this.#options.clock.monotonicMs()
     }
   }

@@ -154,7 +154,7 @@ async function exposed(request: FastifyRequest, scrape: Scrape, { context }: Met
     const { host } = reading.labels
     if (hostHeardMs !== undefined && host !== undefined) heard.set(host, Math.max(hostHeardMs, heard.get(host) ?? 0))
   }
-  const isOver = (): boolean => request.raw.destroyed || exposition.isFull
+  const isOver = (): boolean => request.raw.socket.destroyed || exposition.isFull
   for (const metric of metrics) {
     const selection = await work.run({ tenant: reader.tenant }, instances.select(reader, metric, labels, true))
     await readAll(selection, { hub, clock, work, deadlineMs, isOver }, take)

@@ -302,6 +302,24 @@ describe('a destination', () => {
   })
 })
 
+describe('a fault of the server', () => {
+  it('costs the connection, which is made again, and no value', async () => {
+    const seat = await start()
+    const { registry } = producer!.server.parts.producer
+    const channel = [...registry.all()].find(({ row }) => row.name === 'drain:d')!
+    // Whatever is wrong with one.
+    const bindings = channel.bindings.get.bind(channel.bindings)
+    channel.bindings.get = () => {
+      throw new Error('a fault of a test')
+    }
+    push('a', 1)
+    await until(() => expect(producer?.logged.join()).toContain('a fault of a test'))
+    channel.bindings.get = bindings
+    await until(async () => expect(await ledger(seat)).toMatchObject({ accepted: 1, committed: 1 }))
+    expect(destination.samples).toEqual(['test_a{host=h} 1 0'])
+  })
+})
+
 describe('credentials', () => {
   it('are read for each request, and stand in no status', async () => {
     const tokenFile = join(directory, 'token')
