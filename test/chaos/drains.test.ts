@@ -6,8 +6,8 @@ import { drainsIn, isThere } from './drains.ts'
 const KILLS = times({ short: 2, long: 20 })
 /** Ours; in the short form those of one destination. */
 const OURS = isLong
-  ? ['cinnabarToPrometheus', 'cinnabarToVictoria', 'prometheusKilled']
-  : ['cinnabarToPrometheus', 'prometheusKilled']
+  ? ['otlpIn', 'cinnabarToPrometheus', 'cinnabarToVictoria', 'prometheusKilled']
+  : ['otlpIn', 'prometheusKilled']
 
 it(`servers and destinations killed ${KILLS} times each: every promised value arrives`, {
   timeout: 1_200_000,

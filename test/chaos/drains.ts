@@ -9,6 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { encodeMetricsRequest } from '../../protocol/otlp/encode.ts'
 import { encodeWriteRequest, type OutgoingSeries } from '../../protocol/prometheus/write-request.ts'
 import { finish } from '../../server/core/fair-work.ts'
 import { done, newToken } from '../support/administration.ts'
@@ -27,22 +28,77 @@ const MOST_LOOKS = 1_200
 const WRITE = '/api/v1/write'
 const METRIC = 'feed'
 
+/** Where each protocol is taken, by which name its values are there, and how a request says what it is. */
+const protocols = {
+  'remote-write': {
+    path: WRITE,
+    family: 'prometheus.*',
+    shown: METRIC,
+    headers: { 'content-type': 'application/x-protobuf', 'content-encoding': 'snappy' },
+  },
+  otlp: {
+    path: '/v1/metrics',
+    family: 'otlp.*',
+    shown: `otlp_${METRIC}`,
+    headers: { 'content-type': 'application/x-protobuf' },
+  },
+} as const
+type Protocol = keyof typeof protocols
+
 /** Who is killed while values go to whom. */
 interface Scene {
   readonly name: string
   readonly destination: 'prometheus' | 'victoria-metrics'
   readonly sender: 'cinnabar' | 'vmagent'
   readonly killed: 'sender' | 'destination'
+  /** How values are handed to the sender. */
+  readonly by: Protocol
   /** Whether what is lost is a fault of the rig, or counted for who lost it. */
   readonly isOurs: boolean
 }
 
 const scenes: readonly Scene[] = [
-  { name: 'cinnabarToPrometheus', destination: 'prometheus', sender: 'cinnabar', killed: 'sender', isOurs: true },
-  { name: 'cinnabarToVictoria', destination: 'victoria-metrics', sender: 'cinnabar', killed: 'sender', isOurs: true },
-  { name: 'prometheusKilled', destination: 'prometheus', sender: 'cinnabar', killed: 'destination', isOurs: true },
-  { name: 'victoriaKilled', destination: 'victoria-metrics', sender: 'cinnabar', killed: 'destination', isOurs: false },
-  { name: 'vmagentToVictoria', destination: 'victoria-metrics', sender: 'vmagent', killed: 'sender', isOurs: false },
+  { name: 'otlpIn', destination: 'prometheus', sender: 'cinnabar', killed: 'sender', by: 'otlp', isOurs: true },
+  {
+    name: 'cinnabarToPrometheus',
+    destination: 'prometheus',
+    sender: 'cinnabar',
+    killed: 'sender',
+    by: 'remote-write',
+    isOurs: true,
+  },
+  {
+    name: 'cinnabarToVictoria',
+    destination: 'victoria-metrics',
+    sender: 'cinnabar',
+    killed: 'sender',
+    by: 'remote-write',
+    isOurs: true,
+  },
+  {
+    name: 'prometheusKilled',
+    destination: 'prometheus',
+    sender: 'cinnabar',
+    killed: 'destination',
+    by: 'remote-write',
+    isOurs: true,
+  },
+  {
+    name: 'victoriaKilled',
+    destination: 'victoria-metrics',
+    sender: 'cinnabar',
+    killed: 'destination',
+    by: 'remote-write',
+    isOurs: false,
+  },
+  {
+    name: 'vmagentToVictoria',
+    destination: 'victoria-metrics',
+    sender: 'vmagent',
+    killed: 'sender',
+    by: 'remote-write',
+    isOurs: false,
+  },
 ]
 
 export const drains: Rig = (options) => drainsIn(options, () => true)
@@ -180,7 +236,7 @@ class Run {
   }
 
   async #openSender(to: string): Promise<Sender> {
-    this.#sender = this.#scene.sender === 'vmagent' ? await this.#vmagent(to) : await cinnabar(to)
+    this.#sender = this.#scene.sender === 'vmagent' ? await this.#vmagent(to) : await cinnabar(to, this.#scene.by)
     return this.#sender
   }
 
@@ -210,8 +266,9 @@ class Run {
       }
       this.#next++
       try {
-        const body = Uint8Array.from(finish(encodeWriteRequest(series)))
-        const headers = { 'content-type': 'application/x-protobuf', 'content-encoding': 'snappy', ...sender.headers }
+        const { by } = this.#scene
+        const body = Uint8Array.from(finish(by === 'otlp' ? otlpRequest(series) : encodeWriteRequest(series)))
+        const headers = { ...protocols[by].headers, ...sender.headers }
         const { ok } = await fetch(sender.url, { method: 'POST', headers, body })
         if (ok) for (const sample of samples) this.#promised.add(sample)
       } catch {
@@ -226,7 +283,8 @@ class Run {
     let [missing, since] = [Number.POSITIVE_INFINITY, 0]
     while (missing > 0 && since++ < patience) {
       await setTimeout(LOOK_MS)
-      const there = await samplesAt(destination, this.#scene.destination)
+      const { destination: kind, by } = this.#scene
+      const there = await samplesAt(destination, kind, protocols[by].shown)
       let left = 0
       for (const sample of this.#promised) if (!there.has(sample)) left++
       if (left < missing) since = 0
@@ -236,23 +294,33 @@ class Run {
   }
 }
 
+/** The same samples as points of one gauge. */
+function otlpRequest(series: readonly OutgoingSeries[]): Generator<undefined, Uint8Array> {
+  const points = series.flatMap(({ labels, samples }) => {
+    const attributes = labels.map(([key, value]) => ({ key, value }))
+    return samples.map(({ value, timeMs }) => ({ attributes, start: 0, time: timeMs * 1_000, isEnd: false, value }))
+  })
+  return encodeMetricsRequest([{ name: METRIC, unit: '', description: '', data: { kind: 'gauge', points } }])
+}
+
 /** A server with a drain that names what is written to it. */
-async function cinnabar(to: string): Promise<Sender> {
+async function cinnabar(to: string, by: Protocol): Promise<Sender> {
+  const { family, path } = protocols[by]
   const drain = `[[drain]]
 name = "d"
 role = "operator"
 url = "prometheus+${to}"
-metrics = ["prometheus.*"]
+metrics = ["${family}"]
 batch_age = "50ms"
 `
   const [tcp, http] = [await freePort(), await freePort()]
   const server = new ServerProcess(drain, { tcp, http })
-  const token = await prepared(server).catch(async (error) => {
+  const token = await prepared(server, family).catch(async (error) => {
     await server.remove()
     throw error
   })
   return {
-    url: `http://127.0.0.1:${http}${WRITE}`,
+    url: `http://127.0.0.1:${http}${path}`,
     headers: { authorization: `Bearer ${token}` },
     start: () => server.start(),
     kill: async () => {
@@ -263,14 +331,14 @@ batch_age = "50ms"
 }
 
 /** Makes a user whose token may publish; the server has ended then. */
-async function prepared(server: ServerProcess): Promise<string> {
+async function prepared(server: ServerProcess, family: string): Promise<string> {
   await server.start()
   const { peer, channel } = await server.login()
   const seat = new Seat(peer, channel)
-  await done(seat, 'role.allow', { role: 'operator', command: 'PUBLISH', object: 'prometheus.*' })
+  await done(seat, 'role.allow', { role: 'operator', command: 'PUBLISH', object: family })
   await done(seat, 'user.add', { user: 'app', role: 'operator', password: PASSWORD })
   const { token, hash } = newToken()
-  await done(seat, 'token.add', { user: 'app', hash, scope: 'PUBLISH prometheus.*' })
+  await done(seat, 'token.add', { user: 'app', hash, scope: `PUBLISH ${family}` })
   peer.destroy()
   await server.end('SIGTERM')
   return token
@@ -285,25 +353,29 @@ interface Matrix {
   }
 }
 
-async function samplesAt({ url }: Program, kind: Scene['destination']): Promise<Set<string>> {
+async function samplesAt({ url }: Program, kind: Scene['destination'], metric: string): Promise<Set<string>> {
   const samples = new Set<string>()
   if (kind === 'prometheus') {
-    const answer = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(`${METRIC}[1h]`)}`)
+    const answer = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(`${metric}[1h]`)}`)
     const { data } = (await answer.json()) as Matrix
-    for (const { metric, values } of data.result) {
-      for (const [seconds, value] of values) samples.add(`${metric.n} ${Math.round(seconds * 1_000)} ${value}`)
+    for (const { metric: labels, values } of data.result) {
+      for (const [seconds, value] of values) samples.add(`${labels.n} ${Math.round(seconds * 1_000)} ${value}`)
     }
     return samples
   }
-  const answer = await fetch(`${url}/api/v1/export?match[]=${METRIC}&reduce_mem_usage=1`)
+  const answer = await fetch(`${url}/api/v1/export?match[]=${metric}&reduce_mem_usage=1`)
   for (const line of (await answer.text()).split('\n')) {
     if (line === '') continue
-    const { metric, values, timestamps } = JSON.parse(line) as {
+    const {
+      metric: labels,
+      values,
+      timestamps,
+    } = JSON.parse(line) as {
       metric: { n: string }
       values: number[]
       timestamps: number[]
     }
-    for (const [at, value] of values.entries()) samples.add(`${metric.n} ${timestamps[at]} ${value}`)
+    for (const [at, value] of values.entries()) samples.add(`${labels.n} ${timestamps[at]} ${value}`)
   }
   return samples
 }
