@@ -74,7 +74,8 @@ describe('a channel with such a URL', () => {
     await boss.follow('test.a', channel)
     producer.emit(1)
     await until(() => expect(requests.length).toBeGreaterThan(1))
-    const shown = JSON.stringify(decoded(await boss.query('producer.channels')))
+    // Its numbers, the random id among them, may contain anything.
+    const shown = JSON.stringify(decoded(await boss.query('producer.channels'))).replace(/\d{4,}/g, '')
     expect(shown).not.toMatch(/a-token|what the destination|500/)
     answer = 204
     requests.length = 0

@@ -99,6 +99,8 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     expect(lines()).toEqual(['once 2 hard'])
     await page.click('button:text-is("Run")')
     await expect.poll(() => lines().length).toBe(2)
+    // One at a time: until it has ended, the next one is answered BUSY.
+    await page.waitForSelector('button:text-is("Run")')
   })
 
   it('leads to the audit record of what was run', async ({ page, rig }) => {

@@ -168,7 +168,7 @@ it('a list of revocations that is cut off, also to nothing, revokes what it did 
 
 describe('a new certificate that is not valid', () => {
   const HOUR_MS = 3_600_000
-  const later = (hours: number) => new Date(Date.now() + hours * HOUR_MS)
+  const later = (hours: number) => new Date(clock.wallMs() + hours * HOUR_MS)
   const renewed = async (from: number, until: number) => {
     const made = await authority.server(['localhost'], { from: later(from), until: later(until) })
     directory.server(made)
