@@ -95,6 +95,11 @@ export function typeName(type: number): string {
   return typeNames.get(type) ?? String(type)
 }
 
+/** The basic type of such a word; undefined if there is none. */
+export function typeNamed(word: string): BasicType | undefined {
+  return Object.entries(BasicType).find(([name]) => name.toLowerCase() === word)?.[1]
+}
+
 /** The JSON object of a message. */
 export function messageToJson(message: Message): Record<string, unknown> {
   switch (message.kind) {

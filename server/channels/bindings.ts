@@ -127,6 +127,7 @@ export class Bindings {
     instance.boundOn.add(channel.id)
     instance.unbound?.delete(instance)
     const sink: Sink = {
+      isDurable: channel.row.durable,
       append(head, tail, time) {
         if (channel.deleted) return
         try {
@@ -135,6 +136,7 @@ export class Bindings {
           channel.outbox.failed(error)
         }
       },
+      lost: (loss) => channel.queue.lost(binding.mode === 'buffer' ? instance.id : 0, { ...loss, metric: instance.id }),
       paused: () => this.#registry.paused(channel),
     }
     const reach = (number: number): void => {

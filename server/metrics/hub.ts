@@ -5,11 +5,11 @@
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
-import { Count } from '../accounts/quotas.ts'
+import { type Count, unlimited } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
 import { FairWork, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import { Births } from './births.ts'
-import { BoundInstance, type HubSubscription, unsubscribe } from './bound-instance.ts'
+import { BoundInstance, type HubSubscription, matchesOf, unsubscribe } from './bound-instance.ts'
 import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
@@ -27,6 +27,8 @@ import { NameIndex } from './name-index.ts'
 import { mayBegin } from './pattern.ts'
 import { Poller } from './poller.ts'
 import { isDue, RecentValues } from './recent.ts'
+import type { RemoteSensor, RemoteTarget } from './remote.ts'
+import { RemoteFollowing } from './remote-following.ts'
 import type { EventTarget, PolledTarget } from './selection.ts'
 import { SensorFaults } from './sensor-faults.ts'
 
@@ -75,7 +77,7 @@ export class Hub {
   constructor(
     clock: Clock,
     fences = new Fences(),
-    quotaOf = unlimited(),
+    quotaOf: (tenant: string) => Count = unlimited('bound metrics'),
     faults = new SensorFaults(clock),
     work = new FairWork(clock),
     recent = new RecentValues(clock, { maxBytes: 0, maxAgeMs: 0 }),
@@ -174,6 +176,18 @@ export class Hub {
     })
   }
 
+  /** The producers of a sensor have changed: bindings that reach some of them follow those that there are now. */
+  producersChanged(sensor: RemoteSensor): void {
+    this.run(sensor, this.#reachAgain())
+  }
+
+  *#reachAgain(): Steps<void> {
+    for (const binding of [...this.#bound]) {
+      if (binding.instance.selection.remote.isReached) yield* this.#follow(binding, 'denied')
+      yield
+    }
+  }
+
   *#resumed(sensor: ListeningSensor): Steps<void> {
     yield* this.demand.matchAll()
     for (const binding of this.#bound) yield* this.#matchSeries(binding, sensor)
@@ -182,15 +196,7 @@ export class Hub {
   /** Throws StatusError QUOTA_EXCEEDED if its tenant may not bind all that an instance matches now, `times` over. */
   *needsRoom({ owner, selection }: MetricInstance, times: number): Steps<void> {
     const count = this.#quotaOf(owner.tenant)
-    if (!Number.isFinite(count.limit)) return
-    let matches = (yield* selection.polled()).length + (yield* selection.events()).length
-    for (const sensor of selection.listening()) {
-      for (const series of selection.series(sensor)) {
-        if (series !== undefined && selection.openFor(sensor, series) !== undefined) matches++
-        yield
-      }
-    }
-    count.needsRoom(times * Math.max(1, matches))
+    if (Number.isFinite(count.limit)) count.needsRoom(times * Math.max(1, yield* matchesOf(selection)))
   }
 
   /**
@@ -244,6 +250,8 @@ export class Hub {
     }
     yield* this.#matchAll(binding)
     if (!this.#bound.has(binding)) return false
+    const judged = [...binding.ending.values()].map(({ following }) => following?.judge())
+    if (judged.includes(true)) return true
     for (const key of [...binding.series.keys(), ...binding.ending.keys()]) had.delete(key)
     return had.size > 0
   }
@@ -275,6 +283,8 @@ export class Hub {
       wanted.add(this.#keyOf(target))
       yield
     }
+    const remotes = selection.remote.targets()
+    for (const target of remotes) wanted.add(this.#keyOf(target))
     if (isOver()) return
     for (const [key, { target, framePrefix, end }] of ending) {
       if (ends === 'none' || wanted.has(key)) continue
@@ -303,13 +313,24 @@ export class Hub {
       const { sensor, metric, args, labels, open } = target
       const framePrefix = instance.framePrefix(labels, open)
       const append = this.#listener(sensor, framePrefix, sink)
-      const listener = (event: Measurement): void => {
-        if (this.fences.has(sensor)) this.fences.countDiscarded(sensor)
-        else append(event)
-      }
+      const listener = (event: Measurement): void =>
+        this.fences.has(sensor) ? this.fences.countDiscarded(sensor) : append(event)
       const end = sensor.subscribe(metric, instance.owner, listener, args, resumePoint)
       ending.set(key, { target, framePrefix, end })
       yield
+    }
+    this.#followRemotes(binding, remotes)
+  }
+
+  /** What is requested of other producers. */
+  #followRemotes(binding: BoundInstance, targets: readonly RemoteTarget[]): void {
+    const { ending, instance } = binding
+    for (const target of targets) {
+      const key = this.#keyOf(target)
+      if (ending.has(key) || !this.#enter(binding)) continue
+      const following = new RemoteFollowing(binding, target)
+      const framePrefix = instance.framePrefix(target.labels, target.open)
+      ending.set(key, { target, framePrefix, following, end: () => following.end() })
     }
   }
 
@@ -325,8 +346,8 @@ export class Hub {
   }
 
   /** A key of a target that two sensors with a metric of the same name, or two parts of a source, do not share. */
-  #keyOf(target: PolledTarget | EventTarget): string {
-    const part = 'part' in target ? ` ${target.part}` : ''
+  #keyOf(target: PolledTarget | EventTarget | RemoteTarget): string {
+    const part = 'part' in target ? ` ${target.part}` : 'request' in target ? ` ${target.request.producer}` : ''
     return `${this.#sensors.indexOf(target.sensor)} ${target.metric.name}${part}`
   }
 
@@ -477,10 +498,4 @@ export class Hub {
   close(): void {
     for (const binding of [...this.#bound]) this.#unbind(binding)
   }
-}
-
-/** The quota where nothing is limited. */
-function unlimited(): (tenant: string) => Count {
-  const count = new Count('bound metrics', () => Number.POSITIVE_INFINITY)
-  return () => count
 }

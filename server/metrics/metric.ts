@@ -1,11 +1,12 @@
 /**
- * The shapes that sensors share with the rest of the server: metrics, series, and three kinds of sensor. A sensor implements
- * one of the three; it knows nothing of channels, sessions or the ids of the protocol.
+ * The shapes that sensors share with the rest of the server: metrics, series, and three kinds of sensor; a fourth, for other
+ * producers, is in remote.ts. A sensor implements one of them; it knows nothing of channels, sessions or the ids of the protocol.
  */
 import type { Identity, Owner, Reader } from '../../auth/permissions.ts'
 import type { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 import type { Steps } from '../core/fair-work.ts'
+import type { RemoteLoss, RemoteSensor } from './remote.ts'
 
 /** A `continuous` metric can be measured at any time; an `event` metric has a value whenever something happens. */
 export type Kind = 'continuous' | 'event'
@@ -179,7 +180,9 @@ export interface EventSensor extends Family {
   ): () => void
 }
 
-export type Sensor = PolledSensor | ListeningSensor | EventSensor
+/** A sensor of this producer. */
+export type LocalSensor = PolledSensor | ListeningSensor | EventSensor
+export type Sensor = LocalSensor | RemoteSensor
 
 /** A family with a sensor for each tenant, which is made when it is first needed: by a value, or by a name that may select one. */
 export interface TenantFamily {
@@ -196,7 +199,11 @@ export interface TenantFamily {
  * since 1970.
  */
 export interface Sink {
+  /** Whether what is appended survives a restart. */
+  readonly isDurable?: boolean
   append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void
+  /** Values of other producers were lost on their way to it. */
+  lost?(loss: RemoteLoss): void
   /** Called when a polled metric is not read for it, because the binding pauses. */
   paused?(): void
 }

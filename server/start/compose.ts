@@ -2,6 +2,7 @@
  * Makes the parts of the server and joins them, from the store upwards: each is declared before it is used. Nothing is
  * decided here; what a part does is said in its own file.
  */
+import { createHmac } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { Authenticator } from '../../auth/authenticator.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
@@ -199,7 +200,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     new RecentValues(clock, config.recent),
   )
   hub.add(notices)
-  const defaults = { intervalMs: config.host.intervalMs, rights }
+  const defaults = { intervalMs: config.host.intervalMs, producer: name, rights }
   const instances = new Instances({
     hub,
     ids,
@@ -345,7 +346,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     random: Math.random,
   })
   const context = {
-    producer: config.producer,
+    producer: { ...config.producer, id: idOf(recovered.secret) },
     configDirectory: resolve(dirname(reloadable?.file ?? '.')),
     foreign: options.foreign ?? new ForeignCode(),
     clock,
@@ -356,6 +357,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     notices,
     intake,
     work,
+    journal,
+    upstreams: recovered.upstreams,
     opened: options.opened,
     pacing: {
       clock,
@@ -464,6 +467,11 @@ export function warnOfReaders(log: Logger, directory: string, tables: Config['ex
   const controls = tablesThatRead(directory, tables).map(({ name }) => name)
   if (controls.length === 0) return
   log.warn({ controls, directory }, 'programs of [[exec]] can read the data directory: give them another `user`')
+}
+
+/** A random id that was made with the database, and is no secret. */
+function idOf(secret: Uint8Array): string {
+  return createHmac('sha256', secret).update('producer').digest('hex').slice(0, 16)
 }
 
 function counterFrom(first: number): () => number {
