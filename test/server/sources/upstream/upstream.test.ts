@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { args, command, str, type } from '../../../support/bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
+import { freePort } from '../../../support/free-port.ts'
+import type { MemoryStore } from '../../../support/memory-store/store.ts'
 import { TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
@@ -15,8 +17,12 @@ let directory: string
 let lower: TestProducer
 let upper: TestProducer
 let seat: Seat
+let port: number
 
-const table = (port: number, more: object = {}) => ({
+const startLower = (store?: MemoryStore) =>
+  TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port } } } as never, ...(store && { store }) })
+
+const table = (more: object = {}) => ({
   name: 'east',
   url: `tcp://127.0.0.1:${port}`,
   tenant: 'default',
@@ -34,14 +40,13 @@ const table = (port: number, more: object = {}) => ({
   ...more,
 })
 
-const startLower = () => TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port: 0 } } } })
-
 beforeEach(async () => {
+  port = await freePort()
   directory = mkdtempSync(join(tmpdir(), 'cinnabar-upstream-'))
   writeFileSync(join(directory, 'secret'), `${PASSWORD}\n`)
   lower = await startLower()
   await lower.addUser('main', { role: 'consumer', password: PASSWORD })
-  upper = await TestProducer.start({ config: { upstream: [table(portOf(lower))] } as never })
+  upper = await TestProducer.start({ config: { upstream: [table()] } as never })
   await until(async () => expect(await upstream()).toMatchObject({ state: 'listening' }))
   seat = await upper.seat('watcher')
 })
@@ -51,10 +56,6 @@ afterEach(async () => {
   rmSync(directory, { recursive: true })
 })
 
-function portOf({ server }: TestProducer): number {
-  return server.tcp?.port as number
-}
-
 /** The other connection is real, so nothing says when all of it has come. */
 async function until(holds: () => void | Promise<void>): Promise<void> {
   await eventually(async () => {
@@ -63,6 +64,16 @@ async function until(holds: () => void | Promise<void>): Promise<void> {
     await upper.settle()
     await holds()
   })
+}
+
+/** Ends with `done`: a server that stops waits for its connections. */
+async function whileTimeGoesOn<T>(done: Promise<T>): Promise<T> {
+  let isOver = false
+  void done.finally(() => {
+    isOver = true
+  })
+  await until(() => expect(isOver).toBe(true))
+  return done
 }
 
 /** What `producer.sensors` says of it. */
@@ -81,8 +92,8 @@ describe('QUERY with `producer`', () => {
   it('asks the upstream, and nobody else', async () => {
     upper.emit(1)
     lower.emit(2)
-    expect((await seat.query('test.a', args(h1))).value).toMatchObject({ value: 1 })
-    expect((await seat.query('test.a', of('east', h1))).value).toMatchObject({ value: 2 })
+    expect(decoded(await seat.query('test.a', args(h1)))).toBe(1)
+    expect(decoded(await seat.query('test.a', of('east', h1)))).toBe(2)
   })
 
   it('gives the records of a pattern with their producers, this one among them', async () => {
@@ -112,5 +123,121 @@ describe('SUBSCRIBE with `producer`', () => {
     const values = [await seat.value(), await seat.value()].map((value) => decoded(value))
     expect(values).toContainEqual({ name: 'test.a', producer: 'east', host: 'h1', value: 5 })
     expect(values).toContainEqual({ name: 'test.a', producer: 'n1', host: 'h1', value: 6 })
+  })
+})
+
+describe('a durable channel', () => {
+  /** The ledger of the channel at the upstream that brings its values. */
+  const below = async (): Promise<Json | undefined> => {
+    const main = await lower.seat('main')
+    const channels = decoded(await main.query('producer.channels')) as Json[]
+    main.peer.destroy()
+    return channels.find(({ name }) => String(name).startsWith('upstream:'))
+  }
+  const follow = async (metric = 'test.a', list = of('east', h1)): Promise<number> => {
+    const id = await seat.collect(metric, list)
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    return id
+  }
+  const uint32 = (value: number) => new Uint8Array(new Uint32Array([value]).buffer).reverse()
+  const numbers = (values: readonly { readonly value: unknown }[]) => values.map((value) => decoded(value as never))
+
+  it('has its values from a durable channel there, which is emptied when they are on the disk here', async () => {
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    await until(async () => expect(await below()).toMatchObject({ committed: 1 }))
+    upper.store.manual = true
+    for (let value = 2; value <= 5; value++) lower.emit(value)
+    expect(numbers(await seat.values(4))).toEqual([2, 3, 4, 5])
+    await until(async () => expect(await below()).toMatchObject({ accepted: 5, committed: 1, in_flight: 4 }))
+    upper.store.manual = false
+    upper.store.complete()
+    await until(async () => expect(await below()).toMatchObject({ accepted: 5, committed: 5, in_flight: 0 }))
+  })
+
+  it('gets what the upstream kept while this server was away, once and in order', async () => {
+    const { channel } = seat
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    upper.store.manual = true
+    lower.emit(2)
+    await seat.values(1)
+    upper = await upper.crash()
+    lower.emit(3)
+    seat = await upper.seat('watcher')
+    await seat.setChannel(channel)
+    await until(async () => expect(await below()).toMatchObject({ accepted: 3, committed: 3 }))
+    const values = await seat.values(3)
+    expect(numbers(values)).toEqual([1, 2, 3])
+    expect(await seat.ledger()).toMatchObject({ accepted: 3 })
+  })
+
+  it('goes on when the upstream is back', async () => {
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    lower = await whileTimeGoesOn(lower.restart())
+    lower.emit(2)
+    await until(async () => expect(await upstream()).toMatchObject({ state: 'listening' }))
+    lower.emit(3)
+    expect(numbers(await seat.values(2))).toEqual([2, 3])
+    await until(async () => expect(await below()).toMatchObject({ queued: 0, in_flight: 0, bound: 1 }))
+    expect(await seat.ledger()).toMatchObject({ accepted: 3 })
+  })
+
+  it('begins with the last value, also if others have followed it before', async () => {
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    await follow()
+    expect(numbers(await seat.values(1))).toEqual([1])
+  })
+
+  it('stops there what nobody wants here any more', async () => {
+    const id = await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    await seat.ok((seq) => command.stop(seq, id, 0))
+    await until(async () => expect(await below()).toMatchObject({ bound: 0 }))
+  })
+
+  it('reports what the upstream has lost, with its reason and with the id here', async () => {
+    const id = await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    const { channel } = (await below()) as { channel: number }
+    lower.emit(1)
+    await seat.values(1)
+    upper.store.manual = true
+    const main = await lower.seat('main')
+    await main.execute('channel.configure', ['channel', type.uint32, uint32(channel)], ['window', type.uint32, uint32(1)])
+    for (let value = 2; value <= 5; value++) lower.emit(value)
+    await until(async () => expect(await below()).toMatchObject({ queued: 3 }))
+    await main.execute('channel.purge', ['channel', type.uint32, uint32(channel)])
+    upper.store.manual = false
+    upper.store.complete()
+    expect(await seat.gap()).toMatchObject({ metric: id, reason: 4 })
+    main.peer.destroy()
+  })
+
+  it('reports that the upstream is another one than before', async () => {
+    const id = await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    const other = await TestProducer.firstStart()
+    const open = other.open.bind(other)
+    other.open = async (events) => ({ ...(await open(events)), generation: 'another' })
+    await whileTimeGoesOn(lower.stop())
+    lower = await startLower(other)
+    await lower.addUser('main', { role: 'consumer', password: PASSWORD })
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    expect(await seat.gap()).toMatchObject({ metric: id, reason: 9, count: 0 })
+    lower.emit(2)
+    expect(numbers(await seat.values(1))).toEqual([2])
   })
 })
