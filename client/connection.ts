@@ -35,6 +35,8 @@ import type { Transport } from './transport.ts'
 export interface ConnectionListener {
   message(message: ValueMessage | Gap): void
   notice(notice: Notice): void
+  /** Capabilities have come, also for the first time. */
+  capabilities?(caps: Capabilities): void
   /** Called once. `isOurs`: the connection was closed by `close` without an error. */
   closed(connection: ClientConnection, reason: ConnectionError, isOurs: boolean): void
 }
@@ -304,6 +306,7 @@ export class ClientConnection {
         this.#capabilities = message.caps
         if (this.#options.isReceiver === true && message.caps.extension.includes('dialled')) this.#admitted(true)
         this.#waiting.resolve(message.caps)
+        this.#options.listener.capabilities?.(message.caps)
         break
       case 'auth':
         this.#continueLogin(message.data)

@@ -3,8 +3,7 @@ import type { Count } from '../accounts/quotas.ts'
 import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, ResumePoint, Series, Sink, Subscription } from './metric.ts'
-import type { RemoteTarget } from './remote.ts'
-import type { RemoteFollowing } from './remote-following.ts'
+import type { RemoteTarget } from './remote-selection.ts'
 import type { EventTarget, PolledTarget, Selection } from './selection.ts'
 
 interface ActiveSubscription {
@@ -15,7 +14,7 @@ interface ActiveSubscription {
 interface ActiveTarget {
   readonly target: PolledTarget | EventTarget | RemoteTarget
   /** Set if it is requested of another producer. */
-  readonly following?: RemoteFollowing
+  readonly following?: { judge(): boolean }
   /** The prefix of the VOID that reports that a part of a source is gone. */
   readonly framePrefix: Uint8Array
   end(): void

@@ -16,6 +16,7 @@ import type { MetricInstance } from './instance.ts'
 import type {
   ListeningSensor,
   Measurement,
+  RemoteSensor,
   ResumePoint,
   Sensor,
   Series,
@@ -27,8 +28,8 @@ import { NameIndex } from './name-index.ts'
 import { mayBegin } from './pattern.ts'
 import { Poller } from './poller.ts'
 import { isDue, RecentValues } from './recent.ts'
-import type { RemoteSensor, RemoteTarget } from './remote.ts'
 import { RemoteFollowing } from './remote-following.ts'
+import type { RemoteTarget } from './remote-selection.ts'
 import type { EventTarget, PolledTarget } from './selection.ts'
 import { SensorFaults } from './sensor-faults.ts'
 
@@ -55,6 +56,8 @@ export class Hub {
   readonly faults: SensorFaults
   readonly demand: Demand
   readonly recent: RecentValues
+  /** How often the producers have changed that other servers are. */
+  producersChanges = 0
   readonly #sensors: Sensor[] = []
   readonly #families: TenantFamily[] = []
   readonly #bound = new Set<BoundInstance>()
@@ -176,16 +179,11 @@ export class Hub {
     })
   }
 
-  /** The producers of a sensor have changed: bindings that reach some of them follow those that there are now. */
-  producersChanged(sensor: RemoteSensor): void {
-    this.run(sensor, this.#reachAgain())
-  }
-
-  *#reachAgain(): Steps<void> {
-    for (const binding of [...this.#bound]) {
-      if (binding.instance.selection.remote.isReached) yield* this.#follow(binding, 'denied')
-      yield
-    }
+  /** The producers of a sensor have changed. Settles when bindings that reach some of them follow those that there are now. */
+  async producersChanged(sensor: RemoteSensor): Promise<void> {
+    this.producersChanges++
+    const reaching = [...this.#bound].filter(({ instance }) => instance.selection.remote.isReached)
+    for (const one of reaching) await this.#work.run(this.#births.partyOf(sensor), this.#follow(one, 'denied'))
   }
 
   *#resumed(sensor: ListeningSensor): Steps<void> {

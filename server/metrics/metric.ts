@@ -1,12 +1,13 @@
 /**
- * The shapes that sensors share with the rest of the server: metrics, series, and three kinds of sensor; a fourth, for other
- * producers, is in remote.ts. A sensor implements one of them; it knows nothing of channels, sessions or the ids of the protocol.
+ * The shapes that sensors share with the rest of the server: metrics, series, and four kinds of sensor, the last for
+ * other producers. A sensor implements one of them; it knows nothing of channels, sessions or the ids of the protocol.
  */
 import type { Identity, Owner, Reader } from '../../auth/permissions.ts'
-import type { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
+import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
+import type { ProducerName } from '../../protocol/monitor/capabilities.ts'
+import type { BasicType, GapReason, labelNames } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 import type { Steps } from '../core/fair-work.ts'
-import type { RemoteLoss, RemoteSensor } from './remote.ts'
 
 /** A `continuous` metric can be measured at any time; an `event` metric has a value whenever something happens. */
 export type Kind = 'continuous' | 'event'
@@ -263,4 +264,71 @@ export interface FieldExposition {
   readonly is?: string
   /** The field is a REC, and this label has the name of each of its fields. */
   readonly label?: string
+}
+
+/** What is asked of one producer. Two requests with the same texts and numbers are the same request. */
+export interface RemoteRequest {
+  /** The path of the producer: the name of an upstream here, then of one that that consumes, and so on: `east/rack1`. */
+  readonly producer: string
+  /** A name or pattern. */
+  readonly name: string
+  /** In the types that were declared or given; without `producer` and `deadline_ms`. */
+  readonly args: ArgumentList
+}
+
+/** A series of a producer under one request: what overlapping requests bring are series of their own. */
+export interface RemoteSeries extends Series {
+  /** True if its values come without labels. `labels` has those that come with them, and `producer`. */
+  readonly isBare: boolean
+  /** What came last, encoded; undefined before the first. */
+  readonly known: { readonly tail: Uint8Array; readonly time: number } | undefined
+}
+
+/** The part of a series that rights and labels depend on. */
+export type RemoteShape = Pick<RemoteSeries, 'name' | 'labels' | 'isBare'>
+
+export interface RemoteReading {
+  readonly series: RemoteShape
+  readonly measured: Measurement
+}
+
+/** Someone for whom a request is followed. */
+export interface RemoteFollower {
+  /** Whether no value may be lost: nothing is committed at the producer before it is stored here. */
+  readonly isDurable: boolean
+  /** A series has come, or was there before. */
+  born(series: RemoteSeries): void
+  /** A series has ended, or made room for others. */
+  forget(series: RemoteSeries): void
+  /** Values were lost at the producer, or on the way from it. */
+  lost(loss: RemoteLoss): void
+}
+
+/** As a GAP has it [MON 3.4]. */
+export interface RemoteLoss {
+  readonly producer: string
+  readonly count: number
+  readonly from: number
+  readonly to: number
+  readonly reason: GapReason
+}
+
+/** The producers that one tenant sees. */
+export interface RemoteSensor {
+  readonly polled: 'remote'
+  /** Its metrics may have any name. */
+  readonly family: ''
+  readonly owner: Owner
+  readonly hasOpenLabels?: undefined
+  /** The producers that there are now, by their paths. */
+  producers(): Iterable<ProducerName>
+  /** As of any sensor: the metrics of all producers that may be asked for. */
+  metrics(prefix?: string, after?: string): Iterable<Metric>
+  /** The metric of this name; one that is not known may be there all the same, as in an open family. */
+  metric(name: string): Metric | undefined
+  status?(): SensorStatus
+  /** Has the values come until the returned function is called. */
+  follow(request: RemoteRequest, follower: RemoteFollower): () => void
+  /** Resolves with what was measured until `deadlineMs` have passed, and never rejects. */
+  ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]>
 }

@@ -2,10 +2,11 @@
  * The producers that a selection reaches [MON 9.13]. Without the argument `producer` it is this one alone; with it, this one only
  * if the argument matches its name.
  */
+import { type Identity, mayRead } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
-import type { Sensor } from './metric.ts'
+import type { ProducerName } from '../../protocol/monitor/capabilities.ts'
+import type { RemoteSensor, Sensor } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
-import type { RemoteSensor } from './remote.ts'
 
 /** The argument, and the label. */
 export const PRODUCER = 'producer'
@@ -52,11 +53,18 @@ export class Reach {
 
   /** The producers of a sensor that are reached. */
   *producers(sensor: RemoteSensor): Generator<string> {
-    for (const producer of sensor.producers()) if (this.#matches(producer)) yield producer
+    for (const { name } of sensor.producers()) if (this.#matches(name)) yield name
   }
 }
 
 function declares(sensor: Sensor, name: string): boolean {
   if (sensor.polled === 'remote' || !name.startsWith(sensor.family)) return false
   return sensor.metric(name)?.parameters.some((parameter) => parameter.name === PRODUCER) === true
+}
+
+/** The producers that an identity may see. */
+export function producersBelow(sensors: readonly Sensor[], identity: Identity): ProducerName[] {
+  return sensors.flatMap((sensor) => {
+    return sensor.polled === 'remote' && mayRead(identity, sensor.owner) ? [...sensor.producers()] : []
+  })
 }

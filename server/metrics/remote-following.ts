@@ -1,8 +1,8 @@
 /** What a binding gets of another producer under one request: the series that it may read, each with the prefix of its frames. */
 import type { BoundInstance } from './bound-instance.ts'
 import { unsubscribe } from './bound-instance.ts'
-import type { Subscription } from './metric.ts'
-import type { RemoteFollower, RemoteLoss, RemoteSeries, RemoteTarget } from './remote.ts'
+import type { RemoteFollower, RemoteLoss, RemoteSeries, Subscription } from './metric.ts'
+import type { RemoteTarget } from './remote-selection.ts'
 
 export class RemoteFollowing implements RemoteFollower {
   readonly isDurable: boolean

@@ -5,10 +5,9 @@ import type { Rights } from '../accounts/rights.ts'
 import { deadline } from './arguments.ts'
 import type { Candidates } from './candidates.ts'
 import { AllLabelsBut, labelText } from './labels.ts'
-import type { Labels, Measurement, Metric, OpenLabels } from './metric.ts'
+import type { Labels, Measurement, Metric, OpenLabels, RemoteRequest, RemoteSensor, RemoteShape } from './metric.ts'
 import { isPattern } from './pattern.ts'
 import { PRODUCER, type Reach } from './reach.ts'
-import type { RemoteSensor, RemoteShape, RemoteTarget } from './remote.ts'
 
 const NO_ARGUMENTS: ReadonlyMap<string, never> = new Map<string, never>()
 const BARE: OpenLabels = new Set()
@@ -24,6 +23,17 @@ export interface RemoteSelectionOptions {
   readonly args: ArgumentList
   readonly deadlineMs: number
   readonly rights: Pick<Rights, 'mayRead'>
+}
+
+/** A request of a selection. */
+export interface RemoteTarget {
+  readonly sensor: RemoteSensor
+  /** A stand-in for all metrics where the name is a pattern. */
+  readonly metric: Metric
+  readonly request: RemoteRequest
+  readonly labels: { readonly name: string; readonly producer: string }
+  readonly args: ReadonlyMap<string, never>
+  readonly open: OpenLabels
 }
 
 /** A measurement with its labels, and those of them that are sent. */

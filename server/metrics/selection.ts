@@ -27,7 +27,7 @@ import {
 } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
 import { PRODUCER, Reach } from './reach.ts'
-import type { RemoteTarget } from './remote.ts'
+import type { RemoteTarget } from './remote-selection.ts'
 import { RemoteSelection } from './remote-selection.ts'
 
 const MIN_INTERVAL_MS = 10

@@ -57,6 +57,7 @@ import { Hub } from '../metrics/hub.ts'
 import { Ids, QueryIds } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { PendingMeasurements } from '../metrics/pending-measurements.ts'
+import { producersBelow } from '../metrics/reach.ts'
 import { RecentValues } from '../metrics/recent.ts'
 import { SensorFaults } from '../metrics/sensor-faults.ts'
 import { Admission } from '../sessions/admission.ts'
@@ -142,6 +143,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
 
+  const self = { id: idOf(recovered.secret), name }
   const { sizeBytes } = diskSpace()
   const quotaInForce = () => ({ ...inForce().quota, queuedBytes: inBytes(inForce().quota.queuedBytes, sizeBytes) })
   const tenants = new Tenants(recovered.tenants, quotaInForce, change)
@@ -295,6 +297,13 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const producer: Producer = {
     name,
     generation: recovered.generation,
+    self: {
+      name: self,
+      below: (identity) => producersBelow(hub.sensors, identity),
+      get changes() {
+        return hub.producersChanges
+      },
+    },
     software,
     clock,
     log,
@@ -346,7 +355,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     random: Math.random,
   })
   const context = {
-    producer: { ...config.producer, id: idOf(recovered.secret) },
+    producer: { ...config.producer, id: self.id },
     configDirectory: resolve(dirname(reloadable?.file ?? '.')),
     foreign: options.foreign ?? new ForeignCode(),
     clock,

@@ -3,13 +3,14 @@
  * there when all its copies here are on the disk, together with how far the channel was taken.
  */
 import { toArgumentList } from '../../../client/values.ts'
+import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_TRANSACTION, type Gap } from '../../../protocol/monitor/message.ts'
 import type { Intake } from '../../channels/intake.ts'
 import type { LinkUser } from './link.ts'
 import type { Position } from './position.ts'
 import type { UpstreamSession } from './session.ts'
-import { uint53 } from './tap.ts'
+import { boundedUint53 } from './tap.ts'
 import type { Taps } from './taps.ts'
 
 const PAYLOAD_TRANSACTION = FRAME_TRANSACTION - 4
@@ -33,6 +34,8 @@ export interface DurableOptions {
   readonly changed: (problem: string) => void
   /** Ends the connection. */
   readonly drop: (reason: Error) => void
+  /** The upstream has these producers below it. Rejects if it must not be used; settles when they are followed. */
+  readonly learned: (caps: Capabilities | undefined, paths: readonly string[]) => Promise<void>
   /** The upstream has another history than the one before. */
   readonly replaced: () => void
 }
@@ -61,11 +64,16 @@ export class Durable implements LinkUser {
   }
 
   async begin(session: UpstreamSession): Promise<void> {
-    const { taps, position, channelName, replaced } = this.#options
+    const { taps, position, channelName, replaced, learned } = this.#options
     const generation = session.capabilities?.generation ?? ''
     const args = toArgumentList({ name: channelName })
     const channel = await session.request('DEF_CHANNEL', { url: '', args })
     const bound = await session.bindings(channel)
+    // Also of producers that the upstream has not found again yet.
+    const paths = [...bound.values()].flatMap(({ args }) =>
+      typeof args['producer'] === 'string' ? args['producer'] : [],
+    )
+    await learned(session.capabilities, paths)
     const before = position.row
     if (before?.generation !== generation || before.channel !== channel) {
       if (before !== undefined && before.generation !== generation) replaced()
@@ -83,7 +91,7 @@ export class Durable implements LinkUser {
   value(metric: number, bytes: Uint8Array, start: number, end: number, view: DataView): boolean {
     // The answers that `begin` waits for.
     if (this.#session === undefined) return false
-    const transaction = uint53(view, start + PAYLOAD_TRANSACTION)
+    const transaction = boundedUint53(view, start + PAYLOAD_TRANSACTION)
     if (!this.#isNew(transaction)) return true
     this.#options.taps.byId(metric)?.take(bytes, start, end, view)
     this.#options.counted()
@@ -117,6 +125,9 @@ export class Durable implements LinkUser {
     this.#counters.committed = reached
     this.#commit(reached)
   }
+
+  /** The other connection gets them too. */
+  capabilities(): void {}
 
   changed(problem: string): void {
     this.#options.changed(problem)

@@ -1,10 +1,11 @@
 /** Keeps one connection to an upstream: a lost one is made again, at growing intervals, and as long as something speaks against it, not. */
 import { Backoff } from '../../../client/reconnect.ts'
+import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Pacer } from '../io/pacer.ts'
 import type { UpstreamTable } from './config.ts'
-import { type Receiver, UpstreamSession } from './session.ts'
+import { type UpstreamReceiver, UpstreamSession } from './session.ts'
 
 /** How often it is asked whether something still speaks against a connection. */
 const LOOK_MS = 500
@@ -19,6 +20,7 @@ export interface LinkUser {
   begin(session: UpstreamSession): Promise<void>
   value(metric: number, bytes: Uint8Array, start: number, end: number, view: DataView): boolean
   gap(gap: Gap): void
+  capabilities(caps: Capabilities): void
   /** The connection is there and in use (empty), or why not. */
   changed(problem: string): void
   /** Nothing more comes over the connection that there was. */
@@ -31,7 +33,7 @@ export interface LinkOptions {
   readonly pacer: Pacer
 }
 
-export class Link {
+export class UpstreamLink {
   readonly #options: LinkOptions
   readonly #user: LinkUser
   readonly #backoff: Backoff
@@ -86,9 +88,10 @@ export class Link {
     const ended = new Promise<Error>((resolve) => {
       end = resolve
     })
-    const receiver: Receiver = {
+    const receiver: UpstreamReceiver = {
       value: (...frame) => user.value(...frame),
       gap: (gap) => user.gap(gap),
+      capabilities: (caps) => user.capabilities(caps),
       ended: (reason) => end(reason),
     }
     try {

@@ -4,6 +4,7 @@
  */
 import { toArgumentList } from '../../../client/values.ts'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
+import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
@@ -21,6 +22,7 @@ export interface LiveOptions {
   readonly counted: () => void
   /** The connection can be used. Rejects if it cannot. */
   readonly begun: (session: UpstreamSession) => Promise<void>
+  readonly capabilities: (caps: Capabilities) => void
   readonly changed: (problem: string) => void
 }
 
@@ -64,6 +66,10 @@ export class Live implements LinkUser {
     const { taps } = this.#options
     if (gap.metric !== 0) taps.byId(gap.metric)?.gap(gap)
     else for (const tap of taps.all()) tap.gap(gap)
+  }
+
+  capabilities(caps: Capabilities): void {
+    this.#options.capabilities(caps)
   }
 
   changed(problem: string): void {

@@ -1,7 +1,8 @@
 /** The upstreams of one tenant, as the hub sees them. */
 import type { Owner } from '../../../auth/permissions.ts'
+import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
+import type { RemoteFollower, RemoteReading, RemoteRequest, RemoteSensor } from '../../metrics/metric.ts'
 import { byName, type Metric } from '../../metrics/metric.ts'
-import type { RemoteFollower, RemoteReading, RemoteRequest, RemoteSensor } from '../../metrics/remote.ts'
 import { unknownMetric } from './catalogue.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -32,8 +33,8 @@ export class UpstreamSensor implements RemoteSensor {
     this.#metrics = undefined
   }
 
-  producers(): Iterable<string> {
-    return this.#upstreams.keys()
+  *producers(): Generator<ProducerName> {
+    for (const upstream of this.#upstreams.values()) yield* upstream.producers()
   }
 
   *metrics(prefix = '', after = ''): Generator<Metric> {

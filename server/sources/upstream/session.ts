@@ -2,6 +2,7 @@
  * One connection to an upstream, logged in. Values of what is followed go to their taps as they came; answers to QUERY and EXECUTE
  * go to those who wait for them.
  */
+import { readFile } from 'node:fs/promises'
 import { AwaitedValues } from '../../../client/commands.ts'
 import type { ClientConnection, FrameTaker } from '../../../client/connection.ts'
 import type { Proof } from '../../../client/credentials.ts'
@@ -17,7 +18,6 @@ import { FRAME_METRIC } from '../../../protocol/monitor/message.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Pacer } from '../io/pacer.ts'
 import type { UpstreamTable } from './config.ts'
-import { proofOf } from './credentials.ts'
 import { PacedTransport } from './paced-transport.ts'
 
 /** How long a response may take: far longer than a disk does. */
@@ -28,36 +28,38 @@ const LATE_MS = 1_000
 /** The message id of a payload, which begins without the length of its frame. */
 const PAYLOAD_METRIC = FRAME_METRIC - 4
 
-export interface SessionOptions {
+export interface UpstreamSessionOptions {
   readonly table: UpstreamTable
   readonly clock: Clock
   readonly pacer: Pacer
   /** Takes the values of metrics that are followed. */
-  readonly receiver: Receiver
+  readonly receiver: UpstreamReceiver
 }
 
-export interface Receiver {
+export interface UpstreamReceiver {
   /** Takes the payload of a VALUE; false if its id is not one that is followed. Throws ProtocolError. */
   value(metric: number, bytes: Uint8Array, start: number, end: number, view: DataView): boolean
   gap(gap: Gap): void
+  /** The upstream says who it is, and whom it consumes, now. */
+  capabilities(caps: Capabilities): void
   /** Called once. */
   ended(reason: Error): void
 }
 
 export class UpstreamSession implements FrameTaker {
   readonly #awaited: AwaitedValues
-  readonly #receiver: Receiver
+  readonly #receiver: UpstreamReceiver
   #connection!: ClientConnection
   /** The channel that the upstream has made for this connection. */
   channel = 0
 
-  private constructor({ clock, receiver }: SessionOptions) {
+  private constructor({ clock, receiver }: UpstreamSessionOptions) {
     this.#awaited = new AwaitedValues(clock)
     this.#receiver = receiver
   }
 
   /** Throws Error, for people and without a secret; then nothing is left open. */
-  static async open(options: SessionOptions, signal: AbortSignal): Promise<UpstreamSession> {
+  static async open(options: UpstreamSessionOptions, signal: AbortSignal): Promise<UpstreamSession> {
     const { table, clock, pacer } = options
     const session = new UpstreamSession(options)
     const peer = `upstream ${table.name}`
@@ -68,6 +70,7 @@ export class UpstreamSession implements FrameTaker {
       const listener = {
         message: (message: ValueMessage | Gap) => session.#message(message),
         notice() {},
+        capabilities: (caps: Capabilities) => options.receiver.capabilities(caps),
         closed: (_: ClientConnection, reason: ConnectionError) => {
           session.#awaited.reject(reason, false)
           options.receiver.ended(reason)
@@ -122,4 +125,24 @@ export class UpstreamSession implements FrameTaker {
     // The answer to what was given up meanwhile, or a value of what was stopped, is nobody's.
     else this.#awaited.take(message)
   }
+}
+
+/** What is shown to the upstream, from files that are read for each connection. Throws Error, for people and without a secret. */
+export async function proofOf({
+  tokenFile,
+  user,
+  secretFile,
+}: Pick<UpstreamTable, 'tokenFile' | 'user' | 'secretFile'>): Promise<Proof> {
+  if (tokenFile !== undefined) return { token: await firstLineOf(tokenFile) }
+  if (secretFile !== undefined) {
+    // Its password is never sent: the upstream has to prove that it knows it, too.
+    return { identity: user, password: await firstLineOf(secretFile), methods: ['scram-sha-256-plus', 'scram-sha-256'] }
+  }
+  return { certificate: true }
+}
+
+async function firstLineOf(path: string): Promise<string> {
+  const [line = ''] = (await readFile(path, 'utf8')).split(/\r?\n/)
+  if (line === '') throw new Error(`${path} is empty`)
+  return line
 }

@@ -48,7 +48,7 @@ class Upstreams {
     }
     for (const [key, table] of wanted) if (!this.#upstreams.has(key)) changed.add(this.#add(key, table))
     this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#upstreams.values())
-    for (const sensor of changed) this.#context.hub.producersChanged(sensor)
+    for (const sensor of changed) void this.#context.hub.producersChanged(sensor)
   }
 
   start(): void {
@@ -93,6 +93,7 @@ class Upstreams {
       }),
       row: upstreams.find(({ name }) => name === `${table.tenant}/${table.name}`),
       id: producer.id,
+      producersChanged: () => this.#context.hub.producersChanged(sensor),
       catalogued: () => sensor.changed(),
     })
     this.#upstreams.set(key, upstream)

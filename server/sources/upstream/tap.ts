@@ -9,8 +9,14 @@ import { checkTyped, placeOfValue, readLabels } from '../../../protocol/monitor/
 import { FRAME_TIME, FRAME_TYPE, type Gap } from '../../../protocol/monitor/message.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../../metrics/labels.ts'
-import type { Labels, Subscription } from '../../metrics/metric.ts'
-import type { RemoteFollower, RemoteLoss, RemoteRequest, RemoteSeries } from '../../metrics/remote.ts'
+import type {
+  Labels,
+  RemoteFollower,
+  RemoteLoss,
+  RemoteRequest,
+  RemoteSeries,
+  Subscription,
+} from '../../metrics/metric.ts'
 
 /** Where a payload has its time and the type of its value: it begins without the length of its frame. */
 const [PAYLOAD_TIME, PAYLOAD_TYPE] = [FRAME_TIME - 4, FRAME_TYPE - 4]
@@ -75,7 +81,7 @@ export class Tap {
     const key = found < 0 ? '' : latin1(bytes, at, place)
     const series = this.#series.get(key) ?? this.#born(key, bytes, at, place)
     checkTyped(bytes, view, place, end)
-    const time = uint53(view, start + PAYLOAD_TIME)
+    const time = boundedUint53(view, start + PAYLOAD_TIME)
     const tail = bytes.subarray(place, end)
     this.#options.hub.emitEncoded(series, tail, time)
     if (view.getUint32(place) === BasicType.VOID) this.#forget(key, series)
@@ -155,7 +161,7 @@ class TappedSeries implements RemoteSeries {
 }
 
 /** Throws ProtocolError for a number beyond 2^53. */
-export function uint53(view: DataView, at: number): number {
+export function boundedUint53(view: DataView, at: number): number {
   const number = view.getUint32(at) * HIGH_WORD + view.getUint32(at + 4)
   if (number > Number.MAX_SAFE_INTEGER) throw new ProtocolError('BAD_NUMBER', 'a number beyond 2^53', at)
   return number

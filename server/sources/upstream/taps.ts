@@ -2,7 +2,7 @@
 import { StatusError } from '../../../client/errors.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { CURRENT_CHANNEL } from '../../../protocol/monitor/constants.ts'
-import type { RemoteFollower, RemoteRequest } from '../../metrics/remote.ts'
+import type { RemoteFollower, RemoteRequest } from '../../metrics/metric.ts'
 import type { UpstreamSession } from './session.ts'
 import { argumentsThere, keyOfSelection, Tap, type TapOptions } from './tap.ts'
 

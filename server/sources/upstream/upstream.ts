@@ -1,21 +1,29 @@
 /** One upstream: its catalogue, and the two connections that bring its values (live.ts, durable.ts). */
 import type { Owner } from '../../../auth/permissions.ts'
+import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { UpstreamRow } from '../../../storage/store.ts'
 import type { Journal } from '../../channels/journal.ts'
 import type { Timer } from '../../core/clock.ts'
 import { labelsFrom } from '../../metrics/labels.ts'
-import type { Labels, Measurement, Metric, SensorStatus } from '../../metrics/metric.ts'
+import type {
+  Labels,
+  Measurement,
+  Metric,
+  RemoteFollower,
+  RemoteReading,
+  RemoteRequest,
+  SensorStatus,
+} from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
-import type { RemoteFollower, RemoteReading, RemoteRequest } from '../../metrics/remote.ts'
 import type { Meter } from '../by-tenant.ts'
 import type { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
 import { hasLabels, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
 import { Durable } from './durable.ts'
-import { Link } from './link.ts'
+import { UpstreamLink } from './link.ts'
 import { Live } from './live.ts'
 import { Position } from './position.ts'
 import type { UpstreamSession } from './session.ts'
@@ -23,6 +31,8 @@ import { argumentsThere } from './tap.ts'
 import { Taps } from './taps.ts'
 
 const AUDIT = 'producer.audit'
+/** Levels of a tree, this server not counted. */
+const MAX_DEPTH = 8
 
 export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
   readonly table: UpstreamTable
@@ -33,6 +43,8 @@ export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | '
   readonly row: UpstreamRow | undefined
   /** Names this server at the upstream: an id that was made with the database. */
   readonly id: string
+  /** Other producers are below it now. Settles when they are followed. */
+  readonly producersChanged: () => Promise<void>
   /** Its metrics are other ones now. */
   readonly catalogued: () => void
 }
@@ -45,13 +57,17 @@ export class Upstream {
   readonly #options: UpstreamOptions
   readonly #live: Live
   readonly #durable: Durable
-  readonly #links: { readonly live: Link; readonly durable: Link }
+  readonly #links: { readonly live: UpstreamLink; readonly durable: UpstreamLink }
   readonly #taps: { readonly live: Taps; readonly durable: Taps }
   readonly #patterns: readonly ((name: string) => boolean)[]
   readonly #counters = { values: 0, connections: 0 }
   /** Why there is no connection, or none that can be used; undefined before the first attempt has ended. */
   #problem: string | undefined
   #durableProblem = ''
+  /** Its id, as it says; empty if it does not. */
+  #id = ''
+  /** The producers that it consumes: their ids, by their paths there. */
+  #below: ReadonlyMap<string, string> = new Map()
   #reading: Timer | undefined
 
   constructor(options: UpstreamOptions) {
@@ -78,6 +94,10 @@ export class Upstream {
       clock,
       counted,
       begun: (session) => this.#begun(session),
+      capabilities: (caps) => {
+        // What goes wrong ends the connection.
+        this.#learn(caps).catch((error: Error) => this.#links.live.drop(error))
+      },
       changed: (problem) => this.#changed(problem),
     })
     const key = `${table.tenant}/${table.name}`
@@ -92,10 +112,11 @@ export class Upstream {
         this.#durableProblem = problem
       },
       drop: (reason) => this.#links.durable.drop(reason),
+      learned: (caps, paths) => this.#learn(caps, paths),
       replaced: () => this.#replaced(),
     })
     const link = { table, clock, pacer }
-    this.#links = { live: new Link(link, this.#live), durable: new Link(link, this.#durable) }
+    this.#links = { live: new UpstreamLink(link, this.#live), durable: new UpstreamLink(link, this.#durable) }
   }
 
   /** Nothing is connected before: values would find no channels. */
@@ -107,6 +128,13 @@ export class Upstream {
   async stop(): Promise<void> {
     this.#options.clock.clear(this.#reading)
     await Promise.all([this.#links.live.stop(), this.#links.durable.stop()])
+  }
+
+  /** It and the producers that it consumes, by their paths here. */
+  *producers(): Generator<ProducerName> {
+    const { name } = this.table
+    yield { id: this.#id, name }
+    for (const [path, id] of this.#below) yield { id, name: `${name}/${path}` }
   }
 
   /** Whether values of a metric may be asked for. */
@@ -159,9 +187,34 @@ export class Upstream {
     }
   }
 
+  /** The upstream says whom it consumes. Rejects if that is this server, or if the tree is too deep. */
+  async #learn(caps: Capabilities | undefined, paths: readonly string[] = []): Promise<void> {
+    const { id, producersChanged } = this.#options
+    const { producer, below = [] } = caps ?? {}
+    if ([producer, ...below].some((one) => one?.id === id)) {
+      throw new Error('this server is the upstream itself, or one that the upstream consumes: that would be a circle')
+    }
+    if (below.some(({ name }) => name.split('/').length >= MAX_DEPTH)) {
+      throw new Error(`the upstream consumes others over more than ${MAX_DEPTH - 1} levels`)
+    }
+    const known = new Map(below.map((one) => [one.name, one.id]))
+    for (const path of paths) if (!known.has(path)) known.set(path, '')
+    this.#id = producer?.id ?? this.#id
+    for (const path of this.#below.keys()) if (!known.has(path) && this.#isFollowed(path)) known.set(path, '')
+    if ([...known].join() === [...this.#below].join()) return
+    this.#below = known
+    await producersChanged()
+  }
+
+  /** Whether something of a producer is kept at the upstream, so that it must not be stopped there. */
+  #isFollowed(path: string): boolean {
+    return this.#taps.durable.all().some(({ request }) => request.producer === `${this.table.name}/${path}`)
+  }
+
   /** Reads the catalogue, and again after a while. Rejects if it cannot be read the first time. */
   async #begun(session: UpstreamSession): Promise<void> {
     const { clock } = this.#options
+    await this.#learn(session.capabilities)
     this.#counters.connections++
     await this.#readCatalogue(session)
     const again = (): void => {

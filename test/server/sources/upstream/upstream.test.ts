@@ -19,8 +19,14 @@ let upper: TestProducer
 let seat: Seat
 let port: number
 
-const startLower = (store?: MemoryStore) =>
-  TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port } } } as never, ...(store && { store }) })
+/** A server with a database of its own: all others of tests go back to the same one. */
+async function startLower(generation = 'first'): Promise<TestProducer> {
+  const store: MemoryStore = await TestProducer.firstStart()
+  const open = store.open.bind(store)
+  const secret = new TextEncoder().encode(generation.padEnd(32))
+  store.open = async (events) => ({ ...(await open(events)), generation, secret })
+  return TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port } } }, store })
+}
 
 const table = (more: object = {}) => ({
   name: 'east',
@@ -214,7 +220,11 @@ describe('a durable channel', () => {
     await seat.values(1)
     upper.store.manual = true
     const main = await lower.seat('main')
-    await main.execute('channel.configure', ['channel', type.uint32, uint32(channel)], ['window', type.uint32, uint32(1)])
+    await main.execute(
+      'channel.configure',
+      ['channel', type.uint32, uint32(channel)],
+      ['window', type.uint32, uint32(1)],
+    )
     for (let value = 2; value <= 5; value++) lower.emit(value)
     await until(async () => expect(await below()).toMatchObject({ queued: 3 }))
     await main.execute('channel.purge', ['channel', type.uint32, uint32(channel)])
@@ -229,11 +239,8 @@ describe('a durable channel', () => {
     await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
     lower.emit(1)
     await seat.values(1)
-    const other = await TestProducer.firstStart()
-    const open = other.open.bind(other)
-    other.open = async (events) => ({ ...(await open(events)), generation: 'another' })
     await whileTimeGoesOn(lower.stop())
-    lower = await startLower(other)
+    lower = await startLower('another')
     await lower.addUser('main', { role: 'consumer', password: PASSWORD })
     await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
     expect(await seat.gap()).toMatchObject({ metric: id, reason: 9, count: 0 })
