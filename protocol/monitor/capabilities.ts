@@ -40,8 +40,8 @@ export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
     { name: 'max_frame', type: BasicType.UINT32, value: caps.maxFrameBytes },
     ...(caps.channel === undefined ? [] : [{ name: 'channel', type: BasicType.UINT32, value: caps.channel } as const]),
     ...texts('generation', caps.generation === undefined ? [] : [caps.generation]),
-    ...texts('producer', caps.producer === undefined ? [] : [textOf(caps.producer)]),
-    ...texts('below', (caps.below ?? []).map(textOf)),
+    ...texts('producer', caps.producer === undefined ? [] : [producerText(caps.producer)]),
+    ...texts('below', (caps.below ?? []).map(producerText)),
   ]
   const frame = writer.beginFrame()
   writer.uint32(MessageId.PRODUCER_CAPS).uint32(caps.major).uint32(caps.minor).uint32(list.length)
@@ -83,7 +83,7 @@ export function readCapabilities(reader: XdrReader): Capabilities {
 }
 
 /** The id, a blank, and the name, which may have blanks. */
-function textOf({ id, name }: ProducerName): string {
+export function producerText({ id, name }: ProducerName): string {
   return `${id} ${name}`
 }
 

@@ -6,6 +6,7 @@
 import { toBase64 } from '../bytes/base64.ts'
 import { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
+import { producerText } from './capabilities.ts'
 import type { CommandFields } from './commands.ts'
 import { type CommandName, commands } from './commands.ts'
 import { BasicType, gapReasonName, noticeName } from './constants.ts'
@@ -109,8 +110,9 @@ export function messageToJson(message: Message): Record<string, unknown> {
       return detail === '' ? json : { ...json, detail }
     }
     case 'caps': {
-      const { maxFrameBytes, ...caps } = message.caps
-      return { type: 'caps', ...caps, max_frame: maxFrameBytes }
+      const { maxFrameBytes, producer, below = [], ...caps } = message.caps
+      const self = producer === undefined ? {} : { producer: producerText(producer), below: below.map(producerText) }
+      return { type: 'caps', ...caps, max_frame: maxFrameBytes, ...self }
     }
     case 'auth':
       return { type: 'auth', data: toBase64(message.data) }

@@ -127,7 +127,9 @@ export class Bindings {
     instance.boundOn.add(channel.id)
     instance.unbound?.delete(instance)
     const sink: Sink = {
-      isDurable: channel.row.durable,
+      get isDurable() {
+        return channel.row.durable
+      },
       append(head, tail, time) {
         if (channel.deleted) return
         try {
@@ -169,6 +171,11 @@ export class Bindings {
       this.#store(binding, channel)
       this.#storePlace(binding, channel)
     }
+  }
+
+  /** A channel has become durable, or is so no more: what other producers send it comes another way. */
+  durabilityChanged(channel: Channel): void {
+    for (const { source } of channel.bindings.values()) source?.followAgain()
   }
 
   /** A channel has become an orphan, or is none any more: its polled metrics pause, or are read again. */

@@ -11,10 +11,16 @@ interface ActiveSubscription {
   readonly subscription: Subscription
 }
 
+/** What is requested of another producer. */
+interface Following {
+  judge(): boolean
+  again(): void
+}
+
 interface ActiveTarget {
   readonly target: PolledTarget | EventTarget | RemoteTarget
   /** Set if it is requested of another producer. */
-  readonly following?: { judge(): boolean }
+  readonly following?: Following
   /** The prefix of the VOID that reports that a part of a source is gone. */
   readonly framePrefix: Uint8Array
   end(): void
@@ -87,6 +93,10 @@ export class BoundInstance {
     end?.()
     this.#polled.set(begin, undefined)
     this.sink.paused?.()
+  }
+
+  followAgain(): void {
+    for (const { following } of this.ending.values()) following?.again()
   }
 
   /** Removes and returns the subscription to a series; undefined if there was none. */

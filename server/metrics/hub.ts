@@ -48,6 +48,8 @@ export interface HubBinding {
   readonly matched: Promise<void> | undefined
   /** Has its polled metrics not read, or read again from now on. What is pushed goes on. */
   pause(isPaused: boolean): Steps<void>
+  /** The sink is durable, or not any more: other producers send to it in another way. */
+  followAgain(): void
   end(): void
 }
 
@@ -215,6 +217,7 @@ export class Hub {
     return {
       matched: matched instanceof Promise ? matched : undefined,
       pause: (paused) => binding.pause(paused),
+      followAgain: () => binding.followAgain(),
       end: () => this.#unbind(binding),
     }
   }
@@ -276,13 +279,12 @@ export class Hub {
     // A later round that ends something knows the rights of now.
     const isOver = (): boolean => !this.#bound.has(binding) || binding.rounds !== round
     const [polled, events] = [yield* selection.polled(), yield* selection.events()]
+    const remotes = selection.remote.targets()
     const wanted = new Set<string>()
-    for (const target of [...polled, ...events]) {
+    for (const target of [...polled, ...events, ...remotes]) {
       wanted.add(this.#keyOf(target))
       yield
     }
-    const remotes = selection.remote.targets()
-    for (const target of remotes) wanted.add(this.#keyOf(target))
     if (isOver()) return
     for (const [key, { target, framePrefix, end }] of ending) {
       if (ends === 'none' || wanted.has(key)) continue
@@ -317,18 +319,17 @@ export class Hub {
       ending.set(key, { target, framePrefix, end })
       yield
     }
-    this.#followRemotes(binding, remotes)
+    yield* this.#followRemotes(binding, remotes)
   }
 
-  /** What is requested of other producers. */
-  #followRemotes(binding: BoundInstance, targets: readonly RemoteTarget[]): void {
-    const { ending, instance } = binding
+  *#followRemotes(binding: BoundInstance, targets: readonly RemoteTarget[]): Steps<void> {
+    const { ending } = binding
     for (const target of targets) {
       const key = this.#keyOf(target)
       if (ending.has(key) || !this.#enter(binding)) continue
       const following = new RemoteFollowing(binding, target)
-      const framePrefix = instance.framePrefix(target.labels, target.open)
-      ending.set(key, { target, framePrefix, following, end: () => following.end() })
+      ending.set(key, { target, framePrefix: following.framePrefix, following, end: () => following.end() })
+      yield* following.begin()
     }
   }
 

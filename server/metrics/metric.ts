@@ -296,7 +296,7 @@ export interface RemoteReading {
 export interface RemoteFollower {
   /** Whether no value may be lost: nothing is committed at the producer before it is stored here. */
   readonly isDurable: boolean
-  /** A series has come, or was there before. */
+  /** A series has come. */
   born(series: RemoteSeries): void
   /** A series has ended, or made room for others. */
   forget(series: RemoteSeries): void
@@ -313,6 +313,12 @@ export interface RemoteLoss {
   readonly reason: GapReason
 }
 
+export interface RemoteTap {
+  /** The series that have come for others before; the follower has to take them itself, over several turns. */
+  readonly series: Iterable<RemoteSeries>
+  end(): void
+}
+
 /** The producers that one tenant sees. */
 export interface RemoteSensor {
   readonly polled: 'remote'
@@ -327,8 +333,8 @@ export interface RemoteSensor {
   /** The metric of this name; one that is not known may be there all the same, as in an open family. */
   metric(name: string): Metric | undefined
   status?(): SensorStatus
-  /** Has the values come until the returned function is called. */
-  follow(request: RemoteRequest, follower: RemoteFollower): () => void
+  /** Has the values come from now on. */
+  follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap
   /** Resolves with what was measured until `deadlineMs` have passed, and never rejects. */
   ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]>
 }

@@ -1,22 +1,48 @@
 /** What a binding gets of another producer under one request: the series that it may read, each with the prefix of its frames. */
+import type { Steps } from '../core/fair-work.ts'
 import type { BoundInstance } from './bound-instance.ts'
 import { unsubscribe } from './bound-instance.ts'
-import type { RemoteFollower, RemoteLoss, RemoteSeries, Subscription } from './metric.ts'
+import type { RemoteFollower, RemoteLoss, RemoteSeries, RemoteTap, Subscription } from './metric.ts'
 import type { RemoteTarget } from './remote-selection.ts'
 
 export class RemoteFollowing implements RemoteFollower {
-  readonly isDurable: boolean
   readonly #binding: BoundInstance
   readonly #target: RemoteTarget
   /** All series that have come; undefined for those that may not be read. */
   readonly #series = new Map<RemoteSeries, Subscription | undefined>()
-  readonly #end: () => void
+  #tap: RemoteTap
+  #isOver = false
 
   constructor(binding: BoundInstance, target: RemoteTarget) {
-    this.isDurable = binding.sink.isDurable === true
     this.#binding = binding
     this.#target = target
-    this.#end = target.sensor.follow(target.request, this)
+    this.#tap = target.sensor.follow(target.request, this)
+  }
+
+  /** The prefix of a VOID for all of it. */
+  get framePrefix(): Uint8Array {
+    const { labels, open } = this.#target
+    return this.#binding.instance.framePrefix(labels, open)
+  }
+
+  get isDurable(): boolean {
+    return this.#binding.sink.isDurable === true
+  }
+
+  /** Follows the same in the other way, durable or not. */
+  again(): void {
+    this.#leave()
+    this.#tap = this.#target.sensor.follow(this.#target.request, this)
+    for (const series of this.#tap.series) this.born(series)
+  }
+
+  /** Takes what was there before. */
+  *begin(): Steps<void> {
+    for (const series of this.#tap.series) {
+      if (this.#isOver) return
+      this.born(series)
+      yield
+    }
   }
 
   born(series: RemoteSeries): void {
@@ -54,7 +80,12 @@ export class RemoteFollowing implements RemoteFollower {
   }
 
   end(): void {
-    this.#end()
+    this.#isOver = true
+    this.#leave()
+  }
+
+  #leave(): void {
+    this.#tap.end()
     for (const series of [...this.#series.keys()]) this.forget(series)
   }
 

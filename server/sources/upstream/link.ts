@@ -10,7 +10,7 @@ import { type UpstreamReceiver, UpstreamSession } from './session.ts'
 /** How often it is asked whether something still speaks against a connection. */
 const LOOK_MS = 500
 /** A connection that was shorter does not count as a success. */
-const LASTED_MS = 5_000
+const LASTED_MS = 1_000
 
 /** What is done with the connection. */
 export interface LinkUser {

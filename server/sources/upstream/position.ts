@@ -9,22 +9,17 @@ import type { Journal, Journaled } from '../../channels/journal.ts'
 export class Position implements Journaled {
   readonly #name: string
   readonly #journal: Pick<Journal, 'touch'>
-  readonly #onStored: (reached: number) => void
+  /** Called with what was stored. */
+  onStored: (reached: number) => void = () => {}
   #row: UpstreamRow | undefined
   #reached = 0
   #submitted = 0
   #durable = 0
 
-  /** `name`: `tenant/name`. `row`: as it was stored. `stored` is called with what was stored. */
-  constructor(
-    name: string,
-    row: UpstreamRow | undefined,
-    journal: Pick<Journal, 'touch'>,
-    stored: (reached: number) => void,
-  ) {
+  /** `name`: `tenant/name`. `row`: as it was stored. */
+  constructor(name: string, row: UpstreamRow | undefined, journal: Pick<Journal, 'touch'>) {
     this.#name = name
     this.#journal = journal
-    this.#onStored = stored
     this.#row = row
     this.#reached = row?.reached ?? 0
     this.#durable = this.#reached
@@ -68,6 +63,6 @@ export class Position implements Journaled {
 
   durable(): void {
     this.#durable = this.#submitted
-    this.#onStored(this.#durable)
+    this.onStored(this.#durable)
   }
 }

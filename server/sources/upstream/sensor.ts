@@ -1,7 +1,7 @@
 /** The upstreams of one tenant, as the hub sees them. */
 import type { Owner } from '../../../auth/permissions.ts'
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
-import type { RemoteFollower, RemoteReading, RemoteRequest, RemoteSensor } from '../../metrics/metric.ts'
+import type { RemoteFollower, RemoteReading, RemoteRequest, RemoteSensor, RemoteTap } from '../../metrics/metric.ts'
 import { byName, type Metric } from '../../metrics/metric.ts'
 import { unknownMetric } from './catalogue.ts'
 import type { Upstream } from './upstream.ts'
@@ -52,8 +52,8 @@ export class UpstreamSensor implements RemoteSensor {
     return mayAsk ? unknownMetric(name) : undefined
   }
 
-  follow(request: RemoteRequest, follower: RemoteFollower): () => void {
-    return this.#of(request)?.follow(request, follower) ?? (() => {})
+  follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap {
+    return this.#of(request)?.follow(request, follower) ?? { series: [], end() {} }
   }
 
   async ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]> {

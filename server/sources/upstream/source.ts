@@ -5,6 +5,7 @@ import { Pacer } from '../io/pacer.ts'
 import type { StatusEntry } from '../producer/status.ts'
 import type { Source, SourceContext } from '../source.ts'
 import type { UpstreamTable, upstreamSection } from './config.ts'
+import { Position } from './position.ts'
 import { UpstreamSensor } from './sensor.ts'
 import { Upstream } from './upstream.ts'
 
@@ -29,6 +30,7 @@ class Upstreams {
   /** By their tables, as text. */
   readonly #upstreams = new Map<string, Upstream>()
   readonly #sensors = new Map<string, UpstreamSensor>()
+  readonly #positions = new Map<string, Position>()
   #isStarted = false
 
   constructor(context: SourceContext) {
@@ -61,8 +63,9 @@ class Upstreams {
   }
 
   #add(key: string, table: UpstreamTable): UpstreamSensor {
-    const { quotas, clock, pacing, upstreams, journal, producer } = this.#context
+    const { quotas, clock, pacing, producer } = this.#context
     const sensor = this.#sensorOf(table.tenant)
+    const position = this.#positionOf(table)
     const meter = quotas.of(table.tenant).values
     const limit = table.valuesPerSecond === 0 ? Number.POSITIVE_INFINITY : table.valuesPerSecond
     const own = new ValueMeter(
@@ -84,14 +87,13 @@ class Upstreams {
       ...this.#context,
       table,
       meter: both,
-      journal,
+      position,
       pacer: new Pacer({
         storage: { behind: () => both.waitMs > 0 || pacing.behind(), whenStored },
         turns: pacing.turns,
         clock,
         failed: (error) => this.#context.hub.faults.report(sensor, error),
       }),
-      row: upstreams.find(({ name }) => name === `${table.tenant}/${table.name}`),
       id: producer.id,
       producersChanged: () => this.#context.hub.producersChanged(sensor),
       catalogued: () => sensor.changed(),
@@ -100,6 +102,16 @@ class Upstreams {
     sensor.add(upstream)
     if (this.#isStarted) upstream.start()
     return sensor
+  }
+
+  /** One for each name, also where a reload puts another table in its place: what was stored at the start is old by then. */
+  #positionOf({ tenant, name }: UpstreamTable): Position {
+    const { upstreams, journal } = this.#context
+    const key = `${tenant}/${name}`
+    const stored = upstreams.find((row) => row.name === key)
+    const position = this.#positions.get(key) ?? new Position(key, stored, journal)
+    this.#positions.set(key, position)
+    return position
   }
 
   #sensorOf(tenant: string): UpstreamSensor {

@@ -58,13 +58,17 @@ export class Tap {
     return this.#followers.size
   }
 
-  get series(): number {
+  /** The number of its series. */
+  get size(): number {
     return this.#series.size
+  }
+
+  series(): Iterable<RemoteSeries> {
+    return this.#series.values()
   }
 
   add(follower: RemoteFollower): void {
     this.#followers.add(follower)
-    for (const series of this.#series.values()) follower.born(series)
   }
 
   delete(follower: RemoteFollower): void {

@@ -2,7 +2,7 @@
 import { StatusError } from '../../../client/errors.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { CURRENT_CHANNEL } from '../../../protocol/monitor/constants.ts'
-import type { RemoteFollower, RemoteRequest } from '../../metrics/metric.ts'
+import type { RemoteFollower, RemoteRequest, RemoteTap } from '../../metrics/metric.ts'
 import type { UpstreamSession } from './session.ts'
 import { argumentsThere, keyOfSelection, Tap, type TapOptions } from './tap.ts'
 
@@ -33,7 +33,7 @@ export class Taps {
   }
 
   get series(): number {
-    return this.all().reduce((sum, { series }) => sum + series, 0)
+    return this.all().reduce((sum, { size }) => sum + size, 0)
   }
 
   /** Why the upstream does not take some of them; empty if it takes all. */
@@ -49,20 +49,20 @@ export class Taps {
     return this.#byId.get(id)
   }
 
-  /** Follows a request until the returned function is called. */
-  follow(request: RemoteRequest, follower: RemoteFollower): () => void {
+  follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap {
     const key = keyOf(request)
     const known = this.#taps.get(key)
     const tap = known ?? new Tap({ ...this.#options, request })
     this.#taps.set(key, tap)
     tap.add(follower)
     if (known === undefined) void this.#bind(tap)
-    return () => {
+    const end = (): void => {
       tap.delete(follower)
       if (tap.followers > 0 || this.#taps.get(key) !== tap) return
       this.#taps.delete(key)
       this.#stop(tap)
     }
+    return { series: tap.series(), end }
   }
 
   /** The ids that a channel there binds: those that are wanted are taken over. Returns the others. */

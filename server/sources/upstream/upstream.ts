@@ -3,8 +3,6 @@ import type { Owner } from '../../../auth/permissions.ts'
 import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import type { UpstreamRow } from '../../../storage/store.ts'
-import type { Journal } from '../../channels/journal.ts'
 import type { Timer } from '../../core/clock.ts'
 import { labelsFrom } from '../../metrics/labels.ts'
 import type {
@@ -14,6 +12,7 @@ import type {
   RemoteFollower,
   RemoteReading,
   RemoteRequest,
+  RemoteTap,
   SensorStatus,
 } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
@@ -25,7 +24,7 @@ import type { UpstreamTable } from './config.ts'
 import { Durable } from './durable.ts'
 import { UpstreamLink } from './link.ts'
 import { Live } from './live.ts'
-import { Position } from './position.ts'
+import type { Position } from './position.ts'
 import type { UpstreamSession } from './session.ts'
 import { argumentsThere } from './tap.ts'
 import { Taps } from './taps.ts'
@@ -33,14 +32,16 @@ import { Taps } from './taps.ts'
 const AUDIT = 'producer.audit'
 /** Levels of a tree, this server not counted. */
 const MAX_DEPTH = 8
+/** Producers below one upstream. */
+const MAX_BELOW = 10_000
+const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64})*$/u
 
 export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
   readonly table: UpstreamTable
   readonly pacer: Pacer
   readonly meter: Meter
-  readonly journal: Pick<Journal, 'touch'>
-  /** How far its channel was taken before. */
-  readonly row: UpstreamRow | undefined
+  /** How far its channel was taken. */
+  readonly position: Position
   /** Names this server at the upstream: an id that was made with the database. */
   readonly id: string
   /** Other producers are below it now. Settles when they are followed. */
@@ -71,7 +72,7 @@ export class Upstream {
   #reading: Timer | undefined
 
   constructor(options: UpstreamOptions) {
-    const { table, clock, hub, pacer, meter, journal, row, intake, id } = options
+    const { table, clock, hub, pacer, meter, position, intake, id } = options
     this.#options = options
     this.table = table
     this.owner = { tenant: table.tenant }
@@ -100,8 +101,7 @@ export class Upstream {
       },
       changed: (problem) => this.#changed(problem),
     })
-    const key = `${table.tenant}/${table.name}`
-    const position = new Position(key, row, journal, (reached) => this.#durable.stored(reached))
+    position.onStored = (reached) => this.#durable.stored(reached)
     this.#durable = new Durable({
       taps: this.#taps.durable,
       position,
@@ -144,7 +144,7 @@ export class Upstream {
     return this.#patterns.some((matches) => matches(name))
   }
 
-  follow(request: RemoteRequest, follower: RemoteFollower): () => void {
+  follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap {
     const taps = follower.isDurable ? this.#taps.durable : this.#taps.live
     return taps.follow(request, follower)
   }
@@ -196,6 +196,12 @@ export class Upstream {
     }
     if (below.some(({ name }) => name.split('/').length >= MAX_DEPTH)) {
       throw new Error(`the upstream consumes others over more than ${MAX_DEPTH - 1} levels`)
+    }
+    const problem =
+      below.length > MAX_BELOW ? `more than ${MAX_BELOW} of them` : below.find(({ name }) => !PATH.test(name))
+    if (problem !== undefined) {
+      const what = typeof problem === 'string' ? problem : `one with the path ${JSON.stringify(problem.name)}`
+      throw new Error(`the upstream says that it consumes others that cannot be used here: ${what}`)
     }
     const known = new Map(below.map((one) => [one.name, one.id]))
     for (const path of paths) if (!known.has(path)) known.set(path, '')
