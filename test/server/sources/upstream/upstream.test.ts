@@ -247,4 +247,89 @@ describe('a durable channel', () => {
     lower.emit(2)
     expect(numbers(await seat.values(1))).toEqual([2])
   })
+
+  it('that is durable no more is fed by the other connection, and back', async () => {
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    const configure = (durable: boolean) =>
+      seat.execute(
+        'channel.configure',
+        ['channel', type.uint32, uint32(0)],
+        ['durable', type.boolean, uint32(Number(durable))],
+      )
+    await configure(false)
+    await until(async () => expect(await below()).toMatchObject({ bound: 0 }))
+    await until(() => expect([...lower.server.parts.producer.instances.all()]).toHaveLength(1))
+    lower.emit(1)
+    expect(await seat.value()).toMatchObject({ transaction: 0 })
+    await configure(true)
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(2)
+    expect((await seat.value()).transaction).toBeGreaterThan(0)
+  })
+})
+
+describe('a tree', () => {
+  let top: TestProducer
+  let topPort: number
+  const startTop = async (to: number) => {
+    const store = await TestProducer.firstStart()
+    const open = store.open.bind(store)
+    store.open = async (events) => ({ ...(await open(events)), secret: new TextEncoder().encode('top'.padEnd(32)) })
+    const listen = { tcp: { host: '127.0.0.1', port: topPort } }
+    return TestProducer.start({
+      config: { listen, upstream: [table({ name: 'main', url: `tcp://127.0.0.1:${to}` })] },
+      store,
+    } as never)
+  }
+  const problemOf = async (): Promise<string> => {
+    const watcher = await top.seat('looker')
+    const sensors = decoded(await watcher.query('producer.sensors')) as Json[]
+    watcher.peer.destroy()
+    return sensors.find((sensor) => sensor.name === 'upstream/main')?.detail
+  }
+  const untilAll = (holds: () => Promise<void>) =>
+    until(async () => {
+      top.clock.advance(100)
+      await top.settle()
+      await holds()
+    })
+  afterEach(() => top.stop())
+
+  it('has paths: what one below consumes is asked through it', async () => {
+    topPort = await freePort()
+    const port = await freePort()
+    await upper.stop()
+    upper = await TestProducer.start({
+      config: { listen: { tcp: { host: '127.0.0.1', port } }, upstream: [table()] } as never,
+    })
+    await upper.addUser('main', { role: 'consumer', password: PASSWORD })
+    top = await startTop(port)
+    lower.emit(7)
+    seat = await top.seat('watcher')
+    await untilAll(async () => {
+      const answer = decoded(await seat.query('test.a', of('*/*', h1)))
+      expect(answer).toMatchObject([{ producer: 'main/east', value: 7 }])
+    })
+    expect(decoded(await seat.query('test.a', of('main/east', h1)))).toBe(7)
+    const id = await seat.collect('test.a', of('main/*', h1))
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    await untilAll(async () => {
+      const channels = decoded(await (await lower.seat('main')).query('producer.channels')) as Json[]
+      expect(channels).toContainEqual(expect.objectContaining({ bound: 1 }))
+    })
+    lower.emit(8)
+    let value: Json
+    void seat.value().then((message) => {
+      value = decoded(message)
+    })
+    await untilAll(async () => expect(value).toEqual({ producer: 'main/east', value: 8 }))
+  })
+
+  it('has no circles', async () => {
+    topPort = await freePort()
+    top = await startTop(topPort)
+    await top.addUser('main', { role: 'consumer', password: PASSWORD })
+    await untilAll(async () => expect(await problemOf()).toContain('circle'))
+  })
 })
