@@ -27,7 +27,7 @@ export interface DurableCounters {
 export interface DurableOptions {
   readonly taps: Taps
   readonly position: Position
-  readonly intake: Pick<Intake, 'refusal'>
+  readonly intake: Pick<Intake, 'refusal' | 'isClosed'>
   /** The name of the channel at the upstream. */
   readonly channelName: string
   readonly counted: () => void
@@ -58,8 +58,7 @@ export class Durable implements LinkUser {
   /** Values wait at the upstream as long as they cannot be stored here. Nobody needs the connection if nothing is bound durably. */
   get hindrance(): string {
     const { taps, position, intake } = this.#options
-    const { refusal } = intake
-    if (refusal !== undefined && refusal.reason !== 'behind') return refusal.detail
+    if (intake.isClosed) return intake.refusal?.detail ?? ''
     return taps.size === 0 && position.row === undefined ? 'nothing is bound durably' : ''
   }
 
@@ -162,10 +161,9 @@ export class Durable implements LinkUser {
       if (transaction <= position.stored) this.#commitAgain(transaction)
       return false
     }
-    const { refusal } = intake
-    if (refusal === undefined || refusal.reason === 'behind') return true
+    if (!intake.isClosed) return true
     // What was not committed comes again over the next connection.
-    drop(new Error(refusal.detail))
+    drop(new Error(intake.refusal?.detail))
     return false
   }
 }

@@ -89,7 +89,7 @@ export class UpstreamLink {
       end = resolve
     })
     const receiver: UpstreamReceiver = {
-      value: (...frame) => user.value(...frame),
+      value: (metric, bytes, start, end, view) => user.value(metric, bytes, start, end, view),
       gap: (gap) => user.gap(gap),
       capabilities: (caps) => user.capabilities(caps),
       ended: (reason) => end(reason),

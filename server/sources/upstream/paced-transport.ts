@@ -38,7 +38,7 @@ export class PacedTransport implements Transport {
     })
     this.#transport.open({
       // The buffer belongs to the socket, and the bytes may wait.
-      data: (bytes) => stream.push(bytes.slice()),
+      data: (bytes) => stream.push(new Uint8Array(bytes)),
       closed: (cause) => {
         closed = { cause }
         stream.end()

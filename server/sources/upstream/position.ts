@@ -15,6 +15,8 @@ export class Position implements Journaled {
   #reached = 0
   #submitted = 0
   #durable = 0
+  /** Whether the next batch has it already. */
+  #isTouched = false
 
   /** `name`: `tenant/name`. `row`: as it was stored. */
   constructor(name: string, row: UpstreamRow | undefined, journal: Pick<Journal, 'touch'>) {
@@ -52,10 +54,13 @@ export class Position implements Journaled {
   /** To be called in the turn in which the values up to this id were appended. */
   reach(transaction: number): void {
     this.#reached = transaction
+    if (this.#isTouched) return
+    this.#isTouched = true
     this.#journal.touch(this)
   }
 
   submit(builder: BatchBuilder): void {
+    this.#isTouched = false
     if (this.#row === undefined) return
     this.#submitted = this.#reached
     builder.changes.push({ put: 'upstream', row: { ...this.#row, reached: this.#reached } })

@@ -44,8 +44,10 @@ export class Tap {
   problem = ''
   readonly #options: TapOptions
   readonly #followers = new Set<RemoteFollower>()
-  /** By the bytes of their labels, in the order in which they came. */
-  readonly #series = new Map<string, TappedSeries>()
+  /** In the order in which they came. */
+  readonly #series = new Set<TappedSeries>()
+  /** By the hash of their labels; those with the same one are a chain. */
+  readonly #byHash = new Map<number, TappedSeries>()
 
   constructor(options: TapOptions) {
     this.#options = options
@@ -64,7 +66,7 @@ export class Tap {
   }
 
   series(): Iterable<RemoteSeries> {
-    return this.#series.values()
+    return this.#series
   }
 
   add(follower: RemoteFollower): void {
@@ -82,13 +84,15 @@ export class Tap {
     const at = start + PAYLOAD_TYPE
     const found = this.isLabelled ? placeOfValue(view, at, end) : -1
     const place = found < 0 ? at : found
-    const key = found < 0 ? '' : latin1(bytes, at, place)
-    const series = this.#series.get(key) ?? this.#born(key, bytes, at, place)
+    const hash = hashOf(view, at, place)
+    let series = this.#byHash.get(hash)
+    while (series !== undefined && !series.has(view, at, place)) series = series.next
+    series ??= this.#born(hash, bytes, at, place)
     checkTyped(bytes, view, place, end)
     const time = boundedUint53(view, start + PAYLOAD_TIME)
     const tail = bytes.subarray(place, end)
     this.#options.hub.emitEncoded(series, tail, time)
-    if (view.getUint32(place) === BasicType.VOID) this.#forget(key, series)
+    if (view.getUint32(place) === BasicType.VOID) this.#forget(series)
     else series.keep(tail, time)
   }
 
@@ -104,48 +108,88 @@ export class Tap {
 
   /** The connection is lost: what is not kept at the upstream has no values until it is back. `void`: as they are sent. */
   end(nothing: Uint8Array, time: number): void {
-    for (const [key, series] of [...this.#series]) {
+    for (const series of [...this.#series]) {
       this.#options.hub.emitEncoded(series, nothing, time)
-      this.#forget(key, series)
+      this.#forget(series)
     }
   }
 
-  #born(key: string, bytes: Uint8Array, at: number, place: number): TappedSeries {
+  #born(hash: number, bytes: Uint8Array, at: number, place: number): TappedSeries {
     const { request, maxSeries, mayAsk } = this.#options
     const labels = place === at ? new Map<string, string>() : readLabels(bytes, at, place)
     const name = labels.get('name') ?? request.name
     const all = labelsFrom([...labels, ['producer', request.producer]])
     const problem = openLabelsProblem(name, all)
     if (problem !== undefined) throw new ProtocolError('TOO_LONG', `${name}: ${problem}`, at)
-    const series = new TappedSeries(name, all, key === '')
     if (this.#series.size >= maxSeries) {
       const [oldest] = this.#series
-      if (oldest !== undefined) this.#forget(...oldest)
+      if (oldest !== undefined) this.#forget(oldest)
     }
-    this.#series.set(key, series)
+    const series = new TappedSeries(name, all, hash, bytes.slice(at, place), this.#byHash.get(hash))
+    this.#series.add(series)
+    this.#byHash.set(hash, series)
     if (mayAsk(name)) for (const follower of this.#followers) follower.born(series)
     return series
   }
 
-  #forget(key: string, series: TappedSeries): void {
-    this.#series.delete(key)
+  #unchain(series: TappedSeries): void {
+    let one = this.#byHash.get(series.hash)
+    if (one === series) {
+      if (series.next === undefined) this.#byHash.delete(series.hash)
+      else this.#byHash.set(series.hash, series.next)
+      return
+    }
+    while (one !== undefined && one.next !== series) one = one.next
+    if (one !== undefined) one.next = series.next
+  }
+
+  #forget(series: TappedSeries): void {
+    this.#series.delete(series)
+    this.#unchain(series)
     for (const follower of this.#followers) follower.forget(series)
   }
+}
+
+/** Of the bytes of labels, which come in words of four. */
+function hashOf(view: DataView, from: number, to: number): number {
+  let hash = 0x811c9dc5
+  for (let at = from; at < to; at += 4) hash = Math.imul(hash ^ view.getUint32(at), 0x01000193)
+  return hash
 }
 
 class TappedSeries implements RemoteSeries {
   readonly name: string
   readonly labels: Labels
-  readonly isBare: boolean
   readonly subscriptions: Subscription[] = []
+  readonly hash: number
+  /** One whose labels have the same hash. */
+  next: TappedSeries | undefined
+  /** Its labels as they come before each value. */
+  readonly #prefix: DataView
   #last = new Uint8Array(LAST_BYTES)
   #length = 0
   #time = 0
 
-  constructor(name: string, labels: Labels, isBare: boolean) {
+  constructor(name: string, labels: Labels, hash: number, prefix: Uint8Array, next: TappedSeries | undefined) {
     this.name = name
     this.labels = labels
-    this.isBare = isBare
+    this.hash = hash
+    this.#prefix = new DataView(prefix.buffer, prefix.byteOffset, prefix.length)
+    this.next = next
+  }
+
+  get isBare(): boolean {
+    return this.#prefix.byteLength === 0
+  }
+
+  /** Whether these are its labels. */
+  has(view: DataView, from: number, to: number): boolean {
+    const prefix = this.#prefix
+    if (prefix.byteLength !== to - from) return false
+    for (let at = 0; at < prefix.byteLength; at += 4) {
+      if (prefix.getUint32(at) !== view.getUint32(from + at)) return false
+    }
+    return true
   }
 
   get known(): RemoteSeries['known'] {
@@ -169,11 +213,6 @@ export function boundedUint53(view: DataView, at: number): number {
   const number = view.getUint32(at) * HIGH_WORD + view.getUint32(at + 4)
   if (number > Number.MAX_SAFE_INTEGER) throw new ProtocolError('BAD_NUMBER', 'a number beyond 2^53', at)
   return number
-}
-
-/** Labels as the key of a map: each byte is a character. */
-function latin1(bytes: Uint8Array, from: number, to: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString('latin1')
 }
 
 /** The arguments of a request as they are sent to the upstream, to which the rest of the path is a producer of its own. */
