@@ -15,9 +15,10 @@ import {
   commands,
   writeCommand,
 } from '../protocol/monitor/commands.ts'
-import { NoticeCode } from '../protocol/monitor/constants.ts'
+import { MAX_ID, NoticeCode } from '../protocol/monitor/constants.ts'
 import {
   type Gap,
+  HEADER_BYTES,
   type Message,
   type Notice,
   type Response,
@@ -34,8 +35,16 @@ import type { Transport } from './transport.ts'
 export interface ConnectionListener {
   message(message: ValueMessage | Gap): void
   notice(notice: Notice): void
+  /** Capabilities have come, also for the first time. */
+  capabilities?(caps: Capabilities): void
   /** Called once. `isOurs`: the connection was closed by `close` without an error. */
   closed(connection: ClientConnection, reason: ConnectionError, isOurs: boolean): void
+}
+
+/** Takes VALUE messages as they came, for a reader that passes them on. */
+export interface FrameTaker {
+  /** The payload, from `start` to `end`, is valid during the call. Returns false for a message that is to be decoded as usual. */
+  value(bytes: Uint8Array, start: number, end: number, view: DataView): boolean
 }
 
 export interface ConnectionOptions {
@@ -47,6 +56,7 @@ export interface ConnectionOptions {
   /** How long a response may take. */
   readonly deadlineMs: number
   readonly listener: ConnectionListener
+  readonly frames?: FrameTaker | undefined
 }
 
 /** The answer to AUTH: the channel, or the data with which the exchange continues. */
@@ -258,6 +268,7 @@ export class ClientConnection {
       framer.push(chunk)
       while (!this.#ended && framer === this.#framer && framer.next()) {
         const { bytes, start, end, view } = framer
+        if (this.#isTaken(bytes, start, end, view)) continue
         this.#message(readMessage(this.#reader.reset(bytes, start, end, view)))
       }
       framer.settle()
@@ -266,6 +277,14 @@ export class ClientConnection {
       const hint = this.capabilities ? '' : '. Is it a Monitoring Protocol producer?'
       this.#fail('PROTOCOL', `sent a message that violates the protocol: ${error.message}${hint}`, { cause: error })
     }
+  }
+
+  /** Whether it is a value that is taken as it is. */
+  #isTaken(bytes: Uint8Array, start: number, end: number, view: DataView): boolean {
+    const { frames } = this.#options
+    if (frames === undefined || !this.#isAdmitted || end - start < HEADER_BYTES) return false
+    const id = view.getUint32(start)
+    return id > 0 && id <= MAX_ID && frames.value(bytes, start, end, view)
   }
 
   #message(message: Message): void {
@@ -287,6 +306,7 @@ export class ClientConnection {
         this.#capabilities = message.caps
         if (this.#options.isReceiver === true && message.caps.extension.includes('dialled')) this.#admitted(true)
         this.#waiting.resolve(message.caps)
+        this.#options.listener.capabilities?.(message.caps)
         break
       case 'auth':
         this.#continueLogin(message.data)

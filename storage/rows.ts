@@ -28,6 +28,17 @@ export interface RuleRow {
   /** Argument patterns as JSON: {"host":"web*"} */
   readonly where: string
 }
+/** How far the values of another server were taken whose channel this one empties. */
+export interface UpstreamRow {
+  /** `tenant/name` */
+  readonly name: string
+  /** Of the other server: transaction ids of another generation mean nothing. */
+  readonly generation: string
+  /** The channel there. */
+  readonly channel: number
+  /** Everything up to this transaction id was taken. */
+  readonly reached: number
+}
 export interface TenantRow {
   readonly name: string
   /** The tenant's own limits as JSON, {"channels":10}; the configuration sets the others. */

@@ -19,6 +19,7 @@ import type {
   StopRow,
   TenantRow,
   TokenRow,
+  UpstreamRow,
   UserRow,
 } from './rows.ts'
 
@@ -76,6 +77,7 @@ export type Change =
   | { readonly put: 'instance'; readonly row: InstanceRow }
   | { readonly put: 'binding'; readonly row: BindingRow }
   | { readonly put: 'place'; readonly row: PlaceRow }
+  | { readonly put: 'upstream'; readonly row: UpstreamRow }
   | { readonly put: 'stop'; readonly row: StopRow }
   | { readonly put: 'result'; readonly row: ResultRow }
   | { readonly put: 'rule'; readonly row: RuleRow }
@@ -95,6 +97,7 @@ export type Change =
   /** Removes all that were used before this time on the age clock, in ms. */
   | { readonly remove: 'execution'; readonly before: number }
   | { readonly remove: 'fence'; readonly sensor: string }
+  | { readonly remove: 'upstream'; readonly name: string }
   /**
    * Removes everything of the channel: blocks, gaps, bindings and their places, stops, results, numbers, dial. Like all that a
    * batch removes, it is gone for good when the batch is durable, also if the store removes the rows later, in pieces.
@@ -133,6 +136,7 @@ export interface Recovered {
   readonly instances: readonly InstanceRow[]
   readonly bindings: readonly BindingRow[]
   readonly places: readonly PlaceRow[]
+  readonly upstreams: readonly UpstreamRow[]
   readonly stops: readonly StopRow[]
   readonly results: readonly ResultRow[]
   /** BLOCK_WIDTH numbers each (offset 0), ascending by channel, lane, first, id. */

@@ -20,7 +20,7 @@ const STAR: Readonly<Record<string, readonly string[]>> = {
   auth: [],
   storage: [],
   agents: [],
-  server: ['protocol', 'auth', 'storage'],
+  server: ['client', 'protocol', 'auth', 'storage'],
   client: ['protocol', 'auth'],
   web: ['client', 'protocol', 'auth'],
   cli: ['client', 'server'],
@@ -97,6 +97,12 @@ function roomRule(room: string, rank: number): IForbiddenRuleType {
 const RULES: readonly IForbiddenRuleType[] = [
   ...Object.entries(STAR).map(([folder, allowed]) => starRule(folder, allowed)),
   ...ROOMS.slice(0, -1).map(roomRule),
+  {
+    name: 'server: only the upstreams are consumers',
+    severity: 'error',
+    from: { path: '^server/', pathNot: '^server/sources/upstream/' },
+    to: { path: '^client/' },
+  },
   { name: 'no node: here', severity: 'error', from: { path: NODE_FREE }, to: { dependencyTypes: ['core'] } },
   {
     name: 'only what is free of node: from auth',

@@ -17,6 +17,16 @@ export interface Capabilities {
   readonly channel?: number
   /** Names the history of transaction ids, after AUTH: ids of another generation mean nothing here [MON 8 Restoring]. */
   readonly generation?: string
+  /** Who the producer is, after AUTH. */
+  readonly producer?: ProducerName
+  /** The producers that it consumes, and those that these consume, with their paths there [MON 9.13]. */
+  readonly below?: readonly ProducerName[]
+}
+
+/** A producer: what it is called, and the random id that its database has. */
+export interface ProducerName {
+  readonly id: string
+  readonly name: string
 }
 
 export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
@@ -30,6 +40,8 @@ export function writeCapabilities(writer: XdrWriter, caps: Capabilities): void {
     { name: 'max_frame', type: BasicType.UINT32, value: caps.maxFrameBytes },
     ...(caps.channel === undefined ? [] : [{ name: 'channel', type: BasicType.UINT32, value: caps.channel } as const]),
     ...texts('generation', caps.generation === undefined ? [] : [caps.generation]),
+    ...texts('producer', caps.producer === undefined ? [] : [producerText(caps.producer)]),
+    ...texts('below', (caps.below ?? []).map(producerText)),
   ]
   const frame = writer.beginFrame()
   writer.uint32(MessageId.PRODUCER_CAPS).uint32(caps.major).uint32(caps.minor).uint32(list.length)
@@ -46,7 +58,10 @@ export function readCapabilities(reader: XdrReader): Capabilities {
   const minor = reader.uint32()
   const texts = { auth: [] as string[], layer: [] as string[], extension: [] as string[], software: [] as string[] }
   const generations: string[] = []
-  const lists = new Map<string, string[]>(Object.entries({ ...texts, generation: generations }))
+  const producers: string[] = []
+  const below: string[] = []
+  const others = { generation: generations, producer: producers, below }
+  const lists = new Map<string, string[]>(Object.entries({ ...texts, ...others }))
   let maxFrameBytes = 0
   let channel: number | undefined
   const count = readCount(reader, 12)
@@ -57,7 +72,22 @@ export function readCapabilities(reader: XdrReader): Capabilities {
     if (name === 'channel' && entry.type === BasicType.UINT32) channel = entry.value
     if (entry.type === BasicType.STRING && typeof entry.value === 'string') lists.get(name)?.push(entry.value)
   }
-  const [generation] = generations
-  const known = { ...(channel !== undefined && { channel }), ...(generation !== undefined && { generation }) }
+  const [[generation], [producer]] = [generations, producers]
+  const known = {
+    ...(channel !== undefined && { channel }),
+    ...(generation !== undefined && { generation }),
+    ...(producer !== undefined && { producer: nameOf(producer) }),
+    ...(below.length > 0 && { below: below.map(nameOf) }),
+  }
   return { major, minor, ...texts, software: texts.software[0] ?? '', maxFrameBytes, ...known }
+}
+
+/** The id, a blank, and the name, which may have blanks. */
+export function producerText({ id, name }: ProducerName): string {
+  return `${id} ${name}`
+}
+
+function nameOf(text: string): ProducerName {
+  const blank = text.indexOf(' ')
+  return { id: text.slice(0, Math.max(0, blank)), name: text.slice(blank + 1) }
 }

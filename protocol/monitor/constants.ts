@@ -41,6 +41,7 @@ export const GapReason = {
   full: 6,
   restored: 7,
   paused: 8,
+  replaced: 9,
 } as const
 export type GapReason = (typeof GapReason)[keyof typeof GapReason]
 export type GapReasonName = keyof typeof GapReason

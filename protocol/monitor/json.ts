@@ -6,6 +6,7 @@
 import { toBase64 } from '../bytes/base64.ts'
 import { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
+import { producerText } from './capabilities.ts'
 import type { CommandFields } from './commands.ts'
 import { type CommandName, commands } from './commands.ts'
 import { BasicType, gapReasonName, noticeName } from './constants.ts'
@@ -95,6 +96,11 @@ export function typeName(type: number): string {
   return typeNames.get(type) ?? String(type)
 }
 
+/** The basic type of such a word; undefined if there is none. */
+export function typeNamed(word: string): BasicType | undefined {
+  return Object.entries(BasicType).find(([name]) => name.toLowerCase() === word)?.[1]
+}
+
 /** The JSON object of a message. */
 export function messageToJson(message: Message): Record<string, unknown> {
   switch (message.kind) {
@@ -104,8 +110,9 @@ export function messageToJson(message: Message): Record<string, unknown> {
       return detail === '' ? json : { ...json, detail }
     }
     case 'caps': {
-      const { maxFrameBytes, ...caps } = message.caps
-      return { type: 'caps', ...caps, max_frame: maxFrameBytes }
+      const { maxFrameBytes, producer, below = [], ...caps } = message.caps
+      const self = producer === undefined ? {} : { producer: producerText(producer), below: below.map(producerText) }
+      return { type: 'caps', ...caps, max_frame: maxFrameBytes, ...self }
     }
     case 'auth':
       return { type: 'auth', data: toBase64(message.data) }

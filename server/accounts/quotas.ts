@@ -356,3 +356,9 @@ export class ValueMeter {
 function exceeded(detail: string): StatusError {
   return new StatusError('QUOTA_EXCEEDED', detail)
 }
+
+/** The quota where nothing is limited. `what` is counted. */
+export function unlimited(what: string): () => Count {
+  const count = new Count(what, () => Number.POSITIVE_INFINITY)
+  return () => count
+}

@@ -127,6 +127,9 @@ export class Bindings {
     instance.boundOn.add(channel.id)
     instance.unbound?.delete(instance)
     const sink: Sink = {
+      get isDurable() {
+        return channel.row.durable
+      },
       append(head, tail, time) {
         if (channel.deleted) return
         try {
@@ -135,6 +138,7 @@ export class Bindings {
           channel.outbox.failed(error)
         }
       },
+      lost: (loss) => channel.queue.lost(binding.mode === 'buffer' ? instance.id : 0, { ...loss, metric: instance.id }),
       paused: () => this.#registry.paused(channel),
     }
     const reach = (number: number): void => {
@@ -167,6 +171,11 @@ export class Bindings {
       this.#store(binding, channel)
       this.#storePlace(binding, channel)
     }
+  }
+
+  /** A channel has become durable, or is so no more: what other producers send it comes another way. */
+  durabilityChanged(channel: Channel): void {
+    for (const { source } of channel.bindings.values()) source?.followAgain()
   }
 
   /** A channel has become an orphan, or is none any more: its polled metrics pause, or are read again. */

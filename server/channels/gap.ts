@@ -14,6 +14,8 @@ export interface Loss {
   readonly count: number
   readonly from: number
   readonly to: number
+  /** Another producer that has lost them: losses of different producers do not become one. */
+  readonly producer?: string | undefined
 }
 
 /** The loss of one arriving value, by the prefix of its frame. */
@@ -29,6 +31,7 @@ export class GapEntry {
   /** Its own transaction id; 0 while it waits in a buffer lane, or on a channel that is not durable. */
   transaction: number
   readonly reason: GapReason
+  readonly producer: string | undefined
   metric: number
   count: number
   from: number
@@ -47,6 +50,7 @@ export class GapEntry {
     this.lane = lane
     this.transaction = transaction
     this.reason = loss.reason
+    this.producer = loss.producer
     this.metric = loss.metric
     this.count = loss.count
     this.from = loss.from

@@ -65,6 +65,12 @@ export class Intake {
     return host.refusing !== undefined || storage.isBehind(host.unstored) ? BEHIND : undefined
   }
 
+  /** Whether nothing can be taken until people make room, or ever: more than that it is behind passes by itself. */
+  get isClosed(): boolean {
+    const { state } = this.#options.storage
+    return this.#isStopping || state !== 'ok'
+  }
+
   /** The number of requests that wait for their mark. */
   get waiting(): number {
     return this.#waiting.size

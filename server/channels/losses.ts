@@ -237,7 +237,13 @@ function firstUnsent(lane: Lane, older: Block | undefined): number {
 }
 
 function mergeable(entry: Entry | undefined, loss: Loss): entry is GapEntry {
-  return entry?.kind === 'gap' && !entry.wasSent && !entry.settled && entry.reason === loss.reason
+  return (
+    entry?.kind === 'gap' &&
+    !entry.wasSent &&
+    !entry.settled &&
+    entry.reason === loss.reason &&
+    entry.producer === loss.producer
+  )
 }
 
 /** The loss of the values of a block that are not in flight; from their frames if not all go and the bytes are here. */

@@ -14,7 +14,7 @@ import { finish, type Steps } from '../core/fair-work.ts'
 import type { BatchBuilder } from './batch.ts'
 import { Block, getUint53 } from './block.ts'
 import { Delivery, type Next } from './delivery.ts'
-import { GapEntry, lossOfFrame } from './gap.ts'
+import { GapEntry, type Loss, lossOfFrame } from './gap.ts'
 import type { Journaled } from './journal.ts'
 import { type Entry, isUnsettled, type Lane, Lanes } from './lane.ts'
 import { QueueLedger } from './ledger.ts'
@@ -144,6 +144,12 @@ export class Queue implements Journaled {
     }
     if (lane.id === 0) this.#listener.ready()
     else this.#losses.waits(block)
+  }
+
+  /** Values that were to come are lost. `waiting` as in `append`. */
+  lost(waiting: number, loss: Loss): void {
+    this.#losses.add(waiting === 0 ? this.#sending : this.#lanes.open(waiting), loss)
+    this.#listener.ready()
   }
 
   /** The result of an EXECUTE: a block of its own that no limit touches. Returns its transaction id, 0 if not durable. */

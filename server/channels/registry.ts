@@ -49,6 +49,7 @@ export interface ChannelBindings {
   pauseAll(channel: Channel): Steps<void>
   /** Destroys an instance if it is bound on no other channel. */
   endUnbound(instance: MetricInstance): void
+  durabilityChanged(channel: Channel): void
 }
 
 /** `lastUsed` as it is stored while a connection has the channel: if the server is killed then, it was in use to the end. */
@@ -82,8 +83,10 @@ export class Registry {
   /** Changes the settings of a channel. If it is neither durable nor defined afterwards, it leaves the store. */
   configure(channel: Channel, settings: ChannelSettings): void {
     const wasStored = channel.stored
+    const isOther = channel.row.durable !== settings.durable
     this.store(channel, { ...settings, configured: true })
     channel.queue.settings = settings
+    if (isOther) this.#bindings?.durabilityChanged(channel)
     if (channel.survives || !wasStored) return
     this.#keep(channel, false)
     this.#options.journal.change({ remove: 'channel', id: channel.id })

@@ -47,6 +47,7 @@ export function declaredFor(name: string, metrics: readonly Metric[]): DeclaredA
       declared.set(label, { name: label, type: BasicType.STRING, isNumber: label === 'cpu' })
     }
   }
+  if (metrics.length > 0) declared.set('producer', asLabel('producer'))
   for (const metric of metrics) for (const parameter of metric.parameters) declared.set(parameter.name, parameter)
   if (isPattern(name) || metrics.some(({ kind }) => kind === 'continuous')) {
     declared.set(interval.name, interval)

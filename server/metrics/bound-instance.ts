@@ -3,15 +3,24 @@ import type { Count } from '../accounts/quotas.ts'
 import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ListeningSensor, ResumePoint, Series, Sink, Subscription } from './metric.ts'
-import type { EventTarget, PolledTarget } from './selection.ts'
+import type { RemoteTarget } from './remote-selection.ts'
+import type { EventTarget, PolledTarget, Selection } from './selection.ts'
 
 interface ActiveSubscription {
   readonly sensor: ListeningSensor
   readonly subscription: Subscription
 }
 
+/** What is requested of another producer. */
+interface Following {
+  judge(): boolean
+  again(): void
+}
+
 interface ActiveTarget {
-  readonly target: PolledTarget | EventTarget
+  readonly target: PolledTarget | EventTarget | RemoteTarget
+  /** Set if it is requested of another producer. */
+  readonly following?: Following
   /** The prefix of the VOID that reports that a part of a source is gone. */
   readonly framePrefix: Uint8Array
   end(): void
@@ -86,6 +95,10 @@ export class BoundInstance {
     this.sink.paused?.()
   }
 
+  followAgain(): void {
+    for (const { following } of this.ending.values()) following?.again()
+  }
+
   /** Removes and returns the subscription to a series; undefined if there was none. */
   forget(series: Series): Subscription | undefined {
     const active = this.series.get(series)
@@ -114,4 +127,17 @@ export function unsubscribe(series: Series, subscription: Subscription): void {
     subscriptions[subscription.at] = last
     last.at = subscription.at
   }
+}
+
+/** How many metrics a binding of a selection would have now. */
+export function* matchesOf(selection: Selection): Steps<number> {
+  let matches = (yield* selection.polled()).length + (yield* selection.events()).length
+  matches += selection.remote.targets().length
+  for (const sensor of selection.listening()) {
+    for (const series of selection.series(sensor)) {
+      if (series !== undefined && selection.openFor(sensor, series) !== undefined) matches++
+      yield
+    }
+  }
+  return matches
 }

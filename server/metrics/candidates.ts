@@ -95,6 +95,11 @@ export class Candidates {
     return this.sensors.some(({ hasOpenLabels, owner }) => hasOpenLabels === true && mayRead(this.#identity, owner))
   }
 
+  /** Whether other producers are asked. */
+  get areRemote(): boolean {
+    return this.sensors.some(({ polled, owner }) => polled === 'remote' && mayRead(this.#identity, owner))
+  }
+
   /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */
   *survey(list: ArgumentList, shown: boolean): Steps<Metric[]> {
     if (!isPattern(this.#name)) return this.allNamed(shown)

@@ -5,17 +5,18 @@
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
-import { Count } from '../accounts/quotas.ts'
+import { type Count, unlimited } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
 import { FairWork, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import { Births } from './births.ts'
-import { BoundInstance, type HubSubscription, unsubscribe } from './bound-instance.ts'
+import { BoundInstance, type HubSubscription, matchesOf, unsubscribe } from './bound-instance.ts'
 import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
 import type {
   ListeningSensor,
   Measurement,
+  RemoteSensor,
   ResumePoint,
   Sensor,
   Series,
@@ -27,6 +28,8 @@ import { NameIndex } from './name-index.ts'
 import { mayBegin } from './pattern.ts'
 import { Poller } from './poller.ts'
 import { isDue, RecentValues } from './recent.ts'
+import { RemoteFollowing } from './remote-following.ts'
+import type { RemoteTarget } from './remote-selection.ts'
 import type { EventTarget, PolledTarget } from './selection.ts'
 import { SensorFaults } from './sensor-faults.ts'
 
@@ -45,6 +48,8 @@ export interface HubBinding {
   readonly matched: Promise<void> | undefined
   /** Has its polled metrics not read, or read again from now on. What is pushed goes on. */
   pause(isPaused: boolean): Steps<void>
+  /** The sink is durable, or not any more: other producers send to it in another way. */
+  followAgain(): void
   end(): void
 }
 
@@ -53,6 +58,8 @@ export class Hub {
   readonly faults: SensorFaults
   readonly demand: Demand
   readonly recent: RecentValues
+  /** How often the producers have changed that other servers are. */
+  producersChanges = 0
   readonly #sensors: Sensor[] = []
   readonly #families: TenantFamily[] = []
   readonly #bound = new Set<BoundInstance>()
@@ -75,7 +82,7 @@ export class Hub {
   constructor(
     clock: Clock,
     fences = new Fences(),
-    quotaOf = unlimited(),
+    quotaOf: (tenant: string) => Count = unlimited('bound metrics'),
     faults = new SensorFaults(clock),
     work = new FairWork(clock),
     recent = new RecentValues(clock, { maxBytes: 0, maxAgeMs: 0 }),
@@ -174,6 +181,13 @@ export class Hub {
     })
   }
 
+  /** The producers of a sensor have changed. Settles when bindings that reach some of them follow those that there are now. */
+  async producersChanged(sensor: RemoteSensor): Promise<void> {
+    this.producersChanges++
+    const reaching = [...this.#bound].filter(({ instance }) => instance.selection.remote.isReached)
+    for (const one of reaching) await this.#work.run(this.#births.partyOf(sensor), this.#follow(one, 'denied'))
+  }
+
   *#resumed(sensor: ListeningSensor): Steps<void> {
     yield* this.demand.matchAll()
     for (const binding of this.#bound) yield* this.#matchSeries(binding, sensor)
@@ -182,15 +196,7 @@ export class Hub {
   /** Throws StatusError QUOTA_EXCEEDED if its tenant may not bind all that an instance matches now, `times` over. */
   *needsRoom({ owner, selection }: MetricInstance, times: number): Steps<void> {
     const count = this.#quotaOf(owner.tenant)
-    if (!Number.isFinite(count.limit)) return
-    let matches = (yield* selection.polled()).length + (yield* selection.events()).length
-    for (const sensor of selection.listening()) {
-      for (const series of selection.series(sensor)) {
-        if (series !== undefined && selection.openFor(sensor, series) !== undefined) matches++
-        yield
-      }
-    }
-    count.needsRoom(times * Math.max(1, matches))
+    if (Number.isFinite(count.limit)) count.needsRoom(times * Math.max(1, yield* matchesOf(selection)))
   }
 
   /**
@@ -211,6 +217,7 @@ export class Hub {
     return {
       matched: matched instanceof Promise ? matched : undefined,
       pause: (paused) => binding.pause(paused),
+      followAgain: () => binding.followAgain(),
       end: () => this.#unbind(binding),
     }
   }
@@ -244,6 +251,8 @@ export class Hub {
     }
     yield* this.#matchAll(binding)
     if (!this.#bound.has(binding)) return false
+    const judged = [...binding.ending.values()].map(({ following }) => following?.judge())
+    if (judged.includes(true)) return true
     for (const key of [...binding.series.keys(), ...binding.ending.keys()]) had.delete(key)
     return had.size > 0
   }
@@ -270,8 +279,9 @@ export class Hub {
     // A later round that ends something knows the rights of now.
     const isOver = (): boolean => !this.#bound.has(binding) || binding.rounds !== round
     const [polled, events] = [yield* selection.polled(), yield* selection.events()]
+    const remotes = selection.remote.targets()
     const wanted = new Set<string>()
-    for (const target of [...polled, ...events]) {
+    for (const target of [...polled, ...events, ...remotes]) {
       wanted.add(this.#keyOf(target))
       yield
     }
@@ -303,13 +313,23 @@ export class Hub {
       const { sensor, metric, args, labels, open } = target
       const framePrefix = instance.framePrefix(labels, open)
       const append = this.#listener(sensor, framePrefix, sink)
-      const listener = (event: Measurement): void => {
-        if (this.fences.has(sensor)) this.fences.countDiscarded(sensor)
-        else append(event)
-      }
+      const listener = (event: Measurement): void =>
+        this.fences.has(sensor) ? this.fences.countDiscarded(sensor) : append(event)
       const end = sensor.subscribe(metric, instance.owner, listener, args, resumePoint)
       ending.set(key, { target, framePrefix, end })
       yield
+    }
+    yield* this.#followRemotes(binding, remotes)
+  }
+
+  *#followRemotes(binding: BoundInstance, targets: readonly RemoteTarget[]): Steps<void> {
+    const { ending } = binding
+    for (const target of targets) {
+      const key = this.#keyOf(target)
+      if (ending.has(key) || !this.#enter(binding)) continue
+      const following = new RemoteFollowing(binding, target)
+      ending.set(key, { target, framePrefix: following.framePrefix, following, end: () => following.end() })
+      yield* following.begin()
     }
   }
 
@@ -325,8 +345,8 @@ export class Hub {
   }
 
   /** A key of a target that two sensors with a metric of the same name, or two parts of a source, do not share. */
-  #keyOf(target: PolledTarget | EventTarget): string {
-    const part = 'part' in target ? ` ${target.part}` : ''
+  #keyOf(target: PolledTarget | EventTarget | RemoteTarget): string {
+    const part = 'part' in target ? ` ${target.part}` : 'request' in target ? ` ${target.request.producer}` : ''
     return `${this.#sensors.indexOf(target.sensor)} ${target.metric.name}${part}`
   }
 
@@ -477,10 +497,4 @@ export class Hub {
   close(): void {
     for (const binding of [...this.#bound]) this.#unbind(binding)
   }
-}
-
-/** The quota where nothing is limited. */
-function unlimited(): (tenant: string) => Count {
-  const count = new Count('bound metrics', () => Number.POSITIVE_INFINITY)
-  return () => count
 }

@@ -34,14 +34,14 @@ export class MetricInstance {
   framePrefixOf(series: Series, open: OpenLabels): Uint8Array {
     let prefix = this.#framePrefixes.get(series)
     if (prefix === undefined) {
-      prefix = framePrefix(this.id, series.labels, open)
+      prefix = framePrefix(this.id, this.selection.shownLabels(series.labels), open)
       this.#framePrefixes.set(series, prefix)
     }
     return prefix
   }
 
   framePrefix(labels: Labels, open: OpenLabels): Uint8Array {
-    return framePrefix(this.id, labels, open)
+    return framePrefix(this.id, this.selection.shownLabels(labels), open)
   }
 }
 

@@ -19,6 +19,7 @@ import type { Fences } from './fences.ts'
 import type { Hub } from './hub.ts'
 import { openFields } from './instance.ts'
 import type { Labels, Measurement, OpenLabels } from './metric.ts'
+import type { RemoteMeasurement } from './remote-selection.ts'
 import type { PolledTarget, Selection } from './selection.ts'
 
 /** The hub says which sensors are fenced, and measures: what fails gives VOID. */
@@ -33,12 +34,15 @@ export type Measured = Measurement | Promise<Measurement | Steps<Measurement>>
 export function* measure(selection: Selection, now: number, hub: MeasuringHub): Steps<Measured> {
   const { fences, faults } = hub
   const targets = selection.isPushed ? [] : yield* selection.polled()
-  if (selection.isPattern) return yield* measurePattern(selection, targets, now, hub)
+  const asked = selection.remote.ask()
+  if (selection.isPattern) return yield* measurePattern(selection, targets, asked, now, hub)
   for (const target of targets) {
     if (fences.has(target.sensor)) return { value: VOID, time: now }
     const measured = faults.measure(target, selection.identity)
     return isSteps<Measurement>(measured) ? yield* measured : measured
   }
+  if (asked.length > 0)
+    return Promise.all(asked).then((answers) => answers.flat()[0]?.measured ?? { value: VOID, time: now })
   const refreshing = refresh(selection, fences)
   const read = () => measureSeries(selection, now, fences)
   return refreshing.length > 0 ? Promise.all(refreshing).then(() => finish(read())) : yield* read()
@@ -64,15 +68,14 @@ function* measureSeries(selection: Selection, now: number, fences: Fenced): Step
   return { value: VOID, time: now }
 }
 
-interface LabelledMeasurement {
-  readonly labels: Labels
-  readonly open: OpenLabels
+interface LabelledMeasurement extends Omit<RemoteMeasurement, 'measured'> {
   readonly measured: Measurement | Promise<Measurement>
 }
 
 function* measurePattern(
   selection: Selection,
   targets: readonly PolledTarget[],
+  asked: readonly Promise<readonly RemoteMeasurement[]>[],
   now: number,
   { fences, faults }: MeasuringHub,
 ): Steps<Measured> {
@@ -85,8 +88,13 @@ function* measurePattern(
     yield
   }
   const answered = readings.map(({ measured }) => measured)
-  const list = (all: readonly Measurement[]) => listOf(selection, readings, all, now, fences)
+  const list = (all: readonly Measurement[], remote: readonly RemoteMeasurement[] = []) =>
+    listOf(selection, readings, all, remote, now, fences)
   const refreshing = refresh(selection, fences)
+  if (asked.length > 0) {
+    const waiting = Promise.all([Promise.all(asked), Promise.all(answered), ...refreshing])
+    return waiting.then(([remote, all]) => list(all, remote.flat()))
+  }
   if (refreshing.length > 0) return Promise.all(refreshing).then(async () => list(await Promise.all(answered)))
   if (answered.some((measured) => measured instanceof Promise)) return Promise.all(answered).then(list)
   return yield* list(answered as Measurement[])
@@ -96,12 +104,17 @@ function* listOf(
   selection: Selection,
   readings: readonly LabelledMeasurement[],
   answered: readonly Measurement[],
+  remote: readonly RemoteMeasurement[],
   now: number,
   fences: Fenced,
 ): Steps<Measurement> {
   const list = new PatternRecords()
   for (const [index, { labels, open }] of readings.entries()) {
-    if (!list.addMeasured(labels, open, answered[index] as Measurement)) break
+    if (!list.addMeasured(selection.shownLabels(labels), open, answered[index] as Measurement)) break
+    yield
+  }
+  for (const { labels, open, measured } of remote) {
+    if (!list.addMeasured(labels, open, measured)) break
     yield
   }
   for (const sensor of selection.listening()) {
@@ -111,7 +124,7 @@ function* listOf(
       const open = series && selection.openFor(sensor, series)
       if (series === undefined || open === undefined) continue
       const last = sensor.last(series)
-      if (last !== undefined && !list.addMeasured(series.labels, open, last)) break
+      if (last !== undefined && !list.addMeasured(selection.shownLabels(series.labels), open, last)) break
     }
   }
   return { value: list.value(), time: list.time === 0 ? now : list.time }

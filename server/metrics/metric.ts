@@ -1,9 +1,11 @@
 /**
- * The shapes that sensors share with the rest of the server: metrics, series, and three kinds of sensor. A sensor implements
- * one of the three; it knows nothing of channels, sessions or the ids of the protocol.
+ * The shapes that sensors share with the rest of the server: metrics, series, and four kinds of sensor, the last for
+ * other producers. A sensor implements one of them; it knows nothing of channels, sessions or the ids of the protocol.
  */
 import type { Identity, Owner, Reader } from '../../auth/permissions.ts'
-import type { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
+import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
+import type { ProducerName } from '../../protocol/monitor/capabilities.ts'
+import type { BasicType, GapReason, labelNames } from '../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../protocol/monitor/value.ts'
 import type { Steps } from '../core/fair-work.ts'
 
@@ -179,7 +181,9 @@ export interface EventSensor extends Family {
   ): () => void
 }
 
-export type Sensor = PolledSensor | ListeningSensor | EventSensor
+/** A sensor of this producer. */
+export type LocalSensor = PolledSensor | ListeningSensor | EventSensor
+export type Sensor = LocalSensor | RemoteSensor
 
 /** A family with a sensor for each tenant, which is made when it is first needed: by a value, or by a name that may select one. */
 export interface TenantFamily {
@@ -196,7 +200,11 @@ export interface TenantFamily {
  * since 1970.
  */
 export interface Sink {
+  /** Whether what is appended survives a restart. */
+  readonly isDurable?: boolean
   append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void
+  /** Values of other producers were lost on their way to it. */
+  lost?(loss: RemoteLoss): void
   /** Called when a polled metric is not read for it, because the binding pauses. */
   paused?(): void
 }
@@ -256,4 +264,77 @@ export interface FieldExposition {
   readonly is?: string
   /** The field is a REC, and this label has the name of each of its fields. */
   readonly label?: string
+}
+
+/** What is asked of one producer. Two requests with the same texts and numbers are the same request. */
+export interface RemoteRequest {
+  /** The path of the producer: the name of an upstream here, then of one that that consumes, and so on: `east/rack1`. */
+  readonly producer: string
+  /** A name or pattern. */
+  readonly name: string
+  /** In the types that were declared or given; without `producer` and `deadline_ms`. */
+  readonly args: ArgumentList
+}
+
+/** A series of a producer under one request: what overlapping requests bring are series of their own. */
+export interface RemoteSeries extends Series {
+  /** True if its values come without labels. `labels` has those that come with them, and `producer`. */
+  readonly isBare: boolean
+  /** What came last, encoded; undefined before the first. */
+  readonly known: { readonly tail: Uint8Array; readonly time: number } | undefined
+}
+
+/** The part of a series that rights and labels depend on. */
+export type RemoteShape = Pick<RemoteSeries, 'name' | 'labels' | 'isBare'>
+
+export interface RemoteReading {
+  readonly series: RemoteShape
+  readonly measured: Measurement
+}
+
+/** Someone for whom a request is followed. */
+export interface RemoteFollower {
+  /** Whether no value may be lost: nothing is committed at the producer before it is stored here. */
+  readonly isDurable: boolean
+  /** A series has come. */
+  born(series: RemoteSeries): void
+  /** A series has ended, or made room for others. */
+  forget(series: RemoteSeries): void
+  /** Values were lost at the producer, or on the way from it. */
+  lost(loss: RemoteLoss): void
+}
+
+/** As a GAP has it [MON 3.4]. */
+export interface RemoteLoss {
+  readonly producer: string
+  readonly count: number
+  readonly from: number
+  readonly to: number
+  readonly reason: GapReason
+}
+
+export interface RemoteTap {
+  /** The series that have come for others before; the follower has to take them itself, over several turns. */
+  readonly series: Iterable<RemoteSeries>
+  end(): void
+}
+
+/** The producers that one tenant sees. */
+export interface RemoteSensor {
+  readonly polled: 'remote'
+  /** Its metrics may have any name. */
+  readonly family: ''
+  readonly owner: Owner
+  readonly hasOpenLabels?: undefined
+  /** The producers that there are now, by their paths. */
+  producers(): Iterable<ProducerName>
+  /** As of any sensor: the metrics of all producers that may be asked for. */
+  metrics(prefix?: string, after?: string): Iterable<Metric>
+  /** The metric of this name; one that is not known may be there all the same, as in an open family. */
+  metric(name: string): Metric | undefined
+  status?(): SensorStatus
+  /** Has the values come from now on. */
+  follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap
+  /** Resolves with what was measured until `deadlineMs` have passed, and never rejects. */
+  ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]>
 }

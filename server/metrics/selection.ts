@@ -26,6 +26,9 @@ import {
   type Series,
 } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
+import { PRODUCER, Reach } from './reach.ts'
+import type { RemoteTarget } from './remote-selection.ts'
+import { RemoteSelection } from './remote-selection.ts'
 
 const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 86_400_000
@@ -60,6 +63,8 @@ export interface EventTarget {
 
 export interface SelectionDefaults {
   readonly intervalMs: number
+  /** The name of this producer; no argument `producer` selects it if it is left out. */
+  readonly producer?: string
   readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
   /** True for instances from the store: they include what may not be read any more, so that it is ended properly [MON 15]. */
   readonly restored?: boolean
@@ -76,6 +81,18 @@ export function keyOfReader({ userId, scope }: Reader): string {
   return JSON.stringify([userId, scope])
 }
 
+function candidatesOf(
+  sensors: readonly Sensor[],
+  identity: Reader,
+  name: string,
+  list: ArgumentList,
+  { rights, producer = '', withLists }: SelectionDefaults,
+): { readonly candidates: Candidates; readonly reach: Reach } {
+  const reach = Reach.of(list, name, sensors, producer)
+  const reached = sensors.filter((sensor) => reach.includes(sensor))
+  return { candidates: new Candidates(reached, identity, name, rights, withLists), reach }
+}
+
 export class Selection {
   readonly name: string
   readonly identity: Reader
@@ -87,10 +104,13 @@ export class Selection {
   readonly isPattern: boolean
   /** True if an answer is an ARRAY, which may be as large as a frame. */
   readonly isList: boolean
+  /** What it selects of other producers. */
+  readonly remote: RemoteSelection
   /** Undefined if nothing was known about the metric when the selection was made. */
   readonly #kind: Kind | undefined
   readonly #rights: SelectionDefaults['rights']
   readonly #candidates: Candidates
+  readonly #reach: Reach
   readonly #values: Arguments
   /** Matchers of the selecting arguments that are text. */
   readonly #matchers = new Map<string, (text: string) => boolean>()
@@ -107,9 +127,9 @@ export class Selection {
     defaults: SelectionDefaults,
   ): Steps<Selection> {
     if (!isPattern(name)) return Selection.exact(sensors, identity, name, list, defaults)
-    const candidates = new Candidates(sensors, identity, name, defaults.rights, defaults.withLists)
+    const { candidates, reach } = candidatesOf(sensors, identity, name, list, defaults)
     const metrics = yield* candidates.survey(list, defaults.restored !== true)
-    return new Selection(candidates, identity, name, list, defaults, metrics)
+    return new Selection(candidates, reach, identity, name, list, defaults, metrics)
   }
 
   /** The same at once, for a name that is no pattern. */
@@ -120,12 +140,13 @@ export class Selection {
     list: ArgumentList,
     defaults: SelectionDefaults,
   ): Selection {
-    const candidates = new Candidates(sensors, identity, name, defaults.rights, defaults.withLists)
+    const { candidates, reach } = candidatesOf(sensors, identity, name, list, defaults)
     const metrics = candidates.allNamed(defaults.restored !== true)
     if (metrics.length === 0) {
-      throw new StatusError('NO_SUCH_METRIC', `no metric ${name}: \`producer.metrics\` lists what there is`)
+      const of = reach.text === undefined ? '' : ` of producer ${reach.text}`
+      throw new StatusError('NO_SUCH_METRIC', `no metric ${name}${of}: \`producer.metrics\` lists what there is`)
     }
-    return new Selection(candidates, identity, name, list, defaults, metrics)
+    return new Selection(candidates, reach, identity, name, list, defaults, metrics)
   }
 
   /** A selection from the store, of which there is nothing now: it selects nothing until the next start. */
@@ -134,11 +155,13 @@ export class Selection {
     // An event declares all its arguments itself, and may call one `interval_ms`: each keeps the type that it has in the store.
     const kind = isPattern(name) ? 'continuous' : 'event'
     const stored: Metric = { name, kind, type: undefined, unit: '', description: '', parameters }
-    return new Selection(new Candidates([], identity, name, defaults.rights), identity, name, list, defaults, [stored])
+    const candidates = new Candidates([], identity, name, defaults.rights)
+    return new Selection(candidates, new Reach(undefined, ''), identity, name, list, defaults, [stored])
   }
 
   private constructor(
     candidates: Candidates,
+    reach: Reach,
     identity: Reader,
     name: string,
     list: ArgumentList,
@@ -148,11 +171,12 @@ export class Selection {
     this.name = name
     this.identity = identity
     this.#candidates = candidates
+    this.#reach = reach
     this.#rights = defaults.rights
     const first = metrics[0]
     const declared = declaredFor(name, metrics)
-    const { haveOpenLabels } = candidates
-    const takesLabels = haveOpenLabels || metrics.some((metric) => metric.takesLabels)
+    const { haveOpenLabels, areRemote } = candidates
+    const takesLabels = haveOpenLabels || areRemote || metrics.some((metric) => metric.takesLabels)
     this.#values = convertArguments(list, declared, name, takesLabels ? asLabel : undefined)
     this.args = storable(this.#values, declared)
     this.intervalMs = this.#number('interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
@@ -162,10 +186,13 @@ export class Selection {
     this.#openOfAny = new AllLabelsBut(isPattern(name) ? this.#exactTexts() : ['name', ...this.#exactTexts()])
     for (const label of haveOpenLabels ? this.#values.keys() : labelNames) {
       const value = this.#values.get(label)
-      if (typeof value === 'string') this.#matchers.set(label, compilePattern(value))
+      if (typeof value === 'string' && !this.#isReach(label)) this.#matchers.set(label, compilePattern(value))
     }
-    this.isPattern = isPattern(name) || haveOpenLabels || (first !== undefined && this.#openOf(first).size > 0)
+    this.isPattern =
+      isPattern(name) || haveOpenLabels || reach.isOpen || (first !== undefined && this.#openOf(first).size > 0)
     this.isList = this.isPattern || first?.type === BasicType.ARRAY
+    const { args, deadlineMs } = this
+    this.remote = new RemoteSelection({ name, identity, candidates, reach, args, deadlineMs, rights: defaults.rights })
     if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
   }
 
@@ -181,7 +208,7 @@ export class Selection {
 
   /** True if nothing that it selects is measured on request: its values come when their source sends them. */
   get isPushed(): boolean {
-    return !this.#candidates.sensors.some(({ polled }) => polled === true)
+    return !this.#candidates.sensors.some(({ polled }) => polled === true || polled === 'remote')
   }
 
   /** Its kind, if it was known when the selection was made. */
@@ -215,7 +242,7 @@ export class Selection {
     if (this.isAbsent) return this.#rights.mayReadSome(this.identity, { tenant: this.identity.tenant }, this.name)
     if (this.isPattern) return this.#candidates.allNamed().length > 0
     if (this.listening().some((sensor) => this.#candidates.named(sensor) !== undefined)) return true
-    return finish(this.polled()).length > 0 || this.#namedEvents().length > 0
+    return finish(this.polled()).length > 0 || this.#namedEvents().length > 0 || this.remote.targets().length > 0
   }
 
   /** A key that two selections of one identity share if they measure the same. */
@@ -305,8 +332,20 @@ export class Selection {
     return { sensor, metric, args, labels, open: this.#openOf(metric) }
   }
 
+  /** The labels of a series as they are sent: the argument `producer` may ask for the name of this one, too. */
+  shownLabels(labels: Labels): Labels {
+    const { ownLabel } = this.#reach
+    return ownLabel === undefined || labels.producer !== undefined ? labels : { ...labels, producer: ownLabel }
+  }
+
+  #isReach(argument: string): boolean {
+    return argument === PRODUCER && this.#reach.text !== undefined
+  }
+
   /** Whether rules still allow what was selected before. */
-  mayStillRead({ sensor, metric, labels, args }: PolledTarget | EventTarget): boolean {
+  mayStillRead({ sensor, metric, labels, args }: PolledTarget | EventTarget | RemoteTarget): boolean {
+    // Of a pattern, each series is judged by itself.
+    if (sensor.polled === 'remote' && isPattern(metric.name)) return mayRead(this.identity, sensor.owner)
     return this.#mayRead(sensor, metric, labels, args)
   }
 
@@ -398,7 +437,7 @@ export class Selection {
   #argumentsFor(metric: Metric): Arguments | undefined {
     const args = new Map<string, Value['value']>()
     for (const [name, value] of this.#values) {
-      if (name === interval.name || name === deadline.name) continue
+      if (name === interval.name || name === deadline.name || this.#isReach(name)) continue
       const parameter = metric.parameters.find((candidate) => candidate.name === name)
       if (parameter === undefined && metric.takesLabels !== true) return undefined
       if (parameter === undefined || parameter.selects === undefined || parameter.selects === 'part')
@@ -410,6 +449,7 @@ export class Selection {
   #openOf(metric: Metric): OpenLabels {
     const open = new Set<string>()
     if (isPattern(this.name)) open.add('name')
+    if (this.#reach.isOpen) open.add(PRODUCER)
     for (const { name, selects } of metric.parameters) {
       if (selects === undefined) continue
       const wanted = this.#values.get(name)
@@ -433,6 +473,7 @@ export class Selection {
 
   /** Rejects an exact name of this producer's own metrics with another source: it can never name anything. */
   #checkOwn(metric: Metric): void {
+    if (!this.#reach.isOwn || this.#candidates.areRemote) return
     const own = metric.parameters.find(({ selects }) => selects === 'own')
     const isOurs = this.#candidates.sensors.some((sensor) => {
       return sensor.polled === true && this.#matchesLabels(metric, sensor.labels(metric))

@@ -16,6 +16,7 @@ import type {
   EventSensor,
   Labels,
   ListeningSensor,
+  LocalSensor,
   Measurement,
   Metric,
   PolledSensor,
@@ -31,7 +32,7 @@ const MAX_VALUE_BYTES = MAX_FRAME_BYTES - MAX_SERIES_BYTES - 16 * (MAX_LABELS + 
 
 /** Where a program adds sensors, and where these report births, values and deaths of their series. Nothing here throws. */
 export interface SensorHub {
-  add(sensor: Sensor): void
+  add(sensor: LocalSensor): void
   /** Reports that a series is new, or that it answers to other names than before. */
   born(sensor: ListeningSensor, series: Series): void
   /** Passes on a value of a series; `time` is in microseconds since 1970. A value that does not fit its type is dropped. */
@@ -92,7 +93,7 @@ export class SensorDoor implements SensorHub {
     this.#guest = guest
   }
 
-  add(sensor: Sensor): void {
+  add(sensor: LocalSensor): void {
     const admitted = this.#admit(sensor)
     this.#sensors.set(sensor, admitted)
     if (this.#guest.whole !== undefined) this.#hub.faults.belongs(admitted, this.#guest.whole)
@@ -208,16 +209,16 @@ export class SensorDoor implements SensorHub {
     }
   }
 
-  #admit(sensor: Sensor): Sensor {
+  #admit(sensor: LocalSensor): LocalSensor {
     if (sensor.polled === 'event') return this.#events(sensor)
     return sensor.polled ? this.#polled(sensor) : this.#listening(sensor)
   }
 
   /** What the three kinds of sensor share. */
   #family(
-    sensor: Sensor,
+    sensor: LocalSensor,
     admitted: () => Sensor,
-  ): Pick<Sensor, 'family' | 'owner' | 'hasOpenLabels' | 'metrics' | 'metric' | 'status'> {
+  ): Pick<LocalSensor, 'family' | 'owner' | 'hasOpenLabels' | 'metrics' | 'metric' | 'status'> {
     const { family } = sensor
     const failed: SensorStatus = { name: family, state: 'failed', detail: '', counters: {} }
     /** Throws TypeError; a metric may also be an object that fails when it is looked at. */

@@ -1,5 +1,8 @@
 /** The parts of the server that sessions use themselves. Those that commands use are in server/commands/services.ts. */
+
 import type { Authenticator } from '../../auth/authenticator.ts'
+import type { Identity } from '../../auth/permissions.ts'
+import type { ProducerName } from '../../protocol/monitor/capabilities.ts'
 import type { AuthFailures } from '../accounts/audit/failures.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Users } from '../accounts/users.ts'
@@ -16,6 +19,13 @@ import type { Logger } from '../core/log.ts'
 export interface SessionContext {
   /** Names the history of transaction ids in PRODUCER_CAPS. */
   readonly generation: string
+  /** Who this producer is, and those below it that somebody may see, for PRODUCER_CAPS. */
+  readonly self: {
+    readonly name: ProducerName
+    below(identity: Identity): readonly ProducerName[]
+    /** Counts the changes of those below. */
+    readonly changes: number
+  }
   /** The name and version in PRODUCER_CAPS. */
   readonly software: string
   readonly clock: Clock

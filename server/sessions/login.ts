@@ -50,8 +50,10 @@ export class SessionLogin {
     this.reset()
   }
 
-  /** `dialled`: the channel, on a connection that begins without AUTH. */
-  capabilities(authenticated: boolean, layer: readonly string[], dialled?: number): Capabilities {
+  /** `identity`: undefined before AUTH. `dialled`: the channel, on a connection that begins without AUTH. */
+  capabilities(identity: Identity | undefined, layer: readonly string[], dialled?: number): Capabilities {
+    const { generation, self } = this.#context
+    const authenticated = identity !== undefined
     return {
       major: PROTOCOL_MAJOR,
       minor: PROTOCOL_MINOR,
@@ -61,7 +63,7 @@ export class SessionLogin {
       software: this.#context.software,
       maxFrameBytes: authenticated ? MAX_FRAME_BYTES : MAX_FRAME_BYTES_BEFORE_AUTH,
       ...(dialled !== undefined && { channel: dialled }),
-      ...(authenticated && { generation: this.#context.generation }),
+      ...(authenticated && { generation, producer: self.name, below: self.below(identity) }),
     }
   }
 

@@ -172,11 +172,16 @@ export class Session implements ReadSession {
     if (isBehind) this.link.destroy()
   }
 
+  /** Something in the capabilities has changed [MON 3 CAPS]; before AUTH nothing of it is said. */
+  capabilitiesChanged(): void {
+    if (this.isAuthenticated) this.#sendCapabilities()
+  }
+
   #sendCapabilities(): void {
     const { isReceiver } = this
     const layers = isReceiver ? [] : this.#layers.offered(this.isAuthenticated)
     const dialled = isReceiver ? this.channel.id : undefined
-    this.#responses.capabilities(this.#login.capabilities(this.isAuthenticated, layers, dialled))
+    this.#responses.capabilities(this.#login.capabilities(this.#identity, layers, dialled))
   }
 
   get link(): Link {

@@ -14,6 +14,8 @@ export class Sessions {
   /** Listeners that do not give each connection to `accept` at once have to ask here for its place. */
   readonly admission: Admission
   #isShutDown = false
+  /** The changes of the producers below that sessions know of. */
+  #announced = 0
 
   constructor(context: SessionContext, handlers: CommandHandlers, admission: Admission) {
     this.#context = context
@@ -61,9 +63,13 @@ export class Sessions {
     }
   }
 
-  /** Ends the sessions that are no longer allowed. To be called every second [MON 15]. */
+  /** Ends the sessions that are no longer allowed, and tells the others of new producers. To be called every second [MON 15]. */
   sweep(): void {
-    const { authenticator, clock, log } = this.#context
+    const { authenticator, clock, log, self } = this.#context
+    if (self.changes !== this.#announced) {
+      this.#announced = self.changes
+      for (const session of this.#sessions) session.capabilitiesChanged()
+    }
     const now = clock.wallMs()
     for (const session of [...this.#sessions]) {
       if (!session.isAuthenticated) continue

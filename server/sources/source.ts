@@ -3,11 +3,13 @@
  * what it listens on; `source.ts` there makes it one of these, and a line in table.ts makes it part of the server.
  */
 import type { Identity } from '../../auth/permissions.ts'
+import type { UpstreamRow } from '../../storage/store.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Asker, Rights } from '../accounts/rights.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Intake } from '../channels/intake.ts'
+import type { Journal } from '../channels/journal.ts'
 import type { Section, SectionConfig } from '../config/schema.ts'
 import type { Control, ControlSource } from '../controls/control.ts'
 import type { Address } from '../core/address.ts'
@@ -36,8 +38,8 @@ export interface MoreSections {
 
 /** The services that the server provides to its sources. */
 export interface SourceContext {
-  /** The name of the server, and the directory of its data. */
-  readonly producer: { readonly name: string; readonly dataDir: string }
+  /** The name of the server, the directory of its data, and the random id that was made with those. */
+  readonly producer: { readonly name: string; readonly dataDir: string; readonly id: string }
   /** Where relative paths of the configuration file start. */
   readonly configDirectory: string
   readonly clock: Clock
@@ -51,6 +53,9 @@ export interface SourceContext {
   readonly pacing: Pacing
   readonly intake: Intake
   readonly work: FairWork
+  readonly journal: Pick<Journal, 'touch'>
+  /** How far the channels of other servers were taken. */
+  readonly upstreams: readonly UpstreamRow[]
   readonly server: ServerView
   /** Has something ended with the server, even if the server cannot start. What listens is ended by its `SourceListeners`. */
   opened(end: () => void): void

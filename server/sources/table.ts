@@ -14,6 +14,7 @@ import { qmfSection } from './qmf/config.ts'
 import { smonSection } from './smon/config.ts'
 import type { MoreSections, OpenedSource, Source, SourceContext } from './source.ts'
 import { statsdSection } from './statsd/config.ts'
+import { upstreamSection } from './upstream/config.ts'
 
 const sources = {
   host: entry(hostSection, async () => (await import('./host/source.ts')).host),
@@ -24,6 +25,7 @@ const sources = {
   otlp: entry(otlpSection, async () => (await import('./otlp/source.ts')).otlp),
   prometheus: entry(prometheusSection, async () => (await import('./prometheus/source.ts')).prometheus),
   statsd: entry(statsdSection, async () => (await import('./statsd/source.ts')).statsd),
+  upstream: entry(upstreamSection, async () => (await import('./upstream/source.ts')).upstream),
   plugin: entry(pluginSection, async () => (await import('./plugin/source.ts')).plugin),
 }
 

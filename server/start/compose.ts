@@ -2,6 +2,7 @@
  * Makes the parts of the server and joins them, from the store upwards: each is declared before it is used. Nothing is
  * decided here; what a part does is said in its own file.
  */
+import { createHmac } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { Authenticator } from '../../auth/authenticator.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
@@ -56,6 +57,7 @@ import { Hub } from '../metrics/hub.ts'
 import { Ids, QueryIds } from '../metrics/ids.ts'
 import { Instances } from '../metrics/instances.ts'
 import { PendingMeasurements } from '../metrics/pending-measurements.ts'
+import { producersBelow } from '../metrics/reach.ts'
 import { RecentValues } from '../metrics/recent.ts'
 import { SensorFaults } from '../metrics/sensor-faults.ts'
 import { Admission } from '../sessions/admission.ts'
@@ -141,6 +143,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
 
+  const self = { id: idOf(recovered.secret), name }
   const { sizeBytes } = diskSpace()
   const quotaInForce = () => ({ ...inForce().quota, queuedBytes: inBytes(inForce().quota.queuedBytes, sizeBytes) })
   const tenants = new Tenants(recovered.tenants, quotaInForce, change)
@@ -199,7 +202,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     new RecentValues(clock, config.recent),
   )
   hub.add(notices)
-  const defaults = { intervalMs: config.host.intervalMs, rights }
+  const defaults = { intervalMs: config.host.intervalMs, producer: name, rights }
   const instances = new Instances({
     hub,
     ids,
@@ -294,6 +297,13 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const producer: Producer = {
     name,
     generation: recovered.generation,
+    self: {
+      name: self,
+      below: (identity) => producersBelow(hub.sensors, identity),
+      get changes() {
+        return hub.producersChanges
+      },
+    },
     software,
     clock,
     log,
@@ -345,7 +355,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     random: Math.random,
   })
   const context = {
-    producer: config.producer,
+    producer: { ...config.producer, id: self.id },
     configDirectory: resolve(dirname(reloadable?.file ?? '.')),
     foreign: options.foreign ?? new ForeignCode(),
     clock,
@@ -356,6 +366,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     notices,
     intake,
     work,
+    journal,
+    upstreams: recovered.upstreams,
     opened: options.opened,
     pacing: {
       clock,
@@ -464,6 +476,11 @@ export function warnOfReaders(log: Logger, directory: string, tables: Config['ex
   const controls = tablesThatRead(directory, tables).map(({ name }) => name)
   if (controls.length === 0) return
   log.warn({ controls, directory }, 'programs of [[exec]] can read the data directory: give them another `user`')
+}
+
+/** A random id that was made with the database, and is no secret. */
+function idOf(secret: Uint8Array): string {
+  return createHmac('sha256', secret).update('producer').digest('hex').slice(0, 16)
 }
 
 function counterFrom(first: number): () => number {

@@ -23,6 +23,7 @@ export const MIGRATIONS: readonly Migration[] = [
   generations,
   names,
   bearers,
+  upstreams,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -222,6 +223,15 @@ function names(database: Database): void {
 /** What a channel that delivers by HTTP shows to its destination. */
 function bearers(database: Database): void {
   database.exec('alter table dial add column bearer blob')
+}
+
+/** How far the channels of other servers were emptied. */
+function upstreams(database: Database): void {
+  database.exec(`
+    create table upstream (
+      name text primary key, generation text not null, channel integer not null, reached integer not null
+    ) strict, without rowid;
+  `)
 }
 
 /** The last column is for the checksum of those before it. */

@@ -18,6 +18,7 @@ import {
   type Recovered,
   type ResultRow,
   type StopRow,
+  type UpstreamRow,
 } from '../store.ts'
 import type { AuditChange } from './audit.ts'
 import { RowSum } from './damage/checksum.ts'
@@ -54,6 +55,7 @@ type Kept = Pick<
   | 'instances'
   | 'bindings'
   | 'places'
+  | 'upstreams'
   | 'stops'
   | 'results'
   | 'dials'
@@ -87,6 +89,7 @@ export class StateTables {
   readonly #putInstance: Statement<unknown[]>
   readonly #putBinding: Statement<unknown[]>
   readonly #putPlace: Statement<unknown[]>
+  readonly #putUpstream: Statement<unknown[]>
   readonly #putStop: Statement<unknown[]>
   readonly #putResult: Statement<unknown[]>
   readonly #putDial: Statement<unknown[]>
@@ -97,6 +100,7 @@ export class StateTables {
   readonly #removeLostName: Statement<unknown[]>
   readonly #removeBinding: Statement<unknown[]>
   readonly #removePlace: Statement<unknown[]>
+  readonly #removeUpstream: Statement<unknown[]>
   readonly #removeStop: Statement<unknown[]>
   readonly #removeResult: Statement<unknown[]>
   readonly #removeFence: Statement<unknown[]>
@@ -121,6 +125,7 @@ export class StateTables {
     this.#putInstance = put('instance', '@id, @user, @metric, @args')
     this.#putBinding = put('binding', '@channel, @metric, @mode, @since')
     this.#putPlace = put('place', '@channel, @metric, @reached')
+    this.#putUpstream = put('upstream', '@name, @generation, @channel, @reached')
     this.#putStop = put('stop', '@channel, @metric, @through')
     this.#putResult = put('result', '@id, @channel, @user, @control, @transaction')
     this.#putDial = put('dial', '@channel, @salt, @iterations, @storedKey, @serverKey, @bearer')
@@ -134,6 +139,7 @@ export class StateTables {
     this.#removeLostName = database.prepare('delete from lost_name where user = ? and name = ?')
     this.#removeBinding = database.prepare('delete from binding where channel = ? and metric = ?')
     this.#removePlace = database.prepare('delete from place where channel = ? and metric = ?')
+    this.#removeUpstream = database.prepare('delete from upstream where name = ?')
     this.#removeStop = database.prepare('delete from stop where channel = ? and metric = ?')
     this.#removeResult = database.prepare('delete from result where id = ?')
     this.#removeFence = database.prepare('delete from fence where sensor = ?')
@@ -175,6 +181,9 @@ export class StateTables {
       case 'place':
         this.#putPlace.run(change.row)
         return
+      case 'upstream':
+        this.#putUpstream.run(change.row)
+        return
       case 'stop':
         this.#putStop.run(change.row)
         return
@@ -211,6 +220,9 @@ export class StateTables {
       case 'binding':
         this.#removeBinding.run(change.channel, change.metric)
         this.#removePlace.run(change.channel, change.metric)
+        return
+      case 'upstream':
+        this.#removeUpstream.run(change.name)
         return
       case 'stop':
         this.#removeStop.run(change.channel, change.metric)
@@ -260,6 +272,7 @@ export class StateTables {
       instances: this.#all<InstanceRow>('select * from instance order by id'),
       bindings: this.#all<BindingRow>(`select * from binding where ${HAS_CHANNEL} order by channel, metric`),
       places: this.#all<PlaceRow>(`select * from place where ${HAS_CHANNEL} order by channel, metric`),
+      upstreams: this.#all<UpstreamRow>('select * from upstream order by name'),
       stops: this.#all<StopRow>(`select * from stop where ${HAS_CHANNEL} order by channel, metric`),
       results: this.#all<ResultRow>(
         `select id, channel, user, control, transaction_id as "transaction" from result where ${HAS_CHANNEL} order by id`,

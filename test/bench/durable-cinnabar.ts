@@ -1,6 +1,6 @@
 /** Cinnabar as a contender: the server with smon over TCP, in a process of its own. */
 
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../support/free-port.ts'
@@ -23,18 +23,8 @@ export function cinnabar(values: number, commits: Commits, { hasRecent = true } 
     async start(directory) {
       const port = await freePort()
       const smon = await freePort()
-      const config = join(directory, 'cinnabar.toml')
-      writeFileSync(
-        config,
-        toml({ directory, port, smon, values, window }) + (hasRecent ? '' : '[recent]\nmax_bytes = 0\n'),
-      )
-      const server = await ServerUnderTest.start({
-        program: process.execPath,
-        args: ['--import', LOOP_DELAY, ...nodeOptions(), PROGRAM, 'serve', '--config', config],
-        env: { CINNABAR_ADMIN_PASSWORD: ADMIN_PASSWORD },
-        port,
-        loopDelay: true,
-      })
+      const more = `[smon]\ntcp = "127.0.0.1:${smon}"\n${hasRecent ? '' : '[recent]\nmax_bytes = 0\n'}`
+      const server = await launched({ directory, port, values, window, more })
       return {
         server,
         publisher: { end: 'smon-publisher', port: smon, values },
@@ -42,6 +32,21 @@ export function cinnabar(values: number, commits: Commits, { hasRecent = true } 
       }
     },
   }
+}
+
+/** A server with everything it keeps in `directory`. `more`: the end of its configuration. */
+export function launched(setup: Setup): Promise<ServerUnderTest> {
+  const { directory, port } = setup
+  mkdirSync(directory, { recursive: true })
+  const config = join(directory, 'cinnabar.toml')
+  writeFileSync(config, toml(setup))
+  return ServerUnderTest.start({
+    program: process.execPath,
+    args: ['--import', LOOP_DELAY, ...nodeOptions(), PROGRAM, 'serve', '--config', config],
+    env: { CINNABAR_ADMIN_PASSWORD: ADMIN_PASSWORD },
+    port,
+    loopDelay: true,
+  })
 }
 
 /** BENCH_NODE_OPTIONS: for a profile, `--cpu-prof --cpu-prof-dir=DIR`. */
@@ -61,12 +66,12 @@ const WIDE_WINDOW: Window = { values: 1 << 20, bytes: 128 << 20 }
 interface Setup {
   readonly directory: string
   readonly port: number
-  readonly smon: number
   readonly values: number
-  readonly window: Window
+  readonly window?: Window
+  readonly more: string
 }
 
-function toml({ directory, port, smon, values, window }: Setup): string {
+function toml({ directory, port, values, window = DEFAULT_WINDOW, more }: Setup): string {
   return `[producer]
 name = "bench"
 data_dir = ${JSON.stringify(join(directory, 'data'))}
@@ -77,13 +82,11 @@ http = ""
 scram_iterations = 4096
 [gmetric]
 listen = ""
-[smon]
-tcp = "127.0.0.1:${smon}"
 [channels]
 max_bytes = ${Math.max(256 << 20, values * BYTES_PER_VALUE)}
 window = ${window.values}
 window_bytes = ${window.bytes}
 [log]
 level = "warn"
-`
+${more}`
 }

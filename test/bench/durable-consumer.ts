@@ -4,8 +4,10 @@
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { command, join, str } from '../support/bytes.ts'
+import { setTimeout } from 'node:timers/promises'
+import { args, command, join, str, type } from '../support/bytes.ts'
 import { RawPeer } from '../support/raw-peer.ts'
+import { decoded, type Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { CommitFrames } from './durable-commits.ts'
 import { StoredMark } from './durable-stored.ts'
@@ -24,25 +26,42 @@ const AUTH_SEQ = 0xf0000000
 const SET_CHANNEL_SEQ = 0xf0000001
 
 export async function openCinnabarConsumer(job: Job): Promise<End> {
-  const channel = await defineChannel(job.port)
+  const channel = await defineChannel(job)
   const consumer = new Consumer(job)
   await consumer.take(channel)
   return consumer
 }
 
 /** A durable channel with the pattern on it. Channel and binding outlive the connection that makes them. */
-async function defineChannel(port: number): Promise<number> {
+async function defineChannel({ port, below }: Job): Promise<number> {
+  const seat = await seatAt(port)
+  const channel = await seat.defChannel()
+  const pattern = await seat.collect(PATTERN, below && args(['producer', type.string, str(below.producer)]))
+  await seat.ok((seq) => command.subscribe(seq, pattern, channel))
+  seat.peer.destroy()
+  if (below !== undefined) await untilBound(below.port)
+  return channel
+}
+
+async function seatAt(port: number): Promise<Seat> {
   const socket = connect({ host: '127.0.0.1', port })
   await once(socket, 'connect')
   const peer = new RawPeer(socket)
   await peer.until('caps')
   const seat = new Seat(peer, 0)
   await seat.ok((seq) => command.auth(seq, 'password', credentials()))
-  const channel = await seat.defChannel()
-  const pattern = await seat.collect(PATTERN)
-  await seat.ok((seq) => command.subscribe(seq, pattern, channel))
-  peer.destroy()
-  return channel
+  return seat
+}
+
+/** The server below knows what is wanted above: what comes before that is nobody's. */
+async function untilBound(port: number): Promise<void> {
+  const seat = await seatAt(port)
+  for (;;) {
+    const channels = decoded(await seat.query('producer.channels')) as Json[]
+    if (channels.some(({ name, bound }) => String(name).startsWith('upstream:') && bound === 1)) break
+    await setTimeout(100)
+  }
+  seat.peer.destroy()
 }
 
 function credentials(): Uint8Array {

@@ -13,6 +13,8 @@ export interface Figures {
   readonly seconds: number
   readonly valuesPerSecond: number
   readonly cpuPerMillion: number
+  /** Of the server that the values come through before, if there is one. */
+  readonly belowCpuPerMillion?: number
   /** Of the publisher and the consumer: whether they are what is measured. */
   readonly endsCpuPerMillion: readonly [number, number]
   readonly peakRssMiB: number
@@ -29,6 +31,7 @@ export async function runOnce(contender: Contender, parent: string): Promise<Fig
       return await measured(contender, started)
     } finally {
       await started.server.stop()
+      await started.below?.stop()
     }
   } finally {
     rmSync(directory, { recursive: true })
@@ -45,8 +48,10 @@ async function measured(contender: Contender, started: Started): Promise<Figures
     ends.push(publisher)
     server.resetLoopDelay()
     const before = server.cost()
+    const belowBefore = started.below?.cost()
     const [sent, acknowledged] = await Promise.all([publisher.run(), consumer.run()])
     const after = server.cost()
+    const belowAfter = started.below?.cost()
     const loopDelayP99Ms = await server.loopDelayP99Ms()
     const { name, settings, values } = contender
     const seconds = acknowledged.ended - sent.began
@@ -59,6 +64,8 @@ async function measured(contender: Contender, started: Started): Promise<Figures
       seconds: rounded(seconds, 2),
       valuesPerSecond: Math.round(values / seconds),
       cpuPerMillion: perMillion(after.cpuSeconds - before.cpuSeconds),
+      ...(belowBefore &&
+        belowAfter && { belowCpuPerMillion: perMillion(belowAfter.cpuSeconds - belowBefore.cpuSeconds) }),
       endsCpuPerMillion: [perMillion(sent.cpuSeconds), perMillion(acknowledged.cpuSeconds)],
       peakRssMiB: Math.round(after.peakRssMiB),
       writtenMiB: Math.round(after.writtenMiB - before.writtenMiB),

@@ -18,6 +18,7 @@ import { benchMonoAgent } from './mono-agent.ts'
 import { benchQuery } from './query.ts'
 import { benchQueue } from './queue.ts'
 import { benchDrain, benchOtlp, benchRemoteWrite, benchScrape } from './stacks.ts'
+import { benchUpstream } from './upstream.ts'
 
 const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   backlog: benchBacklog,
@@ -38,6 +39,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   queue: benchQueue,
   'remote-write': benchRemoteWrite,
   scrape: benchScrape,
+  upstream: benchUpstream,
 }
 
 const [name = '', ...args] = process.argv.slice(2)

@@ -9,8 +9,8 @@ import type { Hole, HoleKind, Resolved, Variables } from './pattern.ts'
 import { gapReasons, messages, noticeCodes, statuses, types, wordOf } from './words.ts'
 import { double, inside, opaque, opaqueEnd, string, uint32, uint64, valueEnd } from './xdr.ts'
 
-/** Keys that not every message of its kind has: `generation` comes after AUTH. */
-const OPTIONAL: ReadonlySet<string> = new Set(['detail', 'generation'])
+/** Keys that not every message of its kind has: `generation`, `producer` and `below` come after AUTH. */
+const OPTIONAL: ReadonlySet<string> = new Set(['detail', 'generation', 'producer', 'below'])
 
 /** What the holes of `parts` take of a message. Throws Mismatch. */
 export function matchJson(parts: readonly Resolved[], json: unknown, variables: Variables): Bindings {
@@ -73,7 +73,10 @@ class Walk {
           if (!Array.isArray(take(key))) throw new Mismatch(`"${key}" is no array`)
         if (typeof take('software') !== 'string') throw new Mismatch('"software" is no string')
         if (typeof take('max_frame') !== 'number') throw new Mismatch('"max_frame" is no number')
-        if (typeof (take('generation') ?? '') !== 'string') throw new Mismatch('"generation" is no string')
+        for (const key of ['generation', 'producer']) {
+          if (typeof (take(key) ?? '') !== 'string') throw new Mismatch(`"${key}" is no string`)
+        }
+        if (!Array.isArray(take('below') ?? [])) throw new Mismatch('"below" is no array')
         const list = this.#take(0, 'arglist')
         if (Buffer.isBuffer(list)) throw new Error('capabilities are written {_:arglist}')
         return

@@ -11,7 +11,14 @@ import { nameProblem, VOID } from '../../../protocol/monitor/value.ts'
 import { ValueMeter } from '../../accounts/quotas.ts'
 import type { Control } from '../../controls/control.ts'
 import { MAX_DETAIL, StatusError } from '../../core/errors.ts'
-import type { EventSensor, ListeningSensor, PolledSensor, Sensor, SensorStatus, Series } from '../../metrics/metric.ts'
+import type {
+  EventSensor,
+  ListeningSensor,
+  LocalSensor,
+  PolledSensor,
+  SensorStatus,
+  Series,
+} from '../../metrics/metric.ts'
 import { type Guest, SensorDoor, type SensorHub } from '../../metrics/sensor-door.ts'
 import type { SourceContext } from '../source.ts'
 import { ALL_TENANTS, type PluginTable } from './config.ts'
@@ -69,7 +76,7 @@ export class HostedPlugin implements Guest {
   readonly #quota: ValueMeter | undefined
   readonly #door: SensorDoor
   /** What it adds; the server gets that when it is loaded. */
-  readonly #sensors: Sensor[] = []
+  readonly #sensors: LocalSensor[] = []
   readonly #closing = new AbortController()
   #state: 'loading' | 'measuring' | 'failed' = 'loading'
   #detail = ''
@@ -127,7 +134,7 @@ export class HostedPlugin implements Guest {
     const child = log.child({ plugin: module })
     const context: PluginContext = {
       hub: {
-        add: (sensor) => this.#addSensor(sensor as Sensor),
+        add: (sensor) => this.#addSensor(sensor as LocalSensor),
         born: (sensor, series) => this.#door.born(sensor as ListeningSensor, series),
         emit: (series, value, time) => this.#door.emit(series, value, time),
         died: (series) => this.#door.died(series),
@@ -162,7 +169,7 @@ export class HostedPlugin implements Guest {
     return this
   }
 
-  #addSensor(sensor: Sensor): void {
+  #addSensor(sensor: LocalSensor): void {
     this.#needsOpen()
     const { family, polled } = sensor
     const problem = typeof family === 'string' ? nameProblem(family) : 'not a text'

@@ -5,6 +5,8 @@ import type { ServerUnderTest } from '../processes/server-under-test.ts'
 
 export interface Started {
   readonly server: ServerUnderTest
+  /** A server that the values come through before; its cost is counted apart. */
+  readonly below?: ServerUnderTest
   readonly publisher: Job
   readonly consumer: Job
 }

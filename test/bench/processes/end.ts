@@ -7,6 +7,8 @@ import type { Taking } from '../client-consumer.ts'
 
 /** What an end has to do; goes to its process as JSON. */
 export interface Job {
+  /** The server below the one that is consumed, and what it is called there. */
+  readonly below?: { readonly port: number; readonly producer: string }
   readonly end: EndName
   /** Where the end connects, on 127.0.0.1. */
   readonly port: number

@@ -282,7 +282,8 @@ describe('messages', () => {
     [6, 'full'],
     [7, 'restored'],
     [8, 'paused'],
-    [9, 9],
+    [9, 'replaced'],
+    [10, 10],
   ])('the GAP reason %i shows as %s', (reason, shown) => {
     const gap: Message = { kind: 'gap', transaction: 1, metric: 0, count: 0, from: 0, to: 0, reason }
     expect(messageToJson(gap)['reason']).toBe(shown)

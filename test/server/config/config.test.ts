@@ -128,6 +128,7 @@ describe('a configuration', () => {
       qmf: [],
       statsd: [],
       scrape: [],
+      upstream: [],
       plugin: [],
     })
   })
@@ -372,6 +373,7 @@ describe('a configuration', () => {
       qmf: [],
       statsd: [],
       scrape: [],
+      upstream: [],
       plugin: [],
     })
   })

@@ -1,7 +1,7 @@
 /** Metrics that are bound and missing at a start, as those of a plug-in that fails: nothing of them is lost. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { EventSensor, Measurement, Metric, Sensor } from '../../../server/metrics/metric.ts'
+import type { EventSensor, LocalSensor, Measurement, Metric } from '../../../server/metrics/metric.ts'
 import type { SensorHub } from '../../../server/metrics/sensor-door.ts'
 import { done } from '../../support/administration.ts'
 import { args, command, f64, status, str, type, u32 } from '../../support/bytes.ts'
@@ -63,7 +63,7 @@ beforeEach(async () => {
   producer = await TestProducer.start({
     sensors: (hub: SensorHub) => {
       if (!isThere) return
-      hub.add(alerts as Sensor)
+      hub.add(alerts as LocalSensor)
       gone = new PushSensor(hub, 'gone.')
     },
   })

@@ -82,7 +82,7 @@ describe('opening a data directory', () => {
     expect(header.readUInt16BE(16)).toBe(16_384)
     expect([header[18], header[19]]).toEqual([2, 2])
     expect(header.toString('latin1', 68, 72)).toBe('Cinn')
-    expect(header.readUInt32BE(60)).toBe(10)
+    expect(header.readUInt32BE(60)).toBe(11)
   })
 
   test('a second server is refused with the name of the directory, and the first goes on', async () => {
@@ -129,7 +129,7 @@ describe('opening a data directory', () => {
     mkdirSync(copy)
     for (const name of ['cinnabar.db', 'cinnabar.db-wal']) copyFileSync(join(directory, name), join(copy, name))
     newer.close()
-    expect(readFileSync(join(copy, 'cinnabar.db')).readUInt32BE(60)).toBe(10)
+    expect(readFileSync(join(copy, 'cinnabar.db')).readUInt32BE(60)).toBe(11)
     expect((await refusal(copy)).code).toBe('TOO_NEW')
   })
 

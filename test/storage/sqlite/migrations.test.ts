@@ -127,7 +127,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(10)
+    expect(look.pragma('user_version', { simple: true })).toBe(11)
     look.close()
   })
 
@@ -242,7 +242,7 @@ describe('a database of format 3', () => {
       'scram_server_key',
       'bearer',
     ])
-    expect(look.pragma('user_version', { simple: true })).toBe(10)
+    expect(look.pragma('user_version', { simple: true })).toBe(11)
     look.close()
   })
 })
@@ -301,7 +301,7 @@ describe('a database of format 5', () => {
     await store.close()
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     expect(look.prepare('select count(*) from removal').pluck().get()).toBe(0)
-    expect(look.pragma('user_version', { simple: true })).toBe(10)
+    expect(look.pragma('user_version', { simple: true })).toBe(11)
     look.close()
     rmSync(directory, { recursive: true })
   })

@@ -75,6 +75,9 @@ function put(contents: Contents, change: Extract<Change, { put: unknown }>): voi
     case 'place':
       contents.places.set(pair(change.row), change.row)
       return
+    case 'upstream':
+      contents.upstreams.set(change.row.name, change.row)
+      return
     case 'stop':
       contents.stops.set(pair(change.row), change.row)
       return
@@ -130,6 +133,9 @@ function remove(contents: Contents, change: Extract<Change, { remove: unknown }>
       return
     case 'fence':
       contents.fences.delete(change.sensor)
+      return
+    case 'upstream':
+      contents.upstreams.delete(change.name)
       return
     case 'channel':
       removeChannel(contents, change.id)

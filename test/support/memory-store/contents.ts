@@ -14,6 +14,7 @@ import type {
   StopRow,
   TenantRow,
   TokenRow,
+  UpstreamRow,
   UserRow,
 } from '../../../storage/store.ts'
 
@@ -42,6 +43,7 @@ export interface Contents {
   readonly instances: Map<number, InstanceRow>
   readonly bindings: Map<string, BindingRow>
   readonly places: Map<string, PlaceRow>
+  readonly upstreams: Map<string, UpstreamRow>
   readonly stops: Map<string, StopRow>
   readonly results: Map<number, ResultRow>
   readonly blocks: Map<number, StoredBlock>
@@ -77,6 +79,7 @@ export function emptyContents(): Contents {
     instances: new Map(),
     bindings: new Map(),
     places: new Map(),
+    upstreams: new Map(),
     stops: new Map(),
     results: new Map(),
     blocks: new Map(),
@@ -118,6 +121,7 @@ export function recovered(contents: Contents): Recovered {
     instances: [...copy.instances.values()].sort(byId),
     bindings: [...copy.bindings.values()].sort(byPair),
     places: [...copy.places.values()].sort(byPair),
+    upstreams: [...copy.upstreams.values()],
     stops: [...copy.stops.values()].sort(byPair),
     results: [...copy.results.values()].sort(byId),
     blocks: flat(blocks.sort(byOrder)),

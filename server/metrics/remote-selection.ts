@@ -1,0 +1,105 @@
+/** What a selection asks of other producers, and which of the series that come back its identity may read [MON 9.13]. */
+import { mayRead, type Reader } from '../../auth/permissions.ts'
+import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
+import type { Rights } from '../accounts/rights.ts'
+import { deadline } from './arguments.ts'
+import type { Candidates } from './candidates.ts'
+import { AllLabelsBut, labelText } from './labels.ts'
+import type { Labels, Measurement, Metric, OpenLabels, RemoteRequest, RemoteSensor, RemoteShape } from './metric.ts'
+import { isPattern } from './pattern.ts'
+import { PRODUCER, type Reach } from './reach.ts'
+
+const NO_ARGUMENTS: ReadonlyMap<string, never> = new Map<string, never>()
+const BARE: OpenLabels = new Set()
+const ALL_LABELS: OpenLabels = new AllLabelsBut()
+const BUT_PRODUCER: OpenLabels = new AllLabelsBut([PRODUCER])
+
+export interface RemoteSelectionOptions {
+  readonly name: string
+  readonly identity: Reader
+  readonly candidates: Candidates
+  readonly reach: Reach
+  /** As they were converted. */
+  readonly args: ArgumentList
+  readonly deadlineMs: number
+  readonly rights: Pick<Rights, 'mayRead'>
+}
+
+/** A request of a selection. */
+export interface RemoteTarget {
+  readonly sensor: RemoteSensor
+  /** A stand-in for all metrics where the name is a pattern. */
+  readonly metric: Metric
+  readonly request: RemoteRequest
+  readonly labels: { readonly name: string; readonly producer: string }
+  readonly args: ReadonlyMap<string, never>
+  readonly open: OpenLabels
+}
+
+/** A measurement with its labels, and those of them that are sent. */
+export interface RemoteMeasurement {
+  readonly labels: Labels
+  readonly open: OpenLabels
+  readonly measured: Measurement
+}
+
+export class RemoteSelection {
+  readonly #options: RemoteSelectionOptions
+  /** Without what is judged or waited for here. */
+  readonly #requested: ArgumentList
+
+  constructor(options: RemoteSelectionOptions) {
+    this.#options = options
+    this.#requested = options.args.filter(({ name }) => name !== PRODUCER && name !== deadline.name)
+  }
+
+  /** Whether other producers may be asked. */
+  get isReached(): boolean {
+    return this.#options.candidates.areRemote
+  }
+
+  /** One for each producer. */
+  targets(): RemoteTarget[] {
+    const { name, identity, candidates, reach } = this.#options
+    const targets: RemoteTarget[] = []
+    for (const sensor of candidates.sensors) {
+      if (sensor.polled !== 'remote' || !mayRead(identity, sensor.owner)) continue
+      const metric = isPattern(name) ? anyMetric(name) : candidates.named(sensor)
+      if (metric === undefined) continue
+      for (const producer of reach.producers(sensor)) {
+        const request = { producer, name, args: this.#requested }
+        targets.push({ sensor, metric, request, labels: { name, producer }, args: NO_ARGUMENTS, open: BARE })
+      }
+    }
+    return targets
+  }
+
+  /** What the producers answer, each as soon as all its values are there or the time is over. */
+  ask(): Promise<readonly RemoteMeasurement[]>[] {
+    return this.targets().map(async ({ sensor, request }) => {
+      const readings = await sensor.ask(request, this.#options.deadlineMs)
+      return readings.flatMap(({ series, measured }) => {
+        const open = this.openFor(sensor, series)
+        return open === undefined ? [] : [{ labels: series.labels, open, measured }]
+      })
+    })
+  }
+
+  /** The labels that are sent with the values of a series; undefined if it is not selected, or may not be read. */
+  openFor({ owner }: RemoteSensor, { name, labels, isBare }: RemoteShape): OpenLabels | undefined {
+    const { identity, candidates, reach, args, rights } = this.#options
+    if (!mayRead(identity, owner) || !candidates.matchesName(name)) return undefined
+    const argument = (wanted: string): string | undefined => {
+      const value = labelText(labels, wanted) ?? args.find((argument) => argument.name === wanted)?.value
+      return value === undefined ? undefined : String(value)
+    }
+    if (!rights.mayRead(identity, owner, name, argument)) return undefined
+    if (reach.isOpen) return ALL_LABELS
+    return isBare ? BARE : BUT_PRODUCER
+  }
+}
+
+/** Stands for all metrics that a pattern selects. */
+function anyMetric(name: string): Metric {
+  return { name, kind: 'continuous', type: undefined, unit: '', description: '', parameters: [] }
+}

@@ -1,0 +1,148 @@
+/**
+ * One connection to an upstream, logged in. Values of what is followed go to their taps as they came; answers to QUERY and EXECUTE
+ * go to those who wait for them.
+ */
+import { readFile } from 'node:fs/promises'
+import { AwaitedValues } from '../../../client/commands.ts'
+import type { ClientConnection, FrameTaker } from '../../../client/connection.ts'
+import type { Proof } from '../../../client/credentials.ts'
+import { dial } from '../../../client/dial/dial.ts'
+import { ConnectionError } from '../../../client/errors.ts'
+import { inTime, openSession } from '../../../client/session.ts'
+import { bindingsOf } from '../../../client/subscriptions.ts'
+import { toArgumentList } from '../../../client/values.ts'
+import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
+import type { Gap, ValueMessage } from '../../../protocol/monitor/message.ts'
+import { FRAME_METRIC } from '../../../protocol/monitor/message.ts'
+import type { Clock } from '../../core/clock.ts'
+import type { Pacer } from '../io/pacer.ts'
+import type { UpstreamTable } from './config.ts'
+import { PacedTransport } from './paced-transport.ts'
+
+/** How long a response may take: far longer than a disk does. */
+const RESPONSE_MS = 30_000
+/** Longer than the longest deadline of a measurement: the upstream answers VOID before. */
+const LATE_MS = 1_000
+
+/** The message id of a payload, which begins without the length of its frame. */
+const PAYLOAD_METRIC = FRAME_METRIC - 4
+
+export interface UpstreamSessionOptions {
+  readonly table: UpstreamTable
+  readonly clock: Clock
+  readonly pacer: Pacer
+  /** Takes the values of metrics that are followed. */
+  readonly receiver: UpstreamReceiver
+}
+
+export interface UpstreamReceiver {
+  /** Takes the payload of a VALUE; false if its id is not one that is followed. Throws ProtocolError. */
+  value(metric: number, bytes: Uint8Array, start: number, end: number, view: DataView): boolean
+  gap(gap: Gap): void
+  /** The upstream says who it is, and whom it consumes, now. */
+  capabilities(caps: Capabilities): void
+  /** Called once. */
+  ended(reason: Error): void
+}
+
+export class UpstreamSession implements FrameTaker {
+  readonly #awaited: AwaitedValues
+  readonly #receiver: UpstreamReceiver
+  #connection!: ClientConnection
+  /** The channel that the upstream has made for this connection. */
+  channel = 0
+
+  private constructor({ clock, receiver }: UpstreamSessionOptions) {
+    this.#awaited = new AwaitedValues(clock)
+    this.#receiver = receiver
+  }
+
+  /** Throws Error, for people and without a secret; then nothing is left open. */
+  static async open(options: UpstreamSessionOptions, signal: AbortSignal): Promise<UpstreamSession> {
+    const { table, clock, pacer } = options
+    const session = new UpstreamSession(options)
+    const peer = `upstream ${table.name}`
+    const proof: Proof = await proofOf(table)
+    await inTime({ clock, signal, peer }, async (signal) => {
+      const { ca, cert, key, serverName: servername } = table
+      const transport = await dial(table.url, signal, { tls: { ca, cert, key, servername } })
+      const listener = {
+        message: (message: ValueMessage | Gap) => session.#message(message),
+        notice() {},
+        capabilities: (caps: Capabilities) => options.receiver.capabilities(caps),
+        closed: (_: ClientConnection, reason: ConnectionError) => {
+          session.#awaited.reject(reason, false)
+          options.receiver.ended(reason)
+        },
+      }
+      const paced = new PacedTransport(transport, pacer)
+      const opening = { clock, peer, deadlineMs: RESPONSE_MS, listener, frames: session, proof, wrap: [], signal }
+      const { connection, channel } = await openSession(paced, opening)
+      session.#connection = connection
+      session.channel = channel
+      await connection.ready
+    })
+    return session
+  }
+
+  get capabilities(): Capabilities | undefined {
+    return this.#connection.capabilities
+  }
+
+  get request(): ClientConnection['request'] {
+    return this.#connection.request.bind(this.#connection)
+  }
+
+  /** Rejects with StatusError or ConnectionError. */
+  query(metric: string, args: ArgumentList, deadlineMs?: number): Promise<ValueMessage> {
+    const late = deadlineMs === undefined ? {} : { deadlineMs: deadlineMs + LATE_MS }
+    return this.#awaited.ask(this.request, 'QUERY', { metric, args }, { isKept: false, ...late })
+  }
+
+  execute(control: string, args: ArgumentList): Promise<ValueMessage> {
+    return this.#awaited.ask(this.request, 'EXECUTE', { control, args }, { isKept: false })
+  }
+
+  /** What a channel binds, by id. */
+  async bindings(channel: number) {
+    const bound = await bindingsOf(channel, (metric, args) => this.query(metric, toArgumentList(args)))
+    if (bound === undefined) throw new Error('the upstream does not say what its channel binds')
+    return bound
+  }
+
+  value(bytes: Uint8Array, start: number, end: number, view: DataView): boolean {
+    return this.#receiver.value(view.getUint32(start + PAYLOAD_METRIC), bytes, start, end, view)
+  }
+
+  close(reason?: Error): void {
+    const error = reason && new ConnectionError('CLOSED', reason.message)
+    this.#connection.close(error)
+  }
+
+  #message(message: ValueMessage | Gap): void {
+    if (message.kind === 'gap') this.#receiver.gap(message)
+    // The answer to what was given up meanwhile, or a value of what was stopped, is nobody's.
+    else this.#awaited.take(message)
+  }
+}
+
+/** What is shown to the upstream, from files that are read for each connection. Throws Error, for people and without a secret. */
+export async function proofOf({
+  tokenFile,
+  user,
+  secretFile,
+}: Pick<UpstreamTable, 'tokenFile' | 'user' | 'secretFile'>): Promise<Proof> {
+  if (tokenFile !== undefined) return { token: await firstLineOf(tokenFile) }
+  if (secretFile !== undefined) {
+    // Its password is never sent: the upstream has to prove that it knows it, too.
+    return { identity: user, password: await firstLineOf(secretFile), methods: ['scram-sha-256-plus', 'scram-sha-256'] }
+  }
+  return { certificate: true }
+}
+
+async function firstLineOf(path: string): Promise<string> {
+  const [line = ''] = (await readFile(path, 'utf8')).split(/\r?\n/)
+  if (line === '') throw new Error(`${path} is empty`)
+  return line
+}

@@ -1,0 +1,125 @@
+/** Other servers whose metrics this one serves: those of each tenant are one sensor. A reload adds and ends some, and leaves the others alone. */
+
+import { ValueMeter } from '../../accounts/quotas.ts'
+import { Pacer } from '../io/pacer.ts'
+import type { StatusEntry } from '../producer/status.ts'
+import type { Source, SourceContext } from '../source.ts'
+import type { UpstreamTable, upstreamSection } from './config.ts'
+import { Position } from './position.ts'
+import { UpstreamSensor } from './sensor.ts'
+import { Upstream } from './upstream.ts'
+
+export const upstream: Source<typeof upstreamSection> = {
+  open(context, tables) {
+    const upstreams = new Upstreams(context)
+    upstreams.replace(tables)
+    return {
+      statuses: upstreams.statuses,
+      async listen(listeners) {
+        listeners.opened(upstreams).start()
+      },
+      reload: (tables) => upstreams.replace(tables),
+    }
+  },
+}
+
+class Upstreams {
+  /** One of each; it changes with them. */
+  readonly statuses: StatusEntry[] = []
+  readonly #context: SourceContext
+  /** By their tables, as text. */
+  readonly #upstreams = new Map<string, Upstream>()
+  readonly #sensors = new Map<string, UpstreamSensor>()
+  readonly #positions = new Map<string, Position>()
+  #isStarted = false
+
+  constructor(context: SourceContext) {
+    this.#context = context
+  }
+
+  replace(tables: readonly UpstreamTable[]): void {
+    const wanted = new Map(tables.map((table) => [JSON.stringify(table), table]))
+    const changed = new Set<UpstreamSensor>()
+    for (const [key, upstream] of this.#upstreams) {
+      if (wanted.has(key)) continue
+      this.#upstreams.delete(key)
+      const sensor = this.#sensorOf(upstream.table.tenant)
+      sensor.delete(upstream)
+      changed.add(sensor)
+      void upstream.stop()
+    }
+    for (const [key, table] of wanted) if (!this.#upstreams.has(key)) changed.add(this.#add(key, table))
+    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#upstreams.values())
+    for (const sensor of changed) void this.#context.hub.producersChanged(sensor)
+  }
+
+  start(): void {
+    this.#isStarted = true
+    for (const upstream of this.#upstreams.values()) upstream.start()
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.stop()))
+  }
+
+  #add(key: string, table: UpstreamTable): UpstreamSensor {
+    const { quotas, clock, pacing, producer } = this.#context
+    const sensor = this.#sensorOf(table.tenant)
+    const position = this.#positionOf(table)
+    const meter = quotas.of(table.tenant).values
+    const limit = table.valuesPerSecond === 0 ? Number.POSITIVE_INFINITY : table.valuesPerSecond
+    const own = new ValueMeter(
+      () => limit,
+      () => clock.monotonicMs(),
+    )
+    const both = {
+      take: () => own.take() && meter.take(),
+      get waitMs() {
+        return Math.max(own.waitMs, meter.waitMs)
+      },
+    }
+    const whenStored = (resume: () => void): void => {
+      const { waitMs } = both
+      if (waitMs > 0) clock.setTimeout(resume, waitMs)
+      else pacing.journal.wait({ durable: resume })
+    }
+    const upstream = new Upstream({
+      ...this.#context,
+      table,
+      meter: both,
+      position,
+      pacer: new Pacer({
+        storage: { behind: () => both.waitMs > 0 || pacing.behind(), whenStored },
+        turns: pacing.turns,
+        clock,
+        failed: (error) => this.#context.hub.faults.report(sensor, error),
+      }),
+      id: producer.id,
+      producersChanged: () => this.#context.hub.producersChanged(sensor),
+      catalogued: () => sensor.changed(),
+    })
+    this.#upstreams.set(key, upstream)
+    sensor.add(upstream)
+    if (this.#isStarted) upstream.start()
+    return sensor
+  }
+
+  /** One for each name, also where a reload puts another table in its place: what was stored at the start is old by then. */
+  #positionOf({ tenant, name }: UpstreamTable): Position {
+    const { upstreams, journal } = this.#context
+    const key = `${tenant}/${name}`
+    const stored = upstreams.find((row) => row.name === key)
+    const position = this.#positions.get(key) ?? new Position(key, stored, journal)
+    this.#positions.set(key, position)
+    return position
+  }
+
+  #sensorOf(tenant: string): UpstreamSensor {
+    const known = this.#sensors.get(tenant)
+    if (known !== undefined) return known
+    const sensor = new UpstreamSensor(tenant)
+    this.#sensors.set(tenant, sensor)
+    this.#context.hub.add(sensor)
+    return sensor
+  }
+}

@@ -1,0 +1,297 @@
+/** One upstream: its catalogue, and the two connections that bring its values (live.ts, durable.ts). */
+import type { Owner } from '../../../auth/permissions.ts'
+import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field, Value } from '../../../protocol/monitor/value.ts'
+import type { Timer } from '../../core/clock.ts'
+import { labelsFrom } from '../../metrics/labels.ts'
+import type {
+  Labels,
+  Measurement,
+  Metric,
+  RemoteFollower,
+  RemoteReading,
+  RemoteRequest,
+  RemoteTap,
+  SensorStatus,
+} from '../../metrics/metric.ts'
+import { compilePattern } from '../../metrics/pattern.ts'
+import type { Meter } from '../by-tenant.ts'
+import type { Pacer } from '../io/pacer.ts'
+import type { SourceContext } from '../source.ts'
+import { hasLabels, readCatalogue } from './catalogue.ts'
+import type { UpstreamTable } from './config.ts'
+import { Durable } from './durable.ts'
+import { UpstreamLink } from './link.ts'
+import { Live } from './live.ts'
+import type { Position } from './position.ts'
+import type { UpstreamSession } from './session.ts'
+import { argumentsThere } from './tap.ts'
+import { Taps } from './taps.ts'
+
+const AUDIT = 'producer.audit'
+/** Levels of a tree, this server not counted. */
+const MAX_DEPTH = 8
+/** Producers below one upstream. */
+const MAX_BELOW = 10_000
+const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64})*$/u
+
+export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
+  readonly table: UpstreamTable
+  readonly pacer: Pacer
+  readonly meter: Meter
+  /** How far its channel was taken. */
+  readonly position: Position
+  /** Names this server at the upstream: an id that was made with the database. */
+  readonly id: string
+  /** Other producers are below it now. Settles when they are followed. */
+  readonly producersChanged: () => Promise<void>
+  /** Its metrics are other ones now. */
+  readonly catalogued: () => void
+}
+
+export class Upstream {
+  readonly table: UpstreamTable
+  readonly owner: Owner
+  /** Its metrics, by name. */
+  metrics: ReadonlyMap<string, Metric> = new Map()
+  readonly #options: UpstreamOptions
+  readonly #live: Live
+  readonly #durable: Durable
+  readonly #links: { readonly live: UpstreamLink; readonly durable: UpstreamLink }
+  readonly #taps: { readonly live: Taps; readonly durable: Taps }
+  readonly #patterns: readonly ((name: string) => boolean)[]
+  readonly #counters = { values: 0, connections: 0 }
+  /** Why there is no connection, or none that can be used; undefined before the first attempt has ended. */
+  #problem: string | undefined
+  #durableProblem = ''
+  /** Its id, as it says; empty if it does not. */
+  #id = ''
+  /** The producers that it consumes: their ids, by their paths there. */
+  #below: ReadonlyMap<string, string> = new Map()
+  #reading: Timer | undefined
+
+  constructor(options: UpstreamOptions) {
+    const { table, clock, hub, pacer, meter, position, intake, id } = options
+    this.#options = options
+    this.table = table
+    this.owner = { tenant: table.tenant }
+    this.#patterns = table.metrics.map((pattern) => compilePattern(pattern))
+    const of = (isDurable: boolean): Taps =>
+      new Taps({
+        isDurable,
+        hub,
+        maxSeries: table.maxSeries,
+        mayAsk: (name) => this.mayAsk(name),
+        hasLabels: ({ name, args }) => hasLabels(name, args, this.metrics.get(name)),
+      })
+    this.#taps = { live: of(false), durable: of(true) }
+    const counted = (): void => {
+      this.#counters.values++
+      meter.take()
+    }
+    this.#live = new Live({
+      taps: this.#taps.live,
+      clock,
+      counted,
+      begun: (session) => this.#begun(session),
+      capabilities: (caps) => {
+        // What goes wrong ends the connection.
+        this.#learn(caps).catch((error: Error) => this.#links.live.drop(error))
+      },
+      changed: (problem) => this.#changed(problem),
+    })
+    position.onStored = (reached) => this.#durable.stored(reached)
+    this.#durable = new Durable({
+      taps: this.#taps.durable,
+      position,
+      intake,
+      channelName: `upstream:${id}`,
+      counted,
+      changed: (problem) => {
+        this.#durableProblem = problem
+      },
+      drop: (reason) => this.#links.durable.drop(reason),
+      learned: (caps, paths) => this.#learn(caps, paths),
+      replaced: () => this.#replaced(),
+    })
+    const link = { table, clock, pacer }
+    this.#links = { live: new UpstreamLink(link, this.#live), durable: new UpstreamLink(link, this.#durable) }
+  }
+
+  /** Nothing is connected before: values would find no channels. */
+  start(): void {
+    this.#links.live.start()
+    this.#links.durable.start()
+  }
+
+  async stop(): Promise<void> {
+    this.#options.clock.clear(this.#reading)
+    await Promise.all([this.#links.live.stop(), this.#links.durable.stop()])
+  }
+
+  /** It and the producers that it consumes, by their paths here. */
+  *producers(): Generator<ProducerName> {
+    const { name } = this.table
+    yield { id: this.#id, name }
+    for (const [path, id] of this.#below) yield { id, name: `${name}/${path}` }
+  }
+
+  /** Whether values of a metric may be asked for. */
+  mayAsk(name: string): boolean {
+    const { metrics } = this.table
+    if (name === AUDIT && metrics.every((pattern) => pattern === '*')) return false
+    return this.#patterns.some((matches) => matches(name))
+  }
+
+  follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap {
+    const taps = follower.isDurable ? this.#taps.durable : this.#taps.live
+    return taps.follow(request, follower)
+  }
+
+  /** What the upstream measures within `deadlineMs`; nothing if it is not connected, or refuses. Never rejects. */
+  async ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]> {
+    const { session } = this.#live
+    if (session === undefined) return []
+    const deadline = { name: 'deadline_ms', type: BasicType.UINT32, value: deadlineMs } as const
+    try {
+      const args = [...argumentsThere(request), deadline]
+      const { value, time } = await session.query(request.name, args, deadlineMs)
+      const isLabelled = hasLabels(request.name, request.args, this.metrics.get(request.name))
+      return readingsOf(request, isLabelled, { value, time }).filter(({ series }) => this.mayAsk(series.name))
+    } catch {
+      return []
+    }
+  }
+
+  status(): SensorStatus {
+    const { name, url } = this.table
+    const { live, durable } = this.#taps
+    const { repeated, gaps, committed } = this.#durable.counters
+    const isUp = this.#live.session !== undefined
+    const problems = [this.#problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
+    const told = [...new Set(problems)].filter((problem) => problem !== '')
+    return {
+      name: `upstream/${name}`,
+      state: isUp && told.length === 0 ? 'listening' : this.#problem === undefined ? 'off' : 'failed',
+      detail: [url, ...told].join('; '),
+      counters: {
+        ...this.#counters,
+        repeated,
+        gaps,
+        committed,
+        metrics: this.metrics.size,
+        series: live.series + durable.series,
+        bindings: live.size + durable.size,
+      },
+    }
+  }
+
+  /** The upstream says whom it consumes. Rejects if that is this server, or if the tree is too deep. */
+  async #learn(caps: Capabilities | undefined, paths: readonly string[] = []): Promise<void> {
+    const { id, producersChanged } = this.#options
+    const { producer, below = [] } = caps ?? {}
+    if ([producer, ...below].some((one) => one?.id === id)) {
+      throw new Error('this server is the upstream itself, or one that the upstream consumes: that would be a circle')
+    }
+    if (below.some(({ name }) => name.split('/').length >= MAX_DEPTH)) {
+      throw new Error(`the upstream consumes others over more than ${MAX_DEPTH - 1} levels`)
+    }
+    const problem =
+      below.length > MAX_BELOW ? `more than ${MAX_BELOW} of them` : below.find(({ name }) => !PATH.test(name))
+    if (problem !== undefined) {
+      const what = typeof problem === 'string' ? problem : `one with the path ${JSON.stringify(problem.name)}`
+      throw new Error(`the upstream says that it consumes others that cannot be used here: ${what}`)
+    }
+    const known = new Map(below.map((one) => [one.name, one.id]))
+    for (const path of paths) if (!known.has(path)) known.set(path, '')
+    this.#id = producer?.id ?? this.#id
+    for (const path of this.#below.keys()) if (!known.has(path) && this.#isFollowed(path)) known.set(path, '')
+    if ([...known].join() === [...this.#below].join()) return
+    this.#below = known
+    await producersChanged()
+  }
+
+  /** Whether something of a producer is kept at the upstream, so that it must not be stopped there. */
+  #isFollowed(path: string): boolean {
+    return this.#taps.durable.all().some(({ request }) => request.producer === `${this.table.name}/${path}`)
+  }
+
+  /** Reads the catalogue, and again after a while. Rejects if it cannot be read the first time. */
+  async #begun(session: UpstreamSession): Promise<void> {
+    const { clock } = this.#options
+    await this.#learn(session.capabilities)
+    this.#counters.connections++
+    await this.#readCatalogue(session)
+    const again = (): void => {
+      this.#reading = clock.setTimeout(() => {
+        if (this.#live.session !== session) return
+        this.#readCatalogue(session).then(again, again)
+      }, this.table.intervalMs)
+    }
+    clock.clear(this.#reading)
+    again()
+  }
+
+  async #readCatalogue(session: UpstreamSession): Promise<void> {
+    const metrics = new Map<string, Metric>()
+    for await (const page of readCatalogue((metric, args) => session.query(metric, args))) {
+      for (const metric of page) if (this.mayAsk(metric.name)) metrics.set(metric.name, metric)
+    }
+    this.metrics = metrics
+    this.#options.catalogued()
+    await Promise.all([this.#taps.live.retry(), this.#taps.durable.retry()])
+  }
+
+  #replaced(): void {
+    const { notices } = this.#options
+    const detail = `upstream ${this.table.name} is not the one from before, or was restored: its values until now may be lost`
+    notices.emit({ severity: 'warning', subject: 'upstream', detail }, this.owner as { readonly tenant: string })
+    this.#durable.lostHistory()
+  }
+
+  #changed(problem: string): void {
+    const { log, notices, table } = this.#options
+    const before = this.#problem
+    this.#problem = problem
+    const isUp = problem === ''
+    if ((before === '') === isUp || (before === undefined && isUp)) return
+    if (before !== undefined && before !== '' && !isUp) return
+    const detail = isUp ? `upstream ${table.name} is connected` : `upstream ${table.name} is not connected: ${problem}`
+    log[isUp ? 'info' : 'warn'](
+      { upstream: table.name, problem },
+      isUp ? 'upstream connected' : 'upstream not connected',
+    )
+    notices.emit({ severity: isUp ? 'info' : 'warning', subject: 'upstream', detail }, { tenant: table.tenant })
+  }
+}
+
+/** The parts of an answer: a list has each with its labels and its own time [MON 9 Patterns]. */
+function readingsOf(
+  { name, producer }: RemoteRequest,
+  isLabelled: boolean,
+  { value, time }: Measurement,
+): RemoteReading[] {
+  const bare = { name, labels: labelsFrom([['producer', producer]]), isBare: true }
+  if (!isLabelled || value.type !== BasicType.ARRAY) {
+    return value.type === BasicType.VOID ? [] : [{ series: bare, measured: { value, time } }]
+  }
+  const records = value.value.items as readonly (readonly Field[])[]
+  return records.flatMap((record) => readingOf(record, name, producer) ?? [])
+}
+
+/** Undefined for the last record of a list that says that there is more. */
+function readingOf(record: readonly Field[], asked: string, producer: string): RemoteReading | undefined {
+  const labels: [string, string][] = [['producer', producer]]
+  let [name, time] = [asked, 0]
+  let value: Value | undefined
+  for (const field of record) {
+    if (field.name === 'value') value = { type: field.type, value: field.value } as Value
+    else if (field.name === 'time') time = Number(field.value)
+    else if (typeof field.value === 'string') labels.push([field.name, field.value])
+    if (field.name === 'name') name = String(field.value)
+  }
+  if (value === undefined) return undefined
+  const all: Labels = labelsFrom(labels)
+  return { series: { name, labels: all, isBare: false }, measured: { value, time } }
+}

@@ -1,0 +1,84 @@
+/**
+ * One hop of a tree: smon over TCP -> a server -> the server that consumes it -> a consumer that COMMITs every value by itself, each
+ * value durable at both servers. Beside it `durable`, the same without the hop, in the same run and in turn: two servers share the
+ * processors that one has there.
+ */
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { freePort } from '../support/free-port.ts'
+import { cinnabar, launched } from './durable-cinnabar.ts'
+import { ADMIN_PASSWORD } from './durable-consumer.ts'
+import { type Figures, runOnce } from './durable-run.ts'
+import type { Contender } from './peers/contender.ts'
+
+const VALUES = 2_000_000
+const EVERY_VALUE = { through: false, shuffle: 0, writeAll: false }
+
+export async function benchUpstream(argv: string[]): Promise<object> {
+  const { values: given } = parseArgs({
+    args: argv,
+    options: {
+      values: { type: 'string', default: String(VALUES) },
+      runs: { type: 'string', default: '3' },
+      dir: { type: 'string', default: tmpdir() },
+    },
+  })
+  const values = Number(given.values)
+  const alone = cinnabar(values, EVERY_VALUE)
+  const hop = oneHop(values)
+  const pairs: { readonly alone: Figures; readonly hop: Figures }[] = []
+  for (let run = 0; run < Number(given.runs); run++) {
+    const first = run % 2 === 0 ? await runOnce(alone, given.dir) : undefined
+    const through = await runOnce(hop, given.dir)
+    const pair = { alone: first ?? (await runOnce(alone, given.dir)), hop: through }
+    console.log(`alone ${pair.alone.valuesPerSecond} values/s, through a hop ${pair.hop.valuesPerSecond}`)
+    pairs.push(pair)
+  }
+  const median = (numbers: readonly number[]): number =>
+    numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number
+  const ratioOf = (of: (figures: Figures) => number): number =>
+    Number(median(pairs.map((pair) => of(pair.hop) / of(pair.alone))).toFixed(3))
+  return {
+    values,
+    alonePerSecond: median(pairs.map((pair) => pair.alone.valuesPerSecond)),
+    hopPerSecond: median(pairs.map((pair) => pair.hop.valuesPerSecond)),
+    rate: ratioOf((figures) => figures.valuesPerSecond),
+    cpu: ratioOf((figures) => figures.cpuPerMillion),
+    cpuPerMillion: median(pairs.map((pair) => pair.hop.cpuPerMillion)),
+    cpuPerMillionBelow: median(pairs.map((pair) => pair.hop.belowCpuPerMillion ?? 0)),
+    cpuPerMillionAlone: median(pairs.map((pair) => pair.alone.cpuPerMillion)),
+  }
+}
+
+function oneHop(values: number): Contender {
+  return {
+    name: 'through a hop',
+    settings: 'durable at both servers',
+    values,
+    async start(directory) {
+      const below = await cinnabar(values, EVERY_VALUE).start(directory)
+      const port = await freePort()
+      const secret = join(directory, 'secret')
+      writeFileSync(secret, ADMIN_PASSWORD)
+      const server = await launched({
+        directory: join(directory, 'above'),
+        port,
+        values,
+        more: `[[upstream]]
+name = "below"
+url = "tcp://127.0.0.1:${below.consumer.port}"
+user = "admin"
+secret_file = ${JSON.stringify(secret)}
+`,
+      })
+      return {
+        server,
+        below: below.server,
+        publisher: below.publisher,
+        consumer: { ...below.consumer, port, below: { port: below.consumer.port, producer: 'below' } },
+      }
+    },
+  }
+}

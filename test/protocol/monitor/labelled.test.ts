@@ -1,0 +1,97 @@
+/** Where the REC of a series has its value. Frames are written by hand; what is no such REC is told apart without an error. */
+import { describe, expect, it } from 'vitest'
+import { XdrReader } from '../../../protocol/bytes/reader.ts'
+import { checkTyped, placeOfValue, readLabels } from '../../../protocol/monitor/labelled.ts'
+import { readTyped } from '../../../protocol/monitor/value.ts'
+import { f64, join, str, u32 } from '../../support/bytes.ts'
+import { Random } from '../../support/random.ts'
+
+const label = (name: string, text: string) => join(str(name), u32(7), str(text))
+const record = (fields: number, ...parts: Uint8Array[]) => join(u32(9), u32(fields), ...parts)
+const value = join(str('value'), u32(5), f64(1.5))
+const labelled = record(3, label('name', 'host.load.one'), label('producer', 'east'), value)
+
+function place(bytes: Uint8Array, at = 0, end = bytes.length): number {
+  return placeOfValue(viewOf(bytes), at, end)
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+describe('the REC of a series', () => {
+  it('has its value after the name of its last field', () => {
+    const at = place(labelled)
+    expect(labelled.length - at).toBe(12)
+    expect([...readLabels(labelled, 0, at)]).toEqual([
+      ['name', 'host.load.one'],
+      ['producer', 'east'],
+    ])
+  })
+
+  it('may stand anywhere', () => {
+    const bytes = join(u32(1), u32(2), labelled, u32(3))
+    expect(place(bytes, 8, bytes.length - 4)).toBe(8 + place(labelled))
+  })
+
+  it.each([
+    ['a value of another type', join(u32(5), f64(1))],
+    ['a REC without `value`', record(1, label('name', 'x'))],
+    ['a REC whose `value` is not the last', record(2, value, label('name', 'x'))],
+    ['a REC with a field that is no text', record(2, join(str('n'), u32(2), u32(1)), value)],
+    ['an empty REC', record(0)],
+    ['a count beyond the end', record(9, label('name', 'x'), value)],
+    ['a length beyond the end', record(2, join(u32(0xfffffff0)), value)],
+  ])('is not %s', (_, bytes) => {
+    expect(place(bytes)).toBe(-1)
+  })
+
+  it('is not what is cut off, at whichever byte', () => {
+    for (let end = 0; end < place(labelled) + 4; end++) expect(place(labelled, 0, end)).toBe(-1)
+  })
+
+  it('has each label once, with a name and a text', () => {
+    const twice = record(3, label('host', 'a'), label('host', 'b'), value)
+    expect(() => readLabels(twice, 0, place(twice))).toThrow('label host stands twice')
+    const bytes = record(2, join(str('host'), u32(7), u32(1), Uint8Array.of(0xff, 0, 0, 0)), value)
+    expect(() => readLabels(bytes, 0, place(bytes))).toThrow('label host is not UTF-8')
+    const nameless = record(2, label('', 'a'), value)
+    expect(() => readLabels(nameless, 0, place(nameless))).toThrow('an empty name')
+  })
+})
+
+describe('a value that is passed on', () => {
+  it.each([
+    ['a number', join(u32(5), f64(1))],
+    ['VOID', u32(11)],
+    ['a text', join(u32(7), str('x'))],
+    ['a REC', labelled],
+  ])('may be %s', (_, bytes) => {
+    expect(() => checkTyped(bytes, viewOf(bytes), 0, bytes.length)).not.toThrow()
+  })
+
+  it('is judged as it would be read, whatever the bytes are', () => {
+    const random = new Random(20)
+    let sound = 0
+    for (let round = 0; round < 20_000; round++) {
+      const words = 1 + random.below(6)
+      const bytes = join(...Array.from({ length: words }, () => u32(random.below(13))))
+      const isSound = reads(bytes)
+      if (isSound) sound++
+      if (isSound) checkTyped(bytes, viewOf(bytes), 0, bytes.length)
+      else expect(() => checkTyped(bytes, viewOf(bytes), 0, bytes.length)).toThrow()
+    }
+    expect(sound).toBeGreaterThan(100)
+  })
+})
+
+function reads(bytes: Uint8Array): boolean {
+  try {
+    const reader = new XdrReader(bytes)
+    readTyped(reader)
+    reader.finish()
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,58 @@
+/** Which producers the argument `producer` means. */
+import { describe, expect, it } from 'vitest'
+import type { LocalSensor, RemoteSensor } from '../../../server/metrics/metric.ts'
+import { Reach } from '../../../server/metrics/reach.ts'
+import { Metrics, text } from './fixture.ts'
+
+const remote = (...paths: string[]): RemoteSensor => ({
+  polled: 'remote',
+  family: '',
+  owner: { tenant: 'default' },
+  producers: () => paths.map((name) => ({ id: '', name })),
+  metrics: () => [],
+  metric: () => undefined,
+  follow: () => ({ series: [], end() {} }),
+  ask: async () => [],
+})
+const tree = remote('east', 'east/rack1', 'west')
+
+function reached(given: string | undefined, own = 'main'): { isOwn: boolean; producers: string[]; label?: string } {
+  const reach = new Reach(given, own)
+  const { isOwn, ownLabel } = reach
+  const producers = reach.includes(tree) ? [...reach.producers(tree)] : []
+  return { isOwn, producers, ...(ownLabel !== undefined && { label: ownLabel }) }
+}
+
+describe('what is reached', () => {
+  it.each([
+    [undefined, { isOwn: true, producers: [] }],
+    ['main', { isOwn: true, producers: [] }],
+    ['east', { isOwn: false, producers: ['east'] }],
+    ['east/rack1', { isOwn: false, producers: ['east/rack1'] }],
+    ['east*', { isOwn: false, producers: ['east', 'east/rack1'] }],
+    ['*/*', { isOwn: false, producers: ['east/rack1'] }],
+    ['*', { isOwn: true, producers: ['east', 'east/rack1', 'west'], label: 'main' }],
+    ['north', { isOwn: false, producers: [] }],
+  ])('by producer=%s', (given, expected) => {
+    expect(reached(given)).toMatchObject(expected)
+  })
+
+  it('is this producer where the metric declares the argument itself', () => {
+    const { push } = new Metrics()
+    const parameters = [{ name: 'producer', type: 7, description: '' }] as const
+    const series: LocalSensor = {
+      ...push,
+      polled: false,
+      family: 'producer.',
+      owner: 'producer',
+      metrics: () => [],
+      metric: (name) => ({ name, kind: 'continuous', type: 10, unit: '', description: '', parameters }),
+      series: () => [],
+      last: () => undefined,
+    }
+    const given = [text('producer', 'east')]
+    expect(Reach.of(given, 'producer.series', [series], 'main').text).toBeUndefined()
+    expect(Reach.of(given, 'producer.*', [series], 'main').text).toBe('east')
+    expect(Reach.of(given, 'host.load.one', [series], 'main').text).toBe('east')
+  })
+})

@@ -1,0 +1,335 @@
+/** A server that consumes another one: names, values, and what is asked for there. Both run here; the connection between them is real. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { args, command, str, type } from '../../../support/bytes.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { freePort } from '../../../support/free-port.ts'
+import type { MemoryStore } from '../../../support/memory-store/store.ts'
+import { TestProducer } from '../../../support/producer.ts'
+import { decoded, type Json } from '../../../support/records.ts'
+import type { Seat } from '../../../support/seat.ts'
+
+const PASSWORD = 'the-password-of-the-main-monitor'
+
+let directory: string
+let lower: TestProducer
+let upper: TestProducer
+let seat: Seat
+let port: number
+
+/** A server with a database of its own: all others of tests go back to the same one. */
+async function startLower(generation = 'first'): Promise<TestProducer> {
+  const store: MemoryStore = await TestProducer.firstStart()
+  const open = store.open.bind(store)
+  const secret = new TextEncoder().encode(generation.padEnd(32))
+  store.open = async (events) => ({ ...(await open(events)), generation, secret })
+  return TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port } } }, store })
+}
+
+const table = (more: object = {}) => ({
+  name: 'east',
+  url: `tcp://127.0.0.1:${port}`,
+  tenant: 'default',
+  metrics: ['*'],
+  user: 'main',
+  tokenFile: undefined,
+  secretFile: join(directory, 'secret'),
+  ca: undefined,
+  cert: undefined,
+  key: undefined,
+  serverName: undefined,
+  intervalMs: 60_000,
+  maxSeries: 1000,
+  valuesPerSecond: 0,
+  ...more,
+})
+
+beforeEach(async () => {
+  port = await freePort()
+  directory = mkdtempSync(join(tmpdir(), 'cinnabar-upstream-'))
+  writeFileSync(join(directory, 'secret'), `${PASSWORD}\n`)
+  lower = await startLower()
+  await lower.addUser('main', { role: 'consumer', password: PASSWORD })
+  upper = await TestProducer.start({ config: { upstream: [table()] } as never })
+  await until(async () => expect(await upstream()).toMatchObject({ state: 'listening' }))
+  seat = await upper.seat('watcher')
+})
+afterEach(async () => {
+  await upper.stop()
+  await lower.stop()
+  rmSync(directory, { recursive: true })
+})
+
+/** The other connection is real, so nothing says when all of it has come. */
+async function until(holds: () => void | Promise<void>): Promise<void> {
+  await eventually(async () => {
+    upper.clock.advance(100)
+    lower.clock.advance(100)
+    await upper.settle()
+    await holds()
+  })
+}
+
+/** Ends with `done`: a server that stops waits for its connections. */
+async function whileTimeGoesOn<T>(done: Promise<T>): Promise<T> {
+  let isOver = false
+  void done.finally(() => {
+    isOver = true
+  })
+  await until(() => expect(isOver).toBe(true))
+  return done
+}
+
+/** What `producer.sensors` says of it. */
+async function upstream(): Promise<Json | undefined> {
+  const watcher = await upper.seat('looker')
+  const sensors = decoded(await watcher.query('producer.sensors')) as Json[]
+  watcher.peer.destroy()
+  return sensors.find((sensor) => sensor.name === 'upstream/east')
+}
+
+const of = (producer: string, ...more: readonly (readonly [string, number, Uint8Array])[]) =>
+  args(['producer', type.string, str(producer)], ...more)
+const h1 = ['host', type.string, str('h1')] as const
+
+describe('QUERY with `producer`', () => {
+  it('asks the upstream, and nobody else', async () => {
+    upper.emit(1)
+    lower.emit(2)
+    expect(decoded(await seat.query('test.a', args(h1)))).toBe(1)
+    expect(decoded(await seat.query('test.a', of('east', h1)))).toBe(2)
+  })
+
+  it('gives the records of a pattern with their producers, this one among them', async () => {
+    upper.emit(1)
+    lower.emit(2)
+    lower.emit(3, 'test.b')
+    expect(decoded(await seat.query('test.*', of('east')))).toMatchObject([
+      { name: 'test.a', host: 'h1', value: 2 },
+      { name: 'test.b', host: 'h1', value: 3 },
+    ])
+    expect(decoded(await seat.query('test.*', of('*')))).toMatchObject([
+      { name: 'test.a', producer: 'east', host: 'h1', value: 2 },
+      { name: 'test.b', producer: 'east', host: 'h1', value: 3 },
+      { name: 'test.a', producer: 'n1', host: 'h1', value: 1 },
+    ])
+  })
+})
+
+describe('SUBSCRIBE with `producer`', () => {
+  it('follows what the upstream gets', async () => {
+    const id = await seat.collect('test.*', of('*'))
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    await until(() => expect([...lower.server.parts.producer.instances.all()]).toHaveLength(1))
+    lower.emit(5)
+    upper.emit(6)
+    await until(() => {})
+    const values = [await seat.value(), await seat.value()].map((value) => decoded(value))
+    expect(values).toContainEqual({ name: 'test.a', producer: 'east', host: 'h1', value: 5 })
+    expect(values).toContainEqual({ name: 'test.a', producer: 'n1', host: 'h1', value: 6 })
+  })
+})
+
+describe('a durable channel', () => {
+  /** The ledger of the channel at the upstream that brings its values. */
+  const below = async (): Promise<Json | undefined> => {
+    const main = await lower.seat('main')
+    const channels = decoded(await main.query('producer.channels')) as Json[]
+    main.peer.destroy()
+    return channels.find(({ name }) => String(name).startsWith('upstream:'))
+  }
+  const follow = async (metric = 'test.a', list = of('east', h1)): Promise<number> => {
+    const id = await seat.collect(metric, list)
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    return id
+  }
+  const uint32 = (value: number) => new Uint8Array(new Uint32Array([value]).buffer).reverse()
+  const numbers = (values: readonly { readonly value: unknown }[]) => values.map((value) => decoded(value as never))
+
+  it('has its values from a durable channel there, which is emptied when they are on the disk here', async () => {
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    await until(async () => expect(await below()).toMatchObject({ committed: 1 }))
+    upper.store.manual = true
+    for (let value = 2; value <= 5; value++) lower.emit(value)
+    expect(numbers(await seat.values(4))).toEqual([2, 3, 4, 5])
+    await until(async () => expect(await below()).toMatchObject({ accepted: 5, committed: 1, in_flight: 4 }))
+    upper.store.manual = false
+    upper.store.complete()
+    await until(async () => expect(await below()).toMatchObject({ accepted: 5, committed: 5, in_flight: 0 }))
+  })
+
+  it('gets what the upstream kept while this server was away, once and in order', async () => {
+    const { channel } = seat
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    upper.store.manual = true
+    lower.emit(2)
+    await seat.values(1)
+    upper = await upper.crash()
+    lower.emit(3)
+    seat = await upper.seat('watcher')
+    await seat.setChannel(channel)
+    await until(async () => expect(await below()).toMatchObject({ accepted: 3, committed: 3 }))
+    const values = await seat.values(3)
+    expect(numbers(values)).toEqual([1, 2, 3])
+    expect(await seat.ledger()).toMatchObject({ accepted: 3 })
+  })
+
+  it('goes on when the upstream is back', async () => {
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    lower = await whileTimeGoesOn(lower.restart())
+    lower.emit(2)
+    await until(async () => expect(await upstream()).toMatchObject({ state: 'listening' }))
+    lower.emit(3)
+    expect(numbers(await seat.values(2))).toEqual([2, 3])
+    await until(async () => expect(await below()).toMatchObject({ queued: 0, in_flight: 0, bound: 1 }))
+    expect(await seat.ledger()).toMatchObject({ accepted: 3 })
+  })
+
+  it('begins with the last value, also if others have followed it before', async () => {
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    await follow()
+    expect(numbers(await seat.values(1))).toEqual([1])
+  })
+
+  it('stops there what nobody wants here any more', async () => {
+    const id = await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    await seat.ok((seq) => command.stop(seq, id, 0))
+    await until(async () => expect(await below()).toMatchObject({ bound: 0 }))
+  })
+
+  it('reports what the upstream has lost, with its reason and with the id here', async () => {
+    const id = await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    const { channel } = (await below()) as { channel: number }
+    lower.emit(1)
+    await seat.values(1)
+    upper.store.manual = true
+    const main = await lower.seat('main')
+    await main.execute(
+      'channel.configure',
+      ['channel', type.uint32, uint32(channel)],
+      ['window', type.uint32, uint32(1)],
+    )
+    for (let value = 2; value <= 5; value++) lower.emit(value)
+    await until(async () => expect(await below()).toMatchObject({ queued: 3 }))
+    await main.execute('channel.purge', ['channel', type.uint32, uint32(channel)])
+    upper.store.manual = false
+    upper.store.complete()
+    expect(await seat.gap()).toMatchObject({ metric: id, reason: 4 })
+    main.peer.destroy()
+  })
+
+  it('reports that the upstream is another one than before', async () => {
+    const id = await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(1)
+    await seat.values(1)
+    await whileTimeGoesOn(lower.stop())
+    lower = await startLower('another')
+    await lower.addUser('main', { role: 'consumer', password: PASSWORD })
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    expect(await seat.gap()).toMatchObject({ metric: id, reason: 9, count: 0 })
+    lower.emit(2)
+    expect(numbers(await seat.values(1))).toEqual([2])
+  })
+
+  it('that is durable no more is fed by the other connection, and back', async () => {
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    const configure = (durable: boolean) =>
+      seat.execute(
+        'channel.configure',
+        ['channel', type.uint32, uint32(0)],
+        ['durable', type.boolean, uint32(Number(durable))],
+      )
+    await configure(false)
+    await until(async () => expect(await below()).toMatchObject({ bound: 0 }))
+    await until(() => expect([...lower.server.parts.producer.instances.all()]).toHaveLength(1))
+    lower.emit(1)
+    expect(await seat.value()).toMatchObject({ transaction: 0 })
+    await configure(true)
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    lower.emit(2)
+    expect((await seat.value()).transaction).toBeGreaterThan(0)
+  })
+})
+
+describe('a tree', () => {
+  let top: TestProducer
+  let topPort: number
+  const startTop = async (to: number) => {
+    const store = await TestProducer.firstStart()
+    const open = store.open.bind(store)
+    store.open = async (events) => ({ ...(await open(events)), secret: new TextEncoder().encode('top'.padEnd(32)) })
+    const listen = { tcp: { host: '127.0.0.1', port: topPort } }
+    return TestProducer.start({
+      config: { listen, upstream: [table({ name: 'main', url: `tcp://127.0.0.1:${to}` })] },
+      store,
+    } as never)
+  }
+  const problemOf = async (): Promise<string> => {
+    const watcher = await top.seat('looker')
+    const sensors = decoded(await watcher.query('producer.sensors')) as Json[]
+    watcher.peer.destroy()
+    return sensors.find((sensor) => sensor.name === 'upstream/main')?.detail
+  }
+  const untilAll = (holds: () => Promise<void>) =>
+    until(async () => {
+      top.clock.advance(100)
+      await top.settle()
+      await holds()
+    })
+  afterEach(() => top.stop())
+
+  it('has paths: what one below consumes is asked through it', async () => {
+    topPort = await freePort()
+    const port = await freePort()
+    await upper.stop()
+    upper = await TestProducer.start({
+      config: { listen: { tcp: { host: '127.0.0.1', port } }, upstream: [table()] } as never,
+    })
+    await upper.addUser('main', { role: 'consumer', password: PASSWORD })
+    top = await startTop(port)
+    lower.emit(7)
+    seat = await top.seat('watcher')
+    await untilAll(async () => {
+      const answer = decoded(await seat.query('test.a', of('*/*', h1)))
+      expect(answer).toMatchObject([{ producer: 'main/east', value: 7 }])
+    })
+    expect(decoded(await seat.query('test.a', of('main/east', h1)))).toBe(7)
+    const id = await seat.collect('test.a', of('main/*', h1))
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    await untilAll(async () => {
+      const channels = decoded(await (await lower.seat('main')).query('producer.channels')) as Json[]
+      expect(channels).toContainEqual(expect.objectContaining({ bound: 1 }))
+    })
+    lower.emit(8)
+    let value: Json
+    void seat.value().then((message) => {
+      value = decoded(message)
+    })
+    await untilAll(async () => expect(value).toEqual({ producer: 'main/east', value: 8 }))
+  })
+
+  it('has no circles', async () => {
+    topPort = await freePort()
+    top = await startTop(topPort)
+    await top.addUser('main', { role: 'consumer', password: PASSWORD })
+    await untilAll(async () => expect(await problemOf()).toContain('circle'))
+  })
+})
