@@ -100,8 +100,9 @@ export class UpstreamSession implements FrameTaker {
     return this.#awaited.ask(this.request, 'QUERY', { metric, args }, { isKept: false, ...late })
   }
 
-  execute(control: string, args: ArgumentList): Promise<ValueMessage> {
-    return this.#awaited.ask(this.request, 'EXECUTE', { control, args }, { isKept: false })
+  /** The same; rejects with ConnectionError TIMEOUT if there is no result in time. */
+  execute(control: string, args: ArgumentList, deadlineMs?: number): Promise<ValueMessage> {
+    return this.#awaited.ask(this.request, 'EXECUTE', { control, args }, { isKept: false, deadlineMs })
   }
 
   /** What a channel binds, by id. */

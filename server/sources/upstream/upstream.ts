@@ -1,8 +1,11 @@
 /** One upstream: its catalogue, and the two connections that bring its values (live.ts, durable.ts). */
+
 import type { Owner } from '../../../auth/permissions.ts'
+import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
+import type { Control, RemoteControl } from '../../controls/control.ts'
 import type { Timer } from '../../core/clock.ts'
 import { labelsFrom } from '../../metrics/labels.ts'
 import type {
@@ -21,6 +24,7 @@ import type { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
 import { hasLabels, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
+import { type ControlThere, controlsIn, remoteControl } from './controls.ts'
 import { Durable } from './durable.ts'
 import { UpstreamLink } from './link.ts'
 import { Live } from './live.ts'
@@ -67,6 +71,8 @@ export class Upstream {
   #durableProblem = ''
   /** Its id, as it says; empty if it does not. */
   #id = ''
+  /** By path there and name. */
+  #controls: ReadonlyMap<string, ControlThere> = new Map()
   /** The producers that it consumes: their ids, by their paths there. */
   #below: ReadonlyMap<string, string> = new Map()
   #reading: Timer | undefined
@@ -222,6 +228,7 @@ export class Upstream {
     const { clock } = this.#options
     await this.#learn(session.capabilities)
     this.#counters.connections++
+    await this.#readControls(session)
     await this.#readCatalogue(session)
     const again = (): void => {
       this.#reading = clock.setTimeout(() => {
@@ -231,6 +238,52 @@ export class Upstream {
     }
     clock.clear(this.#reading)
     again()
+  }
+
+  /** Of the upstream itself, and of the producers that it consumes. */
+  async #readControls(session: UpstreamSession): Promise<void> {
+    if (this.table.controls.length === 0) return
+    const controls = new Map<string, ControlThere>()
+    for (const args of [[], toArgumentList({ producer: '*' })]) {
+      const { value } = await session.query('producer.controls', args)
+      for (const control of controlsIn(value)) {
+        if (this.#mayRun(control.name)) controls.set(`${control.producer} ${control.name}`, control)
+      }
+    }
+    this.#controls = controls
+  }
+
+  #mayRun(name: string): boolean {
+    return this.table.controls.some((pattern) => compilePattern(pattern)(name))
+  }
+
+  /** A control of it, or of a producer that it consumes. `path` is that here. */
+  control(path: string, name: string): Control | undefined {
+    const there = this.#controls.get(`${this.#rest(path)} ${name}`)
+    return there && this.#controlOf(there)
+  }
+
+  /** All that may be run from here. */
+  *controls(): Generator<RemoteControl> {
+    for (const there of this.#controls.values()) {
+      yield { producer: this.#pathOf(there), control: this.#controlOf(there) }
+    }
+  }
+
+  #controlOf(there: ControlThere): Control {
+    const { id, clock } = this.#options
+    const session = () => this.#live.session
+    return remoteControl(there, { producer: this.#pathOf(there), id: `${id} ${this.#id}`, clock, session })
+  }
+
+  #pathOf({ producer }: ControlThere): string {
+    const { name } = this.table
+    return producer === '' ? name : `${name}/${producer}`
+  }
+
+  /** A path from the upstream on. */
+  #rest(path: string): string {
+    return path.slice(this.table.name.length + 1)
   }
 
   async #readCatalogue(session: UpstreamSession): Promise<void> {
