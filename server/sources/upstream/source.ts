@@ -43,15 +43,19 @@ class Upstreams implements RemoteControls {
   replace(tables: readonly UpstreamTable[]): void {
     const wanted = new Map(tables.map((table) => [JSON.stringify(table), table]))
     const changed = new Set<UpstreamSensor>()
+    const removed: Upstream[] = []
     for (const [key, upstream] of this.#upstreams) {
       if (wanted.has(key)) continue
       this.#upstreams.delete(key)
       const sensor = this.#sensorOf(upstream.table.tenant)
       sensor.delete(upstream)
       changed.add(sensor)
+      removed.push(upstream)
+      // Its connections are closed at once; nothing is stopped at the upstream.
       void upstream.stop()
     }
     for (const [key, table] of wanted) if (!this.#upstreams.has(key)) changed.add(this.#add(key, table))
+    for (const upstream of removed) upstream.moveFollowers()
     this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#upstreams.values())
     for (const sensor of changed) void this.#context.hub.producersChanged(sensor)
   }

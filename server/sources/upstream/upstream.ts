@@ -36,6 +36,8 @@ import { Taps } from './taps.ts'
 const AUDIT = 'producer.audit'
 /** Levels of a tree, this server not counted. */
 const MAX_DEPTH = 8
+/** The part of a deadline that the upstream has to answer; the rest is for the way. */
+const OF_DEADLINE = 0.8
 /** Producers below one upstream. */
 const MAX_BELOW = 10_000
 const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64})*$/u
@@ -102,7 +104,8 @@ export class Upstream {
       counted,
       begun: (session) => this.#begun(session),
       capabilities: (caps) => {
-        // What goes wrong ends the connection.
+        // Those before the login are nobody's word, and those after it are looked at with everything else.
+        if (this.#live.session === undefined) return
         this.#learn(caps).catch((error: Error) => this.#links.live.drop(error))
       },
       changed: (problem) => this.#changed(problem),
@@ -136,6 +139,11 @@ export class Upstream {
     await Promise.all([this.#links.live.stop(), this.#links.durable.stop()])
   }
 
+  /** Another one is in its place: who has followed something here follows it there. To be called after `stop`. */
+  moveFollowers(): void {
+    for (const taps of [this.#taps.live, this.#taps.durable]) for (const tap of taps.all()) tap.move()
+  }
+
   /** It and the producers that it consumes, by their paths here. */
   *producers(): Generator<ProducerName> {
     const { name } = this.table
@@ -159,10 +167,12 @@ export class Upstream {
   async ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]> {
     const { session } = this.#live
     if (session === undefined) return []
-    const deadline = { name: 'deadline_ms', type: BasicType.UINT32, value: deadlineMs } as const
+    // Whoever asks several producers gets what has come in time, and not nothing because of one of them.
+    const thereMs = Math.max(1, Math.floor(deadlineMs * OF_DEADLINE))
+    const deadline = { name: 'deadline_ms', type: BasicType.UINT32, value: thereMs } as const
     try {
       const args = [...argumentsThere(request), deadline]
-      const { value, time } = await session.query(request.name, args, deadlineMs)
+      const { value, time } = await session.query(request.name, args, Math.ceil((thereMs + deadlineMs) / 2))
       const isLabelled = hasLabels(request.name, request.args, this.metrics.get(request.name))
       return readingsOf(request, isLabelled, { value, time }).filter(({ series }) => this.mayAsk(series.name))
     } catch {
@@ -210,7 +220,7 @@ export class Upstream {
       throw new Error(`the upstream says that it consumes others that cannot be used here: ${what}`)
     }
     const known = new Map(below.map((one) => [one.name, one.id]))
-    for (const path of paths) if (!known.has(path)) known.set(path, '')
+    for (const path of paths) if (!known.has(path) && PATH.test(path)) known.set(path, '')
     this.#id = producer?.id ?? this.#id
     for (const path of this.#below.keys()) if (!known.has(path) && this.#isFollowed(path)) known.set(path, '')
     if ([...known].join() === [...this.#below].join()) return
@@ -233,7 +243,7 @@ export class Upstream {
     const again = (): void => {
       this.#reading = clock.setTimeout(() => {
         if (this.#live.session !== session) return
-        this.#readCatalogue(session).then(again, again)
+        Promise.all([this.#readControls(session), this.#readCatalogue(session)]).then(again, again)
       }, this.table.intervalMs)
     }
     clock.clear(this.#reading)

@@ -61,7 +61,7 @@ async function until(holds: () => void | Promise<void>): Promise<void> {
 }
 
 /** The result, which takes time at both servers. */
-async function after<T>(asked: Promise<T>): Promise<T> {
+async function inTime<T>(asked: Promise<T>): Promise<T> {
   let isOver = false
   void asked
     .catch(() => {})
@@ -87,7 +87,7 @@ describe('controls of an upstream', () => {
   })
 
   it('run there, for whom they say, and are recorded at both', async () => {
-    const result = await after(run(boss, 'user.add', { user: 'new', producer: 'east' }))
+    const result = await inTime(run(boss, 'user.add', { user: 'new', producer: 'east' }))
     expect(result).toMatchObject({ outcome: 'ok' })
     expect(users()).toContain('new')
     expect([...upper.server.parts.producer.accounts.list()].map(({ name }) => name)).not.toContain('new')
@@ -100,15 +100,15 @@ describe('controls of an upstream', () => {
   })
 
   it('fail as they do there', async () => {
-    await after(done(boss, 'user.add', { user: 'new', producer: 'east' }))
-    const again = await after(run(boss, 'user.add', { user: 'new', producer: 'east' }))
+    await inTime(done(boss, 'user.add', { user: 'new', producer: 'east' }))
+    const again = await inTime(run(boss, 'user.add', { user: 'new', producer: 'east' }))
     expect(again).toMatchObject({ outcome: 'failed' })
   })
 
   it('run once with one key', async () => {
     const given = { user: 'new', producer: 'east', idempotency_key: 'k1' }
-    await after(done(boss, 'user.add', given))
-    expect(await after(run(boss, 'user.add', given))).toMatchObject({ outcome: 'ok' })
+    await inTime(done(boss, 'user.add', given))
+    expect(await inTime(run(boss, 'user.add', given))).toMatchObject({ outcome: 'ok' })
     expect((await audited(lower)).filter(({ action }) => action === 'execute')).toHaveLength(1)
   })
 
