@@ -25,6 +25,7 @@ export const HIDDEN = '***'
 /** The parameters of every control. */
 export const KEY_PARAMETER = 'idempotency_key'
 export const DRY_RUN_PARAMETER = 'dry_run'
+export const ON_BEHALF_OF_PARAMETER = 'on_behalf_of'
 export const commonParameters: readonly ControlParameter[] = [
   {
     name: KEY_PARAMETER,
@@ -37,6 +38,13 @@ export const commonParameters: readonly ControlParameter[] = [
     type: BasicType.BOOLEAN,
     optional: true,
     description: 'Checks everything, and runs nothing.',
+  },
+  {
+    name: ON_BEHALF_OF_PARAMETER,
+    type: BasicType.STRING,
+    optional: true,
+    maxLength: 1024,
+    description: 'Whom the identity that is logged in claims to act for; it is recorded, and changes nothing else.',
   },
 ]
 
@@ -55,6 +63,8 @@ export interface ControlContext {
   readonly channel: Channel
   /** Where the producer made the connection to, as scheme://host:port; undefined if it came in. */
   readonly destination?: string | undefined
+  /** The idempotency key that was given. */
+  readonly key?: string | undefined
 }
 
 /** The arguments by name, converted to the declared types, with defaults for omitted ones. */
@@ -107,6 +117,20 @@ export interface ControlSource extends Audience {
   /** The controls of the tenant of an identity. */
   of(identity: Identity): Iterable<Control>
   find(name: string, identity: Identity): Control | undefined
+}
+
+export interface RemoteControl {
+  /** The path of its producer. */
+  readonly producer: string
+  readonly control: Control
+}
+
+/** The controls of other producers, which are run there. */
+export interface RemoteControls {
+  /** Undefined if no such producer is there for the identity, or it has no such control that may be run from here. */
+  find(name: string, producer: string, identity: Identity): Control | undefined
+  /** Those of the producers that match. */
+  of(producers: (path: string) => boolean, identity: Identity): Iterable<RemoteControl>
 }
 
 export function ok(detail = '', value: Value = VOID): ControlResult {

@@ -19,6 +19,7 @@ import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { Ids } from '../metrics/ids.ts'
+import { PRODUCER } from '../metrics/reach.ts'
 import {
   type Audience,
   type Control,
@@ -28,6 +29,8 @@ import {
   type ControlRun,
   type ControlSource,
   failed,
+  type RemoteControl,
+  type RemoteControls,
 } from './control.ts'
 import { ControlAudit } from './control-audit.ts'
 import { ControlCatalogue } from './control-catalogue.ts'
@@ -96,6 +99,7 @@ export interface ExecuteResponse {
 export class Executor {
   readonly #options: ExecutorOptions
   readonly #controls: ControlCatalogue
+  readonly #remote: RemoteControls[] = []
   readonly #results: Results
   readonly #executions: Executions
   readonly #audit: ControlAudit
@@ -119,8 +123,13 @@ export class Executor {
   }
 
   /** Adds controls, and sources of controls that appear and disappear at run time. */
-  add(controls: readonly Control[], sources: readonly ControlSource[] = []): void {
+  add(
+    controls: readonly Control[],
+    sources: readonly ControlSource[] = [],
+    remote: readonly RemoteControls[] = [],
+  ): void {
     this.#controls.add(controls, sources)
+    this.#remote.push(...remote)
   }
 
   /** Puts other controls in the place of all whose names begin with a prefix. Those that run continue to their end. */
@@ -145,7 +154,7 @@ export class Executor {
 
   /** Checks an EXECUTE and prepares its start. Throws StatusError if nothing runs. */
   async execute(name: string, list: ArgumentList, context: ControlContext): Promise<ExecuteResponse> {
-    const control = this.#controls.find(name, context.identity)
+    const control = this.#find(name, list, context.identity)
     let checked: CheckedExecute
     try {
       checked = this.#check(name, control, list, context)
@@ -155,6 +164,27 @@ export class Executor {
     }
     if (checked.isDryRun || checked.known !== undefined) return this.#respondOnly(checked)
     return control?.immediate ? this.#runBeforeResponse(checked) : this.#runAfterResponse(checked)
+  }
+
+  /** With the argument `producer` it is a control of another producer, unless that is this one. */
+  #find(name: string, list: ArgumentList, identity: Identity): Control | undefined {
+    const producer = list.find((argument) => argument.name === PRODUCER)?.value
+    if (typeof producer !== 'string') return this.#controls.find(name, identity)
+    if (!this.#options.rights.isShown(identity, name)) return undefined
+    for (const remote of this.#remote) {
+      const found = remote.find(name, producer, identity)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+
+  /** The controls of other producers that an identity can see. */
+  *remote(producers: (path: string) => boolean, identity: Identity): Generator<RemoteControl> {
+    for (const remote of this.#remote) {
+      for (const one of remote.of(producers, identity)) {
+        if (this.#options.rights.isShown(identity, one.control.name)) yield one
+      }
+    }
   }
 
   #check(name: string, control: Control | undefined, list: ArgumentList, context: ControlContext): CheckedExecute {
@@ -180,7 +210,7 @@ export class Executor {
     const user = context.identity.userId
     const known = key && this.#executions.find(user, name, key)
     if (known === undefined && !isDryRun) this.#checkCapacity(control, context.identity, key)
-    const run = known === undefined ? control.prepare(args, context) : () => DRY_RUN
+    const run = known === undefined ? control.prepare(args, { ...context, key: key?.key }) : () => DRY_RUN
     const isRecorded = control.isRecorded?.(args, context) ?? true
     if (isRecorded && known === undefined && !isDryRun) this.#options.needsAuditRoom(context.identity)
     return { control, all: invocation.all, context, key, isDryRun, known, isRecorded, run }

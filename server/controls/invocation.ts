@@ -14,6 +14,7 @@ import {
   commonParameters,
   DRY_RUN_PARAMETER,
   KEY_PARAMETER,
+  ON_BEHALF_OF_PARAMETER,
 } from './control.ts'
 import type { IdempotencyKey } from './executions.ts'
 
@@ -43,6 +44,7 @@ export function readInvocation(list: ArgumentList, control: Control): Invocation
   const args = new Map(all)
   args.delete(KEY_PARAMETER)
   args.delete(DRY_RUN_PARAMETER)
+  args.delete(ON_BEHALF_OF_PARAMETER)
   return { args, given, all, key, isDryRun }
 }
 

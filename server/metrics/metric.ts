@@ -300,6 +300,8 @@ export interface RemoteFollower {
   born(series: RemoteSeries): void
   /** A series has ended, or made room for others. */
   forget(series: RemoteSeries): void
+  /** What it follows comes from elsewhere now: it has to follow it again. */
+  again(): void
   /** Values were lost at the producer, or on the way from it. */
   lost(loss: RemoteLoss): void
 }

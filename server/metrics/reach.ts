@@ -48,7 +48,8 @@ export class Reach {
   }
 
   includes(sensor: Sensor): boolean {
-    return sensor.polled === 'remote' ? this.text !== undefined : this.isOwn
+    if (sensor.polled !== 'remote') return this.isOwn
+    return this.isOpen || (this.text !== undefined && !this.isOwn)
   }
 
   /** The producers of a sensor that are reached. */

@@ -11,7 +11,7 @@ import type { Channel } from '../channels/channel.ts'
 import type { Intake } from '../channels/intake.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Section, SectionConfig } from '../config/schema.ts'
-import type { Control, ControlSource } from '../controls/control.ts'
+import type { Control, ControlSource, RemoteControl, RemoteControls } from '../controls/control.ts'
 import type { Address } from '../core/address.ts'
 import type { Clock } from '../core/clock.ts'
 import type { FairWork } from '../core/fair-work.ts'
@@ -71,6 +71,8 @@ export interface ServerView {
   channel(identity: Identity, id: number): Channel | undefined
   /** Those that an identity can see, and undefined for others. */
   controls(identity: Identity): Iterable<Control | undefined>
+  /** The same of other producers whose paths match. */
+  remoteControls(producers: (path: string) => boolean, identity: Identity): Iterable<RemoteControl>
   readonly rights: Rights
   readonly audit: AuditLog
   /** When a user was added, milliseconds since 1970. */
@@ -87,6 +89,8 @@ export interface OpenedSource<S extends Section = Section> {
   readonly controls?: readonly Control[]
   /** Controls that come and go while the server runs. */
   readonly controlSource?: ControlSource
+  /** Controls of other producers. */
+  readonly remoteControls?: RemoteControls
   /** Entries of `producer.sensors` in addition to those of the sensors; they may come and go. */
   readonly statuses?: readonly StatusEntry[]
   /** Where programs hand over metrics by HTTP. */

@@ -403,6 +403,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
         return role === ADMIN_ROLE || channel?.owner.userId === userId ? channel : undefined
       },
       controls: (identity: Identity) => executor.visible(identity),
+      remoteControls: (producers: (path: string) => boolean, identity: Identity) =>
+        executor.remote(producers, identity),
       rights,
       audit,
       createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
@@ -467,6 +469,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       roleExplain({ accounts, rights, hub, destination, permits, isPublished, audienceOf }),
     ],
     sources.flatMap(({ controlSource }) => controlSource ?? []),
+    sources.flatMap(({ remoteControls }) => remoteControls ?? []),
   )
   return { recovered, storage, producer, sessions, hub, dialler, drains, notices, sources, reloader }
 }

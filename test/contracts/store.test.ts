@@ -71,6 +71,7 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
       lostNames: [],
       instances: [],
       bindings: [],
+      upstreams: [],
       stops: [],
       results: [],
     }
@@ -126,6 +127,17 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
     const [none, all] = await contentOf(1, 2)
     expect(none?.length).toBe(0)
     expect(Buffer.compare(all!, large)).toBe(0)
+  })
+
+  test('how far the channel of another server was taken is stored with the values', async () => {
+    const row = { name: 'default/east', generation: 'a', channel: 7, reached: 2 ** 52 }
+    const other = { ...row, name: 'default/west' }
+    await subject.write({ changes: [{ put: 'upstream', row: other }] })
+    await subject.write({ blocks: [{ id: 1, frames: frames(1) }], changes: [{ put: 'upstream', row }] })
+    const later = { ...row, generation: 'b', reached: 2 ** 52 + 1 }
+    await subject.write({ changes: [{ put: 'upstream', row: later }] })
+    await subject.write({ changes: [{ remove: 'upstream', name: other.name }] })
+    expect((await subject.reopen()).upstreams).toEqual([later])
   })
 
   test('a block that is stored again under its id replaces the old one', async () => {

@@ -154,7 +154,7 @@ describe('docs/protocol/monitoring.md', () => {
 
   it('has the arguments of every control', async () => {
     const rows = rowsBelow(section('10'), /^\| argument /)
-    expect(firstCells(rows)).toEqual(['idempotency_key', 'dry_run'])
+    expect(firstCells(rows)).toEqual(['idempotency_key', 'dry_run', 'on_behalf_of'])
     const list = args(
       ['channel', type.uint32, u32(0)],
       ['dry_run', type.boolean, u32(1)],

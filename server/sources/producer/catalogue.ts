@@ -5,7 +5,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../../accounts/rights.ts'
-import type { Control, ControlParameter } from '../../controls/control.ts'
+import type { Control, ControlParameter, RemoteControl } from '../../controls/control.ts'
 import { integers } from '../../metrics/arguments.ts'
 import { RecordList } from '../../metrics/measure.ts'
 import { type Arguments, byName, type Metric, type Sensor } from '../../metrics/metric.ts'
@@ -116,7 +116,10 @@ function describeMetric({ name, kind, type, unit, description, parameters, detai
 export type ControlShape = Pick<Control, 'name' | 'description' | 'parameters'>
 
 /** `visible`: those that an identity can see, and undefined for others. */
-export function controlsView(visible: (identity: Identity) => Iterable<ControlShape | undefined>): ProducerView {
+export function controlsView(
+  visible: (identity: Identity) => Iterable<ControlShape | undefined>,
+  remote: (producers: (path: string) => boolean, identity: Identity) => Iterable<RemoteControl>,
+): ProducerView {
   return {
     metric: {
       name: 'producer.controls',
@@ -125,19 +128,30 @@ export function controlsView(visible: (identity: Identity) => Iterable<ControlSh
       type: ARRAY,
       unit: '',
       description: 'The controls you may be allowed to run.',
-      parameters: [{ name: 'match', type: STRING, description: 'Only names that match this pattern.' }],
+      parameters: [
+        { name: 'match', type: STRING, description: 'Only names that match this pattern.' },
+        { name: 'producer', type: STRING, description: 'Those of other producers whose names match this pattern.' },
+      ],
     },
     check(args) {
       matcherOf(args)
     },
     *show(identity, args) {
       const matches = matcherOf(args)
+      const list = new RecordList()
+      const producers = args.get('producer') as string | undefined
+      if (producers !== undefined) {
+        for (const { producer, control } of remote(compilePattern(producers), identity)) {
+          yield
+          if (matches(control.name) && !list.add(describeControl(control, producer))) break
+        }
+        return list.value()
+      }
       const controls: ControlShape[] = []
       for (const control of visible(identity)) {
         yield
         if (control !== undefined && matches(control.name)) controls.push(control)
       }
-      const list = new RecordList()
       for (const control of controls.sort(byName)) {
         yield
         if (!list.add(describeControl(control))) break
@@ -147,7 +161,7 @@ export function controlsView(visible: (identity: Identity) => Iterable<ControlSh
   }
 }
 
-function describeControl({ name, description, parameters }: ControlShape): Field[] {
+function describeControl({ name, description, parameters }: ControlShape, producer?: string): Field[] {
   const items = parameters.map((parameter) => [
     { name: 'name', type: STRING, value: parameter.name },
     { name: 'type', type: STRING, value: typeName(parameter.type) },
@@ -157,6 +171,7 @@ function describeControl({ name, description, parameters }: ControlShape): Field
   ])
   return [
     { name: 'name', type: STRING, value: name },
+    ...(producer === undefined ? [] : [{ name: 'producer', type: STRING, value: producer } as const]),
     { name: 'description', type: STRING, value: description },
     { name: 'parameters', type: ARRAY, value: { element: REC, items } },
   ]

@@ -19,7 +19,10 @@ export function openProducer(
   const find: FindChannel = (identity, id) => server.channel(identity, id)
   const views = [
     metricsView(() => hub.sensors, server.rights),
-    controlsView((identity) => server.controls(identity)),
+    controlsView(
+      (identity) => server.controls(identity),
+      (producers, identity) => server.remoteControls(producers, identity),
+    ),
     channelsView((identity) => server.channelsOf(identity), find),
     bindingsView(find),
     connectionsView((identity) => server.channelsOf(identity)),

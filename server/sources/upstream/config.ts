@@ -41,6 +41,11 @@ const patterns = () => ({
   expected: 'a list of 1 to 64 names or patterns of metrics, like ["gmetric.*", "host.*"]',
 })
 
+const optionalPatterns = () => ({
+  type: z.array(z.string().regex(/^\P{Cc}{1,255}$/u)).max(64),
+  expected: 'a list of at most 64 names or patterns of controls, like ["exec.*"]',
+})
+
 const table = z
   .strictObject({
     name: needed(producerName(), 'What the other server is called here: the argument and label `producer`.'),
@@ -50,6 +55,11 @@ const table = z
       patterns(),
       ['*'],
       'The metrics that may be asked for. `producer.audit` is only among them if a name here is not just `*`.',
+    ),
+    controls: key(
+      optionalPatterns(),
+      [],
+      'The controls that may be run there; none unless they are named here. Rules here and there decide as well.',
     ),
     token_file: optional(path(), 'A file with the token to log in with, read for each connection.'),
     user: key(plainText(), '', 'The user to log in as, with `secret_file`.'),

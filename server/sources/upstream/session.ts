@@ -22,8 +22,6 @@ import { PacedTransport } from './paced-transport.ts'
 
 /** How long a response may take: far longer than a disk does. */
 const RESPONSE_MS = 30_000
-/** Longer than the longest deadline of a measurement: the upstream answers VOID before. */
-const LATE_MS = 1_000
 
 /** The message id of a payload, which begins without the length of its frame. */
 const PAYLOAD_METRIC = FRAME_METRIC - 4
@@ -94,14 +92,14 @@ export class UpstreamSession implements FrameTaker {
     return this.#connection.request.bind(this.#connection)
   }
 
-  /** Rejects with StatusError or ConnectionError. */
+  /** Rejects with StatusError or ConnectionError, TIMEOUT if there is no answer in time. */
   query(metric: string, args: ArgumentList, deadlineMs?: number): Promise<ValueMessage> {
-    const late = deadlineMs === undefined ? {} : { deadlineMs: deadlineMs + LATE_MS }
-    return this.#awaited.ask(this.request, 'QUERY', { metric, args }, { isKept: false, ...late })
+    return this.#awaited.ask(this.request, 'QUERY', { metric, args }, { isKept: false, deadlineMs })
   }
 
-  execute(control: string, args: ArgumentList): Promise<ValueMessage> {
-    return this.#awaited.ask(this.request, 'EXECUTE', { control, args }, { isKept: false })
+  /** The same; rejects with ConnectionError TIMEOUT if there is no result in time. */
+  execute(control: string, args: ArgumentList, deadlineMs?: number): Promise<ValueMessage> {
+    return this.#awaited.ask(this.request, 'EXECUTE', { control, args }, { isKept: false, deadlineMs })
   }
 
   /** What a channel binds, by id. */

@@ -1,6 +1,8 @@
 /** Other servers whose metrics this one serves: those of each tenant are one sensor. A reload adds and ends some, and leaves the others alone. */
 
+import { type Identity, mayRead } from '../../../auth/permissions.ts'
 import { ValueMeter } from '../../accounts/quotas.ts'
+import type { Control, RemoteControl, RemoteControls } from '../../controls/control.ts'
 import { Pacer } from '../io/pacer.ts'
 import type { StatusEntry } from '../producer/status.ts'
 import type { Source, SourceContext } from '../source.ts'
@@ -15,6 +17,7 @@ export const upstream: Source<typeof upstreamSection> = {
     upstreams.replace(tables)
     return {
       statuses: upstreams.statuses,
+      remoteControls: upstreams,
       async listen(listeners) {
         listeners.opened(upstreams).start()
       },
@@ -23,7 +26,7 @@ export const upstream: Source<typeof upstreamSection> = {
   },
 }
 
-class Upstreams {
+class Upstreams implements RemoteControls {
   /** One of each; it changes with them. */
   readonly statuses: StatusEntry[] = []
   readonly #context: SourceContext
@@ -40,15 +43,19 @@ class Upstreams {
   replace(tables: readonly UpstreamTable[]): void {
     const wanted = new Map(tables.map((table) => [JSON.stringify(table), table]))
     const changed = new Set<UpstreamSensor>()
+    const removed: Upstream[] = []
     for (const [key, upstream] of this.#upstreams) {
       if (wanted.has(key)) continue
       this.#upstreams.delete(key)
       const sensor = this.#sensorOf(upstream.table.tenant)
       sensor.delete(upstream)
       changed.add(sensor)
+      removed.push(upstream)
+      // Its connections are closed at once; nothing is stopped at the upstream.
       void upstream.stop()
     }
     for (const [key, table] of wanted) if (!this.#upstreams.has(key)) changed.add(this.#add(key, table))
+    for (const upstream of removed) upstream.moveFollowers()
     this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#upstreams.values())
     for (const sensor of changed) void this.#context.hub.producersChanged(sensor)
   }
@@ -60,6 +67,21 @@ class Upstreams {
 
   async close(): Promise<void> {
     await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.stop()))
+  }
+
+  find(name: string, producer: string, identity: Identity): Control | undefined {
+    const [first] = producer.split('/', 1)
+    const named = [...this.#upstreams.values()].find(
+      ({ table, owner }) => table.name === first && mayRead(identity, owner),
+    )
+    return named?.control(producer, name)
+  }
+
+  *of(producers: (path: string) => boolean, identity: Identity): Generator<RemoteControl> {
+    for (const upstream of this.#upstreams.values()) {
+      if (!mayRead(identity, upstream.owner)) continue
+      for (const one of upstream.controls()) if (producers(one.producer)) yield one
+    }
   }
 
   #add(key: string, table: UpstreamTable): UpstreamSensor {

@@ -96,6 +96,11 @@ export class Tap {
     else series.keep(tail, time)
   }
 
+  /** Its followers follow the same again, wherever that leads. */
+  move(): void {
+    for (const follower of [...this.#followers]) follower.again()
+  }
+
   lost(loss: Omit<RemoteLoss, 'producer'>): void {
     const { producer } = this.request
     for (const follower of this.#followers) follower.lost({ ...loss, producer })

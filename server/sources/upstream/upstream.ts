@@ -1,8 +1,11 @@
 /** One upstream: its catalogue, and the two connections that bring its values (live.ts, durable.ts). */
+
 import type { Owner } from '../../../auth/permissions.ts'
+import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
+import type { Control, RemoteControl } from '../../controls/control.ts'
 import type { Timer } from '../../core/clock.ts'
 import { labelsFrom } from '../../metrics/labels.ts'
 import type {
@@ -21,6 +24,7 @@ import type { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
 import { hasLabels, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
+import { type ControlThere, controlsIn, remoteControl } from './controls.ts'
 import { Durable } from './durable.ts'
 import { UpstreamLink } from './link.ts'
 import { Live } from './live.ts'
@@ -32,6 +36,8 @@ import { Taps } from './taps.ts'
 const AUDIT = 'producer.audit'
 /** Levels of a tree, this server not counted. */
 const MAX_DEPTH = 8
+/** The part of a deadline that the upstream has to answer; the rest is for the way. */
+const OF_DEADLINE = 0.8
 /** Producers below one upstream. */
 const MAX_BELOW = 10_000
 const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64})*$/u
@@ -67,6 +73,8 @@ export class Upstream {
   #durableProblem = ''
   /** Its id, as it says; empty if it does not. */
   #id = ''
+  /** By path there and name. */
+  #controls: ReadonlyMap<string, ControlThere> = new Map()
   /** The producers that it consumes: their ids, by their paths there. */
   #below: ReadonlyMap<string, string> = new Map()
   #reading: Timer | undefined
@@ -96,7 +104,8 @@ export class Upstream {
       counted,
       begun: (session) => this.#begun(session),
       capabilities: (caps) => {
-        // What goes wrong ends the connection.
+        // Those before the login are nobody's word, and those after it are looked at with everything else.
+        if (this.#live.session === undefined) return
         this.#learn(caps).catch((error: Error) => this.#links.live.drop(error))
       },
       changed: (problem) => this.#changed(problem),
@@ -130,6 +139,11 @@ export class Upstream {
     await Promise.all([this.#links.live.stop(), this.#links.durable.stop()])
   }
 
+  /** Another one is in its place: who has followed something here follows it there. To be called after `stop`. */
+  moveFollowers(): void {
+    for (const taps of [this.#taps.live, this.#taps.durable]) for (const tap of taps.all()) tap.move()
+  }
+
   /** It and the producers that it consumes, by their paths here. */
   *producers(): Generator<ProducerName> {
     const { name } = this.table
@@ -153,10 +167,12 @@ export class Upstream {
   async ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]> {
     const { session } = this.#live
     if (session === undefined) return []
-    const deadline = { name: 'deadline_ms', type: BasicType.UINT32, value: deadlineMs } as const
+    // Whoever asks several producers gets what has come in time, and not nothing because of one of them.
+    const thereMs = Math.max(1, Math.floor(deadlineMs * OF_DEADLINE))
+    const deadline = { name: 'deadline_ms', type: BasicType.UINT32, value: thereMs } as const
     try {
       const args = [...argumentsThere(request), deadline]
-      const { value, time } = await session.query(request.name, args, deadlineMs)
+      const { value, time } = await session.query(request.name, args, Math.ceil((thereMs + deadlineMs) / 2))
       const isLabelled = hasLabels(request.name, request.args, this.metrics.get(request.name))
       return readingsOf(request, isLabelled, { value, time }).filter(({ series }) => this.mayAsk(series.name))
     } catch {
@@ -204,7 +220,7 @@ export class Upstream {
       throw new Error(`the upstream says that it consumes others that cannot be used here: ${what}`)
     }
     const known = new Map(below.map((one) => [one.name, one.id]))
-    for (const path of paths) if (!known.has(path)) known.set(path, '')
+    for (const path of paths) if (!known.has(path) && PATH.test(path)) known.set(path, '')
     this.#id = producer?.id ?? this.#id
     for (const path of this.#below.keys()) if (!known.has(path) && this.#isFollowed(path)) known.set(path, '')
     if ([...known].join() === [...this.#below].join()) return
@@ -222,15 +238,62 @@ export class Upstream {
     const { clock } = this.#options
     await this.#learn(session.capabilities)
     this.#counters.connections++
+    await this.#readControls(session)
     await this.#readCatalogue(session)
     const again = (): void => {
       this.#reading = clock.setTimeout(() => {
         if (this.#live.session !== session) return
-        this.#readCatalogue(session).then(again, again)
+        Promise.all([this.#readControls(session), this.#readCatalogue(session)]).then(again, again)
       }, this.table.intervalMs)
     }
     clock.clear(this.#reading)
     again()
+  }
+
+  /** Of the upstream itself, and of the producers that it consumes. */
+  async #readControls(session: UpstreamSession): Promise<void> {
+    if (this.table.controls.length === 0) return
+    const controls = new Map<string, ControlThere>()
+    for (const args of [[], toArgumentList({ producer: '*' })]) {
+      const { value } = await session.query('producer.controls', args)
+      for (const control of controlsIn(value)) {
+        if (this.#mayRun(control.name)) controls.set(`${control.producer} ${control.name}`, control)
+      }
+    }
+    this.#controls = controls
+  }
+
+  #mayRun(name: string): boolean {
+    return this.table.controls.some((pattern) => compilePattern(pattern)(name))
+  }
+
+  /** A control of it, or of a producer that it consumes. `path` is that here. */
+  control(path: string, name: string): Control | undefined {
+    const there = this.#controls.get(`${this.#rest(path)} ${name}`)
+    return there && this.#controlOf(there)
+  }
+
+  /** All that may be run from here. */
+  *controls(): Generator<RemoteControl> {
+    for (const there of this.#controls.values()) {
+      yield { producer: this.#pathOf(there), control: this.#controlOf(there) }
+    }
+  }
+
+  #controlOf(there: ControlThere): Control {
+    const { id, clock } = this.#options
+    const session = () => this.#live.session
+    return remoteControl(there, { producer: this.#pathOf(there), id: `${id} ${this.#id}`, clock, session })
+  }
+
+  #pathOf({ producer }: ControlThere): string {
+    const { name } = this.table
+    return producer === '' ? name : `${name}/${producer}`
+  }
+
+  /** A path from the upstream on. */
+  #rest(path: string): string {
+    return path.slice(this.table.name.length + 1)
   }
 
   async #readCatalogue(session: UpstreamSession): Promise<void> {

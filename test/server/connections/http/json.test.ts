@@ -212,7 +212,13 @@ describe('what a producer sends', () => {
     expect(peer.log).toEqual([
       { ...caps, max_frame: 65_536 },
       { type: 'response', seq: 0, status: 'OK', result: channel },
-      { ...caps, max_frame: 1_048_576, generation: expect.stringMatching(/^[0-9a-f]{16}$/) },
+      {
+        ...caps,
+        max_frame: 1_048_576,
+        generation: expect.stringMatching(/^[0-9a-f]{16}$/),
+        producer: expect.stringMatching(/^[0-9a-f]{16} n1$/),
+        below: [],
+      },
     ])
   })
 

@@ -76,7 +76,16 @@ describe('producer.metrics', () => {
   })
 
   test('a pattern with too many stars is refused when it is collected, not when it is measured', () => {
-    const sensor = new ProducerSensor([view, controlsView(() => [])], new FakeClock())
+    const sensor = new ProducerSensor(
+      [
+        view,
+        controlsView(
+          () => [],
+          () => [],
+        ),
+      ],
+      new FakeClock(),
+    )
     const args = new Map([['match', '*'.repeat(9)]])
     for (const metric of sensor.metrics()) {
       expect(() => sensor.check(metric, args)).toThrow(expect.objectContaining({ status: 'INVALID_ARGUMENT' }))
@@ -91,7 +100,10 @@ describe('producer.controls', () => {
     description: 'd',
     parameters: [{ name: 'p', type: BasicType.UINT64, optional: true, description: 'q' }],
   })
-  const controls = controlsView((identity) => (identity === tester ? [control('b.y'), control('a.x')] : []))
+  const controls = controlsView(
+    (identity) => (identity === tester ? [control('b.y'), control('a.x')] : []),
+    () => [],
+  )
 
   test('lists what the identity is shown, ascending, with its arguments', () => {
     expect(shown(controls)).toEqual([
@@ -108,7 +120,12 @@ describe('producer.controls', () => {
 
   const parameterShown = (parameter: Partial<ControlParameter> & Pick<ControlParameter, 'type'>): Json => {
     const declared = { name: 'p', description: '', ...parameter }
-    const [one] = shown(controlsView(() => [{ name: 'a.x', description: 'd', parameters: [declared] }]))
+    const [one] = shown(
+      controlsView(
+        () => [{ name: 'a.x', description: 'd', parameters: [declared] }],
+        () => [],
+      ),
+    )
     const [shape] = (one as Json).parameters as [Json]
     const names = ['name', 'type', 'optional', 'description']
     return Object.fromEntries(Object.entries(shape).filter(([name]) => !names.includes(name)))

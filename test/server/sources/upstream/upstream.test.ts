@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { defaultConfig } from '../../../../server/start/config.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { freePort } from '../../../support/free-port.ts'
@@ -33,6 +34,7 @@ const table = (more: object = {}) => ({
   url: `tcp://127.0.0.1:${port}`,
   tenant: 'default',
   metrics: ['*'],
+  controls: [],
   user: 'main',
   tokenFile: undefined,
   secretFile: join(directory, 'secret'),
@@ -266,6 +268,25 @@ describe('a durable channel', () => {
     await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
     lower.emit(2)
     expect((await seat.value()).transaction).toBeGreaterThan(0)
+  })
+})
+
+describe('a reload', () => {
+  it('that changes a table loses nothing, and repeats nothing', async () => {
+    const id = await seat.collect('test.a', of('east', h1))
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    const stored = () =>
+      [...lower.server.parts.producer.registry.all()].find(({ row }) => row.name.startsWith('upstream:'))
+    await until(() => expect(stored()?.bindings.size).toBe(1))
+    lower.emit(1)
+    await seat.value()
+    const sources = upper.server.parts.sources
+    for (const source of sources) source.reload?.({ ...defaultConfig(), upstream: [table({ maxSeries: 999 })] })
+    lower.emit(2)
+    await until(async () => expect(await upstream()).toMatchObject({ state: 'listening', counters: { values: 1 } }))
+    lower.emit(3)
+    expect([await seat.value(), await seat.value()].map((value) => decoded(value))).toEqual([2, 3])
+    await until(async () => expect(await seat.ledger()).toMatchObject({ accepted: 3 }))
   })
 })
 

@@ -295,7 +295,7 @@ it('waits while the tenant has reached its quota of values', async () => {
   await subscribe('prometheus.a')
   // What has begun is taken whole: three values, and three about the target.
   expect(decoded(await seat.value())).toMatchObject({ value: 1 })
-  await producer.settle()
+  await eventually(async () => expect(await status()).toMatchObject({ counters: { samples: 3 } }))
   producer.clock.advance(900)
   await producer.settle()
   expect(await status()).toMatchObject({
