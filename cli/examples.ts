@@ -47,6 +47,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   sensor: ['cinnabar sensor fence gmetric'],
   'sensor fence': ['cinnabar sensor fence gmetric'],
   'sensor resume': ['cinnabar sensor resume gmetric'],
+  upstreams: ['cinnabar upstreams'],
   user: ['cinnabar user list'],
   'user add': [
     'cinnabar user add alice',

@@ -22,6 +22,7 @@ import { addTail, addWatch } from './commands/tail.ts'
 import { addTenant } from './commands/tenant.ts'
 import { addToken } from './commands/token.ts'
 import { addTop } from './commands/top.ts'
+import { addUpstreams } from './commands/upstreams.ts'
 import { addUser } from './commands/user.ts'
 import { EXAMPLES } from './examples.ts'
 import { ExitCode, errorCode, Failure } from './failure.ts'
@@ -87,6 +88,7 @@ export function createProgram(cli: Cli): Command {
     addFeed,
     addPublish,
     addSensor,
+    addUpstreams,
     addUser,
     addTenant,
     addRole,

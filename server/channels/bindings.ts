@@ -127,6 +127,7 @@ export class Bindings {
     instance.boundOn.add(channel.id)
     instance.unbound?.delete(instance)
     const sink: Sink = {
+      queue: channel.queue,
       get isDurable() {
         return channel.row.durable
       },

@@ -202,11 +202,18 @@ export interface TenantFamily {
 export interface Sink {
   /** Whether what is appended survives a restart. */
   readonly isDurable?: boolean
+  /** What it appends to. */
+  readonly queue?: HeldQueue
   append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void
   /** Values of other producers were lost on their way to it. */
   lost?(loss: RemoteLoss): void
   /** Called when a polled metric is not read for it, because the binding pauses. */
   paused?(): void
+}
+
+/** Nothing that is appended from `holdBack` on is sent before the release. */
+export interface HeldQueue {
+  holdBack(): { release(): void }
 }
 
 /** A subscription to a series: the prefix of its frames, and the sink that takes them. */
@@ -296,6 +303,8 @@ export interface RemoteReading {
 export interface RemoteFollower {
   /** Whether no value may be lost: nothing is committed at the producer before it is stored here. */
   readonly isDurable: boolean
+  /** Where its values go; undefined if that cannot be held back. */
+  readonly queue: HeldQueue | undefined
   /** A series has come. */
   born(series: RemoteSeries): void
   /** A series has ended, or made room for others. */

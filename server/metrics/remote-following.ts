@@ -2,7 +2,7 @@
 import type { Steps } from '../core/fair-work.ts'
 import type { BoundInstance } from './bound-instance.ts'
 import { unsubscribe } from './bound-instance.ts'
-import type { RemoteFollower, RemoteLoss, RemoteSeries, RemoteTap, Subscription } from './metric.ts'
+import type { HeldQueue, RemoteFollower, RemoteLoss, RemoteSeries, RemoteTap, Subscription } from './metric.ts'
 import type { RemoteTarget } from './remote-selection.ts'
 
 export class RemoteFollowing implements RemoteFollower {
@@ -27,6 +27,10 @@ export class RemoteFollowing implements RemoteFollower {
 
   get isDurable(): boolean {
     return this.#binding.sink.isDurable === true
+  }
+
+  get queue(): HeldQueue | undefined {
+    return this.#binding.sink.queue
   }
 
   /** Follows the same in the other way, durable or not. */

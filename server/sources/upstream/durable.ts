@@ -10,7 +10,7 @@ import type { Intake } from '../../channels/intake.ts'
 import type { LinkUser } from './link.ts'
 import type { Position } from './position.ts'
 import type { UpstreamSession } from './session.ts'
-import { boundedUint53 } from './tap.ts'
+import { boundedUint53, type Tap } from './tap.ts'
 import type { Taps } from './taps.ts'
 
 const PAYLOAD_TRANSACTION = FRAME_TRANSACTION - 4
@@ -92,7 +92,11 @@ export class Durable implements LinkUser {
     if (this.#session === undefined) return false
     const transaction = boundedUint53(view, start + PAYLOAD_TRANSACTION)
     if (!this.#isNew(transaction)) return true
-    this.#options.taps.byId(metric)?.take(bytes, start, end, view)
+    const tap = this.#options.taps.byId(metric)
+    if (tap !== undefined) {
+      this.#hold(tap)
+      tap.take(bytes, start, end, view)
+    }
     this.#options.counted()
     this.#counters.values++
     this.#options.position.reach(transaction)
@@ -103,12 +107,13 @@ export class Durable implements LinkUser {
     if (this.#session === undefined || !this.#isNew(gap.transaction)) return
     const { taps, position } = this.#options
     this.#counters.gaps++
-    if (gap.metric !== 0) taps.byId(gap.metric)?.gap(gap)
-    else {
-      const all = taps.all()
-      // Whose they were is not known where there are several.
-      const count = all.length === 1 && all[0]?.followers === 1 ? gap.count : 0
-      for (const tap of all) tap.gap({ ...gap, count })
+    const one = taps.byId(gap.metric)
+    const all = gap.metric === 0 ? taps.all() : one === undefined ? [] : [one]
+    // Whose they were is not known where there are several.
+    const isKnown = gap.metric !== 0 || (all.length === 1 && all[0]?.followers === 1)
+    for (const tap of all) {
+      this.#hold(tap)
+      tap.gap(isKnown ? gap : { ...gap, count: 0 })
     }
     position.reach(gap.transaction)
   }
@@ -116,6 +121,14 @@ export class Durable implements LinkUser {
   /** All values until now are lost for sure, or may be: it is another channel than the one that was emptied. */
   lostHistory(): void {
     for (const tap of this.#options.taps.all()) tap.lost({ count: 0, from: 0, to: 0, reason: GapReason.replaced })
+  }
+
+  /** To be called before anything is appended for a tap. */
+  #hold(tap: Tap): void {
+    const { position } = this.#options
+    if (tap.heldIn === position.round) return
+    tap.heldIn = position.round
+    for (const queue of tap.queues()) position.hold(queue)
   }
 
   /** Everything up to this id is on the disk. */

@@ -5,6 +5,11 @@
 import type { UpstreamRow } from '../../../storage/store.ts'
 import type { BatchBuilder } from '../../channels/batch.ts'
 import type { Journal, Journaled } from '../../channels/journal.ts'
+import type { HeldQueue } from '../../metrics/metric.ts'
+
+interface Barrier {
+  release(): void
+}
 
 export class Position implements Journaled {
   readonly #name: string
@@ -15,6 +20,10 @@ export class Position implements Journaled {
   #reached = 0
   #submitted = 0
   #durable = 0
+  /** What holds back the values that no batch has yet, by the queue, and those of the batch on its way. */
+  readonly #held = new Map<HeldQueue, Barrier>()
+  readonly #submittedHeld: Barrier[] = []
+  #round = 1
   /** Whether the next batch has it already. */
   #isTouched = false
 
@@ -51,6 +60,19 @@ export class Position implements Journaled {
     this.#journal.touch(this)
   }
 
+  /** Another number for each batch: what is held back is so until that of its round is stored. */
+  get round(): number {
+    return this.#round
+  }
+
+  /**
+   * What is appended to a queue from now on is not sent before it is stored. After a crash it would come from the upstream again, and
+   * whoever had it already could not tell: it would have another transaction id.
+   */
+  hold(queue: HeldQueue): void {
+    if (!this.#held.has(queue)) this.#held.set(queue, queue.holdBack())
+  }
+
   /** To be called in the turn in which the values up to this id were appended. */
   reach(transaction: number): void {
     this.#reached = transaction
@@ -61,6 +83,9 @@ export class Position implements Journaled {
 
   submit(builder: BatchBuilder): void {
     this.#isTouched = false
+    this.#round++
+    this.#submittedHeld.push(...this.#held.values())
+    this.#held.clear()
     if (this.#row === undefined) return
     this.#submitted = this.#reached
     builder.changes.push({ put: 'upstream', row: { ...this.#row, reached: this.#reached } })
@@ -68,6 +93,7 @@ export class Position implements Journaled {
 
   durable(): void {
     this.#durable = this.#submitted
+    for (const barrier of this.#submittedHeld.splice(0)) barrier.release()
     this.onStored(this.#durable)
   }
 }

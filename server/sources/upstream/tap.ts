@@ -10,6 +10,7 @@ import { FRAME_TIME, FRAME_TYPE, type Gap } from '../../../protocol/monitor/mess
 import type { Hub } from '../../metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../../metrics/labels.ts'
 import type {
+  HeldQueue,
   Labels,
   RemoteFollower,
   RemoteLoss,
@@ -40,6 +41,8 @@ export class Tap {
   id = 0
   /** Whether a REC of the form of a series is one. */
   isLabelled = true
+  /** The round in which everything was held back that it goes to; 0 if something was not. */
+  heldIn = 0
   /** Why the upstream does not take it; empty if it does. */
   problem = ''
   readonly #options: TapOptions
@@ -60,6 +63,11 @@ export class Tap {
     return this.#followers.size
   }
 
+  /** Where its values go. */
+  *queues(): Generator<HeldQueue> {
+    for (const { queue } of this.#followers) if (queue !== undefined) yield queue
+  }
+
   /** The number of its series. */
   get size(): number {
     return this.#series.size
@@ -71,6 +79,7 @@ export class Tap {
 
   add(follower: RemoteFollower): void {
     this.#followers.add(follower)
+    this.heldIn = 0
   }
 
   delete(follower: RemoteFollower): void {

@@ -1,10 +1,12 @@
 /** A server that consumes another one: names, values, and what is asked for there. Both run here; the connection between them is real. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join as pathOf } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defaultConfig } from '../../../../server/start/config.ts'
-import { args, command, str, type } from '../../../support/bytes.ts'
+import { done } from '../../../support/administration.ts'
+import { args, command, frame, join, str, type, u32, u64 } from '../../../support/bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { freePort } from '../../../support/free-port.ts'
 import type { MemoryStore } from '../../../support/memory-store/store.ts'
@@ -37,7 +39,7 @@ const table = (more: object = {}) => ({
   controls: [],
   user: 'main',
   tokenFile: undefined,
-  secretFile: join(directory, 'secret'),
+  secretFile: pathOf(directory, 'secret'),
   ca: undefined,
   cert: undefined,
   key: undefined,
@@ -50,8 +52,8 @@ const table = (more: object = {}) => ({
 
 beforeEach(async () => {
   port = await freePort()
-  directory = mkdtempSync(join(tmpdir(), 'cinnabar-upstream-'))
-  writeFileSync(join(directory, 'secret'), `${PASSWORD}\n`)
+  directory = mkdtempSync(pathOf(tmpdir(), 'cinnabar-upstream-'))
+  writeFileSync(pathOf(directory, 'secret'), `${PASSWORD}\n`)
   lower = await startLower()
   await lower.addUser('main', { role: 'consumer', password: PASSWORD })
   upper = await TestProducer.start({ config: { upstream: [table()] } as never })
@@ -158,10 +160,13 @@ describe('a durable channel', () => {
     await until(async () => expect(await below()).toMatchObject({ committed: 1 }))
     upper.store.manual = true
     for (let value = 2; value <= 5; value++) lower.emit(value)
-    expect(numbers(await seat.values(4))).toEqual([2, 3, 4, 5])
     await until(async () => expect(await below()).toMatchObject({ accepted: 5, committed: 1, in_flight: 4 }))
+    await until(async () => expect(await upstream()).toMatchObject({ counters: { values: 5 } }))
+    // After a crash they would come again, with other ids.
+    expect(seat.rest().filter(({ kind }) => kind === 'value')).toEqual([])
     upper.store.manual = false
     upper.store.complete()
+    expect(numbers(await seat.values(4))).toEqual([2, 3, 4, 5])
     await until(async () => expect(await below()).toMatchObject({ accepted: 5, committed: 5, in_flight: 0 }))
   })
 
@@ -173,7 +178,7 @@ describe('a durable channel', () => {
     await seat.values(1)
     upper.store.manual = true
     lower.emit(2)
-    await seat.values(1)
+    await until(async () => expect(await upstream()).toMatchObject({ counters: { values: 2 } }))
     upper = await upper.crash()
     lower.emit(3)
     seat = await upper.seat('watcher')
@@ -268,6 +273,87 @@ describe('a durable channel', () => {
     await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
     lower.emit(2)
     expect((await seat.value()).transaction).toBeGreaterThan(0)
+  })
+})
+
+describe('rights', () => {
+  it('are those of the tenant of the table: to others there is no such producer', async () => {
+    lower.emit(1)
+    await upper.addUser('abroad', { tenant: 'other' })
+    const abroad = await upper.seat('abroad', 'other')
+    const ask = (name: string, producer: string) => abroad.ask((seq) => command.query(seq, name, of(producer)))
+    expect(await ask('test.a', 'east')).toMatchObject({ status: 7 })
+    expect(await ask('test.a', 'nowhere')).toMatchObject({ status: 7 })
+    expect(decoded(await abroad.query('test.*', of('*')))).toEqual([])
+  })
+
+  it('are judged for each series, with the producer among the arguments', async () => {
+    await upper.addUser('root', { role: 'admin' })
+    const root = await upper.seat('root')
+    upper.emit(1)
+    lower.emit(2)
+    lower.emit(3, 'test.b')
+    await upper.addUser('warden', { role: 'warden' })
+    const warden = await upper.seat('warden')
+    const rule = { role: 'warden', command: 'COLLECT', object: 'test.a', where: 'producer=east' }
+    await done(root, 'role.deny', rule)
+    expect(decoded(await warden.query('test.*', of('*')))).toMatchObject([
+      { name: 'test.b', producer: 'east', value: 3 },
+      { name: 'test.a', producer: 'n1', value: 1 },
+    ])
+    expect(decoded(await warden.query('test.a', of('east', h1)))).toBeNull()
+  })
+})
+
+describe('an upstream that is none', () => {
+  const servers: Server[] = []
+  afterEach(() => {
+    for (const server of servers.splice(0)) server.close()
+  })
+  const serving = async (say: (socket: Socket) => void): Promise<number> => {
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      say(socket)
+    })
+    servers.push(server)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    return (server.address() as AddressInfo).port
+  }
+  /** A frame of PRODUCER_CAPS with one method. */
+  const greeting = frame(u32(0xfffffffe), u32(1), u32(1), u32(1), str('auth'), u32(7), str('scram-sha-256'))
+
+  it.each([
+    ['speaks HTTP', (socket: Socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), 'violates the protocol'],
+    ['sends a frame that is too long', (socket: Socket) => socket.write(u32(0x7ffffffc)), 'violates the protocol'],
+    [
+      'sends values before the login',
+      (socket: Socket) => socket.write(join(greeting, frame(u32(7), u64(1), u64(1), u32(11)))),
+      'before the login',
+    ],
+    ['closes at once', (socket: Socket) => socket.destroy(), 'closed the connection'],
+    [
+      'is another one, without the secret',
+      (socket: Socket) => {
+        socket.write(greeting)
+        socket.once('data', () => socket.write(frame(u32(0xffffffff), u32(1), u32(0), u32(9))))
+      },
+      'without proving',
+    ],
+  ])('and %s costs itself alone', async (_, say, problem) => {
+    const to = await serving(say)
+    for (const source of upper.server.parts.sources) {
+      source.reload?.({
+        ...defaultConfig(),
+        upstream: [table(), table({ name: 'bad', url: `tcp://127.0.0.1:${to}` })],
+      })
+    }
+    await until(async () => {
+      const sensors = decoded(await seat.query('producer.sensors')) as Json[]
+      const bad = sensors.find(({ name }) => name === 'upstream/bad')
+      expect(bad).toMatchObject({ state: 'failed', detail: expect.stringContaining(problem) })
+    })
+    lower.emit(9)
+    expect(decoded(await seat.query('test.a', of('east', h1)))).toBe(9)
   })
 })
 
