@@ -120,7 +120,10 @@ export class Durable implements LinkUser {
 
   /** All values until now are lost for sure, or may be: it is another channel than the one that was emptied. */
   lostHistory(): void {
-    for (const tap of this.#options.taps.all()) tap.lost({ count: 0, from: 0, to: 0, reason: GapReason.replaced })
+    for (const tap of this.#options.taps.all()) {
+      this.#hold(tap)
+      tap.lost({ count: 0, from: 0, to: 0, reason: GapReason.replaced })
+    }
   }
 
   /** To be called before anything is appended for a tap. */

@@ -73,7 +73,7 @@ export class UpstreamLink {
         continue
       }
       const begunMs = clock.monotonicMs()
-      const reason = await this.#connection()
+      const reason = await this.#connection().catch((error: Error) => error)
       if (signal.aborted) return
       this.#user.changed(reason.message)
       if (clock.monotonicMs() - begunMs >= LASTED_MS) this.#backoff.reset()

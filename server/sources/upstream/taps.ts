@@ -22,6 +22,8 @@ export class Taps {
   readonly #options: TapsOptions
   readonly #taps = new Map<string, Tap>()
   readonly #byId = new Map<number, Tap>()
+  /** Those that are being bound, with the connection over which that happens. */
+  readonly #binding = new Map<Tap, UpstreamSession>()
   #session: UpstreamSession | undefined
 
   constructor(options: TapsOptions) {
@@ -104,7 +106,9 @@ export class Taps {
 
   async #bind(tap: Tap): Promise<void> {
     const session = this.#session
-    if (session === undefined) return
+    // Twice, and its values would come under two ids.
+    if (session === undefined || this.#binding.get(tap) === session) return
+    this.#binding.set(tap, session)
     const { name } = tap.request
     const args: ArgumentList = argumentsThere(tap.request)
     try {
@@ -118,6 +122,8 @@ export class Taps {
       this.#byId.delete(tap.id)
       tap.id = 0
       tap.problem = `${name}: ${error.detail || error.message}`
+    } finally {
+      if (this.#binding.get(tap) === session) this.#binding.delete(tap)
     }
   }
 
