@@ -22,7 +22,7 @@ export interface RemoteSelectionOptions {
   /** As they were converted. */
   readonly args: ArgumentList
   readonly deadlineMs: number
-  readonly rights: Pick<Rights, 'mayRead'>
+  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
 }
 
 /** A request of a selection. */
@@ -56,6 +56,14 @@ export class RemoteSelection {
   /** Whether other producers may be asked. */
   get isReached(): boolean {
     return this.#options.candidates.areRemote
+  }
+
+  /** Whether other producers may have something that the identity may read, now or later: each series is judged by itself. */
+  get isAllowed(): boolean {
+    const { name, identity, candidates, rights } = this.#options
+    return candidates.sensors.some(({ polled, owner }) => {
+      return polled === 'remote' && mayRead(identity, owner) && rights.mayReadSome(identity, owner, name)
+    })
   }
 
   /** One for each producer. */

@@ -107,14 +107,7 @@ export class Durable implements LinkUser {
     if (this.#session === undefined || !this.#isNew(gap.transaction)) return
     const { taps, position } = this.#options
     this.#counters.gaps++
-    const one = taps.byId(gap.metric)
-    const all = gap.metric === 0 ? taps.all() : one === undefined ? [] : [one]
-    // Whose they were is not known where there are several.
-    const isKnown = gap.metric !== 0 || (all.length === 1 && all[0]?.followers === 1)
-    for (const tap of all) {
-      this.#hold(tap)
-      tap.gap(isKnown ? gap : { ...gap, count: 0 })
-    }
+    taps.lost(gap, (tap) => this.#hold(tap))
     position.reach(gap.transaction)
   }
 

@@ -63,9 +63,7 @@ export class Live implements LinkUser {
 
   /** What this channel loses is reported by the upstream: it has limits as any other. */
   gap(gap: Gap): void {
-    const { taps } = this.#options
-    if (gap.metric !== 0) taps.byId(gap.metric)?.gap(gap)
-    else for (const tap of taps.all()) tap.gap(gap)
+    this.#options.taps.lost(gap)
   }
 
   capabilities(caps: Capabilities): void {
