@@ -292,7 +292,8 @@ export class Stage {
     this.#offered.set(peer, offered)
     const names = [...offered].filter((entry) => /^(producer|below) /.test(entry))
     const own = names.filter((entry) => entry.startsWith('producer '))
-    const wrong = names.find((entry) => !/^\w+ \S+ ./.test(entry))
+    // The id of one that was never connected is not known.
+    const wrong = names.find((entry) => !/^producer \S+ .|^below \S* ./.test(entry))
     if (wrong !== undefined) throw new Failure(`an id, a blank and a name were expected: ${wrong}`)
     if (own.length > 1) throw new Failure(`two entries "producer": ${own.join(', ')}`)
     for (const entry of own) this.keepText('producer', entry.split(' ').slice(2).join(' '))
