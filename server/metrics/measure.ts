@@ -41,8 +41,7 @@ export function* measure(selection: Selection, now: number, hub: MeasuringHub): 
     const measured = faults.measure(target, selection.identity)
     return isSteps<Measurement>(measured) ? yield* measured : measured
   }
-  if (asked.length > 0)
-    return Promise.all(asked).then((answers) => answers.flat()[0]?.measured ?? { value: VOID, time: now })
+  if (asked.length > 0) return Promise.all(asked).then((answers) => ofOthers(selection, answers.flat(), now, fences))
   const refreshing = refresh(selection, fences)
   const read = () => measureSeries(selection, now, fences)
   return refreshing.length > 0 ? Promise.all(refreshing).then(() => finish(read())) : yield* read()
@@ -68,7 +67,19 @@ function* measureSeries(selection: Selection, now: number, fences: Fenced): Step
   return { value: VOID, time: now }
 }
 
-interface LabelledMeasurement extends Omit<RemoteMeasurement, 'measured'> {
+/** As it comes from there: whether it has labels may be known only then. */
+function ofOthers(
+  selection: Selection,
+  answers: readonly RemoteMeasurement[],
+  now: number,
+  fences: Fenced,
+): Measurement {
+  const [first] = answers
+  if (first === undefined) return { value: VOID, time: now }
+  return first.isBare ? first.measured : finish(listOf(selection, [], [], answers, now, fences))
+}
+
+interface LabelledMeasurement extends Pick<RemoteMeasurement, 'labels' | 'open'> {
   readonly measured: Measurement | Promise<Measurement>
 }
 

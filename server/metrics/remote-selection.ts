@@ -41,6 +41,8 @@ export interface RemoteMeasurement {
   readonly labels: Labels
   readonly open: OpenLabels
   readonly measured: Measurement
+  /** It came without labels. */
+  readonly isBare: boolean
 }
 
 export class RemoteSelection {
@@ -88,7 +90,7 @@ export class RemoteSelection {
       const readings = await sensor.ask(request, this.#options.deadlineMs)
       return readings.flatMap(({ series, measured }) => {
         const open = this.openFor(sensor, series)
-        return open === undefined ? [] : [{ labels: series.labels, open, measured }]
+        return open === undefined ? [] : [{ labels: series.labels, open, measured, isBare: series.isBare }]
       })
     })
   }

@@ -33,7 +33,8 @@ export class Tree {
   readonly #options: TreeOptions
   readonly #directory: string
   readonly #port: number
-  #relay: MutatingProxy
+  readonly #relay: MutatingProxy
+  #isLowerUp = true
 
   private constructor(parts: Pick<Tree, 'upper' | 'lower' | 'commands'>, options: TreeOptions, more: Made) {
     this.upper = parts.upper
@@ -118,14 +119,17 @@ export class Tree {
   }
 
   /** The lower server is gone. */
-  stopLower(): Promise<void> {
-    return this.inTime(this.lower.stop())
+  async stopLower(): Promise<void> {
+    if (!this.#isLowerUp) return
+    this.#isLowerUp = false
+    await this.inTime(this.lower.stop())
   }
 
   /** Another server is found in its place, with a history of its own. */
   async replaceLower(): Promise<void> {
     await this.stopLower()
     this.lower = await startLower(this.#port, 'another', this.#options)
+    this.#isLowerUp = true
   }
 
   /** The lower server ends, and begins again with what it has stored. */
@@ -143,7 +147,7 @@ export class Tree {
   async stop(): Promise<void> {
     await this.upper.stop()
     await this.#relay.close()
-    await this.lower.stop()
+    if (this.#isLowerUp) await this.lower.stop()
     rmSync(this.#directory, { recursive: true })
   }
 }
