@@ -322,6 +322,18 @@ describe('PRODUCER_CAPS', () => {
   })
 })
 
+it('`producer.metrics` has the metrics of those below, and `producer.series` one REC without labels for each', async () => {
+  tree.lower.emit(1, 'test.below')
+  tree.consume('west')
+  const match = ['match', type.string, str('test.below')] as const
+  await tree.until(async () =>
+    expect(decoded(await seat.query('producer.metrics', args(match)))).toMatchObject([{ name: 'test.below' }]),
+  )
+  const { bytes } = await seat.query('producer.series', args(match))
+  const series = list([label('name', 'test.below'), join(str('time'), u32(type.uint64), u64(0))])
+  expect(toHex(bytes.subarray(20))).toBe(toHex(series))
+})
+
 describe('a path', () => {
   const deep = (names: number) => offering('below', `id ${Array(names).fill('a').join('/')}`, 2)
 

@@ -1,5 +1,6 @@
 /** Section 9.13 where no other producer is consumed: the argument and label `producer`, and what PRODUCER_CAPS says. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { done } from '../../support/administration.ts'
 import { args, command, join, status, str, toHex, type, u32, u64 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import type { RawPeer } from '../../support/raw-peer.ts'
@@ -186,4 +187,18 @@ describe('PRODUCER_CAPS', () => {
     const end = (text: string | undefined) => text?.slice(text.lastIndexOf('producer'))
     expect(end(after)).toBe(end(before))
   })
+})
+
+it('rules judge values of this one without an argument `producer`', async () => {
+  await producer.addUser('root', { role: 'admin' })
+  const root = await producer.seat('root')
+  const rule = { role: 'night', command: 'COLLECT', object: 'test.a' }
+  await done(root, 'role.deny', { ...rule, where: `producer=${NAME}` })
+  await producer.addUser('owl', { role: 'night' })
+  seat = await producer.seat('owl')
+  producer.emit(5)
+  for (const text of [NAME, '*'])
+    expect((await seat.query('test.a', args(of(text), h1))).bytes.length).toBeGreaterThan(24)
+  await done(root, 'role.deny', rule)
+  expect(await refusal('test.a', of(NAME), h1)).toBe(status.NO_SUCH_METRIC)
 })
