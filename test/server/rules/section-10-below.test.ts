@@ -27,7 +27,7 @@ afterEach(() => tree.stop())
 
 /** The EXECUTEs that the lower server has got. */
 const executes = (): Buffer[] =>
-  tree.commands.filter((one) => one.readUInt32BE(4) === EXECUTE && one.includes(str('user.add')))
+  tree.commands.filter((one) => one.readUInt32BE(4) === EXECUTE && one.includes(Buffer.from(str('user.add'))))
 /** The key in one of them. */
 function keyIn(command: Buffer): string {
   const name = str('idempotency_key')
