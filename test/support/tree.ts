@@ -115,7 +115,10 @@ export class Tree {
 
   /** So many ids are bound on the connection for channels that are not durable. */
   boundLive(count: number): Promise<void> {
-    return this.until(() => expect([...this.lower.server.parts.producer.instances.all()]).toHaveLength(count))
+    return this.until(() => {
+      const channels = [...this.lower.server.parts.producer.registry.all()].filter(({ row }) => row.name === '')
+      expect(channels.reduce((sum, { bindings }) => sum + bindings.size, 0)).toBe(count)
+    })
   }
 
   /** The lower server is gone. */

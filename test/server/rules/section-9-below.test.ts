@@ -1,5 +1,6 @@
 /** Section 9.13 with another producer below: the bytes of values, losses and PRODUCER_CAPS above, and of what is asked below. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Value } from '../../../protocol/monitor/value.ts'
 import { offering } from '../../conformance/mutations.ts'
 import { done } from '../../support/administration.ts'
 import { args, command, join, status, str, toHex, type, u32, u64 } from '../../support/bytes.ts'
@@ -106,6 +107,16 @@ describe('QUERY and GET', () => {
     expect(toHex(bytes.subarray(20))).toBe(toHex(list([label('host', 'h1'), time(2), value(2)])))
   })
 
+  it('leave out what a REC of a list would nest too deep', async () => {
+    const nested = (depth: number): Value =>
+      depth === 0 ? { type: 2, value: 1 } : { type: 9, value: [{ name: 'in', ...nested(depth - 1) }] }
+    tree.lower.push.push('test.a', nested(3), EPOCH + 1)
+    expect(decoded(await asked('test.a', of('east'), h1))).toEqual({ in: { in: { in: 1 } } })
+    expect(decoded(await asked('test.a', of('*'), h1))).toEqual([])
+    tree.lower.push.push('test.a', nested(2), EPOCH + 2)
+    expect(decoded(await asked('test.a', of('*'), h1))).toMatchObject([{ producer: 'east', value: { in: { in: 1 } } }])
+  })
+
   it('ask within the deadline, and who does not answer has no part in a list, and is VOID otherwise', async () => {
     const deadline = ['deadline_ms', type.uint32, u32(1000)] as const
     expect(decoded(await asked('slow.value', of('east'), deadline))).toBeNull()
@@ -136,7 +147,7 @@ describe('SUBSCRIBE', () => {
     await notDurable(other)
     const live = await follow(other, metric, ...given)
     await tree.bound(1)
-    await tree.boundLive(2)
+    await tree.boundLive(1)
     tree.lower.emit(5)
     const [kept, fresh] = [await tree.inTime(seat.value()), await tree.inTime(other.value())]
     expectValue(kept, durable, 5, expected)
