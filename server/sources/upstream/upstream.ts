@@ -1,6 +1,8 @@
 /** One upstream: its catalogue, and the two connections that bring its values (live.ts, durable.ts). */
 
 import type { Owner } from '../../../auth/permissions.ts'
+import { dial } from '../../../client/dial/dial.ts'
+import type { Transport } from '../../../client/transport.ts'
 import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
@@ -28,8 +30,9 @@ import { type ControlThere, controlsIn, remoteControl } from './controls.ts'
 import { Durable } from './durable.ts'
 import { UpstreamLink } from './link.ts'
 import { Live } from './live.ts'
+import { Lobby } from './lobby.ts'
 import type { Position } from './position.ts'
-import type { UpstreamSession } from './session.ts'
+import { UpstreamSession } from './session.ts'
 import { argumentsThere } from './tap.ts'
 import { Taps } from './taps.ts'
 
@@ -64,6 +67,9 @@ export class Upstream {
   readonly #options: UpstreamOptions
   readonly #live: Live
   readonly #durable: Durable
+  /** Where its connections are, if it makes them itself. */
+  readonly #lobby: Lobby | undefined
+  readonly #abort = new AbortController()
   readonly #links: { readonly live: UpstreamLink; readonly durable: UpstreamLink }
   readonly #taps: { readonly live: Taps; readonly durable: Taps }
   readonly #patterns: readonly ((name: string) => boolean)[]
@@ -124,8 +130,25 @@ export class Upstream {
       learned: (caps, paths) => this.#learn(caps, paths),
       replaced: () => this.#replaced(),
     })
-    const link = { table, clock, pacer }
+    const connect = ({ url = '', ca, cert, key, serverName: servername }: UpstreamTable, signal: AbortSignal) =>
+      dial(url, signal, { tls: { ca, cert, key, servername } })
+    this.#lobby = table.url === undefined ? new Lobby(clock) : undefined
+    const open = (signal: AbortSignal): Promise<UpstreamSession> =>
+      this.#lobby?.next(signal) ?? UpstreamSession.open({ table, clock, pacer, connect }, signal)
+    const link = { clock, open }
     this.#links = { live: new UpstreamLink(link, this.#live), durable: new UpstreamLink(link, this.#durable) }
+  }
+
+  /**
+   * Logs in over a connection that was made by somebody who announces itself as this upstream. Rejects with Error if that cannot be
+   * proven; then the connection is closed.
+   */
+  async announced(transport: Transport): Promise<void> {
+    const { table, clock, pacer } = this.#options
+    const connect = () => Promise.resolve(transport)
+    const session = await UpstreamSession.open({ table, clock, pacer, connect }, this.#abort.signal)
+    if (this.#lobby === undefined) session.close()
+    else this.#lobby.add(session)
   }
 
   /** Nothing is connected before: values would find no channels. */
@@ -136,6 +159,8 @@ export class Upstream {
 
   async stop(): Promise<void> {
     this.#options.clock.clear(this.#reading)
+    this.#abort.abort(new Error('the upstream is not consumed any more'))
+    this.#lobby?.close()
     await Promise.all([this.#links.live.stop(), this.#links.durable.stop()])
   }
 
@@ -181,7 +206,7 @@ export class Upstream {
   }
 
   status(): SensorStatus {
-    const { name, url } = this.table
+    const { name, where } = this.table
     const { live, durable } = this.#taps
     const { repeated, gaps, committed } = this.#durable.counters
     const isUp = this.#live.session !== undefined
@@ -190,7 +215,7 @@ export class Upstream {
     return {
       name: `upstream/${name}`,
       state: isUp && told.length === 0 ? 'listening' : this.#problem === undefined ? 'off' : 'failed',
-      detail: [url, ...told].join('; '),
+      detail: [where, ...told].join('; '),
       counters: {
         ...this.#counters,
         repeated,

@@ -9,10 +9,10 @@ import { done } from '../../../support/administration.ts'
 import { args, command, frame, join, str, type, u32, u64 } from '../../../support/bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { freePort } from '../../../support/free-port.ts'
-import type { MemoryStore } from '../../../support/memory-store/store.ts'
 import { TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
+import { separateStore } from '../../../support/separate-store.ts'
 
 const PASSWORD = 'the-password-of-the-main-monitor'
 
@@ -22,18 +22,16 @@ let upper: TestProducer
 let seat: Seat
 let port: number
 
-/** A server with a database of its own: all others of tests go back to the same one. */
 async function startLower(generation = 'first'): Promise<TestProducer> {
-  const store: MemoryStore = await TestProducer.firstStart()
-  const open = store.open.bind(store)
-  const secret = new TextEncoder().encode(generation.padEnd(32))
-  store.open = async (events) => ({ ...(await open(events)), generation, secret })
+  const store = await separateStore(generation)
   return TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port } } }, store })
 }
 
 const table = (more: object = {}) => ({
   name: 'east',
   url: `tcp://127.0.0.1:${port}`,
+  where: `tcp://127.0.0.1:${port}`,
+  listen: undefined,
   tenant: 'default',
   metrics: ['*'],
   controls: [],
@@ -380,9 +378,7 @@ describe('a tree', () => {
   let top: TestProducer
   let topPort: number
   const startTop = async (to: number) => {
-    const store = await TestProducer.firstStart()
-    const open = store.open.bind(store)
-    store.open = async (events) => ({ ...(await open(events)), secret: new TextEncoder().encode('top'.padEnd(32)) })
+    const store = await separateStore('top')
     const listen = { tcp: { host: '127.0.0.1', port: topPort } }
     return TestProducer.start({
       config: { listen, upstream: [table({ name: 'main', url: `tcp://127.0.0.1:${to}` })] },
