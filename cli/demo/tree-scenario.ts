@@ -20,9 +20,9 @@ const INTRODUCTION = [
   '1, 2, 3 …  ──►  rack2  ──┘',
   '',
   'Two sources count. A consumer at main has to handle each number of each source exactly once',
-  'and in order. One server of each level is killed with kill -9. What is stored may not be lost:',
-  'a server commits below only what it has stored itself. A source cannot see what is stored:',
-  'before its rack is killed it pauses until all is.',
+  'and in order. One server of each level is killed with kill -9. What is stored may not be',
+  'lost: a server commits below only what it has stored itself. A source cannot see what is',
+  'stored: before its rack is killed it pauses until all is.',
   '',
 ] as const
 const KILLS = 3
