@@ -42,9 +42,9 @@ export class DemoOutput {
     return this.print(toRow(cells))
   }
 
-  /** `of`: whose ledger it is, where there are several. */
-  printLedger(ledger: ChannelLedger, of = ''): Promise<void> {
-    return this.printBelow(`${this.colors.dim(of === '' ? 'ledger' : `ledger of ${of}`)} ${formatSum(ledger)}`)
+  /** `title`: whose ledger it is, where there are several. */
+  printLedger(ledger: ChannelLedger, title = 'ledger'): Promise<void> {
+    return this.printBelow(`${this.colors.dim(title)} ${formatSum(ledger)}`)
   }
 
   /** Reports a GAP at its place between the values. */

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { streamStart } from '../../../cli/demo/server.ts'
-import { connect as connectTo } from '../../../client/index.ts'
+import { type Connect, connect as connectTo } from '../../../client/index.ts'
 import { times } from '../../support/long.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { runCli } from '../fake-cli.ts'
@@ -199,6 +199,29 @@ test.each([
     expect(printed).toMatch(fault)
   },
 )
+
+test('a number that does not reach the consumer of the tree ends it, and that is no success', async () => {
+  const [, program = ''] = process.argv
+  process.argv[1] = PROGRAM
+  const connect: Connect = async (...args) => {
+    const consumer = await connectTo(...args)
+    const follow = consumer.follow.bind(consumer)
+    consumer.follow = (metric, args, handler) =>
+      follow(metric, args, (sample) => {
+        if (sample.plain !== 7 || sample.labels['producer'] !== 'east/rack2') return handler?.(sample)
+      })
+    return consumer
+  }
+  try {
+    const { code, err } = await runCli(['demo', '--tree', '--seconds', '1'], undefined, { connect })
+    expect({ code, err: err.join('\n') }).toEqual({
+      code: 1,
+      err: expect.stringMatching(/the totals do not balance:\nfrom the sources to consumer: .+ 1 lost, 0 repeated$/m),
+    })
+  } finally {
+    process.argv[1] = program
+  }
+})
 
 test.each(['0', '1.5', 'x', '601'])('--seconds %s is refused', async (seconds) => {
   const { code, err } = await runCli(['demo', '--seconds', seconds])
