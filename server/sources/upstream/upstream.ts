@@ -1,5 +1,6 @@
 /** One upstream: its catalogue, and the two connections that bring its values (live.ts, durable.ts). */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Owner } from '../../../auth/permissions.ts'
 import { dial } from '../../../client/dial/dial.ts'
 import type { Transport } from '../../../client/transport.ts'
@@ -43,6 +44,8 @@ const MAX_DEPTH = 8
 const OF_DEADLINE = 0.8
 /** Producers below one upstream. */
 const MAX_BELOW = 10_000
+/** After a change of the catalogue: it says so at most once a second. */
+const SOON_MS = 100
 const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64})*$/u
 
 export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
@@ -84,6 +87,7 @@ export class Upstream {
   /** The producers that it consumes: their ids, by their paths there. */
   #below: ReadonlyMap<string, string> = new Map()
   #reading: Timer | undefined
+  #isReading = false
 
   constructor(options: UpstreamOptions) {
     const { table, clock, hub, pacer, meter, position, intake, id } = options
@@ -114,6 +118,7 @@ export class Upstream {
         if (this.#live.session === undefined) return
         this.#learn(caps).catch((error: Error) => this.#links.live.drop(error))
       },
+      catalogueChanged: (session) => this.#readLater(session, SOON_MS),
       changed: (problem) => this.#changed(problem),
     })
     position.onStored = (reached) => this.#durable.stored(reached)
@@ -258,21 +263,35 @@ export class Upstream {
     return this.#taps.durable.all().some(({ request }) => request.producer === `${this.table.name}/${path}`)
   }
 
-  /** Reads the catalogue, and again after a while. Rejects if it cannot be read the first time. */
+  /** Reads the catalogue, and again whenever it has changed, or after a while. Rejects if it cannot be read the first time. */
   async #begun(session: UpstreamSession): Promise<void> {
-    const { clock } = this.#options
     await this.#learn(session.capabilities)
     this.#counters.connections++
-    await this.#readControls(session)
-    await this.#readCatalogue(session)
-    const again = (): void => {
-      this.#reading = clock.setTimeout(() => {
-        if (this.#live.session !== session) return
-        Promise.all([this.#readControls(session), this.#readCatalogue(session)]).then(again, again)
-      }, this.table.intervalMs)
+    await this.#live.followCatalogue(session)
+    await this.#readAll(session)
+    this.#readLater(session, this.table.intervalMs)
+  }
+
+  async #readAll(session: UpstreamSession): Promise<void> {
+    this.#isReading = true
+    try {
+      await this.#readControls(session)
+      await this.#readCatalogue(session)
+    } finally {
+      this.#isReading = false
     }
+  }
+
+  #readLater(session: UpstreamSession, delayMs: number): void {
+    const { clock } = this.#options
     clock.clear(this.#reading)
-    again()
+    this.#reading = clock.setTimeout(() => {
+      if (this.#live.session !== session) return
+      const again = (): void => this.#readLater(session, this.table.intervalMs)
+      // What has changed while it was read may have been missed.
+      if (this.#isReading) this.#readLater(session, SOON_MS)
+      else this.#readAll(session).then(again, again)
+    }, delayMs)
   }
 
   /** Of the upstream itself, and of the producers that it consumes. */
@@ -326,9 +345,17 @@ export class Upstream {
     for await (const page of readCatalogue((metric, args) => session.query(metric, args))) {
       for (const metric of page) if (this.mayAsk(metric.name)) metrics.set(metric.name, metric)
     }
+    const isSame = metrics.size === this.metrics.size && [...metrics.values()].every((metric) => this.#isKnown(metric))
     this.metrics = metrics
-    this.#options.catalogued()
+    if (!isSame) this.#options.catalogued()
     await Promise.all([this.#taps.live.retry(), this.#taps.durable.retry()])
+  }
+
+  #isKnown({ name, kind, type, unit, description, parameters, takesLabels }: Metric): boolean {
+    const known = this.metrics.get(name)
+    if (known === undefined || known.kind !== kind || known.type !== type || known.takesLabels !== takesLabels)
+      return false
+    return known.unit === unit && known.description === description && isDeepStrictEqual(known.parameters, parameters)
   }
 
   #replaced(): void {
