@@ -259,7 +259,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
       await boss.value()
     })
   const values = new Map<string, ValueMessage[]>()
-  const valueOf = async (id: number): Promise<ValueMessage> => {
+  const nextOf = async (id: number): Promise<ValueMessage> => {
     for (;;) {
       const value = await boss.value()
       if (value.metric === id) return value
@@ -277,15 +277,15 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   await boss.ok((seq) => command.subscribe(seq, catalogue, 0))
   producer.server.parts.hub.add(new SlowSensor())
   producer.clock.advance(1_000)
-  values.set('producer.catalogue', [await valueOf(catalogue)])
+  values.set('producer.catalogue', [await nextOf(catalogue)])
   await boss.ok((seq) => command.stop(seq, catalogue, 0))
   const notices = await boss.collect('producer.notices')
   await boss.ok((seq) => command.subscribe(seq, notices, 0))
   producer.server.parts.notices.emit({ severity: 'info', subject: 'storage', detail: 'a test' })
-  values.set('producer.notices', [await valueOf(notices)])
+  values.set('producer.notices', [await nextOf(notices)])
   const audit = await boss.collect('producer.audit', args(['after', type.uint64, u64(0)]))
   await boss.ok((seq) => command.subscribe(seq, audit, 0))
-  values.set('producer.audit', [await valueOf(audit)])
+  values.set('producer.audit', [await nextOf(audit)])
   return values
 }
 

@@ -12,6 +12,7 @@ import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { LinkUser } from './link.ts'
 import type { UpstreamSession } from './session.ts'
+import type { Tap } from './tap.ts'
 import type { Taps } from './taps.ts'
 
 const NOTHING = new XdrWriter().uint32(BasicType.VOID).copy()
@@ -21,6 +22,8 @@ export interface LiveOptions {
   readonly clock: Pick<Clock, 'microseconds'>
   /** Counts a value. */
   readonly counted: () => void
+  /** The upstream reports a loss; of one selection, if there is a tap. */
+  readonly lost: (gap: Gap, tap: Tap | undefined) => void
   /** The connection can be used. Rejects if it cannot. */
   readonly begun: (session: UpstreamSession) => Promise<void>
   readonly capabilities: (caps: Capabilities) => void
@@ -84,8 +87,10 @@ export class Live implements LinkUser {
 
   /** What this channel loses is reported by the upstream: it has limits as any other. */
   gap(gap: Gap): void {
-    const { taps } = this.#options
-    if (gap.metric !== 0) taps.byId(gap.metric)?.gap(gap)
+    const { taps, lost } = this.#options
+    const one = taps.byId(gap.metric)
+    lost(gap, one)
+    if (gap.metric !== 0) one?.gap(gap)
     else for (const tap of taps.all()) tap.gap(gap)
   }
 

@@ -6,6 +6,7 @@ import { Quotas } from '../../../../server/accounts/quotas.ts'
 import { Hub } from '../../../../server/metrics/hub.ts'
 import type { Measurement } from '../../../../server/metrics/metric.ts'
 import { LabelledFamily, type LabelledSensor } from '../../../../server/sources/labelled-sensor.ts'
+import type { LabelledSeries } from '../../../../server/sources/labelled-series.ts'
 import { CatalogueChanges } from '../../../../server/sources/producer/catalogue-changes.ts'
 import { defaultConfig } from '../../../../server/start/config.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
@@ -33,11 +34,7 @@ function sweep(): string[] {
   return heard.sort()
 }
 
-function series(
-  sensor: LabelledSensor,
-  name: string,
-  host: string,
-): Exclude<ReturnType<LabelledSensor['of']>, { refused: unknown }> {
+function series(sensor: LabelledSensor, name: string, host: string): LabelledSeries {
   const made = sensor.of(name, [['host', host]])
   if ('refused' in made) throw new Error(made.detail)
   return made

@@ -311,6 +311,23 @@ describe('rights', () => {
   })
 })
 
+describe('what is known of an upstream', () => {
+  const records = async (list = args()) => decoded(await seat.query('upstream.up', list)) as Json[]
+
+  it('is whether it is connected, as a metric that begins with the last value', async () => {
+    expect(await records()).toMatchObject([{ producer: 'east', value: true }])
+    expect(await records(of('west'))).toEqual([])
+    const id = await seat.collect('upstream.up', of('east'))
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    expect(decoded(await seat.value())).toMatchObject({ value: true })
+    await whileTimeGoesOn(lower.stop())
+    expect(decoded(await seat.value())).toMatchObject({ value: false })
+    lower = await startLower()
+    await lower.addUser('main', { role: 'consumer', password: PASSWORD })
+    await until(async () => expect(await records()).toMatchObject([{ value: true }]))
+  })
+})
+
 describe('the catalogue of an upstream', () => {
   it('is read again when it says that it has changed, and not after a minute', async () => {
     const metrics = async (of: Seat) =>
