@@ -57,8 +57,6 @@ export class TreeScenario {
   readonly #racks: readonly Rack[]
   readonly #site: TreeLevel
   readonly #main: TreeLevel
-  /** When the sources began: four servers take their time to start. */
-  #startedMs = 0
   #consumer: Consumer | undefined
   #rowMs = 0
 
@@ -101,22 +99,22 @@ export class TreeScenario {
     }
     await this.#consume()
     for (const { source } of this.#racks) await source.open()
-    this.#startedMs = performance.now()
     await output.printHeadings(['fed', ...this.#levels.map(({ name }) => name), 'handled'])
     const roundMs = (seconds * 1_000) / (KILLS + 1)
+    const [awayMs, allUpMs] = [AWAY * roundMs, (1 - AWAY) * roundMs]
     const [rack] = this.#racks as readonly [Rack, ...Rack[]]
-    await this.#feedUntil(roundMs)
-    await this.#killRack(rack, (1 + AWAY) * roundMs)
-    await this.#feedUntil(2 * roundMs)
+    await this.#feedFor(roundMs)
+    await this.#killRack(rack, awayMs)
+    await this.#feedFor(allUpMs)
     await this.#killAbove(
       this.#site,
       this.#racks.map(({ level }) => level),
       2,
-      (2 + AWAY) * roundMs,
+      awayMs,
     )
-    await this.#feedUntil(3 * roundMs)
-    await this.#killAbove(this.#main, [this.#site], 3, (3 + AWAY) * roundMs)
-    await this.#feedUntil(seconds * 1_000)
+    await this.#feedFor(allUpMs)
+    await this.#killAbove(this.#main, [this.#site], 3, awayMs)
+    await this.#feedFor(allUpMs)
     await output.print('the sources stop; the consumer handles what is left')
     await this.#checkTotals()
     await output.print(
@@ -154,9 +152,10 @@ export class TreeScenario {
     await this.#output.print(`a consumer at main follows ${METRIC} with producer=${args.producer} on a durable channel`)
   }
 
-  /** Feeds the racks that are up until this time after the start, and at least once. */
-  async #feedUntil(untilMs: number): Promise<void> {
-    let fromMs = performance.now()
+  /** Feeds the racks that are up for so long, and at least once. */
+  async #feedFor(ms: number): Promise<void> {
+    const startedMs = performance.now()
+    let fromMs = startedMs
     do {
       await this.#sleep(TICK_MS)
       const nowMs = performance.now()
@@ -164,11 +163,11 @@ export class TreeScenario {
       fromMs = nowMs
       for (const { level, source } of this.#racks) if (level.isUp) await source.feed(count)
       if (nowMs - this.#rowMs >= ROW_MS) await this.#row()
-    } while (performance.now() - this.#startedMs < untilMs)
+    } while (performance.now() - startedMs < ms)
   }
 
   /** Its source pauses for that until everything is stored; the other goes on. */
-  async #killRack({ level, source }: Rack, untilMs: number): Promise<void> {
+  async #killRack({ level, source }: Rack, awayMs: number): Promise<void> {
     const output = this.#output
     // More than passes at once, so that values may still wait in the rack when it is killed.
     await source.feed(BURST)
@@ -178,7 +177,7 @@ export class TreeScenario {
     source.close()
     await output.printBelow(`the ${formatThousands(source.fed)} that its source has fed were on its disk`)
     await output.printLedger(stored, level.name)
-    await this.#feedUntil(untilMs)
+    await this.#feedFor(awayMs)
     const ledger = await this.#restart(level)
     if (ledger.accepted !== source.fed) {
       throw new Failure(
@@ -190,9 +189,9 @@ export class TreeScenario {
   }
 
   /** Kills a server that consumes others; what comes meanwhile waits in those. */
-  async #killAbove(level: TreeLevel, below: readonly TreeLevel[], kill: number, untilMs: number): Promise<void> {
+  async #killAbove(level: TreeLevel, below: readonly TreeLevel[], kill: number, awayMs: number): Promise<void> {
     await this.#kill(level, kill)
-    await this.#feedUntil(untilMs)
+    await this.#feedFor(awayMs)
     const ledgers = await Promise.all(below.map((one) => one.ledger()))
     const waiting = sum(ledgers, ({ inFlight, queued }) => inFlight + queued)
     const names = namesOf(below)
