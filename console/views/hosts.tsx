@@ -9,6 +9,7 @@ import { VirtualTable } from '../parts/virtual-table.tsx'
 import { argumentsFor, OWN, producersOf } from '../producers.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
+import { UPSTREAM } from './sources.tsx'
 
 const ROW = 44
 const filters = ['all', 'silent'] as const
@@ -151,26 +152,28 @@ interface GroupProps extends Pick<ViewProps, 'consumer' | 'fleet'> {
 
 function GroupCells({ consumer, fleet, group: { producer, count } }: GroupProps) {
   const name = producer === OWN ? producersOf(consumer).name : producer
-  // Of a server further below, the one between knows how it is.
-  const source = `upstream/${producer}`
+  const source = `${UPSTREAM}${producer}`
   const sensor = fleet.sensors.value?.find((one) => one.name === source)
+  // How a server further below is, the one between knows.
+  const hasState = producer === OWN || sensor !== undefined
   return (
     <>
-      <th class="code" scope="rowgroup">
+      <th class="code" scope="rowgroup" colSpan={hasState ? 1 : 2}>
         <Name text={name} max={40} />
       </th>
-      <td class="state-column">
-        {producer === OWN ? (
-          'this server'
-        ) : sensor === undefined ? null : (
-          <a href={linkTo('sources', source)} title={sensor.detail}>
-            <State look={sourceLook(sensor)} text={sensor.state} />
-          </a>
-        )}
-      </td>
-      <td colSpan={ROLES.length + 1} class="note">
-        {count === 1 ? '1 host' : `${formatCount(count)} hosts`}
-      </td>
+      {hasState ? (
+        <td class="state-column">
+          {sensor === undefined ? (
+            'this server'
+          ) : (
+            <a href={linkTo('sources', source)} title={sensor.detail}>
+              <State look={sourceLook(sensor)} text={sensor.state} />
+            </a>
+          )}
+        </td>
+      ) : null}
+      <td class="note">{count === 1 ? '1 host' : `${formatCount(count)} hosts`}</td>
+      <td class="wide" colSpan={ROLES.length} />
     </>
   )
 }
