@@ -48,6 +48,7 @@ describe.skipIf(missing)(`another server${howTo}`, () => {
     const theirs = '.virtual tr:has(th:has-text("rack1")) ~ tr:has(a:has-text("web1"))'
     await until(rig, page, [1.5, 2.5], `${theirs} .spark:has-text("2.50")`)
     await page.waitForSelector('.virtual tr:has(th:has-text("rack1")) .state:has-text("listening")')
+    await page.waitForSelector('h2:has-text("4 of 4")')
     const names = await page.locator('.virtual tbody :is(th, td:first-child)').allTextContents()
     expect(names).toEqual(['n1', 'n1', 'web1', 'rack1', 'rack1', 'web1'])
     await page.fill('[type=search]', 'RACK')
@@ -71,10 +72,12 @@ describe.skipIf(missing)(`another server${howTo}`, () => {
     await page.press('[name=parameter-producer]', 'Enter')
     await until(rig, page, [5.5, 7.5], '.legend b:text-is("7.50")')
     expect(await page.locator('.legend li').count()).toBe(1)
-    await page.fill('[name=parameter-producer]', 'n1')
-    await page.press('[name=parameter-producer]', 'Enter')
-    await page.waitForSelector('.legend b:text-is("5.50")')
-    expect(await page.locator('.legend li').count()).toBe(1)
+  })
+
+  it('leaves what this server has kept of its own values, which has a name, too', async ({ page, rig }) => {
+    await rig.report('web1', 'kept', 3)
+    await open(rig, page, '#/metrics/gmetric.kept?producer=n1')
+    await page.waitForSelector('.legend b:text-is("3")')
   })
 
   it('has its state, also when it is gone', { timeout: 60_000 }, async ({ page, rig }) => {
