@@ -112,6 +112,12 @@ describe('QUERY with `producer`', () => {
     expect(decoded(await seat.query('test.a', of('east', h1)))).toBe(2)
   })
 
+  it('gives the list of a name that came since the catalogue was read', async () => {
+    lower.emit(2, 'test.new')
+    expect(decoded(await seat.query('test.new', of('east')))).toMatchObject([{ host: 'h1', value: 2 }])
+    expect(decoded(await seat.query('test.new', of('east', h1)))).toBe(2)
+  })
+
   it('gives the records of a pattern with their producers, this one among them', async () => {
     upper.emit(1)
     lower.emit(2)
