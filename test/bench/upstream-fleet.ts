@@ -188,7 +188,10 @@ class LoadProcess {
     const child = fork(new URL('./processes/upstream-load.ts', import.meta.url), [JSON.stringify(load)], {
       execArgv: ['--import', 'tsx'],
     })
-    const [told] = (await once(child, 'message')) as [LoadTold]
+    const gone = once(child, 'exit').then(() =>
+      Promise.reject(new Error('a load process has ended; its reason stands above')),
+    )
+    const [told] = (await Promise.race([once(child, 'message'), gone])) as [LoadTold]
     if (told.kind !== 'ready') throw new Error(`a load process has said ${told.kind} where ready was due`)
     return new LoadProcess(child, told.ports)
   }
