@@ -17,7 +17,7 @@ export interface Capabilities {
   readonly channel?: number
   /** Names the history of transaction ids, after AUTH: ids of another generation mean nothing here [MON 8 Restoring]. */
   readonly generation?: string
-  /** Who the producer is, after AUTH. */
+  /** Who the producer is, after AUTH; before it only where the producer announces itself [MON 9.13]. */
   readonly producer?: ProducerName
   /** The producers that it consumes, and those that these consume, with their paths there [MON 9.13]. */
   readonly below?: readonly ProducerName[]

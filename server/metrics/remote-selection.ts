@@ -43,9 +43,9 @@ export interface RemoteTarget {
 export interface RemoteMeasurement {
   readonly labels: Labels
   readonly open: OpenLabels
-  readonly measured: Measurement
-  /** It came without labels. */
+  /** Whether it came without labels. */
   readonly isBare: boolean
+  readonly measured: Measurement
 }
 
 export class RemoteSelection {

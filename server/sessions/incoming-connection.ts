@@ -1,6 +1,7 @@
 /** A connection before it is a session. It came in over a listener, or the producer made it. */
 import type { Account, AuthExchange, AuthPeer } from '../../auth/mechanism.ts'
 import type { Link } from '../../protocol/link/link.ts'
+import type { ProducerName } from '../../protocol/monitor/capabilities.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { ConnectionPlace } from './admission.ts'
 
@@ -18,6 +19,12 @@ export interface OutboundChannel {
   readonly destination: string
   /** The owner of the channel, if the certificate of the peer was its proof: the session begins without AUTH. */
   readonly owner: Account | undefined
+}
+
+/** The producer made the connection to be consumed over it, and says who it is before the login [MON 9.13]. */
+export interface AnnouncedConnection {
+  readonly auth: AuthProvider
+  readonly producer: ProducerName
 }
 
 /** A stream that can be put under TLS, with this end as the server [MON 12]. */
@@ -42,4 +49,5 @@ export interface IncomingConnection {
   /** The place that the connection has already; without it `Sessions` looks for one. */
   readonly place?: ConnectionPlace | undefined
   readonly outbound?: OutboundChannel
+  readonly announced?: AnnouncedConnection
 }

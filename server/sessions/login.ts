@@ -4,13 +4,13 @@ import { parseIdentityOrNone } from '../../auth/login-attempt.ts'
 import type { AuthExchange, AuthPeer, Credential, Failed } from '../../auth/mechanism.ts'
 import type { Identity } from '../../auth/permissions.ts'
 import { MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
-import type { Capabilities } from '../../protocol/monitor/capabilities.ts'
+import type { Capabilities, ProducerName } from '../../protocol/monitor/capabilities.ts'
 import { PROTOCOL_MAJOR, PROTOCOL_MINOR } from '../../protocol/monitor/constants.ts'
 import type { StatusName } from '../../protocol/monitor/status.ts'
 import { whenStoredOrFull } from '../channels/journal.ts'
 import { StatusError } from '../core/errors.ts'
 import type { SessionContext } from './context.ts'
-import type { AuthProvider } from './incoming-connection.ts'
+import type { AuthProvider, IncomingConnection } from './incoming-connection.ts'
 
 const EXTENSIONS = ['channel-name', 'commit-through', 'element-time', 'gap', 'notice']
 const MAX_FAILURES = 3
@@ -26,17 +26,24 @@ export type LoginStep =
 export class SessionLogin {
   readonly #context: SessionContext
   readonly #auth: AuthProvider
+  /** What the producer is called before AUTH, where it announces itself. */
+  readonly #announced: ProducerName | undefined
   #peer: AuthPeer
   #exchange: AuthExchange
   /** The method of the current exchange, or of the last one. */
   #method = ''
   #failures = 0
 
-  constructor(context: SessionContext, peer: AuthPeer, auth: AuthProvider) {
+  constructor(
+    context: SessionContext,
+    peer: AuthPeer,
+    { outbound, announced }: Pick<IncomingConnection, 'outbound' | 'announced'> = {},
+  ) {
     this.#context = context
-    this.#auth = auth
+    this.#auth = (outbound ?? announced)?.auth ?? context.authenticator
+    this.#announced = announced?.producer
     this.#peer = peer
-    this.#exchange = auth.begin(peer)
+    this.#exchange = this.#auth.begin(peer)
   }
 
   /** Abandons the current exchange. */
@@ -63,6 +70,7 @@ export class SessionLogin {
       software: this.#context.software,
       maxFrameBytes: authenticated ? MAX_FRAME_BYTES : MAX_FRAME_BYTES_BEFORE_AUTH,
       ...(dialled !== undefined && { channel: dialled }),
+      ...(!authenticated && this.#announced && { producer: this.#announced }),
       ...(authenticated && { generation, producer: self.name, below: self.below(identity) }),
     }
   }

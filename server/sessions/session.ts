@@ -77,9 +77,9 @@ export class Session implements ReadSession {
     this.#authenticated = authenticated
     this.#ended = ended
     const { clock, journal, turn, work } = context
-    const { format, peer, outbound } = connection
+    const { format, peer } = connection
     const isGone = (): boolean => this.#isOver
-    this.#login = new SessionLogin(context, { ...peer, isGone }, outbound?.auth ?? context.authenticator)
+    this.#login = new SessionLogin(context, { ...peer, isGone }, connection)
     // What is sent goes from responses to the link writer to the layers; what arrives goes from the layers to commands.
     this.#linkWriter = new LinkWriter(this, clock)
     this.#responses = new ResponseWriter({

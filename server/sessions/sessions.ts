@@ -29,15 +29,15 @@ export class Sessions {
 
   /** Makes a session of a connection, or closes it at once if there is no place for it. */
   accept(connection: IncomingConnection): void {
-    const { link, peer, outbound } = connection
+    const { link, peer, outbound, announced } = connection
     const close = (): void => link.destroy()
     const place = connection.place ?? (this.#isShutDown ? undefined : this.admission.enter(peer.address, close))
     if (this.#isShutDown || place === undefined) {
       close()
       return
     }
-    // The producer made it for a consumer that has logged in: nobody can make it open very many.
-    if (outbound !== undefined) this.admission.authenticated(place, false)
+    // The producer made it for a consumer that has logged in, or for its operator: nobody can make it open very many.
+    if (outbound !== undefined || announced !== undefined) this.admission.authenticated(place, false)
     const session = new Session({
       context: this.#context,
       connection,

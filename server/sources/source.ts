@@ -2,6 +2,8 @@
  * A source: where metrics come from. Each has a folder with its section of the configuration, its sensors, its controls and
  * what it listens on; `source.ts` there makes it one of these, and a line in table.ts makes it part of the server.
  */
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
 import type { Identity } from '../../auth/permissions.ts'
 import type { UpstreamRow } from '../../storage/store.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
@@ -19,6 +21,7 @@ import type { ForeignCode } from '../core/faults.ts'
 import type { Logger } from '../core/log.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { Sensor } from '../metrics/metric.ts'
+import type { Admission } from '../sessions/admission.ts'
 import type { Pacing } from './io/pacer.ts'
 import type { Notices } from './producer/notices.ts'
 import type { Stats, StatusEntry } from './producer/status.ts'
@@ -57,6 +60,10 @@ export interface SourceContext {
   /** How far the channels of other servers were taken. */
   readonly upstreams: readonly UpstreamRow[]
   readonly server: ServerView
+  /** Puts streams under TLS with the certificate of the server; undefined without `[tls]`. Failed ones are destroyed. */
+  readonly tls: { accept(raw: Duplex, done: (socket: TLSSocket) => void): void } | undefined
+  /** The places of connections, for those who log in over them. */
+  readonly admission: Pick<Admission, 'enter' | 'authenticated' | 'leave'>
   /** Has something ended with the server, even if the server cannot start. What listens is ended by its `SourceListeners`. */
   opened(end: () => void): void
 }

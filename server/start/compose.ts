@@ -31,16 +31,17 @@ import { TurnScheduler } from '../channels/turn-scheduler.ts'
 import { commandHandlers } from '../commands/index.ts'
 import type { CommandServices } from '../commands/services.ts'
 import { inBytes } from '../config/value-types.ts'
+import { Announcer } from '../connections/announce/announcer.ts'
 import { Drains } from '../connections/drains/drains.ts'
 import { createDialler } from '../connections/outbound/create-dialler.ts'
 import type { Dialler } from '../connections/outbound/dialler.ts'
-import type { Resolver } from '../connections/outbound/resolve.ts'
+import { type Resolver, systemResolver } from '../connections/outbound/resolve.ts'
 import type { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { Backups } from '../controls/backup.ts'
 import { channelConfigure, channelDelete, channelPurge } from '../controls/channels.ts'
 import type { Control } from '../controls/control.ts'
 import { execControls } from '../controls/exec/exec-controls.ts'
-import { tablesThatRead } from '../controls/exec/program-lookup.ts'
+import { warnOfReaders } from '../controls/exec/program-lookup.ts'
 import { Executor } from '../controls/executor.ts'
 import { roleControls, roleExplain } from '../controls/roles.ts'
 import { sensorControls } from '../controls/sensors.ts'
@@ -116,6 +117,7 @@ export interface ServerParts {
   readonly hub: Hub
   readonly dialler: Dialler
   readonly drains: Drains
+  readonly announcer: Announcer
   readonly notices: Notices
   readonly sources: readonly RunningSource[]
   /** undefined if the configuration cannot be read again. */
@@ -354,6 +356,16 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     work,
     random: Math.random,
   })
+  const announcer = new Announcer({
+    clock,
+    log,
+    accounts,
+    self,
+    serverSecret: recovered.secret,
+    resolve: options.resolve ?? systemResolver,
+    accept: (connection) => sessions.accept(connection),
+    random: Math.random,
+  })
   const context = {
     producer: { ...config.producer, id: self.id },
     configDirectory: resolve(dirname(reloadable?.file ?? '.')),
@@ -369,6 +381,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     journal,
     upstreams: recovered.upstreams,
     opened: options.opened,
+    tls: files.tls,
+    admission,
     pacing: {
       clock,
       turns,
@@ -409,7 +423,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       audit,
       createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
       get statuses() {
-        return [...(files.tls === undefined ? [] : [files.tls]), ...drains.statuses]
+        return [...(files.tls === undefined ? [] : [files.tls]), ...drains.statuses, ...announcer.statuses]
       },
     },
   }
@@ -449,6 +463,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
           if (replaced !== undefined) executor.replace('exec.', replaced)
           for (const source of sources) source.reload?.(next)
           if (changed.includes('drain')) void drains.follow(next.drain)
+          if (changed.includes('announce')) announcer.follow(next.announce)
         }
       },
     })
@@ -471,14 +486,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     sources.flatMap(({ controlSource }) => controlSource ?? []),
     sources.flatMap(({ remoteControls }) => remoteControls ?? []),
   )
-  return { recovered, storage, producer, sessions, hub, dialler, drains, notices, sources, reloader }
-}
-
-/** Warns if programs of `[[exec]]` can read the secrets in the data directory, which has to exist. */
-export function warnOfReaders(log: Logger, directory: string, tables: Config['exec']): void {
-  const controls = tablesThatRead(directory, tables).map(({ name }) => name)
-  if (controls.length === 0) return
-  log.warn({ controls, directory }, 'programs of [[exec]] can read the data directory: give them another `user`')
+  return { recovered, storage, producer, sessions, hub, dialler, drains, announcer, notices, sources, reloader }
 }
 
 /** A random id that was made with the database, and is no secret. */

@@ -4,11 +4,13 @@
  */
 import { hostname } from 'node:os'
 import { z } from 'zod'
+import { isLoopback } from '../../auth/network.ts'
 import { type ConfigChange, changeOf } from '../config/change.ts'
 import type { ReadFile } from '../config/file.ts'
 import { configFileOf, type Loaded, type LoadOptions, load } from '../config/load.ts'
 import { type ConfigOf, camelCased, type Section, schemaOf, section } from '../config/schema.ts'
 import { bytesOrShare, duration, integer, key, liveKey, oneOf, path, toggle, wireName } from '../config/value-types.ts'
+import { announceSection } from '../connections/announce/config.ts'
 import {
   dialSection,
   httpSection,
@@ -216,6 +218,7 @@ const sections = {
   quota,
   dial: dialSection,
   drain: drainSection,
+  announce: announceSection,
   audit,
   exec: execSection,
   ...sourceSections,
@@ -223,8 +226,13 @@ const sections = {
   log,
 }
 
-export const schema = schemaOf(sections, ({ listen, tls }, context) => {
+export const schema = schemaOf(sections, ({ listen, tls, upstream }, context) => {
   if (tls.cert !== undefined) return
+  for (const [index, { listen }] of upstream.entries()) {
+    if (listen === undefined || isLoopback(listen.host)) continue
+    const message = '`listen` needs a certificate: name `tls.cert` and `tls.key`, or an address of this machine alone'
+    context.addIssue({ code: 'custom', path: ['upstream', index], message })
+  }
   for (const key of ['tls', 'https'] as const) {
     if (listen[key] === undefined) continue
     const message = 'needs a certificate: name `tls.cert` and `tls.key`, or leave this key out'

@@ -11,6 +11,7 @@ import { type Listeners, openListeners } from '../connections/listen.ts'
 import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
 import { execControls } from '../controls/exec/exec-controls.ts'
+import { warnOfReaders } from '../controls/exec/program-lookup.ts'
 import { formatAddress } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { type ForeignCode, guarded } from '../core/faults.ts'
@@ -18,7 +19,7 @@ import { createLogger, type Logger } from '../core/log.ts'
 import { SensorDoor, type SensorHub } from '../metrics/sensor-door.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { type BoundAddress, SourceListeners } from '../sources/source.ts'
-import { composeServer, type ServerParts, warnOfReaders } from './compose.ts'
+import { composeServer, type ServerParts } from './compose.ts'
 import type { Config, ReloadableConfig } from './config.ts'
 import { firstRun } from './first-run.ts'
 import { recoverState } from './recovery.ts'
@@ -147,7 +148,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     opened,
     onFailed,
   })
-  const { producer, sessions, hub, dialler, drains, notices, storage, recovered, sources, reloader } = parts
+  const { producer, sessions, hub, dialler, drains, announcer, notices, storage, recovered, sources, reloader } = parts
   const newPassword = await firstRun({
     accounts: producer.accounts,
     audit: producer.audit,
@@ -187,10 +188,13 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   opened(() => dialler.stop())
   await drains.follow(config.drain)
   opened(() => drains.stop())
+  announcer.follow(config.announce)
+  opened(() => announcer.stop())
   const stop = async (): Promise<void> => {
     reloader?.stop()
     producer.intake.stop()
     dialler.stop()
+    announcer.stop()
     sessions.shutDown()
     hub.close()
     producer.failures.flush()

@@ -16,7 +16,7 @@ import { idsIn, isShown, linesOf } from './shown.ts'
 export const PASSWORD = 'the password of the documents'
 const SHOWN_DIRECTORY = '/srv/cinnabar'
 const DOCUMENTED_PORTS = [
-  7650, 7651, 8649, 8650, 8651, 8652, 8888, 8889, 8890, 2606, 8125, 9125, 9090, 7660, 7661,
+  7650, 7651, 8649, 8650, 8651, 8652, 8888, 8889, 8890, 2606, 8125, 9125, 9090, 7655, 7660, 7661, 7662, 7663,
 ] as const
 const DOCUMENTED_PORT = new RegExp(`\\b(${DOCUMENTED_PORTS.join('|')})\\b`, 'g')
 /** Ends what hangs, before the test ends: no measure of speed. */

@@ -51,7 +51,7 @@ async function logIn(
   peer: AuthPeer,
   { context }: AskerOptions,
 ): Promise<Asker | Refused> {
-  const step = await new SessionLogin(context, peer, context.authenticator).step(method, data)
+  const step = await new SessionLogin(context, peer).step(method, data)
   if (step.outcome === 'ok') return { identity: step.identity, credential: step.credential }
   if (step.outcome !== 'continue' && step.status === 'UNSUPPORTED') {
     return { status: 403, refused: 'without TLS a token is taken on this machine only: use https' }

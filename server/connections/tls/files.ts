@@ -12,6 +12,7 @@ import { type FileChange, readAgain, WatchedFile } from '../../core/watched-file
 import type { SensorStatus } from '../../metrics/metric.ts'
 import type { TlsSection } from '../config.ts'
 import { type Material, type MaterialFiles, type OwnCertificate, optionsOf, readMaterial } from './material.ts'
+import { forgetVerification } from './peer.ts'
 
 /** Servers of Node's that are kept for the next handshake. */
 const MAX_IDLE_SERVERS = 64
@@ -80,6 +81,14 @@ export class TlsFiles implements Certificates {
 
   /** The handshake of `TlsLink`. */
   readonly handshake = (raw: Duplex, done: (socket: TLSSocket) => void): void => this.#handshakes.begin(raw, done)
+
+  /** Puts a stream under TLS, of whose other end no certificate is wanted. Destroys `raw` if the handshake fails. */
+  accept(raw: Duplex, done: (socket: TLSSocket) => void): void {
+    this.handshake(raw, (socket) => {
+      forgetVerification(socket)
+      done(socket)
+    })
+  }
 
   /** Whether the server's own certificate is for a host name. */
   isFor(name: string): boolean {

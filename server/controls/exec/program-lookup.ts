@@ -3,6 +3,7 @@ import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError, type ConfigProblem } from '../../config/errors.ts'
+import type { Logger } from '../../core/log.ts'
 import type { ExecTable } from './config.ts'
 import { fillTemplate } from './template.ts'
 
@@ -94,6 +95,13 @@ export function tablesThatRead(
     if (user === undefined || user.uid === 0) return true
     return (mode & (user.uid === uid ? 0o400 : user.gid === gid ? 0o040 : 0o004)) !== 0
   })
+}
+
+/** Warns if programs can read the secrets in the data directory, which has to exist. */
+export function warnOfReaders(log: Logger, directory: string, tables: readonly ExecTable[]): void {
+  const controls = tablesThatRead(directory, tables).map(({ name }) => name)
+  if (controls.length === 0) return
+  log.warn({ controls, directory }, 'programs of [[exec]] can read the data directory: give them another `user`')
 }
 
 function findUser({ user }: ExecTable, machine: Machine, report: Report): ProgramUser | undefined {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { isLoopback } from '../../../auth/network.ts'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
 import {
+  addressOrOff,
   decoded,
   duration,
   hostNameOrOff,
@@ -14,6 +15,7 @@ import {
   plainText,
   tenant,
 } from '../../config/value-types.ts'
+import { formatAddress } from '../../core/address.ts'
 
 const SCHEMES = ['tcp:', 'tls:', 'ws:', 'wss:']
 
@@ -49,7 +51,14 @@ const optionalPatterns = () => ({
 const table = z
   .strictObject({
     name: needed(producerName(), 'What the other server is called here: the argument and label `producer`.'),
-    url: needed(url(), 'Where it listens.'),
+    url: optional(url(), 'Where it listens. Either this or `listen` is needed.'),
+    listen: key(
+      addressOrOff(),
+      '',
+      'The TCP address at which this server waits for it, if it cannot be reached: it announces itself there ' +
+        '(`[[announce]]`) under this `name`. Tables may share one. Beyond this machine it needs `[tls]`, and is TLS from ' +
+        'the first byte.',
+    ),
     tenant: key(tenant(), 'default', 'The tenant that sees its metrics.'),
     metrics: key(
       patterns(),
@@ -72,7 +81,11 @@ const table = z
       '',
       'The name that the certificate must be for, if it is not the host of the URL.',
     ),
-    interval: key(duration('1s', '1d'), '1m', 'How often its catalogue is read again if it does not report changes.'),
+    interval: key(
+      duration('1s', '1d'),
+      '1m',
+      'How often its catalogue is read again, besides whenever it reports a change.',
+    ),
     max_series: key(
       integer(1, 10_000_000),
       100_000n,
@@ -84,9 +97,13 @@ const table = z
       'Values that are read in a second; others wait at the other server. 0 is no limit.',
     ),
   })
-  .superRefine(({ url, token_file, user, secret_file, ca, cert, key, server_name }, context) => {
+  .superRefine(({ url, listen, token_file, user, secret_file, ca, cert, key, server_name }, context) => {
     const say = (message: string): void => context.addIssue({ code: 'custom', message })
-    const { protocol, hostname } = new URL(url)
+    if ((url === undefined) === (listen === undefined)) say('it needs either `url` or `listen`')
+    if (listen !== undefined && secret_file === undefined) {
+      say('it needs `user` and `secret_file`: they are how a server that announces itself is known')
+    }
+    const { protocol, hostname } = new URL(url ?? 'tcp://localhost')
     const isTls = protocol === 'tls:' || protocol === 'wss:'
     if ((user !== '') !== (secret_file !== undefined)) say('`user` and `secret_file` are needed together')
     if ((cert === undefined) !== (key === undefined)) say('`cert` and `key` are needed together')
@@ -102,6 +119,8 @@ const table = z
   .transform(({ token_file, secret_file, server_name, interval, max_series, values_per_second, ...rest }) => ({
     ...rest,
     tokenFile: token_file,
+    /** For people: where it listens, or announces itself. */
+    where: rest.url ?? `announced at ${rest.listen === undefined ? '' : formatAddress(rest.listen)}`,
     secretFile: secret_file,
     serverName: server_name,
     intervalMs: interval,
@@ -119,10 +138,14 @@ export const upstreamSection = tableList(
     .max(1000)
     .superRefine((tables, context) => {
       const names = new Set<string>()
-      for (const { name, tenant } of tables) {
-        const message = `two of the tenant ${tenant} are called ${name}`
-        if (names.has(`${tenant}/${name}`)) context.addIssue({ code: 'custom', message })
-        names.add(`${tenant}/${name}`)
+      for (const { name, tenant, listen } of tables) {
+        const say = (message: string): void => context.addIssue({ code: 'custom', message })
+        if (names.has(`${tenant}/${name}`)) say(`two of the tenant ${tenant} are called ${name}`)
+        const address = listen === undefined ? '' : formatAddress(listen)
+        if (address !== '' && names.has(`${address}/${name}`)) {
+          say(`two that announce themselves at ${address} are called ${name}`)
+        }
+        names.add(`${tenant}/${name}`).add(`${address}/${name}`)
       }
     })
     .default([])

@@ -3,9 +3,7 @@ import { Backoff } from '../../../client/reconnect.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { Pacer } from '../io/pacer.ts'
-import type { UpstreamTable } from './config.ts'
-import { type UpstreamReceiver, UpstreamSession } from './session.ts'
+import type { UpstreamReceiver, UpstreamSession } from './session.ts'
 
 /** How often it is asked whether something still speaks against a connection. */
 const LOOK_MS = 500
@@ -28,9 +26,9 @@ export interface LinkUser {
 }
 
 export interface LinkOptions {
-  readonly table: UpstreamTable
   readonly clock: Clock
-  readonly pacer: Pacer
+  /** A connection that is logged in. Rejects if there is none, and with the reason of `signal`. */
+  readonly open: (signal: AbortSignal) => Promise<UpstreamSession>
 }
 
 export class UpstreamLink {
@@ -95,8 +93,9 @@ export class UpstreamLink {
       ended: (reason) => end(reason),
     }
     try {
-      const session = await UpstreamSession.open({ ...this.#options, receiver }, this.#abort.signal)
+      const session = await this.#options.open(this.#abort.signal)
       this.#session = session
+      session.receive(receiver)
       await user.begin(session)
       user.changed('')
       return await ended

@@ -12,6 +12,7 @@ export class UpstreamSensor implements RemoteSensor {
   readonly family = ''
   readonly owner: Owner
   readonly #upstreams = new Map<string, Upstream>()
+  metricsChanges = 0
   /** The metrics of all, ascending by name; undefined when some have changed. */
   #metrics: readonly Metric[] | undefined
 
@@ -32,6 +33,7 @@ export class UpstreamSensor implements RemoteSensor {
   /** The metrics of an upstream have changed. */
   changed(): void {
     this.#metrics = undefined
+    this.metricsChanges++
   }
 
   *producers(): Generator<ProducerName> {

@@ -6,10 +6,10 @@ import { readFile } from 'node:fs/promises'
 import { AwaitedValues } from '../../../client/commands.ts'
 import type { ClientConnection, FrameTaker } from '../../../client/connection.ts'
 import type { Proof } from '../../../client/credentials.ts'
-import { dial } from '../../../client/dial/dial.ts'
 import { ConnectionError } from '../../../client/errors.ts'
 import { inTime, openSession } from '../../../client/session.ts'
 import { bindingsOf } from '../../../client/subscriptions.ts'
+import type { Transport } from '../../../client/transport.ts'
 import { toArgumentList } from '../../../client/values.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
@@ -23,6 +23,9 @@ import { PacedTransport } from './paced-transport.ts'
 /** How long a response may take: far longer than a disk does. */
 const RESPONSE_MS = 30_000
 
+/** Characters of a secret by which one knows who announces itself. */
+const MIN_SECRET = 16
+
 /** The message id of a payload, which begins without the length of its frame. */
 const PAYLOAD_METRIC = FRAME_METRIC - 4
 
@@ -30,8 +33,8 @@ export interface UpstreamSessionOptions {
   readonly table: UpstreamTable
   readonly clock: Clock
   readonly pacer: Pacer
-  /** Takes the values of metrics that are followed. */
-  readonly receiver: UpstreamReceiver
+  /** Makes the connection, or hands over one that was made by the upstream. */
+  readonly connect: (table: UpstreamTable, signal: AbortSignal) => Promise<Transport>
 }
 
 export interface UpstreamReceiver {
@@ -46,33 +49,33 @@ export interface UpstreamReceiver {
 
 export class UpstreamSession implements FrameTaker {
   readonly #awaited: AwaitedValues
-  readonly #receiver: UpstreamReceiver
+  /** Takes the values of metrics that are followed. */
+  #receiver: UpstreamReceiver | undefined
+  /** Called when the connection ends while nobody uses it. */
+  #whenOver: () => void = () => {}
+  /** Why the connection has ended. */
+  #reason: ConnectionError | undefined
   #connection!: ClientConnection
   /** The channel that the upstream has made for this connection. */
   channel = 0
 
-  private constructor({ clock, receiver }: UpstreamSessionOptions) {
+  private constructor(clock: Clock) {
     this.#awaited = new AwaitedValues(clock)
-    this.#receiver = receiver
   }
 
   /** Throws Error, for people and without a secret; then nothing is left open. */
   static async open(options: UpstreamSessionOptions, signal: AbortSignal): Promise<UpstreamSession> {
-    const { table, clock, pacer } = options
-    const session = new UpstreamSession(options)
+    const { table, clock, pacer, connect } = options
+    const session = new UpstreamSession(clock)
     const peer = `upstream ${table.name}`
     const proof: Proof = await proofOf(table)
     await inTime({ clock, signal, peer }, async (signal) => {
-      const { ca, cert, key, serverName: servername } = table
-      const transport = await dial(table.url, signal, { tls: { ca, cert, key, servername } })
+      const transport = await connect(table, signal)
       const listener = {
         message: (message: ValueMessage | Gap) => session.#message(message),
         notice() {},
-        capabilities: (caps: Capabilities) => options.receiver.capabilities(caps),
-        closed: (_: ClientConnection, reason: ConnectionError) => {
-          session.#awaited.reject(reason, false)
-          options.receiver.ended(reason)
-        },
+        capabilities: (caps: Capabilities) => session.#receiver?.capabilities(caps),
+        closed: (_: ClientConnection, reason: ConnectionError) => session.#ended(reason),
       }
       const paced = new PacedTransport(transport, pacer)
       const opening = { clock, peer, deadlineMs: RESPONSE_MS, listener, frames: session, proof, wrap: [], signal }
@@ -82,6 +85,18 @@ export class UpstreamSession implements FrameTaker {
       await connection.ready
     })
     return session
+  }
+
+  /** To be called once, when the connection is used from now on. */
+  receive(receiver: UpstreamReceiver): void {
+    this.#receiver = receiver
+    if (this.#reason !== undefined) receiver.ended(this.#reason)
+  }
+
+  /** Calls `over` when the connection ends before it is used. */
+  whenOver(over: () => void): void {
+    this.#whenOver = over
+    if (this.#reason !== undefined) over()
   }
 
   get capabilities(): Capabilities | undefined {
@@ -110,7 +125,7 @@ export class UpstreamSession implements FrameTaker {
   }
 
   value(bytes: Uint8Array, start: number, end: number, view: DataView): boolean {
-    return this.#receiver.value(view.getUint32(start + PAYLOAD_METRIC), bytes, start, end, view)
+    return this.#receiver?.value(view.getUint32(start + PAYLOAD_METRIC), bytes, start, end, view) ?? false
   }
 
   close(reason?: Error): void {
@@ -118,23 +133,30 @@ export class UpstreamSession implements FrameTaker {
     this.#connection.close(error)
   }
 
+  #ended(reason: ConnectionError): void {
+    this.#reason = reason
+    this.#awaited.reject(reason, false)
+    if (this.#receiver !== undefined) this.#receiver.ended(reason)
+    else this.#whenOver()
+  }
+
   #message(message: ValueMessage | Gap): void {
-    if (message.kind === 'gap') this.#receiver.gap(message)
+    if (message.kind === 'gap') this.#receiver?.gap(message)
     // The answer to what was given up meanwhile, or a value of what was stopped, is nobody's.
     else this.#awaited.take(message)
   }
 }
 
 /** What is shown to the upstream, from files that are read for each connection. Throws Error, for people and without a secret. */
-export async function proofOf({
-  tokenFile,
-  user,
-  secretFile,
-}: Pick<UpstreamTable, 'tokenFile' | 'user' | 'secretFile'>): Promise<Proof> {
+async function proofOf({ tokenFile, user, secretFile, listen }: UpstreamTable): Promise<Proof> {
   if (tokenFile !== undefined) return { token: await firstLineOf(tokenFile) }
   if (secretFile !== undefined) {
     // Its password is never sent: the upstream has to prove that it knows it, too.
-    return { identity: user, password: await firstLineOf(secretFile), methods: ['scram-sha-256-plus', 'scram-sha-256'] }
+    const password = await firstLineOf(secretFile)
+    // Anybody may announce themselves, and try out secrets with what they are shown then.
+    if (listen !== undefined && password.length < MIN_SECRET)
+      throw new Error(`${secretFile}: its first line has less than ${MIN_SECRET} characters`)
+    return { identity: user, password, methods: ['scram-sha-256-plus', 'scram-sha-256'] }
   }
   return { certificate: true }
 }

@@ -3,11 +3,16 @@
 import { type Identity, mayRead } from '../../../auth/permissions.ts'
 import { ValueMeter } from '../../accounts/quotas.ts'
 import type { Control, RemoteControl, RemoteControls } from '../../controls/control.ts'
+import { type Address, formatAddress } from '../../core/address.ts'
 import { Pacer } from '../io/pacer.ts'
+import { LabelledFamily } from '../labelled-sensor.ts'
 import type { StatusEntry } from '../producer/status.ts'
-import type { Source, SourceContext } from '../source.ts'
+import type { Source, SourceContext, SourceListeners } from '../source.ts'
+import { ofProducer } from './catalogue.ts'
 import type { UpstreamTable, upstreamSection } from './config.ts'
 import { Position } from './position.ts'
+import { Reception } from './reception.ts'
+import { UpstreamReport } from './report.ts'
 import { UpstreamSensor } from './sensor.ts'
 import { Upstream } from './upstream.ts'
 
@@ -19,7 +24,8 @@ export const upstream: Source<typeof upstreamSection> = {
       statuses: upstreams.statuses,
       remoteControls: upstreams,
       async listen(listeners) {
-        listeners.opened(upstreams).start()
+        listeners.opened(upstreams)
+        await upstreams.start(listeners)
       },
       reload: (tables) => upstreams.replace(tables),
     }
@@ -34,6 +40,9 @@ class Upstreams implements RemoteControls {
   readonly #upstreams = new Map<string, Upstream>()
   readonly #sensors = new Map<string, UpstreamSensor>()
   readonly #positions = new Map<string, Position>()
+  #reports: LabelledFamily | undefined
+  /** By their addresses. */
+  readonly #receptions = new Map<string, Reception>()
   #isStarted = false
 
   constructor(context: SourceContext) {
@@ -53,19 +62,27 @@ class Upstreams implements RemoteControls {
       removed.push(upstream)
       // Its connections are closed at once; nothing is stopped at the upstream.
       void upstream.stop()
+      upstream.report.end()
     }
     for (const [key, table] of wanted) if (!this.#upstreams.has(key)) changed.add(this.#add(key, table))
     for (const upstream of removed) upstream.moveFollowers()
-    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#upstreams.values())
+    // What cannot be opened is in the statuses.
+    if (this.#isStarted) for (const opening of this.#receive()) opening.catch(() => {})
+    else this.#listStatuses()
     for (const sensor of changed) void this.#context.hub.producersChanged(sensor)
   }
 
-  start(): void {
+  /** Rejects with ListenError. */
+  async start(listeners: SourceListeners): Promise<void> {
     this.#isStarted = true
     for (const upstream of this.#upstreams.values()) upstream.start()
+    for (const address of await Promise.all(this.#receive())) {
+      listeners.bound({ key: 'upstream.listen', use: 'upstreams', transport: 'tcp' }, address)
+    }
   }
 
   async close(): Promise<void> {
+    await Promise.all([...this.#receptions.values()].map((reception) => reception.close()))
     await Promise.all([...this.#upstreams.values()].map((upstream) => upstream.stop()))
   }
 
@@ -82,6 +99,36 @@ class Upstreams implements RemoteControls {
       if (!mayRead(identity, upstream.owner)) continue
       for (const one of upstream.controls()) if (producers(one.producer)) yield one
     }
+  }
+
+  /** Listens where upstreams announce themselves, and nowhere else. The promises reject with ListenError. */
+  #receive(): readonly Promise<Address>[] {
+    const wanted = new Map<string, Address>()
+    for (const { table } of this.#upstreams.values()) {
+      if (table.listen !== undefined) wanted.set(formatAddress(table.listen), table.listen)
+    }
+    for (const [key, reception] of this.#receptions) {
+      if (wanted.has(key)) continue
+      this.#receptions.delete(key)
+      void reception.close()
+    }
+    const fresh: Promise<Address>[] = []
+    for (const [key, address] of wanted) {
+      if (this.#receptions.has(key)) continue
+      const find = (name: string): Upstream | undefined =>
+        [...this.#upstreams.values()].find(
+          ({ table }) => table.name === name && table.listen !== undefined && formatAddress(table.listen) === key,
+        )
+      const reception = new Reception({ ...this.#context, address, find })
+      this.#receptions.set(key, reception)
+      fresh.push(reception.open())
+    }
+    this.#listStatuses()
+    return fresh
+  }
+
+  #listStatuses(): void {
+    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#upstreams.values(), ...this.#receptions.values())
   }
 
   #add(key: string, table: UpstreamTable): UpstreamSensor {
@@ -105,8 +152,11 @@ class Upstreams implements RemoteControls {
       if (waitMs > 0) clock.setTimeout(resume, waitMs)
       else pacing.journal.wait({ durable: resume })
     }
+    const { name, tenant } = table
+    const report = new UpstreamReport({ ...this.#context, name, tenant, family: this.#familyOfReports() })
     const upstream = new Upstream({
       ...this.#context,
+      report,
       table,
       meter: both,
       position,
@@ -134,6 +184,19 @@ class Upstreams implements RemoteControls {
     const position = this.#positions.get(key) ?? new Position(key, stored, journal)
     this.#positions.set(key, position)
     return position
+  }
+
+  /** Made with the first upstream: a server without any has no such metrics. */
+  #familyOfReports(): LabelledFamily {
+    this.#reports ??= new LabelledFamily({
+      ...this.#context,
+      family: 'upstream.',
+      kind: 'upstreams',
+      from: 'what upstreams report',
+      parameters: [{ ...ofProducer, description: 'The server that is consumed.', selects: 'any' }],
+      keptMs: () => Number.POSITIVE_INFINITY,
+    })
+    return this.#reports
   }
 
   #sensorOf(tenant: string): UpstreamSensor {

@@ -66,6 +66,7 @@ describe('a configuration', () => {
       },
       dial: { allow: [], ca: undefined },
       drain: [],
+      announce: [],
       audit: { keepMs: 365 * 24 * 3_600_000 },
       host: { intervalMs: 1_000 },
       gmetric: {
@@ -313,6 +314,7 @@ describe('a configuration', () => {
       },
       dial: { allow: ['tls://*.example.org:7650'], ca: 'dial-ca.pem' },
       drain: [],
+      announce: [],
       audit: { keepMs: 30 * 24 * 3_600_000 },
       host: { intervalMs: 10 },
       gmetric: {

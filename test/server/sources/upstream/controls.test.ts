@@ -10,6 +10,7 @@ import { freePort } from '../../../support/free-port.ts'
 import { TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
+import { separateStore } from '../../../support/separate-store.ts'
 
 const PASSWORD = 'the-password-of-the-main-monitor'
 
@@ -23,9 +24,7 @@ beforeEach(async () => {
   const secretFile = join(directory, 'secret')
   writeFileSync(secretFile, `${PASSWORD}\n`)
   const port = await freePort()
-  const store = await TestProducer.firstStart()
-  const open = store.open.bind(store)
-  store.open = async (events) => ({ ...(await open(events)), secret: new TextEncoder().encode('lower'.padEnd(32)) })
+  const store = await separateStore('lower')
   lower = await TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port } } }, store } as never)
   await lower.addUser('main', { role: 'admin', password: PASSWORD })
   const table = {

@@ -4,15 +4,17 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os'
 import { join as pathOf } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { defaultConfig } from '../../../../server/start/config.ts'
 import { done } from '../../../support/administration.ts'
 import { args, command, frame, join, str, type, u32, u64 } from '../../../support/bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { freePort } from '../../../support/free-port.ts'
-import type { MemoryStore } from '../../../support/memory-store/store.ts'
 import { TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
+import { separateStore } from '../../../support/separate-store.ts'
+import { PushSensor } from '../../../support/test-sensor.ts'
 
 const PASSWORD = 'the-password-of-the-main-monitor'
 
@@ -22,18 +24,16 @@ let upper: TestProducer
 let seat: Seat
 let port: number
 
-/** A server with a database of its own: all others of tests go back to the same one. */
 async function startLower(generation = 'first'): Promise<TestProducer> {
-  const store: MemoryStore = await TestProducer.firstStart()
-  const open = store.open.bind(store)
-  const secret = new TextEncoder().encode(generation.padEnd(32))
-  store.open = async (events) => ({ ...(await open(events)), generation, secret })
+  const store = await separateStore(generation)
   return TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port } } }, store })
 }
 
 const table = (more: object = {}) => ({
   name: 'east',
   url: `tcp://127.0.0.1:${port}`,
+  where: `tcp://127.0.0.1:${port}`,
+  listen: undefined,
   tenant: 'default',
   metrics: ['*'],
   controls: [],
@@ -94,9 +94,11 @@ async function upstream(): Promise<Json | undefined> {
   return sensors.find((sensor) => sensor.name === 'upstream/east')
 }
 
-/** Bindings at the lower server: an id that is collected may not be bound yet. */
-const boundBelow = (): number =>
-  [...lower.server.parts.producer.registry.all()].reduce((sum, { bindings }) => sum + bindings.size, 0)
+/** The ids that are bound at the lower server, but for the changes of its catalogue: one that is collected may not be bound yet. */
+function boundBelow(): number {
+  const bound = [...lower.server.parts.producer.instances.all()].filter(({ boundOn }) => boundOn.size > 0)
+  return bound.filter(({ selection }) => selection.name !== 'producer.catalogue').length
+}
 
 const of = (producer: string, ...more: readonly (readonly [string, number, Uint8Array])[]) =>
   args(['producer', type.string, str(producer)], ...more)
@@ -108,6 +110,12 @@ describe('QUERY with `producer`', () => {
     lower.emit(2)
     expect(decoded(await seat.query('test.a', args(h1)))).toBe(1)
     expect(decoded(await seat.query('test.a', of('east', h1)))).toBe(2)
+  })
+
+  it('gives the list of a name that came since the catalogue was read', async () => {
+    lower.emit(2, 'test.new')
+    expect(decoded(await seat.query('test.new', of('east')))).toMatchObject([{ host: 'h1', value: 2 }])
+    expect(decoded(await seat.query('test.new', of('east', h1)))).toBe(2)
   })
 
   it('gives the records of a pattern with their producers, this one among them', async () => {
@@ -309,6 +317,42 @@ describe('rights', () => {
   })
 })
 
+describe('what is known of an upstream', () => {
+  const records = async (list = args()) => decoded(await seat.query('upstream.up', list)) as Json[]
+
+  it('is whether it is connected, as a metric that begins with the last value', async () => {
+    expect(await records()).toMatchObject([{ producer: 'east', value: true }])
+    expect(await records(of('west'))).toEqual([])
+    const id = await seat.collect('upstream.up', of('east'))
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    expect(decoded(await seat.value())).toMatchObject({ value: true })
+    await whileTimeGoesOn(lower.stop())
+    expect(decoded(await seat.value())).toMatchObject({ value: false })
+    lower = await startLower()
+    await lower.addUser('main', { role: 'consumer', password: PASSWORD })
+    await until(async () => expect(await records()).toMatchObject([{ value: true }]))
+  })
+})
+
+describe('the catalogue of an upstream', () => {
+  it('is read again when it says that it has changed, and not after a minute', async () => {
+    const metrics = async (of: Seat) =>
+      (decoded(await of.query('producer.metrics', args(['match', type.string, str('fresh.*')]))) as Json[]).map(
+        ({ name }) => name,
+      )
+    const told = await seat.collect('producer.catalogue')
+    await seat.ok((seq) => command.subscribe(seq, told, 0))
+    new PushSensor(lower.server.parts.hub, 'fresh.').push('fresh.a', { type: BasicType.UINT32, value: 1 }, 1)
+    const begunMs = upper.clock.monotonicMs()
+    await until(async () => expect(await metrics(seat)).toEqual(['fresh.a']))
+    expect(upper.clock.monotonicMs() - begunMs).toBeLessThan(30_000)
+    await until(() => expect(seat.rest().filter(({ kind }) => kind === 'value')).toHaveLength(1))
+    upper.clock.advance(5_000)
+    await upper.settle()
+    expect(seat.rest().filter(({ kind }) => kind === 'value')).toEqual([])
+  })
+})
+
 describe('an upstream that is none', () => {
   const servers: Server[] = []
   afterEach(() => {
@@ -384,9 +428,7 @@ describe('a tree', () => {
   let top: TestProducer
   let topPort: number
   const startTop = async (to: number) => {
-    const store = await TestProducer.firstStart()
-    const open = store.open.bind(store)
-    store.open = async (events) => ({ ...(await open(events)), secret: new TextEncoder().encode('top'.padEnd(32)) })
+    const store = await separateStore('top')
     const listen = { tcp: { host: '127.0.0.1', port: topPort } }
     return TestProducer.start({
       config: { listen, upstream: [table({ name: 'main', url: `tcp://127.0.0.1:${to}` })] },
@@ -427,7 +469,8 @@ describe('a tree', () => {
     await seat.ok((seq) => command.subscribe(seq, id, 0))
     await untilAll(async () => {
       const channels = decoded(await (await lower.seat('main')).query('producer.channels')) as Json[]
-      expect(channels).toContainEqual(expect.objectContaining({ bound: 1 }))
+      const name = expect.stringMatching(/^upstream:/)
+      expect(channels).toContainEqual(expect.objectContaining({ name, bound: 1 }))
     })
     lower.emit(8)
     let value: Json
