@@ -13,7 +13,7 @@ interface ActiveSubscription {
 
 /** What is requested of another producer. */
 interface Following {
-  judge(): boolean
+  judge(): Steps<boolean>
   again(): void
 }
 
@@ -93,6 +93,15 @@ export class BoundInstance {
     end?.()
     this.#polled.set(begin, undefined)
     this.sink.paused?.()
+  }
+
+  /** Applies a change of rights to what comes from other producers. Returns whether it lost a series. */
+  *judge(): Steps<boolean> {
+    let hasLost = false
+    for (const { following } of [...this.ending.values()]) {
+      if (following !== undefined && (yield* following.judge())) hasLost = true
+    }
+    return hasLost
   }
 
   followAgain(): void {

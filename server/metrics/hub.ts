@@ -251,8 +251,7 @@ export class Hub {
     }
     yield* this.#matchAll(binding)
     if (!this.#bound.has(binding)) return false
-    const judged = [...binding.ending.values()].map(({ following }) => following?.judge())
-    if (judged.includes(true)) return true
+    if (yield* binding.judge()) return true
     for (const key of [...binding.series.keys(), ...binding.ending.keys()]) had.delete(key)
     return had.size > 0
   }

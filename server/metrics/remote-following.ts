@@ -70,15 +70,17 @@ export class RemoteFollowing implements RemoteFollower {
   }
 
   /** Applies a change of rights. Returns whether it lost a series. */
-  judge(): boolean {
+  *judge(): Steps<boolean> {
     let hasLost = false
-    for (const [series, subscription] of [...this.#series]) {
+    for (const [series, subscription] of this.#series) {
       if (subscription === undefined) this.born(series)
       else if (this.#openFor(series) === undefined) {
         unsubscribe(series, subscription)
         this.#series.set(series, undefined)
         hasLost = true
       }
+      yield
+      if (this.#isOver) break
     }
     return hasLost
   }

@@ -226,7 +226,12 @@ const sections = {
   log,
 }
 
-export const schema = schemaOf(sections, ({ listen, tls, upstream }, context) => {
+export const schema = schemaOf(sections, ({ producer, listen, tls, upstream }, context) => {
+  for (const [index, { name }] of upstream.entries()) {
+    if (name !== producer.name) continue
+    const message = 'has the name of this server (`producer.name`): give one of them another'
+    context.addIssue({ code: 'custom', path: ['upstream', index], message })
+  }
   if (tls.cert !== undefined) return
   for (const [index, { listen }] of upstream.entries()) {
     if (listen === undefined || isLoopback(listen.host)) continue

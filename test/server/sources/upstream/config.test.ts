@@ -26,6 +26,7 @@ describe('[[upstream]]', () => {
 
   it.each([
     [upstream(...secret), 'either `url` or `listen`'],
+    [`${upstream('url = "tcp://east:7650"', ...secret)}\n[producer]\nname = "edge"`, 'the name of this server'],
     [upstream('url = "tcp://east:7650"', 'listen = "127.0.0.1:7655"', ...secret), 'either `url` or `listen`'],
     [upstream('listen = "127.0.0.1:7655"', 'token_file = "token"'), 'needs `user` and `secret_file`'],
     [upstream('listen = "0.0.0.0:7655"', ...secret), 'needs a certificate'],
