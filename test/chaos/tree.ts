@@ -15,15 +15,17 @@ import { imbalances } from './tree/balance.ts'
 import { rowsOf } from './tree/rows.ts'
 import { type Level, storageAt, Tree } from './tree/servers.ts'
 
+/** Between two kills, at least and at most, and how long the server stays away. */
 const FIRST_LIFE_MS = 300
-const MORE_LIFE_MS = 1_400
+const MORE_LIFE_MS = 900
+const MOST_AWAY_MS = 700
 /** Between two requests: with less, the backlog takes longer than the kills. */
 const PAUSE_MS = 10
 const LOOK_MS = 100
 /** Looks without anything new, after which nothing is expected any more: two minutes. */
 const MOST_LOOKS = 1_200
 /** How long a disk has room, and how long it stays full once the server has said that it is. */
-const ROOM_MS = 4_000
+const ROOM_MS = 3_000
 const FULL_MS = 1_500
 /** Between two looks at a server whose disk is full: what was freed meanwhile is taken again. */
 const REFILL_MS = 50
@@ -113,7 +115,7 @@ class Run {
       const victim = this.#random.pick(this.#tree.levels)
       await victim.server.end('SIGKILL')
       this.#acceptedBefore.set(victim, rowsOf(victim).channel.accepted)
-      await setTimeout(this.#random.below(MORE_LIFE_MS))
+      await setTimeout(this.#random.below(MOST_AWAY_MS))
       await victim.server.start()
       this.#kills++
       if (this.#kills % 20 === 0) {

@@ -16,10 +16,12 @@ import { Feed, METRIC } from './feed.ts'
 /** The name of the consumer's channel. */
 export const CONSUMER = 'consumer'
 
+/** The one tenant may fill a disk, and values come from the feed alone. */
+const SETTINGS = '[quota]\nqueued_bytes = 0\n[gmetric]\nlisten = ""\n'
 const LOOK_MS = 100
 /** Looks without success, after which something does not come about: two minutes. */
 const MOST_LOOKS = 1_200
-const DISK_MIB = 48
+const DISK_MIB = 64
 
 /** A server of the tree. */
 export interface Level {
@@ -53,7 +55,7 @@ export class Tree {
       const disk = hasDisks ? SmallDisk.mount(join(server.directory, 'data'), DISK_MIB) : undefined
       return { name, below, server, disk }
     }
-    const lowest = new ServerProcess('[gmetric]\nlisten = ""\n', { tcp: ports[0], http })
+    const lowest = new ServerProcess(SETTINGS, { tcp: ports[0], http })
     const secret = join(lowest.directory, 'secret')
     writeFileSync(secret, PASSWORD)
     const middle = new ServerProcess(upstream('rack1', links[0].port, secret), { tcp: ports[1] })
@@ -63,7 +65,12 @@ export class Tree {
       levelOf('middle', 'rack1', middle),
       levelOf('uppermost', 'east', uppermost),
     ]
-    return new Tree(levels, links, new Feed(http, await mayPublish(lowest)))
+    try {
+      return new Tree(levels, links, new Feed(http, await mayPublish(lowest)))
+    } catch (error) {
+      await removeAll(levels)
+      throw error
+    }
   }
 
   get uppermost(): Level {
@@ -85,18 +92,27 @@ export class Tree {
 
   async remove(): Promise<void> {
     for (const link of this.links) link.close()
-    for (const { server, disk } of this.levels) {
-      await server.end('SIGKILL')
-      disk?.unmount()
-      await server.remove()
-    }
+    await removeAll(this.levels)
+  }
+}
+
+async function removeAll(levels: readonly Level[]): Promise<void> {
+  for (const { server, disk } of levels) {
+    await server.end('SIGKILL')
+    disk?.unmount()
+    await server.remove()
   }
 }
 
 /** The channel that the next level empties, or the consumer of the uppermost one; undefined if there is none yet. */
-export async function ledgerAt({ server }: Level): Promise<Json | undefined> {
+export function ledgerAt(level: Level): Promise<Json | undefined> {
+  return channelAt(level, isOfTree)
+}
+
+/** The first channel whose name is as wanted. */
+export async function channelAt({ server }: Level, isWanted: (name: string) => boolean): Promise<Json | undefined> {
   const channels = (await askedAt(server, 'producer.channels')) as Json[]
-  return channels.find(({ name }) => isOfTree(String(name)))
+  return channels.find(({ name }) => isWanted(String(name)))
 }
 
 /** Whether a channel is one through which values go upwards. */
@@ -140,7 +156,7 @@ export async function until(what: string, holds: () => Promise<boolean> | boolea
 
 function upstream(name: string, port: number, secret: string): string {
   const login = `user = "admin"\nsecret_file = "${secret}"\n`
-  return `[gmetric]\nlisten = ""\n[[upstream]]\nname = "${name}"\nurl = "tcp://127.0.0.1:${port}"\n${login}`
+  return `${SETTINGS}[[upstream]]\nname = "${name}"\nurl = "tcp://127.0.0.1:${port}"\n${login}`
 }
 
 /** Makes a user whose token may publish; the server has ended then. */
