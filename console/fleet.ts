@@ -5,6 +5,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, PlainRecord, Sample } from '../client/browser.ts'
 import { type Arguments, messageOf, pagesOf, recordsOf } from './parts/query.ts'
+import { hostText, ofAll, producerIn, producersOf } from './producers.ts'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
@@ -265,8 +266,11 @@ export class Fleet {
 
   async #lookAtHosts(): Promise<void> {
     try {
-      const { elements } = await this.#consumer.query('*.host.up')
-      const silent = elements.filter(({ plain }) => plain === false).map(({ labels }) => labels.host ?? '')
+      const producers = producersOf(this.#consumer)
+      const { elements } = await this.#consumer.query('*.host.up', ofAll(producers))
+      const silent = elements
+        .filter(({ plain }) => plain === false)
+        .map((sample) => hostText(sample.labels.host ?? '', producerIn(sample, producers)))
       this.#hosts.value = elements.length === 0 ? undefined : { count: elements.length, silent: silent.sort() }
       this.#push('silent', silent.length)
     } catch {

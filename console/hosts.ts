@@ -1,7 +1,12 @@
-/** The hosts that the series of the server name, whatever their source is: `producer.series`, read again and again in pages. */
+/**
+ * The hosts that the series of the server name, whatever their source is: `producer.series`, read again and again in pages. That list
+ * has the series of the server alone: hosts of the producers that it consumes are those that have a value for one of the small charts,
+ * or of which a source there says whether they are silent.
+ */
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { Consumer, PlainRecord } from '../client/browser.ts'
+import type { Consumer, Sample } from '../client/browser.ts'
 import { messageOf, pagesOf, untilAnswered } from './parts/query.ts'
+import { naturalOrder, OWN, ofAll, producerIn, producersOf } from './producers.ts'
 
 /** So few at once that the page is never held up. */
 const PAGE = 1_000
@@ -43,8 +48,12 @@ export const ROLES: readonly Role[] = [
   },
 ]
 
-/** Numbers in names are compared as numbers. */
-export const naturalOrder = new Intl.Collator('en', { numeric: true })
+const IS_UP = '.host.up'
+
+/** What is asked of the producers below. */
+const PATTERNS = [IS_UP, ...ROLES.flatMap(({ names }) => names.map(({ ending }) => ending))].map(
+  (ending) => `*${ending}`,
+)
 
 /** The metric of a small chart. */
 export interface RoleMetric {
@@ -55,7 +64,10 @@ export interface RoleMetric {
 
 export interface Host {
   readonly name: string
-  readonly metrics: number
+  /** The path of the producer that has it; empty if that is the server itself. */
+  readonly producer: string
+  /** Undefined if it is not known. */
+  readonly metrics: number | undefined
   /** Microseconds since 1970: the time of its newest value; 0 if it is measured on request. */
   readonly time: number
   /** Whether its source says that it is silent. */
@@ -65,12 +77,27 @@ export interface Host {
 }
 
 export interface HostsState {
-  /** Ascending by name; undefined before the first answer. */
+  /** Those of the server itself first, then by the path of the producer, and by name; undefined before the first answer. */
   readonly hosts: readonly Host[] | undefined
+  /** The paths of the producers that the server consumes. */
+  readonly below: readonly string[]
+  /** Whether there are hosts of these that did not fit into an answer. */
+  readonly isCut: boolean
   readonly problem: string
 }
 
+/** Where a value comes from. */
+interface Place {
+  readonly name: string
+  readonly host: string
+  readonly producer: string
+  /** Microseconds since 1970. */
+  readonly time: number
+}
+
 interface Draft {
+  readonly host: string
+  readonly producer: string
   metrics: number
   time: number
   readonly ranks: number[]
@@ -79,7 +106,7 @@ interface Draft {
 
 export class Hosts {
   readonly #consumer: Consumer
-  readonly #state = signal<HostsState>({ hosts: undefined, problem: '' })
+  readonly #state = signal<HostsState>({ hosts: undefined, below: [], isCut: false, problem: '' })
   readonly #abort = new AbortController()
   #timer = 0
 
@@ -115,48 +142,82 @@ export class Hosts {
   }
 
   async #read(): Promise<void> {
+    const consumer = this.#consumer
     const { signal } = this.#abort
     const drafts = new Map<string, Draft>()
     const silent = new Set<string>()
     let shownMs = Number.NEGATIVE_INFINITY
     const isFirst = this.#state.value.hosts === undefined
-    const up = await this.#consumer.query('*.host.up', {}, { signal })
-    for (const { labels, plain } of up.elements) {
-      if (plain === false && labels.host !== undefined) silent.add(labels.host)
+    const producers = producersOf(consumer)
+    const { below } = producers
+    const noteSilent = ({ plain, labels: { host } }: Sample, producer: string): void => {
+      if (plain === false && host !== undefined) silent.add(keyOf(producer, host))
     }
-    const ask = (after: string) => this.#consumer.query('producer.series', { limit: PAGE, after }, { signal })
+    const up = await consumer.query(`*${IS_UP}`, {}, { signal })
+    for (const sample of up.elements) noteSilent(sample, OWN)
+    const ask = (after: string) => consumer.query('producer.series', { limit: PAGE, after }, { signal })
     for await (const records of pagesOf(ask)) {
-      for (const record of records) note(drafts, record)
+      for (const { name, host, time } of records) {
+        if (typeof name === 'string' && typeof host === 'string')
+          note(drafts, { name, host, producer: OWN, time: Number(time) })
+      }
       // Names of metrics come in order: the first page may have all hosts already.
       if (!isFirst || drafts.size === 0 || performance.now() - shownMs < SHOWN_MS) continue
       shownMs = performance.now()
-      this.#show(drafts, silent)
+      this.#show(drafts, silent, { below })
     }
-    this.#show(drafts, silent)
+    if (isFirst || below.length === 0) this.#show(drafts, silent, { below })
+    if (below.length === 0) return
+    const asked = ofAll(producers, { host: '*' })
+    const answers = await Promise.all(PATTERNS.map((pattern) => consumer.query(pattern, asked, { signal })))
+    for (const sample of answers.flatMap(({ elements }) => elements)) {
+      const producer = producerIn(sample, producers)
+      if (producer === OWN) continue
+      const { metric: name, labels, time } = sample
+      note(drafts, { name, host: labels.host ?? '', producer, time })
+      if (name.endsWith(IS_UP)) noteSilent(sample, producer)
+    }
+    this.#show(drafts, silent, { below, isCut: answers.some(({ isCut }) => isCut) })
   }
 
-  #show(drafts: ReadonlyMap<string, Draft>, silent: ReadonlySet<string>): void {
-    const hosts = [...drafts].map(
-      ([name, { metrics, time, roles }]): Host => ({ name, metrics, time, roles, isSilent: silent.has(name) }),
-    )
-    hosts.sort((a, b) => naturalOrder.compare(a.name, b.name))
-    this.#state.value = { hosts, problem: '' }
+  #show(
+    drafts: ReadonlyMap<string, Draft>,
+    silent: ReadonlySet<string>,
+    { below, isCut = false }: { readonly below: readonly string[]; readonly isCut?: boolean },
+  ): void {
+    const hosts = [...drafts].map(([key, { host: name, producer, metrics, time, roles }]): Host => {
+      const isSilent = silent.has(key)
+      return { name, producer, metrics: producer === OWN ? metrics : undefined, time, roles, isSilent }
+    })
+    hosts.sort((a, b) => naturalOrder.compare(a.producer, b.producer) || naturalOrder.compare(a.name, b.name))
+    this.#state.value = { hosts, below, isCut, problem: '' }
   }
 }
 
-function note(drafts: Map<string, Draft>, { name, host, time }: PlainRecord): void {
-  if (typeof host !== 'string' || host === '' || typeof name !== 'string') return
-  let draft = drafts.get(host)
+function keyOf(producer: string, host: string): string {
+  return `${producer}\0${host}`
+}
+
+function note(drafts: Map<string, Draft>, { name, host, producer, time }: Place): void {
+  if (host === '') return
+  const key = keyOf(producer, host)
+  let draft = drafts.get(key)
   if (draft === undefined) {
     if (drafts.size >= MAX_HOSTS) return
-    draft = { metrics: 0, time: 0, ranks: ROLES.map(() => Number.POSITIVE_INFINITY), roles: ROLES.map(() => undefined) }
-    drafts.set(host, draft)
+    draft = {
+      host,
+      producer,
+      metrics: 0,
+      time: 0,
+      ranks: ROLES.map(() => Number.POSITIVE_INFINITY),
+      roles: ROLES.map(() => undefined),
+    }
+    drafts.set(key, draft)
   }
   // What a source says about a host is not said by the host.
   if (/\.host\.(up|late)$/.test(name)) return
   draft.metrics++
-  // Whether a host is up is said by the server, not by the host.
-  if (!name.endsWith('.host.up')) draft.time = Math.max(draft.time, Number(time))
+  draft.time = Math.max(draft.time, time)
   for (const [role, { names }] of ROLES.entries()) {
     const rank = names.findIndex(({ ending }) => name.endsWith(ending))
     const found = names[rank]

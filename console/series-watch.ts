@@ -15,6 +15,7 @@ import {
   type Sample,
 } from '../client/browser.ts'
 import { messageOf, pagesOf, untilAnswered } from './parts/query.ts'
+import { producersOf } from './producers.ts'
 import { Samples } from './samples.ts'
 
 /** Samples that are kept of all series of a metric together; each has room for so many at least. */
@@ -163,15 +164,9 @@ export class SeriesWatch {
 
   /** Adds what the server has kept and is not here yet. */
   async #fill(): Promise<void> {
-    const { interval_ms: _, deadline_ms: __, ...labels } = this.#args
     this.#isFilling = true
     try {
-      const args = { ...labels, metric: this.metric, last_ms: this.#lastMs }
-      const ask = (after: string) => this.#consumer.query('producer.recent', { ...args, after })
-      for await (const records of pagesOf(ask, { first: '0' })) {
-        for (const record of records) this.#merge(record)
-        if (this.#isOver || this.#ignored.size > 0) break
-      }
+      await this.#fillFromRecent()
     } catch {
       // Metrics with parameters of their own are not kept, and what is refused is said by `follow`.
     }
@@ -186,6 +181,18 @@ export class SeriesWatch {
       }
     }
     this.#changed({ isLoaded: true })
+  }
+
+  async #fillFromRecent(): Promise<void> {
+    const { interval_ms: _, deadline_ms: __, producer, ...labels } = this.#args
+    // The server keeps its own values only.
+    if (producer !== undefined && producer !== producersOf(this.#consumer).name) return
+    const args = { ...labels, metric: this.metric, last_ms: this.#lastMs }
+    const ask = (after: string) => this.#consumer.query('producer.recent', { ...args, after })
+    for await (const records of pagesOf(ask, { first: '0' })) {
+      for (const record of records) this.#merge(record)
+      if (this.#isOver || this.#ignored.size > 0) return
+    }
   }
 
   #merge({ name, times, values, ...labels }: PlainRecord): void {

@@ -1,13 +1,17 @@
 /**
  * `cinnabar demo`: shows in half a minute what Cinnabar promises: a server is killed three times, and no value is lost. With
- * `--console` it leaves a server open instead, to be looked at in a browser.
+ * `--tree` these are servers above servers, one of each level is killed; with `--console` it leaves a server open instead, to be looked
+ * at in a browser.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
 import { wholeNumber } from '../arguments.ts'
-import { DemoOutput, Scenario } from '../demo/scenario.ts'
+import { DemoOutput } from '../demo/output.ts'
+import { Scenario } from '../demo/scenario.ts'
 import { DemoServer } from '../demo/server.ts'
 import { Showcase } from '../demo/showcase.ts'
+import { DemoTree } from '../demo/tree.ts'
+import { TreeScenario } from '../demo/tree-scenario.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { resolveLogin } from '../login.ts'
 import type { Cli } from '../session.ts'
@@ -18,17 +22,26 @@ const MAX_SECONDS = 600
 /** How long to wait for the end of the server after a connection to it was lost. */
 const SERVER_END_MS = 5_000
 
+interface DemoOptions {
+  readonly seconds: number
+  readonly tree?: true
+}
+
 export function addDemo(program: Command, cli: Cli): void {
   const seconds = wholeNumber(1, MAX_SECONDS, `a whole number from 1 to ${MAX_SECONDS}`)
   program
     .command('demo')
     .description('kill a server of its own three times while values pass through it, and count what is lost')
     .option('--seconds <n>', 'approximate duration', seconds, SECONDS)
+    .option('--tree', 'the same with servers above servers: one of each of three levels is killed')
     .addOption(
-      new Option('--console', 'leave a server with hosts, channels and a console open instead').conflicts('seconds'),
+      new Option('--console', 'leave a server with hosts, channels and a console open instead').conflicts([
+        'seconds',
+        'tree',
+      ]),
     )
-    .action(({ seconds, console }: { seconds: number; console?: true }) =>
-      console ? showConsole(cli) : runDemo(cli, seconds),
+    .action(({ console, ...options }: DemoOptions & { console?: true }) =>
+      console ? showConsole(cli) : runDemo(cli, options),
     )
 }
 
@@ -61,8 +74,8 @@ async function showConsole({ terminal, connect }: Cli): Promise<void> {
   }
 }
 
-/** Starts the server and removes it at the end, however that comes. Rejects with Failure unless everything balanced. */
-async function runDemo({ terminal, connect }: Cli, seconds: number): Promise<void> {
+/** Starts servers and removes them at the end, however that comes. Rejects with Failure unless everything balanced. */
+async function runDemo({ terminal, connect }: Cli, { seconds, tree }: DemoOptions): Promise<void> {
   const ending = new AbortController()
   const { signal } = ending
   const interrupted = new Promise<never>((_resolve, reject) => {
@@ -71,23 +84,26 @@ async function runDemo({ terminal, connect }: Cli, seconds: number): Promise<voi
   const undo = terminal.onInterrupt(() =>
     ending.abort(new Failure(ExitCode.FAILED, 'interrupted: nothing has been proven')),
   )
-  const server = await DemoServer.create()
+  const servers = tree ? await DemoTree.create() : await DemoServer.create()
   const output = new DemoOutput(terminal)
   // Only the server's own configuration and directory count, not the environment.
-  const login = () => resolveLogin({ config: server.config }, { ...terminal, env: {} })
-  const failed = (error: Error) => ending.abort(error)
-  const scenario = new Scenario({ server, login, connect, output, seconds, signal, failed })
+  const login = ({ config }: DemoServer) => resolveLogin({ config }, { ...terminal, env: {} })
+  const context = { connect, output, seconds, signal, failed: (error: Error) => ending.abort(error) }
+  const scenario =
+    servers instanceof DemoTree
+      ? new TreeScenario({ tree: servers, login, ...context })
+      : new Scenario({ server: servers, login: () => login(servers), ...context })
   try {
-    await Promise.race([scenario.run(), server.failed, interrupted])
+    await Promise.race([scenario.run(), servers.failed, interrupted])
   } catch (error) {
     // When a server dies its connections end first, and its end is reported later; that is the cause to be shown.
     if (!(error instanceof Failure))
-      await Promise.race([server.failed, sleep(SERVER_END_MS, undefined, { ref: false })])
+      await Promise.race([servers.failed, sleep(SERVER_END_MS, undefined, { ref: false })])
     throw error
   } finally {
     undo()
     ending.abort()
-    await server.remove()
+    await servers.remove()
     await scenario.close()
   }
 }

@@ -166,15 +166,24 @@ function isDotted(word: string): boolean {
   return /^[^-=/][^=/]*\.[^/]*$/.test(word)
 }
 
-/** As `host=`. */
+/** As `host=`; of the argument `producer`, the values that there are. */
 async function argumentsOf(consumer: Consumer, words: readonly string[]): Promise<readonly string[]> {
   const [command] = words
   const of = words.slice(1, -1).find(isDotted)
   if (of === undefined) return []
   const parameters = await (command === 'exec' ? controlParameters(consumer, of) : metricParameters(consumer, of))
-  const names = parameters.map(({ name }) => name)
+  const names = parameters.map(({ name }) => name).filter((name) => name !== 'producer')
   const shown = command === 'exec' ? names.filter((name) => !SECRET_ARGUMENTS.includes(name)) : names
-  return shown.map((name) => `${name}=`)
+  return [...shown.map((name) => `${name}=`), ...producersOf(consumer)]
+}
+
+/** As `producer=rack1`; none where the server consumes no other one [MON 9.13]. */
+function producersOf({ capabilities }: Consumer): readonly string[] {
+  const { producer, below = [] } = capabilities ?? {}
+  const names = below.map(({ name }) => name)
+  return [producer?.name ?? '', ...names]
+    .filter((name) => name !== '' && names.length > 0)
+    .map((name) => `producer=${name}`)
 }
 
 /** One field of each record, unformatted. */

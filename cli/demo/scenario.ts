@@ -4,12 +4,13 @@
  * everything is. The consumer does not pause then: the server is killed in the middle of its COMMITs.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Connect, Consumer, GapEvent } from '../../client/index.ts'
+import type { Connect, Consumer } from '../../client/index.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { type ChannelLedger, droppedCount, isBalanced, toLedger } from '../ledger.ts'
+import { type ChannelLedger, isBalanced, toLedger } from '../ledger.ts'
 import type { ResolvedLogin } from '../login.ts'
 import { queryAll } from '../records.ts'
-import type { Colors, Terminal } from '../terminal.ts'
+import { type DemoOutput, formatSum, formatThousands } from './output.ts'
+import { PATIENCE_MS, waitWhileMoving } from './progress.ts'
 import { DEMO_SOURCE, type DemoServer, METRIC, NumberSource } from './server.ts'
 
 const INTRODUCTION = [
@@ -24,9 +25,6 @@ const RATE = 10_000
 /** The interval between two bursts of the source. */
 const TICK_MS = 50
 const ROW_MS = 1_000
-const POLL_MS = 20
-/** If nothing progresses for this long, something is wrong. */
-const PATIENCE_MS = 30_000
 /** The consumer pauses after this share of the time between two kills, so that values queue up. */
 const PAUSE_AFTER = 0.6
 /** The consumer does its work in batches, so that a kill hits it in the middle of one. */
@@ -34,11 +32,9 @@ const BATCH = 100
 const BATCH_MS = 1
 
 const HEADINGS = ['fed', 'stored', 'handled', 'committed', 'waiting'] as const
-const COLUMN_WIDTH = 12
 
-interface ScenarioOptions {
-  readonly server: DemoServer
-  readonly login: () => Promise<ResolvedLogin>
+/** What the scenarios have in common. */
+export interface ScenarioContext {
   readonly connect: Connect
   readonly output: DemoOutput
   readonly seconds: number
@@ -46,6 +42,11 @@ interface ScenarioOptions {
   readonly signal: AbortSignal
   /** Called when the consumer cannot continue. */
   readonly failed: (error: Error) => void
+}
+
+interface ScenarioOptions extends ScenarioContext {
+  readonly server: DemoServer
+  readonly login: () => Promise<ResolvedLogin>
 }
 
 export class Scenario {
@@ -75,7 +76,7 @@ export class Scenario {
     await this.#output.print(`the server is up, process ${server.pid}, data in ${server.directory}`)
     await this.#consume()
     await this.#source.open()
-    await this.#output.printHeadings()
+    await this.#output.printHeadings(HEADINGS)
     const roundMs = (seconds * 1_000) / (KILLS + 1)
     for (let kill = 1; kill <= KILLS; kill++) {
       await this.#feedUntil((kill - 1 + PAUSE_AFTER) * roundMs)
@@ -106,7 +107,7 @@ export class Scenario {
     const { url, credentials } = await login()
     const consumer = await connect(url, credentials)
     this.#consumer = consumer
-    consumer.on('gap', (gap) => this.#reportGap(gap))
+    consumer.on('gap', (gap) => this.#output.reportGap(gap, this.#check.handled))
     await consumer.follow(METRIC, { source: DEMO_SOURCE }, async ({ plain }) => {
       await this.#pause.over
       if (typeof plain !== 'number') throw new Failure(ExitCode.FAILED, `received a value that was never fed: ${plain}`)
@@ -186,17 +187,6 @@ export class Scenario {
     this.#pause.end()
   }
 
-  /** Reports a GAP at its place between the values. */
-  #reportGap({ count, reason }: GapEvent): void {
-    const last = formatThousands(this.#check.handled)
-    const text =
-      reason === 'restart' && count === 0
-        ? `after ${last} a GAP: the server cannot know what it had accepted but not stored`
-        : `after ${last} a GAP: ${count} values were lost (${reason})`
-    // If nobody reads the output, printing the next line fails.
-    this.#output.print(text).catch(() => {})
-  }
-
   async #checkTotals(ledger: ChannelLedger): Promise<void> {
     const { handled, lost, repeated } = this.#check
     const { fed } = this.#source
@@ -211,7 +201,9 @@ export class Scenario {
 
   async #row(ledger: ChannelLedger): Promise<void> {
     this.#rowMs = performance.now()
-    await this.#output.printRow(this.#source.fed, this.#check, ledger)
+    const { accepted, unstored, committed, inFlight, queued } = ledger
+    const { handled } = this.#check
+    await this.#output.printRow([this.#source.fed, accepted - unstored, handled, committed, inFlight + queued])
   }
 
   /** Rejects with Failure if the ledger does not balance. */
@@ -235,71 +227,14 @@ export class Scenario {
 
   /** Rejects with Failure if nothing progresses. */
   async #until(condition: () => boolean | Promise<boolean>): Promise<void> {
-    let { handled } = this.#check
-    let movedMs = performance.now()
-    while (!(await condition())) {
-      await this.#sleep(POLL_MS)
-      if (this.#check.handled !== handled) movedMs = performance.now()
-      handled = this.#check.handled
-      if (performance.now() - movedMs < PATIENCE_MS) continue
-      throw new Failure(ExitCode.FAILED, `no progress for ${PATIENCE_MS / 1_000} s: ${handled} were handled`)
-    }
+    const progress = () => this.#check.handled
+    if (await waitWhileMoving(condition, progress, this.#options.signal)) return
+    throw new Failure(ExitCode.FAILED, `no progress for ${PATIENCE_MS / 1_000} s: ${progress()} were handled`)
   }
 
   #sleep(ms: number): Promise<void> {
     return sleep(ms, undefined, { signal: this.#options.signal })
   }
-}
-
-/** Prints lines of at most 100 columns, with the seconds since the start. */
-export class DemoOutput {
-  readonly #terminal: Pick<Terminal, 'print' | 'colors'>
-  readonly #startedMs = performance.now()
-
-  constructor(terminal: Pick<Terminal, 'print' | 'colors'>) {
-    this.#terminal = terminal
-  }
-
-  get colors(): Colors {
-    return this.#terminal.colors
-  }
-
-  /** Prints a line after the time. */
-  print(text: string): Promise<void> {
-    const seconds = ((performance.now() - this.#startedMs) / 1_000).toFixed(1)
-    return this.#terminal.print(`${`${seconds} s`.padStart(7)}  ${text}`)
-  }
-
-  /** Prints a line without the time. */
-  printBelow(text: string): Promise<void> {
-    return this.#terminal.print(text && `${' '.repeat(9)}${text}`)
-  }
-
-  printHeadings(): Promise<void> {
-    return this.printBelow(this.colors.dim(HEADINGS.map((head) => head.padStart(COLUMN_WIDTH)).join('')))
-  }
-
-  printRow(fed: number, { handled }: SequenceCheck, ledger: ChannelLedger): Promise<void> {
-    const { accepted, unstored, committed, inFlight, queued } = ledger
-    const cells = [fed, accepted - unstored, handled, committed, inFlight + queued]
-    return this.print(cells.map((cell) => formatThousands(cell).padStart(COLUMN_WIDTH)).join(''))
-  }
-
-  printLedger(ledger: ChannelLedger): Promise<void> {
-    return this.printBelow(`${this.colors.dim('ledger')} ${formatSum(ledger)}`)
-  }
-}
-
-function formatSum(ledger: ChannelLedger): string {
-  const { accepted, committed, inFlight, queued } = ledger
-  const [sum, ...parts] = [accepted, committed, inFlight, queued, droppedCount(ledger)].map(formatThousands)
-  const names = ['committed', 'in flight', 'queued', 'dropped']
-  return `${sum} accepted = ${parts.map((part, at) => `${part} ${names[at]}`).join(' + ')}`
-}
-
-/** Writes commas independently of the locale. */
-function formatThousands(number: number): string {
-  return number.toLocaleString('en-US')
 }
 
 /** Checks at the consumer that each of the numbers 1, 2, 3 … comes exactly once and in order. */

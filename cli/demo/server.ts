@@ -12,15 +12,34 @@ import { ExitCode, Failure } from '../failure.ts'
 
 /** The source of the numbers, an argument of the metric. */
 export const DEMO_SOURCE = 'demo'
+/** The name of a server that is the only one. */
+const LONE = 'demo'
 /** How much of the end of the log is shown if the server fails. */
 const MAX_LOG = 2_000
 /** Below the system's ephemeral ports, so that no other connection takes a port while the server is down. */
 const FIRST_PORT = 15_000
 const PORTS = 15_000
 
+interface DemoServerOptions {
+  readonly name?: string
+  readonly hasConsole?: boolean
+  /** Whether it has a source of numbers. */
+  readonly takesNumbers?: boolean
+  /** The servers that it consumes. */
+  readonly upstreams?: readonly DemoServer[]
+  /** The ports of the other servers; its own are added. */
+  readonly taken?: number[]
+}
+
 export class DemoServer {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-demo-'))
   readonly config = join(this.directory, 'cinnabar.toml')
+  /** What it calls itself, and what those above call it. */
+  readonly name: string
+  readonly port: number
+  /** The password of its user `local`. */
+  readonly secretFile = join(this.directory, 'data', 'admin.secret')
+  /** 0 if it takes no numbers. */
   readonly smonPort: number
   /** Of the console and of gmetric; 0 without a console. */
   readonly httpPort: number
@@ -33,30 +52,48 @@ export class DemoServer {
   #child: ChildProcess | undefined
   #isRemoved = false
 
-  static async create({ hasConsole = false } = {}): Promise<DemoServer> {
-    const ports: number[] = []
-    for (let count = hasConsole ? 4 : 2; count > 0; count--) ports.push(await freePort(ports))
-    return new DemoServer(ports)
+  static async create(options: DemoServerOptions = {}): Promise<DemoServer> {
+    const { hasConsole = false, takesNumbers = true, taken = [] } = options
+    const portIf = async (isNeeded: boolean): Promise<number> => {
+      if (!isNeeded) return 0
+      const port = await freePort(taken)
+      taken.push(port)
+      return port
+    }
+    return new DemoServer(options, {
+      port: await portIf(true),
+      smonPort: await portIf(takesNumbers),
+      httpPort: await portIf(hasConsole),
+      gmetricPort: await portIf(hasConsole),
+    })
   }
 
-  private constructor([port = 0, smonPort = 0, httpPort = 0, gmetricPort = 0]: readonly number[]) {
-    this.smonPort = smonPort
-    this.httpPort = httpPort
-    this.gmetricPort = gmetricPort
+  private constructor({ name = LONE, upstreams = [] }: DemoServerOptions, ports: DemoPorts) {
+    this.name = name
+    this.port = ports.port
+    this.smonPort = ports.smonPort
+    this.httpPort = ports.httpPort
+    this.gmetricPort = ports.gmetricPort
     this.failed = new Promise((_resolve, reject) => {
       this.#fail = reject
     })
     this.failed.catch(() => {})
-    writeFileSync(
-      this.config,
-      configuration(join(this.directory, 'data'), { port, smonPort, httpPort, gmetricPort }) +
-        (httpPort === 0 ? '' : CONTROLS),
-    )
+    const tables = [
+      configuration(name, join(this.directory, 'data'), ports),
+      ...(ports.smonPort === 0 ? [] : [SOURCE]),
+      ...upstreams.map(upstreamTable),
+      ...(ports.httpPort === 0 ? [] : [CONTROLS]),
+    ]
+    writeFileSync(this.config, tables.join(''))
   }
 
   /** 0 while the server is not running. */
   get pid(): number {
     return this.#child?.pid ?? 0
+  }
+
+  get #title(): string {
+    return this.name === LONE ? 'the server' : `the server ${this.name}`
   }
 
   /** Resolves when all ports are open. Rejects with Failure. */
@@ -70,11 +107,12 @@ export class DemoServer {
       log = (log + chunk.toString()).slice(-MAX_LOG)
     })
     child.once('error', (error) =>
-      this.#fail(new Failure(ExitCode.FAILED, `cannot start the server: ${error.message}`)),
+      this.#fail(new Failure(ExitCode.FAILED, `cannot start ${this.#title}: ${error.message}`)),
     )
     child.once('close', (code, signal) => {
       if (this.#child !== child) return
-      this.#fail(new Failure(ExitCode.FAILED, `the server ended by itself (${signal ?? `exit code ${code}`})\n${log}`))
+      const how = signal ?? `exit code ${code}`
+      this.#fail(new Failure(ExitCode.FAILED, `${this.#title} ended by itself (${how})\n${log}`))
     })
     // It prints its greeting when all ports are open.
     const [greeting] = await Promise.race([once(child.stdout, 'data'), this.failed])
@@ -133,16 +171,16 @@ default = "/"
 
 interface DemoPorts {
   readonly port: number
-  readonly smonPort: number
   /** 0: it does not listen. */
+  readonly smonPort: number
   readonly httpPort: number
   readonly gmetricPort: number
 }
 
-function configuration(dataDir: string, { port, smonPort, httpPort, gmetricPort }: DemoPorts): string {
+function configuration(name: string, dataDir: string, { port, smonPort, httpPort, gmetricPort }: DemoPorts): string {
   const orOff = (open: number): string => (open === 0 ? '' : `127.0.0.1:${open}`)
   return `[producer]
-name = "demo"
+name = "${name}"
 data_dir = ${JSON.stringify(dataDir)}
 [listen]
 tcp = "127.0.0.1:${port}"
@@ -153,14 +191,27 @@ scram_iterations = 4096
 listen = "${orOff(gmetricPort)}"
 host_tmax = "5s"
 [smon]
-tcp = "127.0.0.1:${smonPort}"
-[[smon.source]]
-name = "${DEMO_SOURCE}"
-address = "127.0.0.1"
+tcp = "${orOff(smonPort)}"
 [channels]
 orphan_after = "1m"
 [log]
 level = "warn"
+`
+}
+
+const SOURCE = `
+[[smon.source]]
+name = "${DEMO_SOURCE}"
+address = "127.0.0.1"
+`
+
+function upstreamTable({ name, port, secretFile }: DemoServer): string {
+  return `
+[[upstream]]
+name = "${name}"
+url = "tcp://127.0.0.1:${port}"
+user = "local"
+secret_file = ${JSON.stringify(secretFile)}
 `
 }
 

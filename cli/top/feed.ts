@@ -89,9 +89,12 @@ export class TopFeed {
   async #follow(): Promise<void> {
     const { patterns, args, intervalMs, clock, changed } = this.#options
     const interval = { interval_ms: intervalMs }
+    const { producer } = args
+    // The host is that of the one producer that is asked for; where there may be several, it is that of the server.
+    const place = typeof producer === 'string' && !producer.includes('*') ? { producer } : {}
     const ofHost = HOST_METRICS.map((metric) =>
       this.#consumer
-        .follow(metric, interval, (sample) => {
+        .follow(metric, { ...interval, ...place }, (sample) => {
           this.host.take(sample)
           changed()
         })

@@ -35,6 +35,7 @@ export interface Picture {
 const MIN_TABLE = 3
 const HEAD_LINES = 5
 const KEYS = ['q quit', '/ filter', '1-4 sort', 'r reverse', 'space pause', 'h help']
+const PRODUCER = 'PRODUCER'
 const MAX_BAR = 30
 const MIN_BAR = 8
 
@@ -67,10 +68,11 @@ export function renderPlain(picture: Picture, columns: number, colors: Colors): 
 }
 
 /** One JSON object; time in microseconds since 1970. */
-export function toJsonLine({ metric, where, content, time }: TopRow, unit: string): string {
+export function toJsonLine({ metric, producer, where, content, time }: TopRow, unit: string): string {
   const value = typeof content === 'bigint' ? exact(content) : content
   const isOdd = typeof value === 'number' && !Number.isFinite(value)
-  return JSON.stringify({ metric, host: where, value: isOdd ? String(value) : value, unit, time })
+  const place = { ...(producer !== '' && { producer }), host: where }
+  return JSON.stringify({ metric, ...place, value: isOdd ? String(value) : value, unit, time })
 }
 
 function exact(value: bigint): number | string {
@@ -96,6 +98,7 @@ function tableLines({ rows, view, ...picture }: Picture, columns: number, height
     const shown = lineOf(
       [
         [safeText(row.metric), widths.metric],
+        [safeText(row.producer), widths.producer],
         [safeText(row.where), widths.host],
         // Text is aligned to the left.
         typeof row.content === 'string' ? [value, widths.value] : [value, widths.value, 'right'],
@@ -125,13 +128,13 @@ function helpLines(columns: number): string[] {
 
 function tableHead({ rows, view: { sort, isReversed } }: Picture, columns: number): string {
   const widths = widthsOf(rows, columns)
-  const cells = sortKeys.map((name): Cell => {
+  const [metric, ...others] = sortKeys.map((name): Cell => {
     // By default values are sorted in descending order.
     const isDown = (name === 'value') !== isReversed
     const title = `${name.toUpperCase()}${name === sort ? (isDown ? ' v' : ' ^') : ''}`
     return name === 'value' || name === 'age' ? [title, widths[name], 'right'] : [title, widths[name]]
   })
-  return lineOf(cells, columns)
+  return lineOf([metric as Cell, [PRODUCER, widths.producer], ...others], columns)
 }
 
 type Cell = readonly [text: string, width: number, align?: 'right']
@@ -144,15 +147,24 @@ function lineOf(cells: readonly Cell[], columns: number): string {
 
 /**
  * As wide as the names and hosts of all rows need, so that a value stands beside its name, and columns stay in place while the
- * table is scrolled. On a narrow terminal age and host are left out (0).
+ * table is scrolled. On a narrow terminal age and host are left out (0), and the producer wherever none is
+ * named.
  */
-function widthsOf(rows: readonly TopRow[], columns: number): Readonly<Record<SortKey, number>> {
+function widthsOf(rows: readonly TopRow[], columns: number): Readonly<Record<SortKey | 'producer', number>> {
   const age = columns < 36 ? 0 : 6
   const value = Math.min(24, Math.max(8, Math.floor(columns / 6)))
-  const room = columns - value - 2 - (age === 0 ? 0 : age + 2)
-  if (columns < 24) return { age, value, metric: Math.max(1, room), host: 0 }
   const longest = (textOf: (row: TopRow) => string, head: number) =>
     rows.reduce((most, row) => Math.max(most, cellWidth(safeText(textOf(row)))), head)
+  const isNamed = columns >= 48 && rows.some((row) => row.producer !== '')
+  const most = Math.max(PRODUCER.length, Math.floor(columns / 5))
+  const producer = isNamed
+    ? Math.min(
+        most,
+        longest((row) => row.producer, PRODUCER.length),
+      )
+    : 0
+  const room = columns - value - 2 - (age === 0 ? 0 : age + 2) - (producer === 0 ? 0 : producer + 2)
+  if (columns < 24) return { age, value, metric: Math.max(1, room), producer, host: 0 }
   const hosts = longest(({ where }) => where, 'HOST ^'.length)
   const metric = Math.min(
     longest(({ metric }) => metric, 'METRIC ^'.length),
@@ -161,7 +173,7 @@ function widthsOf(rows: readonly TopRow[], columns: number): Readonly<Record<Sor
   const host = Math.min(hosts, room - 2 - metric)
   // Text gets the room that is left.
   const texts = longest(({ content }) => (typeof content === 'string' ? content : ''), value)
-  return { age, value: Math.min(texts, value + room - 2 - metric - host), metric, host }
+  return { age, value: Math.min(texts, value + room - 2 - metric - host), metric, producer, host }
 }
 
 function lastLine(picture: Picture, height: number, columns: number, colors: Colors): string {

@@ -13,6 +13,8 @@ export interface TopRow {
   /** The name or pattern of the subscription. */
   readonly pattern: string
   readonly metric: string
+  /** The producer that it is of; empty unless several were asked for. */
+  readonly producer: string
   /** Host, source, index and other parts that the pattern left open, separated by spaces. */
   readonly where: string
   /** Anything but numbers and booleans is cut at 1,000 characters. */
@@ -39,7 +41,7 @@ export type SortKey = (typeof sortKeys)[number]
 export interface RowOrder {
   readonly sort: SortKey
   readonly isReversed: boolean
-  /** Part of the metric or host, ignoring case; with `*` a pattern for one of them as a whole. Empty matches everything. */
+  /** Part of the metric, producer or host, ignoring case; with `*` a pattern for one of them as a whole. Empty matches everything. */
   readonly filter: string
 }
 
@@ -73,10 +75,10 @@ export class TopRows {
   }
 
   take({ name, time, value }: ReceivedValue, nowMs: number): void {
-    const { key, metric, where, measured } = identify(name, value)
+    const { key, measured, ...labels } = identify(name, value)
     const content = contentOf(measured)
     if (content === undefined) this.#vanish(key, nowMs)
-    else this.#set(key, { pattern: name, metric, where, content, time, arrivedMs: nowMs, goneMs: undefined })
+    else this.#set(key, { pattern: name, ...labels, content, time, arrivedMs: nowMs, goneMs: undefined })
   }
 
   /**
@@ -93,7 +95,7 @@ export class TopRows {
   ): void {
     const present = new Set<string>()
     for (const { value, time: answeredAt } of arrivals) {
-      const { key, metric, where, measured, time: ownTime } = identify(name, value)
+      const { key, measured, time: ownTime, ...labels } = identify(name, value)
       const time = ownTime ?? answeredAt
       const content = contentOf(measured)
       if (content === undefined) continue
@@ -101,7 +103,7 @@ export class TopRows {
       const known = this.#rows.get(key)
       if (known && known.content === content && known.goneMs === undefined) continue
       const arrivedMs = ownTime === undefined ? undefined : nowMs - Math.max(0, wallMs - ownTime / 1000)
-      this.#set(key, { pattern: name, metric, where, content, time, arrivedMs, goneMs: undefined })
+      this.#set(key, { pattern: name, ...labels, content, time, arrivedMs, goneMs: undefined })
     }
     if (completeMs === undefined) return
     for (const [key, { pattern, arrivedMs = 0 }] of this.#rows) {
@@ -144,10 +146,8 @@ export class TopRows {
   }
 }
 
-interface Identified {
+interface Identified extends Pick<TopRow, 'metric' | 'producer' | 'where'> {
   readonly key: string
-  readonly metric: string
-  readonly where: string
   readonly measured: Value
   /** The value's own time, microseconds since 1970. */
   readonly time?: number
@@ -157,16 +157,23 @@ interface Identified {
 function identify(name: string, value: Value): Identified {
   const record = fieldsOf(value)
   const measured = findField(record, 'value')
-  if (!measured) return { key: name, metric: name, where: '', measured: value }
-  let metric = name
+  if (!measured) return { key: name, metric: name, producer: '', where: '', measured: value }
+  let [metric, producer] = [name, '']
   let time: number | undefined
   const places: string[] = []
   for (const field of record) {
     if (field.name === 'name') metric = textOf(field)
+    else if (field.name === 'producer') producer = textOf(field)
     else if (field.name === 'time') time = Number(field.value)
     else if (field.name !== 'value') places.push(textOf(field))
   }
-  const identified = { key: [metric, ...places].join('\0'), metric, where: places.join(' '), measured }
+  const identified = {
+    key: [metric, producer, ...places].join('\0'),
+    metric,
+    producer,
+    where: places.join(' '),
+    measured,
+  }
   return time === undefined ? identified : { ...identified, time }
 }
 
@@ -194,17 +201,18 @@ function textOf(value: Value): string {
 export function sortRows(rows: Iterable<TopRow>, { sort, isReversed, filter }: RowOrder): TopRow[] {
   const matches = rowFilter(filter)
   const kept: TopRow[] = []
-  for (const row of rows) if (matches(row.metric) || matches(row.where)) kept.push(row)
+  for (const row of rows) if ([row.metric, row.producer, row.where].some(matches)) kept.push(row)
   const compare = COMPARE[sort]
   const sign = isReversed ? -1 : 1
   return kept.sort((a, b) => sign * compare(a, b) || byName(a, b))
 }
 
-const byName = (a: TopRow, b: TopRow) => byNature(a.metric, b.metric) || byNature(a.where, b.where)
+const byHost = (a: TopRow, b: TopRow) => byNature(a.producer, b.producer) || byNature(a.where, b.where)
+const byName = (a: TopRow, b: TopRow) => byNature(a.metric, b.metric) || byHost(a, b)
 
 const COMPARE: Readonly<Record<SortKey, (a: TopRow, b: TopRow) => number>> = {
   metric: byName,
-  host: (a, b) => byNature(a.where, b.where),
+  host: byHost,
   value: (a, b) => byContent(a.content, b.content),
   age: (a, b) => ordered(b.arrivedMs ?? Number.NEGATIVE_INFINITY, a.arrivedMs ?? Number.NEGATIVE_INFINITY),
 }

@@ -1,8 +1,8 @@
 /** The parameters of a metric to choose, and the choice of another metric: what there is comes from the server. */
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useId, useMemo, useState } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
-import type { CatalogueEntry } from '../catalogue.ts'
-import { naturalOrder } from '../hosts.ts'
+import type { CatalogueEntry, CatalogueParameter } from '../catalogue.ts'
+import { argumentsFor, naturalOrder, OWN, producersOf } from '../producers.ts'
 import type { LineArguments } from '../series-watch.ts'
 import { recordsOf, untilAnswered, useQuery } from './query.ts'
 
@@ -19,21 +19,43 @@ interface ParametersProps {
   readonly onChange: (args: LineArguments) => void
 }
 
+/** What stands in an empty field: what it means to leave it out. */
+const ANY = 'any, or a pattern: *'
+const THIS_SERVER = 'this server, or a pattern: *'
+const PRODUCER = 'producer'
+
 export function Parameters({ consumer, entry, args, onChange }: ParametersProps) {
-  const choices = useChoices(consumer, entry)
+  const { name: own, below } = producersOf(consumer)
+  const { name: metric, parameters } = entry
+  const asked = useMemo(() => parameters.filter(({ name }) => name !== PRODUCER), [parameters])
+  const choices = useChoices(consumer, metric, asked, args[PRODUCER])
+  const change = (name: string, value: string): void => {
+    const { [name]: _, ...rest } = args
+    onChange(value === '' ? rest : { ...rest, [name]: value })
+  }
+  const isAmongSeveral = below.length > 0 || args[PRODUCER] !== undefined
+  if (asked.length === 0 && !isAmongSeveral) return null
   return (
     <form class="parameters" onSubmit={(event) => event.preventDefault()} aria-label="Parameters">
-      {entry.parameters.map(({ name, description }) => (
+      {isAmongSeveral ? (
+        <Choice
+          name={PRODUCER}
+          description="The server that measures it."
+          value={args[PRODUCER] ?? ''}
+          empty={THIS_SERVER}
+          choices={[own, ...below]}
+          onChange={(value) => change(PRODUCER, value)}
+        />
+      ) : null}
+      {asked.map(({ name, description }) => (
         <Choice
           key={name}
           name={name}
           description={description}
           value={args[name] ?? ''}
+          empty={ANY}
           choices={choices.get(name) ?? []}
-          onChange={(value) => {
-            const { [name]: _, ...rest } = args
-            onChange(value === '' ? rest : { ...rest, [name]: value })
-          }}
+          onChange={(value) => change(name, value)}
         />
       ))}
     </form>
@@ -44,11 +66,13 @@ interface ChoiceProps {
   readonly name: string
   readonly description: string
   readonly value: string
+  /** Stands in the field while it is empty. */
+  readonly empty: string
   readonly choices: readonly string[]
   readonly onChange: (value: string) => void
 }
 
-function Choice({ name, description, value, choices, onChange }: ChoiceProps) {
+function Choice({ name, description, value, empty, choices, onChange }: ChoiceProps) {
   const id = useId()
   return (
     <label>
@@ -57,7 +81,7 @@ function Choice({ name, description, value, choices, onChange }: ChoiceProps) {
         list={id}
         name={`parameter-${name}`}
         value={value}
-        placeholder="any, or a pattern: *"
+        placeholder={empty}
         title={description}
         autocomplete="off"
         onChange={({ currentTarget }) => onChange(currentTarget.value.trim())}
@@ -114,24 +138,34 @@ export function MetricPicker({
   )
 }
 
-/** What can be chosen of each parameter: the labels of the series, or where a metric is measured on request, those of its values. */
-function useChoices(consumer: Consumer, { name, parameters }: CatalogueEntry): ReadonlyMap<string, readonly string[]> {
+/**
+ * What can be chosen of each parameter: the labels of the series, or where a metric is measured on request or by another producer,
+ * those of its values.
+ */
+function useChoices(
+  consumer: Consumer,
+  name: string,
+  parameters: readonly CatalogueParameter[],
+  producer = OWN,
+): ReadonlyMap<string, readonly string[]> {
   const [choices, setChoices] = useState<ReadonlyMap<string, readonly string[]>>(new Map())
   useEffect(() => {
     const abort = new AbortController()
     const { signal } = abort
     const load = async (): Promise<void> => {
-      const { plain } = await consumer.query('producer.series', { match: name, limit: MAX_SERIES }, { signal })
       const found = new Map(parameters.map((one) => [one.name, new Set<string>()]))
       const add = (parameter: string, value: unknown): void => {
         const known = found.get(parameter)
         if (typeof value === 'string' && value !== '' && known !== undefined && known.size < MAX_CHOICES)
           known.add(value)
       }
-      for (const record of recordsOf(plain)) for (const [label, value] of Object.entries(record)) add(label, value)
+      if (producer === OWN) {
+        const { plain } = await consumer.query('producer.series', { match: name, limit: MAX_SERIES }, { signal })
+        for (const record of recordsOf(plain)) for (const [label, value] of Object.entries(record)) add(label, value)
+      }
       for (const [parameter, known] of found) {
         if (known.size > 0) continue
-        const { elements } = await consumer.query(name, { [parameter]: '*' }, { signal })
+        const { elements } = await consumer.query(name, { ...argumentsFor(producer), [parameter]: '*' }, { signal })
         for (const { labels } of elements) add(parameter, labels[parameter])
       }
       setChoices(
@@ -141,6 +175,6 @@ function useChoices(consumer: Consumer, { name, parameters }: CatalogueEntry): R
     // Without choices a value can be typed.
     untilAnswered(consumer, signal, load).catch(() => {})
     return () => abort.abort()
-  }, [consumer, name, parameters])
+  }, [consumer, name, parameters, producer])
   return choices
 }

@@ -11,6 +11,7 @@ import { Name } from '../parts/name.tsx'
 import { useQuery } from '../parts/query.ts'
 import { State } from '../parts/state.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
+import { argumentsFor, OWN } from '../producers.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatDuration, formatMeasured, formatUtc } from '../units.ts'
 
@@ -28,9 +29,11 @@ interface Row {
 export function HostView({ consumer, fleet, router }: ViewProps) {
   const { object: host, args } = router.route.value
   const [round, setRound] = useState(0)
-  const page = useMemo(() => new ChartPage(5, fleet), [host, fleet])
+  const producer = args.get('producer') ?? OWN
+  const page = useMemo(() => new ChartPage(5, fleet), [host, producer, fleet])
   useEffect(() => page.begin(), [page])
-  const answer = useQuery(consumer, '*', { host }, { round })
+  const place = { host, ...argumentsFor(producer) }
+  const answer = useQuery(consumer, '*', place, { round })
   useEffect(() => {
     if (answer.kind === 'waiting') return undefined
     const timer = setTimeout(() => setRound((count) => count + 1), APART_MS)
@@ -39,7 +42,7 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
   const { entries } = useCatalogue(consumer)
   const units = useMemo(() => new Map(entries.map(({ name, unit }) => [name, unit])), [entries])
   const text = args.get('match') ?? ''
-  const rows = useMemo(() => (answer.kind === 'answer' ? rowsOf(answer.sample, host) : []), [answer, host])
+  const rows = useMemo(() => (answer.kind === 'answer' ? rowsOf(answer.sample, place) : []), [answer, host, producer])
   const found = rows.filter(({ key }) => key.toLowerCase().includes(text.trim().toLowerCase()))
   const isSilent = rows.some(({ metric, sample }) => metric.endsWith('.host.up') && sample.plain === false)
   const charts = ROLES.flatMap(({ title, names }) => {
@@ -53,6 +56,14 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
         <h1 class="code">
           <Name text={host} max={72} />
         </h1>
+        {producer === OWN ? null : (
+          <p class="note">
+            of{' '}
+            <a href={linkTo('hosts', '', { match: producer })}>
+              <Name text={producer} max={40} />
+            </a>
+          </p>
+        )}
         {answer.kind === 'answer' && rows.length > 0 ? (
           <p class="pill">
             {isSilent ? <State look="attention" text="silent" /> : <State look="good" text="reports" />}
@@ -65,7 +76,12 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
           aria-label="Search metrics of this host"
           value={text}
           onInput={({ currentTarget }) =>
-            router.replace(linkTo('hosts', host, currentTarget.value === '' ? {} : { match: currentTarget.value }))
+            router.replace(
+              linkTo('hosts', host, {
+                ...argumentsFor(producer),
+                ...(currentTarget.value !== '' && { match: currentTarget.value }),
+              }),
+            )
           }
         />
       </header>
@@ -81,12 +97,12 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
               key={metric}
               consumer={consumer}
               page={page}
-              spec={{ lines: [{ metric, args: { host } }], isRate }}
+              spec={{ lines: [{ metric, args: place }], isRate }}
               height={CHART_HEIGHT}
               head={
                 <div class="head">
                   <h2>
-                    <a href={chartLink({ lines: [{ metric, args: { host } }], isRate })}>{title}</a>
+                    <a href={chartLink({ lines: [{ metric, args: place }], isRate })}>{title}</a>
                   </h2>
                   {index === 0 ? <ChartControls page={page} /> : null}
                 </div>
@@ -140,12 +156,12 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
   )
 }
 
-function rowsOf(answer: Sample, host: string): readonly Row[] {
+function rowsOf(answer: Sample, place: { readonly host: string; readonly producer?: string }): readonly Row[] {
   const rows = answer.elements.map((sample): Row => {
     const { labels } = sample
-    const args: Record<string, string> = { host }
+    const args: Record<string, string> = { ...place }
     for (const [name, value] of Object.entries(labels)) if (value !== undefined && value !== '') args[name] = value
-    const { host: _, ...others } = args
+    const { host: _, producer: __, ...others } = args
     return { key: [sample.metric, ...Object.values(others)].join(' '), metric: sample.metric, args, sample }
   })
   return rows.toSorted((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)))

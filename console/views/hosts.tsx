@@ -1,12 +1,15 @@
 /** All hosts, whatever their source is, with small live charts of those on screen. */
 import { useEffect, useMemo } from 'preact/hooks'
+import { sourceLook } from '../fleet.ts'
 import { type Host, Hosts, ROLES } from '../hosts.ts'
 import { Name } from '../parts/name.tsx'
 import { Spark } from '../parts/spark.tsx'
 import { State } from '../parts/state.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
+import { argumentsFor, OWN, producersOf } from '../producers.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
+import { UPSTREAM } from './sources.tsx'
 
 const ROW = 44
 const filters = ['all', 'silent'] as const
@@ -17,16 +20,20 @@ export function HostsView({ consumer, fleet, router }: ViewProps) {
     source.begin()
     return () => source.end()
   }, [source])
-  const { hosts, problem } = source.state.value
+  const { hosts, below, isCut, problem } = source.state.value
   const { args } = router.route.value
   const text = args.get('match') ?? ''
   const filter = filters.find((one) => one === args.get('show')) ?? 'all'
   const found = useMemo(() => {
     const wanted = text.trim().toLowerCase()
     return (hosts ?? []).filter(
-      ({ name, isSilent }) => (filter === 'all' || isSilent) && name.toLowerCase().includes(wanted),
+      ({ name, producer, isSilent }) =>
+        (filter === 'all' || isSilent) &&
+        (name.toLowerCase().includes(wanted) || producer.toLowerCase().includes(wanted)),
     )
   }, [hosts, text, filter])
+  const isWhole = filter === 'all' && text.trim() === ''
+  const rows = useMemo(() => rowsOf(found, below, isWhole), [found, below, isWhole])
   const linkOf = (match: string, show: string): string =>
     linkTo('hosts', '', { ...(match !== '' && { match }), ...(show !== 'all' && { show }) })
   return (
@@ -53,6 +60,7 @@ export function HostsView({ consumer, fleet, router }: ViewProps) {
             <h2>
               {formatCount(found.length)} of {formatCount(hosts.length)}
             </h2>
+            {isCut ? <p class="note">Of other servers there are more than fit into one answer.</p> : null}
             <p class="choices">
               {filters.map((one) => (
                 <a key={one} href={linkOf(text, one)} aria-current={one === filter ? 'true' : undefined}>
@@ -61,10 +69,10 @@ export function HostsView({ consumer, fleet, router }: ViewProps) {
               ))}
             </p>
           </div>
-          {found.length === 0 ? (
+          {rows.length === 0 ? (
             <Nothing hosts={hosts} text={text} />
           ) : (
-            <Table consumer={consumer} fleet={fleet} hosts={found} />
+            <Table consumer={consumer} fleet={fleet} rows={rows} />
           )}
         </section>
       )}
@@ -84,16 +92,36 @@ function Nothing({ hosts, text }: { readonly hosts: readonly Host[]; readonly te
   )
 }
 
-function Table({
-  consumer,
-  fleet,
-  hosts,
-}: Pick<ViewProps, 'consumer' | 'fleet'> & { readonly hosts: readonly Host[] }) {
+/** The head of the hosts of one producer. */
+interface Group {
+  readonly producer: string
+  readonly count: number
+}
+
+type Row = Group | Host
+
+/** Hosts below the heads of their producers, if there are several. `isWhole`: producers without hosts are shown, too. */
+function rowsOf(hosts: readonly Host[], below: readonly string[], isWhole: boolean): readonly Row[] {
+  if (below.length === 0) return hosts
+  const byProducer = new Map<string, Host[]>(isWhole ? [OWN, ...below].map((producer) => [producer, []]) : [])
+  for (const host of hosts) {
+    const group = byProducer.get(host.producer) ?? []
+    byProducer.set(host.producer, group)
+    group.push(host)
+  }
+  return [...byProducer].flatMap(([producer, group]) => [{ producer, count: group.length }, ...group])
+}
+
+function isGroup(row: Row): row is Group {
+  return 'count' in row
+}
+
+function Table({ consumer, fleet, rows }: Pick<ViewProps, 'consumer' | 'fleet'> & { readonly rows: readonly Row[] }) {
   return (
     <VirtualTable
       label="Hosts"
-      rows={hosts}
-      keyOf={({ name }) => name}
+      rows={rows}
+      keyOf={(row) => (isGroup(row) ? row.producer : `${row.producer} ${row.name}`)}
       height={ROW}
       head={
         <>
@@ -107,39 +135,86 @@ function Table({
           <th class="number short wide">Metrics</th>
         </>
       }
-      cells={({ name, isSilent, time, roles, metrics }) => (
-        <>
-          <td class="code">
-            <a href={linkTo('hosts', name)}>
-              <Name text={name} max={40} />
-            </a>
-          </td>
-          <td class="state-column">
-            <HostState isSilent={isSilent} time={time} />
-          </td>
-          {roles.map((role, index) => (
-            <td key={ROLES[index]?.title} class={index === 0 ? 'spark-column' : 'spark-column wide'}>
-              {role === undefined ? (
-                <span class="note">{UNKNOWN}</span>
-              ) : (
-                <a href={linkTo('metrics', role.metric, { host: name })}>
-                  <span class="unseen">{ROLES[index]?.title} of this host: </span>
-                  <Spark
-                    consumer={consumer}
-                    clock={fleet}
-                    metric={role.metric}
-                    args={{ host: name }}
-                    unit={role.unit}
-                    isRate={role.isRate}
-                  />
-                </a>
-              )}
-            </td>
-          ))}
-          <td class="number short wide">{formatCount(metrics)}</td>
-        </>
-      )}
+      cells={(row) =>
+        isGroup(row) ? (
+          <GroupCells consumer={consumer} fleet={fleet} group={row} />
+        ) : (
+          <HostCells consumer={consumer} fleet={fleet} host={row} />
+        )
+      }
     />
+  )
+}
+
+interface GroupProps extends Pick<ViewProps, 'consumer' | 'fleet'> {
+  readonly group: Group
+}
+
+function GroupCells({ consumer, fleet, group: { producer, count } }: GroupProps) {
+  const name = producer === OWN ? producersOf(consumer).name : producer
+  const source = `${UPSTREAM}${producer}`
+  const sensor = fleet.sensors.value?.find((one) => one.name === source)
+  // How a server further below is, the one between knows.
+  const hasState = producer === OWN || sensor !== undefined
+  return (
+    <>
+      <th class="code" scope="rowgroup" colSpan={hasState ? 1 : 2}>
+        <Name text={name} max={40} />
+      </th>
+      {hasState ? (
+        <td class="state-column">
+          {sensor === undefined ? (
+            'this server'
+          ) : (
+            <a href={linkTo('sources', source)} title={sensor.detail}>
+              <State look={sourceLook(sensor)} text={sensor.state} />
+            </a>
+          )}
+        </td>
+      ) : null}
+      <td class="note">{count === 1 ? '1 host' : `${formatCount(count)} hosts`}</td>
+      <td class="wide" colSpan={ROLES.length} />
+    </>
+  )
+}
+
+interface HostProps extends Pick<ViewProps, 'consumer' | 'fleet'> {
+  readonly host: Host
+}
+
+function HostCells({ consumer, fleet, host: { name, producer, isSilent, time, roles, metrics } }: HostProps) {
+  const args = { host: name, ...argumentsFor(producer) }
+  return (
+    <>
+      <td class="code">
+        <a href={linkTo('hosts', name, argumentsFor(producer))}>
+          <Name text={name} max={40} />
+        </a>
+      </td>
+      <td class="state-column">
+        <HostState isSilent={isSilent} time={time} />
+      </td>
+      {roles.map((role, index) => (
+        <td key={ROLES[index]?.title} class={index === 0 ? 'spark-column' : 'spark-column wide'}>
+          {role === undefined ? (
+            <span class="note">{UNKNOWN}</span>
+          ) : (
+            <a href={linkTo('metrics', role.metric, args)}>
+              <span class="unseen">{ROLES[index]?.title} of this host: </span>
+              <Spark
+                consumer={consumer}
+                clock={fleet}
+                metric={role.metric}
+                args={args}
+                unit={role.unit}
+                isRate={role.isRate}
+              />
+            </a>
+          )}
+        </td>
+      ))}
+      <td class="number short wide">{metrics === undefined ? UNKNOWN : formatCount(metrics)}</td>
+    </>
   )
 }
 

@@ -42,7 +42,7 @@ export function MetricView({ consumer, fleet, router }: ViewProps) {
           <bdi>{entry.description}</bdi>
         </p>
       )}
-      {entry === undefined || entry.parameters.length === 0 ? null : (
+      {entry === undefined ? null : (
         <Parameters
           consumer={consumer}
           entry={entry}
@@ -100,9 +100,9 @@ export function MetricView({ consumer, fleet, router }: ViewProps) {
   )
 }
 
-/** A metric that joins a chart is that of the same host, whether or not the catalogue has answered by then. */
-function joining(metric: string, { args: { host } }: Line): Line {
-  return { metric, args: host === undefined ? {} : { host } }
+/** A metric that joins a chart is that of the same host and producer, whether or not the catalogue has answered by then. */
+function joining(metric: string, { args: { host, producer } }: Line): Line {
+  return { metric, args: { ...(host !== undefined && { host }), ...(producer !== undefined && { producer }) } }
 }
 
 /** Each metric once with the same arguments. */

@@ -11,9 +11,14 @@ export function refusedBy({ counters }: SensorState): number {
   return Object.entries(counters).reduce((sum, [name, count]) => sum + (REFUSALS.test(name) ? count : 0), 0)
 }
 
+/** The entry of a server that is consumed begins with this; the name of that server follows. */
+export const UPSTREAM = 'upstream/'
+
 /** How many things report through it, as `14 hosts`; empty if it does not count them. */
-export function reporters({ counters }: SensorState): string {
-  for (const name of ['hosts', 'agents', 'sources', 'brokers', 'connections']) {
+export function reporters({ name: sensor, counters }: SensorState): string {
+  // Of a server that is consumed, connections are all that there have been.
+  const names = sensor.startsWith(UPSTREAM) ? ['metrics'] : ['hosts', 'agents', 'sources', 'brokers', 'connections']
+  for (const name of names) {
     const count = counters[name]
     if (count !== undefined) return `${formatCount(count)} ${count === 1 ? name.slice(0, -1) : name}`
   }

@@ -88,7 +88,7 @@ export const labelNames = [
 ] as const
 
 /** The families whose series have any labels, besides those of plug-ins [MON 9 Labels]. */
-export const openLabelFamilies = ['otlp.', 'prometheus.', 'statsd.'] as const
+export const openLabelFamilies = ['otlp.', 'prometheus.', 'statsd.', 'upstream.'] as const
 
 const gapReasonNames = new Map<number, string>(Object.entries(GapReason).map(([name, code]) => [code, name]))
 const noticeNames = new Map<number, string>(Object.entries(NoticeCode).map(([name, code]) => [code, name]))

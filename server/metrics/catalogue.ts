@@ -31,6 +31,8 @@ export class Catalogue<S extends CataloguedSeries> {
   readonly #parameters: readonly Parameter[]
   readonly #details: Details<S> | undefined
   readonly #entries = new SortedNames<Entry<S>>()
+  /** Grows whenever a metric is new, is there no more, or is described in another way. */
+  changes = 0
 
   /**
    * `family` is the prefix of all names, with the dot; `parameters` belong to every metric; `details` gives those of one
@@ -47,6 +49,7 @@ export class Catalogue<S extends CataloguedSeries> {
     if (!entry) {
       entry = new Entry(series.name, this.#parameters, this.#details)
       this.#entries.set(series.name, entry)
+      this.changes++
     }
     entry.series.add(series)
   }
@@ -54,7 +57,7 @@ export class Catalogue<S extends CataloguedSeries> {
   remove(series: S): void {
     const entry = this.#entries.get(series.name)
     if (!entry?.series.delete(series)) return
-    entry.count(series, NO_METADATA)
+    if (entry.count(series, NO_METADATA) || entry.series.size === 0) this.changes++
     if (entry.series.size === 0) this.#entries.delete(series.name)
   }
 
@@ -63,7 +66,7 @@ export class Catalogue<S extends CataloguedSeries> {
     const { type, unit, description, isCounter } = series.metadata
     const isSame = type === metadata.type && unit === metadata.unit && description === metadata.description
     if (isSame && isCounter === metadata.isCounter) return
-    this.#entries.get(series.name)?.count(series, metadata)
+    if (this.#entries.get(series.name)?.count(series, metadata) === true) this.changes++
   }
 
   /** Those whose names begin with `prefix` and come after `after`, ascending. */
@@ -103,13 +106,18 @@ class Entry<S extends CataloguedSeries> {
     this.#details = details
   }
 
-  count(series: S, metadata: MetricMetadata): void {
+  /** Returns whether the metric is described in another way now. */
+  count(series: S, metadata: MetricMetadata): boolean {
+    const before = this.metric
     this.#types.change(series.metadata.type, metadata.type)
     this.#units.change(series.metadata.unit, metadata.unit)
     this.#descriptions.change(series.metadata.description, metadata.description)
     this.#counters.change(series.metadata.isCounter, metadata.isCounter)
     series.metadata = metadata
     this.#metric = undefined
+    const { type, unit, description, isCounter } = this.metric
+    if (before.type !== type || before.unit !== unit) return true
+    return before.description !== description || before.isCounter !== isCounter
   }
 
   get metric(): Metric {

@@ -41,11 +41,21 @@ export function* measure(selection: Selection, now: number, hub: MeasuringHub): 
     const measured = faults.measure(target, selection.identity)
     return isSteps<Measurement>(measured) ? yield* measured : measured
   }
-  if (asked.length > 0)
-    return Promise.all(asked).then((answers) => answers.flat()[0]?.measured ?? { value: VOID, time: now })
+  if (asked.length > 0) return Promise.all(asked).then((answers) => asItCame(selection, answers.flat(), now, fences))
   const refreshing = refresh(selection, fences)
   const read = () => measureSeries(selection, now, fences)
   return refreshing.length > 0 ? Promise.all(refreshing).then(() => finish(read())) : yield* read()
+}
+
+/** Of a name that no catalogue has yet, only the answer says whether its values have labels, and so whether it is a list. */
+function asItCame(
+  selection: Selection,
+  answers: readonly RemoteMeasurement[],
+  now: number,
+  fences: Fenced,
+): Measurement {
+  if (answers.some(({ isBare }) => !isBare)) return finish(listOf(selection, [], [], answers, now, fences))
+  return answers[0]?.measured ?? { value: VOID, time: now }
 }
 
 /** Lets sensors request what they do not receive otherwise. */
@@ -68,7 +78,7 @@ function* measureSeries(selection: Selection, now: number, fences: Fenced): Step
   return { value: VOID, time: now }
 }
 
-interface LabelledMeasurement extends Omit<RemoteMeasurement, 'measured'> {
+interface LabelledMeasurement extends Pick<RemoteMeasurement, 'labels' | 'open'> {
   readonly measured: Measurement | Promise<Measurement>
 }
 

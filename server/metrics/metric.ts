@@ -105,6 +105,8 @@ interface Family {
   metrics(prefix?: string, after?: string): Iterable<Metric>
   /** The metric of this name; in an open family every well-formed name has one. */
   metric(name: string): Metric | undefined
+  /** Grows with each change of `metrics`; undefined if they do not change. */
+  readonly metricsChanges?: number
   /** A sensor without it is not listed in `producer.sensors`. */
   status?(): SensorStatus
 }
@@ -343,6 +345,7 @@ export interface RemoteSensor {
   metrics(prefix?: string, after?: string): Iterable<Metric>
   /** The metric of this name; one that is not known may be there all the same, as in an open family. */
   metric(name: string): Metric | undefined
+  readonly metricsChanges?: number
   status?(): SensorStatus
   /** Has the values come from now on. */
   follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap

@@ -40,6 +40,8 @@ export interface RemoteTarget {
 export interface RemoteMeasurement {
   readonly labels: Labels
   readonly open: OpenLabels
+  /** Whether it came without labels. */
+  readonly isBare: boolean
   readonly measured: Measurement
 }
 
@@ -80,7 +82,7 @@ export class RemoteSelection {
       const readings = await sensor.ask(request, this.#options.deadlineMs)
       return readings.flatMap(({ series, measured }) => {
         const open = this.openFor(sensor, series)
-        return open === undefined ? [] : [{ labels: series.labels, open, measured }]
+        return open === undefined ? [] : [{ labels: series.labels, open, isBare: series.isBare, measured }]
       })
     })
   }

@@ -11,7 +11,7 @@ import type { Steps } from '../core/fair-work.ts'
 import { Catalogue, type MetricMetadata } from '../metrics/catalogue.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../metrics/labels.ts'
-import type { Labels, ListeningSensor, Measurement, Series, TenantFamily } from '../metrics/metric.ts'
+import type { Labels, ListeningSensor, Measurement, Parameter, Series, TenantFamily } from '../metrics/metric.ts'
 import { keyOfSeries, LabelledSeries } from './labelled-series.ts'
 import { ReceivingSensor, type SourceReport } from './receiving-sensor.ts'
 
@@ -25,6 +25,8 @@ export interface LabelledOptions {
   /** The prefix of its metric names, with the dot, and its name in `producer.sensors`. */
   readonly family: string
   readonly kind: string
+  /** Of its metrics; labels of other names are taken as well. */
+  readonly parameters?: readonly Parameter[]
   /** Where its values come in, for people. */
   readonly from: string
   readonly hub: Pick<Hub, 'add' | 'addFamily' | 'born' | 'died' | 'emit'>
@@ -98,9 +100,9 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   #refusedSeries = 0
 
   constructor(tenant: string, options: LabelledOptions) {
-    const { family, kind, hub, quotas } = options
+    const { family, kind, parameters = [], hub, quotas } = options
     const { values, series } = quotas.of(tenant)
-    const catalogue = new Catalogue<LabelledSeries>(family, [], () => OPEN)
+    const catalogue = new Catalogue<LabelledSeries>(family, parameters, () => OPEN)
     super({ kind, named: tenant, family, tenant, allow: [], meter: values, catalogue, hub })
     this.#options = options
     this.#requests = options.requests?.(tenant)

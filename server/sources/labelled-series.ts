@@ -20,6 +20,7 @@ export class LabelledSeries implements CataloguedSeries {
   metadata: MetricMetadata = NO_METADATA
   /** Undefined after its source has said that it ended. */
   last: Measurement | undefined
+  first?: () => Measurement | undefined
   /** When a value came last, monotonic milliseconds. */
   heardMs = 0
   #newest = Number.NEGATIVE_INFINITY

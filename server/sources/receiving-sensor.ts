@@ -66,6 +66,10 @@ export abstract class ReceivingSensor<S extends CataloguedSeries> implements Lis
     return this.catalogue.metric(name)
   }
 
+  get metricsChanges(): number {
+    return this.catalogue.changes
+  }
+
   series(name?: string, prefix?: string): Iterable<S> {
     return this.catalogue.series(name, prefix)
   }

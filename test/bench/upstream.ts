@@ -1,7 +1,7 @@
 /**
  * One hop of a tree: smon over TCP -> a server -> the server that consumes it -> a consumer that COMMITs every value by itself, each
  * value durable at both servers. Beside it `durable`, the same without the hop, in the same run and in turn: two servers share the
- * processors that one has there.
+ * processors that one has there. With `--fleet`, many servers below instead: upstream-fleet.ts.
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,6 +12,7 @@ import { cinnabar, launched } from './durable-cinnabar.ts'
 import { ADMIN_PASSWORD } from './durable-consumer.ts'
 import { type Figures, runOnce } from './durable-run.ts'
 import type { Contender } from './peers/contender.ts'
+import { benchFleet } from './upstream-fleet.ts'
 
 const VALUES = 2_000_000
 const EVERY_VALUE = { through: false, shuffle: 0, writeAll: false }
@@ -23,8 +24,14 @@ export async function benchUpstream(argv: string[]): Promise<object> {
       values: { type: 'string', default: String(VALUES) },
       runs: { type: 'string', default: '3' },
       dir: { type: 'string', default: tmpdir() },
+      fleet: { type: 'string' },
+      series: { type: 'string', default: '1000' },
+      rounds: { type: 'string', default: '5' },
     },
   })
+  if (given.fleet !== undefined) {
+    return benchFleet({ upstreams: Number(given.fleet), series: Number(given.series), rounds: Number(given.rounds) })
+  }
   const values = Number(given.values)
   const alone = cinnabar(values, EVERY_VALUE)
   const hop = oneHop(values)

@@ -15,6 +15,7 @@ interface Recent {
 /** A consumer whose server says what a test has it say. */
 class FakeConsumer {
   recent: readonly Recent[] = []
+  capabilities = { producer: { id: '01', name: 'main' }, below: [{ id: '02', name: 'rack1' }] }
   refusal: Error | undefined
   follows = 0
   stops = 0
@@ -98,6 +99,17 @@ describe('SeriesWatch', () => {
     ])
     return { ...series, shown }
   }
+
+  it.each([
+    ['main', 1],
+    ['rack1', 0],
+    ['*', 0],
+  ])('begins with %s: what the server has kept is that of itself alone', async (producer, count) => {
+    consumer.recent = [recentOf([1, 2], [10, 20])]
+    const watch = await watchOf({ producer })
+    expect(watch.state.value).toMatchObject({ isLoaded: true, problem: '' })
+    expect(watch.state.value.series).toHaveLength(count)
+  })
 
   it('goes on with what comes after what was kept, each value once', async () => {
     consumer.recent = [recentOf([1, 2], [10, 20], { host: 'web1' })]

@@ -259,6 +259,12 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
       await boss.value()
     })
   const values = new Map<string, ValueMessage[]>()
+  const nextOf = async (id: number): Promise<ValueMessage> => {
+    for (;;) {
+      const value = await boss.value()
+      if (value.metric === id) return value
+    }
+  }
   for (const name of ['controls', 'channels', 'bindings', 'connections', 'sensors', 'stats']) {
     values.set(`producer.${name}`, [await boss.query(`producer.${name}`)])
   }
@@ -267,13 +273,19 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   values.set('producer.recent', [await boss.query('producer.recent', args(['metric', type.string, str('test.*')]))])
   const one = args(['limit', type.uint32, u32(1)])
   values.set('producer.metrics', [await boss.query('producer.metrics'), await boss.query('producer.metrics', one)])
+  const catalogue = await boss.collect('producer.catalogue')
+  await boss.ok((seq) => command.subscribe(seq, catalogue, 0))
+  producer.server.parts.hub.add(new SlowSensor())
+  producer.clock.advance(1_000)
+  values.set('producer.catalogue', [await nextOf(catalogue)])
+  await boss.ok((seq) => command.stop(seq, catalogue, 0))
   const notices = await boss.collect('producer.notices')
   await boss.ok((seq) => command.subscribe(seq, notices, 0))
   producer.server.parts.notices.emit({ severity: 'info', subject: 'storage', detail: 'a test' })
-  values.set('producer.notices', [await boss.value()])
+  values.set('producer.notices', [await nextOf(notices)])
   const audit = await boss.collect('producer.audit', args(['after', type.uint64, u64(0)]))
   await boss.ok((seq) => command.subscribe(seq, audit, 0))
-  values.set('producer.audit', [await boss.value()])
+  values.set('producer.audit', [await nextOf(audit)])
   return values
 }
 

@@ -30,9 +30,9 @@ export class ServerProcess {
 
   /**
    * `toml`: further sections, of which [tls] makes it listen for TLS. `tcp`, `http`: ports that stay the same over restarts.
-   * `preload`: a module that each of its threads runs first.
+   * `name`: what it calls itself. `preload`: a module that each of its threads runs first.
    */
-  constructor(toml = '', { host = '127.0.0.1', tcp = 0, http = 0, preload = '' } = {}) {
+  constructor(toml = '', { name = 'n1', host = '127.0.0.1', tcp = 0, http = 0, preload = '' } = {}) {
     this.#preload = preload
     const tls = /^\[tls\]$/m.test(toml)
       ? `tls = "${host}:0"
@@ -40,7 +40,7 @@ export class ServerProcess {
       : ''
     writeFileSync(
       this.#config,
-      `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
+      `[producer]\nname = "${name}"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
         `[listen]\ntcp = "${host}:${tcp}"\nhttp = "${host}:${http}"\n${tls}` +
         `[auth]\nscram_iterations = 4096\n${toml}`,
     )

@@ -4,6 +4,7 @@ import type { OpenedSource, SourceContext } from '../source.ts'
 import { AuditSensor } from './audit.ts'
 import { bindingsView, type FindChannel } from './bindings.ts'
 import { controlsView, metricsView } from './catalogue.ts'
+import { CatalogueChanges } from './catalogue-changes.ts'
 import { connectionsView } from './connections.ts'
 import { QuotaNotices } from './notices.ts'
 import { recentView } from './recent.ts'
@@ -31,11 +32,13 @@ export function openProducer(
     recentView({ hub, rights: server.rights, clock }),
     seriesView({ hub, rights: server.rights }),
   ]
+  const catalogue = new CatalogueChanges(() => hub.sensors, clock)
   const overQuota = new QuotaNotices(quotas, notices, clock)
   return {
-    sensors: [new ProducerSensor(views, clock), new AuditSensor(server.audit, log, server.createdOf)],
+    sensors: [new ProducerSensor(views, clock), new AuditSensor(server.audit, log, server.createdOf), catalogue],
     sweep: () => {
       overQuota.report()
+      catalogue.sweep()
       hub.recent.sweep()
     },
   }

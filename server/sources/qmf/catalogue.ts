@@ -93,6 +93,8 @@ export class QmfCatalogue {
   readonly #entries = new SortedNames<Entry>()
   /** The number of fields and events whose name cannot be a metric's, or is another's. */
   badName = 0
+  /** Grows whenever its metrics change. */
+  changes = 0
 
   /** A broker has this class. */
   add(schema: Schema): KnownClass {
@@ -101,6 +103,7 @@ export class QmfCatalogue {
     if (entry === undefined) {
       entry = { known: schema.kind === 'table' ? this.#addTable(schema) : this.#addEvent(schema), brokers: 0 }
       this.#known.set(key, entry)
+      this.changes++
     }
     entry.brokers++
     return entry.known
@@ -112,6 +115,7 @@ export class QmfCatalogue {
     const counted = this.#known.get(key)
     if (counted === undefined || --counted.brokers > 0) return
     this.#known.delete(key)
+    this.changes++
     const names = 'fields' in known ? known.fields.map(({ name }) => name) : [known.name ?? '']
     for (const name of names) {
       const entry = this.#entries.get(name)

@@ -63,6 +63,10 @@ export class QmfSensor implements ListeningSensor, BrokerContext {
     this.#brokers = new Map(options.brokers.map((name) => [name, new QmfBroker(name, this)]))
   }
 
+  get metricsChanges(): number {
+    return this.catalogue.changes
+  }
+
   metrics(prefix?: string, after?: string): Iterable<Metric> {
     return this.catalogue.metrics(prefix, after)
   }

@@ -43,7 +43,8 @@ export function unknownMetric(name: string): Metric {
   }
 }
 
-const ofProducer: Parameter = {
+/** The parameter that all of them have. */
+export const ofProducer: Parameter = {
   name: PRODUCER,
   type: STRING,
   description: 'The server that measures it.',

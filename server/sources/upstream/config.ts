@@ -81,7 +81,11 @@ const table = z
       '',
       'The name that the certificate must be for, if it is not the host of the URL.',
     ),
-    interval: key(duration('1s', '1d'), '1m', 'How often its catalogue is read again if it does not report changes.'),
+    interval: key(
+      duration('1s', '1d'),
+      '1m',
+      'How often its catalogue is read again, besides whenever it reports a change.',
+    ),
     max_series: key(
       integer(1, 10_000_000),
       100_000n,

@@ -31,6 +31,8 @@ export interface DurableOptions {
   /** The name of the channel at the upstream. */
   readonly channelName: string
   readonly counted: () => void
+  /** The upstream reports a loss; of one selection, if there is a tap. */
+  readonly lost: (gap: Gap, tap: Tap | undefined) => void
   readonly changed: (problem: string) => void
   /** Ends the connection. */
   readonly drop: (reason: Error) => void
@@ -105,9 +107,10 @@ export class Durable implements LinkUser {
 
   gap(gap: Gap): void {
     if (this.#session === undefined || !this.#isNew(gap.transaction)) return
-    const { taps, position } = this.#options
+    const { taps, position, lost } = this.#options
     this.#counters.gaps++
     const one = taps.byId(gap.metric)
+    lost(gap, one)
     const all = gap.metric === 0 ? taps.all() : one === undefined ? [] : [one]
     // Whose they were is not known where there are several.
     const isKnown = gap.metric !== 0 || (all.length === 1 && all[0]?.followers === 1)

@@ -2,15 +2,17 @@
  * The connection for everything that need not survive: channels that are not durable, answers, and the catalogue. It brings what is
  * fresh while the other one empties its channel.
  */
+import { StatusError } from '../../../client/errors.ts'
 import { toArgumentList } from '../../../client/values.ts'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { BasicType, CURRENT_CHANNEL } from '../../../protocol/monitor/constants.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { LinkUser } from './link.ts'
 import type { UpstreamSession } from './session.ts'
+import type { Tap } from './tap.ts'
 import type { Taps } from './taps.ts'
 
 const NOTHING = new XdrWriter().uint32(BasicType.VOID).copy()
@@ -20,9 +22,13 @@ export interface LiveOptions {
   readonly clock: Pick<Clock, 'microseconds'>
   /** Counts a value. */
   readonly counted: () => void
+  /** The upstream reports a loss; of one selection, if there is a tap. */
+  readonly lost: (gap: Gap, tap: Tap | undefined) => void
   /** The connection can be used. Rejects if it cannot. */
   readonly begun: (session: UpstreamSession) => Promise<void>
   readonly capabilities: (caps: Capabilities) => void
+  /** The upstream says that its metrics are other ones. */
+  readonly catalogueChanged: (session: UpstreamSession) => void
   readonly changed: (problem: string) => void
 }
 
@@ -30,6 +36,8 @@ export class Live implements LinkUser {
   readonly hindrance = ''
   readonly #options: LiveOptions
   #session: UpstreamSession | undefined
+  /** The metric id of `producer.catalogue` at the upstream, over this connection. */
+  #catalogue: { readonly id: number; readonly session: UpstreamSession } | undefined
 
   constructor(options: LiveOptions) {
     this.#options = options
@@ -53,9 +61,25 @@ export class Live implements LinkUser {
     await taps.begin(session)
   }
 
+  /** Has the upstream say when its metrics are other ones. One that does not do so has its catalogue read at intervals. */
+  async followCatalogue(session: UpstreamSession): Promise<void> {
+    try {
+      const id = await session.request('COLLECT', { metric: 'producer.catalogue', args: [] }, (id) => {
+        this.#catalogue = { id, session }
+      })
+      await session.request('SUBSCRIBE', { metric: id, channel: CURRENT_CHANNEL })
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error
+    }
+  }
+
   value(metric: number, bytes: Uint8Array, start: number, end: number, view: DataView): boolean {
     const tap = this.#options.taps.byId(metric)
-    if (tap === undefined) return false
+    if (tap === undefined) {
+      if (metric !== this.#catalogue?.id) return false
+      this.#options.catalogueChanged(this.#catalogue.session)
+      return true
+    }
     this.#options.counted()
     tap.take(bytes, start, end, view)
     return true
@@ -63,8 +87,10 @@ export class Live implements LinkUser {
 
   /** What this channel loses is reported by the upstream: it has limits as any other. */
   gap(gap: Gap): void {
-    const { taps } = this.#options
-    if (gap.metric !== 0) taps.byId(gap.metric)?.gap(gap)
+    const { taps, lost } = this.#options
+    const one = taps.byId(gap.metric)
+    lost(gap, one)
+    if (gap.metric !== 0) one?.gap(gap)
     else for (const tap of taps.all()) tap.gap(gap)
   }
 
@@ -79,6 +105,7 @@ export class Live implements LinkUser {
   over(): void {
     const { taps, clock } = this.#options
     this.#session = undefined
+    this.#catalogue = undefined
     taps.over()
     for (const tap of taps.all()) tap.end(NOTHING, clock.microseconds())
   }

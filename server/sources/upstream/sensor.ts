@@ -11,6 +11,7 @@ export class UpstreamSensor implements RemoteSensor {
   readonly family = ''
   readonly owner: Owner
   readonly #upstreams = new Map<string, Upstream>()
+  metricsChanges = 0
   /** The metrics of all, ascending by name; undefined when some have changed. */
   #metrics: readonly Metric[] | undefined
 
@@ -31,6 +32,7 @@ export class UpstreamSensor implements RemoteSensor {
   /** The metrics of an upstream have changed. */
   changed(): void {
     this.#metrics = undefined
+    this.metricsChanges++
   }
 
   *producers(): Generator<ProducerName> {

@@ -5,11 +5,14 @@ import { ValueMeter } from '../../accounts/quotas.ts'
 import type { Control, RemoteControl, RemoteControls } from '../../controls/control.ts'
 import { type Address, formatAddress } from '../../core/address.ts'
 import { Pacer } from '../io/pacer.ts'
+import { LabelledFamily } from '../labelled-sensor.ts'
 import type { StatusEntry } from '../producer/status.ts'
 import type { Source, SourceContext, SourceListeners } from '../source.ts'
+import { ofProducer } from './catalogue.ts'
 import type { UpstreamTable, upstreamSection } from './config.ts'
 import { Position } from './position.ts'
 import { Reception } from './reception.ts'
+import { UpstreamReport } from './report.ts'
 import { UpstreamSensor } from './sensor.ts'
 import { Upstream } from './upstream.ts'
 
@@ -37,6 +40,7 @@ class Upstreams implements RemoteControls {
   readonly #upstreams = new Map<string, Upstream>()
   readonly #sensors = new Map<string, UpstreamSensor>()
   readonly #positions = new Map<string, Position>()
+  #reports: LabelledFamily | undefined
   /** By their addresses. */
   readonly #receptions = new Map<string, Reception>()
   #isStarted = false
@@ -58,6 +62,7 @@ class Upstreams implements RemoteControls {
       removed.push(upstream)
       // Its connections are closed at once; nothing is stopped at the upstream.
       void upstream.stop()
+      upstream.report.end()
     }
     for (const [key, table] of wanted) if (!this.#upstreams.has(key)) changed.add(this.#add(key, table))
     for (const upstream of removed) upstream.moveFollowers()
@@ -147,8 +152,11 @@ class Upstreams implements RemoteControls {
       if (waitMs > 0) clock.setTimeout(resume, waitMs)
       else pacing.journal.wait({ durable: resume })
     }
+    const { name, tenant } = table
+    const report = new UpstreamReport({ ...this.#context, name, tenant, family: this.#familyOfReports() })
     const upstream = new Upstream({
       ...this.#context,
+      report,
       table,
       meter: both,
       position,
@@ -176,6 +184,19 @@ class Upstreams implements RemoteControls {
     const position = this.#positions.get(key) ?? new Position(key, stored, journal)
     this.#positions.set(key, position)
     return position
+  }
+
+  /** Made with the first upstream: a server without any has no such metrics. */
+  #familyOfReports(): LabelledFamily {
+    this.#reports ??= new LabelledFamily({
+      ...this.#context,
+      family: 'upstream.',
+      kind: 'upstreams',
+      from: 'what upstreams report',
+      parameters: [{ ...ofProducer, description: 'The server that is consumed.', selects: 'any' }],
+      keptMs: () => Number.POSITIVE_INFINITY,
+    })
+    return this.#reports
   }
 
   #sensorOf(tenant: string): UpstreamSensor {

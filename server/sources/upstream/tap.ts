@@ -21,6 +21,8 @@ import type {
 
 /** Where a payload has its time and the type of its value: it begins without the length of its frame. */
 const [PAYLOAD_TIME, PAYLOAD_TYPE] = [FRAME_TIME - 4, FRAME_TYPE - 4]
+/** Of one or more names. */
+export const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64})*$/u
 const HIGH_WORD = 2 ** 32
 const LAST_BYTES = 16
 
@@ -132,7 +134,7 @@ export class Tap {
     const { request, maxSeries, mayAsk } = this.#options
     const labels = place === at ? new Map<string, string>() : readLabels(bytes, at, place)
     const name = labels.get('name') ?? request.name
-    const all = labelsFrom([...labels, ['producer', request.producer]])
+    const all = labelsFrom([...labels, ['producer', pathOfValue(request.producer, labels.get('producer'))]])
     const problem = openLabelsProblem(name, all)
     if (problem !== undefined) throw new ProtocolError('TOO_LONG', `${name}: ${problem}`, at)
     if (this.#series.size >= maxSeries) {
@@ -227,6 +229,14 @@ export function boundedUint53(view: DataView, at: number): number {
   const number = view.getUint32(at) * HIGH_WORD + view.getUint32(at + 4)
   if (number > Number.MAX_SAFE_INTEGER) throw new ProtocolError('BAD_NUMBER', 'a number beyond 2^53', at)
   return number
+}
+
+/**
+ * Whose a value is: that of whom was asked, or of one below it, where values say so by themselves (`upstream.*`). `label` is their
+ * own label `producer`, if they have one.
+ */
+export function pathOfValue(asked: string, label: string | undefined): string {
+  return label === undefined || asked.includes('/') || !PATH.test(label) ? asked : `${asked}/${label}`
 }
 
 /** The arguments of a request as they are sent to the upstream, to which the rest of the path is a producer of its own. */

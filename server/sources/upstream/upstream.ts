@@ -1,11 +1,13 @@
 /** One upstream: its catalogue, and the two connections that bring its values (live.ts, durable.ts). */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Owner } from '../../../auth/permissions.ts'
 import { dial } from '../../../client/dial/dial.ts'
 import type { Transport } from '../../../client/transport.ts'
 import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { BasicType, GapReason } from '../../../protocol/monitor/constants.ts'
+import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Control, RemoteControl } from '../../controls/control.ts'
 import type { Timer } from '../../core/clock.ts'
@@ -32,8 +34,9 @@ import { UpstreamLink } from './link.ts'
 import { Live } from './live.ts'
 import { Lobby } from './lobby.ts'
 import type { Position } from './position.ts'
+import type { UpstreamReport } from './report.ts'
 import { UpstreamSession } from './session.ts'
-import { argumentsThere } from './tap.ts'
+import { argumentsThere, PATH, pathOfValue, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
 const AUDIT = 'producer.audit'
@@ -43,12 +46,14 @@ const MAX_DEPTH = 8
 const OF_DEADLINE = 0.8
 /** Producers below one upstream. */
 const MAX_BELOW = 10_000
-const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64})*$/u
+/** After a change of the catalogue: it says so at most once a second. */
+const SOON_MS = 100
 
 export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
   readonly table: UpstreamTable
   readonly pacer: Pacer
   readonly meter: Meter
+  readonly report: UpstreamReport
   /** How far its channel was taken. */
   readonly position: Position
   /** Names this server at the upstream: an id that was made with the database. */
@@ -62,6 +67,7 @@ export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | '
 export class Upstream {
   readonly table: UpstreamTable
   readonly owner: Owner
+  readonly report: UpstreamReport
   /** Its metrics, by name. */
   metrics: ReadonlyMap<string, Metric> = new Map()
   readonly #options: UpstreamOptions
@@ -84,11 +90,13 @@ export class Upstream {
   /** The producers that it consumes: their ids, by their paths there. */
   #below: ReadonlyMap<string, string> = new Map()
   #reading: Timer | undefined
+  #isReading = false
 
   constructor(options: UpstreamOptions) {
-    const { table, clock, hub, pacer, meter, position, intake, id } = options
+    const { table, clock, hub, pacer, meter, position, intake, id, report } = options
     this.#options = options
     this.table = table
+    this.report = report
     this.owner = { tenant: table.tenant }
     this.#patterns = table.metrics.map((pattern) => compilePattern(pattern))
     const of = (isDurable: boolean): Taps =>
@@ -101,6 +109,7 @@ export class Upstream {
         staysBound: () => isDurable && intake.refusal?.reason === 'stopping',
       })
     this.#taps = { live: of(false), durable: of(true) }
+    const lost = (gap: Gap, tap: Tap | undefined): void => report.lost(gap, tap?.request.producer ?? table.name)
     const counted = (): void => {
       this.#counters.values++
       meter.take()
@@ -109,12 +118,14 @@ export class Upstream {
       taps: this.#taps.live,
       clock,
       counted,
+      lost,
       begun: (session) => this.#begun(session),
       capabilities: (caps) => {
         // Those before the login are nobody's word, and those after it are looked at with everything else.
         if (this.#live.session === undefined) return
         this.#learn(caps).catch((error: Error) => this.#links.live.drop(error))
       },
+      catalogueChanged: (session) => this.#readLater(session, SOON_MS),
       changed: (problem) => this.#changed(problem),
     })
     position.onStored = (reached) => this.#durable.stored(reached)
@@ -124,6 +135,7 @@ export class Upstream {
       intake,
       channelName: `upstream:${id}`,
       counted,
+      lost,
       changed: (problem) => {
         this.#durableProblem = problem
       },
@@ -259,21 +271,35 @@ export class Upstream {
     return this.#taps.durable.all().some(({ request }) => request.producer === `${this.table.name}/${path}`)
   }
 
-  /** Reads the catalogue, and again after a while. Rejects if it cannot be read the first time. */
+  /** Reads the catalogue, and again whenever it has changed, or after a while. Rejects if it cannot be read the first time. */
   async #begun(session: UpstreamSession): Promise<void> {
-    const { clock } = this.#options
     await this.#learn(session.capabilities)
     this.#counters.connections++
-    await this.#readControls(session)
-    await this.#readCatalogue(session)
-    const again = (): void => {
-      this.#reading = clock.setTimeout(() => {
-        if (this.#live.session !== session) return
-        Promise.all([this.#readControls(session), this.#readCatalogue(session)]).then(again, again)
-      }, this.table.intervalMs)
+    await this.#live.followCatalogue(session)
+    await this.#readAll(session)
+    this.#readLater(session, this.table.intervalMs)
+  }
+
+  async #readAll(session: UpstreamSession): Promise<void> {
+    this.#isReading = true
+    try {
+      await this.#readControls(session)
+      await this.#readCatalogue(session)
+    } finally {
+      this.#isReading = false
     }
+  }
+
+  #readLater(session: UpstreamSession, delayMs: number): void {
+    const { clock } = this.#options
     clock.clear(this.#reading)
-    again()
+    this.#reading = clock.setTimeout(() => {
+      if (this.#live.session !== session) return
+      const again = (): void => this.#readLater(session, this.table.intervalMs)
+      // What has changed while it was read may have been missed.
+      if (this.#isReading) this.#readLater(session, SOON_MS)
+      else this.#readAll(session).then(again, again)
+    }, delayMs)
   }
 
   /** Of the upstream itself, and of the producers that it consumes. */
@@ -327,15 +353,23 @@ export class Upstream {
     for await (const page of readCatalogue((metric, args) => session.query(metric, args))) {
       for (const metric of page) if (this.mayAsk(metric.name)) metrics.set(metric.name, metric)
     }
+    const isSame = metrics.size === this.metrics.size && [...metrics.values()].every((metric) => this.#isKnown(metric))
     this.metrics = metrics
-    this.#options.catalogued()
+    if (!isSame) this.#options.catalogued()
     await Promise.all([this.#taps.live.retry(), this.#taps.durable.retry()])
   }
 
+  #isKnown({ name, kind, type, unit, description, parameters, takesLabels }: Metric): boolean {
+    const known = this.metrics.get(name)
+    if (known === undefined || known.kind !== kind || known.type !== type || known.takesLabels !== takesLabels)
+      return false
+    return known.unit === unit && known.description === description && isDeepStrictEqual(known.parameters, parameters)
+  }
+
   #replaced(): void {
-    const { notices } = this.#options
-    const detail = `upstream ${this.table.name} is not the one from before, or was restored: its values until now may be lost`
-    notices.emit({ severity: 'warning', subject: 'upstream', detail }, this.owner as { readonly tenant: string })
+    const { log, table } = this.#options
+    log.warn({ upstream: table.name }, 'an upstream is not the one from before, or was restored')
+    this.report.lost({ count: 0, reason: GapReason.replaced, transaction: 0 }, table.name)
     this.#durable.lostHistory()
   }
 
@@ -344,6 +378,7 @@ export class Upstream {
     const before = this.#problem
     this.#problem = problem
     const isUp = problem === ''
+    this.report.up(isUp)
     if ((before === '') === isUp || (before === undefined && isUp)) return
     if (before !== undefined && before !== '' && !isUp) return
     const detail = isUp ? `upstream ${table.name} is connected` : `upstream ${table.name} is not connected: ${problem}`
@@ -371,16 +406,17 @@ function readingsOf(
 
 /** Undefined for the last record of a list that says that there is more. */
 function readingOf(record: readonly Field[], asked: string, producer: string): RemoteReading | undefined {
-  const labels: [string, string][] = [['producer', producer]]
-  let [name, time] = [asked, 0]
+  const labels: [string, string][] = []
+  let [name, time, path] = [asked, 0, producer]
   let value: Value | undefined
   for (const field of record) {
     if (field.name === 'value') value = { type: field.type, value: field.value } as Value
     else if (field.name === 'time') time = Number(field.value)
+    else if (field.name === 'producer') path = pathOfValue(producer, String(field.value))
     else if (typeof field.value === 'string') labels.push([field.name, field.value])
     if (field.name === 'name') name = String(field.value)
   }
   if (value === undefined) return undefined
-  const all: Labels = labelsFrom(labels)
+  const all: Labels = labelsFrom([...labels, ['producer', path]])
   return { series: { name, labels: all, isBare: false }, measured: { value, time } }
 }

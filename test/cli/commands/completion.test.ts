@@ -6,6 +6,7 @@ import { Command } from 'commander'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addCompletion } from '../../../cli/commands/completion.ts'
 import type { Connect } from '../../../client/index.ts'
+import type { Message } from '../../../protocol/monitor/message.ts'
 import { list, rec, runCli, type Script, string, uint32 } from '../fake-cli.ts'
 import { FakeTop } from '../top/fake-top.ts'
 
@@ -170,6 +171,32 @@ describe('names', () => {
   ])('complete %j gives %j', async (words, expected) => {
     const { code, out, err } = await runCli(['complete', ...words], script)
     expect({ code, out, err }).toEqual({ code: 0, out: expected, err: [] })
+  })
+
+  test('of the argument producer are those of the servers that there are', async () => {
+    const capabilities: Message = {
+      kind: 'caps',
+      caps: {
+        major: 1,
+        minor: 1,
+        auth: [],
+        layer: [],
+        extension: [],
+        software: 'cinnabar/0',
+        maxFrameBytes: 1 << 20,
+        producer: { id: '01', name: 'main' },
+        below: [
+          { id: '02', name: 'east' },
+          { id: '03', name: 'east/rack1' },
+        ],
+      },
+    }
+    const parameters = list([string('name', 'producer')], [string('name', 'host')])
+    const metric = [string('name', 'gmetric.a'), { name: 'parameters', ...parameters }]
+    const of: Script = () => ({ followedBy: [capabilities, { answer: list(metric) }] })
+    const { out } = await runCli(['complete', 'metric', '--', 'watch', 'gmetric.a', 'producer='], of)
+    expect(out).toEqual(['host=', 'producer=main', 'producer=east', 'producer=east/rack1', 'gmetric.a'])
+    expect(offered('cinnabar watch gmetric.a producer=e', ...out)).toEqual(['east', 'east/rack1'])
   })
 
   test('are looked up with the login of the command line', async () => {

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { streamStart } from '../../../cli/demo/server.ts'
-import { connect as connectTo } from '../../../client/index.ts'
+import { type Connect, connect as connectTo } from '../../../client/index.ts'
 import { times } from '../../support/long.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { runCli } from '../fake-cli.ts'
@@ -128,6 +128,101 @@ test('a number that comes twice ends it, and that is no success', async () => {
   expect(existsSync(directory!)).toBe(false)
 })
 
+const TREE = /^ +(rack1|rack2|east|main|consumer) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+)$/gm
+
+test('servers above servers lose nothing when one of each level is killed', { timeout: 240_000 }, async () => {
+  const { code, printed } = await start('--tree', '--seconds', String(times({ short: 2, long: 12 }))).ended
+  expect(code, printed).toBe(0)
+  const kills = printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), (\w+), when [\d,]+ were handled$/gm)
+  expect([...kills].map(([, n, name]) => [n, name])).toEqual([
+    ['1', 'rack1'],
+    ['2', 'east'],
+    ['3', 'main'],
+  ])
+  const rows = [...printed.matchAll(TREE)].map(([, name = '', ...counts]) => [name, ...counts.map(number)] as const)
+  expect(rows.map(([name]) => name)).toEqual(['rack1', 'rack2', 'east', 'main', 'consumer'])
+  for (const [name, sent, arrived, lost, repeated] of rows) {
+    expect([arrived, lost, repeated], name).toEqual([sent, 0, 0])
+  }
+  const [rack1 = 0, rack2 = 0, ...above] = rows.map(([, sent]) => Number(sent))
+  expect(Math.min(rack1, rack2)).toBeGreaterThan(10)
+  expect(above).toEqual(Array(3).fill(rack1 + rack2))
+  expect(printed.trimEnd()).toMatch(
+    /everything balances: 3 kills, one at each level, each number handled exactly once$/,
+  )
+  const directories = [...printed.matchAll(/data in (\S+)/g)].map(([, directory = '/']) => directory)
+  expect(directories.map((directory) => existsSync(directory))).toEqual([false, false, false, false])
+  for (const line of directories.reduce((text, directory) => text.replace(directory, ''), printed).split('\n')) {
+    expect(line.length, line).toBeLessThanOrEqual(100)
+  }
+})
+
+test('Ctrl-C ends all servers of the tree, and leaves no directory', async () => {
+  const { child, ended, shows } = start('--tree', '--seconds', '600')
+  const { input } = await shows(/handled\n/)
+  const servers = [...input.matchAll(/process (\d+), data in (\S+)/g)]
+  expect(servers).toHaveLength(4)
+  child.kill('SIGINT')
+  const { code, printed } = await ended
+  expect([code, printed]).toEqual([1, expect.stringContaining('cinnabar: interrupted: nothing has been proven\n')])
+  for (const [, pid, directory] of servers) {
+    expect([isRunning(Number(pid)), existsSync(directory!)]).toEqual([false, false])
+  }
+})
+
+test('a server of the tree that ends by itself is named', async () => {
+  const { ended, shows } = start('--tree', '--seconds', '600')
+  const [, pid] = await shows(/east is up, process (\d+)[\s\S]*handled\n/)
+  process.kill(Number(pid), 'SIGKILL')
+  const { code, printed } = await ended
+  expect([code, printed]).toEqual([1, expect.stringContaining('cinnabar: the server east ended by itself (SIGKILL)')])
+})
+
+test.each([
+  ['rack1', /^cinnabar: (\d+ were fed to rack1 and stored, but it has \d+|the totals do not balance:)$/m],
+  [
+    'rack2',
+    /^cinnabar: the totals do not balance:\nfrom its source to rack2: \d+ sent, \d+ arrived, 0 lost, 1 repeated$/m,
+  ],
+])(
+  'a number that comes to %s twice ends the tree, and that is no success',
+  { timeout: 240_000 },
+  async (rack, fault) => {
+    const { ended, shows } = start('--tree', '--seconds', '2')
+    const [, directory] = await shows(new RegExp(`${rack} is up, process \\d+, data in (\\S+)\\n[\\s\\S]*handled\\n`))
+    const [, port] =
+      /\[smon\]\ntcp = "127\.0\.0\.1:(\d+)"/.exec(readFileSync(`${directory}/cinnabar.toml`, 'utf8')) ?? []
+    const stranger = connect(Number(port), '127.0.0.1').on('error', () => {})
+    stranger.write(streamStart(1))
+    const { code, printed } = await ended
+    expect(code, printed).toBe(1)
+    expect(printed).toMatch(fault)
+  },
+)
+
+test('a number that does not reach the consumer of the tree ends it, and that is no success', async () => {
+  const [, program = ''] = process.argv
+  process.argv[1] = PROGRAM
+  const connect: Connect = async (...args) => {
+    const consumer = await connectTo(...args)
+    const follow = consumer.follow.bind(consumer)
+    consumer.follow = (metric, args, handler) =>
+      follow(metric, args, (sample) => {
+        if (sample.plain !== 7 || sample.labels['producer'] !== 'east/rack2') return handler?.(sample)
+      })
+    return consumer
+  }
+  try {
+    const { code, err } = await runCli(['demo', '--tree', '--seconds', '1'], undefined, { connect })
+    expect({ code, err: err.join('\n') }).toEqual({
+      code: 1,
+      err: expect.stringMatching(/the totals do not balance:\nfrom the sources to consumer: .+ 1 lost, 0 repeated$/m),
+    })
+  } finally {
+    process.argv[1] = program
+  }
+})
+
 test.each(['0', '1.5', 'x', '601'])('--seconds %s is refused', async (seconds) => {
   const { code, err } = await runCli(['demo', '--seconds', seconds])
   expect(code).toBe(2)
@@ -171,8 +266,11 @@ test('--console fails if its server ends by itself', async () => {
   expect(existsSync(directory!)).toBe(false)
 })
 
-test('--console runs until it is ended: --seconds does not go with it', async () => {
-  const { code, err } = await runCli(['demo', '--console', '--seconds', '3'])
-  expect(code).toBe(2)
-  expect(err.join('\n')).toContain("'--console' cannot be used with option '--seconds")
-})
+test.each([['--seconds', '3'], ['--tree']])(
+  '--console runs until it is ended: %s does not go with it',
+  async (...words) => {
+    const { code, err } = await runCli(['demo', '--console', ...words])
+    expect(code).toBe(2)
+    expect(err.join('\n')).toContain(`'--console' cannot be used with option '${words[0]}`)
+  },
+)

@@ -59,6 +59,23 @@ describe('watch', () => {
     expect(producer.isClosed).toBe(true)
   })
 
+  test('of several producers says of each value which one it is of', async () => {
+    const named = (producer: string, number: number): Message => {
+      const labels = [string('producer', producer), string('host', 'web1')]
+      const measured: Field = { name: 'value', type: BasicType.UINT32, value: number }
+      return { kind: 'value', metric: 7, transaction: 0, time: TIME, value: rec(...labels, measured) }
+    }
+    const script = follows([named('main', 1), named('east/rack1', 2)])
+    const { out, producer } = await runCli(['watch', 'gmetric.a', 'producer=*', '--count', '2'], script)
+    expect(producer.asked.find(({ name }) => name === 'COLLECT')?.args).toMatchObject({ producer: '*' })
+    expect(out).toEqual(['22:13:20.005  gmetric.a  main  web1  1', '22:13:20.005  gmetric.a  east/rack1  web1  2'])
+    const json = await runCli(
+      ['watch', 'gmetric.a', 'producer=*', '--json', '--count', '1'],
+      follows([named('east', 1)]),
+    )
+    expect(JSON.parse(json.out[0] as string)).toMatchObject({ metric: 'gmetric.a', producer: 'east', host: 'web1' })
+  })
+
   test('ends with Ctrl-C, which is success', async () => {
     const script = follows([value(7, 0, 1), value(7, 0, 2)])
     const { code, out } = await runCli(['watch', 'a'], script, { onPrint: (_, interrupt) => interrupt() })

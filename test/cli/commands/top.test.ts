@@ -52,6 +52,32 @@ describe('top on a terminal', () => {
     expect(rowsOf(top)[0]).toMatch(/^gmetric\.a +n1 +1 widgets +-$/)
   })
 
+  test('of another producer shows the host of that one', async () => {
+    const { consumer } = await started('producer=east/rack1')
+    expect(consumer.followed.get('gmetric.*')?.args).toMatchObject({ producer: 'east/rack1' })
+    expect(consumer.followed.get('host.cpu.*')?.args).toMatchObject({ producer: 'east/rack1' })
+    expect(consumer.followed.get('producer.stats')?.args).toMatchObject({ producer: 'east/rack1' })
+  })
+
+  test('of several producers has a column for them, and the host of the server', async () => {
+    const top = await started('producer=*')
+    expect(top.consumer.followed.get('gmetric.*')?.args).toMatchObject({ producer: '*' })
+    expect(top.consumer.followed.get('host.cpu.*')?.args).not.toHaveProperty('producer')
+    for (const producer of ['main', 'rack1']) {
+      const fields = [string('name', 'gmetric.a'), string('producer', producer), string('host', 'n1')]
+      top.consumer.value('gmetric.*', rec(...fields, { ...double(1), name: 'value' } as Field))
+    }
+    await top.pass(250)
+    expect(top.screen.lines[6]).toMatch(/^METRIC \^ +PRODUCER +HOST /)
+    expect(rowsOf(top).map((line) => line.split(/ +/).slice(0, 3))).toEqual([
+      ['gmetric.a', 'main', 'n1'],
+      ['gmetric.a', 'rack1', 'n1'],
+    ])
+    top.screen.type('/rack')
+    await top.pass(250)
+    expect(rowsOf(top)).toHaveLength(1)
+  })
+
   test('a row that is gone is dropped after a while', async () => {
     const top = await started()
     top.consumer.value('gmetric.*', of('gmetric.a', 'n1'))

@@ -15,6 +15,7 @@ const URL = 'tcp://127.0.0.1:7650'
 const row = (metric: string, where: string, content: TopRow['content'], more: Partial<TopRow> = {}): TopRow => ({
   pattern: 'gmetric.*',
   metric,
+  producer: '',
   where,
   content,
   time: 7,
@@ -129,6 +130,20 @@ describe('the screen', () => {
     ])
   })
 
+  test('names the producers where there may be several, if there is room', () => {
+    const rows = [
+      row('gmetric.foo', 'web1', 7, { producer: 'main' }),
+      row('gmetric.foo', 'web1', 8, { producer: 'east/rack1' }),
+    ]
+    const shown = (columns: number) => render(picture(rows), { columns, rows: 14 }, PLAIN).map((line) => line.trimEnd())
+    expect(shown(80).slice(6, 9)).toEqual([
+      'METRIC ^     PRODUCER    HOST            VALUE     AGE',
+      'gmetric.foo  main        web1        7 widgets     3 s',
+      'gmetric.foo  east/rack1  web1        8 widgets     3 s',
+    ])
+    expect(shown(40)).toContain('METRIC ^     HOST       VALUE     AGE')
+  })
+
   test('shows only the rows that fit, and which they are', () => {
     const rows = Array.from({ length: 30 }, (_, i) => row(`m${i}`, '', i))
     const size = { columns: 100, rows: 12 }
@@ -179,7 +194,9 @@ describe('the screen', () => {
   test('has exactly its size, whatever is shown', () => {
     const text = fc.string({ unit: 'binary', maxLength: 30 })
     const content = fc.oneof(fc.double(), fc.bigInt(), fc.boolean(), text)
-    const anyRow = fc.tuple(text, text, content).map(([metric, where, value]) => row(metric, where, value))
+    const anyRow = fc
+      .tuple(text, text, content, fc.constantFrom('', 'east/rack1'))
+      .map(([metric, where, value, producer]) => row(metric, where, value, { producer }))
     const size = fc.record({ columns: fc.integer({ min: 1, max: 200 }), rows: fc.integer({ min: 1, max: 40 }) })
     fc.assert(
       fc.property(fc.array(anyRow, { maxLength: 30 }), size, text, fc.boolean(), (rows, given, message, isHelp) => {
@@ -215,6 +232,11 @@ describe('into a pipe', () => {
   ])('%s is JSON', (content, value) => {
     const line = toJsonLine(row('gmetric.foo', 'web1', content), 'widgets')
     expect(JSON.parse(line)).toEqual({ metric: 'gmetric.foo', host: 'web1', value, unit: 'widgets', time: 7 })
+  })
+
+  test('JSON names the producer where there may be several', () => {
+    const line = toJsonLine(row('gmetric.foo', 'web1', 1, { producer: 'east' }), '')
+    expect(JSON.parse(line)).toMatchObject({ metric: 'gmetric.foo', producer: 'east', host: 'web1' })
   })
 
   test('a counter that began anew has no rate', () => {

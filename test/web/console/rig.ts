@@ -74,13 +74,21 @@ export class ConsoleRig {
     await page.click('button.first')
   }
 
-  /** Sends a value as `gmetric --spoof` does: of another host, with its type, unit and slope (1: it only grows). */
-  async report(host: string, name: string, value: number | string, { type = 'double', unit = '', slope = 3 } = {}) {
+  /**
+   * Sends a value as `gmetric --spoof` does: of another host, with its type, unit and slope (1: it only grows). `port`: where another
+   * server listens for it.
+   */
+  async report(
+    host: string,
+    name: string,
+    value: number | string,
+    { type = 'double', unit = '', slope = 3, port = this.#udpPort } = {},
+  ) {
     const about = join(str(`${this.#addressOf(host)}:${host}`), str(name), u32(1))
     const metadata = [str(type), str(name), str(unit), u32(slope), u32(60), u32(0), u32(0)]
     const packets = [join(u32(128), about, ...metadata), join(u32(133), about, str('%s'), str(String(value)))]
     for (const packet of packets) {
-      await new Promise((resolve) => this.#udp.send(packet, this.#udpPort, '127.0.0.1', resolve))
+      await new Promise((resolve) => this.#udp.send(packet, port, '127.0.0.1', resolve))
     }
   }
 

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os'
 import { join as pathOf } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { defaultConfig } from '../../../../server/start/config.ts'
 import { done } from '../../../support/administration.ts'
 import { args, command, frame, join, str, type, u32, u64 } from '../../../support/bytes.ts'
@@ -13,6 +14,7 @@ import { TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
 import { separateStore } from '../../../support/separate-store.ts'
+import { PushSensor } from '../../../support/test-sensor.ts'
 
 const PASSWORD = 'the-password-of-the-main-monitor'
 
@@ -92,6 +94,12 @@ async function upstream(): Promise<Json | undefined> {
   return sensors.find((sensor) => sensor.name === 'upstream/east')
 }
 
+/** What was collected at the lower server, but for the changes of its catalogue. */
+function collectedBelow(): string[] {
+  const names = [...lower.server.parts.producer.instances.all()].map(({ selection }) => selection.name)
+  return names.filter((name) => name !== 'producer.catalogue')
+}
+
 const of = (producer: string, ...more: readonly (readonly [string, number, Uint8Array])[]) =>
   args(['producer', type.string, str(producer)], ...more)
 const h1 = ['host', type.string, str('h1')] as const
@@ -102,6 +110,12 @@ describe('QUERY with `producer`', () => {
     lower.emit(2)
     expect(decoded(await seat.query('test.a', args(h1)))).toBe(1)
     expect(decoded(await seat.query('test.a', of('east', h1)))).toBe(2)
+  })
+
+  it('gives the list of a name that came since the catalogue was read', async () => {
+    lower.emit(2, 'test.new')
+    expect(decoded(await seat.query('test.new', of('east')))).toMatchObject([{ host: 'h1', value: 2 }])
+    expect(decoded(await seat.query('test.new', of('east', h1)))).toBe(2)
   })
 
   it('gives the records of a pattern with their producers, this one among them', async () => {
@@ -124,7 +138,7 @@ describe('SUBSCRIBE with `producer`', () => {
   it('follows what the upstream gets', async () => {
     const id = await seat.collect('test.*', of('*'))
     await seat.ok((seq) => command.subscribe(seq, id, 0))
-    await until(() => expect([...lower.server.parts.producer.instances.all()]).toHaveLength(1))
+    await until(() => expect(collectedBelow()).toHaveLength(1))
     lower.emit(5)
     upper.emit(6)
     await until(() => {})
@@ -279,7 +293,7 @@ describe('a durable channel', () => {
       )
     await configure(false)
     await until(async () => expect(await below()).toMatchObject({ bound: 0 }))
-    await until(() => expect([...lower.server.parts.producer.instances.all()]).toHaveLength(1))
+    await until(() => expect(collectedBelow()).toHaveLength(1))
     lower.emit(1)
     expect(await seat.value()).toMatchObject({ transaction: 0 })
     await configure(true)
@@ -315,6 +329,42 @@ describe('rights', () => {
       { name: 'test.a', producer: 'n1', value: 1 },
     ])
     expect(decoded(await warden.query('test.a', of('east', h1)))).toBeNull()
+  })
+})
+
+describe('what is known of an upstream', () => {
+  const records = async (list = args()) => decoded(await seat.query('upstream.up', list)) as Json[]
+
+  it('is whether it is connected, as a metric that begins with the last value', async () => {
+    expect(await records()).toMatchObject([{ producer: 'east', value: true }])
+    expect(await records(of('west'))).toEqual([])
+    const id = await seat.collect('upstream.up', of('east'))
+    await seat.ok((seq) => command.subscribe(seq, id, 0))
+    expect(decoded(await seat.value())).toMatchObject({ value: true })
+    await whileTimeGoesOn(lower.stop())
+    expect(decoded(await seat.value())).toMatchObject({ value: false })
+    lower = await startLower()
+    await lower.addUser('main', { role: 'consumer', password: PASSWORD })
+    await until(async () => expect(await records()).toMatchObject([{ value: true }]))
+  })
+})
+
+describe('the catalogue of an upstream', () => {
+  it('is read again when it says that it has changed, and not after a minute', async () => {
+    const metrics = async (of: Seat) =>
+      (decoded(await of.query('producer.metrics', args(['match', type.string, str('fresh.*')]))) as Json[]).map(
+        ({ name }) => name,
+      )
+    const told = await seat.collect('producer.catalogue')
+    await seat.ok((seq) => command.subscribe(seq, told, 0))
+    new PushSensor(lower.server.parts.hub, 'fresh.').push('fresh.a', { type: BasicType.UINT32, value: 1 }, 1)
+    const begunMs = upper.clock.monotonicMs()
+    await until(async () => expect(await metrics(seat)).toEqual(['fresh.a']))
+    expect(upper.clock.monotonicMs() - begunMs).toBeLessThan(30_000)
+    await until(() => expect(seat.rest().filter(({ kind }) => kind === 'value')).toHaveLength(1))
+    upper.clock.advance(5_000)
+    await upper.settle()
+    expect(seat.rest().filter(({ kind }) => kind === 'value')).toEqual([])
   })
 })
 
@@ -434,7 +484,8 @@ describe('a tree', () => {
     await seat.ok((seq) => command.subscribe(seq, id, 0))
     await untilAll(async () => {
       const channels = decoded(await (await lower.seat('main')).query('producer.channels')) as Json[]
-      expect(channels).toContainEqual(expect.objectContaining({ bound: 1 }))
+      const name = expect.stringMatching(/^upstream:/)
+      expect(channels).toContainEqual(expect.objectContaining({ name, bound: 1 }))
     })
     lower.emit(8)
     let value: Json
