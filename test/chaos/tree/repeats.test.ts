@@ -4,6 +4,7 @@ import { args, command, str, type } from '../../support/bytes.ts'
 import { accountsOf } from './accounts.ts'
 import { Arrivals } from './arrivals.ts'
 import { imbalances } from './balance.ts'
+import type { CutLink } from './cut-link.ts'
 import { METRIC, SERIES } from './feed.ts'
 import { channelAt, countersAt, type Level, ledgerAt, seatAt, Tree, until } from './servers.ts'
 
@@ -24,6 +25,7 @@ it('values whose COMMITs are lost come again, are recognised, and are committed 
   tree = await Tree.open({ seed: 1, hasDisks: false })
   const { levels, links, feed, uppermost } = tree
   const [lowest, middle] = levels as [Level, Level, Level]
+  const [lowestLink] = links as [CutLink, CutLink]
   await tree.start()
   const consumer = new Arrivals()
   arrivals.push(consumer)
@@ -31,15 +33,13 @@ it('values whose COMMITs are lost come again, are recognised, and are committed 
   for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
   await until('all is committed at the lowest', async () => (await ledgerAt(lowest)).committed === VALUES)
 
-  for (const link of links.slice(0, 1)) link.isMute = true
+  lowestLink.isMute = true
   for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
   await until('what was fed is there', () => consumer.values === 2 * VALUES)
   expect(await ledgerAt(lowest)).toMatchObject({ accepted: 2 * VALUES, committed: VALUES })
   expect(await countersAt(middle)).toMatchObject({ values: 2 * VALUES, repeated: 0 })
-  for (const link of links.slice(0, 1)) {
-    link.isMute = false
-    link.sever()
-  }
+  lowestLink.isMute = false
+  lowestLink.sever()
   await until('all is committed at the lowest', async () => (await ledgerAt(lowest)).committed === 2 * VALUES)
   expect(await countersAt(middle)).toMatchObject({ values: 2 * VALUES, repeated: VALUES })
 
