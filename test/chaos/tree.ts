@@ -84,7 +84,9 @@ class Run {
     await consumed
     const { values: arrived, repeated, disordered, gaps } = this.#arrivals
     const problems = imbalances(accounts, this.#arrivals, feed.promised.size)
-    if (problems.length > 0) throw new Error(`it does not add up:\n${problems.join('\n')}`)
+    if (problems.length > 0) {
+      throw new Error(`it does not add up (${lost} lost, ${repeated} repeated):\n${problems.join('\n')}`)
+    }
     if (disordered > 0) throw new Error(`${disordered} values came out of order`)
     const overflow = gaps.get(GapReason.overflow)?.values ?? 0
     return {
