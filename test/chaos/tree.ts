@@ -83,7 +83,7 @@ class Run {
     this.#arrivals.isOver = true
     await consumed
     const { values: arrived, repeated, disordered, gaps } = this.#arrivals
-    const problems = imbalances(accounts, this.#arrivals, feed.promised.size)
+    const problems = imbalances(accounts, this.#arrivals.cameOf(feed.promised), feed.promised.size)
     if (problems.length > 0) {
       throw new Error(`it does not add up (${lost} lost, ${repeated} repeated):\n${problems.join('\n')}`)
     }

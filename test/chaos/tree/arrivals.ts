@@ -4,6 +4,7 @@ import { command, str, type } from '../../support/bytes.ts'
 import type { Received } from '../../support/raw-peer.ts'
 import { decoded } from '../../support/records.ts'
 import type { ServerProcess } from '../../support/server-process.ts'
+import type { Came } from './balance.ts'
 import { SERIES } from './feed.ts'
 import { CONSUMER, seatAt } from './servers.ts'
 
@@ -27,6 +28,12 @@ export class Arrivals {
 
   has(number: number): boolean {
     return this.#numbers.has(number)
+  }
+
+  /** What came, for the judge, where these were answered with a yes. */
+  cameOf(promised: ReadonlySet<number>): Came {
+    const unanswered = [...this.#numbers].filter((number) => !promised.has(number)).length
+    return { values: this.values, unanswered, gaps: this.gaps }
   }
 
   /** Takes what comes until it is over. To be started once. */

@@ -38,7 +38,7 @@ function run(changes: Readonly<Record<string, Change>>, came: Partial<Came> = {}
     [OVERFLOW, { gaps: 3, values: 70 }],
     [RESTART, { gaps: 4, values: 0 }],
   ])
-  return imbalances(levels, { values: 900, gaps, ...came }, promised)
+  return imbalances(levels, { values: 900, unanswered: 0, gaps, ...came }, promised)
 }
 
 it('finds nothing where all is equal', () => {
@@ -46,6 +46,10 @@ it('finds nothing where all is equal', () => {
   // Nothing came in the last life, and nothing was committed below in it.
   const idle = { values: 0, repeated: 0, committed: 0, acceptedBefore: 970 }
   expect(run({ mid: { upstream: idle } })).toEqual([])
+  // One was sent by the lowest, and forgotten there by a kill before it had a yes.
+  const more = { row: { accepted: 971, committed: 901 }, upstream: { values: 501 } }
+  const last = { row: { accepted: 901, committed: 901 }, upstream: { values: 901 } }
+  expect(run({ mid: more, top: last }, { values: 901, unanswered: 1 })).toEqual([])
   // One was dropped whose COMMIT had been lost.
   const one = { row: { accepted: 901, committed: 901 }, upstream: { values: 901 } }
   expect(run({ top: one }, { values: 901 })).toEqual([])

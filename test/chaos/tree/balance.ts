@@ -25,6 +25,8 @@ export interface UpstreamAccount {
 export interface Came {
   /** Values under different transaction ids. */
   readonly values: number
+  /** Those of them that had no yes when they came, nor after it. */
+  readonly unanswered: number
   /** By the reason of their GAPs. */
   readonly gaps: ReadonlyMap<number, { readonly gaps: number; readonly values: number }>
 }
@@ -33,7 +35,9 @@ export interface Came {
 export function imbalances(levels: readonly LevelAccount[], came: Came, promised: number): string[] {
   return [
     ...levels.flatMap(ofLevel),
-    ...levels.slice(1).flatMap((above, index) => ofLink(levels[index] as LevelAccount, above)),
+    ...levels
+      .slice(1)
+      .flatMap((above, at) => ofLink(levels[at] as LevelAccount, above, at === 0 ? came.unanswered : 0)),
     ...ofConsumer(levels, came, promised),
   ]
 }
@@ -68,16 +72,20 @@ const OF_WAITING: readonly DropCause[] = ['overflow', 'expired', 'purged']
  * A value is committed below once, however often it comes: repeats are not taken, and do not count there. One that was taken, and
  * whose COMMIT was lost, may be dropped below although it has come; where nothing that waits is dropped, there is none.
  */
-function ofLink(below: LevelAccount, above: LevelAccount): string[] {
-  const dropped = OF_WAITING.reduce((sum, cause) => sum + below.rows.channel.dropped[cause], 0)
-  const twice = takenAndDropped(below, above)
-  if (twice >= 0 && twice <= dropped) return []
+function ofLink(below: LevelAccount, above: LevelAccount, forgotten: number): string[] {
+  const more = above.rows.channel.accepted - below.rows.channel.committed
+  if (more >= 0 && more <= waitingDropped(below) + forgotten) return []
   const what = `${below.name} to ${above.name}: committed below`
   return equal(what, below.rows.channel.committed, 'accepted above', above.rows.channel.accepted)
 }
 
+function waitingDropped({ rows }: LevelAccount): number {
+  return OF_WAITING.reduce((sum, cause) => sum + rows.channel.dropped[cause], 0)
+}
+
+/** At most so many values that have come were dropped below, too. */
 function takenAndDropped(below: LevelAccount, above: LevelAccount): number {
-  return above.rows.channel.accepted - below.rows.channel.committed
+  return Math.min(waitingDropped(below), above.rows.channel.accepted - below.rows.channel.committed)
 }
 
 function ofConsumer(levels: readonly LevelAccount[], { values, gaps }: Came, promised: number): string[] {

@@ -46,7 +46,7 @@ it('values whose COMMITs are lost come again, are recognised, and are committed 
   const accounts = await accountsOf(tree, new Map())
   consumer.isOver = true
   await consumed
-  expect(imbalances(accounts, consumer, feed.promised.size)).toEqual([])
+  expect(imbalances(accounts, consumer.cameOf(feed.promised), feed.promised.size)).toEqual([])
   expect(consumer).toMatchObject({ values: 2 * VALUES, repeated: 0, disordered: 0 })
 })
 
