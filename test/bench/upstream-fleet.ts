@@ -114,13 +114,16 @@ export async function benchFleet({ upstreams, series, rounds }: FleetOptions): P
 /** Takes every value of the fleet from a durable channel, and counts by series. */
 class FleetConsumer {
   readonly #client: Consumer
+  /** Has no values that its answers could wait for. */
+  readonly #watcher: Consumer
   readonly #upstreams: number
   /** The last value of each series. */
   readonly #last: Map<string, number>
   repeated: number
 
-  private constructor(client: Consumer, upstreams: number, before: FleetConsumer | undefined) {
+  private constructor(client: Consumer, watcher: Consumer, upstreams: number, before: FleetConsumer | undefined) {
     this.#client = client
+    this.#watcher = watcher
     this.#upstreams = upstreams
     this.#last = before === undefined ? new Map() : before.#last
     this.repeated = before?.repeated ?? 0
@@ -128,14 +131,15 @@ class FleetConsumer {
 
   static async connect(server: MeasuredServer, upstreams: number, before?: FleetConsumer): Promise<FleetConsumer> {
     const who = { identity: 'local', password: server.localSecret }
-    const client = await connect(`tcp://127.0.0.1:${server.tcpPort}`, who, { name: 'fleet' })
-    return new FleetConsumer(client, upstreams, before)
+    const url = `tcp://127.0.0.1:${server.tcpPort}`
+    const [client, watcher] = [await connect(url, who, { name: 'fleet' }), await connect(url, who, { durable: false })]
+    return new FleetConsumer(client, watcher, upstreams, before)
   }
 
   /** Waits until every upstream is up. Gives the seconds since `sinceMs`. */
   async allUp(sinceMs: number): Promise<number> {
     for (;;) {
-      const { plain } = await this.#client.query('upstream.up')
+      const { plain } = await this.#watcher.query('upstream.up')
       const states = plain as unknown as readonly { readonly value: boolean }[]
       if (states.filter((state) => state.value).length === this.#upstreams) return (performance.now() - sinceMs) / 1000
       await soon()
@@ -172,6 +176,7 @@ class FleetConsumer {
 
   close(): void {
     void this.#client.close()
+    void this.#watcher.close()
   }
 }
 
@@ -188,7 +193,10 @@ class LoadProcess {
     const child = fork(new URL('./processes/upstream-load.ts', import.meta.url), [JSON.stringify(load)], {
       execArgv: ['--import', 'tsx'],
     })
-    const [told] = (await once(child, 'message')) as [LoadTold]
+    const gone = once(child, 'exit').then(() =>
+      Promise.reject(new Error('a load process has ended; its reason stands above')),
+    )
+    const [told] = (await Promise.race([once(child, 'message'), gone])) as [LoadTold]
     if (told.kind !== 'ready') throw new Error(`a load process has said ${told.kind} where ready was due`)
     return new LoadProcess(child, told.ports)
   }

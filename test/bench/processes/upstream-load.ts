@@ -4,7 +4,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import { subscribe } from 'node:diagnostics_channel'
+import { mkdtempSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import { PasswordHasher } from '../../../auth/password.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { createLogger } from '../../../server/core/log.ts'
@@ -16,7 +18,7 @@ import { PushSensor } from '../../support/test-sensor.ts'
 export interface Load {
   readonly servers: number
   readonly series: number
-  /** Nothing is written there. */
+  /** Where each server has a directory. */
   readonly directory: string
   readonly password: string
 }
@@ -44,7 +46,7 @@ for (let i = 0; i < servers; i++) {
   const server = await startServer({
     config: {
       ...base,
-      producer: { name: `load${i}`, dataDir: directory },
+      producer: { name: `load${i}`, dataDir: mkdtempSync(join(directory, 'load-')) },
       listen: { ...base.listen, tcp: { host: '127.0.0.1', port: 0 }, http: undefined },
       gmetric: { ...base.gmetric, listen: undefined, listenNamed: false },
       auth: { ...base.auth, scramIterations: 4096 },
