@@ -5,7 +5,7 @@
 import { XdrReader } from '../bytes/reader.ts'
 import { ProtocolError } from '../errors.ts'
 import { BasicType } from './constants.ts'
-import { readName, readTyped } from './value.ts'
+import { readBareValue, readName, readType, readTyped } from './value.ts'
 
 /**
  * Where the basic type of the field `value` stands in the REC of a series; `at` is where that of the REC stands. -1 if it is no such
@@ -53,10 +53,13 @@ export function readLabels(bytes: Uint8Array, at: number, place: number): Map<st
 /** The bytes of numbers, by basic type. */
 const SCALAR_BYTES: readonly number[] = [-1, 4, 4, 8, 8, 8]
 
-/** Throws ProtocolError unless a basic type and a value of it, and nothing else, stand from `at` to `end`. */
-export function checkTyped(bytes: Uint8Array, view: DataView, at: number, end: number): void {
+/**
+ * Throws ProtocolError unless a basic type and a value of it, and nothing else, stand from `at` to `end`. `depth`: the RECs around it,
+ * which count towards its nesting.
+ */
+export function checkTyped(bytes: Uint8Array, view: DataView, at: number, end: number, depth = 0): void {
   if (end - at >= 4 && SCALAR_BYTES[view.getUint32(at)] === end - at - 4) return
   const reader = new XdrReader(bytes.subarray(at, end))
-  readTyped(reader)
+  readBareValue(reader, readType(reader), depth)
   reader.finish()
 }

@@ -4,6 +4,7 @@ import type { Identity } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../protocol/monitor/value.ts'
 import type { Channel } from '../channels/channel.ts'
+import { PRODUCER } from '../metrics/reach.ts'
 import type { Bounds } from './bounds.ts'
 
 export interface ControlParameter extends Bounds {
@@ -47,6 +48,9 @@ export const commonParameters: readonly ControlParameter[] = [
     description: 'Whom the identity that is logged in claims to act for; it is recorded, and changes nothing else.',
   },
 ]
+
+/** Names that no argument of a control's own may have: every control takes them, or they say which producer runs it [MON 9.13]. */
+export const reservedParameters: readonly string[] = [...commonParameters.map(({ name }) => name), PRODUCER]
 
 export interface ControlResult {
   readonly outcome: 'ok' | 'failed' | 'timeout' | 'unknown' | 'dry-run'

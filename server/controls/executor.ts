@@ -166,7 +166,7 @@ export class Executor {
     return control?.immediate ? this.#runBeforeResponse(checked) : this.#runAfterResponse(checked)
   }
 
-  /** With the argument `producer` it is a control of another producer, unless that is this one. */
+  /** With the argument `producer` it is a control of another producer: the name of this one is nobody's path [MON 9.13]. */
   #find(name: string, list: ArgumentList, identity: Identity): Control | undefined {
     const producer = list.find((argument) => argument.name === PRODUCER)?.value
     if (typeof producer !== 'string') return this.#controls.find(name, identity)

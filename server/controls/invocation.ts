@@ -49,11 +49,11 @@ export function readInvocation(list: ArgumentList, control: Control): Invocation
 }
 
 /** Throws StatusError for missing arguments and for those out of their bounds. */
-export function checkInvocation({ args, key }: Invocation, { name, parameters }: Control): void {
+export function checkInvocation({ args, all, key }: Invocation, { name, parameters }: Control): void {
   const missing = parameters.find((parameter) => !parameter.optional && !args.has(parameter.name))
   if (missing) throw new StatusError('INVALID_ARGUMENT', `${name} needs the argument ${missing.name}`)
-  for (const parameter of parameters) {
-    const value = args.get(parameter.name)
+  for (const parameter of [...parameters, ...commonParameters]) {
+    const value = all.get(parameter.name)
     if (value !== undefined) checkBounds(parameter, value)
   }
   if (key === undefined) return

@@ -8,8 +8,11 @@ import { AllLabelsBut, labelText } from './labels.ts'
 import type { Labels, Measurement, Metric, OpenLabels, RemoteRequest, RemoteSensor, RemoteShape } from './metric.ts'
 import { isPattern } from './pattern.ts'
 import { PRODUCER, type Reach } from './reach.ts'
+import { valueProblem } from './value-problem.ts'
 
 const NO_ARGUMENTS: ReadonlyMap<string, never> = new Map<string, never>()
+/** What is around a value in a list: an ARRAY and a REC. */
+const RECORD_DEPTH = 2
 const BARE: OpenLabels = new Set()
 const ALL_LABELS: OpenLabels = new AllLabelsBut()
 const BUT_PRODUCER: OpenLabels = new AllLabelsBut([PRODUCER])
@@ -22,7 +25,7 @@ export interface RemoteSelectionOptions {
   /** As they were converted. */
   readonly args: ArgumentList
   readonly deadlineMs: number
-  readonly rights: Pick<Rights, 'mayRead'>
+  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
 }
 
 /** A request of a selection. */
@@ -60,6 +63,14 @@ export class RemoteSelection {
     return this.#options.candidates.areRemote
   }
 
+  /** Whether other producers may have something that the identity may read, now or later: each series is judged by itself. */
+  get isAllowed(): boolean {
+    const { name, identity, candidates, rights } = this.#options
+    return candidates.sensors.some(({ polled, owner }) => {
+      return polled === 'remote' && mayRead(identity, owner) && rights.mayReadSome(identity, owner, name)
+    })
+  }
+
   /** One for each producer. */
   targets(): RemoteTarget[] {
     const { name, identity, candidates, reach } = this.#options
@@ -82,9 +93,16 @@ export class RemoteSelection {
       const readings = await sensor.ask(request, this.#options.deadlineMs)
       return readings.flatMap(({ series, measured }) => {
         const open = this.openFor(sensor, series)
-        return open === undefined ? [] : [{ labels: series.labels, open, isBare: series.isBare, measured }]
+        return open === undefined || !this.#fits(series, measured)
+          ? []
+          : [{ labels: series.labels, open, measured, isBare: series.isBare }]
       })
     })
+  }
+
+  /** Whether a value that came without labels is not nested too deep in a REC of a list. */
+  #fits({ isBare }: RemoteShape, { value }: Measurement): boolean {
+    return !isBare || !this.#options.reach.isOpen || valueProblem(value, RECORD_DEPTH) === undefined
   }
 
   /** The labels that are sent with the values of a series; undefined if it is not selected, or may not be read. */

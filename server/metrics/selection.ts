@@ -114,7 +114,6 @@ export class Selection {
   readonly #values: Arguments
   /** Matchers of the selecting arguments that are text. */
   readonly #matchers = new Map<string, (text: string) => boolean>()
-
   /** The labels that are sent of a series with open labels. */
   readonly #openOfAny: OpenLabels
 
@@ -193,7 +192,11 @@ export class Selection {
     this.isList = this.isPattern || first?.type === BasicType.ARRAY
     const { args, deadlineMs } = this
     this.remote = new RemoteSelection({ name, identity, candidates, reach, args, deadlineMs, rights: defaults.rights })
-    if (!isPattern(name) && first !== undefined) this.#checkOwn(first)
+    if (isPattern(name) || first === undefined) return
+    // In the RECs of a pattern a list would be nested too deep.
+    if (reach.isOpen && metrics.some(({ type }) => type === BasicType.ARRAY))
+      throw new StatusError('INVALID_ARGUMENT', `${name} is a list: name one producer, and no pattern`)
+    this.#checkOwn(first)
   }
 
   /** True if it has the name of a metric that was not there when it was restored. */
@@ -242,7 +245,7 @@ export class Selection {
     if (this.isAbsent) return this.#rights.mayReadSome(this.identity, { tenant: this.identity.tenant }, this.name)
     if (this.isPattern) return this.#candidates.allNamed().length > 0
     if (this.listening().some((sensor) => this.#candidates.named(sensor) !== undefined)) return true
-    return finish(this.polled()).length > 0 || this.#namedEvents().length > 0 || this.remote.targets().length > 0
+    return finish(this.polled()).length > 0 || this.#namedEvents().length > 0 || this.remote.isAllowed
   }
 
   /** A key that two selections of one identity share if they measure the same. */

@@ -33,6 +33,11 @@ const messages: readonly (readonly [string, string, object])[] = [
     { type: 'gap', transaction: 13, metric: 7, count: 5, from: 1.7e15, to: 1.7e15, reason: 'overflow' },
   ],
   [
+    'LEN GAP {t:u64} {m:id} 0000000000000000 0000000000000000 0000000000000000 #9',
+    '0000002c fffffffc 00000000 0000000d 00000007 00000000 00000000 00000000 00000000 00000000 00000000 00000009',
+    { type: 'gap', transaction: 13, metric: 7, count: 0, from: 0, to: 0, reason: 'replaced' },
+  ],
+  [
     'LEN {m:id} 0000000000000000 {t:u64} UINT32 00000002',
     '0000001c 00000007 00000000 00000000 00060a24 181e4000 00000002 00000002',
     { type: 'value', metric: 7, transaction: 0, time: 1.7e15, valueType: 'uint32', value: 2 },

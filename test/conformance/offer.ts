@@ -73,6 +73,9 @@ export class Offer {
     }
     if (need.startsWith('auth ')) return (await this.#offered('before login')).has(need)
     if (need === 'layer tls') return (await this.#offered('before login')).has(need) && this.#isTrusted()
+    if (need === 'producer' || need === 'below') {
+      return [...(await this.#offered('after login'))].some((entry) => entry.startsWith(`${need} `))
+    }
     if (/^(layer|extension) /.test(need)) {
       return (await this.#offered('before login')).has(need) || (await this.#offered('after login')).has(need)
     }

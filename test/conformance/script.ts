@@ -180,7 +180,7 @@ const WRAP = /^wrap ([A-Z]) (tls|deflate)(?: (1\.[0-3]))?( with certificate)?( i
 const LOGIN = /^login ([A-Z])( other)?(?: by ([a-z0-9-]+))?$/
 const REFUSED = /^refused ([A-Z]) with \{([a-z-]+)\}(?: bound to ([A-Z]))?$/
 const ANSWER = /^answer ([A-Z]) on \{([A-Za-z][\w-]*)\}$/
-const OFFERS = /^offers ([A-Z])( no)? ((?:auth|layer|extension) \S+)$/
+const OFFERS = /^offers ([A-Z])( no)? ((?:auth|layer|extension) \S+|producer|below)$/
 const AWAIT = /^await ([A-Z]) ([a-z_]+) (\d+)( or more)?(?: on ([A-Za-z][\w-]*))?$/
 const PLAIN = /^(silence|cut|end|listen|called) ([A-Z])$/
 

@@ -92,7 +92,10 @@ export class Inbox {
   }
 }
 
-/** The words of PRODUCER_CAPS [MON 3.2], as `auth password`, `layer deflate`, `extension gap`; undefined: another message, or none that is whole. */
+/**
+ * The words of PRODUCER_CAPS [MON 3.2], as `auth password`, `layer deflate`, `extension gap`, `producer ID NAME`; undefined: another
+ * message, or none that is whole.
+ */
 export function offeredIn(message: Message): ReadonlySet<string> | undefined {
   try {
     const words = 'frame' in message ? ofFrame(message.frame) : ofJson(message.json)
@@ -121,8 +124,9 @@ function ofFrame(frame: Buffer): string[] | undefined {
 function ofJson(json: unknown): string[] | undefined {
   const lists = json as Record<string, unknown>
   if (lists['type'] !== 'caps') return undefined
-  return ['auth', 'layer', 'extension'].flatMap((name) => {
+  return ['auth', 'layer', 'extension', 'producer', 'below'].flatMap((name) => {
     const words = lists[name]
-    return Array.isArray(words) ? words.map((word) => `${name} ${String(word)}`) : []
+    const list: readonly unknown[] = Array.isArray(words) ? words : words === undefined ? [] : [words]
+    return list.map((word) => `${name} ${String(word)}`)
   })
 }

@@ -201,8 +201,10 @@ export class Stage {
     this.#speakers.set(peer, speaker)
   }
 
+  /** `word`: as `auth password`, or `producer` and `below`, of whatever content. */
   isOffered(peer: string, word: string): boolean {
-    return this.#offered.get(peer)?.has(word) === true
+    const offered = this.offered(peer)
+    return word.includes(' ') ? offered.has(word) : [...offered].some((entry) => entry.startsWith(`${word} `))
   }
 
   offered(peer: string): ReadonlySet<string> {
@@ -269,7 +271,7 @@ export class Stage {
   #takeOne(peer: string, left: Expectation[], message: Message): void {
     const speaker = this.speaker(peer)
     const offered = offeredIn(message)
-    if (offered !== undefined) this.#offered.set(peer, offered)
+    if (offered !== undefined) this.#learn(peer, offered)
     let worst: Mismatch | undefined
     for (const [index, expectation] of left.entries()) {
       try {
@@ -283,6 +285,18 @@ export class Stage {
     }
     if (worst?.isOfAnotherKind && speaker.mayBePassedOver(message)) return
     throw new Failure(worst?.message ?? '', left, message, left.length === 1 ? worst?.at : undefined)
+  }
+
+  /** Keeps what PRODUCER_CAPS says, and what the producer is called [MON 9.13]. Throws Failure. */
+  #learn(peer: string, offered: ReadonlySet<string>): void {
+    this.#offered.set(peer, offered)
+    const names = [...offered].filter((entry) => /^(producer|below) /.test(entry))
+    const own = names.filter((entry) => entry.startsWith('producer '))
+    // The id of one that was never connected is not known.
+    const wrong = names.find((entry) => !/^producer \S+ .|^below \S* ./.test(entry))
+    if (wrong !== undefined) throw new Failure(`an id, a blank and a name were expected: ${wrong}`)
+    if (own.length > 1) throw new Failure(`two entries "producer": ${own.join(', ')}`)
+    for (const entry of own) this.keepText('producer', entry.split(' ').slice(2).join(' '))
   }
 
   #keep(bindings: Bindings): void {

@@ -70,6 +70,7 @@ export const gapReasons: Readonly<Record<number, string>> = {
   6: 'full',
   7: 'restored',
   8: 'paused',
+  9: 'replaced',
 }
 
 const places = { CURRENT: 0, ALL: 0xffffffff } as const

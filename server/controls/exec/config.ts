@@ -7,14 +7,13 @@ import { z } from 'zod'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
 import { duration, integer, key, needed, oneOf, optional, plainText, tenant, toggle } from '../../config/value-types.ts'
 import { WholePattern } from '../bounds.ts'
+import { reservedParameters } from '../control.ts'
 import { parseTemplate, type Template, templateParameters } from './template.ts'
 
 /** A value of a parameter is never longer, whatever the table says: it is matched against a pattern. */
 export const MAX_VALUE_BYTES = 4096
 /** With every byte of it no UTF-8, it still fits a frame. */
 const MAX_OUTPUT_BYTES = 262_144
-/** Names that every control takes [MON 10]. */
-const RESERVED = ['idempotency_key', 'dry_run']
 
 const textOrOff = () => ({ type: z.string().regex(/^[^\0]*$/), expected: 'a text' })
 const names = () => ({ type: z.array(tenant().type).min(1), expected: 'a list of tenants, not empty' })
@@ -44,8 +43,8 @@ const parameterName = () => ({
   type: z
     .string()
     .regex(/^[a-z][a-z0-9_]{0,62}$/)
-    .refine((name) => !RESERVED.includes(name)),
-  expected: `a name of small letters, digits and "_", but not ${RESERVED.join(' or ')}`,
+    .refine((name) => !reservedParameters.includes(name)),
+  expected: `a name of small letters, digits and "_", but none of ${reservedParameters.join(', ')}`,
 })
 const controlName = () => ({
   type: z.string().regex(/^exec\.[a-z0-9][a-z0-9._-]{0,200}$/),

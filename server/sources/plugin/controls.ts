@@ -11,6 +11,7 @@ import {
   type ControlResult,
   type ControlRun,
   failed,
+  reservedParameters,
 } from '../../controls/control.ts'
 import { encodeResult } from '../../controls/results.ts'
 import { isRefusal, MAX_DETAIL, StatusError } from '../../core/errors.ts'
@@ -128,6 +129,7 @@ function checkDeclaration({ name, description, parameters, prepare, maxRunning =
   const unsound = parametersProblem(parameters)
   if (unsound !== undefined) throw says(unsound)
   for (const parameter of parameters as readonly PluginParameter[]) {
+    if (reservedParameters.includes(parameter.name)) throw says(`no parameter can be called ${parameter.name}`)
     const wrong = boundProblem(parameter)
     if (wrong !== undefined) throw says(`parameter ${parameter.name}: ${wrong}`)
   }

@@ -109,15 +109,8 @@ export class Durable implements LinkUser {
     if (this.#session === undefined || !this.#isNew(gap.transaction)) return
     const { taps, position, lost } = this.#options
     this.#counters.gaps++
-    const one = taps.byId(gap.metric)
-    lost(gap, one)
-    const all = gap.metric === 0 ? taps.all() : one === undefined ? [] : [one]
-    // Whose they were is not known where there are several.
-    const isKnown = gap.metric !== 0 || (all.length === 1 && all[0]?.followers === 1)
-    for (const tap of all) {
-      this.#hold(tap)
-      tap.gap(isKnown ? gap : { ...gap, count: 0 })
-    }
+    lost(gap, taps.byId(gap.metric))
+    taps.lost(gap, (tap) => this.#hold(tap))
     position.reach(gap.transaction)
   }
 

@@ -88,10 +88,8 @@ export class Live implements LinkUser {
   /** What this channel loses is reported by the upstream: it has limits as any other. */
   gap(gap: Gap): void {
     const { taps, lost } = this.#options
-    const one = taps.byId(gap.metric)
-    lost(gap, one)
-    if (gap.metric !== 0) one?.gap(gap)
-    else for (const tap of taps.all()) tap.gap(gap)
+    lost(gap, taps.byId(gap.metric))
+    taps.lost(gap)
   }
 
   capabilities(caps: Capabilities): void {

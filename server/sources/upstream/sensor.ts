@@ -3,6 +3,7 @@ import type { Owner } from '../../../auth/permissions.ts'
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import type { RemoteFollower, RemoteReading, RemoteRequest, RemoteSensor, RemoteTap } from '../../metrics/metric.ts'
 import { byName, type Metric } from '../../metrics/metric.ts'
+import { isPattern } from '../../metrics/pattern.ts'
 import { unknownMetric } from './catalogue.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -62,8 +63,10 @@ export class UpstreamSensor implements RemoteSensor {
     return (await this.#of(request)?.ask(request, deadlineMs)) ?? []
   }
 
-  #of({ producer }: RemoteRequest): Upstream | undefined {
-    return this.#upstreams.get(producer.split('/', 1)[0] ?? '')
+  /** Undefined if there is none that may be asked. Of a pattern, each name is judged when its values come. */
+  #of({ producer, name }: RemoteRequest): Upstream | undefined {
+    const upstream = this.#upstreams.get(producer.split('/', 1)[0] ?? '')
+    return upstream !== undefined && (isPattern(name) || upstream.mayAsk(name)) ? upstream : undefined
   }
 
   #merged(): Metric[] {

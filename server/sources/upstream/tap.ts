@@ -99,7 +99,7 @@ export class Tap {
     let series = this.#byHash.get(hash)
     while (series !== undefined && !series.has(view, at, place)) series = series.next
     series ??= this.#born(hash, bytes, at, place)
-    checkTyped(bytes, view, place, end)
+    checkTyped(bytes, view, place, end, place === at ? 0 : 1)
     const time = boundedUint53(view, start + PAYLOAD_TIME)
     const tail = bytes.subarray(place, end)
     this.#options.hub.emitEncoded(series, tail, time)

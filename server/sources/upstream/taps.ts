@@ -2,6 +2,7 @@
 import { StatusError } from '../../../client/errors.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { CURRENT_CHANNEL } from '../../../protocol/monitor/constants.ts'
+import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { RemoteFollower, RemoteRequest, RemoteTap } from '../../metrics/metric.ts'
 import type { UpstreamSession } from './session.ts'
 import { argumentsThere, keyOfSelection, Tap, type TapOptions } from './tap.ts'
@@ -91,6 +92,18 @@ export class Taps {
   /** What was refused is tried again: it may be there by now. */
   async retry(): Promise<void> {
     await Promise.all(this.all().map((tap) => (tap.problem === '' ? undefined : this.#bind(tap))))
+  }
+
+  /** A GAP of the upstream, for all whose values are lost. `before` is called for each of them first. */
+  lost(gap: Gap, before: (tap: Tap) => void = () => {}): void {
+    const one = this.#byId.get(gap.metric)
+    const all = gap.metric === 0 ? this.all() : one === undefined ? [] : [one]
+    // Whose they were is not known where there are several.
+    const isKnown = gap.metric !== 0 || (all.length === 1 && all[0]?.followers === 1)
+    for (const tap of all) {
+      before(tap)
+      tap.gap(isKnown ? gap : { ...gap, count: 0 })
+    }
   }
 
   /** The connection is gone. */

@@ -322,7 +322,9 @@ export class Upstream {
   /** A control of it, or of a producer that it consumes. `path` is that here. */
   control(path: string, name: string): Control | undefined {
     const there = this.#controls.get(`${this.#rest(path)} ${name}`)
-    return there && this.#controlOf(there)
+    // Rules name paths: one control must not be found by two of them, such as `east` and `east/`.
+    const isThis = there !== undefined && there.name === name && this.#pathOf(there) === path
+    return isThis ? this.#controlOf(there) : undefined
   }
 
   /** All that may be run from here. */

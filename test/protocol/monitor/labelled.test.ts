@@ -70,6 +70,17 @@ describe('a value that is passed on', () => {
     expect(() => checkTyped(bytes, viewOf(bytes), 0, bytes.length)).not.toThrow()
   })
 
+  it('is nested at most four deep, with the REC around it', () => {
+    let bytes: Uint8Array = u32(11)
+    for (let depth = 1; depth <= 4; depth++) {
+      bytes = record(1, str('in'), bytes)
+      const check = (around: number) => () => checkTyped(bytes, viewOf(bytes), 0, bytes.length, around)
+      expect(check(0)).not.toThrow()
+      if (depth < 4) expect(check(1)).not.toThrow()
+      else expect(check(1)).toThrow('nested deeper')
+    }
+  })
+
   it('is judged as it would be read, whatever the bytes are', () => {
     const random = new Random(20)
     let sound = 0

@@ -29,6 +29,18 @@ describe('a full channel', () => {
     expect((await rig.send())[0]).toBe('GAP 0 149 x50 @1-50 reason 1')
   })
 
+  it('merges no losses of different producers [MON 9.13]', async () => {
+    const rig = await Rig.connected()
+    const loss = { reason: GapReason.purged, metric: 7, count: 2, from: 1, to: 2 }
+    for (const producer of [undefined, 'east', 'east', 'west']) rig.queue.lost(0, { ...loss, producer })
+    rig.persist()
+    expect((await rig.send()).map((gap) => gap.replace(/ \d+ x/, ' x'))).toEqual([
+      'GAP 7 x2 @1-2 reason 4',
+      'GAP 7 x4 @1-2 reason 4',
+      'GAP 7 x2 @1-2 reason 4',
+    ])
+  })
+
   it('merges losses that become neighbours when what stood between them is dropped', async () => {
     const rig = await Rig.connected({ maxAgeMs: 1_000 })
     rig.append(7, 20)

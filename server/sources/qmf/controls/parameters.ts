@@ -16,20 +16,14 @@ import {
 } from '../../../../protocol/qmf/types.ts'
 import { parseObjectId } from '../../../../protocol/qmf/values.ts'
 import { type Bounds, checkBounds } from '../../../controls/bounds.ts'
-import {
-  type ControlArguments,
-  type ControlParameter,
-  DRY_RUN_PARAMETER,
-  HIDDEN,
-  KEY_PARAMETER,
-} from '../../../controls/control.ts'
+import { type ControlArguments, type ControlParameter, HIDDEN, reservedParameters } from '../../../controls/control.ts'
 import { StatusError } from '../../../core/errors.ts'
 import { integers } from '../../../metrics/arguments.ts'
 import { basicTypeOf, MAX_TEXT, toValue, unitOf } from '../values.ts'
 
 export const BROKER_PARAMETER = 'broker'
 export const OBJECT_PARAMETER = 'object'
-const RESERVED: readonly string[] = [BROKER_PARAMETER, OBJECT_PARAMETER, KEY_PARAMETER, DRY_RUN_PARAMETER]
+const RESERVED: readonly string[] = [BROKER_PARAMETER, OBJECT_PARAMETER, ...reservedParameters]
 
 /** Schemas do not mark secrets such as `password` of the broker's `connect`. */
 const SECRET = /password|passwd|secret|credential|token/i

@@ -113,6 +113,10 @@ describe('a table that is not right', () => {
       `${head.replace('{x}', '{dry_run}')}[[exec.parameter]]\nname = "dry_run"`,
       '5: `[[exec]]` exec.a, parameter dry_run: `name`: expected a name of small letters',
     ],
+    [
+      `${head.replace('{x}', '{producer}')}[[exec.parameter]]\nname = "producer"`,
+      '5: `[[exec]]` exec.a, parameter producer: `name`: expected a name of small letters',
+    ],
     [`${head}${x}pattern = "["`, '4: `[[exec]]` exec.a, parameter x: `pattern` is no regular expression of RE2'],
     [`${head}${x}pattern = "a)|(?:b"`, '4: `[[exec]]` exec.a, parameter x: `pattern` is no regular expression'],
     [

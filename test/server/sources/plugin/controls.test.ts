@@ -35,3 +35,10 @@ test('bounds that would fill the list are refused, together too', () => {
   expect(() => declare({ pattern: text }, { values: [text] }, { default: text })).toThrow('there may be 65536')
   expect(() => declare({ values: new Array(40_000).fill('x') })).toThrow('there may be 65536')
 })
+
+test.each(['producer', 'on_behalf_of', 'dry_run', 'idempotency_key'])(
+  '%s is taken before the control gets it',
+  (name) => {
+    expect(() => declare({ name })).toThrow(`no parameter can be called ${name}`)
+  },
+)

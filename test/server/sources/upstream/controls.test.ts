@@ -42,7 +42,11 @@ beforeEach(async () => {
   upper = await TestProducer.start({ config: { upstream: [table] } as never })
   await upper.addUser('boss', { role: 'admin' })
   boss = await upper.seat('boss')
-  await until(async () => expect(await listed()).not.toHaveLength(0))
+  // Its controls are known before they can be run.
+  await until(async () => {
+    const sensors = decoded(await boss.query('producer.sensors')) as Json[]
+    expect(sensors.find(({ name }) => name === 'upstream/east')).toMatchObject({ state: 'listening' })
+  })
 })
 afterEach(async () => {
   await upper.stop()
