@@ -65,10 +65,10 @@ export class Intake {
     return host.refusing !== undefined || storage.isBehind(host.unstored) ? BEHIND : undefined
   }
 
-  /** Whether nothing can be taken until people make room, or ever: more than that it is behind passes by itself. */
+  /** Whether a value that came now would be dropped. As long as the storage is only behind, it would not. */
   get isClosed(): boolean {
-    const { state } = this.#options.storage
-    return this.#isStopping || state !== 'ok'
+    const { host, storage } = this.#options
+    return this.#isStopping || storage.state !== 'ok' || host.refusing !== undefined
   }
 
   /** The number of requests that wait for their mark. */

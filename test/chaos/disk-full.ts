@@ -4,9 +4,8 @@
  * Needs root on Linux, for the disk is a tmpfs.
  */
 
-import { execFileSync } from 'node:child_process'
 import { createSocket, type Socket } from 'node:dgram'
-import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { args, command, join, status, str, type, u32 } from '../support/bytes.ts'
@@ -16,6 +15,7 @@ import { balance, decoded, type Json } from '../support/records.ts'
 import { Seat, type ValueMessage } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import type { RigOptions, Totals } from './rig.ts'
+import { SmallDisk } from './small-disk.ts'
 
 const DISK_MIB = 24
 const SOURCE = 'disk'
@@ -29,34 +29,29 @@ const LOOK_MS = 5
 /** Times that a disk is filled until it stays full. */
 const MOST_FILLS = 100
 
-/** Whether this process may mount a small disk. */
-export function canMount(): boolean {
-  return process.platform === 'linux' && process.getuid?.() === 0
-}
-
 export async function diskFull({ seed, count, say }: RigOptions): Promise<Totals> {
   const random = new Random(seed)
-  const disk = await Disk.mount()
+  const run = await Run.mount()
   let cycle = 0
   try {
     for (; cycle < count; cycle++) {
       const kind = random.pick(['values', 'ballast'] as const)
       // The second cycle always: three are the short form.
       const killed = cycle === 1 || random.below(8) === 0
-      await disk.cycle(kind, killed)
-      say(`cycle ${cycle + 1}: full of ${kind}${killed ? ', killed while full' : ''}; ${disk.summary}`)
+      await run.cycle(kind, killed)
+      say(`cycle ${cycle + 1}: full of ${kind}${killed ? ', killed while full' : ''}; ${run.summary}`)
     }
-    return { cycles: cycle, ...disk.totals }
+    return { cycles: cycle, ...run.totals }
   } catch (error) {
     throw new Error(`seed ${seed}, cycle ${cycle + 1}: ${error instanceof Error ? error.message : error}`, {
       cause: error,
     })
   } finally {
-    await disk.unmount()
+    await run.unmount()
   }
 }
 
-class Disk {
+class Run {
   readonly totals = {
     kills: 0,
     restarts: 0,
@@ -71,6 +66,7 @@ class Disk {
     reused: 0,
   }
   readonly #server: ServerProcess
+  readonly #disk: SmallDisk
   readonly #data: string
   readonly #port: number
   readonly #udp: Socket
@@ -95,31 +91,31 @@ class Disk {
   /** Messages of the log that were looked at. */
   #read = 0
 
-  private constructor(server: ServerProcess, data: string, port: number, seat: Seat) {
+  private constructor(server: ServerProcess, disk: SmallDisk, data: string, port: number, seat: Seat) {
     this.#server = server
+    this.#disk = disk
     this.#data = data
     this.#port = port
     this.#seat = seat
     this.#udp = createSocket('udp4')
   }
 
-  static async mount(): Promise<Disk> {
+  static async mount(): Promise<Run> {
     const port = await freePort()
     // The one tenant may fill the disk.
     const toml = `[quota]\nqueued_bytes = 0\n[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`
     const server = new ServerProcess(toml)
     const data = path(server.directory, 'data')
-    mkdirSync(data, { mode: 0o700 })
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0700`, 'tmpfs', data], { stdio: 'pipe' })
+    const disk = SmallDisk.mount(data, DISK_MIB)
     try {
       await server.start()
       const { peer, channel } = await server.login()
-      const disk = new Disk(server, data, port, new Seat(peer, channel))
-      await disk.#begin()
-      return disk
+      const run = new Run(server, disk, data, port, new Seat(peer, channel))
+      await run.#begin()
+      return run
     } catch (error) {
       await server.end('SIGKILL')
-      execFileSync('umount', [data])
+      disk.unmount()
       await server.remove()
       throw error
     }
@@ -129,7 +125,7 @@ class Disk {
     this.#udp.close()
     this.#seat.peer.destroy()
     await this.#server.end('SIGKILL')
-    execFileSync('umount', [this.#data])
+    this.#disk.unmount()
     await this.#server.remove()
   }
 
@@ -147,7 +143,7 @@ class Disk {
 
   async cycle(kind: 'values' | 'ballast', killed: boolean): Promise<void> {
     const pid = this.#server.pid
-    if (kind === 'ballast') this.#fillWithBallast()
+    if (kind === 'ballast') this.#disk.fill()
     let full = false
     for (let attempt = 0; attempt < MOST_FILLS && !full; attempt++) {
       await this.#fill()
@@ -159,7 +155,7 @@ class Disk {
     const { log } = this.#seat.peer
     const isAnswered = (seq: number) => log.some((message) => message.kind === 'response' && message.seq === seq)
     this.totals.answeredWhileFull += this.#waiting.filter(isAnswered).length
-    rmSync(path(this.#data, 'ballast'), { force: true })
+    this.#disk.free()
     await this.#commitAll()
     await this.#looked('values are not taken again', async () => (await this.#storage()) === 'ok')
     await this.#checkTaken()
@@ -167,19 +163,6 @@ class Disk {
       await this.#ledger()
       return existsSync(path(this.#data, 'reserve'))
     })
-  }
-
-  /** Writes a file until the disk takes no more. */
-  #fillWithBallast(): void {
-    const file = openSync(path(this.#data, 'ballast'), 'w')
-    const piece = Buffer.alloc(1 << 16, 1)
-    try {
-      for (;;) writeSync(file, piece)
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error
-    } finally {
-      closeSync(file)
-    }
   }
 
   /** Sends values until some are dropped. */

@@ -44,7 +44,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
   executes: { rig: executes, of: 'SIGKILLs around EXECUTEs with idempotency keys', short: 12 },
   marks: { rig: marks, of: 'SIGKILLs while requests publish values', short: 12 },
   drains: { rig: drains, of: 'SIGKILLs of a server with a drain, and of its destinations', short: 3 },
-  tree: { rig: tree, of: 'SIGKILLs in a tree of three servers whose connections are cut', short: 4 },
+  tree: {
+    rig: tree,
+    of: 'SIGKILLs in a tree of three servers whose connections are cut and whose disks become full',
+    short: 4,
+  },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },
 }

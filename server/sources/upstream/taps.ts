@@ -10,6 +10,8 @@ import { argumentsThere, keyOfSelection, Tap, type TapOptions } from './tap.ts'
 export interface TapsOptions extends Omit<TapOptions, 'request'> {
   /** Whether the values of a request have labels. */
   readonly hasLabels: (request: RemoteRequest) => boolean
+  /** Whether what is left stays bound there: a server that ends wants it again when it is back, with what came meanwhile. */
+  readonly staysBound: () => boolean
 }
 
 /** A metric id that the channel there binds. */
@@ -63,7 +65,7 @@ export class Taps {
       tap.delete(follower)
       if (tap.followers > 0 || this.#taps.get(key) !== tap) return
       this.#taps.delete(key)
-      this.#stop(tap)
+      if (!this.#options.staysBound()) this.#stop(tap)
     }
     return { series: tap.series(), end }
   }

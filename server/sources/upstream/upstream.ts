@@ -106,6 +106,7 @@ export class Upstream {
         maxSeries: table.maxSeries,
         mayAsk: (name) => this.mayAsk(name),
         hasLabels: ({ name, args }) => hasLabels(name, args, this.metrics.get(name)),
+        staysBound: () => isDurable && intake.refusal?.reason === 'stopping',
       })
     this.#taps = { live: of(false), durable: of(true) }
     const lost = (gap: Gap, tap: Tap | undefined): void => report.lost(gap, tap?.request.producer ?? table.name)

@@ -201,6 +201,16 @@ describe('a durable channel', () => {
     expect(await seat.ledger()).toMatchObject({ accepted: 3 })
   })
 
+  it('stays bound there while this server is stopped', async () => {
+    await follow()
+    await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
+    const { bindings } = await below()
+    upper = await whileTimeGoesOn(upper.restart())
+    await until(async () => expect(await upstream()).toMatchObject({ state: 'listening' }))
+    // Another id would be another binding, and what came between the two would be lost.
+    expect((await below()).bindings).toEqual(bindings)
+  })
+
   it('goes on when the upstream is back', async () => {
     await follow()
     await until(async () => expect(await below()).toMatchObject({ bound: 1 }))

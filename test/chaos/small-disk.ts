@@ -1,0 +1,50 @@
+/** A small disk of its own under a directory, which can be made full and given room again. Needs root on Linux: it is a tmpfs. */
+import { execFileSync } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+
+const PIECE = Buffer.alloc(1 << 16, 1)
+
+/** Whether this process may mount a small disk. */
+export function canMount(): boolean {
+  return process.platform === 'linux' && process.getuid?.() === 0
+}
+
+export class SmallDisk {
+  readonly #directory: string
+  readonly #ballast: string
+
+  private constructor(directory: string) {
+    this.#directory = directory
+    this.#ballast = join(directory, 'ballast')
+  }
+
+  /** Makes the directory and mounts a disk of `mib` MiB there. */
+  static mount(directory: string, mib: number): SmallDisk {
+    mkdirSync(directory, { mode: 0o700 })
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m,mode=0700`, 'tmpfs', directory], { stdio: 'pipe' })
+    return new SmallDisk(directory)
+  }
+
+  /** Writes to a file until the disk takes no more, after what it has of it already. */
+  fill(): void {
+    const file = openSync(this.#ballast, 'a')
+    try {
+      for (;;) writeSync(file, PIECE)
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error
+    } finally {
+      closeSync(file)
+    }
+  }
+
+  /** Takes the file away. */
+  free(): void {
+    rmSync(this.#ballast, { force: true })
+  }
+
+  /** Nobody may use it any more. */
+  unmount(): void {
+    execFileSync('umount', [this.#directory])
+  }
+}

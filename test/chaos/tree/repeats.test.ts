@@ -1,0 +1,89 @@
+/** Repeats and selections in a tree that is left in peace otherwise: what comes again, and what goes to which channel, to the value. */
+import { afterEach, expect, it } from 'vitest'
+import { args, command, str, type } from '../../support/bytes.ts'
+import { accountsOf } from './accounts.ts'
+import { Arrivals } from './arrivals.ts'
+import { imbalances } from './balance.ts'
+import type { CutLink } from './cut-link.ts'
+import { METRIC, SERIES } from './feed.ts'
+import { channelAt, countersAt, type Level, ledgerAt, seatAt, Tree, until } from './servers.ts'
+
+const REQUESTS = 10
+const VALUES = REQUESTS * SERIES
+
+let tree: Tree | undefined
+const arrivals: Arrivals[] = []
+
+afterEach(async () => {
+  for (const one of arrivals) one.isOver = true
+  await tree?.remove()
+})
+
+it('values whose COMMITs are lost come again, are recognised, and are committed once', {
+  timeout: 60_000,
+}, async () => {
+  tree = await Tree.open({ seed: 1, hasDisks: false })
+  const { levels, links, feed, uppermost } = tree
+  const [lowest, middle] = levels as [Level, Level, Level]
+  const [lowestLink] = links as [CutLink, CutLink]
+  await tree.start()
+  const consumer = new Arrivals()
+  arrivals.push(consumer)
+  const consumed = consumer.run(uppermost.server)
+  for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
+  await until('all is committed at the lowest', async () => (await ledgerAt(lowest)).committed === VALUES)
+
+  lowestLink.isMute = true
+  for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
+  await until('what was fed is there', () => consumer.values === 2 * VALUES)
+  expect(await ledgerAt(lowest)).toMatchObject({ accepted: 2 * VALUES, committed: VALUES })
+  expect(await countersAt(middle)).toMatchObject({ values: 2 * VALUES, repeated: 0 })
+  lowestLink.isMute = false
+  lowestLink.sever()
+  await until('all is committed at the lowest', async () => (await ledgerAt(lowest)).committed === 2 * VALUES)
+  expect(await countersAt(middle)).toMatchObject({ values: 2 * VALUES, repeated: VALUES })
+
+  const accounts = await accountsOf(tree, new Map())
+  consumer.isOver = true
+  await consumed
+  expect(imbalances(accounts, consumer.cameOf(feed.promised), feed.promised.size)).toEqual([])
+  expect(consumer).toMatchObject({ values: 2 * VALUES, repeated: 0, disordered: 0 })
+})
+
+it('each channel accepts what is taken for its selection, whichever server is killed', {
+  timeout: 60_000,
+}, async () => {
+  tree = await Tree.open({ seed: 1, hasDisks: false })
+  const { levels, feed, uppermost } = tree
+  const [, middle] = levels as [Level, Level, Level]
+  await tree.start()
+  const seat = await seatAt(uppermost.server)
+  const channel = await seat.defChannel(['name', type.string, str('one series')])
+  const list = args(['producer', type.string, str('*/*')], ['n', type.string, str('1')])
+  const id = await seat.collect(METRIC, list)
+  await seat.ok((seq) => command.subscribe(seq, id, channel))
+  seat.peer.destroy()
+  for (const level of levels.slice(0, 2)) {
+    await until('both are wanted below', async () => (await ledgerAt(level)).bound === 2)
+  }
+  const consumer = new Arrivals()
+  arrivals.push(consumer)
+  const consumed = consumer.run(uppermost.server)
+  for (const { server } of levels) {
+    for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
+    await server.end('SIGKILL')
+    await server.start()
+  }
+  for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
+  const requests = (levels.length + 1) * REQUESTS
+  await until('what was fed is there', () => consumer.values === requests * SERIES)
+  const one = async () => (await channelAt(uppermost, (name) => name === 'one series'))?.accepted
+  await until('the other channel has its part', async () => (await one()) === requests)
+  await until('all is committed in the middle', async () => (await ledgerAt(middle)).queued === 0)
+  expect(await ledgerAt(middle)).toMatchObject({ committed: requests * (SERIES + 1), in_flight: 0 })
+  expect(await ledgerAt(uppermost)).toMatchObject({ accepted: requests * SERIES })
+  expect(await one()).toBe(requests)
+  consumer.isOver = true
+  await uppermost.server.end('SIGTERM')
+  await consumed
+})
