@@ -53,6 +53,8 @@ export class Tap {
   readonly #series = new Set<TappedSeries>()
   /** By the hash of their labels; those with the same one are a chain. */
   readonly #byHash = new Map<number, TappedSeries>()
+  /** The one whose value came last. */
+  #latest: TappedSeries | undefined
 
   constructor(options: TapOptions) {
     this.#options = options
@@ -95,16 +97,25 @@ export class Tap {
     const at = start + PAYLOAD_TYPE
     const found = this.isLabelled ? placeOfValue(view, at, end) : -1
     const place = found < 0 ? at : found
-    const hash = hashOf(view, at, place)
-    let series = this.#byHash.get(hash)
-    while (series !== undefined && !series.has(view, at, place)) series = series.next
-    series ??= this.#born(hash, bytes, at, place)
+    // Sources send their series in turns: mostly this is the one that came after the last one before, and no hash is needed.
+    const guess = this.#latest?.after
+    const isRight = guess !== undefined && !guess.isForgotten && guess.has(view, at, place)
+    const series = isRight ? guess : this.#find(bytes, view, at, place)
+    if (this.#latest !== undefined) this.#latest.after = series
+    this.#latest = series
     checkTyped(bytes, view, place, end, place === at ? 0 : 1)
     const time = boundedUint53(view, start + PAYLOAD_TIME)
     const tail = bytes.subarray(place, end)
     this.#options.hub.emitEncoded(series, tail, time)
     if (view.getUint32(place) === BasicType.VOID) this.#forget(series)
     else series.keep(tail, time)
+  }
+
+  #find(bytes: Uint8Array, view: DataView, at: number, place: number): TappedSeries {
+    const hash = hashOf(view, at, place)
+    let series = this.#byHash.get(hash)
+    while (series !== undefined && !series.has(view, at, place)) series = series.next
+    return series ?? this.#born(hash, bytes, at, place)
   }
 
   /** Its followers follow the same again, wherever that leads. */
@@ -161,6 +172,7 @@ export class Tap {
 
   #forget(series: TappedSeries): void {
     this.#series.delete(series)
+    series.isForgotten = true
     this.#unchain(series)
     for (const follower of this.#followers) follower.forget(series)
   }
@@ -180,6 +192,9 @@ class TappedSeries implements RemoteSeries {
   readonly hash: number
   /** One whose labels have the same hash. */
   next: TappedSeries | undefined
+  /** The one that came after it the last time. */
+  after: TappedSeries | undefined
+  isForgotten = false
   /** Its labels as they come before each value. */
   readonly #prefix: DataView
   #last = new Uint8Array(LAST_BYTES)
