@@ -115,17 +115,19 @@ describe('a server that announces itself', () => {
     })
     below.emit(2)
     expect(decoded(await seat.value())).toBe(2)
-    expect(await statusOf('announce/', below)).toMatchObject({ state: 'ok', counters: { open: 2 } })
-    expect(await statusOf('upstream.listen/')).toMatchObject({ state: 'listening', counters: { open: 2, failed: 0 } })
+    await until(async () => {
+      expect(await statusOf('announce/', below)).toMatchObject({ state: 'ok', counters: { open: 2 } })
+      expect(await statusOf('upstream.listen/')).toMatchObject({ state: 'listening', counters: { open: 2, failed: 0 } })
+    })
   })
 
   it('comes back when either side was away', async () => {
     const below = await startLower()
-    await isUp()
+    const counters = async () => (await statusOf('upstream.listen/'))?.counters
+    // Both connections, not just the one that makes it up.
+    await until(async () => expect(await counters()).toMatchObject({ open: 2, connections: 2 }))
     lower = await whileTimeGoesOn(below.restart())
-    await until(async () =>
-      expect(await statusOf('upstream.listen/')).toMatchObject({ counters: { open: 2, connections: 4 } }),
-    )
+    await until(async () => expect(await counters()).toMatchObject({ open: 2, connections: 4 }))
     await isUp()
     lower.emit(3)
     const seat = await upper.seat('watcher')
