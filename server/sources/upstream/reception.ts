@@ -20,6 +20,8 @@ import type { Upstream } from './upstream.ts'
 const LOGIN_MS = 10_000
 /** The longest first frame: what is offered and who it is are a few hundred bytes. */
 const MAX_GREETING_BYTES = 1 << 14
+/** Of a name that nobody knows, in the log. */
+const MAX_SHOWN = 64
 const NO_BYTES = new Uint8Array(0)
 
 export interface ReceptionOptions extends Pick<SourceContext, 'clock' | 'log' | 'tls' | 'admission'> {
@@ -42,10 +44,15 @@ export class Reception implements StatusEntry {
     this.#server = createServer(SOCKET_OPTIONS, (socket) => this.#arrived(socket))
   }
 
-  /** Rejects with ListenError. */
+  get isOpen(): boolean {
+    return this.#bound !== undefined
+  }
+
+  /** Rejects with ListenError; it may be tried again then. */
   async open(): Promise<Address> {
     try {
       this.#bound = await bindTcp(this.#server, this.#options.address, 'upstream.listen')
+      this.#problem = ''
       return this.#bound
     } catch (error) {
       this.#problem = (error as Error).message
@@ -110,7 +117,10 @@ export class Reception implements StatusEntry {
     const upstream = find(name)
     if (upstream === undefined) {
       this.#counters.unknown++
-      log.info({ address, name }, 'a server has announced itself for which there is no [[upstream]]')
+      log.info(
+        { address, name: name.slice(0, MAX_SHOWN) },
+        'a server has announced itself for which there is no [[upstream]]',
+      )
       throw new Error('unknown')
     }
     try {

@@ -114,7 +114,12 @@ class Upstreams implements RemoteControls {
     }
     const fresh: Promise<Address>[] = []
     for (const [key, address] of wanted) {
-      if (this.#receptions.has(key)) continue
+      const known = this.#receptions.get(key)
+      if (known !== undefined) {
+        // Its port may be free by now.
+        if (!known.isOpen) fresh.push(known.open())
+        continue
+      }
       const find = (name: string): Upstream | undefined =>
         [...this.#upstreams.values()].find(
           ({ table }) => table.name === name && table.listen !== undefined && formatAddress(table.listen) === key,

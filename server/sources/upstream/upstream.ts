@@ -46,8 +46,10 @@ const MAX_DEPTH = 8
 const OF_DEADLINE = 0.8
 /** Producers below one upstream. */
 const MAX_BELOW = 10_000
-/** After a change of the catalogue: it says so at most once a second. */
+/** After a change of the catalogue. */
 const SOON_MS = 100
+/** From one reading of a catalogue to the next: a large one that changes all the time must not cost more than its values. */
+const REST_MS = 5_000
 
 export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
   readonly table: UpstreamTable
@@ -91,6 +93,8 @@ export class Upstream {
   #below: ReadonlyMap<string, string> = new Map()
   #reading: Timer | undefined
   #isReading = false
+  /** When it was read last, monotonic milliseconds. */
+  #readMs = Number.NEGATIVE_INFINITY
 
   constructor(options: UpstreamOptions) {
     const { table, clock, hub, pacer, meter, position, intake, id, report } = options
@@ -125,7 +129,7 @@ export class Upstream {
         if (this.#live.session === undefined) return
         this.#learn(caps).catch((error: Error) => this.#links.live.drop(error))
       },
-      catalogueChanged: (session) => this.#readLater(session, SOON_MS),
+      catalogueChanged: (session) => this.#readLater(session, Math.max(SOON_MS, this.#restMs)),
       changed: (problem) => this.#changed(problem),
     })
     position.onStored = (reached) => this.#durable.stored(reached)
@@ -160,7 +164,7 @@ export class Upstream {
     const { table, clock, pacer } = this.#options
     const connect = () => Promise.resolve(transport)
     const session = await UpstreamSession.open({ table, clock, pacer, connect }, this.#abort.signal)
-    if (this.#lobby === undefined) session.close()
+    if (this.#lobby === undefined || this.#abort.signal.aborted) session.close()
     else this.#lobby.add(session)
   }
 
@@ -287,7 +291,12 @@ export class Upstream {
       await this.#readCatalogue(session)
     } finally {
       this.#isReading = false
+      this.#readMs = this.#options.clock.monotonicMs()
     }
+  }
+
+  get #restMs(): number {
+    return this.#readMs + REST_MS - this.#options.clock.monotonicMs()
   }
 
   #readLater(session: UpstreamSession, delayMs: number): void {
@@ -297,7 +306,7 @@ export class Upstream {
       if (this.#live.session !== session) return
       const again = (): void => this.#readLater(session, this.table.intervalMs)
       // What has changed while it was read may have been missed.
-      if (this.#isReading) this.#readLater(session, SOON_MS)
+      if (this.#isReading) this.#readLater(session, REST_MS)
       else this.#readAll(session).then(again, again)
     }, delayMs)
   }

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join as pathOf } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -257,18 +257,37 @@ describe('somebody who connects where upstreams announce themselves', () => {
 })
 
 describe('a reload', () => {
+  const reload = (upstream: readonly object[]): void => {
+    for (const source of upper.server.parts.sources)
+      source.reload?.({ ...defaultConfig(), upstream: upstream as never })
+  }
+
   it('opens and closes the place, and ends what came in there', async () => {
     await startLower()
     await isUp()
     const at = port()
-    const reload = (upstream: readonly object[]): void => {
-      for (const source of upper.server.parts.sources)
-        source.reload?.({ ...defaultConfig(), upstream: upstream as never })
-    }
     reload([])
     await until(async () => expect(await statusOf('announce/', lower)).toMatchObject({ state: 'failed' }))
     expect(await statusOf('upstream.listen/')).toBeUndefined()
     reload([table({ listen: { host: '127.0.0.1', port: at } })])
     await isUp()
+  })
+
+  it('says that the place is taken, and takes it when it is free', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const listen = { host: '127.0.0.1', port: (other.address() as AddressInfo).port }
+    reload([table({ listen })])
+    await until(async () =>
+      expect(await statusOf('upstream.listen/')).toMatchObject({
+        state: 'failed',
+        detail: expect.stringContaining('another program listens there already'),
+      }),
+    )
+    await new Promise((resolve) => other.close(resolve))
+    reload([table({ listen })])
+    await until(async () =>
+      expect(await statusOf('upstream.listen/')).toMatchObject({ state: 'listening', detail: '' }),
+    )
   })
 })
