@@ -6,7 +6,8 @@
 import { randomUUID } from 'node:crypto'
 import { type Pacer, type Pacing, pacersOf } from '../io/pacer.ts'
 import type { Source, SourceContext } from '../source.ts'
-import { AgentStateFile, BrokerAgent } from './agent/broker-agent.ts'
+import { AgentState } from './agent/agent-state.ts'
+import { BrokerAgent } from './agent/broker-agent.ts'
 import { objectSources } from './agent/schema.ts'
 import type { QmfBroker } from './broker.ts'
 import { type BrokerHandlerFactory, BrokerLink, type BrokerLinkOptions } from './broker-link.ts'
@@ -44,10 +45,11 @@ function sensorOf(tenant: string, tables: readonly QmfTable[], { hub, clock, quo
 }
 
 /** An agent for each broker that wants one. It shows what a consumer of the broker's tenant is shown. */
-function agentsOf(tables: readonly QmfTable[], { producer, hub, clock, log, server }: SourceContext): BrokerAgent[] {
+function agentsOf(tables: readonly QmfTable[], context: SourceContext): BrokerAgent[] {
+  const { producer, hub, clock, log, server, qmfAgent, journal } = context
   const wanted = tables.filter(({ isAgent }) => isAgent)
   if (wanted.length === 0) return []
-  const stateFile = new AgentStateFile(producer.dataDir, log)
+  const state = new AgentState({ stored: qmfAgent, directory: producer.dataDir, journal, log })
   return wanted.map(({ name: broker, tenant }) => {
     const sources = objectSources({
       tenant,
@@ -55,7 +57,7 @@ function agentsOf(tables: readonly QmfTable[], { producer, hub, clock, log, serv
       channels: () => server.channels(),
       sensors: () => hub.sensors,
     })
-    return new BrokerAgent({ broker, tenant, label: producer.name, sources, stateFile, clock })
+    return new BrokerAgent({ broker, tenant, label: producer.name, sources, state, clock })
   })
 }
 

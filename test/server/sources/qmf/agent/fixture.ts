@@ -6,8 +6,10 @@ import { ProtocolError } from '../../../../../protocol/errors.ts'
 import { decodeBody, encodeMessage } from '../../../../../protocol/qmf/messages.ts'
 import type { Banks, QmfMessage } from '../../../../../protocol/qmf/types.ts'
 import { agentLookup, newAgentCounters, QmfAgent } from '../../../../../server/sources/qmf/agent/agent.ts'
+import { AgentState } from '../../../../../server/sources/qmf/agent/agent-state.ts'
 import { Inventory, type ObjectSource, type ObjectValues } from '../../../../../server/sources/qmf/agent/inventory.ts'
 import { channelSchema, producerSchema, sensorSchema } from '../../../../../server/sources/qmf/agent/schema.ts'
+import type { QmfAgentRow } from '../../../../../storage/store.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 
 /** A channel as a test changes it. */
@@ -50,6 +52,31 @@ export class FakeProducer {
   #read(properties: ObjectValues['properties'], statistics: ObjectValues['statistics']): ObjectValues {
     this.reads++
     return { properties, statistics }
+  }
+}
+
+/** Starts of a server, one after the other, on one database. */
+export class Starts {
+  /** What the database has. */
+  row: QmfAgentRow | undefined
+  readonly warned: string[] = []
+  readonly #directory: string
+
+  constructor(directory = '/nowhere') {
+    this.#directory = directory
+  }
+
+  next(): AgentState {
+    return new AgentState({
+      stored: this.row,
+      directory: this.#directory,
+      journal: {
+        change: (change) => {
+          if ('put' in change && change.put === 'qmf agent') this.row = change.row
+        },
+      },
+      log: { warn: (_: unknown, text?: string) => void this.warned.push(String(text)) },
+    })
   }
 }
 

@@ -1,9 +1,6 @@
 /** The agent as a console finds it, through a broker between them. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { AgentStateFile, BrokerAgent } from '../../../../../server/sources/qmf/agent/broker-agent.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { BrokerAgent } from '../../../../../server/sources/qmf/agent/broker-agent.ts'
 import { agentSchemas, producerSchema } from '../../../../../server/sources/qmf/agent/schema.ts'
 import { Console } from '../../../../../server/sources/qmf/console.ts'
 import type { ObjectSample } from '../../../../../server/sources/qmf/console-events.ts'
@@ -11,10 +8,8 @@ import { newCounters } from '../../../../../server/sources/qmf/console-events.ts
 import { SchemaCache } from '../../../../../server/sources/qmf/discovery.ts'
 import { VersionChoice } from '../../../../../server/sources/qmf/version-choice.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
-import { FakeProducer } from './fixture.ts'
+import { FakeProducer, Starts } from './fixture.ts'
 import { MemoryBroker } from './memory-broker.ts'
-
-const quiet = { warn: () => {} }
 
 class Watcher {
   readonly learned: string[] = []
@@ -58,23 +53,28 @@ class Watcher {
   }
 }
 
-let directory: string
+let starts: Starts
 let clock: FakeClock
 let broker: MemoryBroker
 let producer: FakeProducer
 let down: string[]
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'cinnabar-agent-'))
+  starts = new Starts()
   clock = new FakeClock()
   broker = new MemoryBroker()
   producer = new FakeProducer()
   down = []
 })
-afterEach(() => rmSync(directory, { recursive: true }))
 
 function post(): BrokerAgent {
-  const stateFile = new AgentStateFile(directory, quiet)
-  return new BrokerAgent({ broker: 'b1', tenant: 'default', label: 'n1', sources: producer.sources, stateFile, clock })
+  return new BrokerAgent({
+    broker: 'b1',
+    tenant: 'default',
+    label: 'n1',
+    sources: producer.sources,
+    state: starts.next(),
+    clock,
+  })
 }
 
 function open(from: BrokerAgent) {
