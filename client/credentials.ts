@@ -27,7 +27,12 @@ export interface CertificateCredentials {
 export type Credentials = PasswordCredentials | TokenCredentials | CertificateCredentials
 
 /** Credentials with the present token. */
-export type Proof = PasswordCredentials | { readonly token: string } | CertificateCredentials
+export type Proof = PasswordProof | { readonly token: string } | CertificateCredentials
+
+export interface PasswordProof extends PasswordCredentials {
+  /** Iterations of SCRAM that are computed at most, if fewer than usual. */
+  readonly maxIterations?: number | undefined
+}
 
 /** Throws ConnectionError NO_TOKEN. */
 export async function tokenOf({ token }: TokenCredentials): Promise<string> {

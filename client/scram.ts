@@ -5,7 +5,7 @@
 import { AuthError } from '../auth/errors.ts'
 import { ScramClient } from '../auth/scram/client.ts'
 import type { ClientConnection } from './connection.ts'
-import type { PasswordCredentials } from './credentials.ts'
+import type { PasswordProof } from './credentials.ts'
 
 const NO_DATA = new Uint8Array(0)
 
@@ -17,13 +17,13 @@ const NO_DATA = new Uint8Array(0)
  */
 export async function logInByScram(
   connection: ClientConnection,
-  { identity, password }: PasswordCredentials,
+  { identity, password, maxIterations }: PasswordProof,
   auth: readonly string[],
   exporter: Uint8Array | undefined,
 ): Promise<number> {
   // A producer that did offer it learns from 'not-offered' that somebody in between has removed the offer.
   const channelBinding = exporter && !auth.includes('scram-sha-256-plus') ? 'not-offered' : exporter
-  const scram = new ScramClient({ identity, password, channelBinding })
+  const scram = new ScramClient({ identity, password, channelBinding, maxIterations })
   const challenge = await exchange(connection, scram.method, scram.first())
   scram.verify(await exchange(connection, '', await scram.final(challenge)))
   // Only now, after the producer's proof, does its OK admit us.

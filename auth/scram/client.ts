@@ -29,6 +29,8 @@ export interface ScramClientOptions {
    * that the client has such bytes but the server does not offer the method; if a third party hid it, the server refuses.
    */
   readonly channelBinding?: Uint8Array | 'not-offered' | undefined
+  /** Iterations that are computed at most for a server that has proven nothing yet; 10,000,000 unless given. */
+  readonly maxIterations?: number | undefined
   /** Printable ASCII without commas; random unless given. */
   readonly nonce?: string | undefined
 }
@@ -39,13 +41,15 @@ export class ScramClient {
   readonly #firstBare: string
   readonly #gs2Header: string
   readonly #exporter: Uint8Array | undefined
+  readonly #maxIterations: number
   #keys: ScramKeys | undefined
   #serverSignature: Uint8Array | undefined
 
   /** Throws AuthError BAD_IDENTITY. */
-  constructor({ identity, password, keys, channelBinding, nonce }: ScramClientOptions) {
+  constructor({ identity, password, keys, channelBinding, maxIterations, nonce }: ScramClientOptions) {
     this.#password = password
     this.#keys = keys
+    this.#maxIterations = maxIterations ?? MAX_ITERATIONS
     this.#nonce = nonce ?? encodeBase64(webCrypto().getRandomValues(new Uint8Array(24)))
     this.#exporter = channelBinding === 'not-offered' ? undefined : channelBinding
     this.#gs2Header = `${this.#exporter ? TLS_EXPORTER : channelBinding ? 'y' : 'n'},,`
@@ -98,8 +102,8 @@ export class ScramClient {
   }
 
   async #keysFor(salt: Uint8Array, iterations: number): Promise<ScramKeys> {
-    if (iterations < MIN_ITERATIONS || iterations > MAX_ITERATIONS) {
-      const range = `${MIN_ITERATIONS}..${MAX_ITERATIONS}`
+    if (iterations < MIN_ITERATIONS || iterations > this.#maxIterations) {
+      const range = `${MIN_ITERATIONS}..${this.#maxIterations}`
       throw new AuthError('SCRAM_REFUSED', `the server asks for ${iterations} iterations, ${range} are acceptable`)
     }
     const kept = this.#keys

@@ -64,6 +64,15 @@ export function storable(values: Arguments, declared: readonly DeclaredArgument[
   })
 }
 
+/** Arguments as a key that does not depend on their order. */
+export function keyOfArguments(args: Arguments): [string, unknown][] {
+  const plain = [...args].map(([name, value]): [string, unknown] => [
+    name,
+    typeof value === 'bigint' ? value.toString() : value,
+  ])
+  return plain.sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
 /**
  * Returns the converted arguments by name. Throws StatusError INVALID_ARGUMENT for an unknown name, a wrong type or a value
  * out of range; `of` names the metric or control in its message. `other` declares what `declared` does not.

@@ -95,6 +95,13 @@ export class Candidates {
     return this.sensors.some(({ hasOpenLabels, owner }) => hasOpenLabels === true && mayRead(this.#identity, owner))
   }
 
+  /** The node of a cluster of which all metrics are that may be selected; undefined if some are not, or without a cluster. */
+  get node(): string | undefined {
+    const nodes = new Set(this.sensors.map((sensor) => (sensor.polled === true ? sensor.node : undefined)))
+    const [node] = nodes
+    return nodes.size === 1 ? node : undefined
+  }
+
   /** Whether other producers are asked. */
   get areRemote(): boolean {
     return this.sensors.some(({ polled, owner }) => polled === 'remote' && mayRead(this.#identity, owner))

@@ -133,6 +133,11 @@ export interface PolledSensor extends Family {
   readonly personal: boolean
   /** The labels of its measurements, for patterns. */
   labels(metric: Metric): Labels
+  /**
+   * The node of a cluster that it measures, which is the label `host` of all its metrics. A COLLECT that leaves out `host` is given
+   * this one, so that its id still means the same machine when another node serves it.
+   */
+  readonly node?: string | undefined
   /** What a parameter that selects a part may name now, in the order of answers. */
   parts?(metric: Metric, parameter: string): readonly string[]
 }
@@ -257,6 +262,8 @@ export interface RecordExposition {
   /** The STRING fields of a record that stand together in one sample, `<metric>_info`. */
   readonly info?: readonly string[]
   readonly fields: Readonly<Record<string, FieldExposition>>
+  /** The fields that are lists of records, and how these stand there. */
+  readonly lists?: Readonly<Record<string, RecordExposition>>
   /** The field of the last record that, given as the argument `after`, continues a list. */
   readonly after?: string
 }

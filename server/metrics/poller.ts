@@ -3,9 +3,10 @@ import type { Reader } from '../../auth/permissions.ts'
 import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import { FairWork, isSteps } from '../core/fair-work.ts'
+import { keyOfArguments } from './arguments.ts'
 import { Fences } from './fences.ts'
 import type { Measurement, PolledSensor } from './metric.ts'
-import { keyOfArguments, keyOfReader, type PolledTarget } from './selection.ts'
+import { keyOfReader, type PolledTarget } from './selection.ts'
 import { SensorFaults } from './sensor-faults.ts'
 
 interface Group {

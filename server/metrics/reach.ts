@@ -3,6 +3,7 @@
  * if the argument matches its name.
  */
 import { type Identity, mayRead } from '../../auth/permissions.ts'
+import { MAX_FRAME_BYTES } from '../../protocol/bytes/framer.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import type { ProducerName } from '../../protocol/monitor/capabilities.ts'
 import type { RemoteSensor, Sensor } from './metric.ts'
@@ -63,9 +64,46 @@ function declares(sensor: Sensor, name: string): boolean {
   return sensor.metric(name)?.parameters.some((parameter) => parameter.name === PRODUCER) === true
 }
 
-/** The producers that an identity may see. */
+/** Bytes of PRODUCER_CAPS for the producers below: half of a frame. */
+const MAX_BELOW_BYTES = MAX_FRAME_BYTES / 2
+/** What an entry has besides its id and name. */
+const ENTRY_BYTES = 24
+
+/**
+ * The producers that an identity may see, as many as PRODUCER_CAPS may name. If these are not all, those that are consumed here have
+ * turns with what they consume, so that one with very many leaves room to the others.
+ */
 export function producersBelow(sensors: readonly Sensor[], identity: Identity): ProducerName[] {
-  return sensors.flatMap((sensor) => {
+  const all = sensors.flatMap((sensor) => {
     return sensor.polled === 'remote' && mayRead(identity, sensor.owner) ? [...sensor.producers()] : []
   })
+  if (all.reduce((sum, one) => sum + bytesOf(one), 0) <= MAX_BELOW_BYTES) return all
+  const named = new Set<ProducerName>()
+  let used = 0
+  for (let round = byUpstream(all), index = 0; round.length > 0; index++) {
+    round = round.filter((group) => {
+      const one = group[index]
+      if (one === undefined) return false
+      used += bytesOf(one)
+      if (used <= MAX_BELOW_BYTES) named.add(one)
+      return used <= MAX_BELOW_BYTES
+    })
+  }
+  return all.filter((one) => named.has(one))
+}
+
+function byUpstream(all: readonly ProducerName[]): (readonly ProducerName[])[] {
+  const groups = new Map<string, ProducerName[]>()
+  for (const one of all) {
+    const [first = ''] = one.name.split('/', 1)
+    const group = groups.get(first)
+    if (group === undefined) groups.set(first, [one])
+    else group.push(one)
+  }
+  return [...groups.values()]
+}
+
+/** In PRODUCER_CAPS. */
+function bytesOf({ id, name }: ProducerName): number {
+  return ENTRY_BYTES + Buffer.byteLength(id) + Buffer.byteLength(name)
 }

@@ -9,7 +9,7 @@ import type { Value } from '../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
-import { asLabel, convertArguments, deadline, declaredFor, interval, storable } from './arguments.ts'
+import { asLabel, convertArguments, deadline, declaredFor, interval, keyOfArguments, storable } from './arguments.ts'
 import { Candidates, NAMES_PER_STEP } from './candidates.ts'
 import { AllLabelsBut, labelText } from './labels.ts'
 import {
@@ -34,15 +34,6 @@ const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 86_400_000
 const DEADLINE_MS = 10_000
 const MAX_DEADLINE_MS = 600_000
-
-/** Arguments as a key that does not depend on their order. */
-export function keyOfArguments(args: Arguments): [string, unknown][] {
-  const plain = [...args].map(([name, value]): [string, unknown] => [
-    name,
-    typeof value === 'bigint' ? value.toString() : value,
-  ])
-  return plain.sort(([a], [b]) => (a < b ? -1 : 1))
-}
 
 export interface PolledTarget {
   readonly sensor: PolledSensor
@@ -176,7 +167,10 @@ export class Selection {
     const declared = declaredFor(name, metrics)
     const { haveOpenLabels, areRemote } = candidates
     const takesLabels = haveOpenLabels || areRemote || metrics.some((metric) => metric.takesLabels)
-    this.#values = convertArguments(list, declared, name, takesLabels ? asLabel : undefined)
+    const values = convertArguments(list, declared, name, takesLabels ? asLabel : undefined)
+    const { node } = candidates
+    if (node !== undefined && !values.has('host')) values.set('host', node)
+    this.#values = values
     this.args = storable(this.#values, declared)
     this.intervalMs = this.#number('interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
     this.deadlineMs = this.#number('deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
@@ -281,7 +275,7 @@ export class Selection {
     const args = this.#argumentsFor(metric)
     const labels = sensor.labels(metric)
     if (args === undefined || !this.#matchesLabels(metric, labels)) return
-    const open = this.#openOf(metric)
+    const open = this.#openOf(metric, sensor.node)
     const parameter = metric.parameters.find(({ name, selects }) => selects === 'part' && open.has(name))
     if (parameter === undefined) {
       if (this.#mayRead(sensor, metric, labels, args)) targets.push({ sensor, metric, args, labels, open })
@@ -449,7 +443,8 @@ export class Selection {
     return args
   }
 
-  #openOf(metric: Metric): OpenLabels {
+  /** `node`: that of its sensor. What may be of another node after a takeover says of which it is. */
+  #openOf(metric: Metric, node?: string): OpenLabels {
     const open = new Set<string>()
     if (isPattern(this.name)) open.add('name')
     if (this.#reach.isOpen) open.add(PRODUCER)
@@ -457,7 +452,9 @@ export class Selection {
       if (selects === undefined) continue
       const wanted = this.#values.get(name)
       if (
-        wanted === undefined ? selects === 'any' && name !== 'index' : typeof wanted === 'string' && isPattern(wanted)
+        wanted === undefined
+          ? (selects === 'any' && name !== 'index') || (selects === 'own' && node !== undefined)
+          : typeof wanted === 'string' && isPattern(wanted)
       ) {
         open.add(name)
       }

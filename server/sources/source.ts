@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Identity } from '../../auth/permissions.ts'
-import type { UpstreamRow } from '../../storage/store.ts'
+import type { QmfAgentRow, UpstreamRow } from '../../storage/store.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Asker, Rights } from '../accounts/rights.ts'
@@ -43,6 +43,8 @@ export interface MoreSections {
 export interface SourceContext {
   /** The name of the server, the directory of its data, and the random id that was made with those. */
   readonly producer: { readonly name: string; readonly dataDir: string; readonly id: string }
+  /** The name of this node of a cluster; undefined without one. */
+  readonly node: string | undefined
   /** Where relative paths of the configuration file start. */
   readonly configDirectory: string
   readonly clock: Clock
@@ -56,9 +58,11 @@ export interface SourceContext {
   readonly pacing: Pacing
   readonly intake: Intake
   readonly work: FairWork
-  readonly journal: Pick<Journal, 'touch'>
+  readonly journal: Pick<Journal, 'touch' | 'change'>
   /** How far the channels of other servers were taken. */
   readonly upstreams: readonly UpstreamRow[]
+  /** What brokers of QMF know this server by; undefined if it was an agent of none. */
+  readonly qmfAgent: QmfAgentRow | undefined
   readonly server: ServerView
   /** Puts streams under TLS with the certificate of the server; undefined without `[tls]`. Failed ones are destroyed. */
   readonly tls: { accept(raw: Duplex, done: (socket: TLSSocket) => void): void } | undefined

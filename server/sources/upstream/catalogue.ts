@@ -30,6 +30,34 @@ export async function* readCatalogue(query: Query): AsyncGenerator<readonly Metr
   }
 }
 
+/** What objects cost besides their texts, about. */
+const OBJECT_BYTES = 200
+
+/** What a metric takes of memory, about. */
+export function catalogueBytes({ name, unit, description, parameters }: Metric): number {
+  const own = OBJECT_BYTES + name.length + unit.length + description.length
+  return parameters.reduce((sum, one) => sum + OBJECT_BYTES + one.name.length + one.description.length, own)
+}
+
+/** Whether the upstream describes a metric as before. It is asked for each one at each reading. */
+export function isSameMetric(one: Metric, other: Metric): boolean {
+  const { parameters } = other
+  return (
+    one.name === other.name &&
+    one.kind === other.kind &&
+    one.type === other.type &&
+    one.unit === other.unit &&
+    one.description === other.description &&
+    one.takesLabels === other.takesLabels &&
+    one.parameters.length === parameters.length &&
+    one.parameters.every((parameter, index) => isSameParameter(parameter, parameters[index] as Parameter))
+  )
+}
+
+function isSameParameter(one: Parameter, { name, type, description, selects }: Parameter): boolean {
+  return one.name === name && one.type === type && one.description === description && one.selects === selects
+}
+
 /** A metric that is not in the catalogue: it takes whatever selects. */
 export function unknownMetric(name: string): Metric {
   return {

@@ -3,7 +3,7 @@ import { Backoff } from '../../../client/reconnect.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { UpstreamReceiver, UpstreamSession } from './session.ts'
+import { shownProblem, type UpstreamReceiver, type UpstreamSession } from './session.ts'
 
 /** How often it is asked whether something still speaks against a connection. */
 const LOOK_MS = 500
@@ -73,7 +73,7 @@ export class UpstreamLink {
       const begunMs = clock.monotonicMs()
       const reason = await this.#connection().catch((error: Error) => error)
       if (signal.aborted) return
-      this.#user.changed(reason.message)
+      this.#user.changed(shownProblem(reason.message))
       if (clock.monotonicMs() - begunMs >= LASTED_MS) this.#backoff.reset()
       await this.#backoff.pause(signal, () => {})
     }

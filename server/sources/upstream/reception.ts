@@ -14,6 +14,7 @@ import { bindTcp } from '../../core/listen.ts'
 import type { SensorStatus } from '../../metrics/metric.ts'
 import type { StatusEntry } from '../producer/status.ts'
 import type { SourceContext } from '../source.ts'
+import { shownProblem } from './session.ts'
 import type { Upstream } from './upstream.ts'
 
 /** From connecting to the end of the login [MON 11]. */
@@ -35,7 +36,8 @@ export class Reception implements StatusEntry {
   readonly #options: ReceptionOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  readonly #counters = { connections: 0, unknown: 0, failed: 0 }
+  /** `nameless`: those who were closed before they had said who they are. */
+  readonly #counters = { connections: 0, nameless: 0, unknown: 0, failed: 0 }
   #bound: Address | undefined
   #problem = ''
 
@@ -84,15 +86,20 @@ export class Reception implements StatusEntry {
       return
     }
     this.#sockets.add(socket)
+    let isNamed = false
     const timer = clock.setTimeout(() => socket.destroy(), LOGIN_MS)
     socket.on('error', () => socket.destroy())
     socket.once('close', () => {
       clock.clear(timer)
       this.#sockets.delete(socket)
+      if (!isNamed) this.#counters.nameless++
       admission.leave(place)
     })
     const greet = (stream: Duplex, security: Parameters<typeof streamTransport>[1]): void => {
-      this.#greet(streamTransport(stream, security), remoteAddress).then(
+      const named = (): void => {
+        isNamed = true
+      }
+      this.#greet(streamTransport(stream, security), remoteAddress, named).then(
         () => {
           clock.clear(timer)
           admission.authenticated(place, false)
@@ -109,11 +116,14 @@ export class Reception implements StatusEntry {
     }
   }
 
-  /** Settles when the upstream that announces itself is logged in to. Rejects if it is not, and has said why in the log. */
-  async #greet(transport: Transport, address: string): Promise<void> {
+  /**
+   * Settles when the upstream that announces itself is logged in to. Rejects if it is not; the log says why if it has said who it is.
+   */
+  async #greet(transport: Transport, address: string, named: () => void): Promise<void> {
     const { find, log } = this.#options
     const heard = new HeardTransport(transport)
     const name = await heard.name
+    named()
     const upstream = find(name)
     if (upstream === undefined) {
       this.#counters.unknown++
@@ -129,7 +139,7 @@ export class Reception implements StatusEntry {
     } catch (error) {
       this.#counters.failed++
       log.warn(
-        { address, name, problem: (error as Error).message },
+        { address, name, problem: shownProblem((error as Error).message) },
         'an upstream that has announced itself cannot be used',
       )
       throw error

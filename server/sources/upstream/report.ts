@@ -9,6 +9,8 @@ import type { SourceContext } from '../source.ts'
 /** Notices of losses of one upstream in a second; those beyond are counted in the next one. */
 const NOTICES_PER_SECOND = 10
 const SECOND_MS = 1_000
+/** Producers below one upstream whose losses are counted apart. */
+const MAX_PRODUCERS = 1_000
 
 const about = {
   'upstream.up': {
@@ -43,6 +45,8 @@ export class UpstreamReport {
   readonly #sensor: LabelledSensor
   readonly #series = new Map<string, LabelledSeries>()
   readonly #counts = new Map<string, number>()
+  /** Those whose losses are counted apart, by their paths. */
+  readonly #producers = new Set<string>()
   #secondMs = Number.NEGATIVE_INFINITY
   #noticed = 0
   #unnoticed = 0
@@ -61,12 +65,18 @@ export class UpstreamReport {
   lost({ count, reason, transaction }: Pick<Gap, 'count' | 'reason' | 'transaction'>, producer: string): void {
     const name = gapReasonName(reason) ?? 'unknown'
     const labels = [
-      ['producer', producer],
+      ['producer', this.#counted(producer)],
       ['reason', name],
     ] as const
     this.#count('upstream.lost', labels, count)
     this.#count('upstream.gaps', labels, 1)
     this.#notice(this.#sentence(name, count, producer, transaction))
+  }
+
+  /** Whose losses they are counted as: an upstream may have any number of producers below it, one after the other. */
+  #counted(producer: string): string {
+    if (this.#producers.size < MAX_PRODUCERS) this.#producers.add(producer)
+    return this.#producers.has(producer) ? producer : this.#options.name
   }
 
   #sentence(reason: string, count: number, producer: string, transaction: number): string {

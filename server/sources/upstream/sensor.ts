@@ -1,11 +1,27 @@
 /** The upstreams of one tenant, as the hub sees them. */
 import type { Owner } from '../../../auth/permissions.ts'
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
-import type { RemoteFollower, RemoteReading, RemoteRequest, RemoteSensor, RemoteTap } from '../../metrics/metric.ts'
-import { byName, type Metric } from '../../metrics/metric.ts'
+import type {
+  Metric,
+  RemoteFollower,
+  RemoteReading,
+  RemoteRequest,
+  RemoteSensor,
+  RemoteTap,
+} from '../../metrics/metric.ts'
 import { isPattern } from '../../metrics/pattern.ts'
+import { SortedNames } from '../../metrics/sorted-names.ts'
 import { unknownMetric } from './catalogue.ts'
 import type { Upstream } from './upstream.ts'
+
+const NONE: ReadonlyMap<string, Metric> = new Map()
+
+/** A metric of one upstream, and how many have one of its name. */
+interface Listed {
+  of: Upstream
+  metric: Metric
+  count: number
+}
 
 export class UpstreamSensor implements RemoteSensor {
   readonly polled = 'remote'
@@ -13,8 +29,8 @@ export class UpstreamSensor implements RemoteSensor {
   readonly owner: Owner
   readonly #upstreams = new Map<string, Upstream>()
   metricsChanges = 0
-  /** The metrics of all, ascending by name; undefined when some have changed. */
-  #metrics: readonly Metric[] | undefined
+  /** The metrics of all: a large catalogue that changes costs what has changed in it, and nothing of the others. */
+  readonly #metrics = new SortedNames<Listed>()
 
   constructor(tenant: string) {
     this.owner = { tenant }
@@ -22,18 +38,17 @@ export class UpstreamSensor implements RemoteSensor {
 
   add(upstream: Upstream): void {
     this.#upstreams.set(upstream.table.name, upstream)
-    this.changed()
+    this.#replace(upstream, NONE, upstream.metrics)
   }
 
-  delete({ table }: Upstream): void {
-    this.#upstreams.delete(table.name)
-    this.changed()
+  delete(upstream: Upstream): void {
+    this.#upstreams.delete(upstream.table.name)
+    this.#replace(upstream, upstream.metrics, NONE)
   }
 
-  /** The metrics of an upstream have changed. */
-  changed(): void {
-    this.#metrics = undefined
-    this.metricsChanges++
+  /** An upstream has other metrics than `before`; those that are as before are the same objects. */
+  changed(upstream: Upstream, before: ReadonlyMap<string, Metric>): void {
+    if (this.#upstreams.get(upstream.table.name) === upstream) this.#replace(upstream, before, upstream.metrics)
   }
 
   *producers(): Generator<ProducerName> {
@@ -41,8 +56,7 @@ export class UpstreamSensor implements RemoteSensor {
   }
 
   *metrics(prefix = '', after = ''): Generator<Metric> {
-    this.#metrics ??= this.#merged()
-    for (const metric of this.#metrics) if (metric.name > after && metric.name.startsWith(prefix)) yield metric
+    for (const { metric } of this.#metrics.values(prefix, after)) yield metric
   }
 
   metric(name: string): Metric | undefined {
@@ -69,11 +83,35 @@ export class UpstreamSensor implements RemoteSensor {
     return upstream !== undefined && (isPattern(name) || upstream.mayAsk(name)) ? upstream : undefined
   }
 
-  #merged(): Metric[] {
-    const metrics = new Map<string, Metric>()
-    for (const upstream of this.#upstreams.values()) {
-      for (const [name, metric] of upstream.metrics) if (!metrics.has(name)) metrics.set(name, metric)
+  #replace(upstream: Upstream, before: ReadonlyMap<string, Metric>, now: ReadonlyMap<string, Metric>): void {
+    this.metricsChanges++
+    for (const name of before.keys()) if (!now.has(name)) this.#leaves(upstream, name)
+    for (const [name, metric] of now) if (before.get(name) !== metric) this.#has(upstream, metric, before.has(name))
+  }
+
+  #has(upstream: Upstream, metric: Metric, hadBefore: boolean): void {
+    const listed = this.#metrics.get(metric.name)
+    if (listed === undefined) this.#metrics.set(metric.name, { of: upstream, metric, count: 1 })
+    else {
+      if (!hadBefore) listed.count++
+      if (listed.of === upstream) listed.metric = metric
     }
-    return [...metrics.values()].sort(byName)
+  }
+
+  #leaves(upstream: Upstream, name: string): void {
+    const listed = this.#metrics.get(name)
+    if (listed === undefined) return
+    if (--listed.count === 0) this.#metrics.delete(name)
+    else if (listed.of === upstream) this.#listAnother(name, listed)
+  }
+
+  #listAnother(name: string, listed: Listed): void {
+    for (const upstream of this.#upstreams.values()) {
+      const metric = upstream.metrics.get(name)
+      if (metric === undefined) continue
+      listed.of = upstream
+      listed.metric = metric
+      return
+    }
   }
 }

@@ -3,6 +3,7 @@
  * go to those who wait for them.
  */
 import { readFile } from 'node:fs/promises'
+import { MIN_ITERATIONS } from '../../../auth/scram/keys.ts'
 import { AwaitedValues } from '../../../client/commands.ts'
 import type { ClientConnection, FrameTaker } from '../../../client/connection.ts'
 import type { Proof } from '../../../client/credentials.ts'
@@ -29,6 +30,18 @@ const MIN_SECRET = 16
 /** The message id of a payload, which begins without the length of its frame. */
 const PAYLOAD_METRIC = FRAME_METRIC - 4
 
+/** Characters of what an upstream says, where people read it. */
+const MAX_SHOWN = 300
+/** Pages of a list of bindings. */
+const MAX_PAGES = 100
+/** Questions that were given up, and may be answered yet. */
+const MAX_OWED = 1_000
+
+/** What is wrong, for people: an upstream may say as much as fits into a frame. */
+export function shownProblem(problem: string): string {
+  return problem.length > MAX_SHOWN ? `${problem.slice(0, MAX_SHOWN)}…` : problem
+}
+
 export interface UpstreamSessionOptions {
   readonly table: UpstreamTable
   readonly clock: Clock
@@ -53,6 +66,8 @@ export class UpstreamSession implements FrameTaker {
   #receiver: UpstreamReceiver | undefined
   /** Called when the connection ends while nobody uses it. */
   #whenOver: () => void = () => {}
+  /** Questions that were given up and not answered since. */
+  #owed = 0
   /** Why the connection has ended. */
   #reason: ConnectionError | undefined
   #connection!: ClientConnection
@@ -108,18 +123,22 @@ export class UpstreamSession implements FrameTaker {
   }
 
   /** Rejects with StatusError or ConnectionError, TIMEOUT if there is no answer in time. */
-  query(metric: string, args: ArgumentList, deadlineMs?: number): Promise<ValueMessage> {
-    return this.#awaited.ask(this.request, 'QUERY', { metric, args }, { isKept: false, deadlineMs })
+  query(metric: string, args: ArgumentList, deadlineMs = RESPONSE_MS): Promise<ValueMessage> {
+    return this.#inTime(this.#awaited.ask(this.request, 'QUERY', { metric, args }, { isKept: false, deadlineMs }))
   }
 
   /** The same; rejects with ConnectionError TIMEOUT if there is no result in time. */
-  execute(control: string, args: ArgumentList, deadlineMs?: number): Promise<ValueMessage> {
-    return this.#awaited.ask(this.request, 'EXECUTE', { control, args }, { isKept: false, deadlineMs })
+  execute(control: string, args: ArgumentList, deadlineMs = RESPONSE_MS): Promise<ValueMessage> {
+    return this.#inTime(this.#awaited.ask(this.request, 'EXECUTE', { control, args }, { isKept: false, deadlineMs }))
   }
 
   /** What a channel binds, by id. */
   async bindings(channel: number) {
-    const bound = await bindingsOf(channel, (metric, args) => this.query(metric, toArgumentList(args)))
+    let pages = 0
+    const bound = await bindingsOf(channel, (metric, args) => {
+      if (++pages > MAX_PAGES) throw new Error('the list of what its channel binds has no end')
+      return this.query(metric, toArgumentList(args))
+    })
     if (bound === undefined) throw new Error('the upstream does not say what its channel binds')
     return bound
   }
@@ -133,6 +152,17 @@ export class UpstreamSession implements FrameTaker {
     this.#connection.close(error)
   }
 
+  /** What was given up takes memory until it is answered. */
+  async #inTime(asked: Promise<ValueMessage>): Promise<ValueMessage> {
+    try {
+      return await asked
+    } catch (error) {
+      const isLate = error instanceof ConnectionError && error.code === 'TIMEOUT'
+      if (isLate && ++this.#owed > MAX_OWED) this.close(new Error(`the upstream owes ${MAX_OWED} answers`))
+      throw error
+    }
+  }
+
   #ended(reason: ConnectionError): void {
     this.#reason = reason
     this.#awaited.reject(reason, false)
@@ -143,7 +173,7 @@ export class UpstreamSession implements FrameTaker {
   #message(message: ValueMessage | Gap): void {
     if (message.kind === 'gap') this.#receiver?.gap(message)
     // The answer to what was given up meanwhile, or a value of what was stopped, is nobody's.
-    else this.#awaited.take(message)
+    else if (this.#awaited.take(message) === 'unwanted') this.#owed--
   }
 }
 
@@ -153,10 +183,12 @@ async function proofOf({ tokenFile, user, secretFile, listen }: UpstreamTable): 
   if (secretFile !== undefined) {
     // Its password is never sent: the upstream has to prove that it knows it, too.
     const password = await firstLineOf(secretFile)
-    // Anybody may announce themselves, and try out secrets with what they are shown then.
-    if (listen !== undefined && password.length < MIN_SECRET)
+    const proof = { identity: user, password, methods: ['scram-sha-256-plus', 'scram-sha-256'] } as const
+    if (listen === undefined) return proof
+    // Anybody may announce themselves: they could try out secrets with what they are shown then, or have this server compute.
+    if (password.length < MIN_SECRET)
       throw new Error(`${secretFile}: its first line has less than ${MIN_SECRET} characters`)
-    return { identity: user, password, methods: ['scram-sha-256-plus', 'scram-sha-256'] }
+    return { ...proof, maxIterations: MIN_ITERATIONS }
   }
   return { certificate: true }
 }

@@ -173,7 +173,7 @@ class Upstreams implements RemoteControls {
       }),
       id: producer.id,
       producersChanged: () => this.#context.hub.producersChanged(sensor),
-      catalogued: () => sensor.changed(),
+      catalogued: (upstream, before) => sensor.changed(upstream, before),
     })
     this.#upstreams.set(key, upstream)
     sensor.add(upstream)

@@ -18,13 +18,16 @@ import type {
   RemoteSeries,
   Subscription,
 } from '../../metrics/metric.ts'
+import { PRODUCER } from '../../metrics/reach.ts'
 
 /** Where a payload has its time and the type of its value: it begins without the length of its frame. */
 const [PAYLOAD_TIME, PAYLOAD_TYPE] = [FRAME_TIME - 4, FRAME_TYPE - 4]
-/** Of one or more names. */
-export const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64})*$/u
+/** Of one name to seven: trees are not deeper [MON 9.13]. */
+export const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64}){0,6}$/u
 const HIGH_WORD = 2 ** 32
 const LAST_BYTES = 16
+/** Series whose labels have the same hash: honest ones are hardly ever two, and who makes more must not cost the time to compare all. */
+const MAX_ALIKE = 16
 
 export interface TapOptions {
   readonly request: RemoteRequest
@@ -145,18 +148,30 @@ export class Tap {
     const { request, maxSeries, mayAsk } = this.#options
     const labels = place === at ? new Map<string, string>() : readLabels(bytes, at, place)
     const name = labels.get('name') ?? request.name
-    const all = labelsFrom([...labels, ['producer', pathOfValue(request.producer, labels.get('producer'))]])
-    const problem = openLabelsProblem(name, all)
+    const path = pathOfValue(request.producer, labels.get(PRODUCER))
+    // It comes on top of the labels that the series may have where it is.
+    labels.delete(PRODUCER)
+    const problem = openLabelsProblem(name, labelsFrom(labels))
     if (problem !== undefined) throw new ProtocolError('TOO_LONG', `${name}: ${problem}`, at)
+    const all = labelsFrom([...labels, [PRODUCER, path]])
     if (this.#series.size >= maxSeries) {
       const [oldest] = this.#series
       if (oldest !== undefined) this.#forget(oldest)
     }
+    this.#makeRoom(hash)
     const series = new TappedSeries(name, all, hash, bytes.slice(at, place), this.#byHash.get(hash))
     this.#series.add(series)
     this.#byHash.set(hash, series)
     if (mayAsk(name)) for (const follower of this.#followers) follower.born(series)
     return series
+  }
+
+  /** Forgets the oldest of those with this hash if they are too many. */
+  #makeRoom(hash: number): void {
+    let oldest = this.#byHash.get(hash)
+    let length = 1
+    for (; oldest?.next !== undefined; oldest = oldest.next) length++
+    if (oldest !== undefined && length >= MAX_ALIKE) this.#forget(oldest)
   }
 
   #unchain(series: TappedSeries): void {
@@ -173,6 +188,9 @@ export class Tap {
   #forget(series: TappedSeries): void {
     this.#series.delete(series)
     series.isForgotten = true
+    // Whoever came before it may still point to it, but to nothing beyond.
+    series.after = undefined
+    if (this.#latest === series) this.#latest = undefined
     this.#unchain(series)
     for (const follower of this.#followers) follower.forget(series)
   }

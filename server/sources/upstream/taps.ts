@@ -1,10 +1,10 @@
 /** The taps of one connection to an upstream, by what they ask for and by the ids that they have there. */
-import { StatusError } from '../../../client/errors.ts'
+import { ConnectionError, StatusError } from '../../../client/errors.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { CURRENT_CHANNEL } from '../../../protocol/monitor/constants.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { RemoteFollower, RemoteRequest, RemoteTap } from '../../metrics/metric.ts'
-import type { UpstreamSession } from './session.ts'
+import { shownProblem, type UpstreamSession } from './session.ts'
 import { argumentsThere, keyOfSelection, Tap, type TapOptions } from './tap.ts'
 
 export interface TapsOptions extends Omit<TapOptions, 'request'> {
@@ -132,11 +132,12 @@ export class Taps {
       // Nobody wants it any more.
       if (this.#taps.get(keyOf(tap.request)) !== tap) this.#stop(tap)
     } catch (error) {
-      // A lost connection is the matter of the link.
+      // The link makes a lost connection again; one over which nobody answers is no better.
+      if (error instanceof ConnectionError) session.close(error)
       if (!(error instanceof StatusError)) return
       this.#byId.delete(tap.id)
       tap.id = 0
-      tap.problem = `${name}: ${error.detail || error.message}`
+      tap.problem = `${name}: ${shownProblem(error.detail || error.message)}`
     } finally {
       if (this.#binding.get(tap) === session) this.#binding.delete(tap)
     }

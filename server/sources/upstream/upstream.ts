@@ -1,6 +1,5 @@
 /** One upstream: its catalogue, and the two connections that bring its values (live.ts, durable.ts). */
 
-import { isDeepStrictEqual } from 'node:util'
 import type { Owner } from '../../../auth/permissions.ts'
 import { dial } from '../../../client/dial/dial.ts'
 import type { Transport } from '../../../client/transport.ts'
@@ -11,7 +10,7 @@ import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Control, RemoteControl } from '../../controls/control.ts'
 import type { Timer } from '../../core/clock.ts'
-import { labelsFrom } from '../../metrics/labels.ts'
+import { labelsFrom, openLabelsProblem } from '../../metrics/labels.ts'
 import type {
   Labels,
   Measurement,
@@ -23,10 +22,11 @@ import type {
   SensorStatus,
 } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
+import { PRODUCER } from '../../metrics/reach.ts'
 import type { Meter } from '../by-tenant.ts'
 import type { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
-import { hasLabels, readCatalogue } from './catalogue.ts'
+import { catalogueBytes, hasLabels, isSameMetric, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
 import { type ControlThere, controlsIn, remoteControl } from './controls.ts'
 import { Durable } from './durable.ts'
@@ -46,6 +46,12 @@ const MAX_DEPTH = 8
 const OF_DEADLINE = 0.8
 /** Producers below one upstream. */
 const MAX_BELOW = 10_000
+/** The id of a producer; empty until it is known. */
+const ID = /^[\x21-\x7e]{0,64}$/
+/** PRODUCER_CAPS are looked at no more often than they may come. */
+const LEARN_MS = 1_000
+/** Of a catalogue in memory, about. */
+const MAX_CATALOGUE_BYTES = 64 << 20
 /** After a change of the catalogue. */
 const SOON_MS = 100
 /** From one reading of a catalogue to the next: a large one that changes all the time must not cost more than its values. */
@@ -62,8 +68,8 @@ export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | '
   readonly id: string
   /** Other producers are below it now. Settles when they are followed. */
   readonly producersChanged: () => Promise<void>
-  /** Its metrics are other ones now. */
-  readonly catalogued: () => void
+  /** Its metrics are other ones now than `before`. */
+  readonly catalogued: (upstream: Upstream, before: ReadonlyMap<string, Metric>) => void
 }
 
 export class Upstream {
@@ -85,12 +91,19 @@ export class Upstream {
   /** Why there is no connection, or none that can be used; undefined before the first attempt has ended. */
   #problem: string | undefined
   #durableProblem = ''
+  #catalogueProblem = ''
   /** Its id, as it says; empty if it does not. */
   #id = ''
   /** By path there and name. */
   #controls: ReadonlyMap<string, ControlThere> = new Map()
   /** The producers that it consumes: their ids, by their paths there. */
   #below: ReadonlyMap<string, string> = new Map()
+  /** What it has said last, and whether that is going to be looked at. */
+  #said: Capabilities | undefined
+  #isLearning = false
+  /** When it was looked at last, monotonic milliseconds. */
+  #learntMs = Number.NEGATIVE_INFINITY
+  #learning: Timer | undefined
   #reading: Timer | undefined
   #isReading = false
   /** When it was read last, monotonic milliseconds. */
@@ -124,11 +137,7 @@ export class Upstream {
       counted,
       lost,
       begun: (session) => this.#begun(session),
-      capabilities: (caps) => {
-        // Those before the login are nobody's word, and those after it are looked at with everything else.
-        if (this.#live.session === undefined) return
-        this.#learn(caps).catch((error: Error) => this.#links.live.drop(error))
-      },
+      capabilities: (caps) => this.#learnLater(caps),
       catalogueChanged: (session) => this.#readLater(session, Math.max(SOON_MS, this.#restMs)),
       changed: (problem) => this.#changed(problem),
     })
@@ -175,7 +184,9 @@ export class Upstream {
   }
 
   async stop(): Promise<void> {
-    this.#options.clock.clear(this.#reading)
+    const { clock } = this.#options
+    clock.clear(this.#reading)
+    clock.clear(this.#learning)
     this.#abort.abort(new Error('the upstream is not consumed any more'))
     this.#lobby?.close()
     await Promise.all([this.#links.live.stop(), this.#links.durable.stop()])
@@ -228,6 +239,7 @@ export class Upstream {
     const { repeated, gaps, committed } = this.#durable.counters
     const isUp = this.#live.session !== undefined
     const problems = [this.#problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
+    problems.push(this.#catalogueProblem)
     const told = [...new Set(problems)].filter((problem) => problem !== '')
     return {
       name: `upstream/${name}`,
@@ -261,6 +273,10 @@ export class Upstream {
       const what = typeof problem === 'string' ? problem : `one with the path ${JSON.stringify(problem.name)}`
       throw new Error(`the upstream says that it consumes others that cannot be used here: ${what}`)
     }
+    // They are passed on to everybody who may know of them.
+    if ([producer, ...below].some((one) => one !== undefined && !ID.test(one.id))) {
+      throw new Error('the upstream says ids of servers that cannot be used here')
+    }
     const known = new Map(below.map((one) => [one.name, one.id]))
     for (const path of paths) if (!known.has(path) && PATH.test(path)) known.set(path, '')
     this.#id = producer?.id ?? this.#id
@@ -270,6 +286,27 @@ export class Upstream {
     await producersChanged()
   }
 
+  /** The upstream may say something else at any time: of much that it says, the last is looked at, once in a while. */
+  #learnLater(caps: Capabilities | undefined): void {
+    const { clock } = this.#options
+    this.#said = caps
+    if (this.#isLearning || this.#abort.signal.aborted) return
+    this.#isLearning = true
+    this.#learning = clock.setTimeout(
+      () => void this.#learnSaid(),
+      Math.max(0, this.#learntMs + LEARN_MS - clock.monotonicMs()),
+    )
+  }
+
+  /** Never rejects. */
+  async #learnSaid(): Promise<void> {
+    const said = this.#said
+    await this.#learn(said).catch((error: Error) => this.#links.live.drop(error))
+    this.#learntMs = this.#options.clock.monotonicMs()
+    this.#isLearning = false
+    if (this.#said !== said) this.#learnLater(this.#said)
+  }
+
   /** Whether something of a producer is kept at the upstream, so that it must not be stopped there. */
   #isFollowed(path: string): boolean {
     return this.#taps.durable.all().some(({ request }) => request.producer === `${this.table.name}/${path}`)
@@ -277,6 +314,7 @@ export class Upstream {
 
   /** Reads the catalogue, and again whenever it has changed, or after a while. Rejects if it cannot be read the first time. */
   async #begun(session: UpstreamSession): Promise<void> {
+    this.#said = session.capabilities
     await this.#learn(session.capabilities)
     this.#counters.connections++
     await this.#live.followCatalogue(session)
@@ -361,20 +399,25 @@ export class Upstream {
 
   async #readCatalogue(session: UpstreamSession): Promise<void> {
     const metrics = new Map<string, Metric>()
+    const before = this.metrics
+    let [bytes, fresh] = [0, 0]
     for await (const page of readCatalogue((metric, args) => session.query(metric, args))) {
-      for (const metric of page) if (this.mayAsk(metric.name)) metrics.set(metric.name, metric)
+      for (const metric of page) {
+        if (!this.mayAsk(metric.name)) continue
+        const known = before.get(metric.name)
+        const isKnown = known !== undefined && isSameMetric(known, metric)
+        if (!isKnown) fresh++
+        metrics.set(metric.name, isKnown ? known : metric)
+      }
+      bytes += page.reduce((sum, metric) => sum + catalogueBytes(metric), 0)
+      // It may have no end. What is not listed can be asked for all the same.
+      if (bytes >= MAX_CATALOGUE_BYTES) break
     }
-    const isSame = metrics.size === this.metrics.size && [...metrics.values()].every((metric) => this.#isKnown(metric))
+    this.#catalogueProblem =
+      bytes < MAX_CATALOGUE_BYTES ? '' : `its catalogue is too large: only ${metrics.size} of its metrics are listed`
     this.metrics = metrics
-    if (!isSame) this.#options.catalogued()
+    if (fresh > 0 || metrics.size !== before.size) this.#options.catalogued(this, before)
     await Promise.all([this.#taps.live.retry(), this.#taps.durable.retry()])
-  }
-
-  #isKnown({ name, kind, type, unit, description, parameters, takesLabels }: Metric): boolean {
-    const known = this.metrics.get(name)
-    if (known === undefined || known.kind !== kind || known.type !== type || known.takesLabels !== takesLabels)
-      return false
-    return known.unit === unit && known.description === description && isDeepStrictEqual(known.parameters, parameters)
   }
 
   #replaced(): void {
@@ -415,19 +458,21 @@ function readingsOf(
   return records.flatMap((record) => readingOf(record, name, producer) ?? [])
 }
 
-/** Undefined for the last record of a list that says that there is more. */
+/** Undefined for what is none, and for the last record of a list that says that there is more. */
 function readingOf(record: readonly Field[], asked: string, producer: string): RemoteReading | undefined {
   const labels: [string, string][] = []
   let [name, time, path] = [asked, 0, producer]
   let value: Value | undefined
   for (const field of record) {
     if (field.name === 'value') value = { type: field.type, value: field.value } as Value
-    else if (field.name === 'time') time = Number(field.value)
-    else if (field.name === 'producer') path = pathOfValue(producer, String(field.value))
-    else if (typeof field.value === 'string') labels.push([field.name, field.value])
-    if (field.name === 'name') name = String(field.value)
+    else if (field.name === 'time') time = field.type === BasicType.UINT64 ? Number(field.value) : Number.NaN
+    else if (typeof field.value !== 'string') continue
+    else if (field.name === PRODUCER) path = pathOfValue(producer, field.value)
+    else labels.push([field.name, field.value])
+    if (field.name === 'name' && typeof field.value === 'string') name = field.value
   }
-  if (value === undefined) return undefined
+  if (value === undefined || !Number.isSafeInteger(time)) return undefined
+  if (openLabelsProblem(name, labelsFrom(labels)) !== undefined) return undefined
   const all: Labels = labelsFrom([...labels, ['producer', path]])
   return { series: { name, labels: all, isBare: false }, measured: { value, time } }
 }

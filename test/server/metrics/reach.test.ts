@@ -1,7 +1,7 @@
 /** Which producers the argument `producer` means. */
 import { describe, expect, it } from 'vitest'
 import type { LocalSensor, RemoteSensor } from '../../../server/metrics/metric.ts'
-import { Reach } from '../../../server/metrics/reach.ts'
+import { producersBelow, Reach } from '../../../server/metrics/reach.ts'
 import { Metrics, text } from './fixture.ts'
 
 const remote = (...paths: string[]): RemoteSensor => ({
@@ -54,5 +54,24 @@ describe('what is reached', () => {
     expect(Reach.of(given, 'producer.series', [series], 'main').text).toBeUndefined()
     expect(Reach.of(given, 'producer.*', [series], 'main').text).toBe('east')
     expect(Reach.of(given, 'host.load.one', [series], 'main').text).toBe('east')
+  })
+})
+
+describe('the producers that an identity may see', () => {
+  const identity = { userId: 1, tenant: 'default', name: 'ann', role: 'consumer' }
+  const bytes = (names: readonly { readonly id: string; readonly name: string }[]) =>
+    names.reduce((sum, { id, name }) => sum + id.length + name.length + 20, 0)
+
+  it('are all of them, in the order of their upstreams', () => {
+    expect(producersBelow([tree], identity as never).map(({ name }) => name)).toEqual(['east', 'east/rack1', 'west'])
+  })
+
+  it('fit into one frame: those of an upstream that has very many leave room to the others', () => {
+    const many = Array.from({ length: 10_000 }, (_, i) => `${'n'.repeat(64)}/${'m'.repeat(60)}${i}`)
+    const sensor = remote('bad', ...many.map((path) => `bad/${path}`), 'good', 'good/rack1', 'good/rack2')
+    const seen = producersBelow([sensor], identity as never)
+    expect(bytes(seen)).toBeLessThan(600_000)
+    expect(seen.length).toBeGreaterThan(1_000)
+    expect(seen.map(({ name }) => name)).toEqual(expect.arrayContaining(['bad', 'good', 'good/rack1', 'good/rack2']))
   })
 })

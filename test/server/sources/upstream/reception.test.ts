@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join as pathOf } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defaultConfig } from '../../../../server/start/config.ts'
-import { args, command, frame, join, str, type, u32 } from '../../../support/bytes.ts'
+import { args, command, frame, join, status, str, type, u32 } from '../../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../../support/certificates.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { boundTo, TestProducer } from '../../../support/producer.ts'
@@ -228,6 +228,8 @@ describe('somebody who connects where upstreams announce themselves', () => {
     socket.write(bytes)
     await closed
     expect(heard).toEqual([])
+    const { counters } = (await statusOf('upstream.listen/')) as Json
+    expect(Number(counters.unknown) + Number(counters.nameless)).toBe(1)
   })
 
   it('and says nothing is closed after 10 s', async () => {
@@ -236,6 +238,7 @@ describe('somebody who connects where upstreams announce themselves', () => {
     upper.clock.advance(10_000)
     await closed
     expect(heard).toEqual([])
+    expect(await statusOf('upstream.listen/')).toMatchObject({ counters: { open: 0, nameless: 1 } })
   })
 
   it('and sends its name byte by byte is asked for a proof', async () => {
@@ -243,6 +246,24 @@ describe('somebody who connects where upstreams announce themselves', () => {
     for (const byte of greeting('00112233445566aa edge')) socket.write(Uint8Array.of(byte))
     await until(() => expect(Buffer.concat(heard).toString('latin1')).toContain('scram-sha-256'))
     expect(Buffer.concat(heard).toString('latin1')).toContain('n=main')
+  })
+
+  it('and has much computed for the proof is refused at once', async () => {
+    const { socket, heard, closed } = await guest()
+    socket.write(greeting('00112233445566aa edge'))
+    await until(() => expect(heard.length).toBeGreaterThan(0))
+    const first = Buffer.concat(heard)
+    const nonce = /r=([^,\0]+)/.exec(first.toString('latin1'))?.[1]
+    const challenge = `r=${nonce}more,s=${Buffer.from('a salt of 16 byte').toString('base64')},i=10000000`
+    socket.write(
+      join(
+        frame(u32(0xffffffff), u32(first.readUInt32BE(8)), u32(status.AUTH_NEEDED), u32(0)),
+        frame(u32(0xfffffffd), str(challenge)),
+      ),
+    )
+    await closed
+    expect(Buffer.concat(heard).length).toBe(first.length)
+    expect(upper.logged.join('\n')).toContain('the server asks for 10000000 iterations')
   })
 
   it('and admits without a proof is closed', async () => {

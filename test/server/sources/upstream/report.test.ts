@@ -67,6 +67,20 @@ describe('a loss', () => {
     expect(values('upstream.lost')).toEqual({ 'east unknown': 1_000n })
   })
 
+  it('of very many producers below takes a bounded number of series: the rest counts for the upstream', () => {
+    quotas = new Quotas(() => ({ ...defaultConfig().quota, queuedBytes: 0, series: 100_000 }), clock)
+    family = new LabelledFamily({
+      ...{ family: 'upstream.', kind: 'upstreams', from: 'tests', keptMs: () => Number.POSITIVE_INFINITY },
+      ...{ hub: new Hub(clock), quotas, clock },
+    })
+    report = new UpstreamReport({ name: 'east', tenant: 'fleet', family, clock, notices: { emit() {} } })
+    for (let i = 0; i < 5_000; i++) report.lost(gap(GapReason.overflow, 2), `east/x${i}`)
+    expect(quotas.of('fleet').series.used).toBeLessThan(2_100)
+    const lost = Object.values(values('upstream.lost')) as bigint[]
+    expect(lost.reduce((sum, one) => sum + one, 0n)).toBe(10_000n)
+    expect(values('upstream.lost')).toMatchObject({ 'east/x0 overflow': 2n, 'east overflow': 8_000n })
+  })
+
   it('is a notice for the tenant, with the transaction id of its GAP', () => {
     report.lost(gap(GapReason.overflow, 5, 4711), 'east/rack1')
     report.lost(gap(GapReason.expired, 1), 'east')

@@ -94,6 +94,66 @@ describe('a tap', () => {
     ])
   })
 
+  it('takes every series that may be there: the producer is no label of theirs', () => {
+    const { tap, emitted } = tapOf(10)
+    const labels = (count: number, bytes: number) => {
+      const texts = Array.from({ length: count }, (_, i) =>
+        join(str(`l${String(i).padStart(3, '0')}`), u32(type.string)),
+      )
+      const each = Math.floor(bytes / count) - 4
+      return join(...texts.map((text) => join(text, str('x'.repeat(each)))))
+    }
+    // 64 labels, and 4,096 bytes with the name `test.a`.
+    for (const [count, bytes] of [
+      [64, 64 * 5],
+      [4, 4_088],
+    ] as const) {
+      const fields = join(labels(count, bytes), str('value'), u32(type.uint32), u32(1))
+      take(tap, join(u32(7), u64(1), u64(1), u32(type.rec), u32(count + 1), fields))
+    }
+    expect(emitted.map(({ series }) => Object.keys(series.labels).length)).toEqual([65, 5])
+  })
+
+  it('forgets a series whole: those that have ended do not keep each other', () => {
+    const { tap, emitted } = tapOf(1_000)
+    take(tap, payload('first', 1, 1))
+    for (let time = 2; time < 1_000; time++) {
+      take(tap, payload(`h${time}`, time, time))
+      if (time > 2) take(tap, payload(`h${time - 1}`, undefined, time))
+    }
+    const reached = new Set<unknown>()
+    const after = (one: unknown) => (one as { after?: unknown }).after
+    for (let one: unknown = emitted[0]?.series; one !== undefined && !reached.has(one); one = after(one))
+      reached.add(one)
+    expect(reached.size).toBeLessThan(5)
+  })
+
+  it('compares a value with few series, also if somebody has made their labels so that all have one hash', () => {
+    const { tap, born, forgotten } = tapOf(100_000)
+    const view = new DataView(new ArrayBuffer(4))
+    // The last two words of the text: the second makes up for the first, as the hash is computed.
+    const hashed = (h: number, word: number) => Math.imul(h ^ word, 0x01000193)
+    const word = (text: string) => new DataView(new TextEncoder().encode(text).buffer).getUint32(0)
+    const prefix = payload('', 0).subarray(20, -20)
+    const before = new DataView(join(prefix.subarray(0, -4), u32(8)).buffer)
+    let start = 0x811c9dc5
+    for (let at = 0; at < before.byteLength; at += 4) start = hashed(start, before.getUint32(at))
+    const wanted = hashed(hashed(start, word('aaaa')), word('aaaa'))
+    const inverse = 0x359c449b
+    expect(Math.imul(0x01000193, inverse)).toBe(1)
+    const alike: string[] = []
+    for (let i = 36 ** 3; alike.length < 50 && i < 36 ** 4; i++) {
+      const first = i.toString(36)
+      view.setUint32(0, Math.imul(wanted, inverse) ^ hashed(start, word(first)))
+      const second = String.fromCharCode(...new Uint8Array(view.buffer))
+      if (/^[\x20-\x7e]{4}$/.test(second)) alike.push(first + second)
+    }
+    expect(alike).toHaveLength(50)
+    for (const host of alike) take(tap, payload(host, 1))
+    expect(born).toEqual(alike)
+    expect(forgotten.length).toBeGreaterThan(30)
+  })
+
   it.each([
     ['is cut', payload('h1', 1).subarray(0, 60)],
     ['goes on after its end', join(payload('h1', 1), u32(0))],
