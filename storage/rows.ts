@@ -39,6 +39,15 @@ export interface UpstreamRow {
   /** Everything up to this transaction id was taken. */
   readonly reached: number
 }
+/** What the brokers of QMF know this server by as an agent. There is one row, or none. */
+export interface QmfAgentRow {
+  /** A UUID. */
+  readonly systemId: string
+  /** The number of the last start that has shown an agent. */
+  readonly boot: number
+  /** The banks that each broker gave as JSON, {"b1":{"brokerBank":1,"agentBank":10}}. */
+  readonly banks: string
+}
 export interface TenantRow {
   readonly name: string
   /** The tenant's own limits as JSON, {"channels":10}; the configuration sets the others. */

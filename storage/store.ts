@@ -14,6 +14,7 @@ import type {
   InstanceRow,
   LostNameRow,
   PlaceRow,
+  QmfAgentRow,
   ResultRow,
   RuleRow,
   StopRow,
@@ -39,6 +40,12 @@ export const SETTLED_WIDTH = 3
 export const CHANNEL_WIDTH = 14
 /** id, channel, lane, transaction, metric, count, from, to, reason */
 export const GAP_WIDTH = 9
+
+/**
+ * Below this size a block that is stored may still grow: a later batch may have it again, with more frames. Records of the
+ * replicated log rely on it, so another size means another format of them.
+ */
+export const SMALL_BLOCK_BYTES = 1024
 
 /** One transaction. The rows belong to the store from `write` on, `data` until `onDurable`. */
 export interface Batch {
@@ -78,6 +85,7 @@ export type Change =
   | { readonly put: 'binding'; readonly row: BindingRow }
   | { readonly put: 'place'; readonly row: PlaceRow }
   | { readonly put: 'upstream'; readonly row: UpstreamRow }
+  | { readonly put: 'qmf agent'; readonly row: QmfAgentRow }
   | { readonly put: 'stop'; readonly row: StopRow }
   | { readonly put: 'result'; readonly row: ResultRow }
   | { readonly put: 'rule'; readonly row: RuleRow }
@@ -137,6 +145,8 @@ export interface Recovered {
   readonly bindings: readonly BindingRow[]
   readonly places: readonly PlaceRow[]
   readonly upstreams: readonly UpstreamRow[]
+  /** undefined if this server was an agent of no broker yet. */
+  readonly qmfAgent: QmfAgentRow | undefined
   readonly stops: readonly StopRow[]
   readonly results: readonly ResultRow[]
   /** BLOCK_WIDTH numbers each (offset 0), ascending by channel, lane, first, id. */
@@ -208,7 +218,19 @@ export interface Store {
   close(): Promise<void>
 }
 
-export type StorageErrorCode = 'LOCKED' | 'NOT_WRITABLE' | 'TOO_NEW' | 'DAMAGED' | 'FULL' | 'IO'
+export type StorageErrorCode =
+  | 'LOCKED'
+  | 'NOT_WRITABLE'
+  | 'TOO_NEW'
+  | 'DAMAGED'
+  | 'FULL'
+  | 'IO'
+  /** The database is not part of the cluster's log. */
+  | 'FOREIGN'
+  /** The cluster's log no longer has the records that the database needs. */
+  | 'BEHIND'
+  /** Another node leads. */
+  | 'DEPOSED'
 
 export class StorageError extends Error {
   override readonly name = 'StorageError'

@@ -20,6 +20,7 @@ import {
   statSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Database } from 'better-sqlite3'
 import { type BackupProgress, StorageError } from '../store.ts'
@@ -43,8 +44,10 @@ const STEP_PAGES = 64
  * three times this is left for it, with what is still in its cache.
  */
 export const SYNC_BYTES = 16 * 1024 * 1024
-/** How long the thread sleeps if the disk does not keep up. */
+/** How long the thread sleeps if nothing can be copied now. */
 const PAUSE_MS = 1
+/** The time between two looks at whether a transaction is still open. */
+const HELD_MS = 10
 
 export interface BackUpOptions {
   readonly progress: (progress: BackupProgress) => void
@@ -59,6 +62,7 @@ export interface BackUpOptions {
  * no declarations of better-sqlite3.
  */
 interface Connection {
+  readonly inTransaction: boolean
   pragma(source: string, options: { readonly simple: true }): unknown
   backup(path: string, options: { progress(info: CopiedPages): number }): Promise<CopiedPages>
 }
@@ -124,13 +128,27 @@ function needRoom(database: Connection, path: string): void {
   throw refuse('FULL', path, `the copy needs ${sizes[0]}, and ${sizes[1]} have to stay free; there are ${sizes[2]}`)
 }
 
-/** Transactions of this connection that are committed meanwhile go into the copy too, so that it never begins again. */
-async function copy(database: Connection, path: string, { progress, isCancelled, sync }: BackUpOptions): Promise<void> {
+/**
+ * Transactions of this connection that are committed meanwhile go into the copy too, so that it never begins again. While one is
+ * open, because its batch waits for the log of a cluster, nothing is copied; better-sqlite3 takes that for the end if it is so
+ * at the first step, and has copied no page.
+ */
+async function copy(database: Connection, path: string, options: BackUpOptions): Promise<void> {
+  const { isCancelled } = options
+  while ((await copyOnce(database, path, options)).totalPages === 0) {
+    if (isCancelled()) throw refuse('IO', path, 'the server ends')
+    await setTimeout(HELD_MS)
+  }
+}
+
+async function copyOnce(database: Connection, path: string, options: BackUpOptions): Promise<CopiedPages> {
+  const { progress, isCancelled, sync } = options
   const syncing = new SyncInParts(path, sync)
   try {
-    await database.backup(path, {
+    return await database.backup(path, {
       progress({ totalPages, remainingPages }) {
         if (isCancelled()) throw refuse('IO', path, 'the server ends')
+        if (database.inTransaction) syncing.pause()
         // The server itself needs the rest.
         if (freeBytes(dirname(path)) < SPARE_BYTES / 2)
           throw refuse('FULL', path, 'the disk has become too full meanwhile')
@@ -164,7 +182,7 @@ class SyncInParts {
     if (this.#failure !== undefined) throw this.#failure
     if (copiedBytes - this.#begun < SYNC_BYTES) return true
     if (this.#running !== undefined) {
-      Atomics.wait(this.#sleeping, 0, 0, PAUSE_MS)
+      this.pause()
       return false
     }
     this.#begun = copiedBytes
@@ -176,6 +194,11 @@ class SyncInParts {
         this.#running = undefined
       })
     return true
+  }
+
+  /** Leaves the processor to others for a moment: the next step comes at once. */
+  pause(): void {
+    Atomics.wait(this.#sleeping, 0, 0, PAUSE_MS)
   }
 
   async close(): Promise<void> {

@@ -10,6 +10,7 @@ import { examineLog, type LogFinding } from './damage/log.ts'
 import { openSqlite } from './driver.ts'
 import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { Generation } from './generation.ts'
+import { LogPlaces } from './log-places.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
 import { NumbersTable } from './numbers.ts'
 
@@ -33,6 +34,8 @@ export interface DatabaseOptions {
   readonly maxPages?: number
   /** The operator says that the database is older than what was last served, which nothing else shows. */
   readonly restored?: boolean
+  /** The database belongs to a node of a cluster: if it is at a place in the log, the log says what is missing. */
+  readonly replicated?: boolean
 }
 
 export interface OpenDatabase {
@@ -56,9 +59,10 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
     checkHeader(path)
     const log = examineLog(path)
     database = openSqlite(path, { timeout: BUSY_WAIT_MS })
-    const isNew = prepare(database, options, { path, log })
+    const { isNew, isReplica } = prepare(database, options, { path, log })
     const opened = database
-    const generation = new Generation(database, { directory, isNew, restored: options.restored ?? false })
+    const { restored = false } = options
+    const generation = new Generation(database, { directory, isNew, restored, isReplica })
     const close = (untouched?: 'untouched'): void => {
       closeDatabase(opened, path, untouched !== undefined)
       generation.close()
@@ -160,12 +164,18 @@ function checkVersion(version: number, path: string): void {
   throw refuse('TOO_NEW', path, `format ${version}; this version supports formats up to ${MIGRATIONS.length}`)
 }
 
-/** Returns whether the database is new. */
+interface Prepared {
+  /** The database did not exist before. */
+  readonly isNew: boolean
+  /** It is at a place in the log of a cluster. */
+  readonly isReplica: boolean
+}
+
 function prepare(
   database: Database,
-  { synchronous = 'full', maxPages }: DatabaseOptions,
+  { synchronous = 'full', maxPages, replicated = false }: DatabaseOptions,
   { path, log }: { readonly path: string; readonly log: LogFinding },
-): boolean {
+): Prepared {
   // The next two have an effect only while the file is empty.
   database.pragma(`page_size = ${PAGE_BYTES}`)
   // Lets free pages be returned to the disk, at no measurable cost. Setting it again would write to the file.
@@ -186,11 +196,12 @@ function prepare(
   const version = Number(database.pragma('user_version', { simple: true }))
   checkVersion(version, path)
   // This must be the first write, in one transaction: once the log has grown it looks complete again.
+  const isReplica = (): boolean => replicated && new LogPlaces(database).place.log > 0
   const skipping = database.transaction(() => {
     migrate(database)
-    new NumbersTable(database).skip()
+    if (!isReplica()) new NumbersTable(database).skip()
   })
   if (log.short) skipping.immediate()
   else migrate(database)
-  return version === 0
+  return { isNew: version === 0, isReplica: isReplica() }
 }

@@ -22,11 +22,20 @@ interface Progress {
 /** `meta.restored`: a backup, or a database whose ids were skipped and whose consumers were not informed yet. */
 const IS_BACKUP = 1
 const IS_SKIPPED = 2
+const NOT_INFORMED = 'its consumers were not informed yet'
 
 interface StoredProgress extends Progress {
   /** Where the database was served last; '' if that never happened. */
   readonly directory: string
   readonly restored: number
+}
+
+/** What a database was made with, and what all copies of it share. */
+export interface Origin {
+  /** 32 random bytes. */
+  readonly secret: Uint8Array
+  /** Names the history of transaction ids. */
+  readonly generation: string
 }
 
 export interface GenerationOptions {
@@ -35,6 +44,8 @@ export interface GenerationOptions {
   readonly isNew: boolean
   /** The operator says that the database is restored. */
   readonly restored: boolean
+  /** The database is at a place in the log of a cluster, which says what is missing: a copy of it is as good. */
+  readonly isReplica: boolean
 }
 
 export class Generation {
@@ -47,17 +58,19 @@ export class Generation {
   #file: number | undefined
 
   /** Writes to the database only if it is restored. To be called before anything is read that depends on transaction ids. */
-  constructor(database: Database, { directory, isNew, restored }: GenerationOptions) {
+  constructor(database: Database, { directory, isNew, restored, isReplica }: GenerationOptions) {
     this.#database = database
     this.#directory = directory
     this.#path = join(directory, FILE)
     const stored = readMeta(database)
     const noted = isNew ? undefined : readNoted(this.#path)
     this.#progress = { ...stored, progress: Math.max(stored.progress, noted?.progress ?? 0) }
-    this.reason = restored
-      ? 'the server was started with --restored'
-      : reasonOf(stored, noted, placeOf(directory, this.#path))
-    if (this.reason !== undefined) this.#restore(!restored && stored.restored === IS_SKIPPED)
+    const isSkipped = !restored && stored.restored === IS_SKIPPED
+    if (restored) this.reason = 'the server was started with --restored'
+    else if (isReplica) this.reason = isSkipped ? NOT_INFORMED : undefined
+    else this.reason = reasonOf(stored, noted, placeOf(directory, this.#path))
+    // All copies of a database that belongs to a cluster have one generation.
+    if (this.reason !== undefined && !(isReplica && isSkipped)) this.#restore(isSkipped)
   }
 
   /** A start that did not come as far as to inform consumers has skipped ids already. */
@@ -71,6 +84,18 @@ export class Generation {
         .run(generation, this.#progress.progress, IS_SKIPPED)
     })
     restore.immediate()
+  }
+
+  /** Continues with the ids of the log's first database, inside the transaction of the caller. `isSkipping`: as after a restore. */
+  adopt({ secret, generation }: Origin, isSkipping: boolean): void {
+    if (isSkipping) new NumbersTable(this.#database).skip()
+    const restored = isSkipping ? IS_SKIPPED : 0
+    this.#database.prepare('update meta set secret = ?, generation = ?, restored = ?').run(secret, generation, restored)
+    this.#progress = { ...this.#progress, generation }
+  }
+
+  get origin(): Origin {
+    return this.#database.prepare<unknown[], Origin>('select secret, generation from meta').get() as Origin
   }
 
   /** The database is served from this directory from now on, and the end counts as unclean until the store says otherwise. */
@@ -129,7 +154,7 @@ function readNoted(path: string): Progress | undefined {
 function reasonOf(stored: StoredProgress, noted: Progress | undefined, place: string): string | undefined {
   const wasServed = stored.directory !== ''
   if (stored.restored === IS_BACKUP) return 'it is a backup'
-  if (stored.restored === IS_SKIPPED) return 'its consumers were not informed yet'
+  if (stored.restored === IS_SKIPPED) return NOT_INFORMED
   if (noted === undefined) {
     return wasServed ? `the file \`${FILE}\` is missing beside it` : undefined
   }

@@ -24,6 +24,8 @@ export const MIGRATIONS: readonly Migration[] = [
   names,
   bearers,
   upstreams,
+  qmfAgent,
+  logPlace,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -231,6 +233,25 @@ function upstreams(database: Database): void {
     create table upstream (
       name text primary key, generation text not null, channel integer not null, reached integer not null
     ) strict, without rowid;
+  `)
+}
+
+/** Who this server is as an agent of QMF, which was a file of the data directory: one row at most. */
+function qmfAgent(database: Database): void {
+  database.exec(`
+    create table qmf_agent (
+      one integer primary key check (one = 1), system_id text not null, boot integer not null, banks text not null
+    ) strict;
+  `)
+}
+
+/** The last record of the log of a cluster that this database has; no row if it has none. */
+function logPlace(database: Database): void {
+  database.exec(`
+    create table log (
+      one integer primary key check (one = 1),
+      log integer not null, epoch integer not null, sequence integer not null, hash blob not null
+    ) strict;
   `)
 }
 

@@ -15,6 +15,7 @@ import {
   type InstanceRow,
   type LostNameRow,
   type PlaceRow,
+  type QmfAgentRow,
   type Recovered,
   type ResultRow,
   type StopRow,
@@ -56,6 +57,7 @@ type Kept = Pick<
   | 'bindings'
   | 'places'
   | 'upstreams'
+  | 'qmfAgent'
   | 'stops'
   | 'results'
   | 'dials'
@@ -90,6 +92,7 @@ export class StateTables {
   readonly #putBinding: Statement<unknown[]>
   readonly #putPlace: Statement<unknown[]>
   readonly #putUpstream: Statement<unknown[]>
+  readonly #putQmfAgent: Statement<unknown[]>
   readonly #putStop: Statement<unknown[]>
   readonly #putResult: Statement<unknown[]>
   readonly #putDial: Statement<unknown[]>
@@ -126,6 +129,7 @@ export class StateTables {
     this.#putBinding = put('binding', '@channel, @metric, @mode, @since')
     this.#putPlace = put('place', '@channel, @metric, @reached')
     this.#putUpstream = put('upstream', '@name, @generation, @channel, @reached')
+    this.#putQmfAgent = put('qmf_agent', '1, @systemId, @boot, @banks')
     this.#putStop = put('stop', '@channel, @metric, @through')
     this.#putResult = put('result', '@id, @channel, @user, @control, @transaction')
     this.#putDial = put('dial', '@channel, @salt, @iterations, @storedKey, @serverKey, @bearer')
@@ -183,6 +187,9 @@ export class StateTables {
         return
       case 'upstream':
         this.#putUpstream.run(change.row)
+        return
+      case 'qmf agent':
+        this.#putQmfAgent.run(change.row)
         return
       case 'stop':
         this.#putStop.run(change.row)
@@ -273,6 +280,7 @@ export class StateTables {
       bindings: this.#all<BindingRow>(`select * from binding where ${HAS_CHANNEL} order by channel, metric`),
       places: this.#all<PlaceRow>(`select * from place where ${HAS_CHANNEL} order by channel, metric`),
       upstreams: this.#all<UpstreamRow>('select * from upstream order by name'),
+      qmfAgent: this.#all<QmfAgentRow>('select system_id as systemId, boot, banks from qmf_agent')[0],
       stops: this.#all<StopRow>(`select * from stop where ${HAS_CHANNEL} order by channel, metric`),
       results: this.#all<ResultRow>(
         `select id, channel, user, control, transaction_id as "transaction" from result where ${HAS_CHANNEL} order by id`,

@@ -14,9 +14,9 @@ import {
   type Store,
   type StoreEvents,
 } from '../store.ts'
-import type { FromWorker, SerializedError, ToWorker, WorkerOptions } from './worker.ts'
+import type { FromWorker, SerializedError, ServiceOptions, ToWorker } from './service.ts'
 
-export type SqliteOptions = WorkerOptions
+export type SqliteOptions = ServiceOptions
 
 interface PendingRead {
   readonly ids: readonly number[]
@@ -44,7 +44,7 @@ const AUDIT_PART = 256
  * const recovered = await store.open(events)
  */
 export class SqliteStore implements Store {
-  readonly #options: SqliteOptions
+  readonly #start: () => Worker
   readonly #reads = new Map<number, PendingRead>()
   readonly #audits = new Map<number, PendingRecords>()
   readonly #backups = new Map<number, PendingBackup>()
@@ -53,12 +53,13 @@ export class SqliteStore implements Store {
   #events: StoreEvents | undefined
   #closing = false
 
-  constructor(options: SqliteOptions) {
-    this.#options = options
+  /** `start` starts another thread than that of a database of its own. */
+  constructor(options: SqliteOptions, start: () => Worker = () => startWorker(options)) {
+    this.#start = start
   }
 
   open(events: StoreEvents): Promise<Recovered> {
-    const worker = startWorker(this.#options)
+    const worker = this.#start()
     let failure = new StorageError('IO', 'the storage thread has ended: start the server again')
     return new Promise((resolve, reject) => {
       worker.on('message', (message: FromWorker) => {
@@ -218,6 +219,6 @@ function isTransferable(buffer: ArrayBufferLike): buffer is ArrayBuffer {
   return buffer instanceof ArrayBuffer
 }
 
-function revive({ code, message, cause }: SerializedError): StorageError {
+export function revive({ code, message, cause }: SerializedError): StorageError {
   return new StorageError(code, message, cause)
 }

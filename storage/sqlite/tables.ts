@@ -2,6 +2,7 @@
 import type { Database } from 'better-sqlite3'
 import { AuditTable } from './audit.ts'
 import { BlockTables } from './blocks.ts'
+import { LogPlaces } from './log-places.ts'
 import { Removals } from './removals.ts'
 import { RightsTables } from './rights.ts'
 import { StateTables } from './state.ts'
@@ -14,6 +15,7 @@ export interface Tables {
   readonly rights: RightsTables
   readonly audit: AuditTable
   readonly removals: Removals
+  readonly log: LogPlaces
 }
 
 export function openTables(database: Database): Tables {
@@ -25,5 +27,6 @@ export function openTables(database: Database): Tables {
     rights: new RightsTables(database),
     audit: new AuditTable(database),
     removals: new Removals(database, blocks),
+    log: new LogPlaces(database),
   }
 }

@@ -4,11 +4,12 @@
  * worker thread, between two messages.
  */
 import type { Database, Statement } from 'better-sqlite3'
+import type { LogPlace } from '../replicated/place.ts'
 import type { Batch, Change, StorageError } from '../store.ts'
 import { PAGE_BYTES } from './database.ts'
 import { type DiskReserve, FreeSpace } from './disk-space.ts'
 import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
-import type { Generation } from './generation.ts'
+import type { Generation, Origin } from './generation.ts'
 import type { RemovalsChange } from './removals.ts'
 import { isProgress } from './state.ts'
 import type { Tables } from './tables.ts'
@@ -21,6 +22,14 @@ const IDLE_SHRINK_PAGES = 1024
 /** The most rows that a batch removes itself, and that are removed in one transaction between two batches. */
 const MAX_REMOVED_ROWS = 4096
 const MAX_PIECE_ROWS = 256
+
+/** The record of a batch in the log of a cluster. */
+export interface BatchRecordPlace {
+  /** undefined: the log may not have the record yet, and nothing is committed until `inLog` says where it is. */
+  readonly place: LogPlace | undefined
+  /** The log begins with this record: the database takes over its origin, and skips ids if the first database was restored. */
+  readonly adopts?: { readonly origin: Origin; readonly isSkipping: boolean } | undefined
+}
 
 export interface WriterEvents {
   /** `room` is the number of bytes of values that certainly fit. */
@@ -35,7 +44,7 @@ export interface WriterParts {
   /** Bytes that this process may still write on the disk of the database. */
   readonly freeBytes: () => number
   readonly tables: Tables
-  readonly generation: Pick<Generation, 'advanced'>
+  readonly generation: Pick<Generation, 'advanced' | 'adopt'>
   readonly reserve: DiskReserve
   readonly events: WriterEvents
   /** The delay before a batch that did not fit is retried. */
@@ -48,7 +57,9 @@ export interface WriterParts {
 
 export class Writer {
   readonly #parts: WriterParts
-  readonly #transaction: (batch: Batch) => void
+  readonly #begin: Statement<unknown[]>
+  readonly #commit: Statement<unknown[]>
+  readonly #rollback: Statement<unknown[]>
   readonly #removal: () => void
   readonly #logSize: Statement<unknown[], number[]>
   readonly #checkpointNow: Statement<unknown[], number[]>
@@ -56,6 +67,10 @@ export class Writer {
   readonly #pages: Statement<unknown[], number>
   readonly #room: FreeSpace
   #batch: Batch | undefined
+  /** Of the batch in flight; undefined without a cluster. */
+  #record: BatchRecordPlace | undefined
+  /** The statements of the batch in flight have run, and their transaction is open until the log has its record. */
+  #isHeld = false
   /** A full disk was reported for the batch in flight. */
   #reported = false
   /** A full disk was reported, and the reserve is not restored yet. */
@@ -77,7 +92,9 @@ export class Writer {
   constructor(parts: WriterParts) {
     const { database } = parts
     this.#parts = parts
-    this.#transaction = database.transaction((batch: Batch) => this.#store(batch)).immediate
+    this.#begin = database.prepare('begin immediate')
+    this.#commit = database.prepare('commit')
+    this.#rollback = database.prepare('rollback')
     this.#removal = database.transaction(() => parts.tables.removals.step()).immediate
     this.#logSize = database.prepare<unknown[], number[]>('pragma wal_checkpoint(noop)').raw()
     this.#checkpointNow = database.prepare<unknown[], number[]>('pragma wal_checkpoint(passive)').raw()
@@ -103,14 +120,29 @@ export class Writer {
   }
 
   /** Takes one batch at a time, the next one only after `durable`. After `failed` or `close` nothing is written. */
-  write(batch: Batch): void {
+  write(batch: Batch, record?: BatchRecordPlace): void {
     if (this.#failed || this.#isClosed) return
     this.#isBusy = true
     this.#batch = batch
+    this.#record = record
     this.#reported = false
     this.#examined = false
     this.#marking = false
     this.#attempt()
+  }
+
+  /** The log of the cluster has the record of the batch in flight, which may be committed now. */
+  inLog(place: LogPlace): void {
+    this.#record = { ...this.#record, place }
+    if (this.#isHeld) this.#end()
+  }
+
+  /** The log of the cluster does not have the batch in flight and never will: nothing of it is kept, and nothing is written again. */
+  abandon(): void {
+    this.#failed = true
+    this.#stopTimers()
+    this.#undo()
+    this.#batch = undefined
   }
 
   /** Reads the frames of blocks, `undefined` for a missing or damaged one; stops early once `budget` bytes are reached. */
@@ -151,7 +183,9 @@ export class Writer {
   }
 
   #store(batch: Batch): void {
-    const { blocks, state, removals } = this.#parts.tables
+    const { generation, tables } = this.#parts
+    const { blocks, state, removals } = tables
+    if (this.#record?.adopts) generation.adopt(this.#record.adopts.origin, this.#record.adopts.isSkipping)
     for (const change of batch.changes) this.#change(change)
     // Removed first: that frees space for the rest.
     removals.blocks(batch.removed)
@@ -169,17 +203,35 @@ export class Writer {
 
   #attempt(): void {
     const batch = this.#batch
-    if (batch === undefined || this.#failed) return
+    if (batch === undefined || this.#failed || this.#isHeld) return
     clearTimeout(this.#timer)
     const { removals } = this.#parts.tables
     try {
       removals.begin(this.#marking ? 0 : this.#room.removable(MAX_REMOVED_ROWS))
-      this.#transaction(batch)
+      this.#begin.run()
+      this.#store(batch)
     } catch (error) {
-      removals.rolledBack()
+      this.#undo()
       this.#recover(batch, error)
       return
     }
+    this.#isHeld = true
+    if (this.#record === undefined || this.#record.place !== undefined) this.#end()
+  }
+
+  /** Commits the transaction of the batch in flight. */
+  #end(): void {
+    const batch = this.#batch!
+    const { removals, log } = this.#parts.tables
+    try {
+      if (this.#record?.place !== undefined) log.put(this.#record.place)
+      this.#commit.run()
+    } catch (error) {
+      this.#undo()
+      this.#recover(batch, error)
+      return
+    }
+    this.#isHeld = false
     removals.committed()
     if (isProgress(batch) && !this.#note()) return
     this.#batch = undefined
@@ -188,6 +240,13 @@ export class Writer {
     this.#room.noteBatch(batch.dataLength)
     if (!this.#isFull && this.#room.isLow) this.#onLow()
     this.#settle()
+  }
+
+  /** SQLite itself rolls back after some errors. */
+  #undo(): void {
+    this.#isHeld = false
+    if (this.#parts.database.inTransaction) this.#rollback.run()
+    this.#parts.tables.removals.rolledBack()
   }
 
   /** Notes progress outside the database before a transaction id of it is used. Returns whether that worked. */
@@ -213,7 +272,7 @@ export class Writer {
 
   /** Removes some of the rows that batches have left, in a transaction that is small enough. */
   #removePiece(): void {
-    if (this.#failed) return
+    if (this.#failed || this.#isHeld) return
     const { removals } = this.#parts.tables
     let rows = 1
     try {

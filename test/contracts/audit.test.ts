@@ -1,5 +1,5 @@
 /** What every store has to do with the audit log, over all of them. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { AuditRow } from '../../storage/store.ts'
 import { frames } from './store-batch.ts'
 import { implementations, type Subject } from './store-implementations.ts'
@@ -20,10 +20,11 @@ function record(number: number, text = 'ä\0'): AuditRow {
   }
 }
 
-describe.each(implementations)('the audit log of a store ($name)', ({ make }) => {
+describe.each(implementations)('the audit log of a store ($name)', ({ make, stop: stopAll }) => {
+  afterAll(stopAll)
   let subject: Subject
   beforeEach(async () => {
-    subject = make()
+    subject = await make()
     await subject.open()
   })
   afterEach(() => subject.end())

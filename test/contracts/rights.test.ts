@@ -1,5 +1,5 @@
 /** What every store has to do with rules, tokens, dials, executions, fences and places, over all of them. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Change, DialRow, ExecutionRow, RuleRow, TokenRow, UserRow } from '../../storage/store.ts'
 import { frames } from './store-batch.ts'
 import { implementations, type Subject } from './store-implementations.ts'
@@ -42,10 +42,11 @@ const execution: ExecutionRow = {
   result: frames(6, 40),
 }
 
-describe.each(implementations)('a store ($name) of rights', ({ make }) => {
+describe.each(implementations)('a store ($name) of rights', ({ make, stop: stopAll }) => {
+  afterAll(stopAll)
   let subject: Subject
   beforeEach(async () => {
-    subject = make()
+    subject = await make()
     await subject.open()
   })
   afterEach(() => subject.end())

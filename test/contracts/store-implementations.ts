@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import type { Recovered, Store } from '../../storage/store.ts'
+import { isLong } from '../support/long.ts'
 import { MemoryStore } from '../support/memory-store/store.ts'
+import { NatsServers, natsMissing } from '../support/nats.ts'
+import { replicatedLives } from './replicated-stores.ts'
 import { batch, EventLog, type TestBatch } from './store-batch.ts'
 
 /** A store with one life after another: `reopen` closes it and opens what it left. */
@@ -48,22 +51,54 @@ export class Subject {
   }
 }
 
-export const implementations = [
-  {
-    name: 'memory',
-    make: (): Subject =>
-      new Subject(
-        new MemoryStore(),
-        (store) => (store as MemoryStore).crash(),
-        () => {},
-      ),
+interface Implementation {
+  readonly name: string
+  readonly make: () => Subject | Promise<Subject>
+  /** Ends what the subjects have in common. */
+  readonly stop: () => Promise<void>
+}
+
+const memory: Implementation = {
+  name: 'memory',
+  make: () =>
+    new Subject(
+      new MemoryStore(),
+      (store) => (store as MemoryStore).crash(),
+      () => {},
+    ),
+  stop: async () => {},
+}
+
+const sqlite: Implementation = {
+  name: 'sqlite',
+  make: () => {
+    const directory = mkdtempSync(join(tmpdir(), 'store-'))
+    const start = (): Store => new SqliteStore({ directory })
+    return new Subject(start(), start, () => rmSync(directory, { recursive: true, force: true }))
   },
-  {
-    name: 'sqlite',
-    make: (): Subject => {
-      const directory = mkdtempSync(join(tmpdir(), 'store-'))
-      const start = (): Store => new SqliteStore({ directory })
-      return new Subject(start(), start, () => rmSync(directory, { recursive: true, force: true }))
+  stop: async () => {},
+}
+
+/** The nats-servers are started with the first subject. */
+function replicated(count: 1 | 3, keeps: 'database' | 'log alone'): Implementation {
+  let servers: Promise<NatsServers> | undefined
+  return {
+    name: `replicated, ${count === 1 ? 'one nats-server' : 'three nats-servers'}, from the ${keeps}`,
+    make: async () => {
+      servers ??= NatsServers.start(count)
+      const { first, again, dispose } = replicatedLives(await servers, keeps)
+      return new Subject(first, again, dispose)
     },
-  },
-]
+    stop: async () => {
+      await (await servers)?.stop()
+      servers = undefined
+    },
+  }
+}
+
+/** Each life is a leader of its own, which takes a while. */
+const overNats = isLong
+  ? [replicated(1, 'database'), replicated(3, 'database'), replicated(1, 'log alone')]
+  : [replicated(1, 'log alone')]
+
+export const implementations = [memory, sqlite, ...(natsMissing === undefined ? overNats : [])]

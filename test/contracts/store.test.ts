@@ -1,5 +1,5 @@
 /** What every store has to do, over all of them. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   BLOCK_WIDTH,
   CHANNEL_WIDTH,
@@ -45,10 +45,11 @@ const binding = { channel: 1, metric: 40, mode: 'buffer', since: 12 } as const
 const stop = { channel: 1, metric: 40, through: 2 ** 52 + 17 }
 const result = { id: 50, channel: 1, user: 3, control: 'exec.restart', transaction: 0 }
 
-describe.each(implementations)('a store ($name)', ({ make }) => {
+describe.each(implementations)('a store ($name)', ({ make, stop: stopAll }) => {
+  afterAll(stopAll)
   let subject: Subject
   beforeEach(async () => {
-    subject = make()
+    subject = await make()
     await subject.open()
   })
   afterEach(() => subject.end())
@@ -75,7 +76,16 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
       stops: [],
       results: [],
     }
-    const newer = { rules: [], tokens: [], dials: [], executions: [], fences: [], places: [], audited: undefined }
+    const newer = {
+      rules: [],
+      tokens: [],
+      dials: [],
+      executions: [],
+      fences: [],
+      places: [],
+      audited: undefined,
+      qmfAgent: undefined,
+    }
     const arrays = { numbers: new Float64Array(), blocks: new Float64Array(), gaps: new Float64Array() }
     const next = { nextBlockId: 1, nextUserId: 1, nextRule: 1, nextTokenId: 1 }
     expect(rest).toEqual({ ...lists, ...newer, ...arrays, ...next, restored: false, age: 0, wall: 0 })
@@ -138,6 +148,15 @@ describe.each(implementations)('a store ($name)', ({ make }) => {
     await subject.write({ changes: [{ put: 'upstream', row: later }] })
     await subject.write({ changes: [{ remove: 'upstream', name: other.name }] })
     expect((await subject.reopen()).upstreams).toEqual([later])
+  })
+
+  test('what brokers of QMF know the server by is stored, and replaced as a whole', async () => {
+    const row = { systemId: '6f1d8c52-0000-4000-8000-000000000001', boot: 4095, banks: '{"b1":{"brokerBank":1}}' }
+    await subject.write({ changes: [{ put: 'qmf agent', row }] })
+    expect((await subject.reopen()).qmfAgent).toEqual(row)
+    const later = { ...row, boot: 1, banks: '{}' }
+    await subject.write({ changes: [{ put: 'qmf agent', row: later }] })
+    expect((await subject.reopen()).qmfAgent).toEqual(later)
   })
 
   test('a block that is stored again under its id replaces the old one', async () => {

@@ -9,7 +9,7 @@ import { applyMutant, type Mutant } from './mutant.ts'
 const ROOT = new URL('../..', import.meta.url).pathname
 const NOT_COPIED = new Set(['.git', 'node_modules', 'dist', 'data', 'coverage'])
 /** What worker threads are started from: package.json names them in dist/. */
-const WORKERS = ['auth/password.ts', 'storage/sqlite/worker.ts']
+const WORKERS = ['auth/password.ts', 'storage/sqlite/worker.ts', 'storage/replicated/worker.ts']
 /** What a file of tests may take: a defect may make it wait for ever. */
 const MAX_FILE_MS = 120_000
 

@@ -14,6 +14,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type DatabaseOptions, openDatabase } from '../../../storage/sqlite/database.ts'
+import { MIGRATIONS } from '../../../storage/sqlite/migrations.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { StorageError } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
@@ -82,7 +83,7 @@ describe('opening a data directory', () => {
     expect(header.readUInt16BE(16)).toBe(16_384)
     expect([header[18], header[19]]).toEqual([2, 2])
     expect(header.toString('latin1', 68, 72)).toBe('Cinn')
-    expect(header.readUInt32BE(60)).toBe(11)
+    expect(header.readUInt32BE(60)).toBe(MIGRATIONS.length)
   })
 
   test('a second server is refused with the name of the directory, and the first goes on', async () => {
@@ -129,7 +130,7 @@ describe('opening a data directory', () => {
     mkdirSync(copy)
     for (const name of ['cinnabar.db', 'cinnabar.db-wal']) copyFileSync(join(directory, name), join(copy, name))
     newer.close()
-    expect(readFileSync(join(copy, 'cinnabar.db')).readUInt32BE(60)).toBe(11)
+    expect(readFileSync(join(copy, 'cinnabar.db')).readUInt32BE(60)).toBe(MIGRATIONS.length)
     expect((await refusal(copy)).code).toBe('TOO_NEW')
   })
 

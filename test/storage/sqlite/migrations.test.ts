@@ -77,6 +77,14 @@ test('dials of format 9 have no bearer', () => {
   expect(database.prepare('select * from dial').all()).toMatchObject([{ channel: 7, bearer: null }])
 })
 
+test('a database of format 11 has no agents of QMF: they were in a file', () => {
+  const database = new Database(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 11))
+  expect(tables(database)).not.toContain('qmf_agent')
+  migrate(database)
+  expect(database.prepare('select * from qmf_agent').all()).toEqual([])
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {
@@ -127,7 +135,7 @@ describe('a database of format 1', () => {
       await store.close()
     }
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
-    expect(look.pragma('user_version', { simple: true })).toBe(11)
+    expect(look.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
     look.close()
   })
 
@@ -242,7 +250,7 @@ describe('a database of format 3', () => {
       'scram_server_key',
       'bearer',
     ])
-    expect(look.pragma('user_version', { simple: true })).toBe(11)
+    expect(look.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
     look.close()
   })
 })
@@ -301,7 +309,7 @@ describe('a database of format 5', () => {
     await store.close()
     const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
     expect(look.prepare('select count(*) from removal').pluck().get()).toBe(0)
-    expect(look.pragma('user_version', { simple: true })).toBe(11)
+    expect(look.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
     look.close()
     rmSync(directory, { recursive: true })
   })

@@ -78,6 +78,9 @@ function put(contents: Contents, change: Extract<Change, { put: unknown }>): voi
     case 'upstream':
       contents.upstreams.set(change.row.name, change.row)
       return
+    case 'qmf agent':
+      contents.qmfAgent = change.row
+      return
     case 'stop':
       contents.stops.set(pair(change.row), change.row)
       return

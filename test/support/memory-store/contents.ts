@@ -8,6 +8,7 @@ import type {
   InstanceRow,
   LostNameRow,
   PlaceRow,
+  QmfAgentRow,
   Recovered,
   ResultRow,
   RuleRow,
@@ -53,6 +54,7 @@ export interface Contents {
   readonly damaged: Set<number>
   readonly secret: Uint8Array
   readonly generation: string
+  qmfAgent: QmfAgentRow | undefined
   nextUserId: number
   nextRule: number
   nextTokenId: number
@@ -88,6 +90,7 @@ export function emptyContents(): Contents {
     damaged: new Set(),
     secret: crypto.getRandomValues(new Uint8Array(32)),
     generation: '6d656d6f72790001',
+    qmfAgent: undefined,
     nextUserId: 1,
     nextRule: 1,
     nextTokenId: 1,
@@ -122,6 +125,7 @@ export function recovered(contents: Contents): Recovered {
     bindings: [...copy.bindings.values()].sort(byPair),
     places: [...copy.places.values()].sort(byPair),
     upstreams: [...copy.upstreams.values()],
+    qmfAgent: copy.qmfAgent,
     stops: [...copy.stops.values()].sort(byPair),
     results: [...copy.results.values()].sort(byId),
     blocks: flat(blocks.sort(byOrder)),

@@ -1,0 +1,39 @@
+/** The messages between the server's side of the replicated store and its thread, which has one role until it ends. */
+import type { FromWorker, ServiceOptions, ToWorker } from '../sqlite/service.ts'
+import type { LogOptions } from './log.ts'
+import type { LogPlace } from './place.ts'
+
+/** How long the nats-servers may take to say what they have. */
+export const BOUNDS_MS = 5_000
+
+/**
+ * `lead` serves the store, `follow` applies what another node leads, `found` makes the next log and ends, `copy` fetches the
+ * database of the node that leads and ends.
+ */
+export type Role = 'lead' | 'follow' | 'found' | 'copy'
+
+export interface RoleOptions {
+  readonly role: Role
+  readonly store: ServiceOptions
+  readonly log: LogOptions
+  /** The wall clock at the start of the role, in ms since 1970. */
+  readonly wall: number
+  /** The node that the copy comes from. */
+  readonly from?: string
+}
+
+/** How far the copy of a database has come. */
+export interface CopyProgress {
+  readonly receivedBytes: number
+  readonly totalBytes: number
+}
+
+export type FromRole =
+  | FromWorker
+  /** The database has everything up to `place`, of a follower or of the leader; `last` is the sequence of the log's last message, as far as known. */
+  | { readonly type: 'place'; readonly place: LogPlace; readonly last: number }
+  | { readonly type: 'obstacle'; readonly obstacle: string | undefined }
+  | { readonly type: 'received'; readonly progress: CopyProgress }
+  /** The epoch in which this node leads, before `opened`. */
+  | { readonly type: 'leads'; readonly epoch: number }
+export type ToRole = ToWorker

@@ -1,0 +1,22 @@
+/** The thread of the replicated store: the database and the connection to the log, in one role until it ends. */
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { serialized } from '../sqlite/service.ts'
+import { fetchCopy } from './copy.ts'
+import { follow } from './follow.ts'
+import { found } from './found.ts'
+import { lead } from './lead.ts'
+import type { FromRole, RoleOptions } from './role.ts'
+
+const roles = { lead, follow, found, copy: fetchCopy } as const
+
+if (parentPort !== null) void run(parentPort, workerData as RoleOptions)
+
+async function run(port: MessagePort, options: RoleOptions): Promise<void> {
+  const post = (message: FromRole, transfer: ArrayBuffer[] = []): void => port.postMessage(message, transfer)
+  try {
+    await roles[options.role](port, options, post)
+  } catch (error) {
+    post({ type: 'refused', error: serialized(error, options.store.directory) })
+  }
+  port.close()
+}

@@ -1,0 +1,231 @@
+/** Debian's nats-server, one process or a cluster of three, on loopback and with a store in a directory that goes away. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from './free-port.ts'
+
+const PROGRAM = ['/usr/sbin', '/usr/bin', '/usr/local/bin', ...(process.env['PATH'] ?? '').split(':')]
+  .map((folder) => join(folder, 'nats-server'))
+  .find((path) => existsSync(path))
+
+/** Why there can be no nats-server here, and what to do; undefined if there can. */
+export const natsMissing =
+  PROGRAM === undefined
+    ? 'nats-server is not installed: apt-get install --no-install-recommends nats-server'
+    : undefined
+
+/** It ends what would never come; it is no measure of speed. */
+const PATIENCE_MS = 120_000
+const PAGE_BYTES = 4096
+const TICKS_PER_SECOND = 100
+
+export interface NatsServersOptions {
+  /** Default 1MB. */
+  readonly maxPayload?: string
+  /** More lines of the configuration of each server. */
+  readonly config?: string
+}
+
+interface NatsServer {
+  readonly configFile: string
+  readonly store: string
+  readonly port: number
+  readonly monitorPort: number
+  process: ChildProcess | undefined
+}
+
+export class NatsServers {
+  readonly #directory = mkdtempSync(join(tmpdir(), 'cinnabar-nats-'))
+  readonly #servers: NatsServer[] = []
+
+  /** Resolves when streams can be made. */
+  static async start(count: 1 | 3, options: NatsServersOptions = {}): Promise<NatsServers> {
+    const servers = new NatsServers()
+    try {
+      await servers.#configure(count, options)
+      for (const server of servers.#servers) servers.#spawn(server)
+      await servers.ready()
+      return servers
+    } catch (error) {
+      await servers.stop()
+      throw error
+    }
+  }
+
+  get urls(): string[] {
+    return this.#servers.map(({ port }) => `nats://127.0.0.1:${port}`)
+  }
+
+  /** Resolves when all of them serve, and have chosen who leads. */
+  async ready(): Promise<void> {
+    for (const server of this.#servers) {
+      await until(async () => {
+        const isHealthy = await this.#answers(server, '/healthz')
+        const { meta_cluster: meta } = (await this.#monitor(server, '/jsz')) as { meta_cluster?: MetaCluster }
+        return isHealthy && (this.#servers.length === 1 || (meta?.leader !== undefined && meta.leader !== ''))
+      })
+    }
+  }
+
+  /** Ends a server by SIGKILL. */
+  async kill(index: number): Promise<void> {
+    const child = this.#of(index).process
+    if (child === undefined || !isAlive(child)) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
+  }
+
+  /** Starts a server that was killed, with what it has stored; resolves when it listens. */
+  async restart(index: number): Promise<void> {
+    const server = this.#of(index)
+    this.#spawn(server)
+    await until(() => this.#answers(server, '/healthz?js-enabled-only=true'))
+  }
+
+  freeze(index: number): void {
+    this.#of(index).process?.kill('SIGSTOP')
+  }
+
+  thaw(index: number): void {
+    this.#of(index).process?.kill('SIGCONT')
+  }
+
+  /** The index of the server that leads a stream, as those that answer know it. */
+  streamLeader(stream: string): Promise<number> {
+    if (this.#servers.length === 1) return Promise.resolve(0)
+    return until(async () => {
+      for (const [index, server] of this.#servers.entries()) {
+        const replica = await this.#replica(server, stream)
+        if (replica?.cluster?.leader === nameOf(index)) return index
+      }
+      return undefined
+    })
+  }
+
+  /** Resolves when every server has what any of them has of a stream now. Their `/healthz` is wrong about this at times. */
+  async inStep(stream: string): Promise<void> {
+    const ends = async (): Promise<number[]> => {
+      const replicas = await Promise.all(this.#servers.map((server) => this.#replica(server, stream)))
+      return replicas.map((replica) => replica?.state.last_seq ?? 0)
+    }
+    const goal = Math.max(...(await ends()))
+    await until(async () => (await ends()).every((last) => last >= goal))
+  }
+
+  /** Where a server keeps its streams. */
+  storeDirectory(index: number): string {
+    return this.#of(index).store
+  }
+
+  /** Of all that are alive: processor time in seconds, and resident memory in bytes. */
+  usage(): { readonly cpuSeconds: number; readonly residentBytes: number } {
+    let [cpuSeconds, residentBytes] = [0, 0]
+    for (const { process: child } of this.#servers) {
+      if (child === undefined || !isAlive(child)) continue
+      const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8')
+      // After the name, which may contain anything.
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      cpuSeconds += (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+      residentBytes += Number(fields[21]) * PAGE_BYTES
+    }
+    return { cpuSeconds, residentBytes }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#servers.map((_, index) => this.kill(index)))
+    rmSync(this.#directory, { recursive: true, force: true })
+  }
+
+  async #configure(count: number, { maxPayload = '1MB', config = '' }: NatsServersOptions): Promise<void> {
+    const routes: string[] = []
+    for (let index = 0; index < count; index++) {
+      const store = join(this.#directory, nameOf(index))
+      const [port, monitorPort, routePort] = [await freePort(), await freePort(), await freePort()]
+      routes.push(`127.0.0.1:${routePort}`)
+      this.#servers.push({ configFile: `${store}.conf`, store, port, monitorPort, process: undefined })
+    }
+    for (const [index, { configFile, store, port, monitorPort }] of this.#servers.entries()) {
+      const cluster = `cluster { name: test, listen: "${routes[index]}", routes: [${routes.map((to) => `"nats-route://${to}"`).join(', ')}] }`
+      writeFileSync(
+        configFile,
+        `server_name: ${nameOf(index)}
+         listen: "127.0.0.1:${port}"
+         http: "127.0.0.1:${monitorPort}"
+         log_file: "${store}.log"
+         max_payload: ${maxPayload}
+         jetstream { store_dir: "${store}", max_memory_store: 256MB, max_file_store: 20GB }
+         ${count > 1 ? cluster : ''}
+         ${config}
+        `,
+      )
+    }
+  }
+
+  #spawn(server: NatsServer): void {
+    if (PROGRAM === undefined) throw new Error(natsMissing)
+    server.process = spawn(PROGRAM, ['-c', server.configFile], { stdio: 'ignore' })
+    // It may end before anybody waits for that.
+    server.process.once('error', () => {})
+  }
+
+  #of(index: number): NatsServer {
+    const server = this.#servers[index]
+    if (server === undefined) throw new Error(`there is no nats-server ${index}`)
+    return server
+  }
+
+  async #answers(server: NatsServer, path: string): Promise<boolean> {
+    const { process: child } = server
+    if (child === undefined || !isAlive(child)) {
+      const log = existsSync(`${server.store}.log`) ? readFileSync(`${server.store}.log`, 'utf8') : ''
+      throw new Error(`nats-server has ended: ${log.slice(-2_000)}`)
+    }
+    return fetch(`http://127.0.0.1:${server.monitorPort}${path}`, { signal: AbortSignal.timeout(2_000) }).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  }
+
+  /** What a server itself has of a stream. */
+  async #replica(server: NatsServer, stream: string): Promise<StreamDetail | undefined> {
+    const { account_details: accounts = [] } = (await this.#monitor(server, '/jsz?streams=true')) as Jsz
+    return accounts.flatMap(({ stream_detail: detail = [] }) => detail).find(({ name }) => name === stream)
+  }
+
+  /** {} from one that does not answer. */
+  async #monitor({ monitorPort }: NatsServer, path: string): Promise<unknown> {
+    const asked = fetch(`http://127.0.0.1:${monitorPort}${path}`, { signal: AbortSignal.timeout(2_000) })
+    return asked.then((response) => response.json()).catch(() => ({}))
+  }
+}
+
+interface MetaCluster {
+  readonly leader?: string
+}
+
+interface StreamDetail {
+  readonly name: string
+  readonly state: { readonly last_seq: number }
+  readonly cluster?: { readonly leader?: string }
+}
+
+interface Jsz {
+  readonly account_details?: readonly { readonly stream_detail?: readonly StreamDetail[] }[]
+}
+
+const nameOf = (index: number): string => `n${index + 1}`
+const isAlive = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode === null && signalCode === null
+
+/** Waits for a result that is neither undefined nor false. */
+async function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
+  const end = performance.now() + PATIENCE_MS
+  for (;;) {
+    const result = await ask()
+    if (result !== undefined && result !== false) return result
+    if (performance.now() > end) throw new Error('the nats-servers are not ready')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
