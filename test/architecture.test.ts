@@ -40,6 +40,7 @@ const ROOMS = [
   'commands',
   'sources',
   'connections',
+  'cluster',
   'start',
 ] as const
 
@@ -102,6 +103,12 @@ const RULES: readonly IForbiddenRuleType[] = [
     severity: 'error',
     from: { path: '^server/', pathNot: '^server/sources/upstream/' },
     to: { path: '^client/' },
+  },
+  {
+    name: 'only storage/replicated and server/cluster use NATS',
+    severity: 'error',
+    from: { path: `^(${anyOf(SOURCES)})/`, pathNot: '^(storage/replicated|server/cluster)/' },
+    to: { path: 'node_modules/@nats-io/' },
   },
   { name: 'no node: here', severity: 'error', from: { path: NODE_FREE }, to: { dependencyTypes: ['core'] } },
   {
@@ -250,6 +257,7 @@ describe('a tree that breaks the rules', () => {
     'console/view.ts -> client/consumer.ts: console imports only client/browser.ts',
     'console/view.ts -> protocol/link/tcp.ts: console imports only: client',
     'storage/tested.ts -> test/support.ts: storage imports only: nothing',
+    'storage/knows-nats.ts -> ../../../node_modules/@nats-io/transport-node/index.js: only storage/replicated and server/cluster use NATS',
     'server/channels/queue.ts -> server/sessions/session.ts: server: channels imports no room above it',
     'server/core/log.ts -> server/metrics/metric.ts: server: core imports no room above it',
     'server/sources/source.ts -> server/start/server.ts: server: sources imports no room above it',

@@ -258,7 +258,8 @@ export class Bindings {
   }
 }
 
-function instanceRow(instance: MetricInstance): InstanceRow {
+/** An instance as it is stored. */
+export function instanceRow(instance: MetricInstance): InstanceRow {
   const writer = new XdrWriter()
   writeArguments(writer, instance.selection.args)
   return { id: instance.id, user: instance.owner.userId, metric: instance.selection.name, args: writer.copy() }

@@ -3,6 +3,7 @@
  * takes it is never written. A small block stays open when it is taken and is written again, longer, by the next batch:
  * otherwise a slow channel would leave a row per value.
  */
+import { SMALL_BLOCK_BYTES } from '../../storage/store.ts'
 import type { BatchBuilder } from './batch.ts'
 import type { Block } from './block.ts'
 import type { GapEntry } from './gap.ts'
@@ -15,8 +16,6 @@ import type { TransactionIds } from './transaction-ids.ts'
 
 /** A channel quiet for this long gives the rest of its range of ids back. */
 const QUIET_MS = 10_000
-/** Below this size a block that is in a batch still grows. */
-const SMALL_BLOCK_BYTES = 1024
 /** A lagging consumer's frames in memory; beyond it they are read back when their turn comes. */
 const RESIDENT_BYTES = 512 << 10
 /** The same while all channels together keep to what the pool may give. */

@@ -43,7 +43,8 @@ export function explainIssue(
   const written = file.table[section]
   const value = overrideOf(key)?.value ?? (isTomlTable(written) ? written[key] : undefined) ?? setting?.byDefault
   const found = index !== undefined && Array.isArray(value) ? value[Number(index)] : value
-  return [{ ...place, message: `${name}: expected ${setting?.expected}, found ${foundIn(found, issue)}` }]
+  const shown = setting?.isSecret ? withoutText(found) : foundIn(found, issue)
+  return [{ ...place, message: `${name}: expected ${setting?.expected}, found ${shown}` }]
 }
 
 /** Describes what was found; in a table of a list, which of its keys is wrong. */

@@ -87,6 +87,22 @@ export function bytesOrShare(max: number) {
   }
 }
 
+const BYTE_UNITS = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 } as const
+
+function parseByteSize(text: string): number | undefined {
+  const match = /^(\d{1,15})(KiB|MiB|GiB|TiB|)$/.exec(text)
+  return match === null ? undefined : Number(match[1]) * BYTE_UNITS[match[2] as keyof typeof BYTE_UNITS]
+}
+
+/** A number of bytes, or a text with a unit. */
+export function byteSize(min: number, max: number) {
+  const text = decoded(parseByteSize).refine((bytes) => bytes >= min && bytes <= max)
+  return {
+    type: z.union([integer(min, max).type, text]),
+    expected: `an integer from ${min} to ${max}, or a whole number and KiB, MiB, GiB or TiB, like "4GiB"`,
+  }
+}
+
 /** The bytes that a limit allows of something of `whole` bytes. */
 export function inBytes(limit: BytesOrShare, whole: number): number {
   return typeof limit === 'number' ? limit : Math.floor(limit.share * whole)

@@ -8,7 +8,8 @@ import type { HttpDoor } from '../sources/source.ts'
 import type { HttpSection, ListenSection, MetricsSection } from './config.ts'
 import { listenHttp } from './http/app.ts'
 import type { MetricsServices } from './http/metrics/route.ts'
-import { listenTcp, type OpenListener } from './tcp.ts'
+import type { ListenerName, TakePassed } from './passed-on.ts'
+import { type ConsumerListener, listenTcp } from './tcp.ts'
 import type { TlsFiles } from './tls/files.ts'
 
 export interface Listeners {
@@ -16,6 +17,8 @@ export interface Listeners {
   readonly tls: Address | undefined
   readonly http: Address | undefined
   readonly https: Address | undefined
+  /** Those that are open, each as it takes connections that another node passes on. */
+  readonly passedOn: ReadonlyMap<ListenerName, TakePassed>
 }
 
 export interface ListenersOptions {
@@ -42,17 +45,26 @@ export interface ListenersOptions {
 export async function openListeners(options: ListenersOptions): Promise<Listeners> {
   const { config, tls, sessions, opened } = options
   const { listen } = config
-  const open = async (listening: Promise<OpenListener> | undefined): Promise<Address | undefined> => {
+  const passedOn = new Map<ListenerName, TakePassed>()
+  const open = async (
+    name: ListenerName,
+    listening: Promise<ConsumerListener> | undefined,
+  ): Promise<Address | undefined> => {
     const listener = await listening
-    if (listener) opened(() => listener.close())
-    return listener?.address
+    if (listener === undefined) return undefined
+    opened(() => listener.close())
+    passedOn.set(name, listener.take)
+    return listener.address
   }
-  const http = await open(listen.http && openHttp(options, { address: listen.http, key: 'listen.http' }))
-  const https = await open(listen.https && openHttp(options, { address: listen.https, key: 'listen.https', tls }))
+  const http = await open('http', listen.http && openHttp(options, { address: listen.http, key: 'listen.http' }))
+  const https = await open(
+    'https',
+    listen.https && openHttp(options, { address: listen.https, key: 'listen.https', tls }),
+  )
   const accept = sessions.accept.bind(sessions)
-  const overTls = await open(listen.tls && listenTcp({ address: listen.tls, key: 'listen.tls', tls, accept }))
-  const tcp = await open(listen.tcp && listenTcp({ address: listen.tcp, key: 'listen.tcp', tls, accept }))
-  return { tcp, tls: overTls, http, https }
+  const overTls = await open('tls', listen.tls && listenTcp({ address: listen.tls, key: 'listen.tls', tls, accept }))
+  const tcp = await open('tcp', listen.tcp && listenTcp({ address: listen.tcp, key: 'listen.tcp', tls, accept }))
+  return { tcp, tls: overTls, http, https, passedOn }
 }
 
 function openHttp(
@@ -62,7 +74,7 @@ function openHttp(
     readonly key: 'listen.http' | 'listen.https'
     readonly tls?: TlsFiles | undefined
   },
-): Promise<OpenListener> {
+): Promise<ConsumerListener> {
   return listenHttp({
     ...where,
     get allowedOrigins() {

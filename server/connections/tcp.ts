@@ -9,6 +9,7 @@ import { StreamLink } from '../../protocol/link/stream.ts'
 import type { Address } from '../core/address.ts'
 import { bindTcp } from '../core/listen.ts'
 import type { IncomingConnection, TlsUpgradable } from '../sessions/incoming-connection.ts'
+import type { TakePassed } from './passed-on.ts'
 import type { TlsFiles } from './tls/files.ts'
 import { peerFacts } from './tls/peer.ts'
 
@@ -17,6 +18,11 @@ const KEEP_ALIVE_MS = 15_000
 export interface OpenListener {
   readonly address: Address
   close(): Promise<void>
+}
+
+/** A listener for consumers. */
+export interface ConsumerListener extends OpenListener {
+  readonly take: TakePassed
 }
 
 export interface TcpOptions {
@@ -28,7 +34,7 @@ export interface TcpOptions {
 }
 
 /** Rejects with ListenError. */
-export async function listenTcp({ address, key, tls, accept }: TcpOptions): Promise<OpenListener> {
+export async function listenTcp({ address, key, tls, accept }: TcpOptions): Promise<ConsumerListener> {
   // Half open, so that a peer that sends commands and closes its side still gets its responses.
   const server = createServer({
     allowHalfOpen: true,
@@ -37,14 +43,19 @@ export async function listenTcp({ address, key, tls, accept }: TcpOptions): Prom
     noDelay: true,
   })
   const bound = await bindTcp(server, address, key)
-  const loopback = isLoopback(bound.host)
-  server.on('connection', (socket: Socket) => {
+  const take = (socket: Socket, loopback: boolean): void => {
     const link = new StreamLink(socket)
     const peer = { address: socket.remoteAddress ?? '', loopback, encrypted: false }
     const transport = key === 'listen.tls' ? 'tls' : 'tcp'
     accept({ link, transport, format: 'xdr', peer, tls: tls && tlsUpgradable(link, tls, transport === 'tls') })
-  })
-  return { address: bound, close: () => new Promise((resolve) => server.close(() => resolve())) }
+  }
+  const loopback = isLoopback(bound.host)
+  server.on('connection', (socket: Socket) => take(socket, loopback))
+  return {
+    address: bound,
+    take: (socket) => take(socket, false),
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  }
 }
 
 /** Puts `link` under TLS, with the certificate that is in force at that moment. */

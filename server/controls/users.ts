@@ -25,12 +25,19 @@ import {
 import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 
 /** The user of the CLI, which is made at the first start. */
-export const LOCAL_USER = 'local'
+const LOCAL_USER = 'local'
+
+/** The user of the CLI on a server, or on a node of a cluster: each node has one of its own, with a secret of its own. */
+export function localUserOf(node: string | undefined): string {
+  return node === undefined ? LOCAL_USER : `${LOCAL_USER}@${node}`
+}
 
 export interface UserControlsOptions extends Administration {
   readonly rules: Pick<Rules, 'hasRole'>
   readonly hasher: PasswordHasher
   readonly iterations: number
+  /** The name of this node of a cluster; undefined without one. */
+  readonly node: string | undefined
   /** Ends everything of a removed user: sessions, channels, metric instances, tokens. */
   readonly endUser: (account: Account) => Promise<unknown>
   /** Ends what a user may no longer do in its new role. */
@@ -54,7 +61,7 @@ const role: ControlParameter = {
 }
 
 export function userControls(options: UserControlsOptions): Control[] {
-  const { accounts, hasher, iterations, endUser, reconsider, stored } = options
+  const { accounts, hasher, iterations, node, endUser, reconsider, stored } = options
 
   const add: Control = {
     name: 'user.add',
@@ -75,6 +82,11 @@ export function userControls(options: UserControlsOptions): Control[] {
       const secret = args.has('password') ? passwordOf(args) : undefined
       const given = roleOf(args, identity, options)
       if (secret !== undefined || given === ADMIN_ROLE) requireUnscopedLogin(credential)
+      if (node !== undefined && name.name.startsWith(localUserOf('')))
+        throw new StatusError(
+          'INVALID_ARGUMENT',
+          `the users ${localUserOf('')}... are those of the nodes: choose another name`,
+        )
       return async () => {
         if (!seesTenant(identity, name.tenant)) return failed(`there is no tenant ${name.tenant}`)
         const isTaken = (): boolean => accounts.find(name.tenant, name.name) !== undefined
@@ -146,7 +158,9 @@ export function userControls(options: UserControlsOptions): Control[] {
         withAdministeredAccount(options, identity, name, async (account) => {
           // Nobody would receive the result, and the last admin would lock everybody out.
           if (account.id === identity.userId) return failed('a user cannot remove itself: ask another admin')
-          if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
+          // Those of nodes that are gone may be removed; a node that leads again makes its own anew.
+          if (account.loopbackOnly && account.name === localUserOf(node))
+            return failed(`${formatIdentity(name)} is the command line's own user`)
           if (isLastAdmin(accounts, account)) return failed(lastAdmin(account))
           accounts.remove(account)
           await endUser(account)

@@ -74,10 +74,15 @@ export function stamps(wallMs: () => number, monotonicMs: () => number): () => n
 /**
  * The age clock, by which limits of age are judged: milliseconds since the database was created. It is monotonic while the
  * server runs, so that setting the wall clock expires nothing; the time between two runs is taken from the wall clock and is
- * never negative [MON 8 Limits]. `stored` holds the age and the wall time of the last batch.
+ * never negative [MON 8 Limits]. `stored` holds the age and the wall time of the last batch. That was the clock of another machine
+ * if a node of a cluster has taken over: then `downMs` is the time since this node got that batch, by its own clock.
  */
-export function ageClock(clock: Clock, stored: { readonly age: number; readonly wall: number }): () => number {
-  const down = stored.wall === 0 ? 0 : Math.max(0, clock.wallMs() - stored.wall)
+export function ageClock(
+  clock: Pick<Clock, 'wallMs' | 'monotonicMs'>,
+  stored: { readonly age: number; readonly wall: number },
+  downMs?: number,
+): () => number {
+  const down = downMs ?? (stored.wall === 0 ? 0 : Math.max(0, clock.wallMs() - stored.wall))
   const base = stored.age + down - clock.monotonicMs()
   return () => base + clock.monotonicMs()
 }

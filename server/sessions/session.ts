@@ -9,6 +9,7 @@ import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import type { Link, LinkListener } from '../../protocol/link/link.ts'
 import { MessageId, NoticeCode } from '../../protocol/monitor/constants.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
+import { StorageError } from '../../storage/store.ts'
 import type { Count } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { ConnectionFacts } from '../channels/outbox.ts'
@@ -401,7 +402,7 @@ export class Session implements ReadSession {
   }
 
   crashed(error: unknown): void {
-    this.#context.faults.report('session', error, { peer: this.address })
+    this.#report(error)
     this.dismiss(NoticeCode.INTERNAL, PRODUCER_FAILED)
   }
 
@@ -420,14 +421,20 @@ export class Session implements ReadSession {
   #leave(): void {
     if (this.#isOver) return
     this.#isOver = true
-    const { clock, registry, bindings, work, faults } = this.#context
+    const { clock, registry, bindings, work } = this.#context
     clock.clear(this.#loginTimeout)
     this.#responses.end()
     if (this.#channel !== undefined) registry.detach(this.#channel, this)
     if (this.#identity !== undefined) this.#quota?.leave()
     const unbound = work.run({ tenant: this.tenant }, bindings.endAllUnbound([...this.unboundInstances]))
-    if (unbound instanceof Promise) unbound.catch((error) => faults.report('session', error, { peer: this.address }))
+    if (unbound instanceof Promise) unbound.catch((error) => this.#report(error))
     this.#ended(this)
+  }
+
+  /** The store of a server that stops is closed, maybe while values are read for a connection that has ended: that is no fault. */
+  #report(error: unknown): void {
+    if (this.#isOver && error instanceof StorageError) return
+    this.#context.faults.report('session', error, { peer: this.address })
   }
 }
 

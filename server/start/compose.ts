@@ -68,12 +68,16 @@ import { FeedTurns } from '../sources/io/pacer.ts'
 import { Notices } from '../sources/producer/notices.ts'
 import { statsOf } from '../sources/producer/status.ts'
 import { openSources, type RunningSource } from '../sources/table.ts'
+import { checkAnywhere } from './anywhere.ts'
 import type { Config, ReloadableConfig } from './config.ts'
 import { configReload, Reloader } from './reload.ts'
 import { StorageState } from './storage-state.ts'
 
 export interface ComposeOptions {
   readonly config: Config
+  /** As in `ServerOptions`. */
+  readonly node: string | undefined
+  readonly downMs: number | undefined
   /** The same, if it can be read again. */
   readonly reloadable?: ReloadableConfig | undefined
   readonly clock: Clock
@@ -136,7 +140,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const storage = new StorageState({ log, notices, directory: dataDir, onFailed })
   const recovered = await store.open(storage)
   for (const warning of recovered.warnings ?? []) log.warn({ directory: dataDir }, warning)
-  const age = ageClock(clock, recovered)
+  const age = ageClock(clock, recovered, options.downMs)
   const faults = new Faults(clock, log)
   const turns = new FeedTurns(clock)
   const turn = new TurnScheduler(clock)
@@ -217,11 +221,10 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     },
   })
 
-  const firstBlockId = recovered.bindings.reduce((most, { since }) => Math.max(most, since), recovered.nextBlockId)
-  const blockIds = counterFrom(firstBlockId)
+  let nextBlockId = recovered.bindings.reduce((most, { since }) => Math.max(most, since), recovered.nextBlockId)
   const host: QueueHost = {
     pool: new Pool(),
-    nextId: blockIds,
+    nextId: () => nextBlockId++,
     age,
     stamp: turn.once(age),
     unstored: 0,
@@ -337,10 +340,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const openFiles = maxOpenFiles()
   const admission = new Admission({ ...config.limits, openFiles })
   if (admission.max < config.limits.connections) {
-    log.warn(
-      { openFiles, connections: admission.max },
-      'fewer connections than `limits.connections`: raise `ulimit -n`',
-    )
+    const message = 'fewer connections than `limits.connections`: raise `ulimit -n`'
+    log.warn({ openFiles, connections: admission.max }, message)
   }
   const sessions = new Sessions(producer, commandHandlers(producer), admission)
 
@@ -368,6 +369,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
   const context = {
     producer: { ...config.producer, id: self.id },
+    node: options.node,
     configDirectory: resolve(dirname(reloadable?.file ?? '.')),
     foreign: options.foreign ?? new ForeignCode(),
     clock,
@@ -380,6 +382,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     work,
     journal,
     upstreams: recovered.upstreams,
+    qmfAgent: recovered.qmfAgent,
     opened: options.opened,
     tls: files.tls,
     admission,
@@ -454,6 +457,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       audit,
       whenStored: () => whenStoredOrFull({ journal, host, clock }),
       prepare(next, changed) {
+        checkAnywhere(next, options.node, reloadable.file)
         const replaced = changed.includes('exec') ? execControls(next.exec, clock) : undefined
         if (replaced !== undefined) warnOfReaders(log, dataDir, next.exec)
         return () => {
@@ -477,7 +481,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       configReload(reloader),
       ...sensorControls({ hub, change, stored }),
       ...sources.flatMap(({ controls = [] }) => controls),
-      ...userControls({ accounts, rights, rules, hasher, iterations, endUser, reconsider, stored }),
+      ...userControls({ accounts, rights, rules, hasher, iterations, node: options.node, endUser, reconsider, stored }),
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, hub, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
@@ -492,9 +496,4 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
 /** A random id that was made with the database, and is no secret. */
 function idOf(secret: Uint8Array): string {
   return createHmac('sha256', secret).update('producer').digest('hex').slice(0, 16)
-}
-
-function counterFrom(first: number): () => number {
-  let next = first
-  return () => next++
 }

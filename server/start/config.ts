@@ -5,6 +5,7 @@
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { isLoopback } from '../../auth/network.ts'
+import { clusterSection } from '../cluster/config.ts'
 import { type ConfigChange, changeOf } from '../config/change.ts'
 import type { ReadFile } from '../config/file.ts'
 import { configFileOf, type Loaded, type LoadOptions, load } from '../config/load.ts'
@@ -219,6 +220,7 @@ const sections = {
   dial: dialSection,
   drain: drainSection,
   announce: announceSection,
+  cluster: clusterSection,
   audit,
   exec: execSection,
   ...sourceSections,

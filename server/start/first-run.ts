@@ -1,9 +1,10 @@
 /**
  * The first start with an empty database: an `admin` whose password is shown once, and `local`, the command line's own
- * user, whose secret lies in the data directory and is good only over loopback and only by scram-sha-256.
+ * user, whose secret lies in the data directory and is good only over loopback and only by scram-sha-256. Each node of a
+ * cluster makes a user of its own, `local@<node>`, when it leads for the first time: their secrets are files of the nodes.
  */
 import { randomBytes } from 'node:crypto'
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { DEFAULT_TENANT } from '../../auth/identity.ts'
@@ -13,11 +14,12 @@ import { checkNewPassword, makeSecretVerifier, makeVerifiers } from '../../auth/
 import { DATABASE_FILE } from '../../storage/sqlite/database.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Users } from '../accounts/users.ts'
-import { LOCAL_USER } from '../controls/users.ts'
+import { localUserOf } from '../controls/users.ts'
 import type { Logger } from '../core/log.ts'
 import { DEFAULT_DATA_DIR } from './config.ts'
 
 export const ADMIN_USER = 'admin'
+/** The secret; in a cluster a second line has the user that it is of. */
 export const SECRET_FILE = 'admin.secret'
 
 /** Where a server is likely to have its data: under systemd, and in a clone. */
@@ -53,27 +55,54 @@ export interface FirstRunOptions {
   readonly hasher: PasswordHasher
   readonly iterations: number
   readonly dataDir: string
+  /** The name of this node of a cluster; undefined without one. */
+  readonly node: string | undefined
+  /** Resolves when everything that has changed so far is stored. */
+  readonly stored: () => Promise<void>
+  readonly log: Pick<Logger, 'warn'>
   /** CINNABAR_ADMIN_PASSWORD; empty or missing: one is made. */
   readonly adminPassword: string | undefined
 }
 
 /** Makes what is missing. Gives the admin's password if it was made just now and nobody else knows it. */
 export async function firstRun(options: FirstRunOptions): Promise<string | undefined> {
-  const { accounts, dataDir } = options
+  const { accounts } = options
   const shown = accounts.size === 0 ? await addAdmin(options) : undefined
+  await makeLocalUser(options)
+  return shown
+}
+
+async function makeLocalUser(options: FirstRunOptions): Promise<void> {
+  const { accounts, dataDir, node, stored, log } = options
+  const name = localUserOf(node)
   const file = join(dataDir, SECRET_FILE)
-  const local = accounts.find(DEFAULT_TENANT, LOCAL_USER)
-  if (local !== undefined && existsSync(file)) return shown
+  const local = accounts.find(DEFAULT_TENANT, name)
+  if (local !== undefined && userOfSecret(file) === name) return
+  if (local !== undefined && !local.loopbackOnly) {
+    const message =
+      'the command line cannot log in on this node, because its user has the name of another one: ' +
+      'remove that user with `cinnabar user remove`, and restart this node'
+    log.warn({ user: name, node }, message)
+    return
+  }
   const secret = randomBytes(32).toString('base64url')
   const scram = await makeSecretVerifier(secret)
   // Anew: writing into a file that is there would keep its mode.
   rmSync(file, { force: true })
-  writeFileSync(file, `${secret}\n`, { mode: 0o600, flag: 'wx' })
-  record(options, LOCAL_USER, local === undefined ? 'added' : 'secret made anew')
+  record(options, name, local === undefined ? 'added' : 'secret made anew')
   const verifiers = { bcrypt: undefined, scram }
   if (local !== undefined) accounts.setVerifiers(local, verifiers)
-  else accounts.add({ tenant: DEFAULT_TENANT, name: LOCAL_USER, role: ADMIN_ROLE, ...verifiers, loopbackOnly: true })
-  return shown
+  else accounts.add({ tenant: DEFAULT_TENANT, name, role: ADMIN_ROLE, ...verifiers, loopbackOnly: true })
+  // A file whose verifier was never stored would be good for nothing, and nobody would make another one.
+  await stored()
+  writeFileSync(file, node === undefined ? `${secret}\n` : `${secret}\n${name}\n`, { mode: 0o600, flag: 'wx' })
+}
+
+/** Whose secret the file has; undefined if there is no file. */
+function userOfSecret(file: string): string | undefined {
+  if (!existsSync(file)) return undefined
+  const [, user = ''] = readFileSync(file, 'utf8').split('\n')
+  return user || localUserOf(undefined)
 }
 
 async function addAdmin(options: FirstRunOptions): Promise<string | undefined> {

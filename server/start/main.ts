@@ -28,6 +28,12 @@ export interface ServeOptions {
   readonly restored?: boolean | undefined
 }
 
+/** A server, or a node of a cluster, which has a server while it leads. */
+interface Running {
+  readonly server: RunningServer | undefined
+  stop(): Promise<void>
+}
+
 /** Runs until a signal or a failure; returns the exit code. */
 export async function serve(options: ServeOptions): Promise<number> {
   closeInherited()
@@ -40,29 +46,26 @@ export async function serve(options: ServeOptions): Promise<number> {
   const ended = new Promise<number>((resolve) => {
     end = resolve
   })
-  const adminPassword = process.env['CINNABAR_ADMIN_PASSWORD']
-  let server: RunningServer | undefined
+  let running: Running | undefined
   const foreign = new ForeignCode()
   process.on('uncaughtException', (error) => {
-    if (!foreign.take(error)) abort(error, log, server)
+    if (!foreign.take(error)) abort(error, log, running?.server)
   })
   try {
     warnOfOtherData(config.producer, log)
-    const { restored = false } = options
     const onFailed = (error: Error): void => fail(error, log, end)
-    const started = startServer({ config, reloadable, log, adminPassword, restored, foreign, onFailed })
-    const reload = (): Promise<unknown> => started.then(({ parts }) => parts.reloader?.reload())
+    const started = start({ options, reloadable, log, foreign, onFailed })
+    const reload = (): Promise<unknown> => started.then(({ server }) => reloadAll(server, reloadable, log))
     process.on('SIGHUP', () => {
       // Nobody else ends a server whose terminal is gone.
       if (terminals.hungUp.length > 0) end(0)
       else reload().catch((error: unknown) => unlessReported(error, log))
     })
-    server = await started
+    running = await started
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
-    process.stdout.write(greeting(server, config, options))
     const code = await ended
     const cutOff = cutOffAfter(code, terminals)
-    await server.stop()
+    await running.stop()
     cutOff.unref()
     if (code === 0) log.info('stopped cleanly')
     terminals.closeHungUp()
@@ -72,6 +75,48 @@ export async function serve(options: ServeOptions): Promise<number> {
     cutOffAfter(code, terminals).unref()
     return code
   }
+}
+
+interface StartOptions {
+  readonly options: ServeOptions
+  readonly reloadable: ReloadableConfig
+  readonly log: Logger
+  readonly foreign: ForeignCode
+  readonly onFailed: (error: Error) => void
+}
+
+/** Starts what is configured, and prints where it is. */
+async function start({ options, reloadable, log, foreign, onFailed }: StartOptions): Promise<Running> {
+  const { config } = reloadable
+  const { restored = false } = options
+  const adminPassword = process.env['CINNABAR_ADMIN_PASSWORD']
+  const common = { config, reloadable, log, adminPassword, restored, foreign }
+  const print = (server: RunningServer): void => void process.stdout.write(greeting(server, config, options))
+  if (config.cluster === undefined) {
+    const server = await startServer({ ...common, onFailed })
+    print(server)
+    return { server, stop: () => server.stop() }
+  }
+  // Only here, so that nothing of NATS is loaded by a server that is alone.
+  const { startNode } = await import('./node.ts')
+  const { cluster } = config
+  let isFirst = true
+  const onLeads = (server: RunningServer): void => {
+    if (isFirst || server.newPassword !== undefined) print(server)
+    isFirst = false
+  }
+  process.stdout.write(`cinnabar node:    ${cluster.node} of cluster ${cluster.name} (${cluster.nodes.join(', ')})\n`)
+  const node = await startNode({ ...common, cluster, onLeads })
+  node.ended.catch(onFailed)
+  return node
+}
+
+/** A node that follows has no server: it reads the configuration when it leads. */
+async function reloadAll(server: RunningServer | undefined, reloadable: ReloadableConfig, log: Logger): Promise<void> {
+  if (server === undefined) {
+    reloadable.take(reloadable.readAgain((file) => readFileSync(file)))
+    log.info('the configuration was read again')
+  } else await server.parts.reloader?.reload()
 }
 
 /** Ends the process even if a plug-in goes on. */

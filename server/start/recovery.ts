@@ -8,6 +8,7 @@ import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { readArguments } from '../../protocol/monitor/arguments.ts'
 import { BLOCK_WIDTH, type DialRow, GAP_WIDTH, type InstanceRow, type Recovered } from '../../storage/store.ts'
 import type { Users } from '../accounts/users.ts'
+import { instanceRow } from '../channels/bindings.ts'
 import type { Block } from '../channels/block.ts'
 import type { Channel } from '../channels/channel.ts'
 import { numberRows } from '../channels/registry.ts'
@@ -140,7 +141,12 @@ function* recoverInstance(
 ): Steps<MetricInstance> {
   const list = readArguments(new XdrReader(args))
   try {
-    return yield* producer.instances.restore(id, owner, metric, list)
+    const instance = yield* producer.instances.restore(id, owner, metric, list)
+    // It was made without a cluster, and means the host of this node from now on.
+    if (instance.selection.args.length > list.length) {
+      producer.journal.change({ put: 'instance', row: instanceRow(instance) })
+    }
+    return instance
   } catch (error) {
     if (!(error instanceof StatusError)) throw error
     // A plug-in that fails at one start may be back at the next.

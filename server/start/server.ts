@@ -7,6 +7,8 @@ import { PasswordHasher } from '../../auth/password.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import type { Store } from '../../storage/store.ts'
 import type { FileSystemSpace } from '../accounts/quotas.ts'
+import { type ClusterControl, handOverControl } from '../cluster/control.ts'
+import { clusterSensor } from '../cluster/metric.ts'
 import { type Listeners, openListeners } from '../connections/listen.ts'
 import type { OwnPort, Resolver } from '../connections/outbound/resolve.ts'
 import { OperatorFiles } from '../connections/tls/operator-files.ts'
@@ -19,6 +21,7 @@ import { createLogger, type Logger } from '../core/log.ts'
 import { SensorDoor, type SensorHub } from '../metrics/sensor-door.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { type BoundAddress, SourceListeners } from '../sources/source.ts'
+import { checkAnywhere } from './anywhere.ts'
 import { composeServer, type ServerParts } from './compose.ts'
 import type { Config, ReloadableConfig } from './config.ts'
 import { firstRun } from './first-run.ts'
@@ -61,10 +64,19 @@ export interface ServerOptions {
   readonly restored?: boolean
   /** For tests, instead of SQLite in `producer.data_dir`. */
   readonly store?: Store
+  /** The name of this node, if it is one of a cluster that the database belongs to; undefined without a cluster. */
+  readonly node?: string | undefined
+  /**
+   * How long ago the node that led until now stored its last batch, in ms, by the monotonic clock of this node. If it is
+   * undefined, the wall clocks of both say so.
+   */
+  readonly downMs?: number | undefined
   /** For tests, instead of a hasher of the usual cost. It is closed with the server. */
   readonly hasher?: PasswordHasher
   /** The password of `admin` at a first start; if it is missing or empty, one is made and returned. */
   readonly adminPassword?: string | undefined
+  /** The node that runs this server because it leads; undefined if the server is in no cluster. */
+  readonly cluster?: ClusterControl | undefined
   /** Adds sensors of one's own, before bindings come back from the store. */
   readonly sensors?: (hub: SensorHub) => void
   /** For tests: looks up the addresses of names that are to be dialled, instead of the system. */
@@ -85,13 +97,18 @@ export interface RunningServer extends Listeners {
   /** Takes connections that did not come over a listener. */
   readonly sessions: Sessions
   readonly parts: ServerParts
-  /** Tells consumers, stores what is accepted, closes everything. */
+  /** Tells consumers, stores what is accepted, closes everything. Rejects with StorageError if storing fails meanwhile. */
   stop(): Promise<void>
   /**
    * Ends the storage after an error that belongs to nobody: the batch under way is stored, and nothing after it. Reserved
    * transaction ids are not given back, so that the next start reports what is missing by GAPs. The process has to end.
    */
   abort(): Promise<void>
+  /**
+   * Ends a server whose store another node has taken over: consumers are informed and disconnected, and nothing more is written.
+   * Controls that run are told to end; their results are unknown.
+   */
+  depose(): Promise<void>
 }
 
 const SWEEP_MS = 1000
@@ -115,10 +132,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 }
 
 async function start(options: ServerOptions, opened: Opened, close: () => Promise<void>): Promise<RunningServer> {
-  const { config, clock = systemClock(), log = createLogger(config.log.level), resolve } = options
+  const { config, clock = systemClock(), log = createLogger(config.log.level), node, resolve } = options
   const { dataDir } = config.producer
   const inForce = (): Config => options.reloadable?.config ?? config
   const files = new OperatorFiles(config, clock, log)
+  checkAnywhere(config, node, options.reloadable?.file)
   // Before anything is opened: a program that is missing is a mistake of the configuration.
   const programs = execControls(config.exec, clock)
   const { synchronous } = config.storage
@@ -127,12 +145,24 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const hasher = options.hasher ?? new PasswordHasher()
   opened(() => hasher.close())
   opened(() => store.close())
-  const onFailed = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
+  const reported = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))
+  let fail: (error: Error) => void = () => {}
+  const failure = new Promise<never>((_, reject) => {
+    fail = reject
+  })
+  // Mostly nobody waits for it.
+  failure.catch(() => {})
+  const onFailed = (error: Error): void => {
+    fail(error)
+    reported(error)
+  }
   const software = softwareVersion()
   const diskSpace = options.diskSpace ?? (() => fileSystemSpaceOf(dataDir))
   let listening: readonly string[] = []
   const parts = await composeServer({
     config,
+    node,
+    downMs: options.downMs,
     reloadable: options.reloadable,
     clock,
     log,
@@ -149,20 +179,29 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     onFailed,
   })
   const { producer, sessions, hub, dialler, drains, announcer, notices, storage, recovered, sources, reloader } = parts
+  // What was to be stored never is, if storing fails.
+  const stored = (): Promise<void> => Promise.race([producer.journal.whenStored(), failure])
   const newPassword = await firstRun({
     accounts: producer.accounts,
     audit: producer.audit,
     hasher,
     iterations: config.auth.scramIterations,
     dataDir,
+    node,
+    stored,
+    log,
     adminPassword: options.adminPassword,
   })
   warnOfReaders(log, dataDir, config.exec)
   opened(() => hub.close())
+  if (options.cluster !== undefined) {
+    hub.add(clusterSensor(options.cluster, clock))
+    producer.executor.add([handOverControl(options.cluster, clock, log)])
+  }
   options.sensors?.(new SensorDoor(hub))
   await recoverState(recovered, producer, notices)
   producer.journal.change({ put: 'recovered', row: {} })
-  await producer.journal.whenStored()
+  await stored()
   const bound = new SourceListeners()
   opened(() => bound.close())
   for (const source of sources) await source.listen?.(bound)
@@ -200,20 +239,34 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     producer.failures.flush()
     producer.limitedRecords.flush()
     await producer.executor.stop()
-    if (storage.state === 'ok') {
-      for (const channel of producer.registry.all()) channel.queue.close()
-      producer.journal.change({ put: 'closed', row: {} })
-      await producer.journal.whenStored()
+    try {
+      if (storage.state === 'ok') {
+        for (const channel of producer.registry.all()) channel.queue.close()
+        producer.journal.change({ put: 'closed', row: {} })
+        await stored()
+      }
+    } finally {
+      producer.intake.end()
+      await close()
     }
-    producer.intake.end()
-    await close()
   }
   const abort = (): Promise<void> => {
     producer.journal.stop()
     producer.intake.end()
     return store.close()
   }
-  return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, stop, abort }
+  const depose = async (): Promise<void> => {
+    producer.journal.stop()
+    reloader?.stop()
+    dialler.stop()
+    announcer.stop()
+    sessions.shutDown()
+    hub.close()
+    void producer.executor.stop()
+    producer.intake.end()
+    await close()
+  }
+  return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, stop, abort, depose }
 }
 
 /** What the server listens on, as URLs; those of sources have their use before them. */
@@ -274,7 +327,7 @@ function pruneAudit({ producer, storage }: ServerParts, keepMs: number): void {
 }
 
 /** `cinnabar/<version>`, from the package. */
-function softwareVersion(): string {
+export function softwareVersion(): string {
   const { version } = createRequire(import.meta.url)(packageFile) as { version: string }
   return `cinnabar/${version}`
 }

@@ -61,6 +61,14 @@ export class Authority {
     return this.#issue(commonName, validity, [{ name: 'extKeyUsage', clientAuth: true }])
   }
 
+  /** For a node of a cluster, which shows it at both ends. */
+  node(names: readonly string[]): Promise<Issued> {
+    return this.#issue('a node', {}, [
+      { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
+      { name: 'subjectAltName', altNames: names.map((value) => ({ type: 2, value }) as const) },
+    ])
+  }
+
   async #issue(
     commonName: string,
     validity: Validity,

@@ -3,7 +3,7 @@
  * the test says so (or at each turn), sensors that the test drives.
  */
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { duplexPair } from 'node:stream'
@@ -13,6 +13,7 @@ import { ScramClient } from '../../auth/scram/client.ts'
 import { makeSecretVerifier } from '../../auth/verifiers.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
 import type { FileSystemSpace } from '../../server/accounts/quotas.ts'
+import type { ClusterControl } from '../../server/cluster/control.ts'
 import type { Address } from '../../server/core/address.ts'
 import { createLogger } from '../../server/core/log.ts'
 import type { SensorHub } from '../../server/metrics/sensor-door.ts'
@@ -39,6 +40,8 @@ export interface TestProducerOptions {
   readonly reloadable?: ReloadableConfig
   readonly store?: MemoryStore
   readonly clock?: FakeClock
+  /** The name of the node, if it is one of a cluster. */
+  readonly node?: string
   /** For names to be dialled. */
   readonly resolve?: (name: string) => Promise<readonly string[]>
   /** The space on the disk; by default there is plenty. */
@@ -47,6 +50,8 @@ export interface TestProducerOptions {
   readonly hashRounds?: number
   /** Adds more sensors at each start. */
   readonly sensors?: (hub: SensorHub) => void
+  /** The node that the server belongs to. */
+  readonly cluster?: ClusterControl
 }
 
 /** Where the times of test values begin, microseconds. */
@@ -66,9 +71,11 @@ interface World {
   readonly resolve: TestProducerOptions['resolve']
   readonly hashRounds: number
   readonly sensors: TestProducerOptions['sensors']
+  readonly cluster: ClusterControl | undefined
   /** Lines of the log, all levels. */
   readonly logged: string[]
   diskSpace: FileSystemSpace
+  node: string | undefined
 }
 
 interface Made {
@@ -114,8 +121,10 @@ export class TestProducer {
       resolve: options.resolve,
       hashRounds: options.hashRounds ?? 4,
       sensors: options.sensors,
+      cluster: options.cluster,
       logged: [],
       diskSpace: options.diskSpace ?? PLENTY,
+      node: options.node,
     }
     return TestProducer.#run(world, options.store ?? (await firstStart).crash())
   }
@@ -128,7 +137,10 @@ export class TestProducer {
   }
 
   static async #run(world: World, store: MemoryStore): Promise<TestProducer> {
-    const { directory, clock, config: given, resolve, hashRounds, sensors: more, logged } = world
+    const { node, clock, config: given, resolve, hashRounds, sensors: more, logged } = world
+    // Each node has files of its own.
+    const directory = join(world.directory, node ?? '.')
+    mkdirSync(directory, { recursive: true })
     const base = defaultConfig()
     const merged: Record<string, unknown> = {}
     for (const [section, keys] of Object.entries(base)) {
@@ -137,7 +149,7 @@ export class TestProducer {
     }
     const config = {
       ...(merged as unknown as Config),
-      producer: { name: 'n1', dataDir: directory },
+      producer: { name: node === undefined ? 'n1' : 'main', dataDir: directory },
       listen: { ...base.listen, tcp: undefined, http: undefined, ...given.listen },
       gmetric: { ...base.gmetric, listen: undefined, listenNamed: false, ...given.gmetric },
       auth: { ...base.auth, ...given.auth, scramIterations: 4096 },
@@ -154,12 +166,14 @@ export class TestProducer {
     const log = createLogger('trace', { write: (line) => void logged.push(line) })
     const server = await startServer({
       config,
+      node,
       reloadable: world.reloadable,
       clock,
       store,
       hasher: new PasswordHasher({ rounds: hashRounds }),
       log,
       sensors,
+      cluster: world.cluster,
       resolve,
       diskSpace: () => world.diskSpace,
       adminPassword: 'admin-password',
@@ -181,6 +195,12 @@ export class TestProducer {
     for (const peer of this.#peers) peer.destroy()
     await this.settle()
     return TestProducer.#run(this.#world, survivor)
+  }
+
+  /** The node dies, and another one of the cluster serves what was durable, with files of its own. */
+  takeOver(node: string): Promise<TestProducer> {
+    this.#world.node = node
+    return this.crash()
   }
 
   /** A clean stop and a start. The false clock goes on by `downMs` in between. */
@@ -212,6 +232,11 @@ export class TestProducer {
     this.store.manual = false
     this.store.complete()
     await this.server.stop()
+  }
+
+  /** The data directory, which is another one for each node. */
+  get dataDir(): string {
+    return join(this.#world.directory, this.#world.node ?? '.')
   }
 
   /** The space on the disk, as the producer finds it with the next batch. */

@@ -6,13 +6,16 @@ import { hostname } from 'node:os'
 import { TLSSocket } from 'node:tls'
 import websocket from '@fastify/websocket'
 import Fastify, { type FastifyInstance } from 'fastify'
+import type { AuthPeer } from '../../../auth/mechanism.ts'
 import { isLoopback } from '../../../auth/network.ts'
 import type { Address, Network } from '../../core/address.ts'
+import type { Clock } from '../../core/clock.ts'
 import { listenError } from '../../core/listen.ts'
 import type { Admission, ConnectionPlace } from '../../sessions/admission.ts'
 import type { SessionContext } from '../../sessions/context.ts'
 import type { HttpDoor } from '../../sources/source.ts'
-import type { OpenListener } from '../tcp.ts'
+import { showPeer, type TakePassed } from '../passed-on.ts'
+import type { ConsumerListener } from '../tcp.ts'
 import type { TlsFiles } from '../tls/files.ts'
 import { forgetVerification, peerFacts } from '../tls/peer.ts'
 import { acceptWebSocket, chooseSubprotocol, MESSAGE_LIMITS, type WebSocketOptions } from '../websocket.ts'
@@ -55,6 +58,7 @@ export interface HttpOptions extends WebSocketOptions {
   readonly key: 'listen.http' | 'listen.https'
   /** The certificate of `listen.https`; undefined for `listen.http`. */
   readonly tls?: TlsFiles | undefined
+  readonly clock: Pick<Clock, 'setTimeout' | 'setInterval' | 'clear'>
   readonly requestsPerMinute: number
   readonly allowedOrigins: readonly string[]
   /** Names of this server in addition to those that it knows itself. */
@@ -74,7 +78,7 @@ export interface HttpOptions extends WebSocketOptions {
 }
 
 /** Rejects with ListenError. */
-export async function listenHttp(options: HttpOptions): Promise<OpenListener> {
+export async function listenHttp(options: HttpOptions): Promise<ConsumerListener> {
   const { tls, pages } = options
   const places: Places = new Map()
   const app = Fastify({
@@ -94,9 +98,15 @@ export async function listenHttp(options: HttpOptions): Promise<OpenListener> {
   // Before the WebSocket plugin, which takes the upgrade of every route that is registered after it.
   serveHealth(app, options.health)
   const { doors, context, openTo } = options
-  const bound = (): string => addressOf(app)?.host ?? ''
-  await servePublishing(app, { doors, context, tls, bound })
-  serveMetrics(app, { context, tls, bound, openTo })
+  const passed = new Set<Socket>()
+  const peerOf = (socket: Socket): AuthPeer => {
+    // The address that is bound, because the configuration may contain a name.
+    const loopback = isLoopback(addressOf(app)?.host ?? '') && !passed.has(socket)
+    const facts = tls && socket instanceof TLSSocket ? peerFacts(socket, tls) : {}
+    return { address: socket.remoteAddress ?? '', loopback, encrypted: false, ...facts }
+  }
+  await servePublishing(app, { doors, context, peerOf })
+  serveMetrics(app, { context, peerOf, openTo })
   await servePages(app, pages)
   if (options.console) await serveConsole(app, pages.directory)
   await app.register(websocket, {
@@ -112,14 +122,53 @@ export async function listenHttp(options: HttpOptions): Promise<OpenListener> {
       socket.terminate()
     },
   })
-  monitor(app, places, options)
+  monitor(app, places, peerOf, options)
   try {
     await app.listen({ host: options.address.host, port: options.address.port })
   } catch (error) {
     await app.close()
     throw listenError(error, options.address, options.key)
   }
-  return { address: addressOf(app) ?? options.address, close: () => app.close() }
+  const close = async (): Promise<void> => {
+    const closed = app.close()
+    for (const socket of passed) socket.destroy()
+    await closed
+  }
+  return { address: addressOf(app) ?? options.address, take: takerOf(app.server, places, passed, options), close }
+}
+
+/** Takes connections that another node passes on, and keeps them in `passed` while they are open. */
+function takerOf(
+  server: Server,
+  places: Places,
+  passed: Set<Socket>,
+  { tls, admission, clock }: HttpOptions,
+): TakePassed {
+  const keep = (socket: Socket): void => {
+    passed.add(socket)
+    socket.once('close', () => passed.delete(socket))
+  }
+  return (socket) => {
+    keep(socket)
+    if (tls === undefined) {
+      server.emit('connection', socket)
+      return
+    }
+    // The handshake of the server itself would lead to a socket that shows the address of the node.
+    admit(socket, places, admission)
+    if (socket.destroyed) return
+    // As for connections to the listener itself: whoever has ended before the handshake is gone.
+    socket.allowHalfOpen = false
+    const late = clock.setTimeout(() => socket.destroy(), REQUEST_MS)
+    const end = (): void => clock.clear(late)
+    socket.once('close', end)
+    tls.handshake(socket, (secured) => {
+      end()
+      showPeer(secured, socket)
+      keep(secured)
+      server.emit('secureConnection', secured)
+    })
+  }
 }
 
 function addressOf(app: FastifyInstance): Address | undefined {
@@ -155,7 +204,12 @@ function isOwnName(name: string, { address, hosts, tls }: HttpOptions): boolean 
   return own.some((each) => each?.toLowerCase() === name) || tls?.isFor(name) === true
 }
 
-function monitor(app: FastifyInstance, places: Places, options: HttpOptions): void {
+function monitor(
+  app: FastifyInstance,
+  places: Places,
+  peerOf: (socket: Socket) => AuthPeer,
+  options: HttpOptions,
+): void {
   app.get(
     '/monitor',
     {
@@ -174,12 +228,8 @@ function monitor(app: FastifyInstance, places: Places, options: HttpOptions): vo
       },
     },
     (socket, request) => {
-      // The address that is bound, because the configuration may contain a name.
-      const loopback = isLoopback(addressOf(app)?.host ?? '')
       const { socket: stream } = request
-      const facts = options.tls && stream instanceof TLSSocket ? peerFacts(stream, options.tls) : { encrypted: false }
-      const peer = { address: stream.remoteAddress ?? '', loopback, encrypted: false, ...facts }
-      acceptWebSocket({ socket, stream, peer, place: places.get(otherEnd(stream)) }, options)
+      acceptWebSocket({ socket, stream, peer: peerOf(stream), place: places.get(otherEnd(stream)) }, options)
     },
   )
 }

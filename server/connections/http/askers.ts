@@ -1,20 +1,15 @@
 /** Who asks by HTTP: a bearer token or a client certificate says so with each request. */
-import { TLSSocket } from 'node:tls'
+import type { Socket } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import type { AuthPeer } from '../../../auth/mechanism.ts'
-import { isLoopback } from '../../../auth/network.ts'
 import type { Asker } from '../../accounts/rights.ts'
 import type { SessionContext } from '../../sessions/context.ts'
 import { SessionLogin } from '../../sessions/login.ts'
-import type { TlsFiles } from '../tls/files.ts'
-import { peerFacts } from '../tls/peer.ts'
 
 export interface AskerOptions {
   readonly context: SessionContext
-  /** The certificate of the listener; undefined without TLS. */
-  readonly tls: TlsFiles | undefined
-  /** The address that the listener is bound to. */
-  readonly bound: () => string
+  /** What is known of the other end of a connection of the listener. */
+  readonly peerOf: (socket: Socket) => AuthPeer
 }
 
 export interface Refused {
@@ -27,7 +22,7 @@ const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
 export async function askerByToken(request: FastifyRequest, options: AskerOptions): Promise<Asker | Refused> {
   const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
   if (token === undefined) return { status: 401, refused: NO_TOKEN }
-  return logIn('token', Buffer.from(token, 'latin1'), peerOf(request, options), options)
+  return logIn('token', Buffer.from(token, 'latin1'), options.peerOf(request.socket), options)
 }
 
 /** By the token of the request or, without one, by the certificate of its connection; undefined if there is neither. */
@@ -36,13 +31,8 @@ export async function askerByProof(
   options: AskerOptions,
 ): Promise<Asker | Refused | undefined> {
   if (request.headers.authorization !== undefined) return askerByToken(request, options)
-  const peer = peerOf(request, options)
+  const peer = options.peerOf(request.socket)
   return peer.certificate === undefined ? undefined : logIn('certificate', Buffer.alloc(0), peer, options)
-}
-
-function peerOf({ socket }: FastifyRequest, { tls, bound }: AskerOptions): AuthPeer {
-  const facts = tls && socket instanceof TLSSocket ? peerFacts(socket, tls) : { encrypted: false }
-  return { address: socket.remoteAddress ?? '', loopback: isLoopback(bound()), encrypted: false, ...facts }
 }
 
 async function logIn(

@@ -127,6 +127,11 @@ const execTable = z
     ),
     max_running: key(integer(1, 64), 1n, 'How many of it may run at once for each tenant; one more is answered BUSY.'),
     tenants: key(names(), ['default'], 'The tenants whose users may ever run it, whatever rules say.'),
+    anywhere: key(
+      toggle(),
+      false,
+      'In a cluster: whether it may run on whichever node leads. Without this it is refused there.',
+    ),
   })
   .superRefine((table, context) => {
     for (const message of tableProblems(table)) context.addIssue({ code: 'custom', message })

@@ -43,6 +43,7 @@ export class HostSensor implements PolledSensor {
   readonly family = 'host.'
   readonly owner: Owner = 'producer'
   readonly personal = false
+  readonly node: string | undefined
   readonly #host: string
   readonly #reader: HostReader
   readonly #clock: HostClock
@@ -53,8 +54,10 @@ export class HostSensor implements PolledSensor {
   #failures = 0
   #lastFailure = ''
 
-  constructor(host: string, reader: HostReader, clock: HostClock, platform: NodeJS.Platform) {
-    this.#host = host
+  /** `node`: the name of this node of a cluster, which is the host then. */
+  constructor(host: string, reader: HostReader, clock: HostClock, platform: NodeJS.Platform, node?: string) {
+    this.#host = node ?? host
+    this.node = node
     this.#reader = reader
     this.#clock = clock
     for (const { name, type, unit, description, parameter, isCounter = false } of availableDefinitions(

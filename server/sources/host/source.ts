@@ -6,7 +6,8 @@ import { HostSensor } from './sensor.ts'
 import { systemAccess } from './snapshot.ts'
 
 export const host: Source<typeof hostSection> = {
-  open({ producer, turnClock }) {
-    return { sensors: [new HostSensor(producer.name, new HostReader(systemAccess()), turnClock, process.platform)] }
+  open({ producer, node, turnClock }) {
+    const reader = new HostReader(systemAccess())
+    return { sensors: [new HostSensor(producer.name, reader, turnClock, process.platform, node)] }
   },
 }

@@ -10,6 +10,7 @@ import {
   networks,
   oneOf,
   tenant,
+  toggle,
   wireName,
 } from '../../config/value-types.ts'
 import { parseAddress } from '../../core/address.ts'
@@ -74,6 +75,11 @@ const type = z
       'Agents of other tenants, by the networks they connect from; the first match counts. Only in the file.',
     ),
     allow: liveKey(networks(), ['127.0.0.0/8', '::1/128'], 'Source addresses from which agents may connect.'),
+    anywhere: key(
+      toggle(),
+      false,
+      'In a cluster: whether agents may connect to whichever node leads. Without this `listen` is refused there.',
+    ),
     max_agents: key(integer(1, 100_000), 1_000n, 'The largest number of connected agents; files do not count.'),
     max_counters: key(
       integer(1, 32_767),

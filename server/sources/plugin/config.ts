@@ -1,7 +1,7 @@
 /** The tables `[[plugin]]`: modules that the server loads, and how much of it each of them may use. */
 import { z } from 'zod'
 import { type SectionConfig, tableList } from '../../config/schema.ts'
-import { duration, integer, key, needed, tenant } from '../../config/value-types.ts'
+import { duration, integer, key, needed, tenant, toggle } from '../../config/value-types.ts'
 
 /** For metrics and controls that every tenant sees. */
 export const ALL_TENANTS = '*'
@@ -46,6 +46,11 @@ const pluginTable = z
       integer(1, 1_000_000),
       10_000n,
       'Series that its sensors may have, and metrics that each may list.',
+    ),
+    anywhere: key(
+      toggle(),
+      false,
+      'In a cluster: whether it may be loaded on whichever node leads. Without this it is refused there.',
     ),
   })
   .transform(({ values_per_second, max_series, timeout, ...rest }) => ({

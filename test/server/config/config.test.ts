@@ -67,6 +67,7 @@ describe('a configuration', () => {
       dial: { allow: [], ca: undefined },
       drain: [],
       announce: [],
+      cluster: undefined,
       audit: { keepMs: 365 * 24 * 3_600_000 },
       host: { intervalMs: 1_000 },
       gmetric: {
@@ -117,6 +118,7 @@ describe('a configuration', () => {
           { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
           { address: '::1', prefix: 128, family: 'ipv6' },
         ],
+        anywhere: false,
         maxAgents: 1_000,
         maxCounters: 4_096,
         maxMetrics: 100_000,
@@ -253,6 +255,7 @@ describe('a configuration', () => {
       dialect = "mono-2014"
       tenant = "t3"
       allow = ["198.51.100.0/24"]
+      anywhere = true
       max_agents = 9
       max_counters = 10
       max_metrics = 11
@@ -315,6 +318,7 @@ describe('a configuration', () => {
       dial: { allow: ['tls://*.example.org:7650'], ca: 'dial-ca.pem' },
       drain: [],
       announce: [],
+      cluster: undefined,
       audit: { keepMs: 30 * 24 * 3_600_000 },
       host: { intervalMs: 10 },
       gmetric: {
@@ -363,6 +367,7 @@ describe('a configuration', () => {
         tenant: 't3',
         feeds: [],
         allow: [{ address: '198.51.100.0', prefix: 24, family: 'ipv4' }],
+        anywhere: true,
         maxAgents: 9,
         maxCounters: 10,
         maxMetrics: 11,

@@ -1,5 +1,27 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { stamps, systemClock } from '../../../server/core/clock.ts'
+import { ageClock, stamps, systemClock } from '../../../server/core/clock.ts'
+
+describe('the age clock', () => {
+  const HOUR_MS = 3_600_000
+  const stored = { age: 1_000, wall: 1_700_000_000_000 }
+  const at = (wallMs: number) => ({ wallMs: () => wallMs, monotonicMs: () => 77 })
+
+  test('goes on by the time between two runs, which is never negative', () => {
+    expect(ageClock(at(stored.wall + 250), stored)()).toBe(1_250)
+    expect(ageClock(at(stored.wall - HOUR_MS), stored)()).toBe(1_000)
+    expect(ageClock(at(stored.wall), { age: 0, wall: 0 })()).toBe(0)
+  })
+
+  test('is not touched by the wall clock of another machine if the time since its last batch is known', () => {
+    for (const wrong of [HOUR_MS, -HOUR_MS]) {
+      let age = stored.age
+      for (let takeover = 1; takeover <= 10; takeover++) {
+        age = ageClock(at(stored.wall + (takeover % 2) * wrong), { age, wall: stored.wall }, 250)()
+        expect(age).toBe(1_000 + takeover * 250)
+      }
+    }
+  })
+})
 
 describe('stamps', () => {
   /** A wall and a monotonic clock in milliseconds; the wall shows whole ones, as Date.now does. */

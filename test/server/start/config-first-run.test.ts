@@ -1,8 +1,8 @@
 /** The first start: the users it makes, the secret it leaves, and what a second start finds. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { PasswordHasher } from '../../../auth/password.ts'
 import { deriveKeys } from '../../../auth/scram/keys.ts'
 import type { AuditEntry } from '../../../server/accounts/audit/log.ts'
@@ -21,6 +21,8 @@ beforeEach(() => {
   dataDir = mkdtempSync(join(tmpdir(), 'cinnabar-'))
   changes = []
   recorded = []
+  warned = []
+  stored = async () => {}
   const change = (one: Change): void => void changes.push(one)
   accounts = new Users(
     [],
@@ -33,7 +35,12 @@ beforeEach(() => {
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }))
 
 const audit = { record: ({ object, outcome }: AuditEntry) => void recorded.push(`${object} ${outcome}`) }
-const run = (adminPassword?: string) => firstRun({ accounts, audit, hasher, iterations: 4096, dataDir, adminPassword })
+let stored: () => Promise<void>
+let warned: string[]
+const log = { warn: (_: unknown, text?: string) => void warned.push(String(text)) }
+function run(adminPassword?: string, node?: string): Promise<string | undefined> {
+  return firstRun({ accounts, audit, hasher, iterations: 4096, dataDir, adminPassword, node, stored, log })
+}
 const secret = (): string => readFileSync(join(dataDir, 'admin.secret'), 'utf8')
 
 async function proves(password: string, name: string): Promise<boolean> {
@@ -122,4 +129,77 @@ test('a file that others can read, left by somebody, does not keep its mode', as
   expect(statSync(join(dataDir, 'admin.secret')).mode & 0o777).toBe(0o600)
   expect(await proves(secret().trim(), 'local')).toBe(true)
   expect(await proves('planted', 'local')).toBe(false)
+})
+
+describe('a node of a cluster', () => {
+  /** The nodes share the users, and each has a directory of its own. */
+  const lead = async (node: string | undefined, directory: string): Promise<void> => {
+    mkdirSync(join(shared, directory), { recursive: true })
+    dataDir = join(shared, directory)
+    await run(undefined, node)
+  }
+  const secretOf = (directory: string) => readFileSync(join(shared, directory, 'admin.secret'), 'utf8').split('\n')
+  let shared: string
+  beforeEach(() => {
+    shared = dataDir
+  })
+  afterEach(() => {
+    dataDir = shared
+  })
+
+  test('makes a user of its own when it leads for the first time, and replaces that of no other', async () => {
+    await lead('n1', 'n1')
+    await lead('n2', 'n2')
+    await lead('n1', 'n1')
+    expect(recorded).toEqual(['admin added', 'local@n1 added', 'local@n2 added'])
+    for (const node of ['n1', 'n2']) {
+      const [secret = '', user] = secretOf(node)
+      expect(user).toBe(`local@${node}`)
+      expect(await proves(secret, `local@${node}`)).toBe(true)
+      expect(accounts.find('default', `local@${node}`)).toMatchObject({ role: 'admin', loopbackOnly: true })
+      expect(statSync(join(shared, node, 'admin.secret')).mode & 0o777).toBe(0o600)
+    }
+    expect(accounts.find('default', 'local')).toBeUndefined()
+  })
+
+  test('goes on with the database of a single server, and back', async () => {
+    await lead(undefined, 'n1')
+    expect(secretOf('n1')).toEqual([expect.any(String), ''])
+    await lead('n1', 'n1')
+    expect(await proves(secretOf('n1')[0] as string, 'local@n1')).toBe(true)
+    await lead(undefined, 'n1')
+    expect(secretOf('n1')).toEqual([expect.any(String), ''])
+    expect(await proves(secretOf('n1')[0] as string, 'local')).toBe(true)
+    expect(recorded.slice(1)).toEqual(['local added', 'local@n1 added', 'local secret made anew'])
+  })
+
+  test('makes its secret anew if the file is that of another database, or lost', async () => {
+    await lead('n1', 'n1')
+    await lead('n2', 'n2')
+    writeFileSync(join(shared, 'n2', 'admin.secret'), 'of the single server that n2 was\n')
+    await lead('n2', 'n2')
+    rmSync(join(shared, 'n1', 'admin.secret'))
+    await lead('n1', 'n1')
+    expect(recorded.slice(3)).toEqual(['local@n2 secret made anew', 'local@n1 secret made anew'])
+    expect(await proves(secretOf('n2')[0] as string, 'local@n2')).toBe(true)
+    expect(await proves(secretOf('n1')[0] as string, 'local@n1')).toBe(true)
+  })
+
+  test('has no secret whose verifier was never stored', async () => {
+    await lead('n1', 'n1')
+    rmSync(join(shared, 'n1', 'admin.secret'))
+    stored = () => Promise.reject(new Error('another node leads'))
+    await expect(lead('n1', 'n1')).rejects.toThrow('another node leads')
+    expect(existsSync(join(shared, 'n1', 'admin.secret'))).toBe(false)
+  })
+
+  test('leaves a user alone that has the name of its own', async () => {
+    await lead('n1', 'n1')
+    const none = { bcrypt: undefined, scram: undefined }
+    const other = accounts.add({ tenant: 'default', name: 'local@n2', role: 'consumer', ...none, loopbackOnly: false })
+    await lead('n2', 'n2')
+    expect(accounts.byId(other.id)).toEqual(other)
+    expect(existsSync(join(shared, 'n2', 'admin.secret'))).toBe(false)
+    expect(warned).toEqual([expect.stringContaining('`cinnabar user remove`')])
+  })
 })

@@ -165,7 +165,7 @@ export class SampleWriter {
 
   #addFields(
     known: Known,
-    { fields, info = [] }: RecordExposition,
+    { fields, lists = {}, info = [] }: RecordExposition,
     labels: readonly Label[],
     record: readonly Field[],
     time: number | undefined,
@@ -173,6 +173,8 @@ export class SampleWriter {
     const texts: Label[] = []
     for (const field of record) {
       if (info.includes(field.name)) texts.push([field.name, textOf(field.value)])
+      const list = Object.hasOwn(lists, field.name) ? lists[field.name] : undefined
+      if (list !== undefined) this.#addDeclared(known, list, labels, field, time)
       const declared = Object.hasOwn(fields, field.name) ? fields[field.name] : undefined
       if (declared === undefined) continue
       const { name, help, isCounter, label } = declared

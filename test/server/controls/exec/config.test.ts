@@ -30,6 +30,7 @@ test('a table needs a name and a program; everything else has a default', () => 
       maxOutput: 65_536,
       maxRunning: 1,
       tenants: ['default'],
+      anywhere: false,
       parameters: [],
     },
   ])

@@ -6,7 +6,15 @@ const load = (toml: string) =>
 
 test('a plug-in has a module, and defaults for everything else', () => {
   expect(load('[[plugin]]\nmodule = "./a.js"')).toEqual([
-    { module: './a.js', tenant: 'default', options: {}, timeoutMs: 10_000, valuesPerSecond: 10_000, maxSeries: 10_000 },
+    {
+      module: './a.js',
+      tenant: 'default',
+      options: {},
+      timeoutMs: 10_000,
+      valuesPerSecond: 10_000,
+      anywhere: false,
+      maxSeries: 10_000,
+    },
   ])
 })
 

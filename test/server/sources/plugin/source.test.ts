@@ -24,7 +24,15 @@ test('a start that fails after plug-ins were loaded leaves none of them open', a
     const module = join(directory, `${name}.mjs`)
     const close = `() => globalThis['${CLOSED}'].push('${name}')`
     writeFileSync(module, `export const plugin = ({ signal }) => signal.addEventListener('abort', ${close})`)
-    return { module, tenant: 'default', options: {}, timeoutMs: 10_000, valuesPerSecond: 1, maxSeries: 1 }
+    return {
+      module,
+      tenant: 'default',
+      options: {},
+      timeoutMs: 10_000,
+      valuesPerSecond: 1,
+      maxSeries: 1,
+      anywhere: false,
+    }
   })
   const starting = TestProducer.start({
     config: { ...defaultConfig(), plugin: tables },

@@ -1,0 +1,249 @@
+/**
+ * The front of a node that follows: it listens where the node that leads listens for consumers, and passes each connection on to
+ * that node, bytes untouched. A consumer therefore may connect to any node, and is not told which one leads. While none is
+ * known, or it cannot be reached, connections wait unread; so an attempt to pass one on can be repeated.
+ */
+import { connect as connectPlain, createServer, type Socket } from 'node:net'
+import type { ListenerName } from '../connections/passed-on.ts'
+import { type Address, formatAddress } from '../core/address.ts'
+import type { Clock, Timer } from '../core/clock.ts'
+import { bindTcp } from '../core/listen.ts'
+import { isSameLeader, type Leader, type Leadership } from './leadership.ts'
+import { isOfThisMachine, type NodeCertificates } from './node-certificates.ts'
+import { passingHeader } from './node-stream.ts'
+import { PassedConnection } from './passed-connection.ts'
+import type { RareWarnings } from './rare-warnings.ts'
+
+/** How long a consumer's connection waits for a node that takes it; a login has as long, and begins there. */
+const HOLD_MS = 10_000
+/** An attempt to connect to the node that leads. */
+const ATTEMPT_MS = 3_000
+/** Attempts at the same time: handshakes of TLS would be too much work if all consumers of a node come at once. */
+const MAX_ATTEMPTS = 64
+/** After an attempt that failed, unless another node leads by then. */
+const PAUSE_MS = 250
+const SOCKET_OPTIONS = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 }
+
+export interface FrontOptions {
+  /** Where to listen; a listener without an address is not opened. */
+  readonly listen: { readonly [N in ListenerName]: Address | undefined }
+  readonly leadership: Leadership
+  /** Undefined only if all nodes are on this machine. */
+  readonly certificates: NodeCertificates | undefined
+  /** Connections that may be open, and those of them that may wait. Each that is passed on takes two of the process's files. */
+  readonly limits: { readonly connections: number; readonly held: number }
+  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
+  readonly warnings: RareWarnings
+}
+
+/** A consumer's connection that waits. */
+interface Held {
+  readonly consumer: Socket
+  readonly listener: ListenerName
+  readonly end: Timer
+}
+
+/** An attempt to pass a connection on. */
+interface Attempt {
+  readonly held: Held
+  readonly socket: Socket
+}
+
+export class Front {
+  readonly #options: FrontOptions
+  readonly #closing: (() => Promise<void>)[] = []
+  readonly #stopFollowing: () => void
+  /** Those without an attempt under way. */
+  readonly #held = new Set<Held>()
+  readonly #attempts = new Set<Attempt>()
+  readonly #passed = new Set<PassedConnection>()
+  #leader: Leader | undefined
+  #pause: Timer | undefined
+  #isClosed = false
+  /**
+   * `passed`: connections that went on to the node that leads; `expired`: those for which no node was found in time; `refused`:
+   * those for which there was no room; `failed`: attempts to connect to the node that leads.
+   */
+  readonly counters = { passed: 0, expired: 0, refused: 0, failed: 0 }
+
+  constructor(options: FrontOptions) {
+    this.#options = options
+    const { leadership } = options
+    this.#leader = leadership.leader
+    this.#stopFollowing = leadership.onChange(() => this.#follow(leadership.leader))
+  }
+
+  /** Connections that wait. */
+  get held(): number {
+    return this.#held.size + this.#attempts.size
+  }
+
+  /** Connections that are passed on now. */
+  get passing(): number {
+    return this.#passed.size
+  }
+
+  /** Opens the listeners, and resolves to the addresses that were bound. Rejects with ListenError; then nothing is open. */
+  async open(): Promise<FrontOptions['listen']> {
+    const bound = { tcp: undefined, tls: undefined, http: undefined, https: undefined } as {
+      [N in ListenerName]: Address | undefined
+    }
+    try {
+      for (const name of Object.keys(bound) as ListenerName[]) {
+        const address = this.#options.listen[name]
+        if (address !== undefined) bound[name] = await this.#listen(name, address)
+      }
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+    return bound
+  }
+
+  /** Ends all connections, and resolves when the addresses are free. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#stopFollowing()
+    this.#options.clock.clear(this.#pause)
+    for (const attempt of this.#attempts) this.#abandon(attempt)
+    for (const held of this.#held) this.#end(held)
+    for (const connection of this.#passed) connection.destroy()
+    await Promise.all(this.#closing.map((close) => close()))
+  }
+
+  async #listen(name: ListenerName, address: Address): Promise<Address> {
+    const server = createServer({ ...SOCKET_OPTIONS, pauseOnConnect: true }, (socket) => this.#arrived(socket, name))
+    const bound = await bindTcp(server, address, `listen.${name}`)
+    this.#closing.push(() => new Promise((resolve) => server.close(() => resolve())))
+    return bound
+  }
+
+  #arrived(consumer: Socket, listener: ListenerName): void {
+    const { clock, limits } = this.#options
+    consumer.on('error', () => consumer.destroy())
+    const isFull = this.held >= limits.held || this.held + this.#passed.size >= limits.connections
+    if (this.#isClosed || isFull) {
+      if (isFull) this.counters.refused++
+      consumer.destroy()
+      return
+    }
+    const end = clock.setTimeout(() => this.#expired(held), HOLD_MS)
+    const held: Held = { consumer, listener, end }
+    this.#held.add(held)
+    this.#advance()
+  }
+
+  #expired(held: Held): void {
+    this.counters.expired++
+    for (const attempt of this.#attempts) if (attempt.held === held) this.#abandon(attempt)
+    this.#end(held)
+  }
+
+  #end(held: Held): void {
+    this.#options.clock.clear(held.end)
+    this.#held.delete(held)
+    held.consumer.destroy()
+  }
+
+  /** Another node leads, or none is known. Without one, connections stay with the last: it may lead still. */
+  #follow(leader: Leader | undefined): void {
+    if (isSameLeader(leader, this.#leader)) return
+    this.#leader = leader
+    for (const attempt of this.#attempts) this.#abandon(attempt)
+    if (leader !== undefined) {
+      for (const connection of this.#passed) if (!isSameLeader(connection.leader, leader)) connection.destroy()
+    }
+    this.#options.clock.clear(this.#pause)
+    this.#pause = undefined
+    this.#advance()
+  }
+
+  /** Begins attempts for those that wait, as many as may be under way. */
+  #advance(): void {
+    const leader = this.#leader
+    if (leader === undefined || this.#pause !== undefined) return
+    for (const held of this.#held) {
+      if (this.#attempts.size >= MAX_ATTEMPTS) return
+      this.#attempt(held, leader)
+    }
+  }
+
+  #attempt(held: Held, leader: Leader): void {
+    const { clock, certificates } = this.#options
+    this.#held.delete(held)
+    const [socket, connected] = dial(leader, certificates)
+    const attempt = { held, socket }
+    this.#attempts.add(attempt)
+    let reason = `no connection within ${ATTEMPT_MS / 1000} s`
+    const late = clock.setTimeout(() => socket.destroy(), ATTEMPT_MS)
+    socket.on('error', (error) => {
+      reason = error.message
+      socket.destroy()
+    })
+    const failed = (): void => {
+      clock.clear(late)
+      // Otherwise it was abandoned.
+      if (this.#attempts.has(attempt)) this.#failed(attempt, leader, reason)
+    }
+    socket.once('close', failed)
+    socket.once(connected, () => {
+      clock.clear(late)
+      socket.off('close', failed)
+      this.#attempts.delete(attempt)
+      this.#pass(held, socket, leader)
+      this.#advance()
+    })
+  }
+
+  /** Ends an attempt; its connection waits for another one. */
+  #abandon(attempt: Attempt): void {
+    this.#attempts.delete(attempt)
+    this.#held.add(attempt.held)
+    attempt.socket.destroy()
+  }
+
+  #failed(attempt: Attempt, { name, address }: Leader, reason: string): void {
+    this.counters.failed++
+    this.#options.warnings.warn('the node that leads cannot be reached', {
+      node: name,
+      address: formatAddress(address),
+      reason,
+    })
+    this.#abandon(attempt)
+    this.#pause ??= this.#options.clock.setTimeout(() => this.#resume(), PAUSE_MS)
+  }
+
+  #resume(): void {
+    this.#pause = undefined
+    this.#advance()
+  }
+
+  #pass({ consumer, listener, end }: Held, socket: Socket, leader: Leader): void {
+    this.#options.clock.clear(end)
+    const header = passingHeader(consumer, listener)
+    if (header === undefined || consumer.destroyed) {
+      consumer.destroy()
+      socket.destroy()
+      return
+    }
+    this.counters.passed++
+    socket.write(header)
+    const connection = new PassedConnection({ consumer, socket, leader, clock: this.#options.clock })
+    this.#passed.add(connection)
+    connection.onEnd(() => this.#passed.delete(connection))
+  }
+}
+
+/** Begins to connect to a node; the event says when the socket can be used. */
+function dial(
+  { name, address: { host, port } }: Leader,
+  certificates: NodeCertificates | undefined,
+): [Socket, 'connect' | 'secureConnect'] {
+  const to = { host, port, ...SOCKET_OPTIONS }
+  if (certificates !== undefined) return [certificates.connect(to, [name, host]), 'secureConnect']
+  const socket = connectPlain(to)
+  if (!isOfThisMachine(host)) {
+    socket.destroy(new Error('it is on another machine, so `cluster.tls_ca`, `tls_cert` and `tls_key` are needed'))
+  }
+  return [socket, 'connect']
+}

@@ -1,0 +1,181 @@
+/**
+ * The nodes of the cluster as far as they were heard: who leads, since when nobody does, who is there. All times are those of
+ * `AwakeTime`, so that a node that was frozen does not take the others for dead.
+ */
+import type { LogPlace } from '../../storage/replicated/place.ts'
+import type { Alive } from './alive.ts'
+import { comparePlaces } from './founding.ts'
+import type { NodeState } from './state.ts'
+
+/** Nodes that are not configured here, and are shown: a configuration may be older than that of the others. */
+const MAX_OTHERS = 16
+/** Leases in which a node that has just taken over may be silent: to recover a large database takes long. */
+const STARTING_LEASES = 5
+
+/** The node that leads, as it was last heard. */
+export interface HeardLeader extends Pick<Alive, 'node' | 'epoch' | 'address' | 'since' | 'role' | 'place'> {
+  readonly heardAt: number
+}
+
+interface Heard {
+  readonly alive: Alive
+  readonly at: number
+}
+
+/**
+ * Time in which this process ran, in ms: however long it was frozen or suspended counts as one step. Else a node that goes on
+ * after a minute would find that all others have been silent for a minute, before it reads what they have said.
+ */
+export class AwakeTime {
+  readonly #monotonicMs: () => number
+  readonly #stepMs: number
+  #seen: number
+  #awake = 0
+
+  constructor(monotonicMs: () => number, stepMs: number) {
+    this.#monotonicMs = monotonicMs
+    this.#stepMs = stepMs
+    this.#seen = monotonicMs()
+  }
+
+  now(): number {
+    const now = this.#monotonicMs()
+    this.#awake += Math.min(now - this.#seen, this.#stepMs)
+    this.#seen = now
+    return this.#awake
+  }
+}
+
+export interface MembersOptions {
+  /** The name of this node. */
+  readonly node: string
+  /** The configured nodes. */
+  readonly nodes: readonly string[]
+  readonly leaseMs: number
+  readonly now: () => number
+}
+
+export class Members {
+  readonly #options: MembersOptions
+  readonly #heard = new Map<string, Heard>()
+  #leader: HeardLeader | undefined
+  /** Since when nobody is heard to lead, and how long that has to last until somebody takes over. */
+  #quietSince: number
+  #patienceMs: number
+  /** A node that is about to take over, and since when it says so. */
+  #starting: (Heard & { readonly since: number }) | undefined
+  /** Messages of more nodes than are kept. */
+  ignored = 0
+
+  constructor(options: MembersOptions) {
+    this.#options = options
+    this.#quietSince = options.now()
+    this.#patienceMs = options.leaseMs
+  }
+
+  /** The node that leads, also while it is silent; undefined if none was heard, or it has said that it leads no more. */
+  get leader(): HeardLeader | undefined {
+    return this.#leader
+  }
+
+  /** Takes a message of another node. Returns whether another one leads now. */
+  take(alive: Alive): boolean {
+    const { node, nodes, now } = this.#options
+    if (!this.#heard.has(alive.node) && !nodes.includes(alive.node)) {
+      const others = [...this.#heard.keys()].filter((name) => name !== node && !nodes.includes(name))
+      if (others.length >= MAX_OTHERS) {
+        this.ignored++
+        return false
+      }
+    }
+    const at = now()
+    this.#heard.set(alive.node, { alive, at })
+    const isSame = this.#starting?.alive.node === alive.node
+    if (alive.role === 'starting' && alive.epoch === 0) {
+      this.#starting = { alive, at, since: isSame ? (this.#starting?.since ?? at) : at }
+    } else if (isSame) this.#starting = undefined
+    if (alive.role !== 'follower' && alive.epoch > 0) return this.#takeLeader(alive, at)
+    if (alive.node !== this.#leader?.node) return false
+    // It leads no more, and says so: nobody needs to wait.
+    this.#leader = undefined
+    this.#quietSince = at
+    this.#patienceMs = 0
+    return true
+  }
+
+  #takeLeader(alive: Alive, at: number): boolean {
+    const { leaseMs } = this.#options
+    const known = this.#leader
+    if (known !== undefined && !this.isLeaderless() && isLower(alive, known)) return false
+    const { node, epoch, address, since, role, place } = alive
+    this.#leader = { node, epoch, address, since, role, place, heardAt: at }
+    this.#quietSince = at
+    this.#patienceMs = role === 'starting' ? STARTING_LEASES * leaseMs : leaseMs
+    return known?.node !== node || known.epoch !== epoch
+  }
+
+  /** From now on a leader is waited for; one that is silent is forgotten. */
+  expectLeader(patienceMs: number): void {
+    if (this.isLeaderless()) this.#leader = undefined
+    this.#quietSince = this.#options.now()
+    this.#patienceMs = patienceMs
+  }
+
+  /** Whether nobody was heard to lead, or to take over, for so long that another node may. */
+  isLeaderless(moreMs = 0): boolean {
+    const { leaseMs, now } = this.#options
+    const at = now()
+    const starting = this.#starting
+    // One that does not succeed must not keep all others waiting.
+    const isTaken = starting && at - starting.at < leaseMs && at - starting.since < STARTING_LEASES * leaseMs
+    if (isTaken) return false
+    return at - this.#quietSince >= this.#patienceMs + moreMs
+  }
+
+  /** What the nodes said that were heard within the last two leases, and have not left. */
+  present(): Alive[] {
+    const { leaseMs, now } = this.#options
+    const since = now() - 2 * leaseMs
+    return [...this.#heard.values()].filter(({ alive, at }) => at >= since && !alive.leaves).map(({ alive }) => alive)
+  }
+
+  /** The places of the databases of all configured nodes that were ever heard, also of those that are silent now. */
+  places(): LogPlace[] {
+    const { nodes } = this.#options
+    return [...this.#heard.values()].flatMap(({ alive }) => (nodes.includes(alive.node) ? alive.place : []))
+  }
+
+  /** How many other nodes are as fit to lead and go first: those that have more of the log, then those whose name is smaller. */
+  rank(own: { readonly node: string; readonly place: LogPlace }): number {
+    const { leaseMs } = this.#options
+    return this.present().filter(({ node, role, obstacle, lagMs, place }) => {
+      if (role !== 'follower' || obstacle !== undefined || lagMs > leaseMs) return false
+      const order = comparePlaces(place, own.place)
+      return order > 0 || (order === 0 && node < own.node)
+    }).length
+  }
+
+  /** All configured nodes but this one, in the order of the configuration, then others that were heard. */
+  states(): NodeState[] {
+    const { node, nodes, leaseMs, now } = this.#options
+    const silentSince = now() - 2 * leaseMs
+    const names = new Set([...nodes, ...this.#heard.keys()])
+    names.delete(node)
+    return [...names].map((name) => {
+      const heard = this.#heard.get(name)
+      if (heard === undefined) {
+        return { name, role: 'not heard', address: '', sequence: 0, lagMs: 0, obstacle: undefined, version: '' }
+      }
+      const { alive, at } = heard
+      const { address, place, lagMs, obstacle, version } = alive
+      const isLeader = alive.role !== 'follower' && alive.node === this.#leader?.node
+      const role = at < silentSince ? 'not heard' : isLeader ? 'leader' : 'follower'
+      return { name, role, address, sequence: place.sequence, lagMs, obstacle, version }
+    })
+  }
+}
+
+/** Whether what says to lead was deposed by what is known. */
+function isLower(alive: Alive, known: HeardLeader): boolean {
+  return (alive.place.log - known.place.log || alive.epoch - known.epoch) < 0
+}

@@ -1,0 +1,494 @@
+/**
+ * A node of a cluster: follows the log while another node leads, takes over when nobody does, and leads until it is deposed or
+ * hands over. That at most one node leads is not decided here but by the log, which takes records of one epoch at a time: this
+ * file may be wrong about the others, and then two nodes try, and one of them is refused.
+ */
+import type { LogPlace } from '../../storage/replicated/place.ts'
+import { NOWHERE } from '../../storage/sqlite/log-places.ts'
+import { StorageError } from '../../storage/store.ts'
+import { type Address, formatAddress, parseAddress } from '../core/address.ts'
+import type { Alive } from './alive.ts'
+import { FollowingTime } from './following-time.ts'
+import { comparePlaces, founderOf, needsFounding } from './founding.ts'
+import { AwakeTime, Members } from './members.ts'
+import type { ClusterNodeOptions } from './node-options.ts'
+import { type OwnState, Presence } from './presence.ts'
+import type { LogEnd } from './replica.ts'
+import { Reports } from './reports.ts'
+import type { ClusterState, NodeState } from './state.ts'
+import { Tenure } from './tenure.ts'
+
+const BEATS_PER_LEASE = 5
+const TICKS_PER_BEAT = 4
+/** Of a lease: how long the next node waits for the one before it, and how much of it is chance. */
+const RANK_SHARE = 0.5
+const JITTER_SHARE = 0.25
+/** Leases without NATS after which a leader gives up: another one leads by then. */
+const CUT_OFF_LEASES = 3
+/** Leases in which a node that handed over does not lead again, unless nobody else does. */
+const REST_LEASES = 5
+/** After so many failures in a row it is the disk. */
+const MAX_FAILURES = 3
+
+interface FoundOrder {
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+export class ClusterNode {
+  readonly #options: ClusterNodeOptions
+  readonly #awake: AwakeTime
+  readonly #members: Members
+  readonly #reports: Reports
+  readonly #presence: Presence
+  readonly #leaseMs: number
+  readonly #beatMs: number
+  readonly #stopping = new AbortController()
+  /** The place of the database; undefined before it was read, and until then this node says nothing of itself. */
+  #place: LogPlace | undefined
+  /** When the last record was stored here; undefined if this node has not followed. */
+  #placedAt: number | undefined
+  #following: FollowingTime | undefined
+  #tenure: Tenure | undefined
+  #handedOver: (() => void)[] = []
+  #order: FoundOrder | undefined
+  /** What keeps this node from leading, but for what the store reports. */
+  #obstacle: string | undefined
+  /** Times in a row that the store has failed without having followed or led. */
+  #failures = 0
+  /** Its database is the one that the log was founded with. */
+  #isFounder = false
+  #restsUntil = Number.NEGATIVE_INFINITY
+  #jitter: number
+  #ticksToBeat = 0
+  #isExamining = false
+  #examinesAt = Number.NEGATIVE_INFINITY
+  #wakeUp: () => void = () => {}
+  readonly #listeners = new Set<() => void>()
+  /** The node that leads, as the listeners know it. */
+  #told = ''
+
+  constructor(options: ClusterNodeOptions) {
+    const { clock, config, random, log } = options
+    this.#options = options
+    this.#leaseMs = config.leaseMs
+    this.#beatMs = config.leaseMs / BEATS_PER_LEASE
+    this.#awake = new AwakeTime(() => clock.monotonicMs(), this.#beatMs)
+    this.#members = new Members({ ...config, now: () => this.#awake.now() })
+    this.#reports = new Reports(log)
+    this.#jitter = random()
+    this.#presence = new Presence({
+      ...options,
+      awake: this.#awake,
+      members: this.#members,
+      reports: this.#reports,
+      own: () => this.#ownState(),
+      onHeard: (alive, isChanged) => this.#heard(alive, isChanged),
+    })
+  }
+
+  /** Messages of others that were ignored: those that are none, and those of more nodes than are kept. */
+  get ignoredMessages(): number {
+    return this.#presence.ignoredMessages
+  }
+
+  /** Runs until `stop`. Rejects with the StorageError, or whatever else, that ends this node; everything is closed then. */
+  async run(): Promise<void> {
+    const { clock, bus, front, replica } = this.#options
+    this.#presence.open()
+    const ticking = clock.setInterval(() => this.#tick(), this.#beatMs / TICKS_PER_BEAT)
+    try {
+      while (!this.#isStopping) await this.#round()
+    } finally {
+      clock.clear(ticking)
+      this.#order?.reject(new Error('this node ends'))
+      this.#restsUntil = Number.POSITIVE_INFINITY
+      this.#publish()
+      await front?.stop()
+      await replica.close()
+      await replica.disconnect()
+      await bus.close()
+    }
+  }
+
+  /** Ends `run`; a leader hands over. */
+  stop(): void {
+    this.#stopping.abort()
+    this.#tenure?.end({ why: 'hand-over' })
+    this.#following?.decide('again')
+    this.#wakeUp()
+  }
+
+  /** Resolves when everything is durable and another node may lead. Rejects if this node does not lead. */
+  handOver(): Promise<void> {
+    const tenure = this.#tenure
+    if (tenure === undefined) return Promise.reject(new Error('this node does not lead'))
+    return new Promise((resolve) => {
+      this.#handedOver.push(resolve)
+      tenure.end({ why: 'hand-over' })
+    })
+  }
+
+  /** An operator decides that the database of this node is the one to go on with. Rejects if a node leads, or it fails. */
+  found(): Promise<void> {
+    const { leader } = this.#members
+    if (this.#tenure !== undefined) return Promise.reject(new Error('this node leads already'))
+    if (leader !== undefined && !this.#members.isLeaderless(CUT_OFF_LEASES * this.#leaseMs)) {
+      return Promise.reject(new Error(`node ${leader.node} leads, or did so a moment ago`))
+    }
+    if (this.#order !== undefined) return Promise.reject(new Error('a log is being founded already'))
+    return new Promise((resolve, reject) => {
+      this.#order = { resolve, reject }
+      this.#following?.decide('again')
+      this.#wakeUp()
+    })
+  }
+
+  /** The node that leads, and where other nodes reach it; undefined while none is known, or it is this one. */
+  get leader(): { readonly name: string; readonly address: Address } | undefined {
+    const { leader } = this.#members
+    const address = leader && parseAddress(leader.address)
+    if (leader === undefined || address === undefined) return undefined
+    return this.#tenure !== undefined || this.#members.isLeaderless() ? undefined : { name: leader.node, address }
+  }
+
+  /** Calls `listener` after `leader` has changed; returns a function that ends this. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  state(): ClusterState {
+    const { config, version } = this.#options
+    const { name, node, nodes } = config
+    const own: NodeState = {
+      name: node,
+      role: this.#epoch > 0 ? 'leader' : 'follower',
+      address: formatAddress(config.advertise),
+      sequence: this.#place?.sequence ?? 0,
+      lagMs: this.#following?.lagMs ?? 0,
+      obstacle: this.#ownObstacle,
+      version,
+    }
+    const all = [own, ...this.#members.states()]
+    const configured = nodes.flatMap((each) => all.find((state) => state.name === each) ?? [])
+    const others = all.filter((state) => !nodes.includes(state.name))
+    const heard = this.#members.isLeaderless() ? undefined : this.#members.leader
+    const led =
+      this.#tenure !== undefined && this.#epoch > 0
+        ? { leader: node, epoch: this.#epoch, since: this.#tenure.since }
+        : { leader: heard?.node, epoch: heard?.epoch ?? 0, since: heard?.since ?? 0 }
+    return { name, node, ...led, nodes: [...configured, ...others] }
+  }
+
+  get #isStopping(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  /** The epoch in which this node leads; 0 if it does not. */
+  get #epoch(): number {
+    return this.#tenure === undefined ? 0 : this.#options.replica.epoch
+  }
+
+  get #ownObstacle(): string | undefined {
+    if (this.#tenure !== undefined) return undefined
+    if (this.#following === undefined) return this.#obstacle ?? 'it does not follow the log'
+    return this.#obstacle ?? this.#following.obstacle
+  }
+
+  /** Whether the nats-servers were reached within a lease. */
+  get #isReachable(): boolean {
+    return this.#presence.cutOffMs < this.#leaseMs
+  }
+
+  /** Founds a log if that is needed, follows it, and leads it if it comes to that. */
+  async #round(): Promise<void> {
+    const { front, replica } = this.#options
+    this.#place = await replica.place()
+    const log = await this.#logToFollow(this.#place)
+    if (log === undefined) return
+    await front?.start()
+    const isElected = await this.#follow(log)
+    if (isElected && !this.#isStopping) await this.#lead()
+  }
+
+  /** The number of the newest log, after it was founded if that is needed; undefined if the node ends. */
+  async #logToFollow(place: LogPlace): Promise<number | undefined> {
+    while (!this.#isStopping) {
+      const end = await this.#end()
+      const isOrdered = this.#order !== undefined
+      if (end !== undefined && !isOrdered && !needsFounding(end, this.#places(place))) return end.log
+      const isToFound = isOrdered || (end !== undefined && this.#isToFound(place))
+      if (!isToFound || !(await this.#found())) await this.#pause(this.#beatMs)
+    }
+    return undefined
+  }
+
+  /** The places of all known databases. */
+  #places(own: LogPlace): LogPlace[] {
+    return [own, ...this.#members.places()]
+  }
+
+  /** Whether it is for this node to found the log; else the obstacle says what it waits for. */
+  #isToFound(place: LogPlace): boolean {
+    const { node, nodes } = this.#options.config
+    const { by, wait } = founderOf([{ node, place }, ...this.#members.present()], nodes)
+    this.#obstacle = wait ?? `node ${by} is about to found the log`
+    return by === node && this.#isReachable
+  }
+
+  /** Returns whether there is a new log. */
+  async #found(): Promise<boolean> {
+    const { replica, log, config } = this.#options
+    const order = this.#order
+    this.#order = undefined
+    try {
+      await replica.found()
+      this.#isFounder = true
+      this.#reports.report('warning', `node ${config.node} founded the log of ${config.name} with its database`)
+      order?.resolve()
+      return true
+    } catch (error) {
+      order?.reject(error instanceof Error ? error : new Error(String(error)))
+      if (!isOneOf(error, 'DEPOSED', 'IO')) throw error
+      log.warn({ reason: error.message }, 'no log was founded')
+      return false
+    }
+  }
+
+  /** Asks the nats-servers for the end of the log; undefined if they do not answer, and then the obstacle says so. */
+  async #end(): Promise<LogEnd | undefined> {
+    try {
+      const end = await this.#options.replica.end(this.#leaseMs)
+      this.#obstacle = undefined
+      return end
+    } catch (error) {
+      if (!isOneOf(error, 'IO')) throw error
+      this.#obstacle = `no majority of the nats-servers answers: ${error.message}`
+      return undefined
+    }
+  }
+
+  /** Returns true if this node is to lead. */
+  async #follow(log: number): Promise<boolean> {
+    const { replica } = this.#options
+    const onPlace = (place: LogPlace): void => {
+      this.#place = place
+      this.#placedAt = this.#options.clock.monotonicMs()
+      this.#failures = 0
+    }
+    const following = new FollowingTime({ replica, log, now: () => this.#awake.now(), everyMs: this.#beatMs, onPlace })
+    this.#following = following
+    // Those who have waited for this log begin to wait for its leader; whoever founded it is the first.
+    if (this.#isFounder || this.#members.isLeaderless()) this.#members.expectLeader(this.#isFounder ? 0 : this.#leaseMs)
+    this.#isFounder = false
+    if (this.#isStopping || this.#order !== undefined) following.decide('again')
+    try {
+      return (await following.run()) === 'lead'
+    } catch (error) {
+      this.#following = undefined
+      await this.#cannotFollow(error)
+      return false
+    } finally {
+      this.#following = undefined
+    }
+  }
+
+  /** Does what can be done about a database that cannot follow; throws the error if that is nothing. */
+  async #cannotFollow(error: unknown): Promise<void> {
+    if (isOneOf(error, 'IO')) return this.#tryAgain(error)
+    if (!isOneOf(error, 'FOREIGN', 'BEHIND')) throw error
+    const place = this.#place ?? NOWHERE
+    // A log that has lost its end does not know this database either, which then is worth more than the log.
+    const end = await this.#end()
+    if (end === undefined || needsFounding(end, this.#places(place))) return this.#pause(this.#beatMs)
+    const isEmpty = comparePlaces(place, NOWHERE) === 0
+    if (error.code === 'FOREIGN' && !isEmpty) this.#setAside('is not part of the log of the cluster')
+    else await this.#getCopy(error, isEmpty)
+  }
+
+  #setAside(why: string): void {
+    const { config, setAside } = this.#options
+    const path = setAside()
+    this.#place = NOWHERE
+    this.#reports.report('warning', `the database of node ${config.node} ${why}: it was set aside in ${path}`)
+  }
+
+  /** A database that is behind stays where it is until there can be a copy: it may be the best that is left. */
+  async #getCopy(error: StorageError, isEmpty: boolean): Promise<void> {
+    const { copy, log } = this.#options
+    const leader = this.leader?.name
+    this.#obstacle = 'it needs a copy of a database: the log does not have the records that it needs'
+    if (copy === undefined || leader === undefined) {
+      this.#reports.warnOnce('copy', `${this.#obstacle} (${error.message})`)
+      return this.#pause(this.#leaseMs)
+    }
+    if (!isEmpty) this.#setAside('is too far behind the log of the cluster')
+    try {
+      await copy(leader, this.#stopping.signal)
+    } catch (failure) {
+      if (!isOneOf(failure, 'IO')) throw failure
+      log.warn({ reason: failure.message }, `the database of node ${leader} could not be copied: it is tried again`)
+      await this.#pause(this.#leaseMs)
+    }
+  }
+
+  /** The nats-servers, or the disk: the error is thrown if it comes again and again while the former answer. */
+  async #tryAgain(error: StorageError): Promise<void> {
+    if ((await this.#end()) === undefined) return this.#pause(this.#beatMs)
+    if (++this.#failures >= MAX_FAILURES) throw error
+    this.#options.log.warn({ reason: error.message }, 'the store has failed: it is opened again')
+    await this.#pause(this.#leaseMs)
+  }
+
+  async #lead(): Promise<void> {
+    const { lead, front, log, clock, config, replica } = this.#options
+    const tenure = new Tenure(clock)
+    const before = this.#presence.silence()
+    this.#tenure = tenure
+    let failure: unknown
+    let isFailed = false
+    try {
+      this.#publish()
+      await front?.stop()
+      const downMs = this.#placedAt === undefined ? undefined : clock.monotonicMs() - this.#placedAt
+      const leading = await lead({ store: replica, downMs, onFailed: (error) => tenure.fail(error) })
+      tenure.role = 'leader'
+      this.#restsUntil = Number.NEGATIVE_INFINITY
+      this.#publish()
+      this.#reports.report('info', `node ${config.node} leads ${config.name} since epoch ${replica.epoch}${before}`)
+      this.#reports.deliver(leading)
+      const ending = await tenure.ending
+      if (ending.why === 'deposed') {
+        this.#reports.report('warning', `node ${config.node} no longer leads ${config.name}: ${ending.detail}`)
+      }
+      await tenure.close(leading, ending)
+      if (ending.why === 'failed') {
+        isFailed = true
+        throw ending.error
+      }
+      if (ending.why === 'hand-over') {
+        this.#restsUntil = this.#awake.now() + REST_LEASES * this.#leaseMs
+        this.#reports.report('info', `node ${config.node} has handed over ${config.name}`)
+      }
+    } catch (error) {
+      failure = error
+    } finally {
+      this.#tenure = undefined
+      this.#members.expectLeader(this.#leaseMs)
+      this.#publish()
+      for (const done of this.#handedOver.splice(0)) done()
+      await replica.close()
+    }
+    if (failure === undefined) return
+    // A majority of the nats-servers may be gone, or about to elect a leader of the log: that is not the disk.
+    if (isOneOf(failure, 'IO') && !isFailed) return this.#tryAgain(failure)
+    if (!isOneOf(failure, 'DEPOSED', 'FOREIGN', 'BEHIND')) throw failure
+    log.warn({ reason: failure.message }, `node ${config.node} could not lead ${config.name}, and follows`)
+  }
+
+  #tick(): void {
+    if (this.#presence.cutOffMs > CUT_OFF_LEASES * this.#leaseMs) {
+      this.#tenure?.end({ why: 'deposed', detail: 'the nats-servers are out of reach' })
+    }
+    this.#considerLeading()
+    if (--this.#ticksToBeat <= 0) this.#publish()
+    this.#tellListeners()
+  }
+
+  /** Examines the log if nobody leads it for too long, or the node that leads has a newer one. */
+  #considerLeading(): void {
+    const now = this.#awake.now()
+    const following = this.#following
+    if (following === undefined || this.#place === undefined) return
+    if (this.#isExamining || now < this.#examinesAt || !this.#isReachable) return
+    // Whoever leads appends, so the nats-servers answer again.
+    if (!this.#members.isLeaderless()) this.#obstacle = undefined
+    const rank = this.#members.rank({ node: this.#options.config.node, place: this.#place })
+    const leases = (now < this.#restsUntil ? REST_LEASES : 0) + rank * RANK_SHARE + this.#jitter * JITTER_SHARE
+    const hasNewerLog = (this.#members.leader?.place.log ?? 0) > following.log
+    if (!hasNewerLog && !this.#members.isLeaderless(leases * this.#leaseMs)) return
+    this.#isExamining = true
+    void this.#examine(following).finally(() => {
+      this.#isExamining = false
+      this.#examinesAt = this.#awake.now() + this.#beatMs
+      this.#jitter = this.#options.random()
+    })
+  }
+
+  async #examine(following: FollowingTime): Promise<void> {
+    let end: LogEnd | undefined
+    try {
+      end = await this.#end()
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'the end of the log cannot be found out')
+    }
+    if (end === undefined || this.#following !== following) return
+    if (end.log !== following.log || needsFounding(end, this.#places(this.#place ?? NOWHERE))) {
+      return following.decide('again')
+    }
+    const isBehind = this.#place?.log !== end.log || following.lagMs > this.#leaseMs
+    if (isBehind || this.#ownObstacle !== undefined || !this.#members.isLeaderless()) return
+    following.decide('lead')
+  }
+
+  #heard(alive: Alive, isChanged: boolean): void {
+    this.#giveWayTo(alive)
+    if (isChanged) this.#considerLeading()
+    this.#tellListeners()
+  }
+
+  /** Calls those who follow the node that leads if it is another one now, or none. */
+  #tellListeners(): void {
+    const { leader } = this
+    const told = leader === undefined ? '' : `${leader.name} ${formatAddress(leader.address)}`
+    if (told === this.#told) return
+    this.#told = told
+    for (const listener of this.#listeners) listener()
+  }
+
+  /** Ends the own lead if another node has a later epoch. */
+  #giveWayTo({ node, role, epoch, place }: Alive): void {
+    if (role === 'follower' || this.#epoch === 0) return
+    const isLater = (place.log - (this.#place?.log ?? 0) || epoch - this.#epoch) > 0
+    if (isLater) this.#tenure?.end({ why: 'deposed', detail: `node ${node} leads since epoch ${epoch}` })
+  }
+
+  #publish(): void {
+    this.#ticksToBeat = TICKS_PER_BEAT
+    this.#presence.publish()
+  }
+
+  #ownState(): OwnState | undefined {
+    const tenure = this.#tenure
+    if (tenure !== undefined) this.#place = this.#options.replica.stored ?? this.#place
+    if (this.#place === undefined) return undefined
+    return {
+      role: tenure?.role ?? 'follower',
+      epoch: this.#epoch,
+      since: tenure?.since ?? 0,
+      place: this.#place,
+      lagMs: this.#following?.lagMs ?? 0,
+      obstacle: this.#ownObstacle,
+      leaves: tenure === undefined && this.#awake.now() < this.#restsUntil,
+    }
+  }
+
+  /** Waits, until something has to be looked at earlier. */
+  #pause(ms: number): Promise<void> {
+    const { clock } = this.#options
+    if (this.#isStopping) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = clock.setTimeout(resolve, ms)
+      this.#wakeUp = () => {
+        clock.clear(timer)
+        resolve()
+      }
+    })
+  }
+}
+
+/** Whether it is a StorageError with one of the codes. */
+function isOneOf(error: unknown, ...codes: readonly StorageError['code'][]): error is StorageError {
+  return error instanceof StorageError && codes.includes(error.code)
+}

@@ -1,0 +1,89 @@
+/** How a node is present on the bus: it says how it is, several times per lease, and takes what the others and itself have said. */
+import { formatAddress } from '../core/address.ts'
+import { type Alive, decodeAlive, encodeAlive } from './alive.ts'
+import type { AwakeTime, Members } from './members.ts'
+import type { ClusterNodeOptions } from './node-options.ts'
+import type { Reports } from './reports.ts'
+
+/** What changes of a node. */
+export type OwnState = Pick<Alive, 'role' | 'epoch' | 'since' | 'place' | 'lagMs' | 'obstacle' | 'leaves'>
+
+export interface PresenceOptions
+  extends Pick<ClusterNodeOptions, 'config' | 'run' | 'configuration' | 'version' | 'format' | 'bus' | 'log'> {
+  readonly awake: AwakeTime
+  readonly members: Members
+  readonly reports: Reports
+  /** undefined while nothing is known that the others could build on: then nothing is said. */
+  readonly own: () => OwnState | undefined
+  /** Another node has said how it is; `isChanged`: because of that another node leads now, or none. */
+  readonly onHeard: (alive: Alive, isChanged: boolean) => void
+}
+
+export class Presence {
+  readonly #options: PresenceOptions
+  #echoedAt: number
+  #malformed = 0
+
+  constructor(options: PresenceOptions) {
+    this.#options = options
+    this.#echoedAt = options.awake.now()
+  }
+
+  /** Messages that were ignored: those that are none, and those of more nodes than are kept. */
+  get ignoredMessages(): number {
+    return this.#malformed + this.#options.members.ignored
+  }
+
+  /** How long this node has not heard itself, in ms: what it says reaches the nats-servers, and what they have reaches it. */
+  get cutOffMs(): number {
+    return this.#options.awake.now() - this.#echoedAt
+  }
+
+  open(): void {
+    this.#options.bus.open((bytes) => this.#receive(bytes))
+  }
+
+  publish(): void {
+    const { config, run, configuration, version, format, bus, own } = this.#options
+    const state = own()
+    if (state === undefined) return
+    const address = formatAddress(config.advertise)
+    bus.publish(encodeAlive({ ...state, node: config.node, run, address, format, version, configuration }))
+  }
+
+  /** How long the node that was last known to lead is silent, as the end of a sentence. */
+  silence(): string {
+    const { members, awake } = this.#options
+    const { leader } = members
+    if (leader === undefined) return ''
+    return `; ${leader.node} was last heard ${((awake.now() - leader.heardAt) / 1_000).toFixed(1)} s ago`
+  }
+
+  #receive(bytes: Uint8Array): void {
+    const { config, run, log, members, awake, onHeard } = this.#options
+    const alive = decodeAlive(bytes)
+    if (alive === undefined) this.#malformed++
+    else if (alive.node !== config.node) {
+      this.#warnOf(alive)
+      const before = this.silence()
+      const isChanged = members.take(alive)
+      const { leader } = members
+      if (isChanged && leader !== undefined) {
+        log.info(`node ${leader.node} leads ${config.name} since epoch ${leader.epoch}${before}`)
+      }
+      onHeard(alive, isChanged)
+    } else if (alive.run === run) this.#echoedAt = awake.now()
+    else this.#warnOfNamesake(alive)
+  }
+
+  #warnOf({ node, configuration }: Alive): void {
+    if (configuration === this.#options.configuration) return
+    const message = `node ${node} has another configuration: all of it that is not about one node has to be the same`
+    this.#options.reports.warnOnce(`configuration ${node} ${configuration}`, message)
+  }
+
+  #warnOfNamesake({ node, run, address }: Alive): void {
+    const message = `another node calls itself ${node} too, and is reached at ${address}: rename one of them`
+    this.#options.reports.warnOnce(`run ${run}`, message)
+  }
+}

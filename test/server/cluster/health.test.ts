@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { healthProblem, readinessProblem } from '../../../server/cluster/health.ts'
+import { TestCluster } from '../../support/test-cluster.ts'
+
+/** How n2 sees the cluster. */
+function follower(change: Parameters<TestCluster['change']>[1] = {}): TestCluster {
+  const cluster = new TestCluster()
+  cluster.node = 'n2'
+  cluster.change('n2', change)
+  return cluster
+}
+
+describe('a node is healthy', () => {
+  it('if it leads, whatever else', () => {
+    const cluster = new TestCluster()
+    cluster.change('n1', { lagMs: 60_000 })
+    expect(healthProblem(cluster.state())).toBeUndefined()
+  })
+
+  it('if it follows, less than ten seconds behind', () => {
+    expect(healthProblem(follower({ lagMs: 9_999 }).state())).toBeUndefined()
+    expect(healthProblem(follower({ lagMs: 10_000 }).state())).toBe('n2 is 10 s behind the leader')
+    expect(healthProblem(follower({ lagMs: 90_500 }).state())).toBe('n2 is 90 s behind the leader')
+  })
+
+  it('unless something keeps it from following, or it does neither yet', () => {
+    expect(healthProblem(follower({ obstacle: 'the disk is full' }).state())).toBe('the disk is full')
+    expect(healthProblem(follower({ role: 'not heard' }).state())).toBe('n2 neither leads nor follows')
+    const unknown = follower()
+    unknown.node = 'n9'
+    expect(healthProblem(unknown.state())).toBe('n9 neither leads nor follows')
+  })
+})
+
+describe('a node is ready', () => {
+  const leading = (problem?: string) => ({ unready: () => problem })
+  const never = {
+    unready: (): never => {
+      throw new Error('a follower has no server')
+    },
+  }
+
+  it('as its server is while it leads', () => {
+    const state = new TestCluster().state()
+    expect(readinessProblem(state, leading())).toBeUndefined()
+    expect(readinessProblem(state, leading('storage: full'))).toBe('storage: full')
+  })
+
+  it('if it follows and knows where the leader is', () => {
+    const cluster = follower({ lagMs: 60_000 })
+    expect(readinessProblem(cluster.state(), never)).toBeUndefined()
+    cluster.change('n1', { address: '' })
+    expect(readinessProblem(cluster.state(), never)).toBe('the address of n1, which leads, is not known yet')
+    cluster.lead(undefined)
+    expect(readinessProblem(cluster.state(), never)).toBe('no node leads')
+  })
+})

@@ -1,0 +1,240 @@
+/** The log of a cluster in memory, and replicas of it: a record is taken only from whoever knows the end. */
+import type { FollowEvents, LogEnd, Replica } from '../../../server/cluster/replica.ts'
+import type { Clock } from '../../../server/core/clock.ts'
+import type { LogPlace } from '../../../storage/replicated/place.ts'
+import { NOWHERE } from '../../../storage/sqlite/log-places.ts'
+import {
+  type AuditRow,
+  type Batch,
+  type BlockBytes,
+  type Recovered,
+  StorageError,
+  type StorageErrorCode,
+  type StoreEvents,
+} from '../../../storage/store.ts'
+import { emptyContents, recovered } from '../../support/memory-store/contents.ts'
+
+const WIRE_MS = 5
+const RETRY_MS = 50
+
+interface ModelRecord {
+  readonly id: string
+  readonly epoch: number
+}
+
+/** What a node has on its disk. */
+export interface ModelDisk {
+  /** The ids of all records, of all logs. */
+  content: string[]
+  place: LogPlace
+}
+
+interface ModelLog {
+  readonly number: number
+  /** The content of the database with which it was founded, and the place of that. */
+  readonly base: readonly string[]
+  readonly basePlace: LogPlace
+  readonly records: ModelRecord[]
+}
+
+/** What the nats-servers have. */
+export class ModelLogs {
+  readonly logs: ModelLog[] = []
+  readonly followers = new Set<() => void>()
+  /** Whether enough nats-servers are there to answer anything about the log. */
+  hasMajority = true
+  /** Who led in which epoch, by `log/epoch`. */
+  readonly leaders = new Map<string, string>()
+
+  get newest(): ModelLog | undefined {
+    return this.logs.at(-1)
+  }
+
+  /** Appends, if the log ends at `last`. */
+  append(log: ModelLog, record: ModelRecord, last: number): boolean {
+    if (log !== this.newest || log.records.length !== last) return false
+    log.records.push(record)
+    for (const pull of [...this.followers]) pull()
+    return true
+  }
+}
+
+/** A process, as far as its replica depends on it. */
+export interface ModelHost {
+  readonly name: string
+  readonly disk: ModelDisk
+  readonly clock: Clock
+  /** Whether the process runs, and reaches the nats-servers. */
+  readonly isConnected: boolean
+}
+
+const noAnswer = (): StorageError => new StorageError('IO', 'nobody answers')
+
+export class ModelReplica implements Replica {
+  readonly #logs: ModelLogs
+  readonly #host: ModelHost
+  #log: ModelLog | undefined
+  #events: StoreEvents | undefined
+  #last = 0
+  #life = 0
+  epoch = 0
+
+  constructor(logs: ModelLogs, host: ModelHost) {
+    this.#logs = logs
+    this.#host = host
+  }
+
+  get stored(): LogPlace | undefined {
+    return this.epoch === 0 ? undefined : this.#host.disk.place
+  }
+
+  async end(): Promise<LogEnd> {
+    await this.#wire()
+    const { newest } = this.#logs
+    return { log: newest?.number ?? 0, last: newest?.records.length ?? 0 }
+  }
+
+  async place(): Promise<LogPlace> {
+    return this.#host.disk.place
+  }
+
+  async found(): Promise<LogPlace> {
+    await this.#wire()
+    const { place, content } = this.#host.disk
+    const number = Math.max(this.#logs.newest?.number ?? 0, place.log) + 1
+    const first = { id: `epoch of log ${number}`, epoch: place.epoch + 1 }
+    this.#logs.logs.push({ number, base: [...content], basePlace: place, records: [first] })
+    return place
+  }
+
+  async follow(events: FollowEvents, signal: AbortSignal): Promise<void> {
+    await this.#wire()
+    const log = this.#check()
+    const pull = (): void => {
+      if (!this.#host.isConnected || signal.aborted) return
+      this.#apply(log)
+      events.onPlace(this.#host.disk.place, log.records.length)
+    }
+    pull()
+    const polling = this.#host.clock.setInterval(pull, RETRY_MS)
+    this.#logs.followers.add(pull)
+    await new Promise<void>((resolve) => {
+      if (signal.aborted) resolve()
+      signal.addEventListener('abort', () => resolve())
+    })
+    this.#logs.followers.delete(pull)
+    this.#host.clock.clear(polling)
+  }
+
+  async open(events: StoreEvents): Promise<Recovered> {
+    await this.#wire()
+    const log = this.#check()
+    this.#apply(log)
+    const last = log.records.length
+    const epoch = this.#host.disk.place.epoch + 1
+    await this.#wire()
+    const taken = this.#logs.append(log, { id: `epoch ${epoch} of log ${log.number}, ${this.#host.name}`, epoch }, last)
+    if (!taken) throw new StorageError('DEPOSED', 'another node was faster')
+    const key = `${log.number}/${epoch}`
+    if (this.#logs.leaders.has(key)) throw new Error(`two nodes lead in epoch ${key}`)
+    this.#logs.leaders.set(key, this.#host.name)
+    this.#apply(log)
+    this.#log = log
+    this.#events = events
+    this.#last = last + 1
+    this.#life++
+    this.epoch = epoch
+    return recovered(emptyContents())
+  }
+
+  /** Appends a record, again and again until the log has it or another one; then `durable` is called, or the store fails. */
+  put(id: string, durable: () => void): void {
+    const { clock } = this.#host
+    const life = this.#life
+    const isOver = (): boolean => life !== this.#life || this.epoch === 0
+    const attempt = (): void => {
+      const log = this.#log
+      if (isOver() || log === undefined) return
+      if (!this.#host.isConnected) {
+        clock.setTimeout(attempt, RETRY_MS)
+        return
+      }
+      const record = { id, epoch: this.epoch }
+      const isThere =
+        log === this.#logs.newest && log.records.length === this.#last + 1 && log.records.at(-1)?.id === id
+      if (!isThere && !this.#logs.append(log, record, this.#last)) {
+        this.#fail('DEPOSED', 'another node leads')
+        return
+      }
+      // The answer may be lost.
+      clock.setTimeout(() => {
+        if (isOver()) return
+        if (!this.#host.isConnected) attempt()
+        else {
+          this.#last++
+          this.#store(log, { id, epoch: this.epoch }, this.#last)
+          durable()
+        }
+      }, WIRE_MS)
+    }
+    clock.setTimeout(attempt, WIRE_MS)
+  }
+
+  write(_: Batch): void {
+    throw new Error('the model writes records')
+  }
+
+  read(): Promise<BlockBytes[]> {
+    return Promise.resolve([])
+  }
+
+  audit(): Promise<AuditRow[]> {
+    return Promise.resolve([])
+  }
+
+  backup(): Promise<number> {
+    return Promise.reject(new Error('the model has no backups'))
+  }
+
+  async close(): Promise<void> {
+    this.epoch = 0
+    this.#life++
+  }
+
+  async disconnect(): Promise<void> {}
+
+  #fail(code: StorageErrorCode, message: string): void {
+    this.#events?.onFailed(new StorageError(code, message))
+  }
+
+  /** A request and its answer. */
+  async #wire(): Promise<void> {
+    await new Promise<void>((resolve) => this.#host.clock.setTimeout(resolve, WIRE_MS))
+    if (!this.#host.isConnected || !this.#logs.hasMajority) throw noAnswer()
+  }
+
+  /** Throws FOREIGN if the newest log does not go on from this database. */
+  #check(): ModelLog {
+    const log = this.#logs.newest
+    const { content, place } = this.#host.disk
+    if (log === undefined) throw new StorageError('FOREIGN', 'there is no log')
+    const known = place.log === log.number ? place.sequence : 0
+    const isBase = place.log === log.basePlace.log && place.sequence === log.basePlace.sequence
+    const all = [...log.base, ...log.records.slice(0, known).map(({ id }) => id)]
+    const isPart = (known > 0 || isBase) && known <= log.records.length && all.join() === content.join()
+    if (!isPart) throw new StorageError('FOREIGN', `the log has another record ${place.sequence}`)
+    return log
+  }
+
+  #apply(log: ModelLog): void {
+    const { place } = this.#host.disk
+    const known = place.log === log.number ? place.sequence : 0
+    for (const [index, record] of log.records.slice(known).entries()) this.#store(log, record, known + index + 1)
+  }
+
+  #store(log: ModelLog, { id, epoch }: ModelRecord, sequence: number): void {
+    const { disk } = this.#host
+    disk.content.push(id)
+    disk.place = { ...NOWHERE, log: log.number, epoch, sequence }
+  }
+}

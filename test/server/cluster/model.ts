@@ -1,0 +1,321 @@
+/**
+ * A cluster in memory, for tests of the node: nodes whose processes can be frozen and killed, and whose wires can be cut, over a
+ * log in memory. Time is that of a fake clock.
+ */
+import { pino } from 'pino'
+import type { Bus } from '../../../server/cluster/alive.ts'
+import { ClusterNode } from '../../../server/cluster/node.ts'
+import type { ClusterNotice, Leading, LeadOptions } from '../../../server/cluster/node-options.ts'
+import type { Clock, Timer } from '../../../server/core/clock.ts'
+import { NOWHERE } from '../../../storage/sqlite/log-places.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { type ModelDisk, type ModelHost, ModelLogs, ModelReplica } from './model-log.ts'
+
+export const LEASE_MS = 2_000
+const STEP_MS = 10
+const BUS_MS = 1
+
+/** The clock of a process: while that is frozen no timer runs, and afterwards those that were due; none after its end. */
+class ProcessClock implements Clock {
+  readonly #clock: FakeClock
+  #late: (() => void)[] = []
+  #isFrozen = false
+  isDead = false
+
+  constructor(clock: FakeClock) {
+    this.#clock = clock
+  }
+
+  wallMs = (): number => this.#clock.wallMs()
+  monotonicMs = (): number => this.#clock.monotonicMs()
+  microseconds = (): number => this.#clock.microseconds()
+
+  setTimeout(callback: () => void, delayMs: number): Timer {
+    let isCleared = false
+    const run = (): void => {
+      if (!isCleared) this.run(callback)
+    }
+    const timer = this.#clock.setTimeout(() => (this.#isFrozen ? void this.#late.push(run) : run()), delayMs)
+    return {
+      cancel() {
+        isCleared = true
+        timer.cancel()
+      },
+    }
+  }
+
+  setInterval(callback: () => void, intervalMs: number): Timer {
+    let timer: Timer | undefined
+    const next = (): void => {
+      timer = this.setTimeout(() => {
+        next()
+        callback()
+      }, intervalMs)
+    }
+    next()
+    return { cancel: () => timer?.cancel() }
+  }
+
+  clear(timer: Timer | undefined): void {
+    timer?.cancel()
+  }
+
+  /** Runs something in the process, now or when it goes on. */
+  run(callback: () => void): void {
+    if (this.isDead) return
+    if (this.#isFrozen) this.#late.push(callback)
+    else callback()
+  }
+
+  freeze(): void {
+    this.#isFrozen = true
+  }
+
+  thaw(): void {
+    this.#isFrozen = false
+    for (const callback of this.#late.splice(0)) this.run(callback)
+  }
+
+  get isFrozen(): boolean {
+    return this.#isFrozen
+  }
+}
+
+export interface ModelNodeOptions {
+  readonly name: string
+  readonly nodes: readonly string[]
+  readonly random: () => number
+}
+
+/** A node with its disk; `start` and `kill` begin and end processes. */
+export class ModelNode {
+  readonly name: string
+  readonly disk: ModelDisk = { content: [], place: NOWHERE }
+  readonly aside: ModelDisk[] = []
+  readonly notices: ClusterNotice[] = []
+  readonly logged: string[] = []
+  readonly #cluster: ModelCluster
+  readonly #options: ModelNodeOptions
+  #process: ModelProcess | undefined
+  isCut = false
+
+  constructor(cluster: ModelCluster, options: ModelNodeOptions) {
+    this.name = options.name
+    this.#cluster = cluster
+    this.#options = options
+  }
+
+  get process(): ModelProcess | undefined {
+    return this.#process
+  }
+
+  /** The node of the process, which has to be there. */
+  get node(): ClusterNode {
+    if (this.#process === undefined) throw new Error(`${this.name} does not run`)
+    return this.#process.node
+  }
+
+  get leads(): boolean {
+    return this.#process?.server !== undefined
+  }
+
+  start(): void {
+    this.#process = new ModelProcess(this.#cluster, this, this.#options)
+  }
+
+  kill(): void {
+    this.#process?.kill()
+    this.#process = undefined
+  }
+
+  setAside(): string {
+    this.aside.push({ ...this.disk })
+    Object.assign(this.disk, { content: [], place: NOWHERE })
+    return 'aside'
+  }
+}
+
+export class ModelProcess implements ModelHost, Bus {
+  readonly name: string
+  readonly disk: ModelDisk
+  readonly clock: ProcessClock
+  readonly node: ClusterNode
+  /** How the run of the node has ended. */
+  ended: 'not yet' | 'stopped' | Error = 'not yet'
+  server: ModelServer | undefined
+  readonly #cluster: ModelCluster
+  readonly #owner: ModelNode
+  #receive: ((bytes: Uint8Array) => void) | undefined
+
+  constructor(cluster: ModelCluster, owner: ModelNode, { name, nodes, random }: ModelNodeOptions) {
+    this.name = name
+    this.disk = owner.disk
+    this.#cluster = cluster
+    this.#owner = owner
+    this.clock = new ProcessClock(cluster.clock)
+    const replica = new ModelReplica(cluster.logs, this)
+    const log = pino({ base: null }, { write: (line: string) => void owner.logged.push(JSON.parse(line).msg) })
+    this.node = new ClusterNode({
+      config: { name: 'main', node: name, nodes, advertise: { host: '127.0.0.1', port: 7652 }, leaseMs: LEASE_MS },
+      run: `${name}-${cluster.runs++}`,
+      configuration: 'c',
+      version: 'cinnabar/1',
+      format: 1,
+      clock: this.clock,
+      log,
+      random,
+      bus: this,
+      replica,
+      setAside: () => owner.setAside(),
+      lead: (options) => this.#lead(replica, options),
+    })
+    void this.node.run().then(
+      () => {
+        this.ended = 'stopped'
+      },
+      (error: Error) => {
+        this.ended = error
+      },
+    )
+  }
+
+  get isConnected(): boolean {
+    return !this.clock.isDead && !this.clock.isFrozen && !this.#owner.isCut
+  }
+
+  open(receive: (bytes: Uint8Array) => void): void {
+    this.#receive = receive
+  }
+
+  publish(bytes: Uint8Array): void {
+    if (!this.isConnected) return
+    for (const { process } of this.#cluster.nodes.values()) process?.deliver(bytes)
+  }
+
+  async close(): Promise<void> {
+    this.#receive = undefined
+  }
+
+  deliver(bytes: Uint8Array): void {
+    this.#cluster.clock.setTimeout(() => {
+      if (!this.#owner.isCut) this.clock.run(() => this.#receive?.(bytes))
+    }, BUS_MS)
+  }
+
+  kill(): void {
+    this.clock.isDead = true
+    this.server = undefined
+  }
+
+  async #lead(replica: ModelReplica, { onFailed }: LeadOptions): Promise<Leading> {
+    const server = new ModelServer(replica, this.#cluster)
+    await replica.open({ onDurable() {}, onFull() {}, onRoom() {}, onFailed })
+    this.server = server
+    const end = (): void => {
+      this.server = undefined
+    }
+    return {
+      notify: (notice) => void this.#owner.notices.push(notice),
+      async stop() {
+        await server.stop()
+        end()
+        await replica.close()
+      },
+      async depose() {
+        end()
+        await replica.close()
+      },
+    }
+  }
+}
+
+/** What is left of a server: one batch after the other. */
+class ModelServer {
+  readonly #replica: ModelReplica
+  readonly #cluster: ModelCluster
+  #waiting: (() => void)[] = []
+  #isBusy = false
+
+  constructor(replica: ModelReplica, cluster: ModelCluster) {
+    this.#replica = replica
+    this.#cluster = cluster
+  }
+
+  /** Begins a batch, unless one is under way; it is acknowledged when it is durable. */
+  write(): void {
+    if (this.#isBusy) return
+    const id = `batch ${this.#cluster.batches++}`
+    this.#isBusy = true
+    this.#replica.put(id, () => {
+      this.#isBusy = false
+      this.#cluster.acknowledged.push(id)
+      for (const resolve of this.#waiting.splice(0)) resolve()
+    })
+  }
+
+  async stop(): Promise<void> {
+    if (this.#isBusy) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    this.write()
+    await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+}
+
+export class ModelCluster {
+  readonly clock = new FakeClock()
+  readonly logs = new ModelLogs()
+  readonly nodes = new Map<string, ModelNode>()
+  /** The ids of batches that were acknowledged, in order. */
+  readonly acknowledged: string[] = []
+  batches = 1
+  runs = 1
+
+  constructor(names: readonly string[], random: () => number = () => 0.5) {
+    for (const name of names) this.nodes.set(name, new ModelNode(this, { name, nodes: names, random }))
+  }
+
+  at(name: string): ModelNode {
+    const node = this.nodes.get(name)
+    if (node === undefined) throw new Error(`there is no ${name}`)
+    return node
+  }
+
+  startAll(): void {
+    for (const node of this.nodes.values()) node.start()
+  }
+
+  /** The names of the nodes on which a server runs. */
+  get leaders(): string[] {
+    return [...this.nodes.values()].filter(({ leads }) => leads).map(({ name }) => name)
+  }
+
+  /** Lets time go on. */
+  async run(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += STEP_MS) {
+      this.clock.advance(STEP_MS)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  /** Lets time go on until `check` is true, and gives how long that was, in ms. */
+  async until(check: () => boolean, limitMs = 120_000): Promise<number> {
+    const began = this.clock.monotonicMs()
+    while (!check()) {
+      if (this.clock.monotonicMs() - began > limitMs) throw new Error(`nothing came of it: ${this.describe()}`)
+      await this.run(STEP_MS)
+    }
+    return this.clock.monotonicMs() - began
+  }
+
+  /** Ends all processes. */
+  end(): void {
+    for (const node of this.nodes.values()) node.kill()
+  }
+
+  describe(): string {
+    return [...this.nodes.values()]
+      .map(({ name, process, logged }) => {
+        return `${name}: ${process && JSON.stringify(process.node.state())}, ${process?.ended}\n  ${logged.slice(-6).join('\n  ')}`
+      })
+      .join('\n')
+  }
+}
