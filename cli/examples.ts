@@ -48,6 +48,9 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'sensor fence': ['cinnabar sensor fence gmetric'],
   'sensor resume': ['cinnabar sensor resume gmetric'],
   upstreams: ['cinnabar upstreams'],
+  cluster: ['cinnabar cluster', 'cinnabar cluster --json | jq -r .leader'],
+  'cluster hand-over': ['cinnabar cluster hand-over'],
+  'cluster found': ['cinnabar cluster found --config /etc/cinnabar/cinnabar.toml'],
   user: ['cinnabar user list'],
   'user add': [
     'cinnabar user add alice',

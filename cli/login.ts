@@ -31,6 +31,9 @@ export interface LoginOptions extends TransportOptions {
 }
 
 export interface ResolvedLogin {
+  /** Several addresses of one server, or one. */
+  readonly urls: readonly string[]
+  /** The same as text for people. */
   readonly url: string
   readonly urlFrom: string
   readonly credentials: Credentials
@@ -41,11 +44,17 @@ export interface ResolvedLogin {
   readonly used: string
 }
 
+/** Between several addresses, as they are shown. */
+const URL_SEPARATOR = ', '
 const LAYERS = ['tls', 'deflate'] as const
 type Layer = (typeof LAYERS)[number]
 
-/** The user whose secret the server stores at its first start, for the command line on the same machine. */
+/**
+ * The user whose secret the server stores at its first start, for the command line on the same machine. A node of a cluster has
+ * one of its own, `local@<node>`, whose name is the second line of the file.
+ */
 const LOCAL_USER = 'local'
+const LOCAL_USERS = /^local(@.+)?$/
 const LOCAL_SECRET = 'admin.secret'
 const MAX_SECRET_LINE = 65_536
 /** Stands for standard input instead of the name of a file. */
@@ -62,9 +71,9 @@ function loginOptions(): Option[] {
   return [
     new Option(
       '--url <url>',
-      'URL of the server, or HOST:PORT (CINNABAR_URL; default: where the configuration listens)',
+      'URL of the server, or HOST:PORT; several addresses of it with commas (CINNABAR_URL; default: where the configuration listens)',
     ),
-    new Option('--user <name>', 'user or tenant/user (CINNABAR_USER; default: local)'),
+    new Option('--user <name>', 'user or tenant/user (CINNABAR_USER; default: local, on a node of a cluster its own)'),
     new Option(
       '--secret-file <file>',
       "file whose first line is the password (CINNABAR_PASSWORD; default: the server's file for local)",
@@ -96,6 +105,7 @@ export async function resolveLogin(options: LoginOptions, terminal: Terminal): P
   const transport = transportOptions(options, env)
   const proof = await proofOf(options, transport, { terminal, url: url.value, server })
   return {
+    urls: url.value.split(URL_SEPARATOR),
     url: url.value,
     urlFrom: url.from,
     credentials: proof.credentials,
@@ -108,6 +118,11 @@ export async function resolveLogin(options: LoginOptions, terminal: Terminal): P
 interface Named {
   readonly value: string
   readonly from: string
+}
+
+interface Secret extends Named {
+  /** The user that it is of, if the file says so. */
+  readonly user?: string | undefined
 }
 
 interface Proof {
@@ -153,7 +168,9 @@ export async function resolveToken(
 
 /** HOST:PORT stands for tcp://HOST:PORT. */
 function givenUrl(value: string | undefined, from: string): Named | undefined {
-  return named(value && !value.includes('://') ? `tcp://${value}` : value, from)
+  const urls = value?.split(',').map((word) => word.trim())
+  const full = urls?.filter((url) => url !== '').map((url) => (url.includes('://') ? url : `tcp://${url}`))
+  return named(full?.join(URL_SEPARATOR), from)
 }
 
 /** A token or certificate identifies the user. If a user is given as well, a password is used instead. */
@@ -189,13 +206,18 @@ function byCertificate(file: string): Proof {
 
 async function byPassword(options: LoginOptions, { terminal, url, server }: LoginContext): Promise<Proof> {
   const { env } = terminal
-  const user = named(options.user, '--user') ??
-    named(env['CINNABAR_USER'], 'CINNABAR_USER') ?? { value: LOCAL_USER, from: 'the default' }
-  const isLocal = user.value === LOCAL_USER
-  const secret =
+  const given = named(options.user, '--user') ?? named(env['CINNABAR_USER'], 'CINNABAR_USER')
+  const secret: Secret =
     (await secretFromFile(options.secretFile, terminal)) ??
     named(env['CINNABAR_PASSWORD'], 'CINNABAR_PASSWORD') ??
-    (isLocal ? localSecret(await server()) : await promptedSecret(user.value, url, terminal))
+    (given === undefined || LOCAL_USERS.test(given.value)
+      ? localSecret(await server())
+      : await promptedSecret(given.value, url, terminal))
+  const user =
+    given === undefined || given.value === LOCAL_USER
+      ? { value: secret.user ?? LOCAL_USER, from: given?.from ?? 'the default' }
+      : given
+  const isLocal = LOCAL_USERS.test(user.value)
   return {
     credentials: {
       identity: user.value,
@@ -217,15 +239,15 @@ function defaultUrl({ tcp }: ServerPlace): Named {
   }
 }
 
-async function secretFromFile(file: string | undefined, terminal: Terminal): Promise<Named | undefined> {
-  return file ? { value: await readSecret(file, terminal), from: file } : undefined
+async function secretFromFile(file: string | undefined, terminal: Terminal): Promise<Secret | undefined> {
+  return file ? { ...(await readSecretFile(file, terminal)), from: file } : undefined
 }
 
-function localSecret({ dataDir }: ServerPlace): Named {
+function localSecret({ dataDir }: ServerPlace): Secret {
   // The absolute path shows the user in which directory the file was expected.
   const file = resolve(dataDir, LOCAL_SECRET)
   try {
-    return { value: firstLine(file), from: file }
+    return { ...secretIn(readFileSync(file, 'utf8')), from: file }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     const why =
@@ -298,11 +320,19 @@ function fromEnvironment(text: string): Layer[] {
 
 /** Reads the first line of a file, or of standard input with `-`. Rejects with Failure. */
 export async function readSecret(file: string, terminal: Pick<Terminal, 'input' | 'note'>): Promise<string> {
+  return (await readSecretFile(file, terminal)).value
+}
+
+async function readSecretFile(
+  file: string,
+  terminal: Pick<Terminal, 'input' | 'note'>,
+): Promise<Pick<Secret, 'value' | 'user'>> {
   try {
-    if (file === STDIN) return lineOf(await readInput(terminal.input))
-    const line = firstLine(file)
+    if (file === STDIN) return secretIn(await readInput(terminal.input))
+    // Once: it may be a pipe.
+    const secret = secretIn(readFileSync(file, 'utf8'))
     warnIfOpen(file, terminal)
-    return line
+    return secret
   } catch (error) {
     const from = file === STDIN ? 'standard input' : file
     throw new Failure(ExitCode.USAGE, `cannot read the secret from ${from}: ${(error as Error).message}`, {
@@ -314,6 +344,12 @@ export async function readSecret(file: string, terminal: Pick<Terminal, 'input' 
 /** Throws the system's error, or one about an empty line. */
 function firstLine(file: string): string {
   return lineOf(readFileSync(file, 'utf8'))
+}
+
+/** The first line, and the user in the second one if it is the secret file of a node. Throws as `firstLine`. */
+function secretIn(text: string): Pick<Secret, 'value' | 'user'> {
+  const [, user = ''] = text.split(/\r?\n/)
+  return { value: lineOf(text), user: LOCAL_USERS.test(user) ? user : undefined }
 }
 
 /** Warns if everybody on this machine can read a file that only its owner should read. */

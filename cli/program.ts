@@ -6,6 +6,7 @@ import { asCalled, lineAsCalled } from './called-as.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup, addRestore } from './commands/backup.ts'
 import { addChannels } from './commands/channels.ts'
+import { addCluster } from './commands/cluster.ts'
 import { addCompletion } from './commands/completion.ts'
 import { addControls } from './commands/controls.ts'
 import { addDemo } from './commands/demo.ts'
@@ -89,6 +90,7 @@ export function createProgram(cli: Cli): Command {
     addPublish,
     addSensor,
     addUpstreams,
+    addCluster,
     addUser,
     addTenant,
     addRole,

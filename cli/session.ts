@@ -22,7 +22,10 @@ export async function withConsumer(
   channel?: ChannelOptions,
 ): Promise<void> {
   const login = await resolveLogin(options, terminal)
-  const connecting = connect(login.url, login.credentials, { ...login.transport, ...(channel ?? { reconnect: false }) })
+  const connecting = connect(login.urls, login.credentials, {
+    ...login.transport,
+    ...(channel ?? { reconnect: false }),
+  })
   const consumer = await withProgress(terminal, `connecting to ${login.url}`, connecting).catch((error: unknown) => {
     throw explainConnecting(error, login)
   })
@@ -91,10 +94,11 @@ function besidesRules(command: string, { credentials }: ResolvedLogin): string {
 }
 
 function advice(error: ConnectionError, login: ResolvedLogin): string {
-  const { url, credentials } = login
+  const { urls, credentials } = login
+  const [url = '', ...others] = urls
   switch (error.code) {
     case 'UNREACHABLE':
-      return errorCode(error.cause) === 'ECONNREFUSED'
+      return errorCode(error.cause) === 'ECONNREFUSED' && others.length === 0
         ? `nothing listens on ${new URL(url).host}: start the server with \`cinnabar serve\`, or choose another one with --url`
         : `${error.message.trim()}\n${addressAdvice(url)}`
     case 'TIMEOUT':

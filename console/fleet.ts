@@ -3,7 +3,8 @@
  * `producer.notices` say, followed while somebody is signed in, and the rates that follow from two readings.
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
-import type { Consumer, PlainRecord, Sample } from '../client/browser.ts'
+import { type Consumer, type PlainRecord, type Sample, StatusError } from '../client/browser.ts'
+import { type ClusterView, clusterOf } from './cluster.ts'
 import { type Arguments, messageOf, pagesOf, recordsOf } from './parts/query.ts'
 import { hostText, ofAll, producerIn, producersOf } from './producers.ts'
 
@@ -109,6 +110,7 @@ export class Fleet {
   readonly #stats = signal<Stats | undefined>(undefined)
   readonly #channels = signal<readonly ChannelState[] | undefined>(undefined)
   readonly #sensors = signal<readonly SensorState[] | undefined>(undefined)
+  readonly #cluster = signal<ClusterView | undefined>(undefined)
   readonly #hosts = signal<SilentHosts | undefined>(undefined)
   readonly #notices = signal<readonly NoticeLine[]>([])
   readonly #curves = new Map<string, { readonly points: ReturnType<typeof signal<Points>>; last: number; at: number }>()
@@ -140,6 +142,11 @@ export class Fleet {
     return this.#sensors
   }
 
+  /** Undefined while it is not known, and if the server is in no cluster. */
+  get cluster(): ReadonlySignal<ClusterView | undefined> {
+    return this.#cluster
+  }
+
   /** Undefined while it is not known, or if no source has hosts. */
   get hosts(): ReadonlySignal<SilentHosts | undefined> {
     return this.#hosts
@@ -167,6 +174,9 @@ export class Fleet {
     this.#followOne('producer.channels', args, (sample) => void this.#tookChannels(sample))
     this.#followOne('producer.sensors', args, (sample) => this.#tookSensors(sample))
     this.#followOne('producer.notices', {}, (sample) => this.#tookNotice(sample))
+    this.#followOne('producer.cluster', args, (sample) => {
+      this.#cluster.value = clusterOf(sample.plain as PlainRecord)
+    })
     const looking = setInterval(() => void this.#lookAtHosts(), HOSTS_MS)
     void this.#lookAtHosts()
     try {
@@ -189,7 +199,9 @@ export class Fleet {
         this.#setProblem(metric, '')
       } catch (error) {
         isFollowed = false
-        this.#setProblem(metric, `${metric} cannot be read: ${messageOf(error)}`)
+        // Only nodes of a cluster have it.
+        const isAbsent = metric === 'producer.cluster' && error instanceof StatusError
+        this.#setProblem(metric, isAbsent ? '' : `${metric} cannot be read: ${messageOf(error)}`)
       }
     }
     this.#consumer.on('connected', () => void attempt())

@@ -1,11 +1,13 @@
 /**
  * `cinnabar demo`: shows in half a minute what Cinnabar promises: a server is killed three times, and no value is lost. With
- * `--tree` these are servers above servers, one of each level is killed; with `--console` it leaves a server open instead, to be looked
- * at in a browser.
+ * `--tree` these are servers above servers, one of each level is killed; with `--cluster` three nodes, of which the one that leads is
+ * killed; with `--console` it leaves a server open instead, to be looked at in a browser.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
 import { wholeNumber } from '../arguments.ts'
+import { DemoCluster } from '../demo/cluster.ts'
+import { LoneServer } from '../demo/lone-server.ts'
 import { DemoOutput } from '../demo/output.ts'
 import { Scenario } from '../demo/scenario.ts'
 import { DemoServer } from '../demo/server.ts'
@@ -25,6 +27,7 @@ const SERVER_END_MS = 5_000
 interface DemoOptions {
   readonly seconds: number
   readonly tree?: true
+  readonly cluster?: true
 }
 
 export function addDemo(program: Command, cli: Cli): void {
@@ -33,11 +36,17 @@ export function addDemo(program: Command, cli: Cli): void {
     .command('demo')
     .description('kill a server of its own three times while values pass through it, and count what is lost')
     .option('--seconds <n>', 'approximate duration', seconds, SECONDS)
-    .option('--tree', 'the same with servers above servers: one of each of three levels is killed')
+    .addOption(
+      new Option('--tree', 'the same with servers above servers: one of each of three levels is killed').conflicts(
+        'cluster',
+      ),
+    )
+    .option('--cluster', 'the same with three nodes and three nats-servers: the node that leads is killed')
     .addOption(
       new Option('--console', 'leave a server with hosts, channels and a console open instead').conflicts([
         'seconds',
         'tree',
+        'cluster',
       ]),
     )
     .action(({ console, ...options }: DemoOptions & { console?: true }) =>
@@ -75,7 +84,7 @@ async function showConsole({ terminal, connect }: Cli): Promise<void> {
 }
 
 /** Starts servers and removes them at the end, however that comes. Rejects with Failure unless everything balanced. */
-async function runDemo({ terminal, connect }: Cli, { seconds, tree }: DemoOptions): Promise<void> {
+async function runDemo({ terminal, connect }: Cli, { seconds, tree, cluster }: DemoOptions): Promise<void> {
   const ending = new AbortController()
   const { signal } = ending
   const interrupted = new Promise<never>((_resolve, reject) => {
@@ -84,7 +93,7 @@ async function runDemo({ terminal, connect }: Cli, { seconds, tree }: DemoOption
   const undo = terminal.onInterrupt(() =>
     ending.abort(new Failure(ExitCode.FAILED, 'interrupted: nothing has been proven')),
   )
-  const servers = tree ? await DemoTree.create() : await DemoServer.create()
+  const servers = await (tree ? DemoTree.create() : cluster ? DemoCluster.create(connect) : DemoServer.create())
   const output = new DemoOutput(terminal)
   // Only the server's own configuration and directory count, not the environment.
   const login = ({ config }: DemoServer) => resolveLogin({ config }, { ...terminal, env: {} })
@@ -92,7 +101,7 @@ async function runDemo({ terminal, connect }: Cli, { seconds, tree }: DemoOption
   const scenario =
     servers instanceof DemoTree
       ? new TreeScenario({ tree: servers, login, ...context })
-      : new Scenario({ server: servers, login: () => login(servers), ...context })
+      : new Scenario({ subject: servers instanceof DemoCluster ? servers : new LoneServer(servers, login), ...context })
   try {
     await Promise.race([scenario.run(), servers.failed, interrupted])
   } catch (error) {

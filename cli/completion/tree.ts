@@ -106,9 +106,9 @@ export async function lookUpNames(
     askSecret: () => Promise.reject(new Error('completion does not prompt')),
   }
   const lookUp = async (): Promise<readonly string[]> => {
-    const { url, credentials, transport } = await resolveLogin(loginOptions(words), silent)
+    const { urls, credentials, transport } = await resolveLogin(loginOptions(words), silent)
     const options = { ...transport, reconnect: false, deadlineMs: DEADLINE_MS, signal: abort.signal, clock }
-    const consumer = await connect(url, credentials, options)
+    const consumer = await connect(urls, credentials, options)
     abort.signal.addEventListener('abort', () => void consumer.close())
     try {
       const names = await NAMES[kind](consumer, words)

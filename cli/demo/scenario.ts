@@ -4,21 +4,14 @@
  * everything is. The consumer does not pause then: the server is killed in the middle of its COMMITs.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Connect, Consumer } from '../../client/index.ts'
+import type { Connect, Consumer, Credentials } from '../../client/index.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { type ChannelLedger, isBalanced, toLedger } from '../ledger.ts'
-import type { ResolvedLogin } from '../login.ts'
 import { queryAll } from '../records.ts'
 import { type DemoOutput, formatSum, formatThousands } from './output.ts'
 import { PATIENCE_MS, waitWhileMoving } from './progress.ts'
-import { DEMO_SOURCE, type DemoServer, METRIC, NumberSource } from './server.ts'
+import { DEMO_SOURCE, METRIC, NumberSource } from './server.ts'
 
-const INTRODUCTION = [
-  'A source counts 1, 2, 3 … A consumer has to handle each number exactly once and in order.',
-  'The server between them is killed three times with kill -9. It promises that what is stored',
-  'is not lost. The source cannot see what is stored: before a kill it pauses until all is.',
-  '',
-] as const
 const KILLS = 3
 /** Numbers per second. */
 const RATE = 10_000
@@ -44,9 +37,29 @@ export interface ScenarioContext {
   readonly failed: (error: Error) => void
 }
 
+/** What is between the source and the consumer: a server, or a cluster. */
+export interface DemoSubject {
+  readonly introduction: readonly string[]
+  /** Where the source connects. */
+  readonly smonPort: number
+  login(): Promise<DemoLogin>
+  /** Starts it; what has happened, line by line. Rejects with Failure. */
+  start(): Promise<readonly string[]>
+  /** Kills the process that serves; which one it was. */
+  kill(): Promise<string>
+  /** Resolves when it serves again; what has happened. Rejects with Failure. */
+  recover(): Promise<readonly string[]>
+  /** What there is to be said of it at the end. Rejects with Failure if it is not as promised. */
+  conclude(): Promise<readonly string[]>
+}
+
+export interface DemoLogin {
+  readonly url: string | readonly string[]
+  readonly credentials: Credentials
+}
+
 interface ScenarioOptions extends ScenarioContext {
-  readonly server: DemoServer
-  readonly login: () => Promise<ResolvedLogin>
+  readonly subject: DemoSubject
 }
 
 export class Scenario {
@@ -64,16 +77,15 @@ export class Scenario {
   constructor(options: ScenarioOptions) {
     this.#options = options
     this.#output = options.output
-    this.#source = new NumberSource(options.server.smonPort)
+    this.#source = new NumberSource(() => options.subject.smonPort)
   }
 
   /** Rejects with Failure unless each number came exactly once and every ledger balanced. */
   async run(): Promise<void> {
-    const { server, seconds } = this.#options
+    const { subject, seconds } = this.#options
     const colors = this.#output.colors
-    for (const line of INTRODUCTION) await this.#output.printBelow(line)
-    await server.start()
-    await this.#output.print(`the server is up, process ${server.pid}, data in ${server.directory}`)
+    for (const line of subject.introduction) await this.#output.printBelow(line)
+    await this.#tell(await subject.start())
     await this.#consume()
     await this.#source.open()
     await this.#output.printHeadings(HEADINGS)
@@ -92,6 +104,7 @@ export class Scenario {
     )
     await this.#row(ledger)
     await this.#checkTotals(ledger)
+    await this.#tell(await subject.conclude())
     await this.#output.print(colors.green(`everything balances: ${KILLS} kills, each number handled exactly once`))
   }
 
@@ -101,10 +114,14 @@ export class Scenario {
     await Promise.all([this.#consumer?.close(), this.#ledgerReader?.close()])
   }
 
+  async #tell(lines: readonly string[]): Promise<void> {
+    for (const line of lines) await this.#output.print(line)
+  }
+
   /** Subscribes on a durable channel with a handler that checks the numbers. The library commits what was handled. */
   async #consume(): Promise<void> {
-    const { connect, login } = this.#options
-    const { url, credentials } = await login()
+    const { connect, subject } = this.#options
+    const { url, credentials } = await subject.login()
     const consumer = await connect(url, credentials)
     this.#consumer = consumer
     consumer.on('gap', (gap) => this.#output.reportGap(gap, this.#check.handled))
@@ -120,8 +137,8 @@ export class Scenario {
   }
 
   async #connectLedgerReader(): Promise<void> {
-    const { connect, login } = this.#options
-    const { url, credentials } = await login()
+    const { connect, subject } = this.#options
+    const { url, credentials } = await subject.login()
     this.#ledgerReader = await connect(url, credentials, { reconnect: false })
   }
 
@@ -150,22 +167,20 @@ export class Scenario {
   }
 
   async #killMidway(kill: number): Promise<void> {
-    const { server, output } = this.#options
-    const { pid } = server
+    const { subject, output } = this.#options
     const middle = this.#check.handled + (this.#source.fed - this.#check.handled) / 3
     this.#pause.end()
     await this.#until(() => this.#check.handled >= middle)
-    await server.kill()
+    const killed = await subject.kill()
     this.#pause.begin()
     this.#source.close()
     const at = `${formatThousands(this.#check.handled)} were handled`
-    await output.print(`${output.colors.red(`kill -9 ${pid}`)}  (${kill} of ${KILLS}), when ${at}`)
+    await output.print(`${output.colors.red(`kill -9 ${killed}`)}  (${kill} of ${KILLS}), when ${at}`)
   }
 
   async #restart(): Promise<void> {
-    const { server, output } = this.#options
-    await server.start()
-    await output.print(`the server is up again, process ${server.pid}`)
+    const { subject, output } = this.#options
+    await this.#tell(await subject.recover())
     await this.#connectLedgerReader()
     const { handled } = this.#check
     const ledger = await this.#ledger()

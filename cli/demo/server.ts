@@ -27,14 +27,25 @@ interface DemoServerOptions {
   readonly takesNumbers?: boolean
   /** The servers that it consumes. */
   readonly upstreams?: readonly DemoServer[]
+  /** It is a node of a cluster. */
+  readonly cluster?: DemoClusterTable
   /** The ports of the other servers; its own are added. */
   readonly taken?: number[]
+}
+
+interface DemoClusterTable {
+  readonly node: string
+  readonly nodes: readonly string[]
+  /** URLs of the nats-servers. */
+  readonly nats: readonly string[]
+  /** Of `admin`, the user that logs in at any node; given in the environment. */
+  readonly adminPassword: string
 }
 
 export class DemoServer {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-demo-'))
   readonly config = join(this.directory, 'cinnabar.toml')
-  /** What it calls itself, and what those above call it. */
+  /** What it calls itself, and what those above call it; of a node its own name. */
   readonly name: string
   readonly port: number
   /** The password of its user `local`. */
@@ -45,7 +56,7 @@ export class DemoServer {
   readonly httpPort: number
   readonly gmetricPort: number
   /** That of `admin`, which the server makes at its first start and shows once; it is in no file and no argument. */
-  adminPassword = ''
+  adminPassword: string
   /** Rejects with Failure if the server ends by itself. */
   readonly failed: Promise<never>
   #fail: (error: Error) => void = () => {}
@@ -62,14 +73,16 @@ export class DemoServer {
     }
     return new DemoServer(options, {
       port: await portIf(true),
+      nodePort: await portIf(options.cluster !== undefined),
       smonPort: await portIf(takesNumbers),
       httpPort: await portIf(hasConsole),
       gmetricPort: await portIf(hasConsole),
     })
   }
 
-  private constructor({ name = LONE, upstreams = [] }: DemoServerOptions, ports: DemoPorts) {
-    this.name = name
+  private constructor({ name = LONE, upstreams = [], cluster }: DemoServerOptions, ports: DemoPorts) {
+    this.name = cluster?.node ?? name
+    this.adminPassword = cluster?.adminPassword ?? ''
     this.port = ports.port
     this.smonPort = ports.smonPort
     this.httpPort = ports.httpPort
@@ -83,6 +96,7 @@ export class DemoServer {
       ...(ports.smonPort === 0 ? [] : [SOURCE]),
       ...upstreams.map(upstreamTable),
       ...(ports.httpPort === 0 ? [] : [CONTROLS]),
+      ...(cluster === undefined ? [] : [clusterSection(cluster, ports)]),
     ]
     writeFileSync(this.config, tables.join(''))
   }
@@ -100,7 +114,10 @@ export class DemoServer {
   async start(): Promise<void> {
     if (this.#isRemoved) throw new Failure(ExitCode.FAILED, 'the demonstration is over')
     const args = [...process.execArgv, process.argv[1] ?? '', 'serve', '--config', this.config]
-    const child = spawn(process.execPath, args, { env: environment(), stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(process.execPath, args, {
+      env: environment(this.adminPassword),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     this.#child = child
     let log = ''
     child.stderr.on('data', (chunk: Buffer) => {
@@ -114,7 +131,7 @@ export class DemoServer {
       const how = signal ?? `exit code ${code}`
       this.#fail(new Failure(ExitCode.FAILED, `${this.#title} ended by itself (${how})\n${log}`))
     })
-    // It prints its greeting when all ports are open.
+    // It prints its greeting when all ports are open; a node prints its name at once.
     const [greeting] = await Promise.race([once(child.stdout, 'data'), this.failed])
     this.adminPassword ||= /^admin password: +(\S+) {2}\(/m.exec(String(greeting))?.[1] ?? ''
     child.stdout.resume()
@@ -171,6 +188,8 @@ default = "/"
 
 interface DemoPorts {
   readonly port: number
+  /** Where other nodes reach it; 0 if it is no node. */
+  readonly nodePort: number
   /** 0: it does not listen. */
   readonly smonPort: number
   readonly httpPort: number
@@ -215,11 +234,25 @@ secret_file = ${JSON.stringify(secretFile)}
 `
 }
 
-function environment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('CINNABAR_')))
+function clusterSection({ node, nodes, nats }: DemoClusterTable, { nodePort }: DemoPorts): string {
+  return `
+[cluster]
+name = "demo"
+node = "${node}"
+nodes = ${JSON.stringify(nodes)}
+nats = ${JSON.stringify(nats)}
+advertise = "127.0.0.1:${nodePort}"
+status = ""
+`
 }
 
-async function freePort(taken: readonly number[]): Promise<number> {
+function environment(adminPassword: string): NodeJS.ProcessEnv {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('CINNABAR_')))
+  return adminPassword === '' ? env : { ...env, CINNABAR_ADMIN_PASSWORD: adminPassword }
+}
+
+/** A port of this machine that nothing listens on, and none of those that are taken. */
+export async function freePort(taken: readonly number[]): Promise<number> {
   const port = FIRST_PORT + Math.floor(Math.random() * PORTS)
   const server = createServer().listen(port, '127.0.0.1')
   const isFree = await Promise.race([
@@ -241,18 +274,19 @@ const NEXT = Buffer.from([0x00, 0x01])
  * number twice: the server may be killed only when everything that was fed is stored.
  */
 export class NumberSource {
-  readonly #port: number
+  readonly #port: () => number
   #socket: Socket | undefined
   /** The last number that was fed. */
   fed = 0
 
-  constructor(port: number) {
+  /** `port`: where the server listens when the source connects. */
+  constructor(port: () => number) {
     this.#port = port
   }
 
   /** Connects and feeds one number. */
   async open(): Promise<void> {
-    const socket = connect({ host: '127.0.0.1', port: this.#port })
+    const socket = connect({ host: '127.0.0.1', port: this.#port() })
     this.#socket = socket
     await once(socket, 'connect')
     // A killed server resets the connection.

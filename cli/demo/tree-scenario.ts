@@ -67,7 +67,7 @@ export class TreeScenario {
     this.#output = output
     this.#racks = tree.racks.map((server) => ({
       level: levelOf(server),
-      source: new NumberSource(server.smonPort),
+      source: new NumberSource(() => server.smonPort),
       check: new SequenceCheck(),
     }))
     this.#site = levelOf(tree.site)

@@ -1,4 +1,5 @@
 /** The state of the server at one glance. Every figure leads to where it comes from. */
+import { nodeLook } from '../cluster.ts'
 import type { Fleet, Points, Stats } from '../fleet.ts'
 import { type ChannelState, droppedOf, lagOf, sourceLook, waitingOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
@@ -57,6 +58,7 @@ export function Overview({ fleet }: ViewProps) {
         <Disk stats={stats} points={fleet.curve('disk').value} />
       </div>
       <ChannelsToLookAt channels={channels} nowMs={nowMs} />
+      <Nodes fleet={fleet} />
       <div class="columns">
         <Sensors fleet={fleet} />
         <Notices fleet={fleet} />
@@ -207,6 +209,53 @@ function ChannelsToLookAt({ channels, nowMs }: { readonly channels: readonly Cha
         </p>
       ) : (
         <ChannelTable channels={shown} nowMs={nowMs} />
+      )}
+    </section>
+  )
+}
+
+/** The nodes of the cluster, if the server is one of them. Only admins see more of it than who leads. */
+function Nodes({ fleet }: { readonly fleet: Fleet }) {
+  const cluster = fleet.cluster.value
+  if (cluster === undefined) return null
+  const { name, leader, epoch, since, nodes } = cluster
+  return (
+    <section class="card" aria-label="Cluster">
+      <div class="head">
+        <h2>
+          Cluster <bdi>{name}</bdi>
+        </h2>
+        <p class="note">
+          <bdi>{leader}</bdi> has led for{' '}
+          <time title={formatUtc(since)}>{formatDuration(Math.max(0, fleet.nowMs - since / 1000) / 1000)}</time> · epoch{' '}
+          {formatCount(epoch)}
+        </p>
+      </div>
+      {nodes.length === 0 ? null : (
+        <table>
+          <thead>
+            <tr>
+              <th>Node</th>
+              <th>Role</th>
+              <th class="number">Lag</th>
+              <th class="number wide">Sequence</th>
+              <th class="wide">Address</th>
+            </tr>
+          </thead>
+          <tbody>
+            {nodes.map((node) => (
+              <tr key={node.name}>
+                <td class="code">{node.name}</td>
+                <td>
+                  <State look={nodeLook(node)} text={node.role} detail={node.obstacle} />
+                </td>
+                <td class="number">{node.role === 'follower' ? formatDuration(node.lagMs / 1000) : UNKNOWN}</td>
+                <td class="number wide">{node.role === 'not heard' ? UNKNOWN : formatCount(node.sequence)}</td>
+                <td class="code wide">{node.address}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
       )}
     </section>
   )

@@ -37,6 +37,24 @@ test('with nothing said it is the user local, with the secret and the address of
   }
 })
 
+test('on a node of a cluster it is the user that the second line of the file names, whoever is said to be `local`', async () => {
+  mkdirSync(join(directory, 'node'))
+  const secretFile = file('node/admin.secret', 's3cret\nlocal@n1\n')
+  const env = { CINNABAR_PRODUCER_DATA_DIR: join(directory, 'node') }
+  const methods = ['scram-sha-256-plus', 'scram-sha-256']
+  for (const options of [{}, { user: 'local' }, { user: 'local@n1' }, { secretFile }, { user: 'local', secretFile }]) {
+    expect((await resolve(options, env)).credentials).toEqual({ identity: 'local@n1', password: 's3cret', methods })
+  }
+  expect((await resolve({ user: 'alice', secretFile }, env)).credentials).toEqual({
+    identity: 'alice',
+    password: 's3cret',
+  })
+  expect((await resolve({}, { ...env, CINNABAR_PASSWORD: 'other' })).credentials).toMatchObject({
+    identity: 'local',
+    password: 'other',
+  })
+})
+
 test('options win over the environment, and that over the configuration', async () => {
   const secretFile = file('alice.secret', 'from a file\r\nsecond line')
   const env = { CINNABAR_URL: 'tcp://a:1', CINNABAR_USER: 'bob', CINNABAR_PASSWORD: 'from the environment' }
@@ -111,6 +129,17 @@ test.each([
 ])('%s stands for %s', async (url, full) => {
   expect((await resolve({ url, user: 'alice' }, { CINNABAR_PASSWORD: 's' })).url).toBe(full)
   expect((await resolve({ user: 'alice' }, { CINNABAR_URL: url, CINNABAR_PASSWORD: 's' })).url).toBe(full)
+})
+
+test('several addresses are separated by commas', async () => {
+  const url = 'a:1, tls://b:2,ws://c:3/monitor,'
+  for (const login of [
+    await resolve({ url, user: 'alice' }, { CINNABAR_PASSWORD: 's' }),
+    await resolve({ user: 'alice' }, { CINNABAR_URL: url, CINNABAR_PASSWORD: 's' }),
+  ]) {
+    expect(login.urls).toEqual(['tcp://a:1', 'tls://b:2', 'ws://c:3/monitor'])
+    expect(login.url).toBe('tcp://a:1, tls://b:2, ws://c:3/monitor')
+  }
 })
 
 test('an IPv6 address is in brackets, and a listener that is off needs a --url', async () => {

@@ -104,6 +104,17 @@ describe('a connection that does not come about', () => {
   })
 })
 
+test('several addresses of which nobody answers are all shown, with the reason of each', async () => {
+  const env = { CINNABAR_URL: 'a:1,b:2', CINNABAR_TOKEN: 'cnb_x' }
+  const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const connect = () => Promise.reject(new ConnectionError('UNREACHABLE', 'nobody at a; nobody at b', { cause }))
+  const { code, err } = await runCli(['get', 'a'], load, { env, connect })
+  expect(code).toBe(1)
+  expect(err.join('\n')).toMatch(
+    /nobody at a; nobody at b\nThe address must be .*\nUsed: tcp:\/\/a:1, tcp:\/\/b:2 \(CINNABAR_URL\)/,
+  )
+})
+
 test('a channel that is refused after the login is reported with advice and login', async () => {
   const denied = new StatusError('EXECUTE', StatusCode.PERMISSION_DENIED, 'you may not run channel.configure')
   const env = { CINNABAR_TOKEN: 'cnb_x' }

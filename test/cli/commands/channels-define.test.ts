@@ -33,7 +33,7 @@ test('the destination and the login are kept apart', async () => {
     return Promise.reject(new Error('enough'))
   }
   await runCli(['channels', 'define', 'gmetric://n1:8649', '--url', 'tcp://n2:7650'], script, { connect })
-  expect(urls).toEqual(['tcp://n2:7650'])
+  expect(urls).toEqual([['tcp://n2:7650']])
 })
 
 test('what it carries is bound to it', async () => {

@@ -208,7 +208,7 @@ describe('names', () => {
     const words = ['get', '--url', 'tcp://n1:7650', '--user=bob', 'gm']
     const env = { CINNABAR_URL: 'tcp://n2:1', CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' }
     const { code, out, err } = await runCli(['complete', 'metric', '--', ...words], script, { env, connect })
-    expect({ code, out, err, urls }).toEqual({ code: 0, out: [], err: [], urls: [['tcp://n1:7650', 'bob']] })
+    expect({ code, out, err, urls }).toEqual({ code: 0, out: [], err: [], urls: [[['tcp://n1:7650'], 'bob']] })
   })
 
   test('there is no prompt for a password and no message', async () => {

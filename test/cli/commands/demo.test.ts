@@ -6,7 +6,8 @@ import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { streamStart } from '../../../cli/demo/server.ts'
 import { type Connect, connect as connectTo } from '../../../client/index.ts'
-import { times } from '../../support/long.ts'
+import { isLong, times } from '../../support/long.ts'
+import { natsMissing } from '../../support/nats.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { runCli } from '../fake-cli.ts'
 
@@ -156,6 +157,32 @@ test('servers above servers lose nothing when one of each level is killed', { ti
     expect(line.length, line).toBeLessThanOrEqual(100)
   }
 })
+
+/** In the long form alone: three takeovers take a while. */
+function clusterDemo(): void {
+  // natsMissing says what to install.
+  test.skipIf(natsMissing)(
+    'a cluster loses nothing when the node that leads is killed',
+    { timeout: 300_000 },
+    async () => {
+      const { code, printed } = await start('--cluster', '--seconds', '20').ended
+      expect(code, printed).toBe(0)
+      const kills = [...printed.matchAll(/kill -9 (\d+), (n[123]) {2}\((\d) of 3\), when [\d,]+ were handled$/gm)]
+      expect(kills.map(([, , , n]) => n)).toEqual(['1', '2', '3'])
+      const takeovers = [...printed.matchAll(/(n[123]) leads, and has answered [\d.]+ s after the kill$/gm)]
+      expect(takeovers).toHaveLength(3)
+      for (const [index, [, name]] of takeovers.entries()) expect(name).not.toBe(kills[index]?.[2])
+      const [, fed, handled] = /([\d,]+) fed, ([\d,]+) handled: 0 lost, 0 repeated$/m.exec(printed) ?? []
+      expect(number(fed)).toBeGreaterThan(10)
+      expect(handled).toBe(fed)
+      expect(printed).toMatch(/all three nodes have everything up to record [\d,]+ of the log, epoch \d+$/m)
+      expect(printed.trimEnd()).toMatch(/everything balances: 3 kills, each number handled exactly once$/)
+      const directories = [...printed.matchAll(/data in (\S+)/g)].map(([, directory = '/']) => directory)
+      expect(directories.map((directory) => existsSync(directory))).toEqual([false, false, false, false])
+    },
+  )
+}
+if (isLong) clusterDemo()
 
 test('Ctrl-C ends all servers of the tree, and leaves no directory', async () => {
   const { child, ended, shows } = start('--tree', '--seconds', '600')

@@ -11,7 +11,7 @@ const rowsOf = ({ screen }: FakeTop) => screen.lines.slice(7, -1).filter((line) 
 describe('top on a terminal', () => {
   test('follows the host and what others send, on a channel that keeps nothing', async () => {
     const { consumer, connected, screen } = await started('--interval', '5')
-    expect(connected).toMatchObject({ url: 'tcp://127.0.0.1:7650', options: { durable: false } })
+    expect(connected).toMatchObject({ url: ['tcp://127.0.0.1:7650'], options: { durable: false } })
     expect([...consumer.followed.keys()]).toEqual(
       expect.arrayContaining(['host.cpu.*', 'host.load.*', 'host.mem.*', 'gmetric.*', 'smon.*', 'mono.*', 'qmf.*']),
     )

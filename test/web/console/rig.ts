@@ -10,7 +10,7 @@ import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
 
 /** Another name of this machine: a page of it comes from elsewhere, as a browser sees it. */
 export const ELSEWHERE = 'cinnabar.test'
-const CHROMIUM = '/usr/bin/chromium-headless-shell'
+export const CHROMIUM = '/usr/bin/chromium-headless-shell'
 
 export const missing = !existsSync(CHROMIUM)
 /** After the name of tests that are skipped. */
