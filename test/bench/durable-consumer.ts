@@ -43,7 +43,8 @@ async function defineChannel({ port, below }: Job): Promise<number> {
   return channel
 }
 
-async function seatAt(port: number): Promise<Seat> {
+/** An admin's connection. */
+export async function seatAt(port: number): Promise<Seat> {
   const socket = connect({ host: '127.0.0.1', port })
   await once(socket, 'connect')
   const peer = new RawPeer(socket)

@@ -15,6 +15,8 @@ export interface Figures {
   readonly cpuPerMillion: number
   /** Of the server that the values come through before, if there is one. */
   readonly belowCpuPerMillion?: number
+  /** Of what else works for the server, by what it is. */
+  readonly othersCpuPerMillion?: Readonly<Record<string, number>>
   /** Of the publisher and the consumer: whether they are what is measured. */
   readonly endsCpuPerMillion: readonly [number, number]
   readonly peakRssMiB: number
@@ -22,16 +24,28 @@ export interface Figures {
   readonly loopDelayP99Ms: number | undefined
 }
 
-/** `parent`: where the server's directory is made; it decides which disk is measured. */
-export async function runOnce(contender: Contender, parent: string): Promise<Figures> {
+/**
+ * `parent`: where the server's directory is made; it decides which disk is measured. `afterwards`: what else is measured while the
+ * server runs.
+ */
+export async function runOnce(
+  contender: Contender,
+  parent: string,
+  afterwards: (started: Started) => Promise<void> = async () => {},
+): Promise<Figures> {
   const directory = mkdtempSync(join(parent, 'cinnabar-bench-'))
   try {
     const started = await contender.start(directory)
     try {
-      return await measured(contender, started)
+      const figures = await measured(contender, started)
+      await afterwards(started)
+      return figures
     } finally {
-      await started.server.stop()
-      await started.below?.stop()
+      if (started.stop !== undefined) await started.stop()
+      else {
+        await started.server.stop()
+        await started.below?.stop()
+      }
     }
   } finally {
     rmSync(directory, { recursive: true })
@@ -49,9 +63,11 @@ async function measured(contender: Contender, started: Started): Promise<Figures
     server.resetLoopDelay()
     const before = server.cost()
     const belowBefore = started.below?.cost()
+    const othersBefore = othersCpuSeconds(started)
     const [sent, acknowledged] = await Promise.all([publisher.run(), consumer.run()])
     const after = server.cost()
     const belowAfter = started.below?.cost()
+    const othersAfter = othersCpuSeconds(started)
     const loopDelayP99Ms = await server.loopDelayP99Ms()
     const { name, settings, values } = contender
     const seconds = acknowledged.ended - sent.began
@@ -66,6 +82,11 @@ async function measured(contender: Contender, started: Started): Promise<Figures
       cpuPerMillion: perMillion(after.cpuSeconds - before.cpuSeconds),
       ...(belowBefore &&
         belowAfter && { belowCpuPerMillion: perMillion(belowAfter.cpuSeconds - belowBefore.cpuSeconds) }),
+      ...(started.others && {
+        othersCpuPerMillion: Object.fromEntries(
+          Object.entries(othersAfter).map(([other, after]) => [other, perMillion(after - (othersBefore[other] ?? 0))]),
+        ),
+      }),
       endsCpuPerMillion: [perMillion(sent.cpuSeconds), perMillion(acknowledged.cpuSeconds)],
       peakRssMiB: Math.round(after.peakRssMiB),
       writtenMiB: Math.round(after.writtenMiB - before.writtenMiB),
@@ -74,6 +95,13 @@ async function measured(contender: Contender, started: Started): Promise<Figures
   } finally {
     for (const end of ends) await end.close()
   }
+}
+
+function othersCpuSeconds({ others = {} }: Started): Record<string, number> {
+  const sums = Object.entries(others).map(
+    ([name, servers]) => [name, servers.reduce((sum, server) => sum + server.cost().cpuSeconds, 0)] as const,
+  )
+  return Object.fromEntries(sums)
 }
 
 function rounded(value: number, digits: number): number {

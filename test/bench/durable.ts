@@ -2,13 +2,14 @@
  * Durable delivery from process to process: smon over TCP -> a pattern on one durable channel -> a TCP consumer that
  * COMMITs every value by itself and has the OK of each. With `--peers`, the same workload through what people would use
  * instead, in the same run, each by raw sockets and with its own persistence; with `--without-recent`, through the same server
- * where it keeps no recent values for charts.
+ * where it keeps no recent values for charts; with `--cluster 1|3`, through a cluster of so many nodes and nats-servers.
  */
 import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
 import pc from 'picocolors'
 import { type Column, formatTable } from '../../cli/output.ts'
 import { cinnabar } from './durable-cinnabar.ts'
+import { benchCluster, type ClusterBench } from './durable-cluster.ts'
 import { type Figures, runOnce } from './durable-run.ts'
 import type { Contender, Peer } from './peers/contender.ts'
 import { mosquitto } from './peers/mosquitto.ts'
@@ -24,11 +25,14 @@ interface Options {
   readonly peers: readonly Peer[]
   readonly runs: number
   readonly dir: string
+  /** Measured instead, beside the same without a cluster. */
+  readonly cluster: ClusterBench | undefined
 }
 
 /** Measured `--runs` times in turn; the run with the median values/s of each contender counts. */
 export async function benchDurable(argv: string[]): Promise<object> {
-  const { own, without, peers, runs, dir } = optionsOf(argv)
+  const { own, without, peers, runs, dir, cluster } = optionsOf(argv)
+  if (cluster !== undefined) return benchCluster(cluster)
   const contenders: readonly Contender[] = [own, ...without, ...peers.filter(isThere)]
   const rounds: Figures[][] = []
   for (let run = 0; run < runs; run++) {
@@ -85,6 +89,7 @@ function optionsOf(argv: string[]): Options {
       shuffle: text('0'),
       runs: text('1'),
       dir: text(tmpdir()),
+      cluster: text(''),
       through: flag,
       'write-all': flag,
       peers: flag,
@@ -96,11 +101,15 @@ function optionsOf(argv: string[]): Options {
     throw new Error('--through, --shuffle and --write-all exclude each other: each is a way to COMMIT')
   }
   if (!(Number(given.runs) >= 1)) throw new Error(`--runs ${given.runs}: at least 1 is needed`)
+  if (!['', '1', '3'].includes(given.cluster)) throw new Error(`--cluster ${given.cluster}: 1 or 3 nodes`)
+  const [values, runs] = [Number(given.values), Number(given.runs)]
+  const size = Number(given.cluster)
   return {
-    own: cinnabar(Number(given.values), commits),
-    without: given['without-recent'] ? [cinnabar(Number(given.values), commits, { hasRecent: false })] : [],
+    cluster: size > 0 ? { size, values, commits, runs, dir: given.dir } : undefined,
+    own: cinnabar(values, commits),
+    without: given['without-recent'] ? [cinnabar(values, commits, { hasRecent: false })] : [],
     peers: given.peers ? peersWith(given['peer-values']) : [],
-    runs: Number(given.runs),
+    runs,
     dir: given.dir,
   }
 }

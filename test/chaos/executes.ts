@@ -29,7 +29,7 @@ const MOST_SLEEP_MS = 40
 
 export const executes: Rig = async (options) => {
   // It warns that the program runs as its own user.
-  const server = new KilledServer(await freePort(), 'error')
+  const server = new KilledServer({ udpPort: await freePort(), logLevel: 'error' })
   const file = join(server.directory, 'ran')
   server.append(tableOf(file))
   const run = new Run(server, file, options)
@@ -66,7 +66,7 @@ class Run {
   readonly #file: string
   readonly #options: RigOptions
   readonly #random: Random
-  readonly #user: User = { secret: '', keys: undefined }
+  readonly #user: User = { name: 'local', secret: '', keys: undefined }
   readonly #keys: Key[] = []
   kills = 0
   #fired = 0

@@ -69,7 +69,7 @@ export class History {
     this.#bound.set(source, { from: this.#feeds.sent(source) + 1, solid: [] })
   }
 
-  /** A connection takes the channel: everything that is not committed comes again. */
+  /** A connection takes the channel, or is about to: everything that is not committed comes again. */
   connect(): void {
     this.#seen = new Set()
     this.#last = 0
@@ -159,6 +159,14 @@ export class History {
   /** The COMMIT was answered OK. */
   committed(ids: readonly number[]): void {
     for (const id of ids) this.#committed.add(id)
+  }
+
+  /** The COMMIT was answered OK by a server that was left since: another one may not have sent these again. */
+  committedBefore(ids: readonly number[]): void {
+    for (const id of ids) {
+      if (this.#seen.has(id)) this.#fault('committed', `id ${id} came again, and then its COMMIT was answered OK`)
+    }
+    this.committed(ids)
   }
 
   /** `stored` of `producer.channels`. The first look of a life comes before anything is sent in it. */

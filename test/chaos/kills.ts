@@ -5,12 +5,8 @@
  */
 
 import { freePort } from '../support/free-port.ts'
-import { Random } from '../support/random.ts'
-import type { Json } from '../support/records.ts'
-import { Checker } from './checker.ts'
-import type { Consumer } from './kills/consumer.ts'
-import { Feed } from './kills/feed.ts'
-import { type Deed, everyone, Life, type World } from './kills/life.ts'
+import { drain } from './kills/drain.ts'
+import { type Deed, everyone, Life, type World, worldOf } from './kills/life.ts'
 import { isOfRecovery, POINTS } from './kills/points.ts'
 import { type Armed, KilledServer } from './kills/server.ts'
 import { Watcher } from './kills/watcher.ts'
@@ -23,13 +19,11 @@ const PATIENCE_MS = 6000
 const TRIES = 4
 const MOST_LIFE_MS = 350
 const MOST_CHECKPOINT_US = 1500
-/** Longer than any drain: what did not come by then does not come. */
-const DRAIN_MS = 60_000
 
 export const kills: Rig = async (options) => {
-  const port = await freePort()
-  const server = new KilledServer(port)
-  const run = new Run(server, port, options)
+  const udpPort = await freePort()
+  const server = new KilledServer({ udpPort })
+  const run = new Run(server, udpPort, options)
   try {
     return await run.all()
   } catch (error) {
@@ -51,22 +45,12 @@ class Run {
   #random = 0
   #missed = 0
 
-  constructor(server: KilledServer, port: number, options: RigOptions) {
+  constructor(server: KilledServer, udpPort: number, options: RigOptions) {
     this.#server = server
     this.#options = options
-    const checker = new Checker(options.seed)
-    const random = new Random(options.seed)
-    this.world = {
-      checker,
-      random,
-      feed: new Feed(port, SOURCES, checker, random),
-      user: { secret: '', keys: undefined },
-      fixed: new Map(),
-      copies: new Set(),
-      deleted: new Set(),
-      counts: {},
-    }
-    this.#watcher = new Watcher(checker, this.world.feed)
+    this.world = worldOf({ name: 'local', secret: '', keys: undefined }, SOURCES, options)
+    this.world.feed.port = udpPort
+    this.#watcher = new Watcher(this.world.checker, this.world.feed)
   }
 
   get step(): string {
@@ -129,12 +113,13 @@ class Run {
     this.#kills++
     if (!listens) return
     const { world } = this
-    const life = new Life(world, this.#server.port)
+    const life = new Life(world, this.#server)
     const isFirst = world.fixed.size === 0
     if (isFirst) world.user.secret = this.#server.secret
     void this.#server.exited.then(() => life.end())
     if (isFirst) await life.setUp()
-    if (await life.lookAround(this.#watcher)) {
+    const link = await life.open()
+    if (link !== undefined && (await life.lookAround(this.#watcher, link))) {
       const work = Promise.all([
         life.comeBack(),
         world.feed.run(),
@@ -152,49 +137,15 @@ class Run {
     world.checker.died()
   }
 
-  /** A last life: everything is released, received, and seen to be everything; then committed, and the queues are empty. */
   async #drain(): Promise<void> {
-    const { world } = this
     if (!(await this.#server.start())) throw new Error('the server did not start')
-    const life = new Life(world, this.#server.port)
-    const end = performance.now() + DRAIN_MS
-    if (!(await life.lookAround(this.#watcher))) throw new Error('the server is gone')
-    await life.comeBack()
-    // The last of each source: a hole before it shows.
-    for (const source of SOURCES) await world.feed.send(source)
-    await this.#until(end, 'nothing waits', async () => {
-      for (const index of [0, 1]) await life.get(index)
-      for (const consumer of everyone(world)) if (consumer.narrow) consumer.commitAll()
-      return (record, consumer) =>
-        world.feed.idle && record.queued === 0 && record.unstored === 0 && consumer.history.arrived >= record.in_flight
-    })
-    world.checker.judge()
-    await this.#until(end, 'the queues are empty', async () => {
-      for (const consumer of everyone(world)) consumer.commitAll()
-      return (record) => record.queued === 0 && record.in_flight === 0
-    })
+    const life = new Life(this.world, this.#server)
+    void this.#server.exited.then(() => life.end())
+    const link = await life.open()
+    if (link === undefined || !(await drain(life, this.#watcher, link))) throw new Error('the server ended by itself')
     life.end()
     await this.#server.kill()
     this.#server.healthy()
-  }
-
-  async #until(
-    end: number,
-    what: string,
-    act: () => Promise<(record: Json, consumer: Consumer) => boolean>,
-  ): Promise<void> {
-    for (;;) {
-      const isDone = await act()
-      const records = await this.#watcher.look(everyone(this.world))
-      if (records === undefined) throw new Error('the server ended by itself')
-      const left = everyone(this.world).filter((consumer) => !isDone(records.get(consumer.channel), consumer))
-      if (left.length === 0) return
-      if (performance.now() > end) {
-        const record = JSON.stringify(records.get(left[0]!.channel))
-        throw new Error(`waited in vain until ${what}: ${record}, ${left[0]!.history.arrived} came`)
-      }
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
   }
 
   #totals(): Totals {

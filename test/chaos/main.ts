@@ -1,6 +1,7 @@
 /** `npm run chaos`: hurts servers in the ways that are named, and counts what was lost by it. `--help` lists them. */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
+import { cluster } from './cluster.ts'
 import { commands } from './commands.ts'
 import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
@@ -48,6 +49,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
     rig: tree,
     of: 'SIGKILLs in a tree of three servers whose connections are cut and whose disks become full',
     short: 4,
+  },
+  cluster: {
+    rig: cluster,
+    of: 'kills, freezes and hand-overs in a cluster of three nodes, and of its nats-servers',
+    short: 8,
   },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },

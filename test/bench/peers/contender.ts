@@ -7,6 +7,10 @@ export interface Started {
   readonly server: ServerUnderTest
   /** A server that the values come through before; its cost is counted apart. */
   readonly below?: ServerUnderTest
+  /** What else works for it, by what it is; its cost is counted apart. */
+  readonly others?: Readonly<Record<string, readonly ServerUnderTest[]>>
+  /** Stops everything; without it the server, and the one below. */
+  readonly stop?: () => Promise<void>
   readonly publisher: Job
   readonly consumer: Job
 }

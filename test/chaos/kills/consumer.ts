@@ -7,8 +7,8 @@ import type { History } from '../history.ts'
 import type { Link, Message } from './link.ts'
 
 const DELETED = 5
-/** NOTICEs that mean no harm: window full, superseded. */
-const HARMLESS = 2
+/** NOTICEs that mean no harm: window full, superseded, the end of the server. */
+const HARMLESS = 3
 
 export class Consumer {
   readonly history: History
@@ -25,6 +25,8 @@ export class Consumer {
   narrow = false
   /** DEL_CHANNEL was sent: it may be gone. */
   gone = false
+  /** Counts the servers that it has left. */
+  #servers = 0
 
   constructor(history: History, checker: Checker, random: Random) {
     this.history = history
@@ -39,16 +41,29 @@ export class Consumer {
   /** Makes the channel current on a connection; the one it had before is superseded. False if that did not come about. */
   async take(link: Link): Promise<boolean> {
     const before = this.link
+    const servers = this.#servers
     link.onMessage = (message) => this.#receive(link, message)
     const result = await link.ok(
       (seq) => command.setChannel(seq, this.channel),
       () => {
+        // One that was left meanwhile has nothing to say any more.
+        if (servers !== this.#servers) return
         this.link = link
         this.history.connect()
       },
     )
+    if (servers !== this.#servers) return false
     if (before !== undefined && before !== link) before.close()
     return result !== undefined
+  }
+
+  /** Leaves a server that may be frozen, without closing the connection: what it still answers is judged. */
+  leave(): Link | undefined {
+    const { link } = this
+    this.link = undefined
+    this.#servers++
+    this.history.connect()
+    return link
   }
 
   /** SUBSCRIBEs or BUFFERs a metric id on its channel, from the connection that has it. */
@@ -119,10 +134,12 @@ export class Consumer {
     const { link } = this
     if (link === undefined || link.closed) return
     const ids = this.history.committing(id, through)
+    const servers = this.#servers
     link.commit(id, through, ({ status, detail }) => {
-      if (status !== 0)
-        this.#checker.fault('unexpected', `COMMIT of ${id} on ${this.channel}: status ${status} ${detail}`)
-      else if (this.link === link) this.history.committed(ids)
+      if (this.link !== link) {
+        if (status === 0 && servers !== this.#servers) this.history.committedBefore(ids)
+      } else if (status === 0) this.history.committed(ids)
+      else this.#checker.fault('unexpected', `COMMIT of ${id} on ${this.channel}: status ${status} ${detail}`)
     })
   }
 

@@ -76,8 +76,8 @@ function watchStorage() {
   }
 
   function before(statement, sql, args) {
-    if (sql.startsWith('BEGIN')) inside = begin()
-    else if (sql === 'COMMIT') beforeCommit()
+    if (/^begin/i.test(sql)) inside = begin()
+    else if (/^commit$/i.test(sql)) beforeCommit()
     else if (sql.includes('into block values')) reach('before-insert')
     else if (sql.includes('into numbers') && args[3] - args[2] === RESERVED_IDS) reach('range-not-reserved')
     else if (sql.includes('into channel values')) seeChannel(statement, args[0])
@@ -101,7 +101,7 @@ function watchStorage() {
   }
 
   function after(sql, args) {
-    if (sql === 'COMMIT') {
+    if (/^commit$/i.test(sql)) {
       if (inside.reserved) reach('range-reserved')
       if (inside.result === 0) reach('execute-announced')
       if (inside.meta) reach('recovery-stored')

@@ -17,7 +17,8 @@ export const metricOf = (source: number): string => `c${source}`
 
 export class Feed {
   readonly sources: readonly number[]
-  readonly #port: number
+  /** The producer of the moment listens there. */
+  port: number
   readonly #checker: Checker
   readonly #random: Random
   readonly #socket: Socket
@@ -25,7 +26,7 @@ export class Feed {
   #sending = 0
 
   constructor(port: number, sources: readonly number[], checker: Checker, random: Random) {
-    this.#port = port
+    this.port = port
     this.sources = sources
     this.#checker = checker
     this.#random = random
@@ -60,7 +61,7 @@ export class Feed {
     const packet = join(u32(STRING), str('kills'), str(metricOf(source)), u32(0), str('%s'), str(value))
     this.#sending++
     return new Promise((resolve) => {
-      this.#socket.send(packet, this.#port, '127.0.0.1', () => {
+      this.#socket.send(packet, this.port, '127.0.0.1', () => {
         this.#sending--
         resolve()
       })
@@ -70,7 +71,7 @@ export class Feed {
   /** The server listens and has read everything. */
   get idle(): boolean {
     if (this.#sending > 0) return false
-    const port = this.#port.toString(16).toUpperCase().padStart(4, '0')
+    const port = this.port.toString(16).toUpperCase().padStart(4, '0')
     const lines = readFileSync('/proc/net/udp', 'utf8').split('\n')
     const fields = lines
       .find((line) => line.includes(`0100007F:${port} `))

@@ -3,15 +3,17 @@
  * done is picked at random; while a failpoint is armed, mostly what leads to it.
  */
 import { args, command, str, type, u32, u64 } from '../../support/bytes.ts'
-import type { Random } from '../../support/random.ts'
-import type { Checker } from '../checker.ts'
+import { Random } from '../../support/random.ts'
+import { Checker } from '../checker.ts'
 import type { Policy } from '../history.ts'
 import { Consumer } from './consumer.ts'
-import { type Feed, metricOf } from './feed.ts'
+import { Feed, metricOf } from './feed.ts'
 import { Link, type User } from './link.ts'
 import type { Watcher } from './watcher.ts'
 
 const TICK_MS = 8
+/** Between two attempts to log in. */
+const RETRY_MS = 20
 const MOST_COPIES = 4
 
 export type Deed = 'commit' | 'get' | 'copy' | 'delete' | 'swap' | 'drop' | 'execute' | 'rest' | 'nothing'
@@ -35,20 +37,36 @@ export interface World {
   readonly counts: Record<string, number>
 }
 
+export function worldOf(user: User, sources: readonly number[], { seed }: { readonly seed: number }): World {
+  const checker = new Checker(seed)
+  const random = new Random(seed)
+  return {
+    checker,
+    random,
+    feed: new Feed(0, sources, checker, random),
+    user,
+    fixed: new Map(),
+    copies: new Set(),
+    deleted: new Set(),
+    counts: {},
+  }
+}
+
 export function everyone({ fixed, copies }: World): Consumer[] {
   return [...fixed.values(), ...copies]
 }
 
 export class Life {
-  readonly #world: World
-  readonly #port: number
+  readonly world: World
+  readonly #server: { readonly port: number }
+  readonly #links = new Set<Link>()
   #over = false
   /** Something of the fixed order is under way: one deed at a time. */
   #deed: Promise<unknown> = Promise.resolve()
 
-  constructor(world: World, port: number) {
-    this.#world = world
-    this.#port = port
+  constructor(world: World, server: { readonly port: number }) {
+    this.world = world
+    this.#server = server
   }
 
   get over(): boolean {
@@ -57,11 +75,25 @@ export class Life {
 
   end(): void {
     this.#over = true
-    this.#world.feed.stop()
+    this.world.feed.stop()
   }
 
-  open(): Promise<Link | undefined> {
-    return Link.open(this.#port, this.#world.user)
+  /** Closes all connections that this life has opened, but for those to be kept. */
+  close(kept: ReadonlySet<Link> = new Set()): void {
+    for (const link of this.#links) if (!kept.has(link)) link.close()
+  }
+
+  /** A connection; undefined if it is over before there is one. */
+  async open(): Promise<Link | undefined> {
+    while (!this.#over) {
+      const link = await Link.open(this.#server.port, this.world.user)
+      if (link !== undefined) {
+        this.#links.add(link)
+        return link
+      }
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    }
+    return undefined
   }
 
   /** The first life: the channels are made. */
@@ -90,7 +122,7 @@ export class Life {
     mode: 'subscribe' | 'buffer',
     metrics: readonly (readonly [string, readonly number[]])[],
   ): Promise<void> {
-    const { checker, random, fixed } = this.#world
+    const { checker, random, fixed } = this.world
     const link = await this.open()
     const channel = await link?.ok((seq) => command.defChannel(seq, '', args(...settings)))
     const consumer = new Consumer(checker.channel(channel!, policy), checker, random)
@@ -108,12 +140,10 @@ export class Life {
    * The first look after a restart, before anything is sent: what was answered OK is there. What nobody knows of, since
    * the answer got lost, is deleted. False if the server is gone.
    */
-  async lookAround(watcher: Watcher): Promise<boolean> {
-    const { checker, copies, deleted } = this.#world
-    const link = await this.open()
-    if (link === undefined) return false
+  async lookAround(watcher: Watcher, link: Link): Promise<boolean> {
+    const { checker, copies, deleted } = this.world
     watcher.attach(link)
-    const records = await watcher.look(everyone(this.#world))
+    const records = await watcher.look(everyone(this.world))
     if (records === undefined) return false
     for (const channel of deleted)
       if (records.has(channel)) checker.fault('unexpected', `deleted channel ${channel} is back`)
@@ -122,7 +152,7 @@ export class Life {
       if (!consumer.gone) checker.close(consumer.history, false)
       copies.delete(consumer)
     }
-    const known = new Set(everyone(this.#world).map((consumer) => consumer.channel))
+    const known = new Set(everyone(this.world).map((consumer) => consumer.channel))
     for (const { channel, state } of records.values()) {
       if (known.has(channel) || state !== 'waiting') continue
       const answer = await link.ask((seq) => command.delChannel(seq, channel))
@@ -134,7 +164,7 @@ export class Life {
 
   /** Everybody's connection, as after any restart. */
   async comeBack(): Promise<void> {
-    await Promise.all(everyone(this.#world).map((consumer) => this.#take(consumer)))
+    await Promise.all(everyone(this.world).map((consumer) => this.#take(consumer)))
   }
 
   async #take(consumer: Consumer): Promise<void> {
@@ -145,7 +175,7 @@ export class Life {
 
   /** Until it is over: commits and deeds. `favoured` is done in most ticks. */
   async run(favoured: Deed): Promise<void> {
-    const { random, feed } = this.#world
+    const { random, feed } = this.world
     let busy = false
     while (!this.#over) {
       if (favoured === 'rest') feed.stop()
@@ -165,8 +195,8 @@ export class Life {
   }
 
   #commit(favoured: Deed): void {
-    const { random } = this.#world
-    for (const consumer of everyone(this.#world)) {
+    const { random } = this.world
+    for (const consumer of everyone(this.world)) {
       // Those with little room commit seldom, so that it runs out.
       if (consumer.history.policy === 'overflow' && random.below(12) > 0) continue
       if (favoured === 'commit') consumer.commitShuffled()
@@ -175,7 +205,7 @@ export class Life {
   }
 
   async #do(deed: Deed): Promise<void> {
-    const { random, fixed, counts } = this.#world
+    const { random, fixed, counts } = this.world
     counts[deed] = (counts[deed] ?? 0) + 1
     if (deed === 'get') await this.get(random.below(2))
     else if (deed === 'copy') await this.#copy()
@@ -192,14 +222,14 @@ export class Life {
 
   /** GET of what waits for one of the metric ids of the buffering channel. */
   async get(index: number): Promise<void> {
-    const consumer = this.#world.fixed.get('buffer')!
+    const consumer = this.world.fixed.get('buffer')!
     const metric = [...consumer.bound.keys()][index]!
     await consumer.link?.ok((seq) => command.get(seq, metric))
   }
 
   /** DEF_CHANNEL, and SUBSCRIBE there from the connection that has the pattern's channel: its values are copied. */
   async #copy(): Promise<void> {
-    const { checker, random, fixed, copies } = this.#world
+    const { checker, random, fixed, copies } = this.world
     if (copies.size >= MOST_COPIES) {
       await this.#delete()
       return
@@ -221,7 +251,7 @@ export class Life {
   }
 
   async #delete(): Promise<void> {
-    const { checker, random, copies, deleted } = this.#world
+    const { checker, random, copies, deleted } = this.world
     const consumer = random.pick([...copies])
     if (consumer === undefined) {
       await this.#copy()

@@ -13,8 +13,9 @@ type Make = (seq: number) => Uint8Array
 const FIRST_COMMIT_SEQ = 0x40000000
 const EMPTY = new Uint8Array(0)
 
-/** The command line's own user; the keys are derived once. */
+/** Who logs in: the keys are derived once. */
 export interface User {
+  readonly name: string
   secret: string
   keys: ScramKeys | undefined
 }
@@ -38,7 +39,7 @@ export class Link {
   /** Undefined if the server is gone before the login is done. */
   static async open(port: number, user: User): Promise<Link | undefined> {
     const link = new Link(new RawPeer(connect({ host: '127.0.0.1', port, noDelay: true })))
-    const scram = new ScramClient({ identity: 'local', password: user.secret, keys: user.keys })
+    const scram = new ScramClient({ identity: user.name, password: user.secret, keys: user.keys })
     if (!(await link.#auth('scram-sha-256', scram.first()))) return undefined
     const final = await scram.final(link.#challenge)
     user.keys = scram.keys

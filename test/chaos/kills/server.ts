@@ -19,6 +19,12 @@ export interface Armed {
   readonly delay: number
 }
 
+export interface KilledServerOptions {
+  readonly udpPort: number
+  readonly tcpPort?: number
+  readonly logLevel?: 'warn' | 'error'
+}
+
 export class KilledServer {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-kills-'))
   readonly #config = join(this.directory, 'cinnabar.toml')
@@ -28,11 +34,13 @@ export class KilledServer {
   #exited: Promise<unknown> = Promise.resolve()
   port = 0
 
-  constructor(udpPort: number, logLevel: 'warn' | 'error' = 'warn') {
+  /** `tcpPort`: where it listens for consumers; 0 for another port at each start. */
+  constructor({ udpPort, tcpPort = 0, logLevel = 'warn' }: KilledServerOptions) {
+    this.port = tcpPort
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
-        `[listen]\ntcp = "127.0.0.1:0"\nhttp = ""\n[auth]\nscram_iterations = 4096\n` +
+        `[listen]\ntcp = "127.0.0.1:${tcpPort}"\nhttp = ""\n[auth]\nscram_iterations = 4096\n` +
         `[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "${logLevel}"\n`,
     )
   }
@@ -61,6 +69,27 @@ export class KilledServer {
 
   /** True once it listens, false if it was killed before. Anything else that ends it is an error. */
   async start(armed?: Armed): Promise<boolean> {
+    const child = this.launch(armed)
+    const out = await new Promise<string>((resolve) => {
+      let text = ''
+      child.stdout?.on('data', (chunk: Buffer) => {
+        text += chunk.toString()
+        if (text.includes(READY)) resolve(text)
+      })
+      child.once('exit', () => resolve(text))
+    })
+    const tcp = /tcp:\/\/127\.0\.0\.1:(\d+)/.exec(out)
+    if (!out.includes(READY) || tcp === null) {
+      await this.#exited
+      this.healthy()
+      return false
+    }
+    this.port = Number(tcp[1])
+    return true
+  }
+
+  /** Begins to start it. */
+  launch(armed?: Armed): ChildProcess {
     rmSync(this.#fired, { force: true })
     const env: NodeJS.ProcessEnv = { ...process.env, CINNABAR_ADMIN_PASSWORD: 'a password for tests' }
     if (armed !== undefined) {
@@ -80,22 +109,7 @@ export class KilledServer {
     child.stderr.on('data', (chunk: Buffer) => {
       this.#errors += chunk.toString()
     })
-    const out = await new Promise<string>((resolve) => {
-      let text = ''
-      child.stdout.on('data', (chunk: Buffer) => {
-        text += chunk.toString()
-        if (text.includes(READY)) resolve(text)
-      })
-      child.once('exit', () => resolve(text))
-    })
-    const tcp = /tcp:\/\/127\.0\.0\.1:(\d+)/.exec(out)
-    if (!out.includes(READY) || tcp === null) {
-      await this.#exited
-      this.healthy()
-      return false
-    }
-    this.port = Number(tcp[1])
-    return true
+    return child
   }
 
   /** Throws if it ended by itself, or complained. */
@@ -103,6 +117,11 @@ export class KilledServer {
     const { exitCode } = this.#child ?? {}
     if (typeof exitCode === 'number') throw new Error(`the server ended with code ${exitCode}: ${this.#errors}`)
     if (this.#errors !== '') throw new Error(`the server complained: ${this.#errors}`)
+  }
+
+  /** Sends it a signal that does not end it. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+    if (this.running) this.#child?.kill(name)
   }
 
   /** Whether the armed point was reached. */

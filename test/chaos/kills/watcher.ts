@@ -11,8 +11,8 @@ const PAUSE_MS = 15
 export class Watcher {
   readonly #checker: Checker
   readonly #feed: Feed
-  readonly #answers = new Map<number, (record: Json[]) => void>()
-  readonly #early = new Map<number, Json[]>()
+  readonly #answers = new Map<number, (value: Json) => void>()
+  readonly #early = new Map<number, Json>()
   #link: Link | undefined
   /** What had surely been read by the server at the last look. */
   #read: ReadonlyMap<number, number> = new Map()
@@ -29,6 +29,11 @@ export class Watcher {
     link.onMessage = (message) => this.#receive(message)
   }
 
+  /** Ends its connection. */
+  detach(): void {
+    this.#link?.close()
+  }
+
   /** The records by channel; undefined if the server is gone. Judges those of `consumers`. */
   async look(consumers: Iterable<Consumer>): Promise<Map<number, Json> | undefined> {
     // A datagram may still be on its way where the table says that nothing waits: only what was sent before the last look counts.
@@ -37,7 +42,7 @@ export class Watcher {
     // As they are now: what is answered while the records are on their way need not be in them.
     const watched = [...consumers]
     const bindings = new Map(watched.map((consumer) => [consumer, consumer.sure ? [...consumer.bound.keys()] : []]))
-    const records = await this.#query()
+    const records: Json[] | undefined = await this.query('producer.channels')
     if (records === undefined) return undefined
     this.looks++
     const byChannel = new Map<number, Json>(records.map((record) => [record.channel, record]))
@@ -66,23 +71,24 @@ export class Watcher {
     while ((await this.look(consumers())) !== undefined) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
   }
 
-  async #query(): Promise<Json[] | undefined> {
+  /** The value of a metric; undefined if the server is gone. */
+  async query(metric: string): Promise<Json | undefined> {
     const link = this.#link
-    const id = await link?.ok((seq) => command.query(seq, 'producer.channels'))
+    const id = await link?.ok((seq) => command.query(seq, metric))
     if (link === undefined || id === undefined) return undefined
     const early = this.#early.get(id)
     this.#early.delete(id)
     if (early !== undefined) return early
-    const answer = new Promise<Json[]>((resolve) => this.#answers.set(id, resolve))
+    const answer = new Promise<Json>((resolve) => this.#answers.set(id, resolve))
     return Promise.race([answer, link.ended.then(() => undefined)])
   }
 
   #receive(message: Message): void {
     if (message.kind !== 'value') return
-    const records = decoded(message)
+    const value = decoded(message)
     const waiting = this.#answers.get(message.metric)
     this.#answers.delete(message.metric)
-    if (waiting !== undefined) waiting(records)
-    else this.#early.set(message.metric, records)
+    if (waiting !== undefined) waiting(value)
+    else this.#early.set(message.metric, value)
   }
 }

@@ -1,0 +1,286 @@
+/**
+ * Rig: three nodes of a cluster and three nats-servers, which are killed and frozen, alone and together, while producers send
+ * counters and consumers receive, commit, delete and copy channels at any of the nodes. At the end everything is drained and the
+ * whole history judged as of one server; and then the log and the databases of the nodes, which have to be equal.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { natsMissing } from '../support/nats.ts'
+import { Random } from '../support/random.ts'
+import type { Json } from '../support/records.ts'
+import { PASSWORD } from '../support/server-process.ts'
+import { compareDatabases } from './cluster/databases.ts'
+import { judgeLog } from './cluster/epochs.ts'
+import { type Fault, type Mend, pickFault } from './cluster/faults.ts'
+import { type ChaosNode, Nodes } from './cluster/nodes.ts'
+import { Takeovers } from './cluster/takeovers.ts'
+import { drain } from './kills/drain.ts'
+import { everyone, Life, type World, worldOf } from './kills/life.ts'
+import type { Link } from './kills/link.ts'
+import { Watcher } from './kills/watcher.ts'
+import type { Rig, RigOptions, Totals } from './rig.ts'
+
+const SOURCES = [1, 2, 3]
+/** Between two faults, at least and at most, when all nodes are there. */
+const FIRST_LIFE_MS = 200
+const MORE_LIFE_MS = 800
+/** How long a frozen leader stays frozen after another has taken over, at most. */
+const MOST_FROZEN_MS = 1_000
+/** How long somebody may take to serve, or a node to be there: elections of the nats-servers take ten seconds and more. */
+const PATIENCE_MS = 120_000
+const LOOK_MS = 100
+/** Values that wait at the end, and how many are sent at once. */
+const REST = 600
+const BURST = 20
+/** How long connections to a leader that is gone may take to end. */
+const GRACE_MS = 3_000
+
+export const cluster: Rig = async (options) => {
+  if (natsMissing !== undefined) throw new Error(natsMissing)
+  const nodes = await Nodes.start(new Random(options.seed + 1))
+  const run = new Run(nodes, options)
+  try {
+    return await run.all()
+  } catch (error) {
+    const what = error instanceof Error ? error.message : String(error)
+    throw new Error(`cluster, seed ${options.seed}, ${run.world.checker.step}: ${what}`, { cause: error })
+  } finally {
+    run.world.feed.close()
+    await nodes.remove()
+  }
+}
+
+/** The life of a leader, as consumers see it. */
+interface Served {
+  readonly life: Life
+  readonly leader: ChaosNode
+  readonly work: Promise<unknown>
+  /** The leader is gone, or cannot be reached any more. */
+  isOver: boolean
+}
+
+/** What is left of the life of a leader that was frozen. */
+interface Ghost {
+  readonly node: ChaosNode
+  readonly links: readonly Link[]
+  readonly work: Promise<unknown>
+}
+
+class Run {
+  readonly world: World
+  readonly #nodes: Nodes
+  readonly #options: RigOptions
+  readonly #watcher: Watcher
+  readonly #random: Random
+  readonly #takeovers = new Takeovers()
+  readonly #struck = new Map<string, number>()
+  #mend: Mend | undefined
+  #ghost: Ghost | undefined
+  #faults = 0
+
+  constructor(nodes: Nodes, options: RigOptions) {
+    this.#nodes = nodes
+    this.#options = options
+    this.#random = new Random(options.seed + 2)
+    this.world = worldOf({ name: 'admin', secret: PASSWORD, keys: undefined }, SOURCES, options)
+    this.#watcher = new Watcher(this.world.checker, this.world.feed)
+  }
+
+  async all(): Promise<Totals> {
+    const { count, say } = this.#options
+    const { checker } = this.world
+    while (this.#faults < count) {
+      await this.#live()
+      checker.verify()
+      say(`${this.#faults} faults, ${this.#takeovers.count} takeovers, ${checker.totals()['delivered']} values`)
+    }
+    checker.step = 'drain'
+    await this.#drain()
+    checker.step = 'end'
+    await this.#nodes.stop()
+    const log = await judgeLog(this.#nodes.nats.urls)
+    const databases = await compareDatabases(this.#nodes)
+    return { ...this.#totals(), ...log, ...databases }
+  }
+
+  /** From the moment in which a leader serves to that in which it does not. */
+  async #live(): Promise<void> {
+    const served = await this.#begin()
+    while (!served.isOver && this.#faults < this.#options.count) {
+      await this.#restore()
+      await this.#wholeOrOver(served)
+      await Promise.race([delay(FIRST_LIFE_MS + this.#random.below(MORE_LIFE_MS)), served.work])
+      if (served.isOver) break
+      const fault = pickFault(this.#random)
+      await this.#strike(fault, served)
+      if (fault.ends !== 'nothing') return
+    }
+    // Another leader was not asked for, but it happens on a busy machine; or a front is gone.
+    await this.#end(served)
+  }
+
+  async #strike(fault: Fault, served: Served): Promise<void> {
+    const { life, leader, work } = served
+    this.#faults++
+    this.#struck.set(fault.name, (this.#struck.get(fault.name) ?? 0) + 1)
+    this.world.checker.step = `fault ${this.#faults} (${fault.name}, ${leader.name})`
+    if (fault.ends !== 'nothing') this.#takeovers.begin(fault.name)
+    this.#mend = await fault.strike(this.#nodes, leader, this.#random)
+    if (leader.isFrozen) this.#ghost = { node: leader, links: this.#haunt(life), work }
+    else if (fault.ends !== 'nothing') await this.#end(served)
+    if (fault.ends === 'all') await this.#restore()
+  }
+
+  /** What was struck comes back; a frozen leader finds that another one leads. */
+  async #restore(): Promise<void> {
+    const [mend, ghost] = [this.#mend, this.#ghost]
+    this.#mend = undefined
+    this.#ghost = undefined
+    if (ghost !== undefined) await delay(this.#random.below(MOST_FROZEN_MS))
+    await mend?.()
+    if (ghost === undefined) return
+    const late = delay(PATIENCE_MS, true)
+    for (const link of ghost.links) {
+      if ((await Promise.race([link.ended, late])) !== true) continue
+      throw new Error(`${ghost.node.name}, which was frozen, still has consumers although another node leads`)
+    }
+    await ghost.work
+  }
+
+  /** Waits until somebody serves, and lets everybody work. */
+  async #begin(): Promise<Served> {
+    const { world } = this
+    const life = new Life(world, this.#nodes)
+    const late = setTimeout(() => life.end(), PATIENCE_MS)
+    let leader: ChaosNode | undefined
+    while (leader === undefined && !life.over) leader = await this.#serving(life)
+    clearTimeout(late)
+    this.#nodes.healthy()
+    if (leader === undefined) throw new Error(`nobody serves for ${PATIENCE_MS / 1_000} s`)
+    let isEnding = false
+    const work = Promise.all([
+      life.comeBack(),
+      world.feed.run(),
+      this.#watcher.run(() => everyone(world)).then(() => end()),
+      life.run('nothing'),
+    ]).catch((error: unknown) => {
+      // A leader that hands over may refuse what is under way.
+      if (!isEnding && !life.over) throw error
+    })
+    const served: Served = { life, leader, work, isOver: false }
+    const end = (): void => {
+      isEnding = true
+      served.isOver = true
+      life.end()
+    }
+    // It is awaited later.
+    work.catch(() => {})
+    return served
+  }
+
+  /** The node that leads, once it has answered everything that is asked first; undefined if it is gone before. */
+  async #serving(life: Life): Promise<ChaosNode | undefined> {
+    const { checker, feed, fixed } = this.world
+    const link = await life.open()
+    if (link === undefined) return undefined
+    this.#watcher.attach(link)
+    const state = await this.#watcher.query('producer.cluster')
+    if (state === undefined || state.leader === '') return undefined
+    const { leader, epoch } = state as { leader: string; epoch: number }
+    if (epoch < this.#takeovers.epoch) {
+      checker.fault(
+        'unexpected',
+        `${leader} served in epoch ${epoch} after somebody had in epoch ${this.#takeovers.epoch}`,
+      )
+      return undefined
+    }
+    if (epoch > this.#takeovers.epoch && this.#takeovers.epoch > 0) checker.died()
+    const node = this.#nodes.named(leader)
+    feed.port = node.udpPort
+    if (fixed.size === 0) await life.setUp()
+    if (!(await life.lookAround(this.#watcher, link))) return undefined
+    this.#takeovers.serves(epoch)
+    return node
+  }
+
+  /** Until every node leads, or follows and could lead. */
+  async #wholeOrOver(served: Served): Promise<void> {
+    const end = performance.now() + PATIENCE_MS
+    while (!served.isOver) {
+      const state = await this.#watcher.query('producer.cluster')
+      const missing = (state?.nodes as Json[] | undefined)?.filter(
+        ({ role, obstacle }) => role === 'not heard' || obstacle !== '',
+      )
+      if (missing?.length === 0) return
+      this.#nodes.healthy()
+      if (performance.now() > end) throw new Error(`not all nodes are there: ${JSON.stringify(missing)}`)
+      await Promise.race([delay(LOOK_MS), served.work])
+    }
+  }
+
+  /** Consumers leave a frozen leader, their last COMMITs unread by it; what it answers to them later is judged. */
+  #haunt(life: Life): Link[] {
+    life.end()
+    this.#watcher.detach()
+    const consumers = everyone(this.world)
+    for (const consumer of consumers) consumer.commitSome()
+    const links = consumers.flatMap((consumer) => consumer.leave() ?? [])
+    life.close(new Set(links))
+    return links
+  }
+
+  async #end({ life, work }: Served): Promise<void> {
+    life.end()
+    await Promise.race([work, delay(GRACE_MS)])
+    life.close()
+    await work
+    for (const consumer of everyone(this.world)) consumer.leave()
+  }
+
+  async #drain(): Promise<void> {
+    for (;;) {
+      const served = await this.#begin()
+      await this.#restore()
+      await this.#wholeOrOver(served)
+      if (served.isOver) continue
+      await this.#end(served)
+      const life = new Life(this.world, this.#nodes)
+      const link = await life.open()
+      if (link === undefined || !(await drain(life, this.#watcher, link)) || !(await this.#fill())) continue
+      life.end()
+      life.close()
+      return
+    }
+  }
+
+  /** Values wait in the queues, so that there is something to be compared; false if the leader is gone. */
+  async #fill(): Promise<boolean> {
+    const { feed } = this.world
+    for (let sent = 0; sent < REST; sent += BURST) {
+      await feed.burst(BURST)
+      while (!feed.idle) await delay(LOOK_MS / 10)
+    }
+    for (;;) {
+      const records = await this.#watcher.look(everyone(this.world))
+      if (records === undefined) return false
+      if ([...records.values()].every(({ unstored }) => unstored === 0)) return true
+      await delay(LOOK_MS)
+    }
+  }
+
+  #totals(): Totals {
+    const { checker, counts } = this.world
+    const { lost, unexpected, reused, ...others } = checker.totals()
+    const struck = [...this.#struck].sort(([a], [b]) => a.localeCompare(b))
+    return {
+      faults: this.#faults,
+      lost: lost!,
+      unexpected: unexpected!,
+      reused: reused!,
+      ...Object.fromEntries(struck),
+      ...this.#takeovers.totals(),
+      ...others,
+      ...Object.fromEntries(Object.entries(counts).map(([deed, times]) => [`did ${deed}`, times])),
+      looks: this.#watcher.looks,
+    }
+  }
+}

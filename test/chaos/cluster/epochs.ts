@@ -1,0 +1,64 @@
+/** The judge of the log, read with a client of NATS and not with the product's own: in each epoch one node has appended, and no other. */
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import type { Totals } from '../rig.ts'
+
+/** The headers of a message of the log. */
+export interface LogHeaders {
+  readonly kind: string
+  readonly epoch: number
+  readonly node: string
+}
+
+const STREAM = /^CIN_/
+
+/** Reads the whole log. Throws if it is not as it has to be. */
+export async function judgeLog(servers: readonly string[]): Promise<Totals> {
+  const connection = await connect({ servers: [...servers] })
+  try {
+    const manager = await jetstreamManager(connection)
+    const judge = new EpochJudge()
+    const streams: string[] = []
+    for await (const name of manager.streams.names()) if (STREAM.test(name)) streams.push(name)
+    for (const stream of streams.sort()) {
+      const { state } = await manager.streams.info(stream)
+      const consumer = await jetstream(connection).consumers.get(stream, { headers_only: true })
+      if (state.messages === 0) continue
+      for await (const { headers, seq } of await consumer.consume()) {
+        const header = (name: string): string => headers?.get(name) ?? ''
+        judge.take({ kind: header('Cin-Kind'), epoch: Number(header('Cin-Epoch')), node: header('Cin-Node') })
+        if (seq >= state.last_seq) break
+      }
+    }
+    if (judge.faults.length > 0) throw new Error(`the log: ${judge.faults.slice(0, 5).join('; ')}`)
+    return { logs: streams.length, epochs: judge.epochs, messages: judge.messages }
+  } finally {
+    await connection.close()
+  }
+}
+
+export class EpochJudge {
+  readonly faults: string[] = []
+  readonly #leaders = new Map<number, string>()
+  #last = 0
+  messages = 0
+
+  get epochs(): number {
+    return this.#leaders.size
+  }
+
+  /** The next message, in the order of the log. */
+  take({ kind, epoch, node }: LogHeaders): void {
+    this.messages++
+    const leader = this.#leaders.get(epoch)
+    if (kind === 'epoch') {
+      if (leader !== undefined && leader !== node) this.faults.push(`${leader} and ${node} lead in epoch ${epoch}`)
+      if (epoch < this.#last) this.faults.push(`epoch ${epoch} of ${node} begins after epoch ${this.#last}`)
+      this.#leaders.set(epoch, node)
+      this.#last = Math.max(epoch, this.#last)
+    } else if (leader !== node)
+      this.faults.push(`${node} appends in epoch ${epoch}, in which ${leader ?? 'nobody'} leads`)
+    else if (epoch < this.#last)
+      this.faults.push(`${node} appends in epoch ${epoch} after epoch ${this.#last} has begun`)
+  }
+}

@@ -1,0 +1,43 @@
+/** How often another node took over, and how long that took: from the end of a leader to the next one that serves a consumer. */
+import type { Totals } from '../rig.ts'
+
+export class Takeovers {
+  /** In which the leader of the moment leads; 0 before the first. */
+  epoch = 0
+  count = 0
+  readonly #times = new Map<string, number[]>()
+  #fault: { readonly name: string; readonly at: number } | undefined
+  #unasked = 0
+
+  /** A fault ends the leader now. */
+  begin(name: string): void {
+    this.#fault = { name, at: performance.now() }
+  }
+
+  /** A leader has served its first consumer. */
+  serves(epoch: number): void {
+    const fault = this.#fault
+    this.#fault = undefined
+    if (epoch === this.epoch) return
+    if (this.epoch > 0) {
+      this.count++
+      if (fault === undefined) this.#unasked++
+      else this.#times.set(fault.name, [...(this.#times.get(fault.name) ?? []), performance.now() - fault.at])
+    }
+    this.epoch = epoch
+  }
+
+  totals(): Totals {
+    const times = [...this.#times].sort(([a], [b]) => a.localeCompare(b))
+    const rows = times.flatMap(([name, ms]) =>
+      [50, 99].map((percent) => [`ms until served, ${name}, p${percent}`, percentile(ms, percent)]),
+    )
+    return { takeovers: this.count, 'takeovers without a fault': this.#unasked, ...Object.fromEntries(rows) }
+  }
+}
+
+/** Of at least one number, rounded. */
+function percentile(of: readonly number[], percent: number): number {
+  const sorted = of.toSorted((a, b) => a - b)
+  return Math.round(sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))] as number)
+}
