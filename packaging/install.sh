@@ -102,11 +102,16 @@ switch() {
   mv -T "$current.new" "$current"
 }
 
+# Whether the server of a version answers. A node of a cluster that follows lets nobody in, but says how it is.
+answers() {
+  cinnabar "$1" get producer.stats > /dev/null 2>&1 || cinnabar "$1" cluster > /dev/null 2>&1
+}
+
 # Restarts the server, and waits until it answers, for half a minute.
 start() {
   systemctl restart cinnabar || fail_to_start "$1"
   end=$(($(date +%s) + 30))
-  until cinnabar "$1" get producer.stats > /dev/null 2>&1; do
+  until answers "$1"; do
     [ "$(date +%s)" -lt $end ] || fail_to_start "$1"
     sleep 0.2
   done

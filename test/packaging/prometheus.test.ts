@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { BasicType } from '../../protocol/monitor/constants.ts'
+import { nodeExposition } from '../../server/cluster/own-figures.ts'
 import { command } from '../support/bytes.ts'
 import { PublishingProducer, tokenFor } from '../support/publisher.ts'
+import { TestCluster } from '../support/test-cluster.ts'
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 const shipped = (name: string): string => fileURLToPath(new URL(`../../packaging/prometheus/${name}`, import.meta.url))
@@ -40,6 +42,10 @@ describe('the rules and the dashboard', () => {
     const answer = await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
     const shown = new Set((await answer.text()).match(/^[a-z_]+(?=[{ ])/gm))
     await server.stop()
+    const cluster = new TestCluster().state()
+    const figures = { cpuSeconds: 1, residentBytes: 1, refusedRequests: 0, refusedConnections: 0 }
+    const node = [...nodeExposition(cluster, figures, { wallMs: 0, uptimeMs: 0 }).text()].join('')
+    for (const name of node.match(/^[a-z_]+(?=[{ ])/gm) ?? []) shown.add(name)
     // Those of hosts: test/server/sources/gmetric has them.
     const ofHosts = ['ganglia_host_up', 'ganglia_host_late', 'cinnabar_last_heard_seconds']
     expect([...named].filter((name) => !shown.has(name) && !ofHosts.includes(name))).toEqual([])
@@ -73,6 +79,11 @@ describe.skipIf(!hasPromtool)('promtool (apt install prometheus)', () => {
             series(`producer_channels_dropped_total${channel},cause="overflow"}`, '0+1x20'),
             series(`producer_channels_dropped_total${channel},cause="purged"}`, '0+1x20'),
             series('producer_sensors_failed{instance="a",sensor="qmf"}', '1x20'),
+            series('cinnabar_cluster_leader{job="nodes",instance="n1"}', '1x4 0x16'),
+            series('cinnabar_cluster_leader{job="nodes",instance="n2"}', '0x20'),
+            series('cinnabar_cluster_able{job="nodes",instance="n1"}', '1x20'),
+            series('cinnabar_cluster_able{job="nodes",instance="n2"}', '0x20'),
+            series('cinnabar_cluster_lag_seconds{job="nodes",instance="n1"}', '0x20'),
           ],
           alert_rule_test: [
             alert('CinnabarDown', critical),
@@ -83,6 +94,9 @@ describe.skipIf(!hasPromtool)('promtool (apt install prometheus)', () => {
             alert('CinnabarChannelLags', { ...warning, channel: '7', identity: 'app', name: 'n' }),
             alert('CinnabarValuesLost', { ...warning, channel: '7', identity: 'app', name: 'n', cause: 'overflow' }),
             alert('CinnabarSensorFailed', { ...warning, sensor: 'qmf' }),
+            alert('CinnabarClusterWithoutLeader', undefined, '4m'),
+            alert('CinnabarClusterWithoutLeader', { severity: 'critical', job: 'nodes' }),
+            alert('CinnabarNodeCannotLead', { severity: 'warning', job: 'nodes', instance: 'n2' }),
           ],
         },
       ],
