@@ -21,7 +21,8 @@ const INSTEAD: readonly Instead[] = [
   { when: /^npx (vitest|biome|tsc)\b|^npx tsx test\//, why: 'works on the tree', check: checkPaths },
   { when: /^bash \.ci\/run$/, why: 'runs these tests', check: checkPaths },
   { when: /^sudo \S*\/install\.sh\b/, why: 'changes the machine', check: () => mustExist('packaging/install.sh') },
-  { when: /^sudo (cp -a|install -d|cinnabar restore) /, why: 'changes the machine', check: () => {} },
+  { when: /^sudo (cp -a|install|rsync|tee|cinnabar restore) /, why: 'changes the machine', check: checkPaths },
+  { when: /^sudo cinnabar cluster\b/, why: 'needs three machines', check: ([, ...words]) => checkCluster(words) },
   { when: /^npm pack\b/, why: 'test/packaging does it', check: () => mustExist('packages/client/package.json') },
   { when: /^npm install \.\/cinnabar-/, why: 'test/packaging does it', check: () => {} },
   { when: /^git (clone|pull) /, why: 'needs the network', check: () => mustExist('package.json') },
@@ -82,6 +83,12 @@ function checkPaths(words: readonly string[]): void {
     if (!tests.some((path) => path.includes(word))) mustExist(word)
   }
   if (words.includes('docker') && words.includes('build')) mustExist('Dockerfile')
+}
+
+/** Its subcommands are those of the program, whose help other tests compare with docs/cli.md. */
+function checkCluster([, , subcommand = '--']: readonly string[]): void {
+  const heading = subcommand.startsWith('--') ? 'cinnabar cluster' : `cinnabar cluster ${subcommand}`
+  if (!read('docs/cli.md').includes(`### ${heading}\n`)) throw new Error(`there is no command ${heading}`)
 }
 
 function mustExist(path: string): void {

@@ -23,6 +23,7 @@ import { TestProducer } from '../support/producer.ts'
 import { RawPeer } from '../support/raw-peer.ts'
 import { decoded } from '../support/records.ts'
 import type { Seat, ValueMessage } from '../support/seat.ts'
+import { TestCluster } from '../support/test-cluster.ts'
 import { SlowSensor } from '../support/test-sensor.ts'
 import { pages, ROOT } from './page.ts'
 
@@ -82,7 +83,10 @@ let producer: TestProducer
 let boss: Seat
 
 beforeAll(async () => {
-  producer = await TestProducer.start({ sensors: (hub) => hub.add(new DetailedSensor()) })
+  producer = await TestProducer.start({
+    sensors: (hub) => hub.add(new DetailedSensor()),
+    cluster: new TestCluster(),
+  })
   await producer.addUser('boss', { role: 'admin' })
   boss = await producer.seat('boss')
   const authority = await Authority.make()
@@ -265,7 +269,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
       if (value.metric === id) return value
     }
   }
-  for (const name of ['controls', 'channels', 'bindings', 'connections', 'sensors', 'stats']) {
+  for (const name of ['controls', 'channels', 'bindings', 'connections', 'sensors', 'stats', 'cluster']) {
     values.set(`producer.${name}`, [await boss.query(`producer.${name}`)])
   }
   producer.emit(5)
