@@ -4,7 +4,7 @@ import { type Address, formatAddress } from '../core/address.ts'
 /** The node that leads. */
 export interface Leader {
   readonly name: string
-  /** What it advertises. */
+  /** That of `cluster.nodes`. */
   readonly address: Address
 }
 

@@ -37,7 +37,7 @@ export interface NodeFront {
 }
 
 export interface ClusterNodeOptions {
-  readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'advertise' | 'leaseMs'>
+  readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'leaseMs'>
   /** Random text, made at the start of the process. */
   readonly run: string
   /** A digest of what has to be the same in the configuration of all nodes. */

@@ -6,7 +6,7 @@
 import type { LogPlace } from '../../storage/replicated/place.ts'
 import { NOWHERE } from '../../storage/sqlite/log-places.ts'
 import { StorageError } from '../../storage/store.ts'
-import { type Address, formatAddress, parseAddress } from '../core/address.ts'
+import { type Address, formatAddress } from '../core/address.ts'
 import type { Alive } from './alive.ts'
 import { FollowingTime } from './following-time.ts'
 import { comparePlaces, founderOf, needsFounding } from './founding.ts'
@@ -15,7 +15,7 @@ import type { ClusterNodeOptions } from './node-options.ts'
 import { type OwnState, Presence } from './presence.ts'
 import type { LogEnd } from './replica.ts'
 import { Reports } from './reports.ts'
-import type { ClusterState, NodeState } from './state.ts'
+import type { ClusterState } from './state.ts'
 import { Tenure } from './tenure.ts'
 
 const BEATS_PER_LEASE = 5
@@ -147,7 +147,7 @@ export class ClusterNode {
   /** The node that leads, and where other nodes reach it; undefined while none is known, or it is this one. */
   get leader(): { readonly name: string; readonly address: Address } | undefined {
     const { leader } = this.#members
-    const address = leader && parseAddress(leader.address)
+    const address = leader && this.#members.addressOf(leader.node)
     if (leader === undefined || address === undefined) return undefined
     return this.#tenure !== undefined || this.#members.isLeaderless() ? undefined : { name: leader.node, address }
   }
@@ -160,25 +160,20 @@ export class ClusterNode {
 
   state(): ClusterState {
     const { config, version } = this.#options
-    const { name, node, nodes } = config
-    const own: NodeState = {
-      name: node,
+    const { name, node } = config
+    const nodes = this.#members.states({
       role: this.#epoch > 0 ? 'leader' : 'follower',
-      address: formatAddress(config.advertise),
       sequence: this.#place?.sequence ?? 0,
       lagMs: this.#following?.lagMs ?? 0,
       obstacle: this.#ownObstacle,
       version,
-    }
-    const all = [own, ...this.#members.states()]
-    const configured = nodes.flatMap((each) => all.find((state) => state.name === each) ?? [])
-    const others = all.filter((state) => !nodes.includes(state.name))
+    })
     const heard = this.#members.isLeaderless() ? undefined : this.#members.leader
     const led =
       this.#tenure !== undefined && this.#epoch > 0
         ? { leader: node, epoch: this.#epoch, since: this.#tenure.since }
         : { leader: heard?.node, epoch: heard?.epoch ?? 0, since: heard?.since ?? 0 }
-    return { name, node, ...led, nodes: [...configured, ...others] }
+    return { name, node, ...led, nodes }
   }
 
   get #isStopping(): boolean {
@@ -232,7 +227,8 @@ export class ClusterNode {
   /** Whether it is for this node to found the log; else the obstacle says what it waits for. */
   #isToFound(place: LogPlace): boolean {
     const { node, nodes } = this.#options.config
-    const { by, wait } = founderOf([{ node, place }, ...this.#members.present()], nodes)
+    const names = nodes.map(({ name }) => name)
+    const { by, wait } = founderOf([{ node, place }, ...this.#members.present()], names)
     this.#obstacle = wait ?? `node ${by} is about to found the log`
     return by === node && this.#isReachable
   }
@@ -357,8 +353,9 @@ export class ClusterNode {
       this.#restsUntil = Number.NEGATIVE_INFINITY
       this.#publish()
       this.#reports.report('info', `node ${config.node} leads ${config.name} since epoch ${replica.epoch}${before}`)
-      this.#reports.deliver(leading)
+      this.#reports.deliverTo(leading)
       const ending = await tenure.ending
+      this.#reports.deliverTo(undefined)
       if (ending.why === 'deposed') {
         this.#reports.report('warning', `node ${config.node} no longer leads ${config.name}: ${ending.detail}`)
       }

@@ -81,6 +81,9 @@ class ProcessClock implements Clock {
   }
 }
 
+/** Nothing connects to it. */
+const nodeAddress = (name: string) => ({ name, host: name, port: 7654 })
+
 export interface ModelNodeOptions {
   readonly name: string
   readonly nodes: readonly string[]
@@ -156,7 +159,7 @@ export class ModelProcess implements ModelHost, Bus {
     const replica = new ModelReplica(cluster.logs, this)
     const log = pino({ base: null }, { write: (line: string) => void owner.logged.push(JSON.parse(line).msg) })
     this.node = new ClusterNode({
-      config: { name: 'main', node: name, nodes, advertise: { host: '127.0.0.1', port: 7652 }, leaseMs: LEASE_MS },
+      config: { name: 'main', node: name, nodes: nodes.map(nodeAddress), leaseMs: LEASE_MS },
       run: `${name}-${cluster.runs++}`,
       configuration: 'c',
       version: 'cinnabar/1',
