@@ -15,6 +15,25 @@ export interface Leadership {
   onChange(listener: () => void): () => void
 }
 
+/** Calls those who follow the node that leads when it is another one, or none. */
+export class LeaderListeners {
+  readonly #listeners = new Set<() => void>()
+  #told: Leader | undefined
+
+  /** Returns a function that ends it. */
+  add(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** `leader`: the one that leads now. */
+  tell(leader: Leader | undefined): void {
+    if (isSameLeader(leader, this.#told)) return
+    this.#told = leader
+    for (const listener of this.#listeners) listener()
+  }
+}
+
 export function isSameLeader(one: Leader | undefined, other: Leader | undefined): boolean {
   if (one === undefined || other === undefined) return one === other
   return one.name === other.name && formatAddress(one.address) === formatAddress(other.address)

@@ -7,6 +7,7 @@ import { formatAddress } from '../core/address.ts'
 import type { Alive } from './alive.ts'
 import type { NodeAddress } from './config.ts'
 import { comparePlaces } from './founding.ts'
+import type { Leader } from './leadership.ts'
 import type { NodeState } from './state.ts'
 
 /** Nodes that are not configured here, and are shown: a configuration may be older than that of the others. */
@@ -78,6 +79,12 @@ export class Members {
   /** The node that leads, also while it is silent; undefined if none was heard, or it has said that it leads no more. */
   get leader(): HeardLeader | undefined {
     return this.#leader
+  }
+
+  /** The node that leads, with its address; undefined while it is silent, or not configured. */
+  get reachable(): Leader | undefined {
+    const address = this.#leader && this.addressOf(this.#leader.node)
+    return address === undefined || this.isLeaderless() ? undefined : { name: address.name, address }
   }
 
   /** Takes a message of another node. Returns whether another one leads now. */

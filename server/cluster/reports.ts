@@ -12,12 +12,14 @@ const MAX_WARNINGS = 64
 
 export class Reports {
   readonly #log: Logger
+  readonly #node: string
   readonly #waiting: ClusterNotice[] = []
   readonly #warned = new Set<string>()
   #leading: Leading | undefined
 
-  constructor(log: Logger) {
+  constructor(log: Logger, node: string) {
     this.#log = log
+    this.#node = node
   }
 
   /** Goes to the log, and to consumers, now or as soon as this node leads. */
@@ -27,6 +29,12 @@ export class Reports {
     if (this.#leading === undefined) this.#waiting.push(notice)
     else this.#leading.notify(notice)
     if (this.#waiting.length > MAX_NOTICES) this.#waiting.shift()
+  }
+
+  /** The database of this node was set aside in `path`; `why` is a part of a sentence. */
+  setAside(why: string, path: string | undefined): void {
+    if (path !== undefined)
+      this.report('warning', `the database of node ${this.#node} ${why}: it was set aside in ${path}`)
   }
 
   /** Warns in the log, unless it has warned of the same before. */

@@ -195,9 +195,7 @@ class NodeParts implements NodeFront, Leadership {
       lead: (lead) => this.#lead(lead),
       front: this,
       setAside: () => setAside(dataDir, clock.wallMs()),
-      copy: async (leader, signal) => {
-        await replica.copy(leader, () => {}, signal)
-      },
+      copy: async (leader, progress, signal) => (await replica.copy(leader, progress, signal)).aside,
     })
   }
 

@@ -41,7 +41,10 @@ afterEach(async () => {
 })
 afterAll(() => files.remove())
 
-async function listening(certificates: NodeCertificates | undefined, options: Partial<Pick<NodeListenerOptions, 'nodes'>> = {}) {
+async function listening(
+  certificates: NodeCertificates | undefined,
+  options: Partial<Pick<NodeListenerOptions, 'nodes'>> = {},
+) {
   const taken: Taken[] = []
   const takerOf = (kind: string) => {
     if (kind !== 'tcp' && kind !== 'later') return undefined

@@ -28,7 +28,7 @@ function present() {
   const log = pino({ base: null }, { write: (line: string) => void logged.push(JSON.parse(line).msg) })
   const sent: (Alive | undefined)[] = []
   let receive: (bytes: Uint8Array) => void = () => {}
-  const reports = new Reports(log)
+  const reports = new Reports(log, 'n1')
   const members = new Members({ node: 'n1', nodes: NODES, leaseMs: 1_000, now: () => 0 })
   const presence = new Presence({
     config: { name: 'main', node: 'n1', nodes: NODES, leaseMs: 1_000 },
