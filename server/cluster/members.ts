@@ -188,8 +188,18 @@ export class Members {
       const { alive, at } = heard
       const { place, lagMs, obstacle, version } = alive
       const isLeader = alive.role !== 'follower' && alive.node === this.#leader?.node
-      const role = at < silentSince ? 'not heard' : isLeader ? 'leader' : 'follower'
-      return { name, role, address, sequence: place.sequence, lagMs, obstacle, version }
+      // What it said of itself holds no more.
+      if (at < silentSince)
+        return { name, role: 'not heard', address, sequence: place.sequence, lagMs, obstacle: undefined, version }
+      return {
+        name,
+        role: isLeader ? 'leader' : 'follower',
+        address,
+        sequence: place.sequence,
+        lagMs,
+        obstacle,
+        version,
+      }
     })
   }
 }

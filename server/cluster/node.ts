@@ -5,7 +5,7 @@
  */
 import type { LogPlace } from '../../storage/replicated/place.ts'
 import { NOWHERE } from '../../storage/sqlite/log-places.ts'
-import { StorageError } from '../../storage/store.ts'
+import type { StorageError } from '../../storage/store.ts'
 import type { Alive } from './alive.ts'
 import { Copying, type CopyState } from './copying.ts'
 import { FollowingTime } from './following-time.ts'
@@ -17,7 +17,7 @@ import { type OwnState, Presence } from './presence.ts'
 import type { LogEnd } from './replica.ts'
 import { Reports } from './reports.ts'
 import type { ClusterState } from './state.ts'
-import { Tenure } from './tenure.ts'
+import { isOneOf, Tenure } from './tenure.ts'
 
 const BEATS_PER_LEASE = 5
 const TICKS_PER_BEAT = 4
@@ -58,6 +58,8 @@ export class ClusterNode {
   #obstacle: string | undefined
   /** Times in a row that the store has failed without having followed or led. */
   #failures = 0
+  /** Its database is damaged. */
+  #isUnfit = false
   /** Its database is the one that the log was founded with. */
   #isFounder = false
   #restsUntil = Number.NEGATIVE_INFINITY
@@ -336,12 +338,17 @@ export class ClusterNode {
     if (!isDone) await this.#pause(this.#leaseMs)
   }
 
-  /** A damaged database may have what no other has, so an operator decides. Until then this node passes connections on. */
+  /**
+   * A damaged database may have what no other has, so an operator decides. Until then this node passes connections on, and says what
+   * it waits for, but does not count as heard where a log has to be founded.
+   */
   async #waitForOrder({ message }: StorageError): Promise<void> {
     this.#obstacle = `${message}. If another node leads, \`cinnabar cluster copy\` on this one replaces it with a copy`
     this.#reports.warnOnce('damaged', this.#obstacle)
     await this.#options.front?.start()
+    this.#isUnfit = true
     while (!this.#isStopping && !this.#copying.isAsked) await this.#pause(this.#leaseMs)
+    this.#isUnfit = false
   }
 
   /** The nats-servers, or the disk: the error is thrown if it comes again and again while the former answer. */
@@ -465,15 +472,16 @@ export class ClusterNode {
   #ownState(): OwnState | undefined {
     const tenure = this.#tenure
     if (tenure !== undefined) this.#place = this.#options.replica.stored ?? this.#place
-    if (this.#place === undefined) return undefined
+    const place = this.#place ?? (this.#isUnfit ? NOWHERE : undefined)
+    if (place === undefined) return undefined
     return {
       role: tenure?.role ?? 'follower',
       epoch: this.#epoch,
       since: tenure?.since ?? 0,
-      place: this.#place,
+      place,
       lagMs: this.#following?.lagMs ?? 0,
       obstacle: this.#ownObstacle,
-      leaves: tenure === undefined && this.#awake.now() < this.#restsUntil,
+      leaves: this.#isUnfit || (tenure === undefined && this.#awake.now() < this.#restsUntil),
     }
   }
 
@@ -489,9 +497,4 @@ export class ClusterNode {
       }
     })
   }
-}
-
-/** Whether it is a StorageError with one of the codes. */
-function isOneOf(error: unknown, ...codes: readonly StorageError['code'][]): error is StorageError {
-  return error instanceof StorageError && codes.includes(error.code)
 }

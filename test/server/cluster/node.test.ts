@@ -388,6 +388,9 @@ describe('a database that does not fit to the log', () => {
     const obstacle =
       'the database cannot be read. If another node leads, `cinnabar cluster copy` on this one replaces it'
     expect(own(node)?.obstacle).toContain(obstacle)
+    // The others know it, and do not take its database for an empty one.
+    const seen = leader.node.state().nodes.find(({ name }) => name === node.name)
+    expect(seen).toMatchObject({ role: 'follower', obstacle: own(node)?.obstacle })
     expect(node.node.leader?.name).toBe(leader.name)
     await node.node.copy()
     await cluster.until(() => own(node)?.obstacle === undefined)
@@ -411,6 +414,30 @@ describe('a database that does not fit to the log', () => {
     await cluster.run(LEASE_MS)
     expect(node.process?.ended).toMatchObject({ code: 'LOCKED' })
   })
+})
+
+test('a log is not founded while the database of a node is damaged, but an operator may have it founded', async () => {
+  const leader = await running(3)
+  await write(3)
+  await cluster.run(LEASE_MS)
+  for (const node of cluster.nodes.values()) node.kill()
+  cluster.logs.logs.splice(0)
+  leader.damage = new StorageError('DAMAGED', 'the database cannot be read')
+  cluster.startAll()
+  await cluster.run(10 * LEASE_MS)
+  expect(cluster.leaders).toEqual([])
+  const [node] = others(leader) as [ModelNode]
+  expect(own(node)?.obstacle).toBe(`the log of the cluster has to be founded, and ${leader.name} is not heard`)
+  await expect(leader.node.copy()).rejects.toThrow('no node leads')
+  const founding = node.node.found()
+  await cluster.until(() => node.leads)
+  await founding
+  await cluster.until(() => leader.node.leader?.name === node.name)
+  await leader.node.copy()
+  await cluster.until(() => own(leader)?.obstacle === undefined)
+  await write(1)
+  await cluster.run(LEASE_MS)
+  expectNothingLost()
 })
 
 describe('a copy that an operator asks for', () => {
