@@ -42,7 +42,7 @@ export interface ClusterNodeOptions {
   /** Random text, made at the start of the process. */
   readonly run: string
   /** A digest of what has to be the same in the configuration of all nodes. */
-  readonly configuration: string
+  readonly configuration: () => string
   readonly version: string
   /** The highest number of the format of records that this version can read. */
   readonly format: number

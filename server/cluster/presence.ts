@@ -49,7 +49,8 @@ export class Presence {
     if (state === undefined) return
     const configured = members.addressOf(config.node)
     const address = configured === undefined ? '' : formatAddress(configured)
-    bus.publish(encodeAlive({ ...state, node: config.node, run, address, format, version, configuration }))
+    const about = { node: config.node, run, address, format, version, configuration: configuration() }
+    bus.publish(encodeAlive({ ...state, ...about }))
   }
 
   /** How long the node that was last known to lead is silent, as the end of a sentence. */
@@ -89,8 +90,10 @@ export class Presence {
         `address is ${formatAddress(configured)}. Correct one of them`
       reports.reportOnce(`address ${node} ${address}`, message)
     }
-    if (configuration === this.#options.configuration) return
-    const message = `node ${node} has another configuration: all of it that is not about one node has to be the same`
+    if (configuration === this.#options.configuration()) return
+    const message =
+      `node ${node} has another configuration, or other certificates or keys in \`[tls]\` and \`[jwt]\`: all of it that is not ` +
+      'about one node has to be the same'
     reports.warnOnce(`configuration ${node} ${configuration}`, message)
   }
 

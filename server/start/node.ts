@@ -25,12 +25,13 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config } from './config.ts'
-import { configurationDigest } from './configuration-digest.ts'
+import { ConfigurationDigest } from './configuration-digest.ts'
 import { type RunningServer, type ServerOptions, softwareVersion, startServer } from './server.ts'
 
 /** Connections of consumers that wait for a node to lead, and all that a front passes on. */
 const FRONT_LIMITS = { connections: 10_000, held: 2_000 } as const
-const CERTIFICATES_MS = 1_000
+/** How often files are looked at. */
+const FILES_MS = 1_000
 
 export interface NodeOptions extends Pick<ServerOptions, 'reloadable' | 'adminPassword' | 'foreign'> {
   readonly config: Config
@@ -75,7 +76,10 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     warnings,
   })
   await listener.open()
-  const watching = clock.setInterval(() => reload(certificates, log), CERTIFICATES_MS)
+  const watching = clock.setInterval(() => {
+    reload(certificates, log)
+    parts.digest.refresh()
+  }, FILES_MS)
   const close = async (): Promise<void> => {
     clock.clear(watching)
     await listener.close()
@@ -154,6 +158,7 @@ function openStatus(
 /** The node with what it starts and stops: the front while it follows, the server while it leads. */
 class NodeParts implements NodeFront, Leadership {
   readonly node: ClusterNode
+  readonly digest: ConfigurationDigest
   readonly #options: NodeOptions
   readonly #certificates: NodeCertificates | undefined
   readonly #warnings: RareWarnings
@@ -163,8 +168,9 @@ class NodeParts implements NodeFront, Leadership {
   #bound: RunningNode['front']
 
   constructor(options: NodeOptions, certificates: NodeCertificates | undefined, warnings: RareWarnings, clock: Clock) {
-    const { config, cluster, log } = options
+    const { config, cluster, reloadable, log } = options
     const { dataDir } = config.producer
+    this.digest = new ConfigurationDigest(() => reloadable?.config ?? config)
     this.#options = options
     this.#certificates = certificates
     this.#warnings = warnings
@@ -184,7 +190,7 @@ class NodeParts implements NodeFront, Leadership {
     this.node = new ClusterNode({
       config: cluster,
       run: randomBytes(8).toString('hex'),
-      configuration: configurationDigest(config),
+      configuration: () => this.digest.text,
       version: softwareVersion(),
       format: RECORD_FORMAT,
       clock,

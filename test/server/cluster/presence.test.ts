@@ -33,7 +33,7 @@ function present() {
   const presence = new Presence({
     config: { name: 'main', node: 'n1', nodes: NODES, leaseMs: 1_000 },
     run: 'r1',
-    configuration: 'c',
+    configuration: () => 'c',
     version: 'v',
     format: 1,
     log,
