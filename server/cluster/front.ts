@@ -10,13 +10,13 @@ import type { Clock, Timer } from '../core/clock.ts'
 import { bindTcp } from '../core/listen.ts'
 import { isSameLeader, type Leader, type Leadership } from './leadership.ts'
 import { isOfThisMachine, type NodeCertificates } from './node-certificates.ts'
-import { passingHeader } from './node-stream.ts'
+import { passingHeader, TAKEN } from './node-stream.ts'
 import { PassedConnection } from './passed-connection.ts'
 import type { RareWarnings } from './rare-warnings.ts'
 
 /** How long a consumer's connection waits for a node that takes it; a login has as long, and begins there. */
 const HOLD_MS = 10_000
-/** An attempt to connect to the node that leads. */
+/** An attempt to connect to the node that leads, until it has taken the connection. */
 const ATTEMPT_MS = 3_000
 /** Attempts at the same time: handshakes of TLS would be too much work if all consumers of a node come at once. */
 const MAX_ATTEMPTS = 64
@@ -176,25 +176,45 @@ export class Front {
     const [socket, connected] = dial(leader, this.#options)
     const attempt = { held, socket }
     this.#attempts.add(attempt)
-    let reason = `no connection within ${ATTEMPT_MS / 1000} s`
-    const late = clock.setTimeout(() => socket.destroy(), ATTEMPT_MS)
-    socket.on('error', (error) => {
-      reason = error.message
+    let reason = `it did not take the connection within ${ATTEMPT_MS / 1000} s`
+    const fail = (why: string): void => {
+      reason = why
       socket.destroy()
-    })
-    const failed = (): void => {
+    }
+    const late = clock.setTimeout(() => socket.destroy(), ATTEMPT_MS)
+    socket.on('error', ({ message }) => fail(message))
+    const closed = (): void => {
       clock.clear(late)
       // Otherwise it was abandoned.
       if (this.#attempts.has(attempt)) this.#failed(attempt, leader, reason)
     }
-    socket.once('close', failed)
-    socket.once(connected, () => {
+    const ended = (): void => fail('it did not take the connection: it may not lead, or not accept this node')
+    const read = (): void => {
+      const answer: Buffer | null = socket.read(1)
+      if (answer === null) return
+      if (answer[0] !== TAKEN) {
+        fail('it does not answer as a node does')
+        return
+      }
       clock.clear(late)
-      socket.off('close', failed)
+      socket.off('close', closed).off('end', ended).off('readable', read)
       this.#attempts.delete(attempt)
       this.#pass(held, socket, leader)
       this.#advance()
+    }
+    socket.once('close', closed)
+    socket.once(connected, () => {
+      const header = passingHeader(held.consumer, held.listener)
+      if (header === undefined) this.#endWith(attempt)
+      else socket.on('readable', read).once('end', ended).write(header)
     })
+  }
+
+  /** The consumer of an attempt has gone meanwhile. */
+  #endWith(attempt: Attempt): void {
+    this.#abandon(attempt)
+    this.#end(attempt.held)
+    this.#advance()
   }
 
   /** Ends an attempt; its connection waits for another one. */
@@ -220,16 +240,13 @@ export class Front {
     this.#advance()
   }
 
-  #pass({ consumer, listener, end }: Held, socket: Socket, leader: Leader): void {
+  #pass({ consumer, end }: Held, socket: Socket, leader: Leader): void {
     this.#options.clock.clear(end)
-    const header = passingHeader(consumer, listener)
-    if (header === undefined || consumer.destroyed) {
-      consumer.destroy()
+    if (consumer.destroyed) {
       socket.destroy()
       return
     }
     this.counters.passed++
-    socket.write(header)
     const connection = new PassedConnection({ consumer, socket, leader, clock: this.#options.clock })
     this.#passed.add(connection)
     connection.onEnd(() => this.#passed.delete(connection))
