@@ -24,6 +24,17 @@ const MAX_ATTEMPTS = 64
 const PAUSE_MS = 250
 const SOCKET_OPTIONS = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 }
 
+/**
+ * `passed`: connections that went on to the node that leads; `expired`: those for which no node was found in time; `refused`: those
+ * for which there was no room; `failed`: attempts to pass one on.
+ */
+export interface FrontCounters {
+  passed: number
+  expired: number
+  refused: number
+  failed: number
+}
+
 export interface FrontOptions {
   /** Where to listen; a listener without an address is not opened. */
   readonly listen: { readonly [N in ListenerName]: Address | undefined }
@@ -34,6 +45,8 @@ export interface FrontOptions {
   readonly certificates: NodeCertificates | undefined
   /** Connections that may be open, and those of them that may wait. Each that is passed on takes two of the process's files. */
   readonly limits: { readonly connections: number; readonly held: number }
+  /** They go on counting from what they are. */
+  readonly counters: FrontCounters
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   readonly warnings: RareWarnings
 }
@@ -62,15 +75,12 @@ export class Front {
   #leader: Leader | undefined
   #pause: Timer | undefined
   #isClosed = false
-  /**
-   * `passed`: connections that went on to the node that leads; `expired`: those for which no node was found in time; `refused`:
-   * those for which there was no room; `failed`: attempts to connect to the node that leads.
-   */
-  readonly counters = { passed: 0, expired: 0, refused: 0, failed: 0 }
+  readonly counters: FrontCounters
 
   constructor(options: FrontOptions) {
     this.#options = options
-    const { leadership } = options
+    const { leadership, counters } = options
+    this.counters = counters
     this.#leader = leadership.leader
     this.#stopFollowing = leadership.onChange(() => this.#follow(leadership.leader))
   }

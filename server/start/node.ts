@@ -10,13 +10,14 @@ import { ReplicatedStore } from '../../storage/replicated/store.ts'
 import { takeLock } from '../../storage/sqlite/database.ts'
 import type { ClusterSection } from '../cluster/config.ts'
 import type { ClusterControl } from '../cluster/control.ts'
-import { Front } from '../cluster/front.ts'
+import { Front, type FrontCounters } from '../cluster/front.ts'
 import type { Leader, Leadership } from '../cluster/leadership.ts'
 import { NatsBus } from '../cluster/nats-bus.ts'
 import { ClusterNode } from '../cluster/node.ts'
 import { NodeCertificates } from '../cluster/node-certificates.ts'
 import { NodeListener } from '../cluster/node-listener.ts'
 import type { Leading, LeadOptions, NodeFront } from '../cluster/node-options.ts'
+import type { NodeTraffic } from '../cluster/own-figures.ts'
 import { RareWarnings } from '../cluster/rare-warnings.ts'
 import { listenStatus } from '../cluster/status-listener.ts'
 import type { ListenerName } from '../connections/passed-on.ts'
@@ -86,7 +87,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }
   let status: { close(): Promise<void> } | undefined
   try {
-    status = cluster.status && (await openStatus(options, cluster.status, parts, clock))
+    const traffic = () => parts.traffic(listener)
+    status = cluster.status && (await openStatus(options, cluster.status, parts, traffic, clock))
   } catch (error) {
     await close()
     throw error
@@ -141,6 +143,7 @@ function openStatus(
   { config, reloadable, log }: NodeOptions,
   address: Address,
   parts: NodeParts,
+  traffic: () => NodeTraffic,
   clock: Clock,
 ): Promise<{ close(): Promise<void> }> {
   const { node } = parts
@@ -150,6 +153,7 @@ function openStatus(
     cluster: node,
     health: { unready: () => parts.unready },
     openTo: () => (reloadable?.config ?? config).metrics.openTo,
+    traffic,
     clock,
     log,
   })
@@ -166,6 +170,8 @@ class NodeParts implements NodeFront, Leadership {
   #server: RunningServer | undefined
   #front: Front | undefined
   #bound: RunningNode['front']
+  /** Those of all fronts, one after the other. */
+  readonly #counters: FrontCounters = { passed: 0, expired: 0, refused: 0, failed: 0 }
 
   constructor(options: NodeOptions, certificates: NodeCertificates | undefined, warnings: RareWarnings, clock: Clock) {
     const { config, cluster, reloadable, log } = options
@@ -209,6 +215,12 @@ class NodeParts implements NodeFront, Leadership {
     return this.#server
   }
 
+  traffic({ counters: listener }: NodeListener): NodeTraffic {
+    const { held: waiting = 0, passing = 0 } = this.#front ?? {}
+    const { ignoredMessages } = this.node
+    return { waiting, passing, front: this.#counters, listener, ignoredMessages }
+  }
+
   get bound(): RunningNode['front'] {
     return this.#bound
   }
@@ -236,6 +248,7 @@ class NodeParts implements NodeFront, Leadership {
       from: sourceOf(this.#options.cluster),
       certificates: this.#certificates,
       limits: FRONT_LIMITS,
+      counters: this.#counters,
       clock: this.#clock,
       warnings: this.#warnings,
     })
