@@ -3,7 +3,7 @@
  * that node, bytes untouched. A consumer therefore may connect to any node, and is not told which one leads. While none is
  * known, or it cannot be reached, connections wait unread; so an attempt to pass one on can be repeated.
  */
-import { connect as connectPlain, createServer, isIP, type Socket } from 'node:net'
+import { connect as connectPlain, createServer, isIP, type Server, type Socket } from 'node:net'
 import type { ListenerName } from '../connections/passed-on.ts'
 import { type Address, formatAddress } from '../core/address.ts'
 import type { Clock, Timer } from '../core/clock.ts'
@@ -66,7 +66,7 @@ interface Attempt {
 
 export class Front {
   readonly #options: FrontOptions
-  readonly #closing: (() => Promise<void>)[] = []
+  readonly #servers: Server[] = []
   readonly #stopFollowing: () => void
   /** Those without an attempt under way. */
   readonly #held = new Set<Held>()
@@ -112,6 +112,21 @@ export class Front {
     return bound
   }
 
+  /**
+   * Frees the addresses, because this node is about to lead, and listens to nobody: connections that wait go on waiting, for
+   * `passTo`. Connections that are passed on stay with the last node, which may lead still.
+   */
+  retire(): void {
+    this.#stopFollowing()
+    this.#follow(undefined)
+    for (const server of this.#servers) server.close()
+  }
+
+  /** From now on this node leads, or none; for a front that has retired. */
+  passTo(leader: Leader | undefined): void {
+    this.#follow(leader)
+  }
+
   /** Ends all connections, and resolves when the addresses are free. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -120,13 +135,14 @@ export class Front {
     for (const attempt of this.#attempts) this.#abandon(attempt)
     for (const held of this.#held) this.#end(held)
     for (const connection of this.#passed) connection.destroy()
-    await Promise.all(this.#closing.map((close) => close()))
+    // After it has retired, a server says that it is closed already.
+    await Promise.all(this.#servers.map((server) => new Promise((resolve) => server.close(resolve))))
   }
 
   async #listen(name: ListenerName, address: Address): Promise<Address> {
     const server = createServer({ ...SOCKET_OPTIONS, pauseOnConnect: true }, (socket) => this.#arrived(socket, name))
     const bound = await bindTcp(server, address, `listen.${name}`)
-    this.#closing.push(() => new Promise((resolve) => server.close(() => resolve())))
+    this.#servers.push(server)
     return bound
   }
 

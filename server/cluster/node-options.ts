@@ -33,7 +33,7 @@ export interface LeadOptions {
 export interface NodeFront {
   /** Does nothing if it listens already. Rejects with ListenError. */
   start(): Promise<void>
-  /** Connections that are passed on end too. */
+  /** Frees the addresses. Connections that wait for a node to lead may go on waiting. */
   stop(): Promise<void>
 }
 

@@ -98,6 +98,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       await node.run()
     } finally {
       await status?.close()
+      await parts.close()
       await close()
     }
   }
@@ -170,6 +171,8 @@ class NodeParts implements NodeFront, Leadership {
   #server: RunningServer | undefined
   #front: Front | undefined
   #bound: RunningNode['front']
+  /** The last front, with connections that came before this node led. */
+  #retired: Front | undefined
   /** Those of all fronts, one after the other. */
   readonly #counters: FrontCounters = { passed: 0, expired: 0, refused: 0, failed: 0 }
 
@@ -216,7 +219,9 @@ class NodeParts implements NodeFront, Leadership {
   }
 
   traffic({ counters: listener }: NodeListener): NodeTraffic {
-    const { held: waiting = 0, passing = 0 } = this.#front ?? {}
+    const fronts = [this.#front, this.#retired].flatMap((front) => front ?? [])
+    const waiting = fronts.reduce((sum, { held }) => sum + held, 0)
+    const passing = fronts.reduce((sum, front) => sum + front.passing, 0)
     const { ignoredMessages } = this.node
     return { waiting, passing, front: this.#counters, listener, ignoredMessages }
   }
@@ -241,6 +246,8 @@ class NodeParts implements NodeFront, Leadership {
 
   async start(): Promise<void> {
     if (this.#front !== undefined) return
+    await this.#retired?.close()
+    this.#retired = undefined
     const { listen } = this.#options.config
     const front = new Front({
       listen: { tcp: listen.tcp, tls: listen.tls, http: listen.http, https: listen.https },
@@ -257,10 +264,16 @@ class NodeParts implements NodeFront, Leadership {
   }
 
   async stop(): Promise<void> {
-    const front = this.#front
+    await this.#retired?.close()
+    this.#retired = this.#front
     this.#front = undefined
     this.#bound = undefined
-    await front?.close()
+    this.#retired?.retire()
+  }
+
+  async close(): Promise<void> {
+    await this.#front?.close()
+    await this.#retired?.close()
   }
 
   async #lead({ store, downMs, onFailed }: LeadOptions): Promise<Leading> {
@@ -280,6 +293,9 @@ class NodeParts implements NodeFront, Leadership {
     })
     this.#server = server
     onLeads(server)
+    // Consumers that came here while no node led are connections of another node, as far as the server knows.
+    const own = cluster.nodes.find(({ name }) => name === cluster.node)
+    this.#retired?.passTo(own && { name: own.name, address: own })
     const end = (ending: Promise<void>): Promise<void> =>
       ending.finally(() => {
         this.#server = undefined

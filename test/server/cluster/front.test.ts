@@ -414,6 +414,45 @@ describe('when another node leads', () => {
   })
 })
 
+describe('a front that retires', () => {
+  it('frees its addresses, and passes those that waited on when its own node leads', async () => {
+    const made = await front()
+    const held = await consumer(made)
+    held.end('hello')
+    await eventually(() => expect(made.part.held).toBe(1))
+    made.part.retire()
+    const server = createServer((socket) => void socket.end('of the server'))
+    server.listen(made.listening.tcp?.port, '127.0.0.1')
+    await once(server, 'listening')
+    expect(await textOf(await consumer(made))).toBe('of the server')
+    const own = await node(echo)
+    // Whoever is said to lead does not matter to it.
+    leadership.say({ name: 'n1', address: { host: '127.0.0.1', port: await freePort() } })
+    made.part.passTo({ name: 'n1', address: own.address })
+    expect(await textOf(held)).toBe('hello')
+    await eventually(() => expect([made.part.held, made.part.passing]).toEqual([0, 0]))
+    server.close()
+    await made.part.close()
+    expect(made.clock.timers).toBe(0)
+  })
+
+  it('ends those that waited when their time is over, or when it closes', async () => {
+    const made = await front()
+    const [first, second] = [await consumer(made), await consumer(made)]
+    await eventually(() => expect(made.part.held).toBe(2))
+    made.part.retire()
+    made.clock.advance(10_000)
+    expect([await textOf(first), await textOf(second)]).toEqual(['', ''])
+    expect(made.part.counters.expired).toBe(2)
+    const other = await front()
+    const third = await consumer(other)
+    await eventually(() => expect(other.part.held).toBe(1))
+    other.part.retire()
+    await other.part.close()
+    expect(await textOf(third)).toBe('')
+  })
+})
+
 describe('a front that closes', () => {
   it('ends what waits and what is passed on, and frees its addresses', async () => {
     const { part, clock, leader, ...made } = await passing(echo)
