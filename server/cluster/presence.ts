@@ -60,7 +60,7 @@ export class Presence {
     if (state === undefined) return
     const configured = members.addressOf(config.node)
     const address = configured === undefined ? '' : formatAddress(configured)
-    const about = { node: config.node, run, address, format, version, configuration: configuration() }
+    const about = { node: config.node, run, address, format, version, configuration: configuration(), answers: true }
     this.#said = encodeAlive({ ...state, ...about })
     bus.publish(this.#said)
   }
