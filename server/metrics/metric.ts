@@ -357,5 +357,5 @@ export interface RemoteSensor {
   /** Has the values come from now on. */
   follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap
   /** Resolves with what was measured until `deadlineMs` have passed, and never rejects. */
-  ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]>
+  ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]>
 }
