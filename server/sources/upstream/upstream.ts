@@ -24,7 +24,7 @@ import type { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
 import { catalogueBytes, hasLabels, isSameMetric, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
-import { type ControlThere, controlsIn, remoteControl } from './controls.ts'
+import { type ControlThere, controlsIn, isCutOff, remoteControl } from './controls.ts'
 import { Durable } from './durable.ts'
 import { UpstreamLink } from './link.ts'
 import { Live } from './live.ts'
@@ -94,6 +94,7 @@ export class Upstream {
   #problem: string | undefined
   #durableProblem = ''
   #catalogueProblem = ''
+  #controlsProblem = ''
   /** Its id, as it says; empty if it does not. */
   #id = ''
   /** By path there and name. */
@@ -259,7 +260,7 @@ export class Upstream {
     const { repeated, gaps, committed } = this.#durable.counters
     const isUp = this.#live.session !== undefined
     const problems = [this.#problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
-    problems.push(this.#catalogueProblem)
+    problems.push(this.#catalogueProblem, this.#controlsProblem)
     const told = [...new Set(problems)].filter((problem) => problem !== '')
     return {
       name: `upstream/${name}`,
@@ -374,13 +375,23 @@ export class Upstream {
   async #readControls(session: UpstreamSession): Promise<void> {
     if (this.table.controls.length === 0) return
     const controls = new Map<string, ControlThere>()
-    for (const args of [[], toArgumentList({ producer: '*' })]) {
-      const { value } = await session.query('producer.controls', args)
-      for (const control of controlsIn(value)) {
-        if (this.#mayRun(control.name)) controls.set(`${control.producer} ${control.name}`, control)
+    let isCut = false
+    // Only what may be run: a list is no longer than a frame.
+    for (const match of this.table.controls) {
+      for (const producer of [undefined, '*']) {
+        const args = toArgumentList({ match, ...(producer !== undefined && { producer }) })
+        const { value } = await session.query('producer.controls', args)
+        isCut ||= isCutOff(value)
+        for (const control of controlsIn(value)) {
+          if (this.#mayRun(control.name)) controls.set(`${control.producer} ${control.name}`, control)
+        }
       }
     }
     this.#controls = controls
+    const listed = `only ${controls.size} of its controls are known`
+    this.#controlsProblem = isCut
+      ? `a list of its controls is too long: ${listed}; name them in more entries of \`controls\``
+      : ''
   }
 
   #mayRun(name: string): boolean {

@@ -1,7 +1,11 @@
 /** Questions at one upstream: each user has a part of what may be asked at once, and those who wait have turns. */
 import { describe, expect, it } from 'vitest'
 import { Questions } from '../../../../server/sources/upstream/questions.ts'
+import { args, command, str, type } from '../../../support/bytes.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
+import { decoded } from '../../../support/records.ts'
+import { Tree } from '../../../support/tree.ts'
 
 /** Questions that are answered when the test says so, in the order in which they were sent. */
 class Upstream {
@@ -74,4 +78,23 @@ describe('questions at an upstream', () => {
     await settled()
     expect(upstream.sentOf(1)).toBe(250)
   })
+})
+
+it('of two users, those who ask for much leave room to the other', async () => {
+  const tree = await Tree.start()
+  try {
+    await tree.connected()
+    const [greedy, other] = [await tree.upper.seat('greedy'), await tree.upper.seat('other')]
+    const east = ['producer', type.string, str('east')] as const
+    // Lists are not shared: each is a question of its own.
+    for (let i = 0; i < 300; i++) greedy.send((seq) => command.query(seq, 'slow.*', args(east)))
+    const asked = (): number =>
+      tree.commands.filter((frame) => frame.readUInt32BE(4) === 12 && frame.includes('slow.')).length
+    await eventually(() => expect(asked()).toBe(250))
+    tree.lower.emit(5)
+    expect(decoded(await other.query('test.a', args(east, ['host', type.string, str('h1')])))).toBe(5)
+    expect(asked()).toBe(250)
+  } finally {
+    await tree.stop()
+  }
 })
