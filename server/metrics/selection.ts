@@ -210,7 +210,7 @@ export class Selection {
 
   /** The catalogue may have come since it was made. */
   #lookAgain(): void {
-    const [metric] = this.#candidates.allNamed(false)
+    const [metric] = this.candidates.allNamed(false)
     if (metric === undefined || metric.isUnknown === true) return
     this.#metric = metric
     this.#isPattern = this.#isOpen(metric)
