@@ -91,10 +91,6 @@ export class Selection {
   readonly args: ArgumentList
   readonly intervalMs: number
   readonly deadlineMs: number
-  /** True if values carry labels and an answer is an ARRAY. */
-  readonly isPattern: boolean
-  /** True if an answer is an ARRAY, which may be as large as a frame. */
-  readonly isList: boolean
   /** What it selects of other producers. */
   readonly remote: RemoteSelection
   /** Undefined if nothing was known about the metric when the selection was made. */
@@ -108,6 +104,9 @@ export class Selection {
   readonly #matchers = new Map<string, (text: string) => boolean>()
   /** The labels that are sent of a series with open labels. */
   readonly #openOfAny: OpenLabels
+  /** The metric of an exact name; undefined if there was none. */
+  #metric: Metric | undefined
+  #isPattern: boolean
 
   /** Makes a selection. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   static *of(
@@ -182,9 +181,8 @@ export class Selection {
       const value = this.#values.get(label)
       if (typeof value === 'string' && !this.#isReach(label)) this.#matchers.set(label, compilePattern(value))
     }
-    this.isPattern =
-      isPattern(name) || haveOpenLabels || reach.isOpen || (first !== undefined && this.#openOf(first).size > 0)
-    this.isList = this.isPattern || first?.type === BasicType.ARRAY
+    this.#metric = isPattern(name) ? undefined : first
+    this.#isPattern = isPattern(name) || haveOpenLabels || reach.isOpen || this.#isOpen(first)
     const { args, deadlineMs } = this
     this.remote = new RemoteSelection({ name, identity, candidates, reach, args, deadlineMs, rights: defaults.rights })
     if (isPattern(name) || first === undefined) return
@@ -192,6 +190,34 @@ export class Selection {
     if (reach.isOpen && metrics.some(({ type }) => type === BasicType.ARRAY))
       throw new StatusError('INVALID_ARGUMENT', `${name} is a list: name one producer, and no pattern`)
     this.#checkOwn(first)
+  }
+
+  /** True if values carry labels and an answer is an ARRAY. */
+  get isPattern(): boolean {
+    if (this.hasUnknownLabels) this.#lookAgain()
+    return this.#isPattern
+  }
+
+  /** True if an answer is an ARRAY, which may be as large as a frame. */
+  get isList(): boolean {
+    return this.isPattern || this.#metric?.type === BasicType.ARRAY
+  }
+
+  /** True if only the values show whether they carry labels: they are of another producer, and no catalogue had the name. */
+  get hasUnknownLabels(): boolean {
+    return this.#metric?.isUnknown === true && !this.#isPattern
+  }
+
+  /** The catalogue may have come since it was made. */
+  #lookAgain(): void {
+    const [metric] = this.candidates.allNamed(false)
+    if (metric === undefined || metric.isUnknown === true) return
+    this.#metric = metric
+    this.#isPattern = this.#isOpen(metric)
+  }
+
+  #isOpen(metric: Metric | undefined): boolean {
+    return metric !== undefined && this.#openOf(metric).size > 0
   }
 
   /** True if it has the name of a metric that was not there when it was restored. */
