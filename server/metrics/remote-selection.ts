@@ -89,8 +89,9 @@ export class RemoteSelection {
 
   /** What the producers answer, each as soon as all its values are there or the time is over. */
   ask(): Promise<readonly RemoteMeasurement[]>[] {
+    const { identity, deadlineMs } = this.#options
     return this.targets().map(async ({ sensor, request }) => {
-      const readings = await sensor.ask(request, this.#options.deadlineMs)
+      const readings = await sensor.ask(request, deadlineMs, identity.userId)
       return readings.flatMap(({ series, measured }) => {
         const open = this.openFor(sensor, series)
         return open === undefined || !this.#fits(series, measured)

@@ -68,12 +68,23 @@ class Upstreams implements RemoteControls {
       void upstream.stop()
       upstream.report.end()
     }
-    for (const [key, table] of wanted) if (!this.#upstreams.has(key)) changed.add(this.#add(key, table))
+    const added: Upstream[] = []
+    for (const [key, table] of wanted) {
+      if (this.#upstreams.has(key)) continue
+      const sensor = this.#sensorOf(table.tenant)
+      added.push(this.#add(key, table, sensor))
+      changed.add(sensor)
+    }
     for (const upstream of removed) upstream.moveFollowers()
     // What cannot be opened is in the statuses.
     if (this.#isStarted) for (const opening of this.#receive()) opening.catch(() => {})
     else this.#listStatuses()
-    for (const sensor of changed) void this.#context.hub.producersChanged(sensor)
+    const followed = Promise.all([...changed].map((sensor) => this.#context.hub.producersChanged(sensor)))
+    // What is bound there would count as unwanted before those who want it follow it.
+    if (!this.#isStarted) return
+    void followed.then(() => {
+      for (const upstream of added) upstream.start()
+    })
   }
 
   /** Rejects with ListenError. */
@@ -140,9 +151,8 @@ class Upstreams implements RemoteControls {
     this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#upstreams.values(), ...this.#receptions.values())
   }
 
-  #add(key: string, table: UpstreamTable): UpstreamSensor {
+  #add(key: string, table: UpstreamTable, sensor: UpstreamSensor): Upstream {
     const { quotas, clock, pacing, producer } = this.#context
-    const sensor = this.#sensorOf(table.tenant)
     const meter = quotas.of(table.tenant).values
     const limit = table.valuesPerSecond === 0 ? Number.POSITIVE_INFINITY : table.valuesPerSecond
     const own = new ValueMeter(
@@ -180,8 +190,7 @@ class Upstreams implements RemoteControls {
     })
     this.#upstreams.set(key, upstream)
     sensor.add(upstream)
-    if (this.#isStarted) upstream.start()
-    return sensor
+    return upstream
   }
 
   /** One for each name, also where a reload puts another table in its place: what was stored at the start is old by then. */

@@ -7,6 +7,7 @@ import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { checkTyped, placeOfValue, readLabels } from '../../../protocol/monitor/labelled.ts'
 import { FRAME_TIME, FRAME_TYPE, type Gap } from '../../../protocol/monitor/message.ts'
+import type { Steps } from '../../core/fair-work.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../../metrics/labels.ts'
 import type {
@@ -137,10 +138,11 @@ export class Tap {
   }
 
   /** The connection is lost: what is not kept at the upstream has no values until it is back. `void`: as they are sent. */
-  end(nothing: Uint8Array, time: number): void {
-    for (const series of [...this.#series]) {
+  *end(nothing: Uint8Array, time: number): Steps<void> {
+    for (const series of this.#series) {
       this.#options.hub.emitEncoded(series, nothing, time)
       this.#forget(series)
+      yield
     }
   }
 

@@ -68,8 +68,7 @@ async function consumer(of: { readonly listening: FrontOptions['listen'] }): Pro
 
 /** Something that is no node, at an address that is said to be that of one which leads. */
 async function nobody(serve: Serve, more: Partial<Leader> = {}): Promise<void> {
-  const server = createServer((socket) => serve(socket.on('error', () => {})))
-  server.listen(0, '127.0.0.1')
+  const server = createServer((socket) => serve(socket.on('error', () => {}))).listen(0, '127.0.0.1')
   await once(server, 'listening')
   servers.push(server)
   const { port } = server.address() as AddressInfo
@@ -431,8 +430,7 @@ describe('a front that retires', () => {
     await eventually(() => expect(made.part.held).toBe(1))
     made.part.retire()
     const server = createServer((socket) => void socket.end('of the server'))
-    server.listen(made.listening.tcp?.port, '127.0.0.1')
-    await once(server, 'listening')
+    await once(server.listen(made.listening.tcp?.port, '127.0.0.1'), 'listening')
     expect(await textOf(await consumer(made))).toBe('of the server')
     const own = await node(echo)
     // Whoever is said to lead does not matter to it.
