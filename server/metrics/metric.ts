@@ -333,6 +333,8 @@ export interface RemoteLoss {
   readonly from: number
   readonly to: number
   readonly reason: GapReason
+  /** The values may have been for any binding of the channel. */
+  readonly isOfSeveral?: boolean
 }
 
 export interface RemoteTap {
@@ -360,4 +362,24 @@ export interface RemoteSensor {
   follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap
   /** Resolves with what was measured until `deadlineMs` have passed, and never rejects. */
   ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]>
+}
+
+/** A polled metric that is selected, as it is measured. */
+export interface PolledTarget {
+  readonly sensor: PolledSensor
+  readonly metric: Metric
+  readonly args: Arguments
+  readonly labels: Labels
+  readonly open: OpenLabels
+  /** The part that it measures, if a pattern has selected it. */
+  readonly part?: string
+}
+
+/** An event-like metric that is selected. */
+export interface EventTarget {
+  readonly sensor: EventSensor
+  readonly metric: Metric
+  readonly args: Arguments
+  readonly labels: Labels
+  readonly open: OpenLabels
 }

@@ -5,8 +5,8 @@ import type { Clock, Timer } from '../core/clock.ts'
 import { FairWork, isSteps } from '../core/fair-work.ts'
 import { keyOfArguments } from './arguments.ts'
 import { Fences } from './fences.ts'
-import type { Measurement, PolledSensor } from './metric.ts'
-import { keyOfReader, type PolledTarget } from './selection.ts'
+import type { Measurement, PolledSensor, PolledTarget } from './metric.ts'
+import { keyOfReader } from './selection.ts'
 import { SensorFaults } from './sensor-faults.ts'
 
 interface Group {

@@ -14,13 +14,13 @@ import { Candidates, NAMES_PER_STEP } from './candidates.ts'
 import { AllLabelsBut, labelText } from './labels.ts'
 import {
   type Arguments,
-  type EventSensor,
+  type EventTarget,
   type Kind,
   type Labels,
   type ListeningSensor,
   type Metric,
   type OpenLabels,
-  type PolledSensor,
+  type PolledTarget,
   partLabels,
   type Sensor,
   type Series,
@@ -34,23 +34,6 @@ const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 86_400_000
 const DEADLINE_MS = 10_000
 const MAX_DEADLINE_MS = 600_000
-
-export interface PolledTarget {
-  readonly sensor: PolledSensor
-  readonly metric: Metric
-  readonly args: Arguments
-  readonly labels: Labels
-  readonly open: OpenLabels
-  /** The part that it measures, if a pattern has selected it. */
-  readonly part?: string
-}
-export interface EventTarget {
-  readonly sensor: EventSensor
-  readonly metric: Metric
-  readonly args: Arguments
-  readonly labels: Labels
-  readonly open: OpenLabels
-}
 
 export interface SelectionDefaults {
   readonly intervalMs: number
@@ -182,7 +165,8 @@ export class Selection {
       if (typeof value === 'string' && !this.#isReach(label)) this.#matchers.set(label, compilePattern(value))
     }
     this.#metric = isPattern(name) ? undefined : first
-    this.#isPattern = isPattern(name) || haveOpenLabels || reach.isOpen || this.#isOpen(first)
+    this.#isPattern =
+      isPattern(name) || haveOpenLabels || reach.isOpen || (first !== undefined && this.#openOf(first).size > 0)
     const { args, deadlineMs } = this
     this.remote = new RemoteSelection({ name, identity, candidates, reach, args, deadlineMs, rights: defaults.rights })
     if (isPattern(name) || first === undefined) return
@@ -192,9 +176,13 @@ export class Selection {
     this.#checkOwn(first)
   }
 
-  /** True if values carry labels and an answer is an ARRAY. */
+  /** True if values carry labels and an answer is an ARRAY. A catalogue may have come since it was made. */
   get isPattern(): boolean {
-    if (this.hasUnknownLabels) this.#lookAgain()
+    const [metric] = this.hasUnknownLabels ? this.candidates.allNamed(false) : []
+    if (metric !== undefined && metric.isUnknown !== true) {
+      this.#metric = metric
+      this.#isPattern = this.#openOf(metric).size > 0
+    }
     return this.#isPattern
   }
 
@@ -206,18 +194,6 @@ export class Selection {
   /** True if only the values show whether they carry labels: they are of another producer, and no catalogue had the name. */
   get hasUnknownLabels(): boolean {
     return this.#metric?.isUnknown === true && !this.#isPattern
-  }
-
-  /** The catalogue may have come since it was made. */
-  #lookAgain(): void {
-    const [metric] = this.candidates.allNamed(false)
-    if (metric === undefined || metric.isUnknown === true) return
-    this.#metric = metric
-    this.#isPattern = this.#isOpen(metric)
-  }
-
-  #isOpen(metric: Metric | undefined): boolean {
-    return metric !== undefined && this.#openOf(metric).size > 0
   }
 
   /** True if it has the name of a metric that was not there when it was restored. */
@@ -298,7 +274,7 @@ export class Selection {
   }
 
   /** Adds one target, or one for each part of the source that a pattern selects: there may be thousands. */
-  *#addPolled(sensor: PolledSensor, metric: Metric, targets: PolledTarget[]): Steps<void> {
+  *#addPolled(sensor: PolledTarget['sensor'], metric: Metric, targets: PolledTarget[]): Steps<void> {
     const args = this.#argumentsFor(metric)
     const labels = sensor.labels(metric)
     if (args === undefined || !this.#matchesLabels(metric, labels)) return
@@ -343,13 +319,13 @@ export class Selection {
     const targets: EventTarget[] = []
     for (const sensor of this.candidates.sensors) {
       const metric = sensor.polled === 'event' ? this.candidates.named(sensor) : undefined
-      const target = metric && this.#eventTarget(sensor as EventSensor, metric)
+      const target = metric && this.#eventTarget(sensor as EventTarget['sensor'], metric)
       if (target !== undefined) targets.push(target)
     }
     return targets
   }
 
-  #eventTarget(sensor: EventSensor, metric: Metric): EventTarget | undefined {
+  #eventTarget(sensor: EventTarget['sensor'], metric: Metric): EventTarget | undefined {
     const args = this.#argumentsFor(metric)
     const labels = { name: metric.name }
     if (args === undefined || !this.#mayRead(sensor, metric, labels, args)) return undefined
