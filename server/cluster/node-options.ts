@@ -33,7 +33,7 @@ export interface LeadOptions {
 export interface NodeFront {
   /** Does nothing if it listens already. Rejects with ListenError. */
   start(): Promise<void>
-  /** Connections that are passed on end too. */
+  /** Frees the addresses. Connections that wait for a node to lead may go on waiting. */
   stop(): Promise<void>
 }
 
@@ -42,7 +42,7 @@ export interface ClusterNodeOptions {
   /** Random text, made at the start of the process. */
   readonly run: string
   /** A digest of what has to be the same in the configuration of all nodes. */
-  readonly configuration: string
+  readonly configuration: () => string
   readonly version: string
   /** The highest number of the format of records that this version can read. */
   readonly format: number

@@ -10,13 +10,14 @@ import { ReplicatedStore } from '../../storage/replicated/store.ts'
 import { takeLock } from '../../storage/sqlite/database.ts'
 import type { ClusterSection } from '../cluster/config.ts'
 import type { ClusterControl } from '../cluster/control.ts'
-import { Front } from '../cluster/front.ts'
+import { Front, type FrontCounters } from '../cluster/front.ts'
 import type { Leader, Leadership } from '../cluster/leadership.ts'
 import { NatsBus } from '../cluster/nats-bus.ts'
 import { ClusterNode } from '../cluster/node.ts'
 import { NodeCertificates } from '../cluster/node-certificates.ts'
 import { NodeListener } from '../cluster/node-listener.ts'
 import type { Leading, LeadOptions, NodeFront } from '../cluster/node-options.ts'
+import type { NodeTraffic } from '../cluster/own-figures.ts'
 import { RareWarnings } from '../cluster/rare-warnings.ts'
 import { listenStatus } from '../cluster/status-listener.ts'
 import type { ListenerName } from '../connections/passed-on.ts'
@@ -25,12 +26,13 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config } from './config.ts'
-import { configurationDigest } from './configuration-digest.ts'
+import { ConfigurationDigest } from './configuration-digest.ts'
 import { type RunningServer, type ServerOptions, softwareVersion, startServer } from './server.ts'
 
 /** Connections of consumers that wait for a node to lead, and all that a front passes on. */
 const FRONT_LIMITS = { connections: 10_000, held: 2_000 } as const
-const CERTIFICATES_MS = 1_000
+/** How often files are looked at. */
+const FILES_MS = 1_000
 
 export interface NodeOptions extends Pick<ServerOptions, 'reloadable' | 'adminPassword' | 'foreign'> {
   readonly config: Config
@@ -75,14 +77,18 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     warnings,
   })
   await listener.open()
-  const watching = clock.setInterval(() => reload(certificates, log), CERTIFICATES_MS)
+  const watching = clock.setInterval(() => {
+    reload(certificates, log)
+    parts.digest.refresh()
+  }, FILES_MS)
   const close = async (): Promise<void> => {
     clock.clear(watching)
     await listener.close()
   }
   let status: { close(): Promise<void> } | undefined
   try {
-    status = cluster.status && (await openStatus(options, cluster.status, parts, clock))
+    const traffic = () => parts.traffic(listener)
+    status = cluster.status && (await openStatus(options, cluster.status, parts, traffic, clock))
   } catch (error) {
     await close()
     throw error
@@ -92,6 +98,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       await node.run()
     } finally {
       await status?.close()
+      await parts.close()
       await close()
     }
   }
@@ -137,6 +144,7 @@ function openStatus(
   { config, reloadable, log }: NodeOptions,
   address: Address,
   parts: NodeParts,
+  traffic: () => NodeTraffic,
   clock: Clock,
 ): Promise<{ close(): Promise<void> }> {
   const { node } = parts
@@ -146,6 +154,7 @@ function openStatus(
     cluster: node,
     health: { unready: () => parts.unready },
     openTo: () => (reloadable?.config ?? config).metrics.openTo,
+    traffic,
     clock,
     log,
   })
@@ -154,6 +163,7 @@ function openStatus(
 /** The node with what it starts and stops: the front while it follows, the server while it leads. */
 class NodeParts implements NodeFront, Leadership {
   readonly node: ClusterNode
+  readonly digest: ConfigurationDigest
   readonly #options: NodeOptions
   readonly #certificates: NodeCertificates | undefined
   readonly #warnings: RareWarnings
@@ -161,10 +171,15 @@ class NodeParts implements NodeFront, Leadership {
   #server: RunningServer | undefined
   #front: Front | undefined
   #bound: RunningNode['front']
+  /** The last front, with connections that came before this node led. */
+  #retired: Front | undefined
+  /** Those of all fronts, one after the other. */
+  readonly #counters: FrontCounters = { passed: 0, expired: 0, refused: 0, failed: 0 }
 
   constructor(options: NodeOptions, certificates: NodeCertificates | undefined, warnings: RareWarnings, clock: Clock) {
-    const { config, cluster, log } = options
+    const { config, cluster, reloadable, log } = options
     const { dataDir } = config.producer
+    this.digest = new ConfigurationDigest(() => reloadable?.config ?? config)
     this.#options = options
     this.#certificates = certificates
     this.#warnings = warnings
@@ -184,7 +199,7 @@ class NodeParts implements NodeFront, Leadership {
     this.node = new ClusterNode({
       config: cluster,
       run: randomBytes(8).toString('hex'),
-      configuration: configurationDigest(config),
+      configuration: () => this.digest.text,
       version: softwareVersion(),
       format: RECORD_FORMAT,
       clock,
@@ -201,6 +216,14 @@ class NodeParts implements NodeFront, Leadership {
 
   get server(): RunningServer | undefined {
     return this.#server
+  }
+
+  traffic({ counters: listener }: NodeListener): NodeTraffic {
+    const fronts = [this.#front, this.#retired].flatMap((front) => front ?? [])
+    const waiting = fronts.reduce((sum, { held }) => sum + held, 0)
+    const passing = fronts.reduce((sum, front) => sum + front.passing, 0)
+    const { ignoredMessages } = this.node
+    return { waiting, passing, front: this.#counters, listener, ignoredMessages }
   }
 
   get bound(): RunningNode['front'] {
@@ -223,6 +246,8 @@ class NodeParts implements NodeFront, Leadership {
 
   async start(): Promise<void> {
     if (this.#front !== undefined) return
+    await this.#retired?.close()
+    this.#retired = undefined
     const { listen } = this.#options.config
     const front = new Front({
       listen: { tcp: listen.tcp, tls: listen.tls, http: listen.http, https: listen.https },
@@ -230,6 +255,7 @@ class NodeParts implements NodeFront, Leadership {
       from: sourceOf(this.#options.cluster),
       certificates: this.#certificates,
       limits: FRONT_LIMITS,
+      counters: this.#counters,
       clock: this.#clock,
       warnings: this.#warnings,
     })
@@ -238,10 +264,16 @@ class NodeParts implements NodeFront, Leadership {
   }
 
   async stop(): Promise<void> {
-    const front = this.#front
+    await this.#retired?.close()
+    this.#retired = this.#front
     this.#front = undefined
     this.#bound = undefined
-    await front?.close()
+    this.#retired?.retire()
+  }
+
+  async close(): Promise<void> {
+    await this.#front?.close()
+    await this.#retired?.close()
   }
 
   async #lead({ store, downMs, onFailed }: LeadOptions): Promise<Leading> {
@@ -261,6 +293,9 @@ class NodeParts implements NodeFront, Leadership {
     })
     this.#server = server
     onLeads(server)
+    // Consumers that came here while no node led are connections of another node, as far as the server knows.
+    const own = cluster.nodes.find(({ name }) => name === cluster.node)
+    this.#retired?.passTo(own && { name: own.name, address: own })
     const end = (ending: Promise<void>): Promise<void> =>
       ending.finally(() => {
         this.#server = undefined

@@ -14,6 +14,7 @@ import { benchFanOut } from './fan-out.ts'
 import { benchFrozen } from './frozen.ts'
 import { benchGmetric } from './gmetric.ts'
 import { benchIdle } from './idle.ts'
+import { benchLatency } from './latency.ts'
 import { benchLimit, besideLimit, limitIn } from './limit.ts'
 import { benchMemory } from './memory.ts'
 import { benchMonoAgent } from './mono-agent.ts'
@@ -34,6 +35,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   frozen: benchFrozen,
   gmetric: benchGmetric,
   idle: benchIdle,
+  latency: benchLatency,
   limit: benchLimit,
   memory: benchMemory,
   'mono-agent': benchMonoAgent,

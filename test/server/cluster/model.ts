@@ -167,7 +167,7 @@ export class ModelProcess implements ModelHost, Bus {
     this.node = new ClusterNode({
       config: { name: 'main', node: name, nodes: nodes.map(nodeAddress), leaseMs: LEASE_MS },
       run: `${name}-${cluster.runs++}`,
-      configuration: 'c',
+      configuration: () => 'c',
       version: 'cinnabar/1',
       format: 1,
       clock: this.clock,
