@@ -23,11 +23,10 @@ async function begin(...controls: readonly string[]): Promise<void> {
   await tree.connected()
   tree.lower.server.parts.producer.executor.add([...bulk('a'), ...bulk('b')])
   // With its catalogue, its controls are read again.
+  const asked = (): number => tree.commands.filter((frame) => frame.includes('producer.controls')).length
+  const before = asked()
   tree.lower.emit(1, 'test.new')
-  for (let second = 1; second <= 5; second++) {
-    tree.upper.clock.advance(1_000)
-    await tree.upper.settle()
-  }
+  await tree.until(() => expect(asked()).toBe(before + 2 * controls.length))
   await tree.upper.addUser('boss', { role: 'admin' })
 }
 
