@@ -364,7 +364,7 @@ export interface RemoteSensor {
   ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]>
 }
 
-/** A polled metric that is selected, as it is measured. */
+/** What is measured: a metric of a sensor with its arguments. */
 export interface PolledTarget {
   readonly sensor: PolledSensor
   readonly metric: Metric
@@ -375,7 +375,7 @@ export interface PolledTarget {
   readonly part?: string
 }
 
-/** An event-like metric that is selected. */
+/** An event of a sensor, with the arguments under which it is wanted. */
 export interface EventTarget {
   readonly sensor: EventSensor
   readonly metric: Metric

@@ -9,17 +9,28 @@ import type { Value } from '../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
-import { asLabel, convertArguments, deadline, declaredFor, interval, keyOfArguments, storable } from './arguments.ts'
-import { Candidates, NAMES_PER_STEP } from './candidates.ts'
+import {
+  asLabel,
+  convertArguments,
+  deadline,
+  declaredFor,
+  interval,
+  keyOfArguments,
+  numberWithin,
+  storable,
+} from './arguments.ts'
+import { Candidates, kindOfAll, NAMES_PER_STEP } from './candidates.ts'
 import { AllLabelsBut, labelText } from './labels.ts'
 import {
   type Arguments,
+  type EventSensor,
   type EventTarget,
   type Kind,
   type Labels,
   type ListeningSensor,
   type Metric,
   type OpenLabels,
+  type PolledSensor,
   type PolledTarget,
   partLabels,
   type Sensor,
@@ -27,8 +38,7 @@ import {
 } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
 import { PRODUCER, Reach } from './reach.ts'
-import type { RemoteTarget } from './remote-selection.ts'
-import { RemoteSelection } from './remote-selection.ts'
+import { RemoteSelection, type RemoteTarget } from './remote-selection.ts'
 
 const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 86_400_000
@@ -44,15 +54,6 @@ export interface SelectionDefaults {
   readonly restored?: boolean
   /** True if patterns select lists too: where the answer is no REC of the protocol. */
   readonly withLists?: boolean
-}
-
-function kindOf(metrics: readonly Metric[]): Kind {
-  return metrics.length > 0 && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
-}
-
-/** A key that two readers share if they are shown the same. */
-export function keyOfReader({ userId, scope }: Reader): string {
-  return JSON.stringify([userId, scope])
 }
 
 function candidatesOf(
@@ -155,10 +156,10 @@ export class Selection {
     if (node !== undefined && !values.has('host')) values.set('host', node)
     this.#values = values
     this.args = storable(this.#values, declared)
-    this.intervalMs = this.#number('interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
-    this.deadlineMs = this.#number('deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
+    this.intervalMs = numberWithin(this.#values, 'interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
+    this.deadlineMs = numberWithin(this.#values, 'deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
     const isKnown = first !== undefined && (isPattern(name) || first.type !== undefined)
-    this.#kind = isKnown ? kindOf(metrics) : undefined
+    this.#kind = isKnown ? kindOfAll(metrics) : undefined
     this.#openOfAny = new AllLabelsBut(isPattern(name) ? this.#exactTexts() : ['name', ...this.#exactTexts()])
     for (const label of haveOpenLabels ? this.#values.keys() : labelNames) {
       const value = this.#values.get(label)
@@ -219,7 +220,7 @@ export class Selection {
   /** Its kind as it is now: that of an open family may become known later. */
   *kind(): Steps<Kind> {
     if (this.#kind !== undefined) return this.#kind
-    return kindOf(yield* this.candidates.survey([], true))
+    return kindOfAll(yield* this.candidates.survey([], true))
   }
 
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name something, such as a disk, that is not there. */
@@ -274,7 +275,7 @@ export class Selection {
   }
 
   /** Adds one target, or one for each part of the source that a pattern selects: there may be thousands. */
-  *#addPolled(sensor: PolledTarget['sensor'], metric: Metric, targets: PolledTarget[]): Steps<void> {
+  *#addPolled(sensor: PolledSensor, metric: Metric, targets: PolledTarget[]): Steps<void> {
     const args = this.#argumentsFor(metric)
     const labels = sensor.labels(metric)
     if (args === undefined || !this.#matchesLabels(metric, labels)) return
@@ -319,13 +320,13 @@ export class Selection {
     const targets: EventTarget[] = []
     for (const sensor of this.candidates.sensors) {
       const metric = sensor.polled === 'event' ? this.candidates.named(sensor) : undefined
-      const target = metric && this.#eventTarget(sensor as EventTarget['sensor'], metric)
+      const target = metric && this.#eventTarget(sensor as EventSensor, metric)
       if (target !== undefined) targets.push(target)
     }
     return targets
   }
 
-  #eventTarget(sensor: EventTarget['sensor'], metric: Metric): EventTarget | undefined {
+  #eventTarget(sensor: EventSensor, metric: Metric): EventTarget | undefined {
     const args = this.#argumentsFor(metric)
     const labels = { name: metric.name }
     if (args === undefined || !this.#mayRead(sensor, metric, labels, args)) return undefined
@@ -488,13 +489,5 @@ export class Selection {
       'INVALID_ARGUMENT',
       `${metric.name} is measured on this producer only, not on ${own.name} ${wanted}`,
     )
-  }
-
-  #number(name: string, otherwise: number, least: number, most: number): number {
-    const value = this.#values.get(name)
-    if (value === undefined) return otherwise
-    const number = value as number
-    if (number >= least && number <= most) return number
-    throw new StatusError('INVALID_ARGUMENT', `${name} must be from ${least} to ${most}, not ${number}`)
   }
 }
