@@ -4,7 +4,7 @@
  * place in the log, so following begins there.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, createReadStream, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { createInbox, headers, type Msg, type NatsConnection, type Subscription } from '@nats-io/transport-node'
@@ -19,6 +19,7 @@ import { StorageError } from '../store.ts'
 import { Log } from './log.ts'
 import type { LogPlace } from './place.ts'
 import type { CopyProgress, FromRole, RoleOptions, ToRole } from './role.ts'
+import { removeUnused } from './set-aside.ts'
 
 /** The bytes of a piece; with its headers it fits into the 1 MiB that a nats-server takes by default. */
 const PIECE_BYTES = 512 * 1024
@@ -142,8 +143,8 @@ export async function fetchCopy(
 }
 
 /**
- * Asks the leader for a copy and puts it where the database of this directory has to be, which must not exist. Returns its
- * place in the log. Rejects with StorageError, and then the directory is as it was.
+ * Asks the leader for a copy and puts it where the database of this directory has to be, which must not have stored anything.
+ * Returns its place in the log. Rejects with StorageError, and then the directory is as it was.
  */
 export async function receiveCopy(
   { connection, cluster, node, directory }: CopySource,
@@ -154,7 +155,7 @@ export async function receiveCopy(
   const path = join(directory, DATABASE_FILE)
   const part = `${path}.copying`
   try {
-    if (existsSync(path)) throw new StorageError('NOT_WRITABLE', `${path} exists: it has to be set aside first`)
+    removeUnused(directory)
     const receiver = new Receiver(connection, part, progress, signal)
     try {
       const answer = await connection.request(subjectOf(cluster, node), receiver.subject, { timeout: BEGIN_MS })

@@ -11,18 +11,25 @@ export interface ClusterTable {
   /** Where the other nodes reach this one. */
   readonly port: number
   readonly lease?: string
+  /** The host where the other nodes reach this one; loopback by default. */
+  readonly host?: string
+  /** Paths of PEM files; needed anywhere but on loopback. `ca` has issued the certificates of the nodes and of the nats-servers. */
+  readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string } | undefined
 }
 
-export function clusterTable({ node, nodes, nats, port, lease = '1s' }: ClusterTable): string {
+export function clusterTable(table: ClusterTable): string {
+  const { node, nodes, nats, port, lease = '1s', host = '127.0.0.1', tls } = table
+  const files = tls && { nats_ca: tls.ca, tls_ca: tls.ca, tls_cert: tls.cert, tls_key: tls.key }
+  const lines = Object.entries(files ?? {}).map(([key, path]) => `${key} = ${JSON.stringify(path)}\n`)
   return `[cluster]
 name = "${CLUSTER_NAME}"
 node = "${node}"
 nodes = ${JSON.stringify(nodes)}
 nats = ${JSON.stringify(nats)}
-advertise = "127.0.0.1:${port}"
+advertise = "${host}:${port}"
 status = ""
 replicas = ${nats.length >= 3 ? 3 : 1}
 lease = "${lease}"
 log_bytes = "1GiB"
-`
+${lines.join('')}`
 }

@@ -1,6 +1,7 @@
 /** The judge of the log, read with a client of NATS and not with the product's own: in each epoch one node has appended, and no other. */
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
+import type { LogOptions } from '../../../storage/replicated/log.ts'
 import type { Totals } from '../rig.ts'
 
 /** The headers of a message of the log. */
@@ -13,8 +14,10 @@ export interface LogHeaders {
 const STREAM = /^CIN_/
 
 /** Reads the whole log. Throws if it is not as it has to be. */
-export async function judgeLog(servers: readonly string[]): Promise<Totals> {
-  const connection = await connect({ servers: [...servers] })
+export async function judgeLog({ servers, tls }: Pick<LogOptions, 'servers' | 'tls'>): Promise<Totals> {
+  // Whose certificate it is was checked by the nodes.
+  const encryption = tls?.ca === undefined ? {} : { tls: { caFile: tls.ca, checkServerIdentity: () => undefined } }
+  const connection = await connect({ servers: [...servers], ...encryption })
   try {
     const manager = await jetstreamManager(connection)
     const judge = new EpochJudge()

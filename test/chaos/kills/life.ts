@@ -7,8 +7,8 @@ import { Random } from '../../support/random.ts'
 import { Checker } from '../checker.ts'
 import type { Policy } from '../history.ts'
 import { Consumer } from './consumer.ts'
-import { Feed, metricOf } from './feed.ts'
-import { Link, type User } from './link.ts'
+import { Feed, feedOnLoopback, metricOf } from './feed.ts'
+import { Link, type Listener, type User } from './link.ts'
 import type { Watcher } from './watcher.ts'
 
 const TICK_MS = 8
@@ -43,7 +43,7 @@ export function worldOf(user: User, sources: readonly number[], { seed }: { read
   return {
     checker,
     random,
-    feed: new Feed(0, sources, checker, random),
+    feed: new Feed(feedOnLoopback(0), sources, checker, random),
     user,
     fixed: new Map(),
     copies: new Set(),
@@ -58,15 +58,15 @@ export function everyone({ fixed, copies }: World): Consumer[] {
 
 export class Life {
   readonly world: World
-  readonly #server: { readonly port: number }
+  readonly #servers: { readonly listener: Listener }
   readonly #links = new Set<Link>()
   #over = false
   /** Something of the fixed order is under way: one deed at a time. */
   #deed: Promise<unknown> = Promise.resolve()
 
-  constructor(world: World, server: { readonly port: number }) {
+  constructor(world: World, servers: { readonly listener: Listener }) {
     this.world = world
-    this.#server = server
+    this.#servers = servers
   }
 
   get over(): boolean {
@@ -86,7 +86,7 @@ export class Life {
   /** A connection; undefined if it is over before there is one. */
   async open(): Promise<Link | undefined> {
     while (!this.#over) {
-      const link = await Link.open(this.#server.port, this.world.user)
+      const link = await Link.open(this.#servers.listener, this.world.user)
       if (link !== undefined) {
         this.#links.add(link)
         return link

@@ -219,6 +219,23 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     expect(second.recovered!.restored).toBe(false)
   })
 
+  test('a copy takes the place of a database that never stored anything, made by the attempt to follow', async () => {
+    const single = new SqliteStore({ directory: join(root, 'n1') })
+    const events = new EventLog()
+    await single.open(events)
+    single.write(batch(1, { ...blocks(1), wall: WALL }))
+    await events.durable(1)
+    await single.close()
+    const first = await founded()
+    const second = new Node('n2')
+    await expect(second.follow().ended).rejects.toMatchObject({ code: 'FOREIGN' })
+    expect(existsSync(join(root, 'n2', 'cinnabar.db'))).toBe(true)
+    const place = await second.store.copy('n1', () => {}, AbortSignal.timeout(60_000))
+    expect(place).toEqual(first.store.stored)
+    await second.follow().reached(place.sequence)
+    await second.leave()
+  })
+
   test('a copy is never laid over a database, and is refused by a node that does not lead', async () => {
     const first = await founded()
     const second = new Node('n2').follow()
