@@ -241,3 +241,8 @@ export class StorageError extends Error {
     this.code = code
   }
 }
+
+/** Whether it is a StorageError with one of the codes. */
+export function isStorageError(error: unknown, ...codes: readonly StorageErrorCode[]): error is StorageError {
+  return error instanceof StorageError && codes.includes(error.code)
+}

@@ -49,6 +49,21 @@ export function founderOf(heard: readonly Founder[], nodes: readonly string[]): 
   return { by: first.node }
 }
 
+/**
+ * Whether there may have been records that no database has which is there: one of the configured nodes is not, or its database is
+ * new. Then whoever founds the next log may not know all transaction ids that were given.
+ */
+export function mayLackRecords(place: LogPlace, heard: readonly Founder[], nodes: readonly string[]): boolean {
+  const hasRecords = (name: string): boolean => heard.some(({ node, place: { log } }) => node === name && log > 0)
+  return place.log > 0 && !nodes.every(hasRecords)
+}
+
+/** For people, after a log was founded. */
+export function foundedDetail({ name, node }: { name: string; node: string }, mayLack: boolean): string {
+  const done = `node ${node} founded the log of ${name} with its database`
+  return mayLack ? `${done}, which may lack records that a node had whose database is gone` : done
+}
+
 /** Whether a database with content is in no log. */
 const isApart = ({ log, sequence }: LogPlace): boolean => log === 0 && sequence > 0
 

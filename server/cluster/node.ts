@@ -5,17 +5,18 @@
  */
 import type { LogPlace } from '../../storage/replicated/place.ts'
 import { NOWHERE } from '../../storage/sqlite/log-places.ts'
-import { StorageError } from '../../storage/store.ts'
+import { isStorageError, type StorageError } from '../../storage/store.ts'
 import { type Address, formatAddress, parseAddress } from '../core/address.ts'
 import type { Alive } from './alive.ts'
 import { FollowingTime } from './following-time.ts'
-import { comparePlaces, founderOf, needsFounding } from './founding.ts'
+import { comparePlaces, type Founder, foundedDetail, founderOf, mayLackRecords, needsFounding } from './founding.ts'
 import { AwakeTime, Members } from './members.ts'
 import type { ClusterNodeOptions } from './node-options.ts'
 import { type OwnState, Presence } from './presence.ts'
 import type { LogEnd } from './replica.ts'
 import { Reports } from './reports.ts'
 import type { ClusterState, NodeState } from './state.ts'
+import { CUT_OFF_LEASES, Support } from './support.ts'
 import { Tenure } from './tenure.ts'
 
 const BEATS_PER_LEASE = 5
@@ -23,8 +24,6 @@ const TICKS_PER_BEAT = 4
 /** Of a lease: how long the next node waits for the one before it, and how much of it is chance. */
 const RANK_SHARE = 0.5
 const JITTER_SHARE = 0.25
-/** Leases without NATS after which a leader gives up: another one leads by then. */
-const CUT_OFF_LEASES = 3
 /** Leases in which a node that handed over does not lead again, unless nobody else does. */
 const REST_LEASES = 5
 /** After so many failures in a row it is the disk. */
@@ -41,6 +40,7 @@ export class ClusterNode {
   readonly #members: Members
   readonly #reports: Reports
   readonly #presence: Presence
+  readonly #support: Support
   readonly #leaseMs: number
   readonly #beatMs: number
   readonly #stopping = new AbortController()
@@ -84,6 +84,12 @@ export class ClusterNode {
       reports: this.#reports,
       own: () => this.#ownState(),
       onHeard: (alive, isChanged) => this.#heard(alive, isChanged),
+    })
+    this.#support = new Support({
+      ...options,
+      now: () => this.#awake.now(),
+      cutOffMs: () => this.#presence.cutOffMs,
+      isAnyoneHeard: () => this.#members.present().length > 0,
     })
   }
 
@@ -196,11 +202,6 @@ export class ClusterNode {
     return this.#obstacle ?? this.#following.obstacle
   }
 
-  /** Whether the nats-servers were reached within a lease. */
-  get #isReachable(): boolean {
-    return this.#presence.cutOffMs < this.#leaseMs
-  }
-
   /** Founds a log if that is needed, follows it, and leads it if it comes to that. */
   async #round(): Promise<void> {
     const { front, replica } = this.#options
@@ -219,7 +220,7 @@ export class ClusterNode {
       const isOrdered = this.#order !== undefined
       if (end !== undefined && !isOrdered && !needsFounding(end, this.#places(place))) return end.log
       const isToFound = isOrdered || (end !== undefined && this.#isToFound(place))
-      if (!isToFound || !(await this.#found())) await this.#pause(this.#beatMs)
+      if (!isToFound || !(await this.#found(place))) await this.#pause(this.#beatMs)
     }
     return undefined
   }
@@ -229,28 +230,34 @@ export class ClusterNode {
     return [own, ...this.#members.places()]
   }
 
+  /** The nodes that are there, this one among them. */
+  #present(place: LogPlace): Founder[] {
+    return [{ node: this.#options.config.node, place }, ...this.#members.present()]
+  }
+
   /** Whether it is for this node to found the log; else the obstacle says what it waits for. */
   #isToFound(place: LogPlace): boolean {
     const { node, nodes } = this.#options.config
-    const { by, wait } = founderOf([{ node, place }, ...this.#members.present()], nodes)
+    const { by, wait } = founderOf(this.#present(place), nodes)
     this.#obstacle = wait ?? `node ${by} is about to found the log`
-    return by === node && this.#isReachable
+    return by === node && this.#presence.isReachable
   }
 
   /** Returns whether there is a new log. */
-  async #found(): Promise<boolean> {
+  async #found(place: LogPlace): Promise<boolean> {
     const { replica, log, config } = this.#options
     const order = this.#order
     this.#order = undefined
     try {
-      await replica.found()
+      const mayLack = mayLackRecords(place, this.#present(place), config.nodes)
+      await replica.found(mayLack)
       this.#isFounder = true
-      this.#reports.report('warning', `node ${config.node} founded the log of ${config.name} with its database`)
+      this.#reports.report('warning', foundedDetail(config, mayLack))
       order?.resolve()
       return true
     } catch (error) {
       order?.reject(error instanceof Error ? error : new Error(String(error)))
-      if (!isOneOf(error, 'DEPOSED', 'IO')) throw error
+      if (!isStorageError(error, 'DEPOSED', 'IO')) throw error
       log.warn({ reason: error.message }, 'no log was founded')
       return false
     }
@@ -263,7 +270,7 @@ export class ClusterNode {
       this.#obstacle = undefined
       return end
     } catch (error) {
-      if (!isOneOf(error, 'IO')) throw error
+      if (!isStorageError(error, 'IO')) throw error
       this.#obstacle = `no majority of the nats-servers answers: ${error.message}`
       return undefined
     }
@@ -296,8 +303,8 @@ export class ClusterNode {
 
   /** Does what can be done about a database that cannot follow; throws the error if that is nothing. */
   async #cannotFollow(error: unknown): Promise<void> {
-    if (isOneOf(error, 'IO')) return this.#tryAgain(error)
-    if (!isOneOf(error, 'FOREIGN', 'BEHIND')) throw error
+    if (isStorageError(error, 'IO')) return this.#tryAgain(error)
+    if (!isStorageError(error, 'FOREIGN', 'BEHIND')) throw error
     const place = this.#place ?? NOWHERE
     // A log that has lost its end does not know this database either, which then is worth more than the log.
     const end = await this.#end()
@@ -327,7 +334,7 @@ export class ClusterNode {
     try {
       await copy(leader, this.#stopping.signal)
     } catch (failure) {
-      if (!isOneOf(failure, 'IO')) throw failure
+      if (!isStorageError(failure, 'IO')) throw failure
       log.warn({ reason: failure.message }, `the database of node ${leader} could not be copied: it is tried again`)
       await this.#pause(this.#leaseMs)
     }
@@ -344,6 +351,7 @@ export class ClusterNode {
   async #lead(): Promise<void> {
     const { lead, front, log, clock, config, replica } = this.#options
     const tenure = new Tenure(clock)
+    this.#support.begin()
     const before = this.#presence.silence()
     this.#tenure = tenure
     let failure: unknown
@@ -382,15 +390,14 @@ export class ClusterNode {
     }
     if (failure === undefined) return
     // A majority of the nats-servers may be gone, or about to elect a leader of the log: that is not the disk.
-    if (isOneOf(failure, 'IO') && !isFailed) return this.#tryAgain(failure)
-    if (!isOneOf(failure, 'DEPOSED', 'FOREIGN', 'BEHIND')) throw failure
+    if (isStorageError(failure, 'IO') && !isFailed) return this.#tryAgain(failure)
+    if (!isStorageError(failure, 'DEPOSED', 'FOREIGN', 'BEHIND')) throw failure
     log.warn({ reason: failure.message }, `node ${config.node} could not lead ${config.name}, and follows`)
   }
 
   #tick(): void {
-    if (this.#presence.cutOffMs > CUT_OFF_LEASES * this.#leaseMs) {
-      this.#tenure?.end({ why: 'deposed', detail: 'the nats-servers are out of reach' })
-    }
+    const detail = this.#tenure && this.#support.missing
+    if (detail !== undefined) this.#tenure?.end({ why: 'deposed', detail })
     this.#considerLeading()
     if (--this.#ticksToBeat <= 0) this.#publish()
     this.#tellListeners()
@@ -401,7 +408,7 @@ export class ClusterNode {
     const now = this.#awake.now()
     const following = this.#following
     if (following === undefined || this.#place === undefined) return
-    if (this.#isExamining || now < this.#examinesAt || !this.#isReachable) return
+    if (this.#isExamining || now < this.#examinesAt || !this.#presence.isReachable) return
     // Whoever leads appends, so the nats-servers answer again.
     if (!this.#members.isLeaderless()) this.#obstacle = undefined
     const rank = this.#members.rank({ node: this.#options.config.node, place: this.#place })
@@ -486,9 +493,4 @@ export class ClusterNode {
       }
     })
   }
-}
-
-/** Whether it is a StorageError with one of the codes. */
-function isOneOf(error: unknown, ...codes: readonly StorageError['code'][]): error is StorageError {
-  return error instanceof StorageError && codes.includes(error.code)
 }

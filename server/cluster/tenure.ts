@@ -1,5 +1,5 @@
 /** The time in which a node leads: from the attempt to take over until the server on its store has ended. */
-import { StorageError } from '../../storage/store.ts'
+import { isStorageError } from '../../storage/store.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import type { AliveRole } from './alive.ts'
 import type { Leading } from './node-options.ts'
@@ -35,8 +35,7 @@ export class Tenure {
 
   /** Storing failed: because another node leads, or for good. */
   fail(error: Error): void {
-    const isDeposed = error instanceof StorageError && error.code === 'DEPOSED'
-    this.#end(isDeposed ? { why: 'deposed', detail: error.message } : { why: 'failed', error })
+    this.#end(isStorageError(error, 'DEPOSED') ? { why: 'deposed', detail: error.message } : { why: 'failed', error })
   }
 
   /** Ends the server. Rejects if that takes too long. */

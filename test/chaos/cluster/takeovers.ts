@@ -16,9 +16,10 @@ export class Takeovers {
 
   /** A leader has served its first consumer. */
   serves(epoch: number): void {
+    // A leader that is cut off may go on for a while, and serve some.
+    if (epoch === this.epoch) return
     const fault = this.#fault
     this.#fault = undefined
-    if (epoch === this.epoch) return
     if (this.epoch > 0) {
       this.count++
       if (fault === undefined) this.#unasked++
