@@ -10,8 +10,8 @@ import type { Json } from '../support/records.ts'
 import { PASSWORD } from '../support/server-process.ts'
 import { compareDatabases } from './cluster/databases.ts'
 import { judgeLog } from './cluster/epochs.ts'
-import { type Fault, faultsInRounds, type Struck } from './cluster/faults.ts'
-import { type ChaosNode, Nodes } from './cluster/nodes.ts'
+import { FAULTS, type Fault, faultsInRounds, type Struck } from './cluster/faults.ts'
+import { type ChaosNode, Nodes, type NodesOptions } from './cluster/nodes.ts'
 import { Takeovers } from './cluster/takeovers.ts'
 import { drain } from './kills/drain.ts'
 import { everyone, Life, type World, worldOf } from './kills/life.ts'
@@ -34,9 +34,18 @@ const BURST = 20
 /** How long connections to a leader that is gone may take to end. */
 const GRACE_MS = 3_000
 
-export const cluster: Rig = async (options) => {
+/** What differs from the rig. */
+export interface ClusterOptions extends RigOptions {
+  readonly nodes?: NodesOptions
+  /** Default: all of them. */
+  readonly faults?: readonly Fault[]
+}
+
+export const cluster: Rig = (options) => runCluster(options)
+
+export async function runCluster(options: ClusterOptions): Promise<Totals> {
   if (natsMissing !== undefined) throw new Error(natsMissing)
-  const nodes = await Nodes.start(new Random(options.seed + 1))
+  const nodes = await Nodes.start(new Random(options.seed + 1), options.nodes)
   const run = new Run(nodes, options)
   try {
     return await run.all()
@@ -69,7 +78,7 @@ interface Ghost {
 class Run {
   readonly world: World
   readonly #nodes: Nodes
-  readonly #options: RigOptions
+  readonly #options: ClusterOptions
   readonly #watcher: Watcher
   readonly #random: Random
   readonly #faultsToCome: Generator<Fault, never>
@@ -80,13 +89,15 @@ class Run {
   #faults = 0
   #setAside = 0
 
-  constructor(nodes: Nodes, options: RigOptions) {
+  constructor(nodes: Nodes, options: ClusterOptions) {
     this.#nodes = nodes
     this.#options = options
     this.#random = new Random(options.seed + 2)
     const { missing } = nodes.machines
     if (missing !== undefined) options.say(`nothing is cut off, and no disk fills: ${missing}`)
-    this.#faultsToCome = faultsInRounds(this.#random, ({ needsRoot }) => missing === undefined || needsRoot !== true)
+    const { faults = FAULTS } = options
+    const possible = faults.filter(({ needsRoot }) => missing === undefined || needsRoot !== true)
+    this.#faultsToCome = faultsInRounds(this.#random, possible)
     this.world = worldOf({ name: 'admin', secret: PASSWORD, keys: undefined }, SOURCES, options)
     this.#watcher = new Watcher(this.world.checker, this.world.feed)
   }
@@ -129,6 +140,7 @@ class Run {
     this.#faults++
     this.#struck.set(fault.name, (this.#struck.get(fault.name) ?? 0) + 1)
     this.world.checker.step = `fault ${this.#faults} (${fault.name}, ${leader.name})`
+    this.#options.say(this.world.checker.step)
     if (fault.ends !== 'nothing') this.#takeovers.begin(fault.name)
     const struck = await fault.strike(this.#nodes, leader, this.#random)
     this.#broken = struck
@@ -225,7 +237,7 @@ class Run {
     feed.target = this.#nodes.feedOf(node)
     if (fixed.size === 0) await life.setUp()
     if (!(await life.lookAround(this.#watcher, link))) return undefined
-    this.#takeovers.serves(epoch)
+    this.#takeovers.serves(epoch, leader)
     return node
   }
 

@@ -8,8 +8,6 @@ const MOST_MS = 4_000
 /** Between two machines that get power again, at most. */
 const MOST_APART_MS = 2_000
 const HOUR_MS = 3_600_000
-/** What is freed on a full disk is filled again. */
-const FILL_MS = 200
 
 /** Brings back what was struck. */
 export type Mend = () => Promise<void> | void
@@ -23,7 +21,7 @@ export interface Struck {
 export interface Fault {
   /** As the totals call it. */
   readonly name: string
-  /** How often it is done in `FAULTS_PER_ROUND`. */
+  /** How often it is done in each round. */
   readonly times: number
   /** Needs machines that can be unplugged, or disks of their own: root on Linux. */
   readonly needsRoot?: true
@@ -186,15 +184,8 @@ export const FAULTS: readonly Fault[] = [
     ends: 'nothing',
     async strike(nodes, leader, random) {
       const node = random.pick(others(nodes, leader))
-      node.disk?.fill()
-      const filling = setInterval(() => node.disk?.fill(), FILL_MS)
-      return {
-        says: { node, obstacle: 'is full' },
-        mend() {
-          clearInterval(filling)
-          node.disk?.free()
-        },
-      }
+      node.disk?.keepFull()
+      return { says: { node, obstacle: 'is full' }, mend: () => node.disk?.free() }
     },
   },
   {
@@ -245,12 +236,10 @@ export const FAULTS: readonly Fault[] = [
   },
 ]
 
-export const FAULTS_PER_ROUND = FAULTS.reduce((sum, { times }) => sum + times, 0)
-
 /** Faults without end, in rounds in which each has its turn as often as it says. */
-export function* faultsInRounds(random: Random, isPossible: (fault: Fault) => boolean): Generator<Fault, never> {
+export function* faultsInRounds(random: Random, faults: readonly Fault[]): Generator<Fault, never> {
   for (;;) {
-    const left = FAULTS.filter(isPossible).flatMap((fault) => Array.from({ length: fault.times }, () => fault))
+    const left = faults.flatMap((fault) => Array.from({ length: fault.times }, () => fault))
     while (left.length > 0) yield left.splice(random.below(left.length), 1)[0] as Fault
   }
 }

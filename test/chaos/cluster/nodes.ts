@@ -134,6 +134,12 @@ export class Nodes {
     for (const { server } of this.all) server.healthy()
   }
 
+  /** A node that does not run gets an empty disk. */
+  erase({ server }: ChaosNode): void {
+    const data = dirname(server.database)
+    for (const name of readdirSync(data)) rmSync(join(data, name), { recursive: true })
+  }
+
   /** Databases that a node has set aside are removed, as an operator would. Gives how many there were. */
   removeSetAside(): number {
     let count = 0

@@ -53,9 +53,14 @@ export class StoreCopies {
     cpSync(old.path, store, { recursive: true, preserveTimestamps: true })
   }
 
-  async remove(): Promise<void> {
+  /** No more copies are made. */
+  async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#making
+  }
+
+  async remove(): Promise<void> {
+    await this.stop()
     rmSync(this.#directory, { recursive: true, force: true })
   }
 
