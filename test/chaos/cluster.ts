@@ -31,6 +31,7 @@ const LOOK_MS = 100
 /** Values that wait at the end, and how many are sent at once. */
 const REST = 600
 const BURST = 20
+const PADDING_BYTES = 1_000
 /** How long connections to a leader that is gone may take to end. */
 const GRACE_MS = 3_000
 
@@ -175,14 +176,18 @@ class Run {
 
   /** Until a node says what keeps it from leading. */
   async #untilSaid(served: Served, { node, obstacle }: NonNullable<Struck['says']>): Promise<void> {
+    const { feed } = this.world
     const end = performance.now() + PATIENCE_MS
+    // What is stored has to need room.
+    feed.paddingBytes = PADDING_BYTES
     while (!served.isOver) {
       const state = await this.#watcher.query('producer.cluster')
       const said = (state?.nodes as Json[] | undefined)?.find(({ name }) => name === node.name)
-      if (said?.obstacle.includes(obstacle)) return
+      if (said?.obstacle.includes(obstacle)) break
       if (performance.now() > end) throw new Error(`it should say "${obstacle}": ${JSON.stringify(said)}`)
       await Promise.race([delay(LOOK_MS), served.work])
     }
+    feed.paddingBytes = 0
   }
 
   /** Waits until somebody serves, and lets everybody work. */
@@ -250,6 +255,8 @@ class Run {
         ({ role, obstacle }) => role === 'not heard' || obstacle !== '',
       )
       if (missing?.length === 0) {
+        // One fault at a time: until then the next one could leave less than a majority.
+        await Promise.race([this.#nodes.inStep(), served.work])
         this.#setAside += this.#nodes.removeSetAside()
         return
       }

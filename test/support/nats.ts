@@ -129,14 +129,17 @@ export class NatsServers {
     })
   }
 
-  /** Resolves when every server has what any of them has of a stream now. Their `/healthz` is wrong about this at times. */
-  async inStep(stream: string): Promise<void> {
+  /**
+   * Resolves when every server has what any of them has of a stream now. Their `/healthz` is wrong about this at times. Rejects if
+   * that takes too long.
+   */
+  async inStep(stream: string, patienceMs = PATIENCE_MS): Promise<void> {
     const ends = async (): Promise<number[]> => {
       const replicas = await Promise.all(this.#servers.map((server) => this.#replica(server, stream)))
       return replicas.map((replica) => replica?.state.last_seq ?? 0)
     }
     const goal = Math.max(...(await ends()))
-    await until(async () => (await ends()).every((last) => last >= goal))
+    await until(async () => (await ends()).every((last) => last >= goal), patienceMs)
   }
 
   /** Where a server keeps its streams. */
@@ -252,8 +255,8 @@ const nameOf = (index: number): string => `n${index + 1}`
 const isAlive = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode === null && signalCode === null
 
 /** Waits for a result that is neither undefined nor false. */
-async function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
-  const end = performance.now() + PATIENCE_MS
+async function until<T>(ask: () => Promise<T | undefined | false>, patienceMs = PATIENCE_MS): Promise<T> {
+  const end = performance.now() + patienceMs
   for (;;) {
     const result = await ask()
     if (result !== undefined && result !== false) return result

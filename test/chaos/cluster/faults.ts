@@ -203,11 +203,15 @@ export const FAULTS: readonly Fault[] = [
     name: 'handed over',
     times: 2,
     ends: 'lead',
-    async strike(_nodes, { server }) {
-      await server.stop()
+    async strike(_nodes, leader) {
+      const { server } = leader
+      leader.isAway = true
+      const stopped = server.stop()
       return {
-        mend() {
+        async mend() {
+          await stopped
           server.launch()
+          leader.isAway = false
         },
       }
     },

@@ -17,6 +17,7 @@ import { StoreCopies } from './store-copies.ts'
 
 const NAMES = ['n1', 'n2', 'n3']
 const BOUNDS_MS = 60_000
+const IN_STEP_MS = 20_000
 const DISK_MIB = 192
 const LOG_BYTES = 2 ** 30
 
@@ -168,6 +169,15 @@ export class Nodes {
   /** The index of the nats-server that leads the stream of the log. */
   async streamLeader(): Promise<number> {
     return this.nats.streamLeader(streamName(CLUSTER_NAME, await this.newestLog()))
+  }
+
+  /**
+   * Resolves when each nats-server has what any of them has of the log. One that was put back may never get there, since it had
+   * promised what it does not know any more: then it goes on without that.
+   */
+  async inStep(): Promise<void> {
+    const stream = streamName(CLUSTER_NAME, await this.newestLog())
+    await this.nats.inStep(stream, IN_STEP_MS).catch(() => {})
   }
 
   /** Ends the nodes by SIGTERM, all at once. Throws if one of them does not end well. */

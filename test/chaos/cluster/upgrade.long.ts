@@ -63,6 +63,8 @@ it.skipIf(missing !== undefined)(
       faults: [upgraded],
     })
     expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0, outOfOrder: 0, committedAgain: 0 })
+    // Nothing was accepted and not stored.
+    expect(totals['restartGaps']).toBe(0)
     // From the earlier version to this one and back, more than once.
     expect(totals['times that n1 led']).toBeGreaterThan(2)
     expect((totals['times that n2 led'] ?? 0) + (totals['times that n3 led'] ?? 0)).toBeGreaterThan(2)

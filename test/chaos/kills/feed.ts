@@ -32,6 +32,8 @@ export class Feed {
   readonly #checker: Checker
   readonly #random: Random
   readonly #socket: Socket
+  /** How much longer than its number a value is. */
+  paddingBytes = 0
   #running = false
   #sending = 0
 
@@ -67,7 +69,8 @@ export class Feed {
   }
 
   send(source: number): Promise<void> {
-    const value = `${source}-${this.#checker.next(source)}`
+    const padding = this.paddingBytes > 0 ? `-${'x'.repeat(this.paddingBytes)}` : ''
+    const value = `${source}-${this.#checker.next(source)}${padding}`
     const packet = join(u32(STRING), str('kills'), str(metricOf(source)), u32(0), str('%s'), str(value))
     this.#sending++
     return new Promise((resolve) => {
