@@ -98,7 +98,8 @@ class Run {
     if (missing !== undefined) options.say(`nothing is cut off, and no disk fills: ${missing}`)
     const { faults = FAULTS } = options
     const possible = faults.filter(({ needsRoot }) => missing === undefined || needsRoot !== true)
-    this.#faultsToCome = faultsInRounds(this.#random, possible)
+    // Of its own, so that the order depends on nothing else.
+    this.#faultsToCome = faultsInRounds(new Random(options.seed + 3), possible)
     this.world = worldOf({ name: 'admin', secret: PASSWORD, keys: undefined }, SOURCES, options)
     this.#watcher = new Watcher(this.world.checker, this.world.feed)
   }

@@ -14,6 +14,14 @@ const LOOPBACK = '127.0.0.1'
 /** Addresses that RFC 2544 sets aside for tests: two runs at the same time take different ones by chance. */
 const TEST_NETWORKS = 2 ** 13
 
+/** Why this process certainly cannot unplug a machine, as a sentence. */
+export const networkMissing =
+  process.platform !== 'linux'
+    ? 'network namespaces exist on Linux only'
+    : process.getuid?.() !== 0
+      ? 'network namespaces are made by root only'
+      : undefined
+
 export interface Machine {
   /** Where the rig reaches it. */
   readonly host: string
@@ -86,14 +94,13 @@ class Network {
 
   /** What is missing here, as a sentence, instead of a network. */
   static make(count: number): Network | string {
-    if (process.platform !== 'linux') return 'network namespaces exist on Linux only'
-    if (process.getuid?.() !== 0) return 'network namespaces are made by root only'
+    if (networkMissing !== undefined) return networkMissing
     try {
       return new Network(count)
     } catch (error) {
       const said = error instanceof Error && 'stderr' in error ? `${error.stderr ?? ''}`.trim() : ''
       const reason = said === '' && error instanceof Error ? error.message : said
-      return `network namespaces cannot be made (${reason}): they need iproute2 and the permission`
+      return `network namespaces cannot be made (${reason}): they need iproute2 (apt-get install iproute2) and the permission`
     }
   }
 
