@@ -23,7 +23,7 @@ export interface Alive {
   readonly epoch: number
   /** The wall clock, in ms since 1970, at which it began to lead; 0 if it does not. */
   readonly since: number
-  /** Where other nodes reach it, `host:port`. */
+  /** Where other nodes reach it by its own configuration, `host:port`; nobody connects there unless theirs says the same. */
   readonly address: string
   /** The last record that its database has. */
   readonly place: LogPlace

@@ -58,10 +58,33 @@ export function mayLackRecords(place: LogPlace, heard: readonly Founder[], nodes
   return place.log > 0 && !nodes.every(hasRecords)
 }
 
-/** For people, after a log was founded. */
-export function foundedDetail({ name, node }: { name: string; node: string }, mayLack: boolean): string {
-  const done = `node ${node} founded the log of ${name} with its database`
-  return mayLack ? `${done}, which may lack records that a node had whose database is gone` : done
+interface Ordered {
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+/** That an operator wants a log to be founded with the database of this node. */
+export class FoundOrder {
+  #ordered: Ordered | undefined
+
+  get isGiven(): boolean {
+    return this.#ordered !== undefined
+  }
+
+  /** Settles as whoever takes the order says. Rejects if there is one already. */
+  give(): Promise<void> {
+    if (this.isGiven) return Promise.reject(new Error('a log is being founded already'))
+    return new Promise((resolve, reject) => {
+      this.#ordered = { resolve, reject }
+    })
+  }
+
+  /** Takes the order, so that there is none any more. */
+  take(): Ordered | undefined {
+    const ordered = this.#ordered
+    this.#ordered = undefined
+    return ordered
+  }
 }
 
 /** Whether a database with content is in no log. */

@@ -3,7 +3,7 @@
  * that node, bytes untouched. A consumer therefore may connect to any node, and is not told which one leads. While none is
  * known, or it cannot be reached, connections wait unread; so an attempt to pass one on can be repeated.
  */
-import { connect as connectPlain, createServer, type Socket } from 'node:net'
+import { connect as connectPlain, createServer, isIP, type Socket } from 'node:net'
 import type { ListenerName } from '../connections/passed-on.ts'
 import { type Address, formatAddress } from '../core/address.ts'
 import type { Clock, Timer } from '../core/clock.ts'
@@ -28,6 +28,8 @@ export interface FrontOptions {
   /** Where to listen; a listener without an address is not opened. */
   readonly listen: { readonly [N in ListenerName]: Address | undefined }
   readonly leadership: Leadership
+  /** The address of this node that it connects from, as others take it for a node by that; undefined: whichever fits. */
+  readonly from: string | undefined
   /** Undefined only if all nodes are on this machine. */
   readonly certificates: NodeCertificates | undefined
   /** Connections that may be open, and those of them that may wait. Each that is passed on takes two of the process's files. */
@@ -169,9 +171,9 @@ export class Front {
   }
 
   #attempt(held: Held, leader: Leader): void {
-    const { clock, certificates } = this.#options
+    const { clock } = this.#options
     this.#held.delete(held)
-    const [socket, connected] = dial(leader, certificates)
+    const [socket, connected] = dial(leader, this.#options)
     const attempt = { held, socket }
     this.#attempts.add(attempt)
     let reason = `no connection within ${ATTEMPT_MS / 1000} s`
@@ -237,9 +239,10 @@ export class Front {
 /** Begins to connect to a node; the event says when the socket can be used. */
 function dial(
   { name, address: { host, port } }: Leader,
-  certificates: NodeCertificates | undefined,
+  { certificates, from = '' }: Pick<FrontOptions, 'certificates' | 'from'>,
 ): [Socket, 'connect' | 'secureConnect'] {
-  const to = { host, port, ...SOCKET_OPTIONS }
+  const isAlike = isIP(from) !== 0 && isIP(from) === isIP(host)
+  const to = { host, port, ...(isAlike && { localAddress: from }), ...SOCKET_OPTIONS }
   if (certificates !== undefined) return [certificates.connect(to, [name, host]), 'secureConnect']
   const socket = connectPlain(to)
   if (!isOfThisMachine(host)) {

@@ -3,6 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { Bus } from './alive.ts'
 import type { ClusterSection } from './config.ts'
+import type { FetchCopy } from './copying.ts'
 import type { Replica } from './replica.ts'
 
 /** A server that runs on the store of this node. */
@@ -37,7 +38,7 @@ export interface NodeFront {
 }
 
 export interface ClusterNodeOptions {
-  readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'advertise' | 'leaseMs'>
+  readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'leaseMs'>
   /** Random text, made at the start of the process. */
   readonly run: string
   /** A digest of what has to be the same in the configuration of all nodes. */
@@ -55,6 +56,5 @@ export interface ClusterNodeOptions {
   readonly front?: NodeFront
   /** Moves the database aside, and returns where it is now; undefined if there was none. */
   readonly setAside: () => string | undefined
-  /** Fetches a copy of the database of the node that leads; there is none here then. Rejects with StorageError. */
-  readonly copy?: (leader: string, signal: AbortSignal) => Promise<void>
+  readonly copy: FetchCopy
 }

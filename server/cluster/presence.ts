@@ -49,10 +49,11 @@ export class Presence {
   }
 
   publish(): void {
-    const { config, run, configuration, version, format, bus, own } = this.#options
+    const { config, run, configuration, version, format, bus, members, own } = this.#options
     const state = own()
     if (state === undefined) return
-    const address = formatAddress(config.advertise)
+    const configured = members.addressOf(config.node)
+    const address = configured === undefined ? '' : formatAddress(configured)
     bus.publish(encodeAlive({ ...state, node: config.node, run, address, format, version, configuration }))
   }
 
@@ -81,10 +82,21 @@ export class Presence {
     else this.#warnOfNamesake(alive)
   }
 
-  #warnOf({ node, configuration }: Alive): void {
+  #warnOf({ node, address, configuration }: Alive): void {
+    const { reports, members } = this.#options
+    const configured = members.addressOf(node)
+    if (configured === undefined) {
+      const message = `node ${node} is heard, and \`cluster.nodes\` does not name it: no connection goes to it or comes from it`
+      reports.warnOnce(`stranger ${node}`, message)
+    } else if (formatAddress(configured) !== address) {
+      const message =
+        `node ${node} says that it is reached at ${address}, and that is refused: by \`cluster.nodes\` of this node its ` +
+        `address is ${formatAddress(configured)}. Correct one of them`
+      reports.reportOnce(`address ${node} ${address}`, message)
+    }
     if (configuration === this.#options.configuration) return
     const message = `node ${node} has another configuration: all of it that is not about one node has to be the same`
-    this.#options.reports.warnOnce(`configuration ${node} ${configuration}`, message)
+    reports.warnOnce(`configuration ${node} ${configuration}`, message)
   }
 
   #warnOfNamesake({ node, run, address }: Alive): void {

@@ -1,7 +1,7 @@
 /**
  * The listener of the node itself (`cluster.status`), which is open whether the node leads or follows: health for load balancers,
- * the node's own figures for Prometheus, and for the command line on this machine the state of the cluster and the founding of a
- * log. Connections to all other listeners of a follower are passed on to the leader, so these cannot say anything of the follower.
+ * the node's own figures for Prometheus, and for the command line on this machine the state of the cluster, the founding of a log
+ * and the copying of a database. Connections to all other listeners of a follower are passed on to the leader, so these cannot say anything of the follower.
  */
 import type { Socket } from 'node:net'
 import { hostname } from 'node:os'
@@ -37,7 +37,7 @@ export interface StatusListenerOptions {
   readonly address: Address
   /** Where the pass for the command line is written. */
   readonly dataDir: string
-  readonly cluster: Pick<ClusterControl, 'state' | 'found'>
+  readonly cluster: Pick<ClusterControl, 'state' | 'found' | 'copy' | 'copyState'>
   /** The health of the server that runs here while this node leads; it is not asked otherwise. */
   readonly health: Health
   /** The networks from which /metrics may be read without the pass. */
@@ -152,11 +152,25 @@ function serveNode(app: FastifyInstance, { cluster, log }: StatusListenerOptions
       return state()
     } catch (error) {
       log.warn({ err: error }, 'no log was founded')
-      return reply.code(CONFLICT).send({ error: error instanceof Error ? error.message : String(error) })
+      return reply.code(CONFLICT).send(refusal(error))
     } finally {
       isFounding = false
     }
   })
+  app.get('/copy', guarded, () => cluster.copyState)
+  // It may take long, so it is not waited for.
+  app.post('/copy', guarded, async (_request, reply) => {
+    try {
+      await cluster.copy()
+      return reply.code(202).send(cluster.copyState)
+    } catch (error) {
+      return reply.code(CONFLICT).send(refusal(error))
+    }
+  })
+}
+
+function refusal(error: unknown): { readonly error: string } {
+  return { error: error instanceof Error ? error.message : String(error) }
 }
 
 /** Whether both ends of a connection are on one machine. */

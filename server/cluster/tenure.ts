@@ -1,5 +1,5 @@
 /** The time in which a node leads: from the attempt to take over until the server on its store has ended. */
-import { isStorageError } from '../../storage/store.ts'
+import { StorageError } from '../../storage/store.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import type { AliveRole } from './alive.ts'
 import type { Leading } from './node-options.ts'
@@ -35,7 +35,7 @@ export class Tenure {
 
   /** Storing failed: because another node leads, or for good. */
   fail(error: Error): void {
-    this.#end(isStorageError(error, 'DEPOSED') ? { why: 'deposed', detail: error.message } : { why: 'failed', error })
+    this.#end(isOneOf(error, 'DEPOSED') ? { why: 'deposed', detail: error.message } : { why: 'failed', error })
   }
 
   /** Ends the server. Rejects if that takes too long. */
@@ -50,4 +50,9 @@ export class Tenure {
       this.#clock.clear(timer)
     }
   }
+}
+
+/** Whether it is a StorageError with one of the codes. */
+export function isOneOf(error: unknown, ...codes: readonly StorageError['code'][]): error is StorageError {
+  return error instanceof StorageError && codes.includes(error.code)
 }

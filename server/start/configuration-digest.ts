@@ -15,7 +15,6 @@ const OF_THE_NODE: ReadonlySet<string> = new Set([
   'log',
   'cluster.node',
   'cluster.listen',
-  'cluster.advertise',
   'cluster.status',
   'cluster.tls',
   'cluster.nats',

@@ -20,7 +20,7 @@ import type { Leading, LeadOptions, NodeFront } from '../cluster/node-options.ts
 import { RareWarnings } from '../cluster/rare-warnings.ts'
 import { listenStatus } from '../cluster/status-listener.ts'
 import type { ListenerName } from '../connections/passed-on.ts'
-import { type Address, parseAddress } from '../core/address.ts'
+import type { Address } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import { checkAnywhere } from './anywhere.ts'
@@ -69,7 +69,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     address: cluster.listen,
     key: 'cluster.listen',
     certificates,
-    names: () => namesOf(cluster.nodes, node),
+    nodes: cluster.nodes,
     takerOf: (kind) => parts.server?.passedOn.get(kind as ListenerName),
     clock,
     warnings,
@@ -122,10 +122,10 @@ function natsOptions({ nats, natsCa, credentials, user, passwordFile }: ClusterS
   }
 }
 
-/** The names that a certificate of a node may have. */
-function namesOf(names: readonly string[], node: ClusterNode): string[] {
-  const hosts = node.state().nodes.flatMap(({ address }) => parseAddress(address)?.host ?? [])
-  return [...names, ...hosts]
+/** The address that the others know this node by, if it is one of this machine for certain. */
+function sourceOf({ node, nodes, listen }: ClusterSection): string | undefined {
+  const own = nodes.find(({ name }) => name === node)
+  return own?.host === listen.host ? own.host : undefined
 }
 
 function reload(certificates: NodeCertificates | undefined, log: Logger): void {
@@ -195,9 +195,7 @@ class NodeParts implements NodeFront, Leadership {
       lead: (lead) => this.#lead(lead),
       front: this,
       setAside: () => setAside(dataDir, clock.wallMs()),
-      copy: async (leader, signal) => {
-        await replica.copy(leader, () => {}, signal)
-      },
+      copy: async (leader, progress, signal) => (await replica.copy(leader, progress, signal)).aside,
     })
   }
 
@@ -229,6 +227,7 @@ class NodeParts implements NodeFront, Leadership {
     const front = new Front({
       listen: { tcp: listen.tcp, tls: listen.tls, http: listen.http, https: listen.https },
       leadership: this,
+      from: sourceOf(this.#options.cluster),
       certificates: this.#certificates,
       limits: FRONT_LIMITS,
       clock: this.#clock,

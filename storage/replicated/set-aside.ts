@@ -5,11 +5,8 @@
 import { existsSync, linkSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DATABASE_FILE } from '../sqlite/database.ts'
-import { openSqlite } from '../sqlite/driver.ts'
 import { storageError } from '../sqlite/errors.ts'
 import { syncDirectory } from '../sqlite/generation.ts'
-import { LogPlaces, NOWHERE } from '../sqlite/log-places.ts'
-import { StorageError } from '../store.ts'
 
 /** What belongs to a database; the database itself is the last that goes, since the others are nothing without it. */
 const FILES = ['generation', `${DATABASE_FILE}-shm`, `${DATABASE_FILE}-journal`, `${DATABASE_FILE}-wal`, DATABASE_FILE]
@@ -34,27 +31,6 @@ export function setAside(directory: string, wallMs: number): string | undefined 
   } catch (error) {
     throw storageError(error, directory)
   }
-}
-
-/**
- * Removes the database of a data directory if it never stored anything, as one is that was made to follow and could not. To be
- * called while nothing has the database open. Throws StorageError if there is another one, or it cannot be read.
- */
-export function removeUnused(directory: string): void {
-  const path = join(directory, DATABASE_FILE)
-  if (!existsSync(path)) return
-  const database = openSqlite(path)
-  try {
-    if (new LogPlaces(database).place !== NOWHERE)
-      throw new StorageError('NOT_WRITABLE', `${path} exists: it has to be set aside first`)
-  } catch (error) {
-    throw storageError(error, path)
-  } finally {
-    database.close()
-  }
-  // The database goes last, since the others are nothing without it.
-  for (const name of FILES) rmSync(join(directory, name), { force: true })
-  syncDirectory(directory)
 }
 
 /** `20260131T235959Z` */

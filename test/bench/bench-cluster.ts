@@ -111,10 +111,11 @@ async function startNats(directory: string, size: number): Promise<BenchNats[]> 
 async function startNodes(setup: BenchClusterSetup, nats: readonly string[]): Promise<BenchNode[]> {
   const { directory: parent, size, values, sections } = setup
   const names = Array.from({ length: size }, (_, index) => `n${index + 1}`)
+  const nodes = await Promise.all(names.map(async (name) => ({ name, port: await freePort() })))
   const start = async (name: string): Promise<BenchNode> => {
-    const [port, feedPort, nodePort] = [await freePort(), await freePort(), await freePort()]
+    const [port, feedPort] = [await freePort(), await freePort()]
     const { more, ...others } = sections(feedPort)
-    const table = clusterTable({ node: name, nodes: names, nats, port: nodePort, lease: LEASE })
+    const table = clusterTable({ node: name, nodes, nats, lease: LEASE })
     const directory = join(parent, name)
     const server = await launched({ directory, port, values, more: `${more}${table}`, ...others })
     return { name, directory, port, feedPort, server }

@@ -1,5 +1,6 @@
 /** A cluster of three nodes as a node would report it, which the test changes; what is asked of the node is noted. */
 import type { ClusterControl } from '../../server/cluster/control.ts'
+import type { CopyState } from '../../server/cluster/copying.ts'
 import type { ClusterState, NodeState } from '../../server/cluster/state.ts'
 
 /** When n1 began to lead, in ms since 1970. */
@@ -17,6 +18,7 @@ export class TestCluster implements ClusterControl {
   leader: string | undefined = 'n1'
   epoch = 7
   readonly asked: string[] = []
+  copyState: CopyState = { phase: 'none', leader: '', receivedBytes: 0, totalBytes: 0, aside: '', problem: '' }
   /** Why the node refuses; undefined if it does what it is asked for. */
   refusal: Error | undefined
 
@@ -34,6 +36,11 @@ export class TestCluster implements ClusterControl {
   async found(): Promise<void> {
     this.#take('found')
     this.lead(this.node)
+  }
+
+  async copy(): Promise<void> {
+    this.#take('copy')
+    this.copyState = { ...this.copyState, phase: 'asked', leader: this.leader ?? '' }
   }
 
   /** Another one leads from now on, or none. */

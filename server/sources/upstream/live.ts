@@ -56,7 +56,7 @@ export class Live implements LinkUser {
     const outcome = fields.find(({ name }) => name === 'outcome')?.value
     if (outcome !== 'ok') throw new Error('the upstream does not let this connection have a channel that keeps nothing')
     await begun(session)
-    taps.adopt([])
+    taps.forgetIds()
     this.#session = session
     await taps.begin(session)
   }

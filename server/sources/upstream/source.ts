@@ -14,7 +14,8 @@ import { Position } from './position.ts'
 import { Reception } from './reception.ts'
 import { UpstreamReport } from './report.ts'
 import { UpstreamSensor } from './sensor.ts'
-import { Upstream } from './upstream.ts'
+import { StoredBindings } from './stored-bindings.ts'
+import { Upstream, type UpstreamOptions } from './upstream.ts'
 
 export const upstream: Source<typeof upstreamSection> = {
   open(context, tables) {
@@ -32,6 +33,9 @@ export const upstream: Source<typeof upstreamSection> = {
   },
 }
 
+/** What is stored of an upstream. */
+type Kept = Pick<UpstreamOptions, 'position' | 'stored'>
+
 class Upstreams implements RemoteControls {
   /** One of each; it changes with them. */
   readonly statuses: StatusEntry[] = []
@@ -39,7 +43,7 @@ class Upstreams implements RemoteControls {
   /** By their tables, as text. */
   readonly #upstreams = new Map<string, Upstream>()
   readonly #sensors = new Map<string, UpstreamSensor>()
-  readonly #positions = new Map<string, Position>()
+  readonly #kept = new Map<string, Kept>()
   #reports: LabelledFamily | undefined
   /** By their addresses. */
   readonly #receptions = new Map<string, Reception>()
@@ -139,7 +143,6 @@ class Upstreams implements RemoteControls {
   #add(key: string, table: UpstreamTable): UpstreamSensor {
     const { quotas, clock, pacing, producer } = this.#context
     const sensor = this.#sensorOf(table.tenant)
-    const position = this.#positionOf(table)
     const meter = quotas.of(table.tenant).values
     const limit = table.valuesPerSecond === 0 ? Number.POSITIVE_INFINITY : table.valuesPerSecond
     const own = new ValueMeter(
@@ -164,7 +167,7 @@ class Upstreams implements RemoteControls {
       report,
       table,
       meter: both,
-      position,
+      ...this.#keptOf(table),
       pacer: new Pacer({
         storage: { behind: () => both.waitMs > 0 || pacing.behind(), whenStored },
         turns: pacing.turns,
@@ -182,13 +185,17 @@ class Upstreams implements RemoteControls {
   }
 
   /** One for each name, also where a reload puts another table in its place: what was stored at the start is old by then. */
-  #positionOf({ tenant, name }: UpstreamTable): Position {
-    const { upstreams, journal } = this.#context
+  #keptOf({ tenant, name }: UpstreamTable): Kept {
+    const { upstreams, upstreamBindings, journal } = this.#context
     const key = `${tenant}/${name}`
-    const stored = upstreams.find((row) => row.name === key)
-    const position = this.#positions.get(key) ?? new Position(key, stored, journal)
-    this.#positions.set(key, position)
-    return position
+    const known = this.#kept.get(key)
+    if (known !== undefined) return known
+    const row = upstreams.find((row) => row.name === key)
+    const position = new Position(key, row, journal)
+    const rows = upstreamBindings.filter(({ upstream }) => upstream === key)
+    const kept: Kept = { position, stored: new StoredBindings({ upstream: key, position, journal, rows }) }
+    this.#kept.set(key, kept)
+    return kept
   }
 
   /** Made with the first upstream: a server without any has no such metrics. */

@@ -279,6 +279,19 @@ export function argumentsThere({ producer, args }: RemoteRequest): ArgumentList 
   return [...args, { name: 'producer', type: BasicType.STRING, value: producer.slice(slash + 1) }]
 }
 
+/** The text of what a request asks of the upstream. */
+export function selectionOf(request: RemoteRequest): string {
+  return keyOfSelection(
+    request.name,
+    argumentsThere(request).map(({ name, value }) => [name, value] as const),
+  )
+}
+
+/** The name in what `keyOfSelection` gives. */
+export function nameOfSelection(selection: string): string {
+  return String((JSON.parse(selection) as readonly unknown[])[0])
+}
+
 /** The same text for the same name with the same arguments, in whatever types and order. */
 export function keyOfSelection(name: string, args: Iterable<readonly [string, unknown]>): string {
   const texts = [...args].map(([argument, value]) => [argument, String(value)])

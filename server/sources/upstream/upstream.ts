@@ -36,6 +36,7 @@ import { Lobby } from './lobby.ts'
 import type { Position } from './position.ts'
 import type { UpstreamReport } from './report.ts'
 import { UpstreamSession } from './session.ts'
+import type { StoredBindings } from './stored-bindings.ts'
 import { argumentsThere, PATH, pathOfValue, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
@@ -64,6 +65,8 @@ export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | '
   readonly report: UpstreamReport
   /** How far its channel was taken. */
   readonly position: Position
+  /** What that channel binds. */
+  readonly stored: StoredBindings
   /** Names this server at the upstream: an id that was made with the database. */
   readonly id: string
   /** Other producers are below it now. Settles when they are followed. */
@@ -110,7 +113,7 @@ export class Upstream {
   #readMs = Number.NEGATIVE_INFINITY
 
   constructor(options: UpstreamOptions) {
-    const { table, clock, hub, pacer, meter, position, intake, id, report } = options
+    const { table, clock, hub, pacer, meter, position, stored, intake, id, report } = options
     this.#options = options
     this.table = table
     this.report = report
@@ -123,7 +126,10 @@ export class Upstream {
         maxSeries: table.maxSeries,
         mayAsk: (name) => this.mayAsk(name),
         hasLabels: ({ name, args }) => hasLabels(name, args, this.metrics.get(name)),
-        staysBound: () => isDurable && intake.refusal?.reason === 'stopping',
+        // Nothing is stopped there by a server that ends, or by a reload.
+        staysBound: () => isDurable && (this.#abort.signal.aborted || intake.refusal?.reason === 'stopping'),
+        ...(isDurable && { stored }),
+        gone: (tap) => this.#durable.gone(tap),
       })
     this.#taps = { live: of(false), durable: of(true) }
     const lost = (gap: Gap, tap: Tap | undefined): void => report.lost(gap, tap?.request.producer ?? table.name)
@@ -145,6 +151,7 @@ export class Upstream {
     this.#durable = new Durable({
       taps: this.#taps.durable,
       position,
+      stored,
       intake,
       channelName: `upstream:${id}`,
       counted,

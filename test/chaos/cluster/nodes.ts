@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { Log, type LogOptions } from '../../../storage/replicated/log.ts'
 import { streamName } from '../../../storage/replicated/stream.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
-import { CLUSTER_NAME, clusterTable } from '../../support/cluster-table.ts'
+import { CLUSTER_NAME, type ClusterTable, clusterTable } from '../../support/cluster-table.ts'
 import { freePort } from '../../support/free-port.ts'
 import { NatsServers } from '../../support/nats.ts'
 import type { Random } from '../../support/random.ts'
@@ -70,7 +70,14 @@ export class Nodes {
       const all: ChaosNode[] = []
       const nodes = new Nodes({ all, nats, machines, random, files, ca })
       try {
-        for (const [index, name] of NAMES.entries()) all.push(await nodes.#node(name, index, authority, options))
+        const places = await Promise.all(
+          machines.all.map(async ({ addresses: { nodes: host } }, index) => ({
+            name: NAMES[index] as string,
+            port: await freePort(),
+            host,
+          })),
+        )
+        for (const index of NAMES.keys()) all.push(await nodes.#node(index, places, authority, options))
         for (const { server } of all) server.launch()
         return nodes
       } catch (error) {
@@ -196,16 +203,22 @@ export class Nodes {
     this.#files.remove()
   }
 
-  async #node(name: string, index: number, authority: Authority, options: NodesOptions): Promise<ChaosNode> {
+  async #node(
+    index: number,
+    nodes: ClusterTable['nodes'],
+    authority: Authority,
+    options: NodesOptions,
+  ): Promise<ChaosNode> {
     const { programs = {}, lease = '1s' } = options
     const machine = this.machines.all[index] as Machine
-    const [udpPort, tcpPort, port] = [await freePort(), await freePort(), await freePort()]
+    const { name } = nodes[index] as { readonly name: string }
+    const [udpPort, tcpPort] = [await freePort(), await freePort()]
     const program = programs[name]
     const server = new KilledServer({ udpPort, tcpPort, logLevel: 'error', machine, ...(program && { program }) })
     const disk = canMount() ? SmallDisk.mount(dirname(server.database), DISK_MIB) : undefined
     const nats = this.nats.innerUrls
     const tls = this.machines.missing === undefined ? await this.#certificate(name, authority) : undefined
-    server.append(clusterTable({ node: name, nodes: NAMES, nats, host: machine.addresses.nodes, port, lease, tls }))
+    server.append(clusterTable({ node: name, nodes, nats, lease, tls }))
     return { name, index, server, udpPort, disk, isAway: false }
   }
 

@@ -136,6 +136,54 @@ describe('asked of the node on this machine', () => {
     expect([code, err.join()]).toEqual([1, expect.stringContaining('n3 leads in epoch 8: nothing has to be founded')])
   })
 
+  async function copy(each: () => void): Promise<readonly string[]> {
+    const { cli, err } = fakeCli(() => ({}), { env: { CINNABAR_PRODUCER_DATA_DIR: directory } })
+    const program = new Command().exitOverride()
+    const watched = { ...cli, terminal: { ...cli.terminal, isWatched: true } }
+    addCluster(
+      program,
+      watched,
+      atOnce(async () => each()),
+    )
+    await program.parseAsync(['cluster', 'copy'], { from: 'user' })
+    return err
+  }
+  const MIB = 2 ** 20
+
+  it('has the database of the leader copied, and says how far it is and where the old one is', async () => {
+    cluster.node = 'n2'
+    let rounds = 0
+    const notes = await copy(() => {
+      const receivedBytes = ++rounds * 1.2 * MIB
+      const phase = rounds < 4 ? 'copying' : 'done'
+      cluster.copyState = {
+        ...cluster.copyState,
+        phase,
+        receivedBytes,
+        totalBytes: 5 * MIB,
+        aside: '/data/set-aside-1',
+      }
+    })
+    expect(notes).toEqual([
+      'copying the database of n1',
+      '20 % of 5.0 MiB',
+      '40 % of 5.0 MiB',
+      '70 % of 5.0 MiB',
+      'this node has the database of n1 (5.0 MiB); the one that was here is in /data/set-aside-1',
+    ])
+    expect(cluster.asked).toEqual(['copy'])
+  })
+
+  it('says why a copy failed, or did not begin', async () => {
+    const failing = copy(() => {
+      cluster.copyState = { ...cluster.copyState, phase: 'failed', problem: 'the disk is full' }
+    })
+    await expect(failing).rejects.toThrow('the disk is full')
+    cluster.refusal = new Error('this node leads: the others copy its database')
+    const { code, err } = await here(['cluster', 'copy'])
+    expect([code, err.join()]).toEqual([1, expect.stringContaining('this node leads')])
+  })
+
   it('hands over where it leads only', async () => {
     cluster.lead('n2')
     const other = await here(['cluster', 'hand-over'])
@@ -194,11 +242,11 @@ describe('asked of the node on this machine', () => {
     const pass = join(directory, 'node.pass')
     await listener.close()
     writeFileSync(pass, `secret\nhttp://127.0.0.1:${listener.address.port}\n`)
-    const gone = await here(['cluster', 'found'])
-    expect([gone.code, gone.err.join()]).toEqual([
-      1,
-      expect.stringContaining('no node of a cluster runs on this machine'),
-    ])
+    for (const command of ['found', 'copy']) {
+      const gone = await here(['cluster', command])
+      const reason = expect.stringContaining('no node of a cluster runs on this machine')
+      expect([gone.code, gone.err.join()]).toEqual([1, reason])
+    }
     listener = await listen()
   })
 })

@@ -310,7 +310,18 @@ it('without certificates, nodes of one machine pass on as well', async () => {
   expect([plain.part.counters.taken, leader.part.counters.taken]).toEqual([1, 0])
 })
 
-it('a certificate for the host that a node advertises will do', async () => {
+it('connects from the address that the others know this node by', async () => {
+  const fromN2 = [{ name: 'n2', host: '127.0.0.2', port: 7654 }]
+  const leader = await nodeListener({ certificates: own, nodes: fromN2, takerOf: () => echo })
+  nodes.push(leader.part)
+  leadership.say({ name: 'n1', address: leader.address })
+  const made = await front({ from: '127.0.0.2' })
+  const socket = await consumer(made)
+  socket.end('hello')
+  expect(await textOf(socket)).toBe('hello')
+})
+
+it('a certificate for the host of a node will do', async () => {
   const leader = await node(echo, await files.of('by-host', ['localhost']))
   leadership.say({ name: 'n1', address: { host: 'localhost', port: leader.address.port } })
   const made = await front()

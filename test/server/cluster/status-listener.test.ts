@@ -164,6 +164,21 @@ describe('the command line on this machine', () => {
     expect(logged.join()).toContain('no log was founded')
   })
 
+  it('can have a database copied, and sees how far that is', async () => {
+    cluster.node = 'n2'
+    expect(await get('/copy', bearer())).toMatchObject({ code: 200, body: { phase: 'none' } })
+    expect(await get('/copy', bearer(), 'POST')).toMatchObject({ code: 202, body: { phase: 'asked', leader: 'n1' } })
+    cluster.copyState = { ...cluster.copyState, phase: 'copying', receivedBytes: 5, totalBytes: 9 }
+    expect(await get('/copy', bearer())).toMatchObject({ code: 200, body: { receivedBytes: 5, totalBytes: 9 } })
+    cluster.refusal = new Error('the database of n1 is being copied already')
+    expect(await get('/copy', bearer(), 'POST')).toEqual({
+      code: 409,
+      body: { error: 'the database of n1 is being copied already' },
+    })
+    for (const method of ['GET', 'POST']) expect((await get('/copy', {}, method)).code).toBe(401)
+    expect(cluster.asked).toEqual(['copy', 'copy'])
+  })
+
   it('founds one at a time', async () => {
     let finish: () => void = () => {}
     const begun = new Promise<void>((resolve) => {

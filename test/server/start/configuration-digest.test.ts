@@ -85,12 +85,14 @@ test.each([
 test('the node itself is none of it, the rest of its cluster is', () => {
   const config = configOf(BASE)
   const cluster = (section: object): string => configurationDigest({ ...config, cluster: section } as Config)
-  const one = cluster({
-    name: 'main',
-    node: 'n1',
-    advertise: '10.0.0.1:7652',
-    listen: { host: '10.0.0.1', port: 7652 },
-  })
-  expect(cluster({ name: 'main', node: 'n2', advertise: '10.0.0.2:7652' })).toBe(one)
-  expect(cluster({ name: 'other', node: 'n1' })).not.toBe(one)
+  const nodes = [
+    { name: 'n1', host: '10.0.0.1', port: 7654 },
+    { name: 'n2', host: '10.0.0.2', port: 7654 },
+  ]
+  const one = cluster({ name: 'main', nodes, node: 'n1', listen: { host: '10.0.0.1', port: 7654 } })
+  expect(cluster({ name: 'main', nodes, node: 'n2', listen: { host: '10.0.0.2', port: 7654 } })).toBe(one)
+  expect(cluster({ name: 'other', nodes, node: 'n1' })).not.toBe(one)
+  expect(cluster({ name: 'main', nodes: nodes.slice(1), node: 'n1' })).not.toBe(one)
+  const moved = nodes.map((node) => ({ ...node, host: `1${node.host}` }))
+  expect(cluster({ name: 'main', nodes: moved, node: 'n1' })).not.toBe(one)
 })
