@@ -166,7 +166,7 @@ class Run {
 
   /** Waits until a leader that was replaced has no consumers any more. */
   async #vanish({ node, links, work, isFrozen }: Ghost): Promise<void> {
-    const late = delay(PATIENCE_MS, true)
+    const late = delay(PATIENCE_MS, true, { ref: false })
     for (const link of links) {
       if ((await Promise.race([link.ended, late])) !== true) continue
       const how = isFrozen ? 'was frozen' : 'is cut off'

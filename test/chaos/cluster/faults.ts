@@ -7,6 +7,7 @@ import type { ChaosNode, Nodes } from './nodes.ts'
 const MOST_MS = 4_000
 /** Between two machines that get power again, at most. */
 const MOST_APART_MS = 2_000
+/** Longer than the values of a channel may wait. */
 const HOUR_MS = 3_600_000
 
 /** Brings back what was struck. */

@@ -183,8 +183,8 @@ export class Nodes {
    * promised what it does not know any more: then it goes on without that.
    */
   async inStep(): Promise<void> {
-    const stream = streamName(CLUSTER_NAME, await this.newestLog())
-    await this.nats.inStep(stream, IN_STEP_MS).catch(() => {})
+    const newest = this.newestLog().then((log) => this.nats.inStep(streamName(CLUSTER_NAME, log), IN_STEP_MS))
+    await newest.catch(() => {})
   }
 
   /** Ends the nodes by SIGTERM, all at once. Throws if one of them does not end well. */

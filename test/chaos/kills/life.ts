@@ -15,6 +15,8 @@ const TICK_MS = 8
 /** Between two attempts to log in. */
 const RETRY_MS = 20
 const MOST_COPIES = 4
+/** Longer than any run waits, and shorter than a clock may be wrong. */
+const MAX_AGE_MS = 1_800_000
 
 export type Deed = 'commit' | 'get' | 'copy' | 'delete' | 'swap' | 'drop' | 'execute' | 'rest' | 'nothing'
 const DEEDS: readonly Deed[] = ['get', 'get', 'copy', 'delete', 'swap', 'drop', 'execute']
@@ -99,7 +101,8 @@ export class Life {
   /** The first life: the channels are made. */
   async setUp(): Promise<void> {
     const small = [['max_bytes', type.uint64, u64(12_288)] as const, ['window_bytes', type.uint64, u64(4_096)] as const]
-    await this.#make('pattern', 'keep', [], 'subscribe', [['c*', PATTERN_SOURCES]])
+    const age = [['max_age_ms', type.uint64, u64(MAX_AGE_MS)] as const]
+    await this.#make('pattern', 'keep', age, 'subscribe', [['c*', PATTERN_SOURCES]])
     await this.#make('buffer', 'keep', [], 'buffer', [
       ['c1', [1]],
       ['c2', [2]],
