@@ -27,7 +27,8 @@ export async function judgeLog({ servers, tls }: Pick<LogOptions, 'servers' | 't
     const judge = new EpochJudge()
     const streams: string[] = []
     for await (const name of manager.streams.names()) if (STREAM.test(name)) streams.push(name)
-    for (const stream of streams.sort()) {
+    const numberOf = (stream: string): number => Number(stream.slice(stream.lastIndexOf('_') + 1))
+    for (const stream of streams.sort((a, b) => numberOf(a) - numberOf(b))) {
       const { state } = await manager.streams.info(stream)
       for (let from = state.first_seq; from <= state.last_seq; from += AHEAD) {
         const count = Math.min(AHEAD, state.last_seq - from + 1)
