@@ -7,7 +7,7 @@ import type { Candidates } from './candidates.ts'
 import { AllLabelsBut, labelText } from './labels.ts'
 import type { Labels, Measurement, Metric, OpenLabels, RemoteRequest, RemoteSensor, RemoteShape } from './metric.ts'
 import { isPattern } from './pattern.ts'
-import { PRODUCER, type Reach } from './reach.ts'
+import { isElsewhere, PRODUCER, type Reach } from './reach.ts'
 import { valueProblem } from './value-problem.ts'
 
 const NO_ARGUMENTS: ReadonlyMap<string, never> = new Map<string, never>()
@@ -45,6 +45,8 @@ export interface RemoteMeasurement {
   readonly open: OpenLabels
   /** Whether it came without labels. */
   readonly isBare: boolean
+  /** Whether it is of a series of this producer, which a node has: another node may have the same series. */
+  readonly isOwn: boolean
   readonly measured: Measurement
 }
 
@@ -58,7 +60,7 @@ export class RemoteSelection {
     this.#requested = options.args.filter(({ name }) => name !== PRODUCER && name !== deadline.name)
   }
 
-  /** Whether other producers may be asked. */
+  /** Whether other producers may be asked. Nodes of this one are always the same. */
   get isReached(): boolean {
     return this.#options.candidates.areRemote
   }
@@ -95,7 +97,7 @@ export class RemoteSelection {
         const open = this.openFor(sensor, series)
         return open === undefined || !this.#fits(series, measured)
           ? []
-          : [{ labels: series.labels, open, measured, isBare: series.isBare }]
+          : [{ labels: series.labels, open, measured, isBare: series.isBare, isOwn: !isElsewhere(sensor) }]
       })
     })
   }
@@ -106,8 +108,9 @@ export class RemoteSelection {
   }
 
   /** The labels that are sent with the values of a series; undefined if it is not selected, or may not be read. */
-  openFor({ owner }: RemoteSensor, { name, labels, isBare }: RemoteShape): OpenLabels | undefined {
+  openFor(sensor: RemoteSensor, { name, labels, isBare }: RemoteShape): OpenLabels | undefined {
     const { identity, candidates, reach, args, rights } = this.#options
+    const { owner } = sensor
     if (!mayRead(identity, owner) || !candidates.matchesName(name)) return undefined
     const argument = (wanted: string): string | undefined => {
       const value = labelText(labels, wanted) ?? args.find((argument) => argument.name === wanted)?.value
@@ -115,7 +118,8 @@ export class RemoteSelection {
     }
     if (!rights.mayRead(identity, owner, name, argument)) return undefined
     if (reach.isOpen) return ALL_LABELS
-    return isBare ? BARE : BUT_PRODUCER
+    if (isBare) return BARE
+    return isElsewhere(sensor) ? BUT_PRODUCER : ALL_LABELS
   }
 }
 

@@ -3,6 +3,7 @@
  * and the server while it leads. Nothing is decided here; server/cluster/node.ts decides who leads.
  */
 import { randomBytes } from 'node:crypto'
+import type { Duplex } from 'node:stream'
 import type { NatsOptions } from '../../storage/replicated/nats.ts'
 import { RECORD_FORMAT } from '../../storage/replicated/record.ts'
 import { setAside } from '../../storage/replicated/set-aside.ts'
@@ -13,19 +14,23 @@ import type { ClusterControl } from '../cluster/control.ts'
 import { Front } from '../cluster/front.ts'
 import type { Leader, Leadership } from '../cluster/leadership.ts'
 import { NatsBus } from '../cluster/nats-bus.ts'
+import { connectToFeeder, feedStreamOf } from '../cluster/feed-stream.ts'
 import { ClusterNode } from '../cluster/node.ts'
 import { NodeCertificates } from '../cluster/node-certificates.ts'
 import { NodeListener } from '../cluster/node-listener.ts'
 import type { Leading, LeadOptions, NodeFront } from '../cluster/node-options.ts'
 import { RareWarnings } from '../cluster/rare-warnings.ts'
 import { listenStatus } from '../cluster/status-listener.ts'
-import type { ListenerName } from '../connections/passed-on.ts'
+import type { ListenerName, TakePassed } from '../connections/passed-on.ts'
 import { type Address, parseAddress } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
+import { tenantsOfFeeds } from '../sources/feeds.ts'
+import type { FeedingNodes } from '../sources/source.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config } from './config.ts'
 import { configurationDigest } from './configuration-digest.ts'
+import { Feeder } from './feeder.ts'
 import { type RunningServer, type ServerOptions, softwareVersion, startServer } from './server.ts'
 
 /** Connections of consumers that wait for a node to lead, and all that a front passes on. */
@@ -70,20 +75,23 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     key: 'cluster.listen',
     certificates,
     names: () => namesOf(cluster.nodes, node),
-    takerOf: (kind) => parts.server?.passedOn.get(kind as ListenerName),
+    takerOf: (kind) => parts.takerOf(kind),
     clock,
     warnings,
   })
-  await listener.open()
+  parts.listening = await listener.open()
   const watching = clock.setInterval(() => reload(certificates, log), CERTIFICATES_MS)
   const close = async (): Promise<void> => {
     clock.clear(watching)
+    await parts.feeder?.close()
     await listener.close()
   }
   let status: { close(): Promise<void> } | undefined
   try {
     status = cluster.status && (await openStatus(options, cluster.status, parts, clock))
+    await parts.feeder?.listen()
   } catch (error) {
+    await status?.close()
     await close()
     throw error
   }
@@ -95,7 +103,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       await close()
     }
   }
-  const ended = run()
+  const ended = Promise.race([run(), parts.failure])
   return {
     node,
     ended,
@@ -154,7 +162,18 @@ function openStatus(
 /** The node with what it starts and stops: the front while it follows, the server while it leads. */
 class NodeParts implements NodeFront, Leadership {
   readonly node: ClusterNode
+  /** Undefined if there are no feeds. */
+  readonly feeder: Feeder | undefined
+  /** Where this node listens for others. */
+  listening: Address
   readonly #options: NodeOptions
+  readonly #tenants: readonly string[]
+  readonly #replica: ReplicatedStore
+  #failed: (error: Error) => void = () => {}
+  /** Rejects when the feeder cannot store any more. */
+  readonly failure = new Promise<never>((_, reject) => {
+    this.#failed = reject
+  })
   readonly #certificates: NodeCertificates | undefined
   readonly #warnings: RareWarnings
   readonly #clock: Clock
@@ -166,6 +185,14 @@ class NodeParts implements NodeFront, Leadership {
     const { config, cluster, log } = options
     const { dataDir } = config.producer
     this.#options = options
+    this.listening = cluster.listen
+    this.#tenants = tenantsOfFeeds(config)
+    const inForce = (): Config => options.reloadable?.config ?? config
+    const onFailed = (error: Error): void => this.#failed(error)
+    this.feeder =
+      this.#tenants.length === 0
+        ? undefined
+        : new Feeder({ config: inForce, node: cluster.node, clock, log, onFailed })
     this.#certificates = certificates
     this.#warnings = warnings
     this.#clock = clock
@@ -181,6 +208,7 @@ class NodeParts implements NodeFront, Leadership {
       },
       wallMs: () => clock.wallMs(),
     })
+    this.#replica = replica
     this.node = new ClusterNode({
       config: cluster,
       run: randomBytes(8).toString('hex'),
@@ -223,7 +251,16 @@ class NodeParts implements NodeFront, Leadership {
     return this.node.onChange(listener)
   }
 
+  /** What takes a connection of another node, or of this one to its own feeder. */
+  takerOf(kind: string): TakePassed | undefined {
+    const stream = feedStreamOf(kind)
+    if (stream === undefined) return this.#server?.passedOn.get(kind as ListenerName)
+    const { feeder } = this
+    return feeder && ((socket) => feeder.take(socket, stream))
+  }
+
   async start(): Promise<void> {
+    await this.feeder?.listen()
     if (this.#front !== undefined) return
     const { listen } = this.#options.config
     const front = new Front({
@@ -256,20 +293,56 @@ class NodeParts implements NodeFront, Leadership {
       node: cluster.node,
       ...(downMs !== undefined && { downMs }),
       cluster: this.node,
+      nodes: this.#feedingNodes,
       adminPassword,
       ...(foreign !== undefined && { foreign }),
       onFailed,
     })
     this.#server = server
     onLeads(server)
-    const end = (ending: Promise<void>): Promise<void> =>
-      ending.finally(() => {
+    const end = async (ending: Promise<void>): Promise<void> => {
+      try {
+        await ending
+      } finally {
         this.#server = undefined
-      })
+        // What the node does next may take long, such as waiting for nats-servers. If it fails now, it is tried again then.
+        this.feeder?.listen().catch((error: Error) => log.warn({ reason: error.message }, 'no feeds are taken yet'))
+      }
+    }
     return {
       notify: (notice) => server.parts.notices.emit(notice),
       stop: () => end(server.stop()),
       depose: () => end(server.depose()),
     }
   }
+
+  /** For the server that leads. Undefined if there are no feeds. */
+  get #feedingNodes(): FeedingNodes | undefined {
+    const { feeder } = this
+    if (feeder === undefined) return undefined
+    return {
+      names: this.#options.cluster.nodes,
+      tenants: this.#tenants,
+      connect: (node, tenant, signal) => this.#connectToFeeder(node, tenant, signal),
+      takeOwn: () => feeder.takeOwn(),
+    }
+  }
+
+  async #connectToFeeder(name: string, tenant: string, signal: AbortSignal): Promise<Duplex> {
+    const { epoch, stored } = this.#replica
+    const address = name === this.#options.cluster.node ? reachable(this.listening) : this.#addressOf(name)
+    if (address === undefined) throw new Error(`node ${name} is not heard`)
+    if (stored === undefined) throw new Error('this node does not lead')
+    return connectToFeeder({ name, address }, { log: stored.log, epoch, tenant }, this.#certificates, signal)
+  }
+
+  #addressOf(name: string): Address | undefined {
+    const other = this.node.state().nodes.find((node) => node.name === name)
+    return other && parseAddress(other.address)
+  }
+}
+
+/** Where this machine reaches an address that it listens on. */
+function reachable({ host, port }: Address): Address {
+  return { host: host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port }
 }

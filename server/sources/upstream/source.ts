@@ -1,28 +1,37 @@
 /** Other servers whose metrics this one serves: those of each tenant are one sensor. A reload adds and ends some, and leaves the others alone. */
 
 import { type Identity, mayRead } from '../../../auth/permissions.ts'
-import { ValueMeter } from '../../accounts/quotas.ts'
 import type { Control, RemoteControl, RemoteControls } from '../../controls/control.ts'
 import { type Address, formatAddress } from '../../core/address.ts'
-import { Pacer } from '../io/pacer.ts'
 import { LabelledFamily } from '../labelled-sensor.ts'
 import type { StatusEntry } from '../producer/status.ts'
 import type { Source, SourceContext, SourceListeners } from '../source.ts'
 import { ofProducer } from './catalogue.ts'
 import type { UpstreamTable, upstreamSection } from './config.ts'
+import { NodeLinks } from './node-links.ts'
+import { openUpstream } from './open-upstream.ts'
 import { Position } from './position.ts'
 import { Reception } from './reception.ts'
 import { UpstreamReport } from './report.ts'
 import { UpstreamSensor } from './sensor.ts'
-import { Upstream } from './upstream.ts'
+import type { Upstream } from './upstream.ts'
 
 export const upstream: Source<typeof upstreamSection> = {
   open(context, tables) {
     const upstreams = new Upstreams(context)
     upstreams.replace(tables)
+    const links = context.nodes && new NodeLinks(context, context.nodes)
     return {
-      statuses: upstreams.statuses,
+      get statuses() {
+        return [...upstreams.statuses, ...(links?.statuses ?? [])]
+      },
       remoteControls: upstreams,
+      ...(links && {
+        async begin(listeners: SourceListeners) {
+          listeners.opened(links)
+          await links.begin()
+        },
+      }),
       async listen(listeners) {
         listeners.opened(upstreams)
         await upstreams.start(listeners)
@@ -137,46 +146,12 @@ class Upstreams implements RemoteControls {
   }
 
   #add(key: string, table: UpstreamTable): UpstreamSensor {
-    const { quotas, clock, pacing, producer } = this.#context
     const sensor = this.#sensorOf(table.tenant)
-    const position = this.#positionOf(table)
-    const meter = quotas.of(table.tenant).values
-    const limit = table.valuesPerSecond === 0 ? Number.POSITIVE_INFINITY : table.valuesPerSecond
-    const own = new ValueMeter(
-      () => limit,
-      () => clock.monotonicMs(),
-    )
-    const both = {
-      take: () => own.take() && meter.take(),
-      get waitMs() {
-        return Math.max(own.waitMs, meter.waitMs)
-      },
-    }
-    const whenStored = (resume: () => void): void => {
-      const { waitMs } = both
-      if (waitMs > 0) clock.setTimeout(resume, waitMs)
-      else pacing.journal.wait({ durable: resume })
-    }
     const { name, tenant } = table
-    const report = new UpstreamReport({ ...this.#context, name, tenant, family: this.#familyOfReports() })
-    const upstream = new Upstream({
-      ...this.#context,
-      report,
-      table,
-      meter: both,
-      position,
-      pacer: new Pacer({
-        storage: { behind: () => both.waitMs > 0 || pacing.behind(), whenStored },
-        turns: pacing.turns,
-        clock,
-        failed: (error) => this.#context.hub.faults.report(sensor, error),
-      }),
-      id: producer.id,
-      producersChanged: () => this.#context.hub.producersChanged(sensor),
-      catalogued: (upstream, before) => sensor.changed(upstream, before),
-    })
+    const family = this.#familyOfReports()
+    const report = new UpstreamReport({ ...this.#context, name, kind: 'upstream', tenant, family })
+    const upstream = openUpstream(this.#context, { table, report, position: this.#positionOf(table), sensor })
     this.#upstreams.set(key, upstream)
-    sensor.add(upstream)
     if (this.#isStarted) upstream.start()
     return sensor
   }

@@ -37,6 +37,8 @@ export interface TapOptions {
   readonly maxSeries: number
   /** Whether values of a metric may be asked for. */
   readonly mayAsk: (name: string) => boolean
+  /** Whether a node of this producer is asked: its series are those of this one. */
+  readonly isNode: boolean
 }
 
 export class Tap {
@@ -145,7 +147,7 @@ export class Tap {
   }
 
   #born(hash: number, bytes: Uint8Array, at: number, place: number): TappedSeries {
-    const { request, maxSeries, mayAsk } = this.#options
+    const { request, maxSeries, mayAsk, isNode } = this.#options
     const labels = place === at ? new Map<string, string>() : readLabels(bytes, at, place)
     const name = labels.get('name') ?? request.name
     const path = pathOfValue(request.producer, labels.get(PRODUCER))
@@ -153,7 +155,7 @@ export class Tap {
     labels.delete(PRODUCER)
     const problem = openLabelsProblem(name, labelsFrom(labels))
     if (problem !== undefined) throw new ProtocolError('TOO_LONG', `${name}: ${problem}`, at)
-    const all = labelsFrom([...labels, [PRODUCER, path]])
+    const all = labelsFrom(isNode ? labels : [...labels, [PRODUCER, path]])
     if (this.#series.size >= maxSeries) {
       const [oldest] = this.#series
       if (oldest !== undefined) this.#forget(oldest)

@@ -7,13 +7,9 @@ import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType, GapReason } from '../../../protocol/monitor/constants.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
-import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Control, RemoteControl } from '../../controls/control.ts'
 import type { Timer } from '../../core/clock.ts'
-import { labelsFrom, openLabelsProblem } from '../../metrics/labels.ts'
 import type {
-  Labels,
-  Measurement,
   Metric,
   RemoteFollower,
   RemoteReading,
@@ -22,11 +18,11 @@ import type {
   SensorStatus,
 } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
-import { PRODUCER } from '../../metrics/reach.ts'
 import type { Meter } from '../by-tenant.ts'
 import type { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
-import { catalogueBytes, hasLabels, isSameMetric, readCatalogue } from './catalogue.ts'
+import { readingsOf } from './answer.ts'
+import { catalogueBytes, hasLabels, isSameMetric, ofProducer, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
 import { type ControlThere, controlsIn, remoteControl } from './controls.ts'
 import { Durable } from './durable.ts'
@@ -36,7 +32,7 @@ import { Lobby } from './lobby.ts'
 import type { Position } from './position.ts'
 import type { UpstreamReport } from './report.ts'
 import { UpstreamSession } from './session.ts'
-import { argumentsThere, PATH, pathOfValue, type Tap } from './tap.ts'
+import { argumentsThere, PATH, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
 const AUDIT = 'producer.audit'
@@ -59,6 +55,8 @@ const REST_MS = 5_000
 
 export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
   readonly table: UpstreamTable
+  /** Set if it is a node of this producer: makes a connection to it. */
+  readonly connectToNode?: (signal: AbortSignal) => Promise<Transport>
   readonly pacer: Pacer
   readonly meter: Meter
   readonly report: UpstreamReport
@@ -88,8 +86,6 @@ export class Upstream {
   readonly #taps: { readonly live: Taps; readonly durable: Taps }
   readonly #patterns: readonly ((name: string) => boolean)[]
   readonly #counters = { values: 0, connections: 0 }
-  /** Why there is no connection, or none that can be used; undefined before the first attempt has ended. */
-  #problem: string | undefined
   #durableProblem = ''
   #catalogueProblem = ''
   /** Its id, as it says; empty if it does not. */
@@ -110,7 +106,7 @@ export class Upstream {
   #readMs = Number.NEGATIVE_INFINITY
 
   constructor(options: UpstreamOptions) {
-    const { table, clock, hub, pacer, meter, position, intake, id, report } = options
+    const { table, connectToNode, clock, hub, pacer, meter, position, intake, id, report } = options
     this.#options = options
     this.table = table
     this.report = report
@@ -122,6 +118,7 @@ export class Upstream {
         hub,
         maxSeries: table.maxSeries,
         mayAsk: (name) => this.mayAsk(name),
+        isNode: connectToNode !== undefined,
         hasLabels: ({ name, args }) => hasLabels(name, args, this.metrics.get(name)),
         staysBound: () => isDurable && intake.refusal?.reason === 'stopping',
       })
@@ -139,7 +136,7 @@ export class Upstream {
       begun: (session) => this.#begun(session),
       capabilities: (caps) => this.#learnLater(caps),
       catalogueChanged: (session) => this.#readLater(session, Math.max(SOON_MS, this.#restMs)),
-      changed: (problem) => this.#changed(problem),
+      changed: (problem) => report.changed(problem),
     })
     position.onStored = (reached) => this.#durable.stored(reached)
     this.#durable = new Durable({
@@ -157,8 +154,8 @@ export class Upstream {
       replaced: () => this.#replaced(),
     })
     const connect = ({ url = '', ca, cert, key, serverName: servername }: UpstreamTable, signal: AbortSignal) =>
-      dial(url, signal, { tls: { ca, cert, key, servername } })
-    this.#lobby = table.url === undefined ? new Lobby(clock) : undefined
+      connectToNode?.(signal) ?? dial(url, signal, { tls: { ca, cert, key, servername } })
+    this.#lobby = table.listen === undefined ? undefined : new Lobby(clock)
     const open = (signal: AbortSignal): Promise<UpstreamSession> =>
       this.#lobby?.next(signal) ?? UpstreamSession.open({ table, clock, pacer, connect }, signal)
     const link = { clock, open }
@@ -204,6 +201,10 @@ export class Upstream {
     for (const [path, id] of this.#below) yield { id, name: `${name}/${path}` }
   }
 
+  get #isNode(): boolean {
+    return this.#options.connectToNode !== undefined
+  }
+
   /** Whether values of a metric may be asked for. */
   mayAsk(name: string): boolean {
     const { metrics } = this.table
@@ -227,7 +228,8 @@ export class Upstream {
       const args = [...argumentsThere(request), deadline]
       const { value, time } = await session.query(request.name, args, Math.ceil((thereMs + deadlineMs) / 2))
       const isLabelled = hasLabels(request.name, request.args, this.metrics.get(request.name))
-      return readingsOf(request, isLabelled, { value, time }).filter(({ series }) => this.mayAsk(series.name))
+      const readings = readingsOf(request, isLabelled, { value, time }, this.#isNode)
+      return readings.filter(({ series }) => this.mayAsk(series.name))
     } catch {
       return []
     }
@@ -238,12 +240,17 @@ export class Upstream {
     const { live, durable } = this.#taps
     const { repeated, gaps, committed } = this.#durable.counters
     const isUp = this.#live.session !== undefined
-    const problems = [this.#problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
+    const problems = [
+      this.report.problem ?? '',
+      durable.size > 0 ? this.#durableProblem : '',
+      live.problem,
+      durable.problem,
+    ]
     problems.push(this.#catalogueProblem)
     const told = [...new Set(problems)].filter((problem) => problem !== '')
     return {
-      name: `upstream/${name}`,
-      state: isUp && told.length === 0 ? 'listening' : this.#problem === undefined ? 'off' : 'failed',
+      name: `${this.report.kind}/${name}`,
+      state: isUp && told.length === 0 ? 'listening' : this.report.problem === undefined ? 'off' : 'failed',
       detail: [where, ...told].join('; '),
       counters: {
         ...this.#counters,
@@ -401,7 +408,8 @@ export class Upstream {
     const metrics = new Map<string, Metric>()
     const before = this.metrics
     let [bytes, fresh] = [0, 0]
-    for await (const page of readCatalogue((metric, args) => session.query(metric, args))) {
+    const query: UpstreamSession['query'] = (metric, args) => session.query(metric, args)
+    for await (const page of readCatalogue(query, this.#isNode ? [] : [ofProducer])) {
       for (const metric of page) {
         if (!this.mayAsk(metric.name)) continue
         const known = before.get(metric.name)
@@ -421,58 +429,7 @@ export class Upstream {
   }
 
   #replaced(): void {
-    const { log, table } = this.#options
-    log.warn({ upstream: table.name }, 'an upstream is not the one from before, or was restored')
-    this.report.lost({ count: 0, reason: GapReason.replaced, transaction: 0 }, table.name)
+    this.report.lost({ count: 0, reason: GapReason.replaced, transaction: 0 }, this.table.name)
     this.#durable.lostHistory()
   }
-
-  #changed(problem: string): void {
-    const { log, notices, table } = this.#options
-    const before = this.#problem
-    this.#problem = problem
-    const isUp = problem === ''
-    this.report.up(isUp)
-    if ((before === '') === isUp || (before === undefined && isUp)) return
-    if (before !== undefined && before !== '' && !isUp) return
-    const detail = isUp ? `upstream ${table.name} is connected` : `upstream ${table.name} is not connected: ${problem}`
-    log[isUp ? 'info' : 'warn'](
-      { upstream: table.name, problem },
-      isUp ? 'upstream connected' : 'upstream not connected',
-    )
-    notices.emit({ severity: isUp ? 'info' : 'warning', subject: 'upstream', detail }, { tenant: table.tenant })
-  }
-}
-
-/** The parts of an answer: a list has each with its labels and its own time [MON 9 Patterns]. */
-function readingsOf(
-  { name, producer }: RemoteRequest,
-  isLabelled: boolean,
-  { value, time }: Measurement,
-): RemoteReading[] {
-  const bare = { name, labels: labelsFrom([['producer', producer]]), isBare: true }
-  if (!isLabelled || value.type !== BasicType.ARRAY) {
-    return value.type === BasicType.VOID ? [] : [{ series: bare, measured: { value, time } }]
-  }
-  const records = value.value.items as readonly (readonly Field[])[]
-  return records.flatMap((record) => readingOf(record, name, producer) ?? [])
-}
-
-/** Undefined for what is none, and for the last record of a list that says that there is more. */
-function readingOf(record: readonly Field[], asked: string, producer: string): RemoteReading | undefined {
-  const labels: [string, string][] = []
-  let [name, time, path] = [asked, 0, producer]
-  let value: Value | undefined
-  for (const field of record) {
-    if (field.name === 'value') value = { type: field.type, value: field.value } as Value
-    else if (field.name === 'time') time = field.type === BasicType.UINT64 ? Number(field.value) : Number.NaN
-    else if (typeof field.value !== 'string') continue
-    else if (field.name === PRODUCER) path = pathOfValue(producer, field.value)
-    else labels.push([field.name, field.value])
-    if (field.name === 'name' && typeof field.value === 'string') name = field.value
-  }
-  if (value === undefined || !Number.isSafeInteger(time)) return undefined
-  if (openLabelsProblem(name, labelsFrom(labels)) !== undefined) return undefined
-  const all: Labels = labelsFrom([...labels, ['producer', path]])
-  return { series: { name, labels: all, isBare: false }, measured: { value, time } }
 }

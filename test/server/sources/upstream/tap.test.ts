@@ -29,6 +29,7 @@ function tapOf(maxSeries: number): { tap: Tap; emitted: Emitted[]; born: string[
     },
     maxSeries,
     mayAsk: () => true,
+    isNode: false,
   })
   const follower: RemoteFollower = {
     isDurable: false,
