@@ -111,7 +111,9 @@ export class Front {
   }
 
   async #listen(name: ListenerName, address: Address): Promise<Address> {
-    const server = createServer({ ...NODE_SOCKET_OPTIONS, pauseOnConnect: true }, (socket) => this.#arrived(socket, name))
+    const server = createServer({ ...NODE_SOCKET_OPTIONS, pauseOnConnect: true }, (socket) =>
+      this.#arrived(socket, name),
+    )
     const bound = await bindTcp(server, address, `listen.${name}`)
     this.#closing.push(() => new Promise((resolve) => server.close(() => resolve())))
     return bound

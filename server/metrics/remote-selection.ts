@@ -4,7 +4,7 @@ import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { deadline } from './arguments.ts'
 import type { Candidates } from './candidates.ts'
-import { AllLabelsBut, labelText } from './labels.ts'
+import { AllLabelsBut, labelsFrom, labelText } from './labels.ts'
 import type { Labels, Measurement, Metric, OpenLabels, RemoteRequest, RemoteSensor, RemoteShape } from './metric.ts'
 import { isPattern } from './pattern.ts'
 import { isElsewhere, PRODUCER, type Reach } from './reach.ts'
@@ -37,6 +37,13 @@ export interface RemoteTarget {
   readonly labels: { readonly name: string; readonly producer: string }
   readonly args: ReadonlyMap<string, never>
   readonly open: OpenLabels
+}
+
+/** The last value of a series of this producer, which one of its nodes has. */
+export interface NodeReading {
+  readonly metric: Metric
+  readonly labels: Labels
+  readonly measured: Measurement
 }
 
 /** A measurement with its labels, and those of them that are sent. */
@@ -100,6 +107,40 @@ export class RemoteSelection {
           : [{ labels: series.labels, open, measured, isBare: series.isBare, isOwn: !isElsewhere(sensor) }]
       })
     })
+  }
+
+  /**
+   * What each node of this producer has, one metric after the other: the answer to a pattern has room for one frame. Labels that
+   * an argument fixes, which are not sent, are among those of each reading.
+   */
+  askNodes(isOver: () => boolean): Promise<readonly NodeReading[]>[] {
+    const targets = this.targets().filter(({ sensor }) => !isElsewhere(sensor))
+    const fixed = this.#options.args.flatMap(({ name, value }): [string, string][] => {
+      return typeof value === 'string' && name !== PRODUCER && !isPattern(value) ? [[name, value]] : []
+    })
+    return targets.map(async ({ sensor, request }) => {
+      const readings: NodeReading[] = []
+      for (const metric of this.#metricsOf(sensor)) {
+        if (isOver()) break
+        for (const { series, measured } of await sensor.ask(
+          { ...request, name: metric.name },
+          this.#options.deadlineMs,
+        )) {
+          if (this.openFor(sensor, series) === undefined) continue
+          const sent = Object.entries(series.labels).filter(
+            (label): label is [string, string] => label[1] !== undefined,
+          )
+          readings.push({ metric, labels: labelsFrom([...fixed, ...sent]), measured })
+        }
+      }
+      return readings
+    })
+  }
+
+  #metricsOf(sensor: RemoteSensor): readonly Metric[] {
+    const { name, candidates } = this.#options
+    if (!isPattern(name)) return [candidates.named(sensor) ?? []].flat()
+    return [...sensor.metrics(candidates.prefix)].filter((metric) => candidates.matchesName(metric.name))
   }
 
   /** Whether a value that came without labels is not nested too deep in a REC of a list. */

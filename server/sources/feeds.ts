@@ -21,10 +21,9 @@ export function tenantsOfFeeds({ gmetric, smon, mono, statsd }: SourcesConfig): 
 }
 
 /** The sections with those sources alone, and without multicast and files. */
-export function feedsAlone(config: SourcesConfig): Pick<
-  SourcesConfig,
-  'gmetric' | 'mono' | 'qmf' | 'scrape' | 'upstream' | 'plugin'
-> {
+export function feedsAlone(
+  config: SourcesConfig,
+): Pick<SourcesConfig, 'gmetric' | 'mono' | 'qmf' | 'scrape' | 'upstream' | 'plugin'> {
   const { gmetric, mono } = config
   const requestMetadata = gmetric.requestMetadata === 'multicast' ? 'off' : gmetric.requestMetadata
   return {

@@ -11,10 +11,10 @@ import { ReplicatedStore } from '../../storage/replicated/store.ts'
 import { takeLock } from '../../storage/sqlite/database.ts'
 import type { ClusterSection } from '../cluster/config.ts'
 import type { ClusterControl } from '../cluster/control.ts'
+import { connectToFeeder, feedStreamOf } from '../cluster/feed-stream.ts'
 import { Front } from '../cluster/front.ts'
 import type { Leader, Leadership } from '../cluster/leadership.ts'
 import { NatsBus } from '../cluster/nats-bus.ts'
-import { connectToFeeder, feedStreamOf } from '../cluster/feed-stream.ts'
 import { ClusterNode } from '../cluster/node.ts'
 import { NodeCertificates } from '../cluster/node-certificates.ts'
 import { NodeListener } from '../cluster/node-listener.ts'
@@ -56,6 +56,8 @@ export interface RunningNode {
   readonly server: RunningServer | undefined
   /** Where consumers connect while this node follows. */
   readonly front: { readonly [N in ListenerName]: Address | undefined } | undefined
+  /** The configuration was read again: what of it concerns feeds is put in force while this node follows. */
+  reload(): void
   /** A leader hands over; then everything is closed. */
   stop(): Promise<void>
 }
@@ -112,6 +114,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     },
     get front() {
       return parts.bound
+    },
+    reload() {
+      parts.feeder?.reload()
     },
     stop() {
       node.stop()
@@ -190,9 +195,7 @@ class NodeParts implements NodeFront, Leadership {
     const inForce = (): Config => options.reloadable?.config ?? config
     const onFailed = (error: Error): void => this.#failed(error)
     this.feeder =
-      this.#tenants.length === 0
-        ? undefined
-        : new Feeder({ config: inForce, node: cluster.node, clock, log, onFailed })
+      this.#tenants.length === 0 ? undefined : new Feeder({ config: inForce, node: cluster.node, clock, log, onFailed })
     this.#certificates = certificates
     this.#warnings = warnings
     this.#clock = clock

@@ -5,7 +5,7 @@
  */
 import { streamTransport } from '../../../client/dial/stream.ts'
 import type { Transport } from '../../../client/transport.ts'
-import type { Metric } from '../../metrics/metric.ts'
+import type { ListeningSensor, Metric } from '../../metrics/metric.ts'
 import { FEED_FAMILIES } from '../feeds.ts'
 import type { StatusEntry } from '../producer/status.ts'
 import type { FeedingNodes, SourceContext } from '../source.ts'
@@ -26,7 +26,7 @@ export class NodeLinks {
   constructor(context: SourceContext, nodes: FeedingNodes) {
     this.#nodes = nodes
     for (const tenant of nodes.tenants) {
-      const metric = (name: string): Metric | undefined => metricHere(context, tenant, name)
+      const metric = (name: string): Metric | undefined => sensorHere(context, tenant, name)?.metric(name)
       const sensor = new UpstreamSensor(tenant, { families: FEED_FAMILIES, metric })
       context.hub.add(sensor)
       for (const name of nodes.names) this.#links.push(this.#link(context, name, tenant, sensor))
@@ -51,13 +51,18 @@ export class NodeLinks {
   #link(context: SourceContext, name: string, tenant: string, sensor: UpstreamSensor): Upstream {
     // No [[upstream]] can have this name.
     const key = `${tenant}/node/${name}`
+    const { fences } = context.hub
+    const hasFence = (sensor: ListeningSensor | undefined): boolean => sensor !== undefined && fences.has(sensor)
     const stored = context.upstreams.find((row) => row.name === key)
     return openUpstream(context, {
       table: tableOf(name, tenant),
       report: new UpstreamReport({ ...context, name, kind: 'link', tenant, family: undefined }),
       position: new Position(key, stored, context.journal),
       sensor,
-      connectToNode: async (signal) => this.#connect(name, tenant, signal),
+      peerNode: {
+        connect: (signal) => this.#connect(name, tenant, signal),
+        isFenced: (metric) => !fences.isEmpty && hasFence(sensorHere(context, tenant, metric)),
+      },
     })
   }
 
@@ -90,13 +95,11 @@ function tableOf(name: string, tenant: string): UpstreamTable {
   }
 }
 
-/** A metric of a family of feeds as the sensors of this node describe it, which take the same feeds. */
-function metricHere({ hub }: SourceContext, tenant: string, name: string): Metric | undefined {
+/** The sensor of this node that takes the same feeds. */
+function sensorHere({ hub }: SourceContext, tenant: string, name: string): ListeningSensor | undefined {
   for (const sensor of hub.sensors) {
     const { polled, owner, family } = sensor
-    if (polled !== false || owner === 'producer' || owner.tenant !== tenant || !name.startsWith(family)) continue
-    const metric = sensor.metric(name)
-    if (metric !== undefined) return metric
+    if (polled === false && owner !== 'producer' && owner.tenant === tenant && name.startsWith(family)) return sensor
   }
   return undefined
 }

@@ -1,5 +1,4 @@
 /** Makes an upstream, or a link to a node: its values are paced with all feeds, and count for the quota of its tenant. */
-import type { Transport } from '../../../client/transport.ts'
 import { ValueMeter } from '../../accounts/quotas.ts'
 import { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
@@ -7,7 +6,7 @@ import type { UpstreamTable } from './config.ts'
 import type { Position } from './position.ts'
 import type { UpstreamReport } from './report.ts'
 import type { UpstreamSensor } from './sensor.ts'
-import { Upstream } from './upstream.ts'
+import { Upstream, type UpstreamNode } from './upstream.ts'
 
 export interface OpenUpstreamOptions {
   readonly table: UpstreamTable
@@ -16,7 +15,7 @@ export interface OpenUpstreamOptions {
   /** It becomes one of those of this sensor. */
   readonly sensor: UpstreamSensor
   /** Set if it is a node of this producer. */
-  readonly connectToNode?: (signal: AbortSignal) => Promise<Transport>
+  readonly peerNode?: UpstreamNode
 }
 
 /** It has no connections before `start`. */

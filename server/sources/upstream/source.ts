@@ -18,13 +18,11 @@ import type { Upstream } from './upstream.ts'
 
 export const upstream: Source<typeof upstreamSection> = {
   open(context, tables) {
-    const upstreams = new Upstreams(context)
-    upstreams.replace(tables)
     const links = context.nodes && new NodeLinks(context, context.nodes)
+    const upstreams = new Upstreams(context, links?.statuses)
+    upstreams.replace(tables)
     return {
-      get statuses() {
-        return [...upstreams.statuses, ...(links?.statuses ?? [])]
-      },
+      statuses: upstreams.statuses,
       remoteControls: upstreams,
       ...(links && {
         async begin(listeners: SourceListeners) {
@@ -45,6 +43,7 @@ class Upstreams implements RemoteControls {
   /** One of each; it changes with them. */
   readonly statuses: StatusEntry[] = []
   readonly #context: SourceContext
+  readonly #others: readonly StatusEntry[]
   /** By their tables, as text. */
   readonly #upstreams = new Map<string, Upstream>()
   readonly #sensors = new Map<string, UpstreamSensor>()
@@ -54,8 +53,10 @@ class Upstreams implements RemoteControls {
   readonly #receptions = new Map<string, Reception>()
   #isStarted = false
 
-  constructor(context: SourceContext) {
+  /** `others`: entries of `producer.sensors` that stay. */
+  constructor(context: SourceContext, others: readonly StatusEntry[] = []) {
     this.#context = context
+    this.#others = others
   }
 
   replace(tables: readonly UpstreamTable[]): void {
@@ -142,7 +143,13 @@ class Upstreams implements RemoteControls {
   }
 
   #listStatuses(): void {
-    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#upstreams.values(), ...this.#receptions.values())
+    this.statuses.splice(
+      0,
+      Number.POSITIVE_INFINITY,
+      ...this.#upstreams.values(),
+      ...this.#receptions.values(),
+      ...this.#others,
+    )
   }
 
   #add(key: string, table: UpstreamTable): UpstreamSensor {

@@ -32,7 +32,7 @@ import { Lobby } from './lobby.ts'
 import type { Position } from './position.ts'
 import type { UpstreamReport } from './report.ts'
 import { UpstreamSession } from './session.ts'
-import { argumentsThere, PATH, type Tap } from './tap.ts'
+import { argumentsThere, type NodeRules, PATH, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
 const AUDIT = 'producer.audit'
@@ -55,8 +55,8 @@ const REST_MS = 5_000
 
 export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
   readonly table: UpstreamTable
-  /** Set if it is a node of this producer: makes a connection to it. */
-  readonly connectToNode?: (signal: AbortSignal) => Promise<Transport>
+  /** Set if it is a node of this producer. */
+  readonly peerNode?: UpstreamNode | undefined
   readonly pacer: Pacer
   readonly meter: Meter
   readonly report: UpstreamReport
@@ -68,6 +68,12 @@ export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | '
   readonly producersChanged: () => Promise<void>
   /** Its metrics are other ones now than `before`. */
   readonly catalogued: (upstream: Upstream, before: ReadonlyMap<string, Metric>) => void
+}
+
+/** A node of this producer. */
+export interface UpstreamNode extends NodeRules {
+  /** Makes a connection to it. Rejects with Error. */
+  connect(signal: AbortSignal): Promise<Transport>
 }
 
 export class Upstream {
@@ -106,7 +112,7 @@ export class Upstream {
   #readMs = Number.NEGATIVE_INFINITY
 
   constructor(options: UpstreamOptions) {
-    const { table, connectToNode, clock, hub, pacer, meter, position, intake, id, report } = options
+    const { table, peerNode, clock, hub, pacer, meter, position, intake, id, report } = options
     this.#options = options
     this.table = table
     this.report = report
@@ -118,7 +124,7 @@ export class Upstream {
         hub,
         maxSeries: table.maxSeries,
         mayAsk: (name) => this.mayAsk(name),
-        isNode: connectToNode !== undefined,
+        node: peerNode,
         hasLabels: ({ name, args }) => hasLabels(name, args, this.metrics.get(name)),
         staysBound: () => isDurable && intake.refusal?.reason === 'stopping',
       })
@@ -154,7 +160,7 @@ export class Upstream {
       replaced: () => this.#replaced(),
     })
     const connect = ({ url = '', ca, cert, key, serverName: servername }: UpstreamTable, signal: AbortSignal) =>
-      connectToNode?.(signal) ?? dial(url, signal, { tls: { ca, cert, key, servername } })
+      peerNode?.connect(signal) ?? dial(url, signal, { tls: { ca, cert, key, servername } })
     this.#lobby = table.listen === undefined ? undefined : new Lobby(clock)
     const open = (signal: AbortSignal): Promise<UpstreamSession> =>
       this.#lobby?.next(signal) ?? UpstreamSession.open({ table, clock, pacer, connect }, signal)
@@ -202,7 +208,7 @@ export class Upstream {
   }
 
   get #isNode(): boolean {
-    return this.#options.connectToNode !== undefined
+    return this.#options.peerNode !== undefined
   }
 
   /** Whether values of a metric may be asked for. */
@@ -229,7 +235,8 @@ export class Upstream {
       const { value, time } = await session.query(request.name, args, Math.ceil((thereMs + deadlineMs) / 2))
       const isLabelled = hasLabels(request.name, request.args, this.metrics.get(request.name))
       const readings = readingsOf(request, isLabelled, { value, time }, this.#isNode)
-      return readings.filter(({ series }) => this.mayAsk(series.name))
+      const { peerNode } = this.#options
+      return readings.filter(({ series }) => this.mayAsk(series.name) && peerNode?.isFenced(series.name) !== true)
     } catch {
       return []
     }
@@ -260,6 +267,7 @@ export class Upstream {
         metrics: this.metrics.size,
         series: live.series + durable.series,
         bindings: live.size + durable.size,
+        ...(this.#isNode && { lost: this.report.lostValues }),
       },
     }
   }

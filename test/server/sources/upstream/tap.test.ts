@@ -29,7 +29,6 @@ function tapOf(maxSeries: number): { tap: Tap; emitted: Emitted[]; born: string[
     },
     maxSeries,
     mayAsk: () => true,
-    isNode: false,
   })
   const follower: RemoteFollower = {
     isDurable: false,
