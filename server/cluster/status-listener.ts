@@ -22,7 +22,7 @@ import type { ClusterControl } from './control.ts'
 import { healthProblem, readinessProblem } from './health.ts'
 import { clusterFields } from './metric.ts'
 import { NodePass } from './node-pass.ts'
-import { nodeExposition } from './own-figures.ts'
+import { type FeedFigures, nodeExposition } from './own-figures.ts'
 
 /** Load balancers, Prometheus and the command line need a few. */
 const MAX_CONNECTIONS = 256
@@ -40,6 +40,8 @@ export interface StatusListenerOptions {
   readonly cluster: Pick<ClusterControl, 'state' | 'found'>
   /** The health of the server that runs here while this node leads; it is not asked otherwise. */
   readonly health: Health
+  /** Undefined if there are no feeds. */
+  readonly feeds?: (() => FeedFigures) | undefined
   /** The networks from which /metrics may be read without the pass. */
   readonly openTo: () => readonly Network[]
   readonly clock: Pick<Clock, 'wallMs' | 'monotonicMs'>
@@ -115,7 +117,7 @@ function serveNodeHealth(app: FastifyInstance, { cluster, health }: StatusListen
 
 function serveOwnFigures(
   app: FastifyInstance,
-  { cluster, clock, openTo }: StatusListenerOptions,
+  { cluster, clock, openTo, feeds }: StatusListenerOptions,
   pass: NodePass,
   counts: { readonly refusedRequests: number; readonly refusedConnections: number },
 ): void {
@@ -133,7 +135,8 @@ function serveOwnFigures(
     }
     const now = { wallMs: clock.wallMs(), uptimeMs: clock.monotonicMs() - started }
     const { user, system } = process.cpuUsage()
-    const figures = { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss(), ...counts }
+    const cpuSeconds = (user + system) / 1e6
+    const figures = { cpuSeconds, residentBytes: process.memoryUsage.rss(), ...counts, feeds: feeds?.() }
     const text = [...nodeExposition(cluster.state(), figures, now).text()].join('')
     return reply.header('content-type', contentTypes.prometheus).send(text)
   })

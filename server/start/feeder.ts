@@ -8,9 +8,11 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { formatIdentity } from '../../auth/identity.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
+import type { Channel } from '../channels/channel.ts'
 import { compareLeads, type FeedStream, type Lead } from '../cluster/feed-stream.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
+import type { SensorStatus } from '../metrics/metric.ts'
 import { FEED_FAMILIES, feedsAlone, tenantsOfFeeds } from '../sources/feeds.ts'
 import type { Producer } from './compose.ts'
 import type { Config } from './config.ts'
@@ -54,6 +56,30 @@ export class Feeder {
     this.#options = options
   }
 
+  /** The channels of the node that leads. */
+  get channels(): Iterable<Channel> {
+    return this.#server?.parts.producer.registry.all() ?? []
+  }
+
+  /** Values that wait for the node that leads. */
+  get waiting(): number {
+    let values = 0
+    for (const { row, queue } of this.channels) {
+      const { queued, inFlight } = queue.counts
+      if (row.durable) values += queued + inFlight
+    }
+    return values
+  }
+
+  /** The sensors that take feeds, with what they have counted since they began to listen. */
+  get statuses(): readonly SensorStatus[] {
+    if (!this.#isListening) return []
+    const { sensors = [] } = this.#server?.parts.hub ?? {}
+    return sensors.flatMap((sensor) => {
+      return sensor.polled === false && FEED_FAMILIES.includes(sensor.family) ? (sensor.status?.() ?? []) : []
+    })
+  }
+
   /** Listens for feeds, unless it does. Rejects with ListenError, StorageError or whatever else keeps it from running. */
   listen(): Promise<void> {
     return this.#next(async () => {
@@ -75,11 +101,11 @@ export class Feeder {
     const { log } = this.#options
     const server = this.#server
     if (server === undefined || !this.#isListening) return
-    await this.#taken(server, FEW_VALUES, TAKING_MS)
+    await this.#taken(FEW_VALUES, TAKING_MS)
     this.#isListening = false
     await server.silence()
-    if (!(await this.#taken(server, 0, TAKING_REST_MS))) {
-      log.warn({ values: valuesIn(server) }, 'values that were sent to this node before it led are taken later')
+    if (!(await this.#taken(0, TAKING_REST_MS))) {
+      log.warn({ values: this.waiting }, 'values that were sent to this node before it led are taken later')
     }
     // The series of the sensors go on at the server that leads.
     this.#next(async () => {
@@ -147,12 +173,12 @@ export class Feeder {
   }
 
   /** Waits until no more than `most` values are left that were not taken; false if that takes too long. */
-  #taken(server: RunningServer, most: number, forMs: number): Promise<boolean> {
+  #taken(most: number, forMs: number): Promise<boolean> {
     const { clock } = this.#options
     const endMs = clock.monotonicMs() + forMs
     return new Promise((resolve) => {
       const look = (): void => {
-        if (valuesIn(server) <= most) resolve(true)
+        if (this.waiting <= most) resolve(true)
         else if (clock.monotonicMs() >= endMs) resolve(false)
         else clock.setTimeout(look, LOOK_MS)
       }
@@ -164,16 +190,6 @@ export class Feeder {
 /** The user of each tenant as which the node that leads consumes the feeder of a node. */
 export function userOf(node: string): string {
   return `node@${node}`
-}
-
-/** Values that wait in durable channels. */
-function valuesIn({ parts }: RunningServer): number {
-  let values = 0
-  for (const { row, queue } of parts.producer.registry.all()) {
-    const { queued, inFlight } = queue.counts
-    if (row.durable) values += queued + inFlight
-  }
-  return values
 }
 
 /** Nothing but what feeds need. What users may have is judged by the node that leads, which asks for all of them together. */

@@ -152,12 +152,13 @@ function openStatus(
   parts: NodeParts,
   clock: Clock,
 ): Promise<{ close(): Promise<void> }> {
-  const { node } = parts
+  const { node, feeder } = parts
   return listenStatus({
     address,
     dataDir: config.producer.dataDir,
     cluster: node,
     health: { unready: () => parts.unready },
+    feeds: feeder && (() => feeder),
     openTo: () => (reloadable?.config ?? config).metrics.openTo,
     clock,
     log,
