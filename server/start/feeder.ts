@@ -198,7 +198,6 @@ function configOfFeeder(config: Config, node: string): Config {
   const noFiles = { cert: undefined, key: undefined, clientCa: undefined, clientRevoked: undefined }
   const { limits, quota } = config
   return {
-    ...config,
     ...feedsAlone(config),
     producer: { name: node, dataDir: join(config.producer.dataDir, FEEDS_DIRECTORY) },
     listen: nowhere,

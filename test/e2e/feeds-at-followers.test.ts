@@ -13,6 +13,7 @@ import { freePort } from '../support/free-port.ts'
 import { times } from '../support/long.ts'
 import { NatsServers, natsMissing } from '../support/nats.ts'
 
+const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 const NODES = ['n1', 'n2', 'n3'] as const
 const TAKEOVERS = times({ short: 2, long: 10 })
 const BURST = 50
@@ -103,7 +104,7 @@ async function linked(bindings: number): Promise<void> {
   })
 }
 
-describe.skipIf(natsMissing)('a feed of a node that follows', () => {
+describe.skipIf(natsMissing !== undefined)(`a feed of a node that follows${howTo}`, () => {
   beforeEach(async () => {
     nats = await NatsServers.start(1)
     nodes = await Promise.all(NODES.map(nodeAt))
