@@ -30,6 +30,11 @@ const LOOK_MS = 5
 /** Values that may be left when the listeners are handed over: with a busy feed there are always some. */
 const FEW_VALUES = 1_000
 
+/** Two for each tenant, and those that are about to end. */
+const MAX_CONNECTIONS = 1_000
+/** What a link binds is bound at the node that leads, within the limits there. */
+const MAX_IDS = 16_777_216
+
 export interface FeederOptions {
   /** The configuration in force. */
   readonly config: () => Config
@@ -85,20 +90,27 @@ export class Feeder {
     return this.#next(async () => {
       if (this.#isListening || this.#isClosed) return
       const server = this.#server ?? (await this.#start())
-      for (const source of server.parts.sources) source.reload?.(this.#options.config())
-      await server.listen()
+      this.reload()
+      try {
+        await server.listen()
+      } catch (error) {
+        // Some addresses may be bound by now.
+        await this.#stop()
+        throw error
+      }
       this.#isListening = true
     })
   }
 
   /** The configuration was read again. */
   reload(): void {
-    for (const source of this.#server?.parts.sources ?? []) source.reload?.(this.#options.config())
+    for (const source of this.#server?.parts.sources ?? []) source.reload?.(this.#config)
   }
 
   /** As `FeedingNodes.takeOwn`. */
   async takeOwn(): Promise<void> {
     const { log } = this.#options
+    await this.#last
     const server = this.#server
     if (server === undefined || !this.#isListening) return
     await this.#taken(FEW_VALUES, TAKING_MS)
@@ -145,6 +157,12 @@ export class Feeder {
     return this.#next(() => this.#stop())
   }
 
+  /** Nothing but what feeds need. What users may have is judged by the node that leads, which asks for all of them together. */
+  get #config(): Config {
+    const { config, node } = this.#options
+    return configOfFeeder(config(), node)
+  }
+
   #next(work: () => Promise<void>): Promise<void> {
     const done = this.#last.then(work)
     this.#last = done.catch(() => {})
@@ -154,7 +172,7 @@ export class Feeder {
   async #start(): Promise<RunningServer> {
     const { config, node, clock, log, onFailed } = this.#options
     this.#server = await startServer({
-      config: configOfFeeder(config(), node),
+      config: this.#config,
       node,
       clock,
       log,
@@ -192,7 +210,6 @@ export function userOf(node: string): string {
   return `node@${node}`
 }
 
-/** Nothing but what feeds need. What users may have is judged by the node that leads, which asks for all of them together. */
 function configOfFeeder(config: Config, node: string): Config {
   const nowhere = { tcp: undefined, tls: undefined, http: undefined, https: undefined }
   const noFiles = { cert: undefined, key: undefined, clientCa: undefined, clientRevoked: undefined }
@@ -207,7 +224,7 @@ function configOfFeeder(config: Config, node: string): Config {
     announce: [],
     exec: [],
     cluster: undefined,
-    limits: { ...limits, instancesPerIdentity: 16_777_216, patternsPerIdentity: 16_777_216 },
+    limits: { ...limits, connections: MAX_CONNECTIONS, instancesPerIdentity: MAX_IDS, patternsPerIdentity: MAX_IDS },
     quota: { ...quota, connections: 0, channels: 0, instances: 0 },
     recent: { ...config.recent, maxBytes: 0 },
   }

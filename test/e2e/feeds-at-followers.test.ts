@@ -104,6 +104,7 @@ async function linked(bindings: number): Promise<void> {
   })
 }
 
+// The log of a cluster needs a real nats-server.
 describe.skipIf(natsMissing !== undefined)(`a feed of a node that follows${howTo}`, () => {
   beforeEach(async () => {
     nats = await NatsServers.start(1)
