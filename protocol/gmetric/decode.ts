@@ -29,7 +29,8 @@ const UUID_FLAG = 0x40
 const COLON = 0x3a
 const SENDER: PacketHost = { spoofed: false, label: '' }
 
-const TYPES_BY_ID: Readonly<Record<number, ValueType>> = {
+/** Of the packets of the newer family that have a value. */
+export const TYPES_BY_ID: Readonly<Record<number, ValueType | undefined>> = {
   [PacketId.USHORT]: 'uint16',
   [PacketId.SHORT]: 'int16',
   [PacketId.INT]: 'int32',
@@ -98,21 +99,24 @@ function metadata(reader: PacketReader): Metadata {
 }
 
 function value(reader: PacketReader, type: ValueType): Pick<ValuePacket, 'type' | 'value'> {
+  return { type, value: type === 'string' ? reader.text() : decodeNumber(reader, type) }
+}
+
+/** Reads a number as it was sent. */
+export function decodeNumber(reader: XdrReader, type: Exclude<ValueType, 'string'>): number {
   switch (type) {
     case 'uint16':
-      return { type, value: reader.uint32() & 0xffff }
+      return reader.uint32() & 0xffff
     case 'int16':
-      return { type, value: (reader.int32() << 16) >> 16 }
+      return (reader.int32() << 16) >> 16
     case 'int32':
-      return { type, value: reader.int32() }
+      return reader.int32()
     case 'uint32':
-      return { type, value: reader.uint32() }
-    case 'string':
-      return { type, value: reader.text() }
+      return reader.uint32()
     case 'float':
-      return { type, value: reader.float() }
+      return reader.float()
     case 'double':
-      return { type, value: reader.double() }
+      return reader.double()
   }
 }
 

@@ -5,8 +5,7 @@
  */
 import type { Socket } from 'node:net'
 import type { Leader } from './leadership.ts'
-import type { NodeCertificates } from './node-certificates.ts'
-import { dialNode, ownHeader } from './node-stream.ts'
+import { dialNode, type NodeDialOptions, ownHeader } from './node-stream.ts'
 
 const KIND = /^feeds (\d{1,15}) (\d{1,15}) (.+)$/su
 /** From connecting to the end of the handshake of TLS. */
@@ -42,10 +41,10 @@ export function feedStreamOf(kind: string): FeedStream | undefined {
 export function connectToFeeder(
   to: Leader,
   stream: FeedStream,
-  certificates: NodeCertificates | undefined,
+  options: NodeDialOptions,
   signal: AbortSignal,
 ): Promise<Socket> {
-  const [socket, connected] = dialNode(to, certificates)
+  const [socket, connected] = dialNode(to, options)
   const giveUp = AbortSignal.any([signal, AbortSignal.timeout(DIAL_MS)])
   return new Promise((resolve, reject) => {
     const abort = (): void => void socket.destroy(new Error(`node ${to.name} cannot be reached`))

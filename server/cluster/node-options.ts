@@ -3,6 +3,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { Bus } from './alive.ts'
 import type { ClusterSection } from './config.ts'
+import type { FetchCopy } from './copying.ts'
 import type { Replica } from './replica.ts'
 
 /** A server that runs on the store of this node. */
@@ -32,16 +33,16 @@ export interface LeadOptions {
 export interface NodeFront {
   /** Does nothing if it listens already. Rejects with ListenError. */
   start(): Promise<void>
-  /** Connections that are passed on end too. */
+  /** Frees the addresses. Connections that wait for a node to lead may go on waiting. */
   stop(): Promise<void>
 }
 
 export interface ClusterNodeOptions {
-  readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'advertise' | 'leaseMs'>
+  readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'leaseMs'>
   /** Random text, made at the start of the process. */
   readonly run: string
   /** A digest of what has to be the same in the configuration of all nodes. */
-  readonly configuration: string
+  readonly configuration: () => string
   readonly version: string
   /** The highest number of the format of records that this version can read. */
   readonly format: number
@@ -55,6 +56,5 @@ export interface ClusterNodeOptions {
   readonly front?: NodeFront
   /** Moves the database aside, and returns where it is now; undefined if there was none. */
   readonly setAside: () => string | undefined
-  /** Fetches a copy of the database of the node that leads; there is none here then. Rejects with StorageError. */
-  readonly copy?: (leader: string, signal: AbortSignal) => Promise<void>
+  readonly copy: FetchCopy
 }

@@ -1,10 +1,24 @@
 /** The figures of one node for Prometheus: what its process uses, and how it sees the cluster. On a follower these are all there is. */
 import { Exposition, type FamilyType, labelsText } from '../../protocol/prometheus/exposition.ts'
 import type { SensorStatus } from '../metrics/metric.ts'
+import type { FrontCounters } from './front.ts'
 import { ownState } from './health.ts'
+import type { NodeListener } from './node-listener.ts'
 import type { ClusterState } from './state.ts'
 
+/** Connections between nodes, and messages, since the process began. */
+export interface NodeTraffic {
+  /** Connections of consumers here: those that wait for a node to lead, and those that are passed on now. */
+  readonly waiting: number
+  readonly passing: number
+  readonly front: FrontCounters
+  readonly listener: NodeListener['counters']
+  /** Messages over NATS that were ignored. */
+  readonly ignoredMessages: number
+}
+
 export interface OwnFigures {
+  readonly traffic: NodeTraffic
   /** Since the process began. */
   readonly cpuSeconds: number
   readonly residentBytes: number
@@ -57,6 +71,21 @@ export function nodeExposition(
   gauge('cinnabar_cluster_lag_seconds', 'Age of the oldest record that is not stored here; 0 if all are.', lagSeconds)
   const isAble = own !== undefined && own.role !== 'not heard' && own.obstacle === undefined
   gauge('cinnabar_cluster_able', 'Whether this node leads or could lead.', isAble)
+
+  const { traffic } = figures
+  const { front, listener } = traffic
+  gauge('cinnabar_cluster_waiting', 'Connections of consumers that wait for a node to lead.', traffic.waiting)
+  gauge('cinnabar_cluster_passing', 'Connections of consumers that this node passes on now.', traffic.passing)
+  counter('cinnabar_cluster_passed', 'Connections of consumers that this node has passed on.', front.passed)
+  counter('cinnabar_cluster_expired', 'Those that no node has taken in time.', front.expired)
+  counter('cinnabar_cluster_turned_away', 'Those for which there was no room.', front.refused)
+  counter('cinnabar_cluster_attempts_failed', 'Attempts to pass one on that have failed.', front.failed)
+  counter('cinnabar_cluster_taken', 'Connections that other nodes have passed on to this one.', listener.taken)
+  counter('cinnabar_cluster_untaken', 'Those that nothing took, as this node did not lead.', listener.untaken)
+  counter('cinnabar_cluster_refused', 'Connections that did not prove to be of a node.', listener.refused)
+  counter('cinnabar_cluster_evicted', 'Connections that gave way before they could prove it.', listener.evicted)
+  const ignored = 'Messages over NATS that were none, too many, or of nodes that are not kept.'
+  counter('cinnabar_cluster_ignored_messages', ignored, traffic.ignoredMessages)
 
   const { cpuSeconds, residentBytes, refusedRequests, refusedConnections, feeds } = figures
   counter('process_cpu_seconds', 'Processor time of the process.', cpuSeconds)

@@ -87,6 +87,16 @@ export class Candidates {
     return found
   }
 
+  /** Whether a name that is no pattern has these metrics, described as they were when `allNamed` gave them. */
+  areStill(metrics: readonly Metric[]): boolean {
+    let count = 0
+    for (const sensor of this.sensors) {
+      const metric = this.named(sensor)
+      if (metric !== undefined && metric !== metrics[count++]) return false
+    }
+    return count === metrics.length
+  }
+
   *all(take: (metric: Metric) => boolean, shown = true): Steps<void> {
     for (const sensor of this.sensors) if (!(yield* this.of(sensor, take, shown))) return
   }

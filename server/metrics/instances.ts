@@ -7,6 +7,7 @@ import type { Hub } from './hub.ts'
 import type { Ids } from './ids.ts'
 import { MetricInstance } from './instance.ts'
 import { isPattern } from './pattern.ts'
+import { RecentSelections } from './recent-selections.ts'
 import { Selection, type SelectionDefaults } from './selection.ts'
 
 export interface InstancesOptions {
@@ -26,6 +27,7 @@ interface Held {
 
 export class Instances {
   readonly #options: InstancesOptions
+  readonly #recent = new RecentSelections()
   readonly #instances = new Map<number, MetricInstance>()
   /** By user id. */
   readonly #held = new Map<number, Held>()
@@ -40,10 +42,21 @@ export class Instances {
     const defaults = withLists ? { ...this.#options.defaults, withLists } : this.#options.defaults
     hub.open(identity.tenant, name)
     // Of one name there is nothing to look for in steps.
-    const selection = isPattern(name)
-      ? yield* Selection.of(hub.sensors, identity, name, args, defaults)
-      : Selection.exact(hub.sensors, identity, name, args, defaults)
+    const selection =
+      withLists || isPattern(name)
+        ? yield* Selection.of(hub.sensors, identity, name, args, defaults)
+        : this.#exact(identity, name, args)
     yield* selection.check()
+    return selection
+  }
+
+  #exact(identity: Reader, name: string, args: ArgumentList): Selection {
+    const { hub, defaults } = this.#options
+    const { sensors } = hub
+    const recent = this.#recent.get(identity, name, args, sensors.length)
+    if (recent !== undefined) return recent
+    const selection = Selection.exact(sensors, identity, name, args, defaults)
+    this.#recent.keep(selection, args, sensors.length)
     return selection
   }
 

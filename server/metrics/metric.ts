@@ -40,6 +40,8 @@ export interface Metric {
   readonly isCounter?: boolean | undefined
   /** Besides its parameters it takes any STRING argument, as the name of a label. */
   readonly takesLabels?: boolean
+  /** Nobody has described it yet: it is of another producer, whose catalogue is not known, or does not have it. */
+  readonly isUnknown?: true
   /** For GET /metrics: how its records are shown there, or `none` if it says what there is rather than how much. */
   readonly exposition?: RecordExposition | 'none'
   /** Further fields from its source for the catalogue, computed when they are shown. */
@@ -362,5 +364,5 @@ export interface RemoteSensor {
   /** Has the values come from now on. */
   follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap
   /** Resolves with what was measured until `deadlineMs` have passed, and never rejects. */
-  ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]>
+  ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]>
 }

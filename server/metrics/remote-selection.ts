@@ -98,8 +98,9 @@ export class RemoteSelection {
 
   /** What the producers answer, each as soon as all its values are there or the time is over. */
   ask(): Promise<readonly RemoteMeasurement[]>[] {
+    const { identity, deadlineMs } = this.#options
     return this.targets().map(async ({ sensor, request }) => {
-      const readings = await sensor.ask(request, this.#options.deadlineMs)
+      const readings = await sensor.ask(request, deadlineMs, identity.userId)
       return readings.flatMap(({ series, measured }) => {
         const open = this.openFor(sensor, series)
         return open === undefined || !this.#fits(series, measured)
@@ -114,6 +115,7 @@ export class RemoteSelection {
    * an argument fixes, which are not sent, are among those of each reading.
    */
   askNodes(isOver: () => boolean): Promise<readonly NodeReading[]>[] {
+    const { deadlineMs, identity } = this.#options
     const targets = this.targets().filter(({ sensor }) => !isElsewhere(sensor))
     const fixed = this.#options.args.flatMap(({ name, value }): [string, string][] => {
       return typeof value === 'string' && name !== PRODUCER && !isPattern(value) ? [[name, value]] : []
@@ -122,10 +124,7 @@ export class RemoteSelection {
       const readings: NodeReading[] = []
       for (const metric of this.#metricsOf(sensor)) {
         if (isOver()) break
-        for (const { series, measured } of await sensor.ask(
-          { ...request, name: metric.name },
-          this.#options.deadlineMs,
-        )) {
+        for (const { series, measured } of await sensor.ask({ ...request, name: metric.name }, deadlineMs, identity.userId)) {
           if (this.openFor(sensor, series) === undefined) continue
           const sent = Object.entries(series.labels).filter(
             (label): label is [string, string] => label[1] !== undefined,

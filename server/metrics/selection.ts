@@ -91,22 +91,22 @@ export class Selection {
   readonly args: ArgumentList
   readonly intervalMs: number
   readonly deadlineMs: number
-  /** True if values carry labels and an answer is an ARRAY. */
-  readonly isPattern: boolean
-  /** True if an answer is an ARRAY, which may be as large as a frame. */
-  readonly isList: boolean
   /** What it selects of other producers. */
   readonly remote: RemoteSelection
   /** Undefined if nothing was known about the metric when the selection was made. */
   readonly #kind: Kind | undefined
   readonly #rights: SelectionDefaults['rights']
-  readonly #candidates: Candidates
+  /** Which sensors and metrics it selects from. */
+  readonly candidates: Candidates
   readonly #reach: Reach
   readonly #values: Arguments
   /** Matchers of the selecting arguments that are text. */
   readonly #matchers = new Map<string, (text: string) => boolean>()
   /** The labels that are sent of a series with open labels. */
   readonly #openOfAny: OpenLabels
+  /** The metric of an exact name; undefined if there was none. */
+  #metric: Metric | undefined
+  #isPattern: boolean
 
   /** Makes a selection. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   static *of(
@@ -160,7 +160,7 @@ export class Selection {
   ) {
     this.name = name
     this.identity = identity
-    this.#candidates = candidates
+    this.candidates = candidates
     this.#reach = reach
     this.#rights = defaults.rights
     const first = metrics[0]
@@ -181,9 +181,8 @@ export class Selection {
       const value = this.#values.get(label)
       if (typeof value === 'string' && !this.#isReach(label)) this.#matchers.set(label, compilePattern(value))
     }
-    this.isPattern =
-      isPattern(name) || haveOpenLabels || reach.isOpen || (first !== undefined && this.#openOf(first).size > 0)
-    this.isList = this.isPattern || first?.type === BasicType.ARRAY
+    this.#metric = isPattern(name) ? undefined : first
+    this.#isPattern = isPattern(name) || haveOpenLabels || reach.isOpen || this.#isOpen(first)
     const { args, deadlineMs } = this
     this.remote = new RemoteSelection({ name, identity, candidates, reach, args, deadlineMs, rights: defaults.rights })
     if (isPattern(name) || first === undefined) return
@@ -193,9 +192,37 @@ export class Selection {
     this.#checkOwn(first)
   }
 
+  /** True if values carry labels and an answer is an ARRAY. */
+  get isPattern(): boolean {
+    if (this.hasUnknownLabels) this.#lookAgain()
+    return this.#isPattern
+  }
+
+  /** True if an answer is an ARRAY, which may be as large as a frame. */
+  get isList(): boolean {
+    return this.isPattern || this.#metric?.type === BasicType.ARRAY
+  }
+
+  /** True if only the values show whether they carry labels: they are of another producer, and no catalogue had the name. */
+  get hasUnknownLabels(): boolean {
+    return this.#metric?.isUnknown === true && !this.#isPattern
+  }
+
+  /** The catalogue may have come since it was made. */
+  #lookAgain(): void {
+    const [metric] = this.candidates.allNamed(false)
+    if (metric === undefined || metric.isUnknown === true) return
+    this.#metric = metric
+    this.#isPattern = this.#isOpen(metric)
+  }
+
+  #isOpen(metric: Metric | undefined): boolean {
+    return metric !== undefined && this.#openOf(metric).size > 0
+  }
+
   /** True if it has the name of a metric that was not there when it was restored. */
   get isAbsent(): boolean {
-    return !isPattern(this.name) && this.#candidates.sensors.length === 0
+    return !isPattern(this.name) && this.candidates.sensors.length === 0
   }
 
   /** True if it selects parts of sources, which come and go, by a pattern. */
@@ -205,7 +232,7 @@ export class Selection {
 
   /** True if nothing that it selects is measured on request: its values come when their source sends them. */
   get isPushed(): boolean {
-    return !this.#candidates.sensors.some((sensor) => sensor.polled === true || isElsewhere(sensor))
+    return !this.candidates.sensors.some((sensor) => sensor.polled === true || isElsewhere(sensor))
   }
 
   /** Its kind, if it was known when the selection was made. */
@@ -216,7 +243,7 @@ export class Selection {
   /** Its kind as it is now: that of an open family may become known later. */
   *kind(): Steps<Kind> {
     if (this.#kind !== undefined) return this.#kind
-    return kindOf(yield* this.#candidates.survey([], true))
+    return kindOf(yield* this.candidates.survey([], true))
   }
 
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name something, such as a disk, that is not there. */
@@ -237,8 +264,8 @@ export class Selection {
     if (isPattern(this.name)) return true
     // When it was collected, its metric was one that the tenant could see.
     if (this.isAbsent) return this.#rights.mayReadSome(this.identity, { tenant: this.identity.tenant }, this.name)
-    if (this.isPattern) return this.#candidates.allNamed().length > 0
-    if (this.listening().some((sensor) => this.#candidates.named(sensor) !== undefined)) return true
+    if (this.isPattern) return this.candidates.allNamed().length > 0
+    if (this.listening().some((sensor) => this.candidates.named(sensor) !== undefined)) return true
     return finish(this.polled()).length > 0 || this.#namedEvents().length > 0 || this.remote.isAllowed
   }
 
@@ -253,16 +280,16 @@ export class Selection {
   /** The matching metrics that are measured on request. */
   *polled(): Steps<PolledTarget[]> {
     const targets: PolledTarget[] = []
-    for (const sensor of this.#candidates.sensors) {
+    for (const sensor of this.candidates.sensors) {
       if (sensor.polled !== true) continue
       const metrics: Metric[] = []
       if (isPattern(this.name)) {
-        yield* this.#candidates.of(sensor, (metric) => {
+        yield* this.candidates.of(sensor, (metric) => {
           metrics.push(metric)
           return true
         })
       } else {
-        const metric = this.#candidates.named(sensor)
+        const metric = this.candidates.named(sensor)
         if (metric !== undefined) metrics.push(metric)
       }
       for (const metric of metrics) yield* this.#addPolled(sensor, metric, targets)
@@ -301,9 +328,9 @@ export class Selection {
   *events(): Steps<EventTarget[]> {
     if (!isPattern(this.name)) return this.#namedEvents()
     const targets: EventTarget[] = []
-    for (const sensor of this.#candidates.sensors) {
+    for (const sensor of this.candidates.sensors) {
       if (sensor.polled !== 'event') continue
-      yield* this.#candidates.of(sensor, (metric) => {
+      yield* this.candidates.of(sensor, (metric) => {
         const target = this.#eventTarget(sensor, metric)
         if (target !== undefined) targets.push(target)
         return true
@@ -314,8 +341,8 @@ export class Selection {
 
   #namedEvents(): EventTarget[] {
     const targets: EventTarget[] = []
-    for (const sensor of this.#candidates.sensors) {
-      const metric = sensor.polled === 'event' ? this.#candidates.named(sensor) : undefined
+    for (const sensor of this.candidates.sensors) {
+      const metric = sensor.polled === 'event' ? this.candidates.named(sensor) : undefined
       const target = metric && this.#eventTarget(sensor as EventSensor, metric)
       if (target !== undefined) targets.push(target)
     }
@@ -348,7 +375,7 @@ export class Selection {
 
   /** Listening sensors that may have matching series. */
   listening(): ListeningSensor[] {
-    return this.#candidates.sensors.filter((sensor): sensor is ListeningSensor => {
+    return this.candidates.sensors.filter((sensor): sensor is ListeningSensor => {
       return sensor.polled === false && mayRead(this.identity, sensor.owner)
     })
   }
@@ -361,7 +388,7 @@ export class Selection {
 
   /** Whether it may select series of which only this is known; an undefined name may be any of the family. */
   #mayMatch({ owner }: Sensor, name: string | undefined, labels: Labels): boolean {
-    if (name !== undefined && !this.#candidates.matchesName(name)) return false
+    if (name !== undefined && !this.candidates.matchesName(name)) return false
     for (const [label, matcher] of this.#matchers) {
       const text = labelText(labels, label)
       if (text !== undefined && !matcher(text)) return false
@@ -372,12 +399,12 @@ export class Selection {
 
   /** The series of a sensor that may match, and undefined now and then instead: a place to yield. */
   *series(sensor: ListeningSensor): Generator<Series | undefined> {
-    if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.includes(sensor)) return
+    if (!mayRead(this.identity, sensor.owner) || !this.candidates.sensors.includes(sensor)) return
     let [seen, name, matches] = [0, '', false]
-    for (const series of sensor.series(this.exactName, this.#candidates.prefix)) {
+    for (const series of sensor.series(this.exactName, this.candidates.prefix)) {
       if (series.name !== name) {
         name = series.name
-        matches = this.#candidates.matchesName(name)
+        matches = this.candidates.matchesName(name)
       }
       if (matches) yield series
       else if (++seen % NAMES_PER_STEP === 0) yield undefined
@@ -386,9 +413,9 @@ export class Selection {
 
   /** The labels that are sent with the values of a series; undefined if the series does not match. */
   openFor(sensor: ListeningSensor, series: Series): OpenLabels | undefined {
-    if (!mayRead(this.identity, sensor.owner) || !this.#candidates.sensors.includes(sensor)) return undefined
+    if (!mayRead(this.identity, sensor.owner) || !this.candidates.sensors.includes(sensor)) return undefined
     if (series.hasAnyName) return this.#mayMatch(sensor, undefined, series.labels) ? this.#openOfAny : undefined
-    if (!this.#candidates.matchesName(series.name)) return undefined
+    if (!this.candidates.matchesName(series.name)) return undefined
     if (sensor.hasOpenLabels === true) return this.#openForAny(sensor, series)
     const metric = sensor.metric(series.name)
     if (metric === undefined || this.#argumentsFor(metric) === undefined) return undefined
@@ -473,9 +500,9 @@ export class Selection {
 
   /** Rejects an exact name of this producer's own metrics with another source: it can never name anything. */
   #checkOwn(metric: Metric): void {
-    if (!this.#reach.isOwn || this.#candidates.areRemote) return
+    if (!this.#reach.isOwn || this.candidates.areRemote) return
     const own = metric.parameters.find(({ selects }) => selects === 'own')
-    const isOurs = this.#candidates.sensors.some((sensor) => {
+    const isOurs = this.candidates.sensors.some((sensor) => {
       return sensor.polled === true && this.#matchesLabels(metric, sensor.labels(metric))
     })
     if (own === undefined || isOurs) return

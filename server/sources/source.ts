@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Identity } from '../../auth/permissions.ts'
-import type { QmfAgentRow, UpstreamRow } from '../../storage/store.ts'
+import type { QmfAgentRow, UpstreamBindingRow, UpstreamRow } from '../../storage/store.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Asker, Rights } from '../accounts/rights.ts'
@@ -60,9 +60,11 @@ export interface SourceContext {
   readonly pacing: Pacing
   readonly intake: Intake
   readonly work: FairWork
-  readonly journal: Pick<Journal, 'touch' | 'change'>
+  readonly journal: Pick<Journal, 'touch' | 'change' | 'whenStored'>
   /** How far the channels of other servers were taken. */
   readonly upstreams: readonly UpstreamRow[]
+  /** What those channels bind. */
+  readonly upstreamBindings: readonly UpstreamBindingRow[]
   /** What brokers of QMF know this server by; undefined if it was an agent of none. */
   readonly qmfAgent: QmfAgentRow | undefined
   readonly server: ServerView

@@ -382,6 +382,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     work,
     journal,
     upstreams: recovered.upstreams,
+    upstreamBindings: recovered.upstreamBindings,
     qmfAgent: recovered.qmfAgent,
     opened: options.opened,
     tls: files.tls,

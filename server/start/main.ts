@@ -107,7 +107,8 @@ async function start({ options, reloadable, log, foreign, onFailed }: StartOptio
     if (isFirst || server.newPassword !== undefined) print(server)
     isFirst = false
   }
-  process.stdout.write(`cinnabar node:    ${cluster.node} of cluster ${cluster.name} (${cluster.nodes.join(', ')})\n`)
+  const names = cluster.nodes.map(({ name }) => name).join(', ')
+  process.stdout.write(`cinnabar node:    ${cluster.node} of cluster ${cluster.name} (${names})\n`)
   const node = await startNode({ ...common, cluster, onLeads })
   node.ended.catch(onFailed)
   return node

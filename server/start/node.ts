@@ -12,30 +12,32 @@ import { takeLock } from '../../storage/sqlite/database.ts'
 import type { ClusterSection } from '../cluster/config.ts'
 import type { ClusterControl } from '../cluster/control.ts'
 import { connectToFeeder, feedStreamOf } from '../cluster/feed-stream.ts'
-import { Front } from '../cluster/front.ts'
+import { Front, type FrontCounters } from '../cluster/front.ts'
 import type { Leader, Leadership } from '../cluster/leadership.ts'
 import { NatsBus } from '../cluster/nats-bus.ts'
 import { ClusterNode } from '../cluster/node.ts'
 import { NodeCertificates } from '../cluster/node-certificates.ts'
 import { NodeListener } from '../cluster/node-listener.ts'
 import type { Leading, LeadOptions, NodeFront } from '../cluster/node-options.ts'
+import type { NodeTraffic } from '../cluster/own-figures.ts'
 import { RareWarnings } from '../cluster/rare-warnings.ts'
 import { listenStatus } from '../cluster/status-listener.ts'
 import type { ListenerName, TakePassed } from '../connections/passed-on.ts'
-import { type Address, parseAddress } from '../core/address.ts'
+import type { Address } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import { tenantsOfFeeds } from '../sources/feeds.ts'
 import type { FeedingNodes } from '../sources/source.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config } from './config.ts'
-import { configurationDigest } from './configuration-digest.ts'
+import { ConfigurationDigest } from './configuration-digest.ts'
 import { Feeder } from './feeder.ts'
 import { type RunningServer, type ServerOptions, softwareVersion, startServer } from './server.ts'
 
 /** Connections of consumers that wait for a node to lead, and all that a front passes on. */
 const FRONT_LIMITS = { connections: 10_000, held: 2_000 } as const
-const CERTIFICATES_MS = 1_000
+/** How often files are looked at. */
+const FILES_MS = 1_000
 
 export interface NodeOptions extends Pick<ServerOptions, 'reloadable' | 'adminPassword' | 'foreign'> {
   readonly config: Config
@@ -76,13 +78,16 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     address: cluster.listen,
     key: 'cluster.listen',
     certificates,
-    names: () => namesOf(cluster.nodes, node),
+    nodes: cluster.nodes,
     takerOf: (kind) => parts.takerOf(kind),
     clock,
     warnings,
   })
-  parts.listening = await listener.open()
-  const watching = clock.setInterval(() => reload(certificates, log), CERTIFICATES_MS)
+  await listener.open()
+  const watching = clock.setInterval(() => {
+    reload(certificates, log)
+    parts.digest.refresh()
+  }, FILES_MS)
   const close = async (): Promise<void> => {
     clock.clear(watching)
     await parts.feeder?.close()
@@ -90,7 +95,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }
   let status: { close(): Promise<void> } | undefined
   try {
-    status = cluster.status && (await openStatus(options, cluster.status, parts, clock))
+    const traffic = () => parts.traffic(listener)
+    status = cluster.status && (await openStatus(options, cluster.status, parts, traffic, clock))
     await parts.feeder?.listen()
   } catch (error) {
     await status?.close()
@@ -102,6 +108,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       await node.run()
     } finally {
       await status?.close()
+      await parts.close()
       await close()
     }
   }
@@ -135,10 +142,10 @@ function natsOptions({ nats, natsCa, credentials, user, passwordFile }: ClusterS
   }
 }
 
-/** The names that a certificate of a node may have. */
-function namesOf(names: readonly string[], node: ClusterNode): string[] {
-  const hosts = node.state().nodes.flatMap(({ address }) => parseAddress(address)?.host ?? [])
-  return [...names, ...hosts]
+/** The address that the others know this node by, if it is one of this machine for certain. */
+function sourceOf({ node, nodes, listen }: ClusterSection): string | undefined {
+  const own = nodes.find(({ name }) => name === node)
+  return own?.host === listen.host ? own.host : undefined
 }
 
 function reload(certificates: NodeCertificates | undefined, log: Logger): void {
@@ -150,6 +157,7 @@ function openStatus(
   { config, reloadable, log }: NodeOptions,
   address: Address,
   parts: NodeParts,
+  traffic: () => NodeTraffic,
   clock: Clock,
 ): Promise<{ close(): Promise<void> }> {
   const { node, feeder } = parts
@@ -160,6 +168,7 @@ function openStatus(
     health: { unready: () => parts.unready },
     feeds: feeder && (() => feeder),
     openTo: () => (reloadable?.config ?? config).metrics.openTo,
+    traffic,
     clock,
     log,
   })
@@ -168,10 +177,9 @@ function openStatus(
 /** The node with what it starts and stops: the front while it follows, the server while it leads. */
 class NodeParts implements NodeFront, Leadership {
   readonly node: ClusterNode
+  readonly digest: ConfigurationDigest
   /** Undefined if there are no feeds. */
   readonly feeder: Feeder | undefined
-  /** Where this node listens for others. */
-  listening: Address
   readonly #options: NodeOptions
   readonly #tenants: readonly string[]
   readonly #replica: ReplicatedStore
@@ -186,14 +194,18 @@ class NodeParts implements NodeFront, Leadership {
   #server: RunningServer | undefined
   #front: Front | undefined
   #bound: RunningNode['front']
+  /** The last front, with connections that came before this node led. */
+  #retired: Front | undefined
+  /** Those of all fronts, one after the other. */
+  readonly #counters: FrontCounters = { passed: 0, expired: 0, refused: 0, failed: 0 }
 
   constructor(options: NodeOptions, certificates: NodeCertificates | undefined, warnings: RareWarnings, clock: Clock) {
-    const { config, cluster, log } = options
+    const { config, cluster, reloadable, log } = options
     const { dataDir } = config.producer
+    this.digest = new ConfigurationDigest(() => reloadable?.config ?? config)
     this.#options = options
-    this.listening = cluster.listen
     this.#tenants = tenantsOfFeeds(config)
-    const inForce = (): Config => options.reloadable?.config ?? config
+    const inForce = (): Config => reloadable?.config ?? config
     const onFailed = (error: Error): void => this.#failed(error)
     this.feeder =
       this.#tenants.length === 0 ? undefined : new Feeder({ config: inForce, node: cluster.node, clock, log, onFailed })
@@ -216,7 +228,7 @@ class NodeParts implements NodeFront, Leadership {
     this.node = new ClusterNode({
       config: cluster,
       run: randomBytes(8).toString('hex'),
-      configuration: configurationDigest(config),
+      configuration: () => this.digest.text,
       version: softwareVersion(),
       format: RECORD_FORMAT,
       clock,
@@ -227,14 +239,20 @@ class NodeParts implements NodeFront, Leadership {
       lead: (lead) => this.#lead(lead),
       front: this,
       setAside: () => setAside(dataDir, clock.wallMs()),
-      copy: async (leader, signal) => {
-        await replica.copy(leader, () => {}, signal)
-      },
+      copy: async (leader, progress, signal) => (await replica.copy(leader, progress, signal)).aside,
     })
   }
 
   get server(): RunningServer | undefined {
     return this.#server
+  }
+
+  traffic({ counters: listener }: NodeListener): NodeTraffic {
+    const fronts = [this.#front, this.#retired].flatMap((front) => front ?? [])
+    const waiting = fronts.reduce((sum, { held }) => sum + held, 0)
+    const passing = fronts.reduce((sum, front) => sum + front.passing, 0)
+    const { ignoredMessages } = this.node
+    return { waiting, passing, front: this.#counters, listener, ignoredMessages }
   }
 
   get bound(): RunningNode['front'] {
@@ -266,12 +284,16 @@ class NodeParts implements NodeFront, Leadership {
   async start(): Promise<void> {
     await this.feeder?.listen()
     if (this.#front !== undefined) return
+    await this.#retired?.close()
+    this.#retired = undefined
     const { listen } = this.#options.config
     const front = new Front({
       listen: { tcp: listen.tcp, tls: listen.tls, http: listen.http, https: listen.https },
       leadership: this,
+      from: sourceOf(this.#options.cluster),
       certificates: this.#certificates,
       limits: FRONT_LIMITS,
+      counters: this.#counters,
       clock: this.#clock,
       warnings: this.#warnings,
     })
@@ -280,10 +302,16 @@ class NodeParts implements NodeFront, Leadership {
   }
 
   async stop(): Promise<void> {
-    const front = this.#front
+    await this.#retired?.close()
+    this.#retired = this.#front
     this.#front = undefined
     this.#bound = undefined
-    await front?.close()
+    this.#retired?.retire()
+  }
+
+  async close(): Promise<void> {
+    await this.#front?.close()
+    await this.#retired?.close()
   }
 
   async #lead({ store, downMs, onFailed }: LeadOptions): Promise<Leading> {
@@ -304,6 +332,9 @@ class NodeParts implements NodeFront, Leadership {
     })
     this.#server = server
     onLeads(server)
+    // Consumers that came here while no node led are connections of another node, as far as the server knows.
+    const own = cluster.nodes.find(({ name }) => name === cluster.node)
+    this.#retired?.passTo(own && { name: own.name, address: own })
     const end = async (ending: Promise<void>): Promise<void> => {
       try {
         await ending
@@ -325,7 +356,7 @@ class NodeParts implements NodeFront, Leadership {
     const { feeder } = this
     if (feeder === undefined) return undefined
     return {
-      names: this.#options.cluster.nodes,
+      names: this.#options.cluster.nodes.map(({ name }) => name),
       tenants: this.#tenants,
       connect: (node, tenant, signal) => this.#connectToFeeder(node, tenant, signal),
       takeOwn: () => feeder.takeOwn(),
@@ -334,19 +365,12 @@ class NodeParts implements NodeFront, Leadership {
 
   async #connectToFeeder(name: string, tenant: string, signal: AbortSignal): Promise<Duplex> {
     const { epoch, stored } = this.#replica
-    const address = name === this.#options.cluster.node ? reachable(this.listening) : this.#addressOf(name)
-    if (address === undefined) throw new Error(`node ${name} is not heard`)
+    const { nodes, node } = this.#options.cluster
+    const address = nodes.find((each) => each.name === name)
+    if (address === undefined) throw new Error(`there is no node ${name}`)
     if (stored === undefined) throw new Error('this node does not lead')
-    return connectToFeeder({ name, address }, { log: stored.log, epoch, tenant }, this.#certificates, signal)
+    const from = nodes.find((each) => each.name === node)?.host
+    const options = { certificates: this.#certificates, from }
+    return connectToFeeder({ name, address }, { log: stored.log, epoch, tenant }, options, signal)
   }
-
-  #addressOf(name: string): Address | undefined {
-    const other = this.node.state().nodes.find((node) => node.name === name)
-    return other && parseAddress(other.address)
-  }
-}
-
-/** Where this machine reaches an address that it listens on. */
-function reachable({ host, port }: Address): Address {
-  return { host: host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port }
 }

@@ -24,7 +24,7 @@ import {
 } from '../store.ts'
 import { Log, type LogOptions } from './log.ts'
 import type { LogPlace } from './place.ts'
-import type { CopyProgress, FromRole, Role, RoleOptions } from './role.ts'
+import type { Copied, CopyProgress, FromRole, Role, RoleOptions } from './role.ts'
 
 export interface ReplicatedOptions {
   readonly store: ServiceOptions
@@ -100,17 +100,17 @@ export class ReplicatedStore implements Store {
   }
 
   /**
-   * Puts a copy of the database of the node `from`, which leads, where the database of this one has to be. Returns its place.
-   * Rejects with StorageError, and then the directory is as it was; also if the signal is aborted.
+   * Puts a copy of the database of the node `from`, which leads, in the place of the database of this one, which is set aside
+   * when the copy is whole. Rejects with StorageError, and then the directory is as it was; also if the signal is aborted.
    */
-  async copy(from: string, progress: (progress: CopyProgress) => void, signal: AbortSignal): Promise<LogPlace> {
-    let place: LogPlace = NOWHERE
+  async copy(from: string, progress: (progress: CopyProgress) => void, signal: AbortSignal): Promise<Copied> {
+    let copied: Copied = { place: NOWHERE, aside: undefined }
     const receive = (message: FromRole): void => {
-      if (message.type === 'place') place = message.place
+      if (message.type === 'fetched') copied = message.copied
       else if (message.type === 'received') progress(message.progress)
     }
     await this.#run('copy', receive, signal, from)
-    return place
+    return copied
   }
 
   /** The number of the newest log, 0 if there is none, and the sequence of its last message. Rejects with StorageError IO. */

@@ -32,13 +32,26 @@ export function comparisonIn(args: string[]): Comparison | undefined {
   if (typeof commit !== 'string') throw new Error('--against: the name of a commit is missing')
   if (!(Number.isInteger(Number(pairs)) && Number(pairs) >= 1))
     throw new Error(`--pairs ${pairs}: at least 1 is needed`)
+  return { commit, pairs: Number(pairs), options: othersIn(args, tokens, ['against', 'pairs']) }
+}
+
+/** A token of parseArgs, as far as it is looked at. */
+interface Token {
+  readonly kind: string
+  readonly index: number
+  readonly name?: string
+  readonly inlineValue?: boolean | undefined
+}
+
+/** The arguments that do not belong to these options. */
+export function othersIn(args: string[], tokens: readonly Token[], names: readonly string[]): string[] {
   const ours = new Set<number>()
-  for (const token of tokens) {
-    if (token.kind !== 'option' || !['against', 'pairs'].includes(token.name)) continue
-    ours.add(token.index)
-    if (token.inlineValue === false) ours.add(token.index + 1)
+  for (const { kind, name = '', index, inlineValue } of tokens) {
+    if (kind !== 'option' || !names.includes(name)) continue
+    ours.add(index)
+    if (inlineValue === false) ours.add(index + 1)
   }
-  return { commit, pairs: Number(pairs), options: args.filter((_, index) => !ours.has(index)) }
+  return args.filter((_, index) => !ours.has(index))
 }
 
 /** Prints the ratios of each pair, and gives their medians and spreads. */

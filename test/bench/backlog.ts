@@ -9,7 +9,9 @@ import { freePort } from '../support/free-port.ts'
 import { ledgerOf } from './asking.ts'
 import { Commits } from './commits.ts'
 import { BenchConnection, Local } from './connection.ts'
+import { limitServer } from './limit/start.ts'
 import { MeasuredServer } from './measured.ts'
+import type { Figures } from './ratios.ts'
 import { SmonFeed } from './smon-feed.ts'
 
 /** More than one value takes. */
@@ -19,14 +21,7 @@ const POLL_MS = 100
 const CALM_MS = 3_000
 
 export async function benchBacklog(argv: string[]): Promise<object> {
-  const { values: options } = parseArgs({
-    args: argv,
-    options: {
-      values: { type: 'string', default: '10000000' },
-      through: { type: 'boolean', default: false },
-      clean: { type: 'boolean', default: false },
-    },
-  })
+  const options = optionsOf(argv)
   const values = Number(options.values)
   const smonPort = await freePort()
   const server = new MeasuredServer(
@@ -51,7 +46,11 @@ export async function benchBacklog(argv: string[]): Promise<object> {
 
   server.resetPeak()
   server.resetLoopDelay()
-  const drained = await drain(server, user, filled.channel, options.through)
+  const asker = await BenchConnection.open(server.tcpPort, user)
+  const { queued, gaps } = await ledgerOf(asker, filled.channel)
+  const drained = await drain(server, user, { ...filled, ...options, queued, gaps })
+  const left = await ledgerOf(asker, filled.channel)
+  asker.close()
   const loopDelayP99Ms = await server.loopDelayP99Ms()
   const { peakRssMiB: peakRssOfDrainMiB } = server
   await server.remove()
@@ -62,10 +61,34 @@ export async function benchBacklog(argv: string[]): Promise<object> {
     firstValueAfterSeconds: firstValueAfterSeconds.toFixed(2),
     rssServingMiB,
     peakRssOfRestartMiB,
+    drained: queued - left.queued - left.in_flight,
     ...drained,
     peakRssOfDrainMiB,
     loopDelayP99Ms,
   }
+}
+
+/** The drain alone, with the least that any server has to do; `measured`: figures of the same with the server. */
+export async function limitOfBacklog(argv: string[], measured: Figures): Promise<Figures> {
+  const { through } = optionsOf(argv)
+  const [queued, frameBytes] = [Number(measured['queued']), Number(measured['frameBytes'])]
+  const server = limitServer({ workload: 'drain', frameBytes, values: queued })
+  await server.start()
+  const figures = await drain(server, undefined, { channel: 1, queued, gaps: 0, through })
+  await server.remove()
+  return figures
+}
+
+function optionsOf(argv: string[]) {
+  const { values } = parseArgs({
+    args: argv,
+    options: {
+      values: { type: 'string', default: '10000000' },
+      through: { type: 'boolean', default: false },
+      clean: { type: 'boolean', default: false },
+    },
+  })
+  return values
 }
 
 /** Until everything is stored. */
@@ -106,19 +129,27 @@ function firstValue(consumer: BenchConnection): Promise<void> {
   })
 }
 
-async function drain(server: MeasuredServer, user: Local, channel: number, through: boolean): Promise<object> {
+interface Backlog {
+  readonly channel: number
+  readonly queued: number
+  readonly gaps: number
+  readonly through: boolean
+}
+
+/** `user`: undefined at a limit server. */
+async function drain(server: MeasuredServer, user: Local | undefined, backlog: Backlog): Promise<Figures> {
+  const { channel, queued, gaps, through } = backlog
   const consumer = await BenchConnection.open(server.tcpPort, user, 1 << 20)
-  const asker = await BenchConnection.open(server.tcpPort, user)
-  const { queued, gaps } = await ledgerOf(asker, channel)
   const commits = new Commits(through)
   const cpu = server.cpu().all
   const started = performance.now()
+  let frameBytes = 0
   const done = new Promise<void>((resolve) => {
     let responses = 0
     let entries = 0
     consumer.listener = {
       value: (view, at) => {
-        entries++
+        if (entries++ === 0) frameBytes = 4 + view.getUint32(at)
         commits.add(view, at)
       },
       response: () => {
@@ -135,12 +166,10 @@ async function drain(server: MeasuredServer, user: Local, channel: number, throu
   await done
   const seconds = (performance.now() - started) / 1000
   const spent = server.cpu().all - cpu
-  const left = await ledgerOf(asker, channel)
   consumer.close()
-  asker.close()
   return {
-    drained: queued - left.queued - left.in_flight,
     drainedPerSecond: Math.round(queued / seconds),
     drainCpuPerMillion: ((spent * 1e6) / queued).toFixed(3),
+    frameBytes,
   }
 }

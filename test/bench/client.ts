@@ -1,25 +1,24 @@
 /**
  * The client library: smon over TCP -> a pattern on one durable channel -> a consumer by the library in one Node process,
- * from the first value sent to the last one committed and stored. The server is a process of its own.
+ * from the first value sent to the last one committed and stored. The server is a process of its own. `--taking`: only that way.
  */
 import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
 import type { Taking } from './client-consumer.ts'
 import { cinnabar } from './durable-cinnabar.ts'
-import { runOnce } from './durable-run.ts'
+import { type Figures as Run, runOnce } from './durable-run.ts'
+import type { Commits } from './processes/end.ts'
+import type { Figures } from './ratios.ts'
 
 const VALUES = 2_000_000
 const TAKINGS: readonly Taking[] = ['handler', 'async', 'loop']
+const THROUGH: Commits = { through: true, shuffle: 0, writeAll: false }
 
 export async function benchClient(argv: string[]): Promise<object> {
-  const { values: given } = parseArgs({
-    args: argv,
-    options: { values: { type: 'string', default: String(VALUES) }, dir: { type: 'string', default: tmpdir() } },
-  })
-  const values = Number(given.values)
+  const { values, takings, dir } = optionsOf(argv)
+  const own = cinnabar(values, THROUGH)
   const figures: Record<string, number> = {}
-  for (const taking of TAKINGS) {
-    const own = cinnabar(values, { through: true, shuffle: 0, writeAll: false })
+  for (const taking of takings) {
     const contender = {
       ...own,
       start: async (directory: string) => {
@@ -30,9 +29,31 @@ export async function benchClient(argv: string[]): Promise<object> {
         }
       },
     }
-    const { valuesPerSecond, endsCpuPerMillion } = await runOnce(contender, given.dir)
-    figures[`${taking} values/s`] = valuesPerSecond
-    figures[`${taking} CPU s/million`] = endsCpuPerMillion[1]
+    Object.assign(figures, named(taking, await runOnce(contender, dir)))
   }
   return { values, ...figures }
+}
+
+/**
+ * The same server, with the least that any library has to do: frames are walked by their lengths and committed once a read, and
+ * a handler gets an object for each.
+ */
+export async function limitOfClient(argv: string[]): Promise<Figures> {
+  const { values, takings, dir } = optionsOf(argv)
+  const figures = await runOnce(cinnabar(values, { ...THROUGH, handed: true }), dir)
+  return Object.assign({ values }, ...takings.map((taking) => named(taking, figures)))
+}
+
+function optionsOf(argv: string[]) {
+  const text = (value: string) => ({ type: 'string', default: value }) as const
+  const { values: given } = parseArgs({
+    args: argv,
+    options: { values: text(String(VALUES)), dir: text(tmpdir()), taking: text('') },
+  })
+  const takings = TAKINGS.filter((taking) => given.taking === '' || given.taking === taking)
+  return { values: Number(given.values), takings, dir: given.dir }
+}
+
+function named(taking: Taking, { valuesPerSecond, endsCpuPerMillion }: Run): Record<string, number> {
+  return { [`${taking} values/s`]: valuesPerSecond, [`${taking} CPU s/million`]: endsCpuPerMillion[1] }
 }

@@ -67,11 +67,11 @@ export class BenchConnection {
     this.#socket = connect({ host: '127.0.0.1', port, noDelay: true, onread })
   }
 
-  /** Connected and logged in. */
-  static async open(port: number, user: Local, bufferBytes = BUFFER_BYTES): Promise<BenchConnection> {
+  /** Connected and logged in. Undefined: a limit server, which asks nobody who they are. */
+  static async open(port: number, user: Local | undefined, bufferBytes = BUFFER_BYTES): Promise<BenchConnection> {
     const connection = new BenchConnection(port, bufferBytes)
     await once(connection.#socket, 'connect')
-    connection.channel = await connection.#logIn(user)
+    if (user !== undefined) connection.channel = await connection.#logIn(user)
     return connection
   }
 
@@ -155,7 +155,7 @@ export class BenchConnection {
 /** Opens many, some at a time: the server gives each login 10 s. */
 export async function openMany(
   port: number,
-  user: Local,
+  user: Local | undefined,
   count: number,
   bufferBytes?: number,
 ): Promise<BenchConnection[]> {

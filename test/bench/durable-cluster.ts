@@ -169,9 +169,10 @@ interface NodesSetup {
 
 async function startNodes({ directory, size, values, nats }: NodesSetup): Promise<BenchNode[]> {
   const names = Array.from({ length: size }, (_, index) => `n${index + 1}`)
+  const nodes = await Promise.all(names.map(async (name) => ({ name, port: await freePort() })))
   const start = async (name: string): Promise<BenchNode> => {
-    const [port, smon, nodePort] = [await freePort(), await freePort(), await freePort()]
-    const table = clusterTable({ node: name, nodes: names, nats, port: nodePort, lease: LEASE })
+    const [port, smon] = [await freePort(), await freePort()]
+    const table = clusterTable({ node: name, nodes, nats, lease: LEASE })
     const more = `[smon]\ntcp = "127.0.0.1:${smon}"\n${table}`
     const server = await launched({ directory: join(directory, name), port, values, more })
     return { name, port, smon, server }

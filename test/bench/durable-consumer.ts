@@ -69,14 +69,27 @@ function credentials(): Uint8Array {
   return join(str('admin'), str(ADMIN_PASSWORD))
 }
 
+interface Handed {
+  readonly transaction: number
+  /** Microseconds since 1970. */
+  readonly time: number
+  readonly value: number
+}
+
+function timeAt(view: DataView, at: number): number {
+  return view.getUint32(at + 16) * 0x100000000 + view.getUint32(at + 20)
+}
+
 class Consumer implements End {
   readonly #socket: RawSocket
   readonly #values: number
+  readonly #isHanded: boolean
   readonly #commits: CommitFrames
   readonly #stored: StoredMark | undefined
   readonly #seated = new Moment()
   readonly #done = new Moment()
   #received = 0
+  #valueBytes = 0
   #dropped = 0
   #oks = 0
   #lastId = 0
@@ -84,6 +97,7 @@ class Consumer implements End {
   constructor(job: Job) {
     const commits = job.commits ?? EVERY_VALUE
     this.#values = job.values
+    this.#isHanded = commits.handed === true
     this.#socket = new RawSocket(job.port, (bytes, view, end) => this.#read(bytes, view, end))
     this.#commits = new CommitFrames(commits, (bytes) => this.#socket.write(bytes))
     if (commits.writeAll) {
@@ -109,7 +123,7 @@ class Consumer implements End {
 
   async run(): Promise<Outcome> {
     await this.#socket.until(this.#done.reached)
-    return { dropped: this.#dropped }
+    return { dropped: this.#dropped, valueBytes: this.#valueBytes }
   }
 
   close(): void {
@@ -155,7 +169,15 @@ class Consumer implements End {
       return
     }
     this.#received++
+    this.#valueBytes += next - at
+    if (this.#isHanded)
+      this.#hand({ transaction: high * 0x100000000 + low, time: timeAt(view, at), value: view.getUint32(next - 4) })
     this.#commit(high, low)
+  }
+
+  /** The handler. */
+  #hand({ transaction, time, value }: Handed): void {
+    if (transaction <= this.#lastId || time === 0) throw new Error(`value ${value} came out of order`)
   }
 
   /** A GAP is committed as a value is. */

@@ -22,6 +22,8 @@ export interface Figures {
   readonly peakRssMiB: number
   readonly writtenMiB: number
   readonly loopDelayP99Ms: number | undefined
+  /** Of a VALUE frame, if the consumer tells. */
+  readonly frameBytes?: number
 }
 
 /**
@@ -91,6 +93,7 @@ async function measured(contender: Contender, started: Started): Promise<Figures
       peakRssMiB: Math.round(after.peakRssMiB),
       writtenMiB: Math.round(after.writtenMiB - before.writtenMiB),
       loopDelayP99Ms: loopDelayP99Ms === undefined ? undefined : rounded(loopDelayP99Ms, 1),
+      ...(acknowledged.valueBytes && { frameBytes: rounded(acknowledged.valueBytes / values, 1) }),
     }
   } finally {
     for (const end of ends) await end.close()

@@ -50,7 +50,7 @@ describe('the consumer of durable', () => {
     const publisher = await openSmonPublisher(started.publisher)
     ends.push(consumer, publisher)
     const [outcome] = await Promise.all([consumer.run(), publisher.run()])
-    expect(outcome).toEqual({ dropped: 0 })
+    expect(outcome).toMatchObject({ dropped: 0 })
   })
 
   it('fails when more comes than was sent', async () => {

@@ -11,14 +11,21 @@ import { type Column, formatTable } from '../../cli/output.ts'
 import { cinnabar } from './durable-cinnabar.ts'
 import { benchCluster, type ClusterBench } from './durable-cluster.ts'
 import { type Figures, runOnce } from './durable-run.ts'
+import { limitContender } from './limit/start.ts'
 import type { Contender, Peer } from './peers/contender.ts'
 import { mosquitto } from './peers/mosquitto.ts'
 import { nats } from './peers/nats.ts'
 import { redis } from './peers/redis.ts'
+import type { Commits } from './processes/end.ts'
+import type { Figures as Measured } from './ratios.ts'
 
 const VALUES = 5_000_000
 
 interface Options {
+  readonly values: number
+  readonly commits: Commits
+  /** True if nothing else is measured beside it. */
+  readonly isPlain: boolean
   readonly own: Contender
   /** The same without `[recent]`, if that was asked for. */
   readonly without: readonly Contender[]
@@ -105,6 +112,9 @@ function optionsOf(argv: string[]): Options {
   const [values, runs] = [Number(given.values), Number(given.runs)]
   const size = Number(given.cluster)
   return {
+    values,
+    commits,
+    isPlain: size === 0 && !given.peers && !given['without-recent'],
     cluster: size > 0 ? { size, values, commits, runs, dir: given.dir } : undefined,
     own: cinnabar(values, commits),
     without: given['without-recent'] ? [cinnabar(values, commits, { hasRecent: false })] : [],
@@ -112,6 +122,13 @@ function optionsOf(argv: string[]): Options {
     runs,
     dir: given.dir,
   }
+}
+
+/** The least that any server has to do, with the same ends; `measured`: figures of the same with the server. */
+export async function limitOfDurable(argv: string[], measured: Measured): Promise<Measured> {
+  const { values, commits, dir, isPlain } = optionsOf(argv)
+  if (!isPlain) throw new Error('durable has a limit without --peers, --without-recent and --cluster')
+  return { ...(await runOnce(limitContender(values, commits, measured), dir)) }
 }
 
 /** As many values each as take some seconds; `values` not empty: so many for all. */

@@ -10,9 +10,12 @@ import { freePort } from '../support/free-port.ts'
 import { Commits } from './commits.ts'
 import { type BenchConnection, Local, openMany } from './connection.ts'
 import { GmetricFeed } from './gmetric-feed.ts'
+import { limitServer, storedIn } from './limit/start.ts'
 import { MeasuredServer } from './measured.ts'
+import type { Figures } from './ratios.ts'
 import { SmonFeed } from './smon-feed.ts'
 
+const METRIC = 'load'
 /** Nothing came for so long: a datagram was lost. */
 const LOST_MS = 3_000
 
@@ -24,7 +27,28 @@ interface Feed {
 }
 
 export async function benchFanOut(argv: string[]): Promise<object> {
-  const { values: options } = parseArgs({
+  const smonPort = await freePort()
+  const server = new MeasuredServer(`[smon]\ntcp = "127.0.0.1:${smonPort}"\n`)
+  await server.start()
+  return run({ server, smonPort, user: new Local(server.localSecret) }, optionsOf(argv))
+}
+
+/** The same with the least that any server has to do; `measured`: figures of the same with the server. */
+export async function limitOfFanOut(argv: string[], measured: Figures): Promise<Figures> {
+  const options = optionsOf(argv)
+  if (options.gmetric) throw new Error('fan-out --gmetric has no limit')
+  const feedPort = await freePort()
+  const definitions = { bytes: SmonFeed.definition(METRIC).length, values: 1 }
+  const stored = storedIn(measured, Number(measured['values']))
+  const server = limitServer({ workload: 'delivery', ...stored, definitions, feedPort })
+  await server.start()
+  return run({ server, smonPort: feedPort, user: undefined }, options)
+}
+
+type Options = ReturnType<typeof optionsOf>
+
+function optionsOf(argv: string[]) {
+  const { values } = parseArgs({
     args: argv,
     options: {
       channels: { type: 'string', default: '1000' },
@@ -34,16 +58,23 @@ export async function benchFanOut(argv: string[]): Promise<object> {
       through: { type: 'boolean', default: false },
     },
   })
+  return values
+}
+
+interface Started {
+  readonly server: MeasuredServer
+  readonly smonPort: number
+  /** Undefined at a limit server. */
+  readonly user: Local | undefined
+}
+
+async function run({ server, smonPort, user }: Started, options: Options): Promise<Figures> {
   const channels = Number(options.channels)
   const wanted = Math.ceil(Number(options.values) / channels)
-  const smonPort = await freePort()
-  const server = new MeasuredServer(`[smon]\ntcp = "127.0.0.1:${smonPort}"\n`)
-  await server.start()
-  const smon = await SmonFeed.open(smonPort, 'load')
-  const user = new Local(server.localSecret)
+  const smon = await SmonFeed.open(smonPort, METRIC)
   const connections = await openMany(server.tcpPort, user, channels)
   const fan = new Fan(connections, options.through)
-  const name = options.gmetric ? 'gmetric.load' : 'smon.load'
+  const name = options.gmetric ? `gmetric.${METRIC}` : `smon.${METRIC}`
   const source = options.gmetric
     ? args(['host', type.string, str('127.0.0.1')])
     : args(['source', type.string, str(smon.source)])
@@ -51,9 +82,10 @@ export async function benchFanOut(argv: string[]): Promise<object> {
     const metric = await connection.ask((seq) => command.collect(seq, name, source))
     await connection.ask((seq) => command.subscribe(seq, metric))
   }
-  const feed = options.gmetric ? await GmetricFeed.open(server.gmetricPort, ['load']) : smon
+  const feed = options.gmetric ? await GmetricFeed.open(server.gmetricPort, [METRIC]) : smon
 
   server.resetLoopDelay()
+  const writtenBefore = server.writtenMiB
   const cpu = server.cpu()
   const own = process.cpuUsage()
   const started = performance.now()
@@ -63,6 +95,7 @@ export async function benchFanOut(argv: string[]): Promise<object> {
   const spent = server.cpu()
   const loopDelayP99Ms = await server.loopDelayP99Ms()
   const { peakRssMiB } = server
+  const writtenMiB = server.writtenMiB - writtenBefore
   feed.close()
   smon.close()
   for (const connection of connections) connection.close()
@@ -78,6 +111,8 @@ export async function benchFanOut(argv: string[]): Promise<object> {
     mainCpuPerMillion: perMillion(spent.main - cpu.main),
     consumerCpuPerMillion: perMillion((ownUser + ownSystem) / 1e6),
     peakRssMiB,
+    writtenMiB,
+    frameBytes: fan.frameBytes,
     loopDelayP99Ms,
   }
 }
@@ -88,6 +123,8 @@ class Fan {
   readonly #commits: Commits[] = []
   #values = 0
   #responses = 0
+  /** Of the last value. */
+  frameBytes = 0
   /** Reads with values in them: how much the server sends at once. */
   reads = 0
   /** Something came: what is awaited may be there. */
@@ -102,6 +139,7 @@ class Fan {
     connection.listener = {
       value: (view, at) => {
         this.#values++
+        this.frameBytes = 4 + view.getUint32(at)
         commits.add(view, at)
       },
       response: () => {

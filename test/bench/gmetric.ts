@@ -1,7 +1,7 @@
 /**
  * gmetric datagrams at each of `--rates` (per second; `max`: as fast as the kernel takes them), for `--seconds`, to Cinnabar,
  * to gmond where it is installed, and to a Node socket that only counts. What the kernel threw away stands in /proc/net/udp;
- * `--consumed`: a consumer of Cinnabar takes and commits every value.
+ * `--consumed`: a consumer of Cinnabar takes and commits every value. `--alone`: Cinnabar only.
  */
 import { parseArgs } from 'node:util'
 import { GmetricFeed } from './gmetric-feed.ts'
@@ -15,7 +15,9 @@ import {
   startReader,
   type Taker,
 } from './gmetric-takers.ts'
+import type { Figures } from './ratios.ts'
 
+const EMPTY = 'empty socket'
 /** Compiling and growing is not what is measured. */
 const WARM_UP_SECONDS = 1
 /** What waits in the receive buffer is taken in this time; nothing more is dropped. */
@@ -32,29 +34,52 @@ interface Run {
 }
 
 export async function benchGmetric(argv: string[]): Promise<object> {
-  const { values: options } = parseArgs({
+  const options = optionsOf(argv)
+  const takers: Record<string, () => Promise<Taker>> = {
+    cinnabar: () => startCinnabar(options.consumed),
+    ...(hasGmond() && !options.alone ? { gmond: startGmond } : {}),
+    ...(options.alone ? {} : { [EMPTY]: startReader }),
+  }
+  return runsOf(takers, options)
+}
+
+/** The empty socket alone: the least that any server has to do. */
+export async function limitOfGmetric(argv: string[]): Promise<Figures> {
+  return runsOf({ [EMPTY]: startReader }, optionsOf(argv))
+}
+
+function optionsOf(argv: string[]) {
+  const { values } = parseArgs({
     args: argv,
     options: {
       rates: { type: 'string', default: '50000,100000,max' },
       seconds: { type: 'string', default: '5' },
       consumed: { type: 'boolean', default: false },
+      alone: { type: 'boolean', default: false },
     },
   })
-  const takers: Record<string, () => Promise<Taker>> = {
-    cinnabar: () => startCinnabar(options.consumed),
-    ...(hasGmond() ? { gmond: startGmond } : {}),
-    'empty socket': startReader,
-  }
+  return values
+}
+
+/** The figures of the first taker have names of their own, so that they can be compared. */
+async function runsOf(
+  takers: Readonly<Record<string, () => Promise<Taker>>>,
+  { rates, seconds }: { readonly rates: string; readonly seconds: string },
+): Promise<Figures> {
+  const figures: Record<string, unknown> = {}
   const runs: Run[] = []
   console.log('taker         offered/s    taken/s  dropped  CPU s per million')
-  for (const rate of options.rates.split(',')) {
+  for (const rate of rates.split(',')) {
     for (const [name, start] of Object.entries(takers)) {
-      const run = await offer(name, start, rate === 'max' ? Number.POSITIVE_INFINITY : Number(rate), options.seconds)
+      const run = await offer(name, start, rate === 'max' ? Number.POSITIVE_INFINITY : Number(rate), seconds)
       runs.push(run)
       console.log(rowOf(run))
+      if (name !== Object.keys(takers)[0]) continue
+      figures[`at ${rate}: takenPerSecond`] = run.takenPerSecond
+      figures[`at ${rate}: cpuPerMillion`] = run.cpuPerMillion.toFixed(3)
     }
   }
-  return { runs }
+  return { ...figures, runs }
 }
 
 async function offer(name: string, start: () => Promise<Taker>, rate: number, seconds: string): Promise<Run> {

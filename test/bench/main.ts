@@ -1,6 +1,7 @@
 /**
  * `npm run bench -- <name> [options]`: the project's own measurements. Each prints a small table for people and one JSON
- * line for programs. Figures depend on the machine; `--against COMMIT` compares two trees on the same one.
+ * line for programs. Figures depend on the machine; `--against COMMIT` compares two trees on the same one, and `--limit`
+ * with what is possible there.
  */
 import { compare, comparisonIn } from './against.ts'
 import { benchBacklog } from './backlog.ts'
@@ -13,6 +14,8 @@ import { benchFanOut } from './fan-out.ts'
 import { benchFrozen } from './frozen.ts'
 import { benchGmetric } from './gmetric.ts'
 import { benchIdle } from './idle.ts'
+import { benchLatency } from './latency.ts'
+import { benchLimit, besideLimit, limitIn } from './limit.ts'
 import { benchMemory } from './memory.ts'
 import { benchMonoAgent } from './mono-agent.ts'
 import { benchQuery } from './query.ts'
@@ -32,6 +35,8 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   frozen: benchFrozen,
   gmetric: benchGmetric,
   idle: benchIdle,
+  latency: benchLatency,
+  limit: benchLimit,
   memory: benchMemory,
   'mono-agent': benchMonoAgent,
   otlp: benchOtlp,
@@ -46,12 +51,13 @@ const [name = '', ...args] = process.argv.slice(2)
 const bench = benches[name]
 if (bench === undefined) {
   console.error(
-    `usage: npm run bench -- <name> [--against <commit> [--pairs <n>]] [options]\nnames: ${Object.keys(benches).join(', ')}`,
+    `usage: npm run bench -- <name> [--against <commit> | --limit] [--pairs <n>] [options]\nnames: ${Object.keys(benches).join(', ')}`,
   )
   process.exit(2)
 }
 const comparison = comparisonIn(args)
-const figures = await (comparison === undefined ? bench(args) : compare(name, comparison))
+const limit = limitIn(args)
+const figures = await (comparison ? compare(name, comparison) : limit ? besideLimit(name, limit) : bench(args))
 for (const [figure, value] of Object.entries(figures)) {
   if (typeof value !== 'object') console.log(`${figure.padEnd(24)}${value}`)
 }

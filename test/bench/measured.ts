@@ -27,14 +27,16 @@ export interface CpuSeconds {
 
 export class MeasuredServer {
   readonly #directory: string
+  readonly #program: (directory: string) => readonly string[]
   #child: ChildProcess | undefined
   #output = ''
   tcpPort = 0
   gmetricPort = 0
 
-  /** `toml`: further sections. `dir`: where the data directory is made. */
-  constructor(toml = '', dir = tmpdir()) {
+  /** `toml`: further sections. `dir`: where the data directory is made. `program`: what is started instead, and its arguments. */
+  constructor(toml = '', dir = tmpdir(), program?: (directory: string) => readonly string[]) {
     this.#directory = mkdtempSync(join(dir, 'cinnabar-bench-'))
+    this.#program = program ?? (() => [PROGRAM, 'serve', '--config', this.#config])
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(this.#dataDir)}\n` +
@@ -64,7 +66,7 @@ export class MeasuredServer {
   async start(): Promise<number> {
     const started = performance.now()
     const options = process.env['BENCH_NODE_OPTIONS']?.split(' ') ?? []
-    const args = ['--import', LOOP_DELAY, ...options, PROGRAM, 'serve', '--config', this.#config]
+    const args = ['--import', LOOP_DELAY, ...options, ...this.#program(this.#directory)]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
     this.#child = child
     // A benchmark that fails leaves nothing running.
@@ -123,6 +125,11 @@ export class MeasuredServer {
 
   get rssMiB(): number {
     return Math.round(numberIn(`/proc/${this.pid}/status`, 'VmRSS') / 1024)
+  }
+
+  /** What it caused to be written to block devices. */
+  get writtenMiB(): number {
+    return Math.round(numberIn(`/proc/${this.pid}/io`, 'write_bytes') / 2 ** 20)
   }
 
   /** The most since it was started, or since `resetPeak`. */

@@ -6,7 +6,9 @@ import { parseArgs } from 'node:util'
 import { args, command, str, type } from '../support/bytes.ts'
 import { BenchConnection, Local } from './connection.ts'
 import { GmetricFeed } from './gmetric-feed.ts'
+import { limitServer } from './limit/start.ts'
 import { MeasuredServer } from './measured.ts'
+import type { Figures } from './ratios.ts'
 
 const METRICS = {
   pushed: ['gmetric.load', args(['host', type.string, str('127.0.0.1')])],
@@ -14,6 +16,24 @@ const METRICS = {
 } as const
 
 export async function benchQuery(argv: string[]): Promise<object> {
+  const server = new MeasuredServer()
+  await server.start()
+  const feed = await GmetricFeed.open(server.gmetricPort, ['load'])
+  await feed.send(1)
+  const figures = await run(server, new Local(server.localSecret), argv)
+  feed.close()
+  return figures
+}
+
+/** The same with the least that any server has to do; `measured`: figures of the same with the server. */
+export async function limitOfQuery(argv: string[], measured: Figures): Promise<Figures> {
+  const server = limitServer({ workload: 'query', frameBytes: Number(measured['frameBytes']) })
+  await server.start()
+  return run(server, undefined, argv)
+}
+
+/** `user`: undefined at a limit server. */
+async function run(server: MeasuredServer, user: Local | undefined, argv: string[]): Promise<Figures> {
   const { values: options } = parseArgs({
     args: argv,
     options: {
@@ -23,11 +43,7 @@ export async function benchQuery(argv: string[]): Promise<object> {
       only: { type: 'string', default: '' },
     },
   })
-  const server = new MeasuredServer()
-  await server.start()
-  const connection = await BenchConnection.open(server.tcpPort, new Local(server.localSecret))
-  const feed = await GmetricFeed.open(server.gmetricPort, ['load'])
-  await feed.send(1)
+  const connection = await BenchConnection.open(server.tcpPort, user)
   const figures: Record<string, unknown> = {}
   for (const [kind, [metric, list]] of Object.entries(METRICS)) {
     if (options.only !== '' && options.only !== kind) continue
@@ -46,9 +62,9 @@ export async function benchQuery(argv: string[]): Promise<object> {
     figures[`${kind}AloneP50Ms`] = percentile(times, 0.5).toFixed(3)
     figures[`${kind}AloneP99Ms`] = percentile(times, 0.99).toFixed(3)
     figures[`${kind}AloneP999Ms`] = percentile(times, 0.999).toFixed(3)
+    figures['frameBytes'] = queries.frameBytes
   }
   figures['peakRssMiB'] = server.peakRssMiB
-  feed.close()
   connection.close()
   await server.remove()
   return figures
@@ -58,6 +74,8 @@ export async function benchQuery(argv: string[]): Promise<object> {
 class Queries {
   readonly #connection: BenchConnection
   readonly #frame: Uint8Array
+  /** Of an answer's VALUE frame. */
+  frameBytes = 0
   #done = 0
   #changed: () => void = () => {}
 
@@ -65,8 +83,9 @@ class Queries {
     this.#connection = connection
     this.#frame = command.query(0, metric, list)
     connection.listener = {
-      value: () => {
+      value: (view, at) => {
         this.#done++
+        this.frameBytes = 4 + view.getUint32(at)
       },
       read: () => this.#changed(),
     }

@@ -23,9 +23,14 @@ export class SmonFeed {
     await once(feed.#socket, 'connect')
     // A server that ends first is part of some runs; one that should not have is noticed elsewhere.
     feed.#socket.on('error', () => {})
-    const name = Buffer.from(`u${metric}`)
-    feed.#socket.write(Buffer.concat([Buffer.from([0x00, name.length]), name, Buffer.from([0x01, 0x00])]))
+    feed.#socket.write(SmonFeed.definition(metric))
     return feed
+  }
+
+  /** What a feed begins with. */
+  static definition(metric: string): Uint8Array {
+    const name = Buffer.from(`u${metric}`)
+    return Buffer.concat([Buffer.from([0x00, name.length]), name, Buffer.from([0x01, 0x00])])
   }
 
   /** What the server calls it. */

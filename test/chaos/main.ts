@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { cluster } from './cluster.ts'
-import { commands } from './commands.ts'
+import { clusterCommands, commands } from './commands.ts'
 import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
 import { diskFull } from './disk-full.ts'
@@ -57,6 +57,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
   },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },
+  'cluster-commands': {
+    rig: clusterCommands,
+    of: 'the same over the log of a cluster, where each crash is a takeover',
+    short: 5,
+  },
 }
 
 const options = {

@@ -34,13 +34,13 @@ let consumer: Consumer
 const socket = createSocket('udp4')
 afterAll(() => socket.close())
 
-async function nodeAt(name: string): Promise<Node> {
+async function nodeAt(name: string, places: readonly { readonly name: string; readonly port: number }[]): Promise<Node> {
   const ports = { gmetric: await freePort(), smon: await freePort(), statsd: await freePort() }
   const server = new KilledServer({ udpPort: ports.gmetric, tcpPort: await freePort(), logLevel: 'error' })
   server.append(
     `[smon]\ntcp = "127.0.0.1:${ports.smon}"\n[[smon.source]]\nname = "here"\naddress = "127.0.0.1"\n` +
       `[[statsd]]\nudp = "127.0.0.1:${ports.statsd}"\nflush = "1s"\n` +
-      clusterTable({ node: name, nodes: NODES, nats: nats.urls, port: await freePort() }),
+      clusterTable({ node: name, nodes: places, nats: nats.urls }),
   )
   server.launch()
   return { name, server, ports }
@@ -108,7 +108,8 @@ async function linked(bindings: number): Promise<void> {
 describe.skipIf(natsMissing !== undefined)(`a feed of a node that follows${howTo}`, () => {
   beforeEach(async () => {
     nats = await NatsServers.start(1)
-    nodes = await Promise.all(NODES.map(nodeAt))
+    const places = await Promise.all(NODES.map(async (name) => ({ name, port: await freePort() })))
+    nodes = await Promise.all(NODES.map((name) => nodeAt(name, places)))
     const urls = nodes.map(({ server }) => `tcp://127.0.0.1:${server.port}`)
     consumer = await connect(urls, LOGIN, { name: 'all', waitForServerMs: PATIENCE_MS, deadlineMs: PATIENCE_MS })
   }, PATIENCE_MS)

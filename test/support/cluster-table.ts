@@ -5,21 +5,19 @@ export const CLUSTER_NAME = 'main'
 
 export interface ClusterTable {
   readonly node: string
-  readonly nodes: readonly string[]
+  /** All nodes, with the ports at which they reach each other. */
+  readonly nodes: readonly { readonly name: string; readonly port: number }[]
   /** URLs of the nats-servers. */
   readonly nats: readonly string[]
-  /** Where the other nodes reach this one. */
-  readonly port: number
   readonly lease?: string
 }
 
-export function clusterTable({ node, nodes, nats, port, lease = '1s' }: ClusterTable): string {
+export function clusterTable({ node, nodes, nats, lease = '1s' }: ClusterTable): string {
   return `[cluster]
 name = "${CLUSTER_NAME}"
 node = "${node}"
-nodes = ${JSON.stringify(nodes)}
+nodes = ${JSON.stringify(nodes.map(({ name, port }) => `${name}=127.0.0.1:${port}`))}
 nats = ${JSON.stringify(nats)}
-advertise = "127.0.0.1:${port}"
 status = ""
 replicas = ${nats.length >= 3 ? 3 : 1}
 lease = "${lease}"

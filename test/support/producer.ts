@@ -209,11 +209,11 @@ export class TestProducer {
     return this.crash()
   }
 
-  /** A clean stop and a start. The false clock goes on by `downMs` in between. */
-  async restart(downMs = 0): Promise<TestProducer> {
+  /** A clean stop and a start, with another store if one is given. The false clock goes on by `downMs` in between. */
+  async restart(downMs = 0, store = this.store): Promise<TestProducer> {
     await this.#end()
     this.clock.advance(downMs)
-    return TestProducer.#run(this.#world, this.store)
+    return TestProducer.#run(this.#world, store)
   }
 
   /** Throws if a secret was written down. */

@@ -4,7 +4,7 @@
  * wall clock, because setting the wall clock must neither expire a metric nor keep it.
  */
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { decodePacket } from '../../../protocol/gmetric/decode.ts'
+import { PacketDecoder } from '../../../protocol/gmetric/decoder.ts'
 import { encodeRequest } from '../../../protocol/gmetric/encode.ts'
 import { type GmetricPacket, METRIC_PREFIX } from '../../../protocol/gmetric/packet.ts'
 import type { Clock } from '../../core/clock.ts'
@@ -39,6 +39,7 @@ export class GmetricSensor extends ReceivingSensor<GmetricSeries> {
   readonly liveness: HostLiveness
   readonly #hub: GmetricHub
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
+  readonly #decoder = new PacketDecoder()
   readonly #hosts: Hosts
   readonly #series = new Map<Received, GmetricSeries>()
   readonly #budgets: RateLimits
@@ -103,7 +104,7 @@ export class GmetricSensor extends ReceivingSensor<GmetricSeries> {
     }
     let packet: GmetricPacket
     try {
-      packet = decodePacket(bytes)
+      packet = this.#decoder.decode(bytes)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       tally.countBad(error.code === 'UNKNOWN_MESSAGE' ? 'unknownId' : 'malformed', source.address)

@@ -68,6 +68,7 @@ export function unknownMetric(name: string): Metric {
     description: 'Of other servers.',
     parameters: [ofProducer],
     takesLabels: true,
+    isUnknown: true,
   }
 }
 

@@ -152,6 +152,13 @@ export function controlsIn(value: Value): ControlThere[] {
   })
 }
 
+/** Whether an answer to `producer.controls` does not have all of them. */
+export function isCutOff(value: Value): boolean {
+  if (value.type !== ARRAY || value.value.element !== REC) return false
+  const last = (value.value.items as readonly (readonly Field[])[]).at(-1)
+  return last?.some(({ name, value }) => name === 'more' && value === true) === true
+}
+
 /** What bounds the values is judged there. */
 function parameterOf(record: readonly Field[]): ControlParameter[] {
   const type = typeNamed(textOf(record, 'type'))

@@ -10,8 +10,7 @@ import { FEED_FAMILIES } from '../feeds.ts'
 import type { StatusEntry } from '../producer/status.ts'
 import type { FeedingNodes, SourceContext } from '../source.ts'
 import type { UpstreamTable } from './config.ts'
-import { openUpstream } from './open-upstream.ts'
-import { Position } from './position.ts'
+import { keptUpstream, openUpstream } from './open-upstream.ts'
 import { UpstreamReport } from './report.ts'
 import { UpstreamSensor } from './sensor.ts'
 import type { Upstream } from './upstream.ts'
@@ -53,11 +52,10 @@ export class NodeLinks {
     const key = `${tenant}/node/${name}`
     const { fences } = context.hub
     const hasFence = (sensor: ListeningSensor | undefined): boolean => sensor !== undefined && fences.has(sensor)
-    const stored = context.upstreams.find((row) => row.name === key)
     return openUpstream(context, {
       table: tableOf(name, tenant),
       report: new UpstreamReport({ ...context, name, kind: 'link', tenant, family: undefined }),
-      position: new Position(key, stored, context.journal),
+      ...keptUpstream(context, key),
       sensor,
       peerNode: {
         connect: (signal) => this.#connect(name, tenant, signal),

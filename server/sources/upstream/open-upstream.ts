@@ -3,15 +3,26 @@ import { ValueMeter } from '../../accounts/quotas.ts'
 import { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
 import type { UpstreamTable } from './config.ts'
-import type { Position } from './position.ts'
+import { Position } from './position.ts'
 import type { UpstreamReport } from './report.ts'
 import type { UpstreamSensor } from './sensor.ts'
-import { Upstream, type UpstreamNode } from './upstream.ts'
+import { StoredBindings } from './stored-bindings.ts'
+import { Upstream, type UpstreamNode, type UpstreamOptions } from './upstream.ts'
 
-export interface OpenUpstreamOptions {
+/** What is stored of an upstream. */
+export type KeptUpstream = Pick<UpstreamOptions, 'position' | 'stored'>
+
+/** `name`: `tenant/name`. */
+export function keptUpstream({ upstreams, upstreamBindings, journal }: SourceContext, name: string): KeptUpstream {
+  const row = upstreams.find((row) => row.name === name)
+  const position = new Position(name, row, journal)
+  const rows = upstreamBindings.filter(({ upstream }) => upstream === name)
+  return { position, stored: new StoredBindings({ upstream: name, position, journal, rows }) }
+}
+
+export interface OpenUpstreamOptions extends KeptUpstream {
   readonly table: UpstreamTable
   readonly report: UpstreamReport
-  readonly position: Position
   /** It becomes one of those of this sensor. */
   readonly sensor: UpstreamSensor
   /** Set if it is a node of this producer. */

@@ -86,8 +86,8 @@ export class UpstreamSensor implements RemoteSensor {
     return this.#of(request)?.follow(request, follower) ?? { series: [], end() {} }
   }
 
-  async ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]> {
-    return (await this.#of(request)?.ask(request, deadlineMs)) ?? []
+  async ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]> {
+    return (await this.#of(request)?.ask(request, deadlineMs, userId)) ?? []
   }
 
   /** Undefined if there is none that may be asked. Of a pattern, each name is judged when its values come. */

@@ -9,8 +9,7 @@ import type { Source, SourceContext, SourceListeners } from '../source.ts'
 import { ofProducer } from './catalogue.ts'
 import type { UpstreamTable, upstreamSection } from './config.ts'
 import { NodeLinks } from './node-links.ts'
-import { openUpstream } from './open-upstream.ts'
-import { Position } from './position.ts'
+import { type KeptUpstream, keptUpstream, openUpstream } from './open-upstream.ts'
 import { Reception } from './reception.ts'
 import { UpstreamReport } from './report.ts'
 import { UpstreamSensor } from './sensor.ts'
@@ -47,7 +46,7 @@ class Upstreams implements RemoteControls {
   /** By their tables, as text. */
   readonly #upstreams = new Map<string, Upstream>()
   readonly #sensors = new Map<string, UpstreamSensor>()
-  readonly #positions = new Map<string, Position>()
+  readonly #kept = new Map<string, KeptUpstream>()
   #reports: LabelledFamily | undefined
   /** By their addresses. */
   readonly #receptions = new Map<string, Reception>()
@@ -74,12 +73,23 @@ class Upstreams implements RemoteControls {
       void upstream.stop()
       upstream.report.end()
     }
-    for (const [key, table] of wanted) if (!this.#upstreams.has(key)) changed.add(this.#add(key, table))
+    const added: Upstream[] = []
+    for (const [key, table] of wanted) {
+      if (this.#upstreams.has(key)) continue
+      const sensor = this.#sensorOf(table.tenant)
+      added.push(this.#add(key, table, sensor))
+      changed.add(sensor)
+    }
     for (const upstream of removed) upstream.moveFollowers()
     // What cannot be opened is in the statuses.
     if (this.#isStarted) for (const opening of this.#receive()) opening.catch(() => {})
     else this.#listStatuses()
-    for (const sensor of changed) void this.#context.hub.producersChanged(sensor)
+    const followed = Promise.all([...changed].map((sensor) => this.#context.hub.producersChanged(sensor)))
+    // What is bound there would count as unwanted before those who want it follow it.
+    if (!this.#isStarted) return
+    void followed.then(() => {
+      for (const upstream of added) upstream.start()
+    })
   }
 
   /** Rejects with ListenError. */
@@ -143,34 +153,25 @@ class Upstreams implements RemoteControls {
   }
 
   #listStatuses(): void {
-    this.statuses.splice(
-      0,
-      Number.POSITIVE_INFINITY,
-      ...this.#upstreams.values(),
-      ...this.#receptions.values(),
-      ...this.#others,
-    )
+    const all = [...this.#upstreams.values(), ...this.#receptions.values(), ...this.#others]
+    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...all)
   }
 
-  #add(key: string, table: UpstreamTable): UpstreamSensor {
-    const sensor = this.#sensorOf(table.tenant)
+  #add(key: string, table: UpstreamTable, sensor: UpstreamSensor): Upstream {
     const { name, tenant } = table
     const family = this.#familyOfReports()
     const report = new UpstreamReport({ ...this.#context, name, kind: 'upstream', tenant, family })
-    const upstream = openUpstream(this.#context, { table, report, position: this.#positionOf(table), sensor })
+    const upstream = openUpstream(this.#context, { table, report, ...this.#keptOf(table), sensor })
     this.#upstreams.set(key, upstream)
-    if (this.#isStarted) upstream.start()
-    return sensor
+    return upstream
   }
 
   /** One for each name, also where a reload puts another table in its place: what was stored at the start is old by then. */
-  #positionOf({ tenant, name }: UpstreamTable): Position {
-    const { upstreams, journal } = this.#context
+  #keptOf({ tenant, name }: UpstreamTable): KeptUpstream {
     const key = `${tenant}/${name}`
-    const stored = upstreams.find((row) => row.name === key)
-    const position = this.#positions.get(key) ?? new Position(key, stored, journal)
-    this.#positions.set(key, position)
-    return position
+    const kept = this.#kept.get(key) ?? keptUpstream(this.#context, key)
+    this.#kept.set(key, kept)
+    return kept
   }
 
   /** Made with the first upstream: a server without any has no such metrics. */

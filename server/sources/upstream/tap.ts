@@ -8,6 +8,7 @@ import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { checkTyped, placeOfValue, readLabels } from '../../../protocol/monitor/labelled.ts'
 import { FRAME_TIME, FRAME_TYPE, type Gap } from '../../../protocol/monitor/message.ts'
+import type { Steps } from '../../core/fair-work.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../../metrics/labels.ts'
 import type {
@@ -155,10 +156,11 @@ export class Tap {
   }
 
   /** The connection is lost: what is not kept at the upstream has no values until it is back. `void`: as they are sent. */
-  end(nothing: Uint8Array, time: number): void {
-    for (const series of [...this.#series]) {
+  *end(nothing: Uint8Array, time: number): Steps<void> {
+    for (const series of this.#series) {
       this.#options.hub.emitEncoded(series, nothing, time)
       this.#forget(series)
+      yield
     }
   }
 
@@ -299,6 +301,19 @@ export function argumentsThere({ producer, args }: RemoteRequest): ArgumentList 
   const slash = producer.indexOf('/')
   if (slash < 0) return args
   return [...args, { name: 'producer', type: BasicType.STRING, value: producer.slice(slash + 1) }]
+}
+
+/** The text of what a request asks of the upstream. */
+export function selectionOf(request: RemoteRequest): string {
+  return keyOfSelection(
+    request.name,
+    argumentsThere(request).map(({ name, value }) => [name, value] as const),
+  )
+}
+
+/** The name in what `keyOfSelection` gives. */
+export function nameOfSelection(selection: string): string {
+  return String((JSON.parse(selection) as readonly unknown[])[0])
 }
 
 /** The same text for the same name with the same arguments, in whatever types and order. */

@@ -10,6 +10,7 @@ import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Control, RemoteControl } from '../../controls/control.ts'
 import type { Timer } from '../../core/clock.ts'
 import type {
+  Measurement,
   Metric,
   RemoteFollower,
   RemoteReading,
@@ -21,17 +22,19 @@ import { compilePattern } from '../../metrics/pattern.ts'
 import type { Meter } from '../by-tenant.ts'
 import type { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
-import { readingsOf } from './answer.ts'
 import { catalogueBytes, hasLabels, isSameMetric, ofProducer, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
-import { type ControlThere, controlsIn, remoteControl } from './controls.ts'
+import { type ControlThere, controlsIn, isCutOff, remoteControl } from './controls.ts'
 import { Durable } from './durable.ts'
 import { UpstreamLink } from './link.ts'
 import { Live } from './live.ts'
 import { Lobby } from './lobby.ts'
 import type { Position } from './position.ts'
+import { Questions } from './questions.ts'
+import { readingsOf } from './readings.ts'
 import type { UpstreamReport } from './report.ts'
 import { UpstreamSession } from './session.ts'
+import type { StoredBindings } from './stored-bindings.ts'
 import { argumentsThere, type NodeRules, PATH, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
@@ -53,7 +56,7 @@ const SOON_MS = 100
 /** From one reading of a catalogue to the next: a large one that changes all the time must not cost more than its values. */
 const REST_MS = 5_000
 
-export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
+export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake' | 'work'> {
   readonly table: UpstreamTable
   /** Set if it is a node of this producer. */
   readonly peerNode?: UpstreamNode | undefined
@@ -62,6 +65,8 @@ export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | '
   readonly report: UpstreamReport
   /** How far its channel was taken. */
   readonly position: Position
+  /** What that channel binds. */
+  readonly stored: StoredBindings
   /** Names this server at the upstream: an id that was made with the database. */
   readonly id: string
   /** Other producers are below it now. Settles when they are followed. */
@@ -90,10 +95,12 @@ export class Upstream {
   readonly #abort = new AbortController()
   readonly #links: { readonly live: UpstreamLink; readonly durable: UpstreamLink }
   readonly #taps: { readonly live: Taps; readonly durable: Taps }
+  readonly #questions: Questions
   readonly #patterns: readonly ((name: string) => boolean)[]
   readonly #counters = { values: 0, connections: 0 }
   #durableProblem = ''
   #catalogueProblem = ''
+  #controlsProblem = ''
   /** Its id, as it says; empty if it does not. */
   #id = ''
   /** By path there and name. */
@@ -112,11 +119,12 @@ export class Upstream {
   #readMs = Number.NEGATIVE_INFINITY
 
   constructor(options: UpstreamOptions) {
-    const { table, peerNode, clock, hub, pacer, meter, position, intake, id, report } = options
+    const { table, peerNode, clock, hub, pacer, meter, position, stored, intake, id, report } = options
     this.#options = options
     this.table = table
     this.report = report
     this.owner = { tenant: table.tenant }
+    this.#questions = new Questions(clock)
     this.#patterns = table.metrics.map((pattern) => compilePattern(pattern))
     const of = (isDurable: boolean): Taps =>
       new Taps({
@@ -126,7 +134,10 @@ export class Upstream {
         mayAsk: (name) => this.mayAsk(name),
         node: peerNode,
         hasLabels: ({ name, args }) => hasLabels(name, args, this.metrics.get(name)),
-        staysBound: () => isDurable && intake.refusal?.reason === 'stopping',
+        // Nothing is stopped there by a server that ends, or by a reload.
+        staysBound: () => isDurable && (this.#abort.signal.aborted || intake.refusal?.reason === 'stopping'),
+        ...(isDurable && { stored }),
+        gone: (tap) => this.#durable.gone(tap),
       })
     this.#taps = { live: of(false), durable: of(true) }
     const lost = (gap: Gap, tap: Tap | undefined): void => report.lost(gap, tap?.request.producer ?? table.name)
@@ -137,6 +148,8 @@ export class Upstream {
     this.#live = new Live({
       taps: this.#taps.live,
       clock,
+      work: options.work,
+      party: { tenant: table.tenant },
       counted,
       lost,
       begun: (session) => this.#begun(session),
@@ -148,6 +161,7 @@ export class Upstream {
     this.#durable = new Durable({
       taps: this.#taps.durable,
       position,
+      stored,
       intake,
       channelName: `upstream:${id}`,
       counted,
@@ -223,23 +237,34 @@ export class Upstream {
     return taps.follow(request, follower)
   }
 
-  /** What the upstream measures within `deadlineMs`; nothing if it is not connected, or refuses. Never rejects. */
-  async ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]> {
-    const { session } = this.#live
-    if (session === undefined) return []
-    // Whoever asks several producers gets what has come in time, and not nothing because of one of them.
-    const thereMs = Math.max(1, Math.floor(deadlineMs * OF_DEADLINE))
-    const deadline = { name: 'deadline_ms', type: BasicType.UINT32, value: thereMs } as const
+  /**
+   * What the upstream measures within `deadlineMs` for a user; nothing if it is not connected, or refuses, or if others of the same
+   * user keep it from being asked. Never rejects.
+   */
+  async ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]> {
+    const { clock } = this.#options
+    if (this.#live.session === undefined) return []
+    const endMs = clock.monotonicMs() + deadlineMs
     try {
-      const args = [...argumentsThere(request), deadline]
-      const { value, time } = await session.query(request.name, args, Math.ceil((thereMs + deadlineMs) / 2))
+      const asked = await this.#questions.ask(userId, deadlineMs, () =>
+        this.#query(request, endMs - clock.monotonicMs()),
+      )
+      if (asked === undefined) return []
       const isLabelled = hasLabels(request.name, request.args, this.metrics.get(request.name))
-      const readings = readingsOf(request, isLabelled, { value, time }, this.#isNode)
       const { peerNode } = this.#options
+      const readings = readingsOf(request, isLabelled, asked, this.#isNode)
       return readings.filter(({ series }) => this.mayAsk(series.name) && peerNode?.isFenced(series.name) !== true)
     } catch {
       return []
     }
+  }
+
+  async #query(request: RemoteRequest, leftMs: number): Promise<Measurement | undefined> {
+    // Whoever asks several producers gets what has come in time, and not nothing because of one of them.
+    const thereMs = Math.max(1, Math.floor(leftMs * OF_DEADLINE))
+    const deadline = { name: 'deadline_ms', type: BasicType.UINT32, value: thereMs } as const
+    const args = [...argumentsThere(request), deadline]
+    return this.#live.session?.query(request.name, args, Math.ceil((thereMs + leftMs) / 2))
   }
 
   status(): SensorStatus {
@@ -247,13 +272,8 @@ export class Upstream {
     const { live, durable } = this.#taps
     const { repeated, gaps, committed } = this.#durable.counters
     const isUp = this.#live.session !== undefined
-    const problems = [
-      this.report.problem ?? '',
-      durable.size > 0 ? this.#durableProblem : '',
-      live.problem,
-      durable.problem,
-    ]
-    problems.push(this.#catalogueProblem)
+    const problems = [this.report.problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
+    problems.push(this.#catalogueProblem, this.#controlsProblem)
     const told = [...new Set(problems)].filter((problem) => problem !== '')
     return {
       name: `${this.report.kind}/${name}`,
@@ -266,6 +286,7 @@ export class Upstream {
         committed,
         metrics: this.metrics.size,
         series: live.series + durable.series,
+        late: this.#questions.late,
         bindings: live.size + durable.size,
         ...(this.#isNode && { lost: this.report.lostValues }),
       },
@@ -368,13 +389,23 @@ export class Upstream {
   async #readControls(session: UpstreamSession): Promise<void> {
     if (this.table.controls.length === 0) return
     const controls = new Map<string, ControlThere>()
-    for (const args of [[], toArgumentList({ producer: '*' })]) {
-      const { value } = await session.query('producer.controls', args)
-      for (const control of controlsIn(value)) {
-        if (this.#mayRun(control.name)) controls.set(`${control.producer} ${control.name}`, control)
+    let isCut = false
+    // Only what may be run: a list is no longer than a frame.
+    for (const match of this.table.controls) {
+      for (const producer of [undefined, '*']) {
+        const args = toArgumentList({ match, ...(producer !== undefined && { producer }) })
+        const { value } = await session.query('producer.controls', args)
+        isCut ||= isCutOff(value)
+        for (const control of controlsIn(value)) {
+          if (this.#mayRun(control.name)) controls.set(`${control.producer} ${control.name}`, control)
+        }
       }
     }
     this.#controls = controls
+    const listed = `only ${controls.size} of its controls are known`
+    this.#controlsProblem = isCut
+      ? `a list of its controls is too long: ${listed}; name them in more entries of \`controls\``
+      : ''
   }
 
   #mayRun(name: string): boolean {
@@ -437,7 +468,9 @@ export class Upstream {
   }
 
   #replaced(): void {
-    this.report.lost({ count: 0, reason: GapReason.replaced, transaction: 0 }, this.table.name)
+    const { log, table } = this.#options
+    log.warn({ [this.report.kind]: table.name }, 'it is not the server from before, or was restored')
+    this.report.lost({ count: 0, reason: GapReason.replaced, transaction: 0 }, table.name)
     this.#durable.lostHistory()
   }
 }

@@ -26,6 +26,8 @@ export interface Commits {
   readonly shuffle: number
   /** A value is committed when the server has said that it is stored, not before. */
   readonly writeAll: boolean
+  /** A function gets an object for each value, as the handlers of a library do. */
+  readonly handed?: boolean
 }
 
 export const endNames = [
@@ -44,6 +46,8 @@ export type EndName = (typeof endNames)[number]
 export interface Outcome {
   /** Values that the server said it dropped. */
   readonly dropped: number
+  /** Of a consumer that tells: the bytes of all frames with values. */
+  readonly valueBytes?: number
 }
 
 /** An end that is connected and ready. */

@@ -34,13 +34,14 @@ export class Nodes {
   static async start(random: Random): Promise<Nodes> {
     const nats = await NatsServers.start(3)
     const all: ChaosNode[] = []
+    const addresses = await Promise.all(NAMES.map(async (name) => ({ name, port: await freePort() })))
     const nodes = new Nodes(all, nats, random)
     try {
       for (const name of NAMES) {
         const udpPort = await freePort()
         const server = new KilledServer({ udpPort, tcpPort: await freePort(), logLevel: 'error' })
         all.push({ name, server, udpPort, isFrozen: false })
-        server.append(clusterTable({ node: name, nodes: NAMES, nats: nats.urls, port: await freePort() }))
+        server.append(clusterTable({ node: name, nodes: addresses, nats: nats.urls }))
         server.launch()
       }
       return nodes

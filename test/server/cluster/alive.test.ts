@@ -56,6 +56,8 @@ describe('a message', () => {
     const long = encodeAlive({ ...ALIVE, obstacle: '\u0000'.repeat(10_000) })
     expect(long.length).toBeLessThan(MAX_ALIVE_BYTES)
     expect(decodeAlive(long)?.obstacle).toHaveLength(400)
+    const cut = encodeAlive({ ...ALIVE, obstacle: `${'x'.repeat(399)}😀` })
+    expect(decodeAlive(cut)?.obstacle).toBe('x'.repeat(399))
   })
 })
 
@@ -72,6 +74,9 @@ describe('no message', () => {
     ['with a short hash', { hash: 'ab' }],
     ['with a text for a truth', { leaves: 'no' }],
     ['with a negative lag', { lag: -1 }],
+    ['with a lag that is no whole number of any size', { lag: 1e300 }],
+    ['with a time that is no date', { since: 8.64e15 + 1 }],
+    ['with half of a character', { obstacle: 'a\ud800b' }],
     ['with a long obstacle', { obstacle: 'x'.repeat(401) }],
   ])('%s', (_, change) => {
     expect(decodeAlive(bytes(JSON.stringify({ ...WIRE, ...change })))).toBeUndefined()

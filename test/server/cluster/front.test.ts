@@ -264,6 +264,66 @@ describe('a node that cannot be reached', () => {
     deaf.close()
   })
 
+  it('and that takes no connection, and says nothing, costs an attempt too', async () => {
+    const silent = createServer((socket) => void socket.on('error', () => {}).resume())
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    leadership.say({ name: 'n1', address: { host: '127.0.0.1', port: (silent.address() as AddressInfo).port } })
+    const made = await front({ certificates: undefined })
+    const socket = await consumer(made)
+    socket.end('hello')
+    await eventually(() => expect(made.clock.timers).toBe(2))
+    made.clock.advance(3_000)
+    await eventually(() => expect(made.part.counters.failed).toBe(1))
+    expect(made.logged).toMatchObject([{ reason: 'it did not take the connection within 3 s' }])
+    const plain = await nodeListener({ certificates: undefined, takerOf: () => echo })
+    nodes.push(plain.part)
+    leadership.say({ name: 'n2', address: plain.address })
+    expect(await textOf(socket)).toBe('hello')
+    silent.close()
+  })
+
+  it.each([
+    ['closes connections', (socket: Socket) => void socket.end(), 'it did not take the connection: it may not lead'],
+    ['answers as something else', (socket: Socket) => void socket.end('220 mail'), 'it does not answer as a node does'],
+  ])('and that %s costs an attempt', async (_what, serve, reason) => {
+    const other = createServer((socket) => serve(socket.on('error', () => {}).resume()))
+    other.listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    leadership.say({ name: 'n1', address: { host: '127.0.0.1', port: (other.address() as AddressInfo).port } })
+    const made = await front({ certificates: undefined })
+    await consumer(made)
+    await eventually(() => expect(made.part.counters.failed).toBe(1))
+    expect(made.logged).toMatchObject([{ reason: expect.stringContaining(reason) }])
+    expect([made.part.held, made.part.passing]).toEqual([1, 0])
+    other.close()
+  })
+
+  it('for it does not lead any more takes a connection later, of which nothing is lost', async () => {
+    let leads = false
+    const leader = await nodeListener({ certificates: own, takerOf: () => (leads ? echo : undefined) })
+    nodes.push(leader.part)
+    leadership.say({ name: 'n1', address: leader.address })
+    const made = await front()
+    const socket = await consumer(made)
+    socket.end('hello')
+    await eventually(() => expect([leader.part.counters.untaken, made.part.counters.failed]).toEqual([1, 1]))
+    leads = true
+    made.clock.advance(250)
+    expect(await textOf(socket)).toBe('hello')
+    expect(made.part.counters.passed).toBe(1)
+  })
+
+  it('for it does not accept the certificate is reported here too', async () => {
+    const stranger = await files.of('n3', ['n3'])
+    const leader = await node(echo)
+    leadership.say({ name: 'n1', address: leader.address })
+    const made = await front({ certificates: stranger })
+    await consumer(made)
+    await eventually(() => expect(made.part.counters.failed).toBe(1))
+    expect(made.logged).toMatchObject([{ reason: expect.stringContaining('not accept this node') }])
+  })
+
   it('is left for the next one at once, if that leads before', async () => {
     leadership.say({ name: 'n1', address: { host: '127.0.0.1', port: await freePort() } })
     const made = await front()
@@ -310,7 +370,18 @@ it('without certificates, nodes of one machine pass on as well', async () => {
   expect([plain.part.counters.taken, leader.part.counters.taken]).toEqual([1, 0])
 })
 
-it('a certificate for the host that a node advertises will do', async () => {
+it('connects from the address that the others know this node by', async () => {
+  const fromN2 = [{ name: 'n2', host: '127.0.0.2', port: 7654 }]
+  const leader = await nodeListener({ certificates: own, nodes: fromN2, takerOf: () => echo })
+  nodes.push(leader.part)
+  leadership.say({ name: 'n1', address: leader.address })
+  const made = await front({ from: '127.0.0.2' })
+  const socket = await consumer(made)
+  socket.end('hello')
+  expect(await textOf(socket)).toBe('hello')
+})
+
+it('a certificate for the host of a node will do', async () => {
   const leader = await node(echo, await files.of('by-host', ['localhost']))
   leadership.say({ name: 'n1', address: { host: 'localhost', port: leader.address.port } })
   const made = await front()
@@ -340,6 +411,45 @@ describe('when another node leads', () => {
     leadership.say({ name: 'n1', address: { ...leader.address } })
     socket.end('still there')
     expect(await textOf(socket)).toBe('still there')
+  })
+})
+
+describe('a front that retires', () => {
+  it('frees its addresses, and passes those that waited on when its own node leads', async () => {
+    const made = await front()
+    const held = await consumer(made)
+    held.end('hello')
+    await eventually(() => expect(made.part.held).toBe(1))
+    made.part.retire()
+    const server = createServer((socket) => void socket.end('of the server'))
+    server.listen(made.listening.tcp?.port, '127.0.0.1')
+    await once(server, 'listening')
+    expect(await textOf(await consumer(made))).toBe('of the server')
+    const own = await node(echo)
+    // Whoever is said to lead does not matter to it.
+    leadership.say({ name: 'n1', address: { host: '127.0.0.1', port: await freePort() } })
+    made.part.passTo({ name: 'n1', address: own.address })
+    expect(await textOf(held)).toBe('hello')
+    await eventually(() => expect([made.part.held, made.part.passing]).toEqual([0, 0]))
+    server.close()
+    await made.part.close()
+    expect(made.clock.timers).toBe(0)
+  })
+
+  it('ends those that waited when their time is over, or when it closes', async () => {
+    const made = await front()
+    const [first, second] = [await consumer(made), await consumer(made)]
+    await eventually(() => expect(made.part.held).toBe(2))
+    made.part.retire()
+    made.clock.advance(10_000)
+    expect([await textOf(first), await textOf(second)]).toEqual(['', ''])
+    expect(made.part.counters.expired).toBe(2)
+    const other = await front()
+    const third = await consumer(other)
+    await eventually(() => expect(other.part.held).toBe(1))
+    other.part.retire()
+    await other.part.close()
+    expect(await textOf(third)).toBe('')
   })
 })
 

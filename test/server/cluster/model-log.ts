@@ -43,6 +43,8 @@ export class ModelLogs {
   readonly followers = new Set<() => void>()
   /** Whether enough nats-servers are there to answer anything about the log. */
   hasMajority = true
+  /** How many of its first records the newest log no longer has. */
+  forgotten = 0
   /** Who led in which epoch, by `log/epoch`. */
   readonly leaders = new Map<string, string>()
 
@@ -66,6 +68,8 @@ export interface ModelHost {
   readonly clock: Clock
   /** Whether the process runs, and reaches the nats-servers. */
   readonly isConnected: boolean
+  /** What reading its database gives instead. */
+  readonly damage: StorageError | undefined
 }
 
 const noAnswer = (): StorageError => new StorageError('IO', 'nobody answers')
@@ -95,6 +99,7 @@ export class ModelReplica implements Replica {
   }
 
   async place(): Promise<LogPlace> {
+    if (this.#host.damage !== undefined) throw this.#host.damage
     return this.#host.disk.place
   }
 
@@ -222,6 +227,7 @@ export class ModelReplica implements Replica {
     const isBase = place.log === log.basePlace.log && place.sequence === log.basePlace.sequence
     const all = [...log.base, ...log.records.slice(0, known).map(({ id }) => id)]
     const isPart = (known > 0 || isBase) && known <= log.records.length && all.join() === content.join()
+    if (known < this.#logs.forgotten) throw new StorageError('BEHIND', `the log no longer has record ${known + 1}`)
     if (!isPart) throw new StorageError('FOREIGN', `the log has another record ${place.sequence}`)
     return log
   }

@@ -4,16 +4,19 @@
  */
 import { pino } from 'pino'
 import type { Bus } from '../../../server/cluster/alive.ts'
+import type { Received } from '../../../server/cluster/copying.ts'
 import { ClusterNode } from '../../../server/cluster/node.ts'
 import type { ClusterNotice, Leading, LeadOptions } from '../../../server/cluster/node-options.ts'
 import type { Clock, Timer } from '../../../server/core/clock.ts'
 import { NOWHERE } from '../../../storage/sqlite/log-places.ts'
+import { StorageError } from '../../../storage/store.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { type ModelDisk, type ModelHost, ModelLogs, ModelReplica } from './model-log.ts'
 
 export const LEASE_MS = 2_000
 const STEP_MS = 10
 const BUS_MS = 1
+const COPY_MS = 500
 
 /** The clock of a process: while that is frozen no timer runs, and afterwards those that were due; none after its end. */
 class ProcessClock implements Clock {
@@ -81,6 +84,9 @@ class ProcessClock implements Clock {
   }
 }
 
+/** Nothing connects to it. */
+const nodeAddress = (name: string) => ({ name, host: name, port: 7654 })
+
 export interface ModelNodeOptions {
   readonly name: string
   readonly nodes: readonly string[]
@@ -98,6 +104,8 @@ export class ModelNode {
   readonly #options: ModelNodeOptions
   #process: ModelProcess | undefined
   isCut = false
+  /** Whoever reads its database gets this error, until it is set aside. */
+  damage: StorageError | undefined
 
   constructor(cluster: ModelCluster, options: ModelNodeOptions) {
     this.name = options.name
@@ -130,6 +138,7 @@ export class ModelNode {
 
   setAside(): string {
     this.aside.push({ ...this.disk })
+    this.damage = undefined
     Object.assign(this.disk, { content: [], place: NOWHERE })
     return 'aside'
   }
@@ -156,9 +165,9 @@ export class ModelProcess implements ModelHost, Bus {
     const replica = new ModelReplica(cluster.logs, this)
     const log = pino({ base: null }, { write: (line: string) => void owner.logged.push(JSON.parse(line).msg) })
     this.node = new ClusterNode({
-      config: { name: 'main', node: name, nodes, advertise: { host: '127.0.0.1', port: 7652 }, leaseMs: LEASE_MS },
+      config: { name: 'main', node: name, nodes: nodes.map(nodeAddress), leaseMs: LEASE_MS },
       run: `${name}-${cluster.runs++}`,
-      configuration: 'c',
+      configuration: () => 'c',
       version: 'cinnabar/1',
       format: 1,
       clock: this.clock,
@@ -168,6 +177,7 @@ export class ModelProcess implements ModelHost, Bus {
       replica,
       setAside: () => owner.setAside(),
       lead: (options) => this.#lead(replica, options),
+      copy: (leader, progress) => this.#copy(leader, progress),
     })
     void this.node.run().then(
       () => {
@@ -177,6 +187,10 @@ export class ModelProcess implements ModelHost, Bus {
         this.ended = error
       },
     )
+  }
+
+  get damage(): StorageError | undefined {
+    return this.#owner.damage
   }
 
   get isConnected(): boolean {
@@ -205,6 +219,18 @@ export class ModelProcess implements ModelHost, Bus {
   kill(): void {
     this.clock.isDead = true
     this.server = undefined
+  }
+
+  /** The database of the leader as it is after a while, laid in the place of the own one. */
+  async #copy(leader: string, progress: (received: Received) => void): Promise<string | undefined> {
+    this.#cluster.copies.push(leader)
+    progress({ receivedBytes: 1, totalBytes: 3 * 2 ** 20 })
+    await new Promise<void>((resolve) => this.clock.setTimeout(resolve, COPY_MS))
+    const from = this.#cluster.at(leader)
+    if (!from.leads || !this.isConnected) throw new StorageError('IO', 'no answer')
+    const aside = this.disk.content.length > 0 ? this.#owner.setAside() : undefined
+    Object.assign(this.disk, { content: [...from.disk.content], place: from.disk.place })
+    return aside
   }
 
   async #lead(replica: ModelReplica, { onFailed }: LeadOptions): Promise<Leading> {
@@ -266,6 +292,8 @@ export class ModelCluster {
   readonly nodes = new Map<string, ModelNode>()
   /** The ids of batches that were acknowledged, in order. */
   readonly acknowledged: string[] = []
+  /** The nodes whose databases were asked for. */
+  readonly copies: string[] = []
   batches = 1
   runs = 1
 

@@ -1,5 +1,6 @@
 /** A node among others: who founds, who leads, and what happens to the rest, over a log and a bus in memory. */
 import { afterEach, describe, expect, test } from 'vitest'
+import type { NodeState } from '../../../server/cluster/state.ts'
 import { StorageError } from '../../../storage/store.ts'
 import { LEASE_MS, ModelCluster, type ModelNode } from './model.ts'
 
@@ -34,6 +35,8 @@ function expectNothingLost(): void {
   }
 }
 
+const own = ({ name, node }: ModelNode): NodeState | undefined =>
+  node.state().nodes.find((state) => state.name === name)
 const others = (leader: ModelNode): ModelNode[] => [...cluster.nodes.values()].filter((node) => node !== leader)
 
 describe('the founding of a log', () => {
@@ -74,9 +77,10 @@ describe('the founding of a log', () => {
     expect(cluster.leaders).toEqual(['n3'])
     expect(disk.content[0]).toBe('from before the cluster')
     // They are empty, so there is nothing to set aside.
-    await cluster.run(LEASE_MS)
+    await cluster.until(() => own(cluster.at('n1'))?.obstacle === undefined)
+    expect(cluster.copies.toSorted()).toEqual(['n3', 'n3'])
     expect(cluster.at('n1').aside).toEqual([])
-    expect(cluster.at('n1').node.state().nodes[0]?.obstacle).toMatch(/^it needs a copy of a database/)
+    expect(cluster.at('n1').disk.content).toEqual(disk.content)
   })
 
   test('is left to a person if several databases have something', async () => {
@@ -348,6 +352,53 @@ describe('a database that does not fit to the log', () => {
     expectNothingLost()
   })
 
+  test('is too far behind it: the node says so, fetches a copy by itself, and keeps what it had', async () => {
+    const leader = await running(3)
+    await write(3)
+    await cluster.run(LEASE_MS)
+    const [node] = others(leader) as [ModelNode]
+    node.kill()
+    const had = [...node.disk.content]
+    await write(10)
+    cluster.logs.forgotten = (cluster.logs.newest?.records.length ?? 0) - 2
+    node.start()
+    await cluster.until(() => cluster.copies.length > 0)
+    expect(own(node)?.obstacle).toBe(`it copies the database of ${leader.name}: 1 of 3 MiB`)
+    expect(node.node.copyState).toMatchObject({ phase: 'copying', leader: leader.name, totalBytes: 3 * 2 ** 20 })
+    expect(node.disk.content).toEqual(had)
+    await cluster.until(() => own(node)?.obstacle === undefined)
+    await write(2)
+    await cluster.run(LEASE_MS)
+    expectNothingLost()
+    expect(node.aside.map(({ content }) => content)).toEqual([had])
+    expect(node.logged.join('\n')).toContain('was too far behind the log of the cluster: it was set aside in aside')
+    expect(node.node.copyState).toMatchObject({ phase: 'done', aside: 'aside' })
+  })
+
+  test('is damaged: the node runs on and waits for an operator, who has a copy made', async () => {
+    const leader = await running(3)
+    await write(3)
+    const [node] = others(leader) as [ModelNode]
+    node.kill()
+    node.damage = new StorageError('DAMAGED', 'the database cannot be read')
+    node.start()
+    await cluster.run(10 * LEASE_MS)
+    expect(node.process?.ended).toBe('not yet')
+    expect(cluster.copies).toEqual([])
+    const obstacle =
+      'the database cannot be read. If another node leads, `cinnabar cluster copy` on this one replaces it'
+    expect(own(node)?.obstacle).toContain(obstacle)
+    // The others know it, and do not take its database for an empty one.
+    const seen = leader.node.state().nodes.find(({ name }) => name === node.name)
+    expect(seen).toMatchObject({ role: 'follower', obstacle: own(node)?.obstacle })
+    expect(node.node.leader?.name).toBe(leader.name)
+    await node.node.copy()
+    await cluster.until(() => own(node)?.obstacle === undefined)
+    await write(2)
+    await cluster.run(LEASE_MS)
+    expectNothingLost()
+  })
+
   test('cannot be opened: the run ends with the error', async () => {
     cluster = new ModelCluster(['n1'])
     const node = cluster.at('n1')
@@ -362,5 +413,77 @@ describe('a database that does not fit to the log', () => {
     node.start()
     await cluster.run(LEASE_MS)
     expect(node.process?.ended).toMatchObject({ code: 'LOCKED' })
+  })
+})
+
+test('a log is not founded while the database of a node is damaged, but an operator may have it founded', async () => {
+  const leader = await running(3)
+  await write(3)
+  await cluster.run(LEASE_MS)
+  for (const node of cluster.nodes.values()) node.kill()
+  cluster.logs.logs.splice(0)
+  leader.damage = new StorageError('DAMAGED', 'the database cannot be read')
+  cluster.startAll()
+  await cluster.run(10 * LEASE_MS)
+  expect(cluster.leaders).toEqual([])
+  const [node] = others(leader) as [ModelNode]
+  expect(own(node)?.obstacle).toBe(`the log of the cluster has to be founded, and ${leader.name} is not heard`)
+  await expect(leader.node.copy()).rejects.toThrow('no node leads')
+  const founding = node.node.found()
+  await cluster.until(() => node.leads)
+  await founding
+  await cluster.until(() => leader.node.leader?.name === node.name)
+  await leader.node.copy()
+  await cluster.until(() => own(leader)?.obstacle === undefined)
+  await write(1)
+  await cluster.run(LEASE_MS)
+  expectNothingLost()
+})
+
+describe('a copy that an operator asks for', () => {
+  test('replaces the database of a follower, which follows again', async () => {
+    const leader = await running(3)
+    await write(5)
+    await cluster.run(LEASE_MS)
+    const [node] = others(leader) as [ModelNode]
+    const had = [...node.disk.content]
+    await node.node.copy()
+    await expect(node.node.copy()).rejects.toThrow(`the database of ${leader.name} is being copied already`)
+    await write(5)
+    await cluster.until(() => node.node.copyState.phase === 'done')
+    await write(2)
+    await cluster.run(LEASE_MS)
+    expectNothingLost()
+    expect(node.aside.map(({ content }) => content)).toEqual([had])
+    expect(cluster.leaders).toEqual([leader.name])
+    // It may lead, and may be asked again.
+    leader.kill()
+    await cluster.until(() => cluster.leaders.length > 0)
+    await write(2)
+  })
+
+  test('is refused by the node that leads, and where none does', async () => {
+    const leader = await running(2)
+    await expect(leader.node.copy()).rejects.toThrow('this node leads')
+    const [node] = others(leader) as [ModelNode]
+    cluster.logs.hasMajority = false
+    leader.kill()
+    await cluster.run(5 * LEASE_MS)
+    await expect(node.node.copy()).rejects.toThrow('no node leads, so there is no database to copy')
+    expect(node.node.copyState.phase).toBe('none')
+  })
+
+  test('fails if the leader ends meanwhile: the database is as it was, and the node may lead', async () => {
+    const leader = await running(2)
+    await write(5)
+    await cluster.run(LEASE_MS)
+    const [node] = others(leader) as [ModelNode]
+    await node.node.copy()
+    await cluster.until(() => cluster.copies.length > 0)
+    leader.kill()
+    await cluster.until(() => node.leads)
+    expect(node.node.copyState).toMatchObject({ phase: 'failed', problem: 'no answer' })
+    expect(node.aside).toEqual([])
+    await write(1)
   })
 })

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { cpSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -198,12 +198,13 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     for (let id = 10; id < 40; id++) await first.write({ blocks: [{ id, frames: frames(id, 100_000) }] })
     const second = new Node('n2')
     const received: number[] = []
-    const place = await second.store.copy(
+    const { place, aside } = await second.store.copy(
       'n1',
       ({ receivedBytes }) => received.push(receivedBytes),
       AbortSignal.timeout(60_000),
     )
     expect(place).toMatchObject({ log: 1, epoch: 2, sequence: 32 })
+    expect(aside).toBeUndefined()
     expect(received.at(-1)).toBeGreaterThan(3_000_000)
     expect(readdirSync(join(first.directory, 'copies'))).toEqual([])
     second.follow()
@@ -219,16 +220,38 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     expect(second.recovered!.restored).toBe(false)
   })
 
-  test('a copy is never laid over a database, and is refused by a node that does not lead', async () => {
+  test('a database that is there is set aside when the copy is whole, and not before', async () => {
     const first = await founded()
     const second = new Node('n2').follow()
     await second.reached(2)
     await second.leave()
-    const signal = AbortSignal.timeout(30_000)
-    await expect(second.store.copy('n1', () => {}, signal)).rejects.toMatchObject({ code: 'NOT_WRITABLE' })
-    await expect(new Node('n3').store.copy('n2', () => {}, signal)).rejects.toMatchObject({ code: 'IO' })
-    expect(existsSync(join(root, 'n3', 'cinnabar.db'))).toBe(false)
     await first.write(blocks(1))
+    const signal = AbortSignal.timeout(30_000)
+    const ofSecond = () => readdirSync(second.directory).filter((name) => name !== 'lock.db' && name !== 'reserve')
+    const before = ofSecond()
+    // Nobody leads there.
+    await expect(second.store.copy('n3', () => {}, signal)).rejects.toMatchObject({ code: 'IO' })
+    expect(ofSecond()).toEqual(before)
+    const { place, aside } = await second.store.copy('n1', () => {}, signal)
+    expect(ofSecond().sort()).toEqual(['cinnabar.db', basename(aside as string)])
+    expect(existsSync(join(aside as string, 'cinnabar.db'))).toBe(true)
+    second.follow()
+    await second.reached(place.sequence)
+    await second.leave()
+  })
+
+  test('a copy goes to an inbox, and nowhere else', async () => {
+    const first = await founded()
+    const connection = await connect({ servers: servers.urls })
+    try {
+      for (const to of ['', `cin.${cluster}.alive`, '_INBOX.>', '_INBOX.a b', `_INBOX.${'a'.repeat(300)}`]) {
+        const answer = await connection.request(`cin.${cluster}.copy.n1`, to, { timeout: 10_000 })
+        expect(answer.json()).toEqual({ refused: 'the request does not say where the copy is to go' })
+      }
+      expect(existsSync(join(first.directory, 'copies'))).toBe(false)
+    } finally {
+      await connection.close()
+    }
   })
 
   test('the database of another cluster, and one that was served without its cluster meanwhile, do not fit', async () => {

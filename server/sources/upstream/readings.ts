@@ -1,4 +1,4 @@
-/** What an upstream answers to a QUERY, as readings of series. */
+/** What an upstream answers to a QUERY, as readings of series here: a list has each with its labels and its own time [MON 9 Patterns]. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { labelsFrom, openLabelsProblem } from '../../metrics/labels.ts'
@@ -6,7 +6,7 @@ import type { Measurement, RemoteReading, RemoteRequest } from '../../metrics/me
 import { PRODUCER } from '../../metrics/reach.ts'
 import { pathOfValue } from './tap.ts'
 
-/** The parts of an answer: a list has each with its labels and its own time [MON 9 Patterns]. `isNode`: as of a tap. */
+/** `isLabelled`: whether a list is one of series. `isNode`: whether these are series of this producer. */
 export function readingsOf(
   { name, producer }: RemoteRequest,
   isLabelled: boolean,
