@@ -3,7 +3,6 @@ import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { Bus } from './alive.ts'
 import type { ClusterSection } from './config.ts'
-import type { FetchCopy } from './copying.ts'
 import type { Replica } from './replica.ts'
 
 /** A server that runs on the store of this node. */
@@ -36,6 +35,21 @@ export interface NodeFront {
   /** Frees the addresses. Connections that wait for a node to lead may go on waiting. */
   stop(): Promise<void>
 }
+
+export interface Received {
+  readonly receivedBytes: number
+  readonly totalBytes: number
+}
+
+/**
+ * Fetches a copy from `leader`, and gives where the database is that was here before. Rejects with StorageError, and then nothing
+ * is changed.
+ */
+export type FetchCopy = (
+  leader: string,
+  progress: (received: Received) => void,
+  signal: AbortSignal,
+) => Promise<string | undefined>
 
 export interface ClusterNodeOptions {
   readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'leaseMs'>

@@ -138,3 +138,8 @@ export class Candidates {
     return found
   }
 }
+
+/** What a name or pattern that selects these metrics is. */
+export function kindOfAll(metrics: readonly Metric[]): Kind {
+  return metrics.length > 0 && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
+}

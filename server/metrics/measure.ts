@@ -18,9 +18,9 @@ import { finish, isSteps, type Steps } from '../core/fair-work.ts'
 import type { Fences } from './fences.ts'
 import type { Hub } from './hub.ts'
 import { openFields } from './instance.ts'
-import type { Labels, Measurement, OpenLabels } from './metric.ts'
+import type { Labels, Measurement, OpenLabels, PolledTarget } from './metric.ts'
 import type { RemoteMeasurement } from './remote-selection.ts'
-import type { PolledTarget, Selection } from './selection.ts'
+import type { Selection } from './selection.ts'
 
 /** The hub says which sensors are fenced, and measures: what fails gives VOID. */
 export type MeasuringHub = Pick<Hub, 'fences' | 'faults'>

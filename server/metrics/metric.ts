@@ -366,3 +366,23 @@ export interface RemoteSensor {
   /** Resolves with what was measured until `deadlineMs` have passed, and never rejects. */
   ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]>
 }
+
+/** What is measured: a metric of a sensor with its arguments. */
+export interface PolledTarget {
+  readonly sensor: PolledSensor
+  readonly metric: Metric
+  readonly args: Arguments
+  readonly labels: Labels
+  readonly open: OpenLabels
+  /** The part that it measures, if a pattern has selected it. */
+  readonly part?: string
+}
+
+/** An event of a sensor, with the arguments under which it is wanted. */
+export interface EventTarget {
+  readonly sensor: EventSensor
+  readonly metric: Metric
+  readonly args: Arguments
+  readonly labels: Labels
+  readonly open: OpenLabels
+}

@@ -7,9 +7,9 @@ import type { ArrayValue, Field } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { isSteps, type Party, type Steps } from '../core/fair-work.ts'
 import { type MeasuringHub, refresh } from './measure.ts'
-import type { Labels, Measurement, Metric } from './metric.ts'
+import type { Labels, Measurement, Metric, PolledTarget } from './metric.ts'
 import type { NodeReading } from './remote-selection.ts'
-import type { PolledTarget, Selection } from './selection.ts'
+import type { Selection } from './selection.ts'
 
 export interface Reading {
   readonly metric: Metric

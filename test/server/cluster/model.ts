@@ -4,9 +4,8 @@
  */
 import { pino } from 'pino'
 import type { Bus } from '../../../server/cluster/alive.ts'
-import type { Received } from '../../../server/cluster/copying.ts'
 import { ClusterNode } from '../../../server/cluster/node.ts'
-import type { ClusterNotice, Leading, LeadOptions } from '../../../server/cluster/node-options.ts'
+import type { ClusterNotice, Leading, LeadOptions, Received } from '../../../server/cluster/node-options.ts'
 import type { Clock, Timer } from '../../../server/core/clock.ts'
 import { NOWHERE } from '../../../storage/sqlite/log-places.ts'
 import { StorageError } from '../../../storage/store.ts'
