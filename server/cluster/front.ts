@@ -217,10 +217,10 @@ export class Front {
     const read = (): void => {
       const answer: Buffer | null = socket.read(1)
       if (answer === null) return
-      if (answer[0] !== TAKEN) {
-        fail('it does not answer as a node does')
-        return
-      }
+      if (answer[0] === TAKEN) taken()
+      else fail('it does not answer as a node does')
+    }
+    const taken = (): void => {
       clock.clear(late)
       socket.off('close', closed).off('end', ended).off('readable', read)
       this.#attempts.delete(attempt)
@@ -230,8 +230,13 @@ export class Front {
     socket.once('close', closed)
     socket.once(connected, () => {
       const header = passingHeader(held.consumer, held.listener)
-      if (header === undefined) this.#endWith(attempt)
-      else socket.on('readable', read).once('end', ended).write(header)
+      if (header === undefined) {
+        this.#endWith(attempt)
+        return
+      }
+      socket.write(header)
+      if (leader.isSilent) taken()
+      else socket.on('readable', read).once('end', ended)
     })
   }
 

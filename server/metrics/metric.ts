@@ -333,6 +333,8 @@ export interface RemoteLoss {
   readonly from: number
   readonly to: number
   readonly reason: GapReason
+  /** The values may have been for any binding of the channel. */
+  readonly isOfSeveral?: boolean
 }
 
 export interface RemoteTap {

@@ -166,7 +166,8 @@ export class Selection {
       if (typeof value === 'string' && !this.#isReach(label)) this.#matchers.set(label, compilePattern(value))
     }
     this.#metric = isPattern(name) ? undefined : first
-    this.#isPattern = isPattern(name) || haveOpenLabels || reach.isOpen || this.#isOpen(first)
+    this.#isPattern =
+      isPattern(name) || haveOpenLabels || reach.isOpen || (first !== undefined && this.#openOf(first).size > 0)
     const { args, deadlineMs } = this
     this.remote = new RemoteSelection({ name, identity, candidates, reach, args, deadlineMs, rights: defaults.rights })
     if (isPattern(name) || first === undefined) return
@@ -176,9 +177,13 @@ export class Selection {
     this.#checkOwn(first)
   }
 
-  /** True if values carry labels and an answer is an ARRAY. */
+  /** True if values carry labels and an answer is an ARRAY. A catalogue may have come since it was made. */
   get isPattern(): boolean {
-    if (this.hasUnknownLabels) this.#lookAgain()
+    const [metric] = this.hasUnknownLabels ? this.candidates.allNamed(false) : []
+    if (metric !== undefined && metric.isUnknown !== true) {
+      this.#metric = metric
+      this.#isPattern = this.#openOf(metric).size > 0
+    }
     return this.#isPattern
   }
 
@@ -190,18 +195,6 @@ export class Selection {
   /** True if only the values show whether they carry labels: they are of another producer, and no catalogue had the name. */
   get hasUnknownLabels(): boolean {
     return this.#metric?.isUnknown === true && !this.#isPattern
-  }
-
-  /** The catalogue may have come since it was made. */
-  #lookAgain(): void {
-    const [metric] = this.candidates.allNamed(false)
-    if (metric === undefined || metric.isUnknown === true) return
-    this.#metric = metric
-    this.#isPattern = this.#isOpen(metric)
-  }
-
-  #isOpen(metric: Metric | undefined): boolean {
-    return metric !== undefined && this.#openOf(metric).size > 0
   }
 
   /** True if it has the name of a metric that was not there when it was restored. */

@@ -12,7 +12,7 @@ import { takeLock } from '../../storage/sqlite/database.ts'
 import type { ClusterSection } from '../cluster/config.ts'
 import type { ClusterControl } from '../cluster/control.ts'
 import { connectToFeeder, feedStreamOf } from '../cluster/feed-stream.ts'
-import { Front, type FrontCounters } from '../cluster/front.ts'
+import { Front, type FrontCounters, type FrontOptions } from '../cluster/front.ts'
 import type { Leader, Leadership } from '../cluster/leadership.ts'
 import { NatsBus } from '../cluster/nats-bus.ts'
 import { ClusterNode } from '../cluster/node.ts'
@@ -25,6 +25,7 @@ import { listenStatus } from '../cluster/status-listener.ts'
 import type { ListenerName, TakePassed } from '../connections/passed-on.ts'
 import type { Address } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
+import { maxOpenFiles } from '../core/listen.ts'
 import type { Logger } from '../core/log.ts'
 import { tenantsOfFeeds } from '../sources/feeds.ts'
 import type { FeedingNodes } from '../sources/source.ts'
@@ -34,8 +35,10 @@ import { ConfigurationDigest } from './configuration-digest.ts'
 import { Feeder } from './feeder.ts'
 import { type RunningServer, type ServerOptions, softwareVersion, startServer } from './server.ts'
 
-/** Connections of consumers that wait for a node to lead, and all that a front passes on. */
-const FRONT_LIMITS = { connections: 10_000, held: 2_000 } as const
+/** Of the files that the process may have open, the share of connections that a front passes on: each takes two, so half is left. */
+const FRONT_FILES = 1 / 4
+/** Of those connections, the share that may wait for a node to lead. */
+const FRONT_HELD = 1 / 5
 /** How often files are looked at. */
 const FILES_MS = 1_000
 
@@ -140,6 +143,12 @@ function natsOptions({ nats, natsCa, credentials, user, passwordFile }: ClusterS
     ...(user !== '' && { user }),
     ...(passwordFile !== undefined && { passwordFile }),
   }
+}
+
+/** As many connections as a server may have, if the process may open so many files. */
+export function frontLimits(connections: number, openFiles = Number.POSITIVE_INFINITY): FrontOptions['limits'] {
+  const most = Math.min(connections, Math.floor(openFiles * FRONT_FILES))
+  return { connections: most, held: Math.ceil(most * FRONT_HELD) }
 }
 
 /** The address that the others know this node by, if it is one of this machine for certain. */
@@ -286,13 +295,13 @@ class NodeParts implements NodeFront, Leadership {
     if (this.#front !== undefined) return
     await this.#retired?.close()
     this.#retired = undefined
-    const { listen } = this.#options.config
+    const { listen, limits } = this.#options.config
     const front = new Front({
       listen: { tcp: listen.tcp, tls: listen.tls, http: listen.http, https: listen.https },
       leadership: this,
       from: sourceOf(this.#options.cluster),
       certificates: this.#certificates,
-      limits: FRONT_LIMITS,
+      limits: frontLimits(limits.connections, maxOpenFiles()),
       counters: this.#counters,
       clock: this.#clock,
       warnings: this.#warnings,

@@ -155,6 +155,13 @@ export class Tap {
     this.lost({ count, from, to, reason: reason as RemoteLoss['reason'] })
   }
 
+  /** A GAP of the upstream that may be of any binding of the one channel that there is. */
+  gapOfChannel({ count, from, to, reason }: Gap): void {
+    const { producer } = this.request
+    const [follower] = this.#followers
+    follower?.lost({ count, from, to, reason: reason as RemoteLoss['reason'], producer, isOfSeveral: true })
+  }
+
   /** The connection is lost: what is not kept at the upstream has no values until it is back. `void`: as they are sent. */
   *end(nothing: Uint8Array, time: number): Steps<void> {
     for (const series of this.#series) {
