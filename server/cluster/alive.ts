@@ -38,6 +38,8 @@ export interface Alive {
   readonly version: string
   /** A digest of what has to be the same in the configuration of all nodes. */
   readonly configuration: string
+  /** Whether it answers once it has taken a stream of another node. The first versions do not. */
+  readonly answers: boolean
 }
 
 /** Halves of pairs, which UTF-8 cannot have; a text that is cut may end with one. */
@@ -69,6 +71,7 @@ const message = z.object({
   format: count,
   version: word(64),
   configuration: word(64),
+  answers: z.boolean().default(false),
 })
 
 export function encodeAlive({ place, lagMs, obstacle, ...rest }: Alive): Uint8Array {

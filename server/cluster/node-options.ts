@@ -36,6 +36,7 @@ export interface NodeFront {
   stop(): Promise<void>
 }
 
+/** How much of a copy of a database is here. */
 export interface Received {
   readonly receivedBytes: number
   readonly totalBytes: number

@@ -49,6 +49,11 @@ export class Presence {
     return this.#options.awake.now() - this.#echoedAt
   }
 
+  /** Whether the nats-servers were reached within a lease. */
+  get isReachable(): boolean {
+    return this.cutOffMs < this.#options.config.leaseMs
+  }
+
   open(): void {
     this.#options.bus.open((bytes) => this.#receive(bytes))
   }
@@ -60,7 +65,7 @@ export class Presence {
     if (state === undefined) return
     const configured = members.addressOf(config.node)
     const address = configured === undefined ? '' : formatAddress(configured)
-    const about = { node: config.node, run, address, format, version, configuration: configuration() }
+    const about = { node: config.node, run, address, format, version, configuration: configuration(), answers: true }
     this.#said = encodeAlive({ ...state, ...about })
     bus.publish(this.#said)
   }

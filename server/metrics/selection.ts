@@ -37,7 +37,7 @@ import {
   type Series,
 } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
-import { PRODUCER, Reach } from './reach.ts'
+import { isElsewhere, PRODUCER, Reach } from './reach.ts'
 import { RemoteSelection, type RemoteTarget } from './remote-selection.ts'
 
 const MIN_INTERVAL_MS = 10
@@ -209,7 +209,7 @@ export class Selection {
 
   /** True if nothing that it selects is measured on request: its values come when their source sends them. */
   get isPushed(): boolean {
-    return !this.candidates.sensors.some(({ polled }) => polled === true || polled === 'remote')
+    return !this.candidates.sensors.some((sensor) => sensor.polled === true || isElsewhere(sensor))
   }
 
   /** Its kind, if it was known when the selection was made. */

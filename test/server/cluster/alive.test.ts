@@ -23,6 +23,7 @@ const WIRE = {
   format: 1,
   version: 'cinnabar/0.1.0',
   configuration: '0123abcd',
+  answers: true,
 }
 const ALIVE: Alive = {
   node: 'n1',
@@ -38,6 +39,7 @@ const ALIVE: Alive = {
   format: 1,
   version: 'cinnabar/0.1.0',
   configuration: '0123abcd',
+  answers: true,
 }
 
 describe('a message', () => {
@@ -46,7 +48,9 @@ describe('a message', () => {
     expect(decodeAlive(bytes(JSON.stringify(WIRE)))).toEqual(ALIVE)
   })
 
-  test('may have no obstacle, and fields of a newer version', () => {
+  test('may have no obstacle, fields of a newer version, and not all of this one', () => {
+    const { answers, ...first } = WIRE
+    expect(decodeAlive(bytes(JSON.stringify(first)))).toEqual({ ...ALIVE, answers: !answers })
     const { obstacle: _, ...rest } = WIRE
     expect(decodeAlive(bytes(JSON.stringify({ ...rest, later: [1, 2] })))).toEqual({ ...ALIVE, obstacle: undefined })
     expect(JSON.parse(new TextDecoder().decode(encodeAlive({ ...ALIVE, obstacle: undefined })))).toEqual(rest)

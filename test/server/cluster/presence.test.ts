@@ -54,7 +54,19 @@ function present() {
   presence.open()
   const hear = (node: string, more: Partial<Alive> = {}): void => {
     const address = '[2001:db8::2]:7654'
-    receive(encodeAlive({ ...OWN, node, run: 'r', address, format: 1, version: 'v', configuration: 'c', ...more }))
+    receive(
+      encodeAlive({
+        ...OWN,
+        node,
+        run: 'r',
+        address,
+        format: 1,
+        version: 'v',
+        configuration: 'c',
+        answers: true,
+        ...more,
+      }),
+    )
   }
   return { time, presence, members, reports, logged, sent, hear, receive: (bytes: Uint8Array) => receive(bytes) }
 }
