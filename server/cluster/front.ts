@@ -3,14 +3,14 @@
  * that node, bytes untouched. A consumer therefore may connect to any node, and is not told which one leads. While none is
  * known, or it cannot be reached, connections wait unread; so an attempt to pass one on can be repeated.
  */
-import { connect as connectPlain, createServer, isIP, type Server, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import type { ListenerName } from '../connections/passed-on.ts'
 import { type Address, formatAddress } from '../core/address.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import { bindTcp } from '../core/listen.ts'
 import { isSameLeader, type Leader, type Leadership } from './leadership.ts'
-import { isOfThisMachine, type NodeCertificates } from './node-certificates.ts'
-import { passingHeader, TAKEN } from './node-stream.ts'
+import type { NodeCertificates } from './node-certificates.ts'
+import { dialNode, NODE_SOCKET_OPTIONS, passingHeader, TAKEN } from './node-stream.ts'
 import { PassedConnection } from './passed-connection.ts'
 import type { RareWarnings } from './rare-warnings.ts'
 
@@ -22,7 +22,6 @@ const ATTEMPT_MS = 3_000
 const MAX_ATTEMPTS = 64
 /** After an attempt that failed, unless another node leads by then. */
 const PAUSE_MS = 250
-const SOCKET_OPTIONS = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 }
 
 /**
  * `passed`: connections that went on to the node that leads; `expired`: those for which no node was found in time; `refused`: those
@@ -140,7 +139,7 @@ export class Front {
   }
 
   async #listen(name: ListenerName, address: Address): Promise<Address> {
-    const server = createServer({ ...SOCKET_OPTIONS, pauseOnConnect: true }, (socket) => this.#arrived(socket, name))
+    const server = createServer({ ...NODE_SOCKET_OPTIONS, pauseOnConnect: true }, (socket) => this.#arrived(socket, name))
     const bound = await bindTcp(server, address, `listen.${name}`)
     this.#servers.push(server)
     return bound
@@ -199,7 +198,7 @@ export class Front {
   #attempt(held: Held, leader: Leader): void {
     const { clock } = this.#options
     this.#held.delete(held)
-    const [socket, connected] = dial(leader, this.#options)
+    const [socket, connected] = dialNode(leader, this.#options)
     const attempt = { held, socket }
     this.#attempts.add(attempt)
     let reason = `it did not take the connection within ${ATTEMPT_MS / 1000} s`
@@ -282,19 +281,4 @@ export class Front {
     this.#passed.add(connection)
     connection.onEnd(() => this.#passed.delete(connection))
   }
-}
-
-/** Begins to connect to a node; the event says when the socket can be used. */
-function dial(
-  { name, address: { host, port } }: Leader,
-  { certificates, from = '' }: Pick<FrontOptions, 'certificates' | 'from'>,
-): [Socket, 'connect' | 'secureConnect'] {
-  const isAlike = isIP(from) !== 0 && isIP(from) === isIP(host)
-  const to = { host, port, ...(isAlike && { localAddress: from }), ...SOCKET_OPTIONS }
-  if (certificates !== undefined) return [certificates.connect(to, [name, host]), 'secureConnect']
-  const socket = connectPlain(to)
-  if (!isOfThisMachine(host)) {
-    socket.destroy(new Error('it is on another machine, so `cluster.tls_ca`, `tls_cert` and `tls_key` are needed'))
-  }
-  return [socket, 'connect']
 }

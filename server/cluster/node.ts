@@ -9,7 +9,7 @@ import type { StorageError } from '../../storage/store.ts'
 import type { Alive } from './alive.ts'
 import { Copying, type CopyState } from './copying.ts'
 import { FollowingTime } from './following-time.ts'
-import { comparePlaces, founderOf, needsFounding } from './founding.ts'
+import { comparePlaces, type Founder, FoundOrder, founderOf, mayLackRecords, needsFounding } from './founding.ts'
 import { type Leader, LeaderListeners } from './leadership.ts'
 import { AwakeTime, Members } from './members.ts'
 import type { ClusterNodeOptions } from './node-options.ts'
@@ -17,6 +17,7 @@ import { type OwnState, Presence } from './presence.ts'
 import type { LogEnd } from './replica.ts'
 import { Reports } from './reports.ts'
 import type { ClusterState } from './state.ts'
+import { CUT_OFF_LEASES, Support } from './support.ts'
 import { isOneOf, Tenure } from './tenure.ts'
 
 const BEATS_PER_LEASE = 5
@@ -24,17 +25,10 @@ const TICKS_PER_BEAT = 4
 /** Of a lease: how long the next node waits for the one before it, and how much of it is chance. */
 const RANK_SHARE = 0.5
 const JITTER_SHARE = 0.25
-/** Leases without NATS after which a leader gives up: another one leads by then. */
-const CUT_OFF_LEASES = 3
 /** Leases in which a node that handed over does not lead again, unless nobody else does. */
 const REST_LEASES = 5
 /** After so many failures in a row it is the disk. */
 const MAX_FAILURES = 3
-
-interface FoundOrder {
-  readonly resolve: () => void
-  readonly reject: (error: Error) => void
-}
 
 export class ClusterNode {
   readonly #options: ClusterNodeOptions
@@ -42,6 +36,7 @@ export class ClusterNode {
   readonly #members: Members
   readonly #reports: Reports
   readonly #presence: Presence
+  readonly #support: Support
   readonly #copying: Copying
   readonly #leaseMs: number
   readonly #beatMs: number
@@ -53,7 +48,7 @@ export class ClusterNode {
   #following: FollowingTime | undefined
   #tenure: Tenure | undefined
   #handedOver: (() => void)[] = []
-  #order: FoundOrder | undefined
+  readonly #order = new FoundOrder()
   /** What keeps this node from leading, but for what the store reports. */
   #obstacle: string | undefined
   /** Times in a row that the store has failed without having followed or led. */
@@ -88,6 +83,12 @@ export class ClusterNode {
       own: () => this.#ownState(),
       onHeard: (alive, isChanged) => this.#heard(alive, isChanged),
     })
+    this.#support = new Support({
+      ...options,
+      now: () => this.#awake.now(),
+      cutOffMs: () => this.#presence.cutOffMs,
+      isAnyoneHeard: () => this.#members.present().length > 0,
+    })
   }
 
   /** Messages of others that were ignored: those that are none, and those of more nodes than are kept. */
@@ -104,7 +105,7 @@ export class ClusterNode {
       while (!this.#isStopping) await this.#round()
     } finally {
       clock.clear(ticking)
-      this.#order?.reject(new Error('this node ends'))
+      this.#order.take()?.reject(new Error('this node ends'))
       this.#restsUntil = Number.POSITIVE_INFINITY
       this.#publish()
       await front?.stop()
@@ -138,11 +139,9 @@ export class ClusterNode {
     if (leader !== undefined && !this.#members.isLeaderless(CUT_OFF_LEASES * this.#leaseMs)) {
       return Promise.reject(new Error(`node ${leader.node} leads, or did so a moment ago`))
     }
-    if (this.#order !== undefined) return Promise.reject(new Error('a log is being founded already'))
-    return new Promise((resolve, reject) => {
-      this.#order = { resolve, reject }
-      this.#interrupt()
-    })
+    const founded = this.#order.give()
+    this.#interrupt()
+    return founded
   }
 
   /** Has the node look at what it is to do now. */
@@ -208,11 +207,6 @@ export class ClusterNode {
     return this.#obstacle ?? this.#following.obstacle
   }
 
-  /** Whether the nats-servers were reached within a lease. */
-  get #isReachable(): boolean {
-    return this.#presence.cutOffMs < this.#leaseMs
-  }
-
   /** Founds a log if that is needed, follows it, and leads it if it comes to that. */
   async #round(): Promise<void> {
     const { front, replica } = this.#options
@@ -233,10 +227,10 @@ export class ClusterNode {
   async #logToFollow(place: LogPlace): Promise<number | undefined> {
     while (!this.#isStopping && !this.#copying.isAsked) {
       const end = await this.#end()
-      const isOrdered = this.#order !== undefined
+      const isOrdered = this.#order.isGiven
       if (end !== undefined && !isOrdered && !needsFounding(end, this.#places(place))) return end.log
       const isToFound = isOrdered || (end !== undefined && this.#isToFound(place))
-      if (!isToFound || !(await this.#found())) await this.#pause(this.#beatMs)
+      if (!isToFound || !(await this.#found(place))) await this.#pause(this.#beatMs)
     }
     return undefined
   }
@@ -246,24 +240,28 @@ export class ClusterNode {
     return [own, ...this.#members.places()]
   }
 
+  /** The nodes that are there, this one among them, and the names of those that should be. */
+  #census(place: LogPlace): readonly [readonly Founder[], readonly string[]] {
+    const { node, nodes } = this.#options.config
+    return [[{ node, place }, ...this.#members.present()], nodes.map(({ name }) => name)]
+  }
+
   /** Whether it is for this node to found the log; else the obstacle says what it waits for. */
   #isToFound(place: LogPlace): boolean {
-    const { node, nodes } = this.#options.config
-    const names = nodes.map(({ name }) => name)
-    const { by, wait } = founderOf([{ node, place }, ...this.#members.present()], names)
+    const { by, wait } = founderOf(...this.#census(place))
     this.#obstacle = wait ?? `node ${by} is about to found the log`
-    return by === node && this.#isReachable
+    return by === this.#options.config.node && this.#presence.isReachable
   }
 
   /** Returns whether there is a new log. */
-  async #found(): Promise<boolean> {
+  async #found(place: LogPlace): Promise<boolean> {
     const { replica, log, config } = this.#options
-    const order = this.#order
-    this.#order = undefined
+    const order = this.#order.take()
     try {
-      await replica.found()
+      const mayLack = mayLackRecords(place, ...this.#census(place))
+      await replica.found(mayLack)
       this.#isFounder = true
-      this.#reports.report('warning', `node ${config.node} founded the log of ${config.name} with its database`)
+      this.#reports.founded(config.name, mayLack)
       order?.resolve()
       return true
     } catch (error) {
@@ -300,7 +298,7 @@ export class ClusterNode {
     // Those who have waited for this log begin to wait for its leader; whoever founded it is the first.
     if (this.#isFounder || this.#members.isLeaderless()) this.#members.expectLeader(this.#isFounder ? 0 : this.#leaseMs)
     this.#isFounder = false
-    if (this.#isStopping || this.#order !== undefined || this.#copying.isAsked) following.decide('again')
+    if (this.#isStopping || this.#order.isGiven || this.#copying.isAsked) following.decide('again')
     try {
       return (await following.run()) === 'lead'
     } catch (error) {
@@ -362,6 +360,7 @@ export class ClusterNode {
   async #lead(): Promise<void> {
     const { lead, front, log, clock, config, replica } = this.#options
     const tenure = new Tenure(clock)
+    this.#support.begin()
     const before = this.#presence.silence()
     this.#tenure = tenure
     let failure: unknown
@@ -407,9 +406,8 @@ export class ClusterNode {
   }
 
   #tick(): void {
-    if (this.#presence.cutOffMs > CUT_OFF_LEASES * this.#leaseMs) {
-      this.#tenure?.end({ why: 'deposed', detail: 'the nats-servers are out of reach' })
-    }
+    const detail = this.#tenure && this.#support.missing
+    if (detail !== undefined) this.#tenure?.end({ why: 'deposed', detail })
     this.#considerLeading()
     if (--this.#ticksToBeat <= 0) this.#publish()
     this.#listeners.tell(this.leader)
@@ -420,7 +418,7 @@ export class ClusterNode {
     const now = this.#awake.now()
     const following = this.#following
     if (following === undefined || this.#place === undefined) return
-    if (this.#isExamining || now < this.#examinesAt || !this.#isReachable) return
+    if (this.#isExamining || now < this.#examinesAt || !this.#presence.isReachable) return
     // Whoever leads appends, so the nats-servers answer again.
     if (!this.#members.isLeaderless()) this.#obstacle = undefined
     const rank = this.#members.rank({ node: this.#options.config.node, place: this.#place })

@@ -1,5 +1,6 @@
 /** The figures of one node for Prometheus: what its process uses, and how it sees the cluster. On a follower these are all there is. */
 import { Exposition, type FamilyType, labelsText } from '../../protocol/prometheus/exposition.ts'
+import type { SensorStatus } from '../metrics/metric.ts'
 import type { FrontCounters } from './front.ts'
 import { ownState } from './health.ts'
 import type { NodeListener } from './node-listener.ts'
@@ -24,6 +25,16 @@ export interface OwnFigures {
   /** Of the listener that shows this, since it is open. */
   readonly refusedRequests: number
   readonly refusedConnections: number
+  /** Undefined if there are no feeds. */
+  readonly feeds?: FeedFigures | undefined
+}
+
+/** Of the feeder of the node: what it has taken, or refused, and not handed on. */
+export interface FeedFigures {
+  /** Values that wait for the node that leads. */
+  readonly waiting: number
+  /** The counters of its sensors. */
+  readonly statuses: readonly Pick<SensorStatus, 'name' | 'counters'>[]
 }
 
 export function nodeExposition(
@@ -76,11 +87,26 @@ export function nodeExposition(
   const ignored = 'Messages over NATS that were none, too many, or of nodes that are not kept.'
   counter('cinnabar_cluster_ignored_messages', ignored, traffic.ignoredMessages)
 
-  const { cpuSeconds, residentBytes, refusedRequests, refusedConnections } = figures
+  const { cpuSeconds, residentBytes, refusedRequests, refusedConnections, feeds } = figures
   counter('process_cpu_seconds', 'Processor time of the process.', cpuSeconds)
   gauge('process_resident_memory_bytes', 'Memory of the process.', residentBytes)
   gauge('cinnabar_cluster_uptime_seconds', 'Time since the node began.', now.uptimeMs / 1000)
   counter('cinnabar_status_refused_requests', 'Requests that this listener has refused.', refusedRequests)
   counter('cinnabar_status_refused_connections', 'Connections that this listener has refused.', refusedConnections)
+  if (feeds !== undefined) {
+    gauge('cinnabar_feeds_waiting', 'Values of feeds of this node that wait for the one that leads.', feeds.waiting)
+    const help = 'The counters of the sensors that take feeds at this node while it follows.'
+    const name = 'cinnabar_feeds_sensor'
+    const samples = exposition.samples(name, { type: 'gauge', help, unit: '' }, name)
+    for (const { name: sensor, counters } of feeds.statuses) {
+      for (const [counter, count] of Object.entries(counters)) {
+        const labels = labelsText([
+          ['sensor', sensor],
+          ['counter', counter],
+        ])
+        samples.number(labels, count)
+      }
+    }
+  }
   return exposition
 }

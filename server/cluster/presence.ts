@@ -49,6 +49,11 @@ export class Presence {
     return this.#options.awake.now() - this.#echoedAt
   }
 
+  /** Whether the nats-servers were reached within a lease. */
+  get isReachable(): boolean {
+    return this.cutOffMs < this.#options.config.leaseMs
+  }
+
   open(): void {
     this.#options.bus.open((bytes) => this.#receive(bytes))
   }

@@ -31,6 +31,12 @@ export class Reports {
     if (this.#waiting.length > MAX_NOTICES) this.#waiting.shift()
   }
 
+  /** This node has founded the log of a cluster; `mayLack` as in `Replica.found`. */
+  founded(cluster: string, mayLack: boolean): void {
+    const lacks = mayLack ? ', which may lack records that a node had whose database is gone' : ''
+    this.report('warning', `node ${this.#node} founded the log of ${cluster} with its database${lacks}`)
+  }
+
   /** The database of this node was set aside in `path`; `why` is a part of a sentence. */
   setAside(why: string, path: string | undefined): void {
     if (path !== undefined)

@@ -22,7 +22,7 @@ import type { ClusterControl } from './control.ts'
 import { healthProblem, readinessProblem } from './health.ts'
 import { clusterFields } from './metric.ts'
 import { NodePass } from './node-pass.ts'
-import { type NodeTraffic, nodeExposition } from './own-figures.ts'
+import { type FeedFigures, type NodeTraffic, nodeExposition } from './own-figures.ts'
 
 /** Load balancers, Prometheus and the command line need a few. One more, and the oldest gives way. */
 const MAX_CONNECTIONS = 256
@@ -43,6 +43,8 @@ export interface StatusListenerOptions {
   /** The networks from which /metrics may be read without the pass. */
   readonly openTo: () => readonly Network[]
   readonly traffic: () => NodeTraffic
+  /** Undefined if there are no feeds. */
+  readonly feeds?: (() => FeedFigures) | undefined
   readonly clock: Pick<Clock, 'wallMs' | 'monotonicMs'>
   readonly log: Pick<Logger, 'warn'>
 }
@@ -122,7 +124,7 @@ function serveNodeHealth(app: FastifyInstance, { cluster, health }: StatusListen
 
 function serveOwnFigures(
   app: FastifyInstance,
-  { cluster, clock, openTo, traffic }: StatusListenerOptions,
+  { cluster, clock, openTo, traffic, feeds }: StatusListenerOptions,
   pass: NodePass,
   counts: { readonly refusedRequests: number; readonly refusedConnections: number },
 ): void {
@@ -141,7 +143,7 @@ function serveOwnFigures(
     const now = { wallMs: clock.wallMs(), uptimeMs: clock.monotonicMs() - started }
     const { user, system } = process.cpuUsage()
     const used = { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss() }
-    const figures = { ...used, ...counts, traffic: traffic() }
+    const figures = { ...used, ...counts, traffic: traffic(), feeds: feeds?.() }
     const text = [...nodeExposition(cluster.state(), figures, now).text()].join('')
     return reply.header('content-type', contentTypes.prometheus).send(text)
   })

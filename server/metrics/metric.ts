@@ -333,6 +333,8 @@ export interface RemoteLoss {
   readonly from: number
   readonly to: number
   readonly reason: GapReason
+  /** The values may have been for any binding of the channel. */
+  readonly isOfSeveral?: boolean
 }
 
 export interface RemoteTap {
@@ -341,11 +343,16 @@ export interface RemoteTap {
   end(): void
 }
 
-/** The producers that one tenant sees. */
+/** The producers that one tenant sees, or the nodes of this producer that take feeds of the tenant for it. */
 export interface RemoteSensor {
   readonly polled: 'remote'
   /** Its metrics may have any name. */
   readonly family: ''
+  /**
+   * Set if nodes of this producer are meant: the prefixes of the families that they take, with the dot. Their series are those of
+   * this producer, and have no label `producer`.
+   */
+  readonly ofNodes?: readonly string[]
   readonly owner: Owner
   readonly hasOpenLabels?: undefined
   /** The producers that there are now, by their paths. */

@@ -37,7 +37,7 @@ import {
   type Series,
 } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
-import { PRODUCER, Reach } from './reach.ts'
+import { isElsewhere, PRODUCER, Reach } from './reach.ts'
 import { RemoteSelection, type RemoteTarget } from './remote-selection.ts'
 
 const MIN_INTERVAL_MS = 10
@@ -166,7 +166,8 @@ export class Selection {
       if (typeof value === 'string' && !this.#isReach(label)) this.#matchers.set(label, compilePattern(value))
     }
     this.#metric = isPattern(name) ? undefined : first
-    this.#isPattern = isPattern(name) || haveOpenLabels || reach.isOpen || this.#isOpen(first)
+    this.#isPattern =
+      isPattern(name) || haveOpenLabels || reach.isOpen || (first !== undefined && this.#openOf(first).size > 0)
     const { args, deadlineMs } = this
     this.remote = new RemoteSelection({ name, identity, candidates, reach, args, deadlineMs, rights: defaults.rights })
     if (isPattern(name) || first === undefined) return
@@ -176,9 +177,13 @@ export class Selection {
     this.#checkOwn(first)
   }
 
-  /** True if values carry labels and an answer is an ARRAY. */
+  /** True if values carry labels and an answer is an ARRAY. A catalogue may have come since it was made. */
   get isPattern(): boolean {
-    if (this.hasUnknownLabels) this.#lookAgain()
+    const [metric] = this.hasUnknownLabels ? this.candidates.allNamed(false) : []
+    if (metric !== undefined && metric.isUnknown !== true) {
+      this.#metric = metric
+      this.#isPattern = this.#openOf(metric).size > 0
+    }
     return this.#isPattern
   }
 
@@ -190,18 +195,6 @@ export class Selection {
   /** True if only the values show whether they carry labels: they are of another producer, and no catalogue had the name. */
   get hasUnknownLabels(): boolean {
     return this.#metric?.isUnknown === true && !this.#isPattern
-  }
-
-  /** The catalogue may have come since it was made. */
-  #lookAgain(): void {
-    const [metric] = this.candidates.allNamed(false)
-    if (metric === undefined || metric.isUnknown === true) return
-    this.#metric = metric
-    this.#isPattern = this.#isOpen(metric)
-  }
-
-  #isOpen(metric: Metric | undefined): boolean {
-    return metric !== undefined && this.#openOf(metric).size > 0
   }
 
   /** True if it has the name of a metric that was not there when it was restored. */
@@ -216,7 +209,7 @@ export class Selection {
 
   /** True if nothing that it selects is measured on request: its values come when their source sends them. */
   get isPushed(): boolean {
-    return !this.candidates.sensors.some(({ polled }) => polled === true || polled === 'remote')
+    return !this.candidates.sensors.some((sensor) => sensor.polled === true || isElsewhere(sensor))
   }
 
   /** Its kind, if it was known when the selection was made. */

@@ -3,6 +3,7 @@
  * and the server while it leads. Nothing is decided here; server/cluster/node.ts decides who leads.
  */
 import { randomBytes } from 'node:crypto'
+import type { Duplex } from 'node:stream'
 import type { NatsOptions } from '../../storage/replicated/nats.ts'
 import { RECORD_FORMAT } from '../../storage/replicated/record.ts'
 import { setAside } from '../../storage/replicated/set-aside.ts'
@@ -10,6 +11,7 @@ import { ReplicatedStore } from '../../storage/replicated/store.ts'
 import { takeLock } from '../../storage/sqlite/database.ts'
 import type { ClusterSection } from '../cluster/config.ts'
 import type { ClusterControl } from '../cluster/control.ts'
+import { connectToFeeder, feedStreamOf } from '../cluster/feed-stream.ts'
 import { Front, type FrontCounters, type FrontOptions } from '../cluster/front.ts'
 import type { Leader, Leadership } from '../cluster/leadership.ts'
 import { NatsBus } from '../cluster/nats-bus.ts'
@@ -20,14 +22,17 @@ import type { Leading, LeadOptions, NodeFront } from '../cluster/node-options.ts
 import type { NodeTraffic } from '../cluster/own-figures.ts'
 import { RareWarnings } from '../cluster/rare-warnings.ts'
 import { listenStatus } from '../cluster/status-listener.ts'
-import type { ListenerName } from '../connections/passed-on.ts'
+import type { ListenerName, TakePassed } from '../connections/passed-on.ts'
 import type { Address } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { maxOpenFiles } from '../core/listen.ts'
 import type { Logger } from '../core/log.ts'
+import { tenantsOfFeeds } from '../sources/feeds.ts'
+import type { FeedingNodes } from '../sources/source.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config } from './config.ts'
 import { ConfigurationDigest } from './configuration-digest.ts'
+import { Feeder } from './feeder.ts'
 import { type RunningServer, type ServerOptions, softwareVersion, startServer } from './server.ts'
 
 /** Of the files that the process may have open, the share of connections that a front passes on: each takes two, so half is left. */
@@ -56,6 +61,8 @@ export interface RunningNode {
   readonly server: RunningServer | undefined
   /** Where consumers connect while this node follows. */
   readonly front: { readonly [N in ListenerName]: Address | undefined } | undefined
+  /** The configuration was read again: what of it concerns feeds is put in force while this node follows. */
+  reload(): void
   /** A leader hands over; then everything is closed. */
   stop(): Promise<void>
 }
@@ -75,7 +82,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     key: 'cluster.listen',
     certificates,
     nodes: cluster.nodes,
-    takerOf: (kind) => parts.server?.passedOn.get(kind as ListenerName),
+    takerOf: (kind) => parts.takerOf(kind),
     clock,
     warnings,
   })
@@ -86,13 +93,16 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   }, FILES_MS)
   const close = async (): Promise<void> => {
     clock.clear(watching)
+    await parts.feeder?.close()
     await listener.close()
   }
   let status: { close(): Promise<void> } | undefined
   try {
     const traffic = () => parts.traffic(listener)
     status = cluster.status && (await openStatus(options, cluster.status, parts, traffic, clock))
+    await parts.feeder?.listen()
   } catch (error) {
+    await status?.close()
     await close()
     throw error
   }
@@ -105,7 +115,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       await close()
     }
   }
-  const ended = run()
+  const ended = Promise.race([run(), parts.failure])
   return {
     node,
     ended,
@@ -114,6 +124,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     },
     get front() {
       return parts.bound
+    },
+    reload() {
+      parts.feeder?.reload()
     },
     stop() {
       node.stop()
@@ -156,12 +169,13 @@ function openStatus(
   traffic: () => NodeTraffic,
   clock: Clock,
 ): Promise<{ close(): Promise<void> }> {
-  const { node } = parts
+  const { node, feeder } = parts
   return listenStatus({
     address,
     dataDir: config.producer.dataDir,
     cluster: node,
     health: { unready: () => parts.unready },
+    feeds: feeder && (() => feeder),
     openTo: () => (reloadable?.config ?? config).metrics.openTo,
     traffic,
     clock,
@@ -173,7 +187,16 @@ function openStatus(
 class NodeParts implements NodeFront, Leadership {
   readonly node: ClusterNode
   readonly digest: ConfigurationDigest
+  /** Undefined if there are no feeds. */
+  readonly feeder: Feeder | undefined
   readonly #options: NodeOptions
+  readonly #tenants: readonly string[]
+  readonly #replica: ReplicatedStore
+  #failed: (error: Error) => void = () => {}
+  /** Rejects when the feeder cannot store any more. */
+  readonly failure = new Promise<never>((_, reject) => {
+    this.#failed = reject
+  })
   readonly #certificates: NodeCertificates | undefined
   readonly #warnings: RareWarnings
   readonly #clock: Clock
@@ -190,6 +213,11 @@ class NodeParts implements NodeFront, Leadership {
     const { dataDir } = config.producer
     this.digest = new ConfigurationDigest(() => reloadable?.config ?? config)
     this.#options = options
+    this.#tenants = tenantsOfFeeds(config)
+    const inForce = (): Config => reloadable?.config ?? config
+    const onFailed = (error: Error): void => this.#failed(error)
+    this.feeder =
+      this.#tenants.length === 0 ? undefined : new Feeder({ config: inForce, node: cluster.node, clock, log, onFailed })
     this.#certificates = certificates
     this.#warnings = warnings
     this.#clock = clock
@@ -205,6 +233,7 @@ class NodeParts implements NodeFront, Leadership {
       },
       wallMs: () => clock.wallMs(),
     })
+    this.#replica = replica
     this.node = new ClusterNode({
       config: cluster,
       run: randomBytes(8).toString('hex'),
@@ -253,7 +282,16 @@ class NodeParts implements NodeFront, Leadership {
     return this.node.onChange(listener)
   }
 
+  /** What takes a connection of another node, or of this one to its own feeder. */
+  takerOf(kind: string): TakePassed | undefined {
+    const stream = feedStreamOf(kind)
+    if (stream === undefined) return this.#server?.passedOn.get(kind as ListenerName)
+    const { feeder } = this
+    return feeder && ((socket) => feeder.take(socket, stream))
+  }
+
   async start(): Promise<void> {
+    await this.feeder?.listen()
     if (this.#front !== undefined) return
     await this.#retired?.close()
     this.#retired = undefined
@@ -296,6 +334,7 @@ class NodeParts implements NodeFront, Leadership {
       node: cluster.node,
       ...(downMs !== undefined && { downMs }),
       cluster: this.node,
+      nodes: this.#feedingNodes,
       adminPassword,
       ...(foreign !== undefined && { foreign }),
       onFailed,
@@ -305,14 +344,42 @@ class NodeParts implements NodeFront, Leadership {
     // Consumers that came here while no node led are connections of another node, as far as the server knows.
     const own = cluster.nodes.find(({ name }) => name === cluster.node)
     this.#retired?.passTo(own && { name: own.name, address: own })
-    const end = (ending: Promise<void>): Promise<void> =>
-      ending.finally(() => {
+    const end = async (ending: Promise<void>): Promise<void> => {
+      try {
+        await ending
+      } finally {
         this.#server = undefined
-      })
+        // What the node does next may take long, such as waiting for nats-servers. If it fails now, it is tried again then.
+        this.feeder?.listen().catch((error: Error) => log.warn({ reason: error.message }, 'no feeds are taken yet'))
+      }
+    }
     return {
       notify: (notice) => server.parts.notices.emit(notice),
       stop: () => end(server.stop()),
       depose: () => end(server.depose()),
     }
+  }
+
+  /** For the server that leads. Undefined if there are no feeds. */
+  get #feedingNodes(): FeedingNodes | undefined {
+    const { feeder } = this
+    if (feeder === undefined) return undefined
+    return {
+      names: this.#options.cluster.nodes.map(({ name }) => name),
+      tenants: this.#tenants,
+      connect: (node, tenant, signal) => this.#connectToFeeder(node, tenant, signal),
+      takeOwn: () => feeder.takeOwn(),
+    }
+  }
+
+  async #connectToFeeder(name: string, tenant: string, signal: AbortSignal): Promise<Duplex> {
+    const { epoch, stored } = this.#replica
+    const { nodes, node } = this.#options.cluster
+    const address = nodes.find((each) => each.name === name)
+    if (address === undefined) throw new Error(`there is no node ${name}`)
+    if (stored === undefined) throw new Error('this node does not lead')
+    const from = nodes.find((each) => each.name === node)?.host
+    const options = { certificates: this.#certificates, from }
+    return connectToFeeder({ name, address }, { log: stored.log, epoch, tenant }, options, signal)
   }
 }

@@ -32,6 +32,14 @@ export interface ReplicatedOptions {
   readonly wallMs: () => number
 }
 
+interface RunOptions {
+  /** Ends it. */
+  readonly signal?: AbortSignal
+  /** The node that a copy comes from. */
+  readonly from?: string
+  readonly mayLack?: boolean
+}
+
 /** What following reports. */
 export interface Following {
   /** The database has everything up to `place`; `last` is the sequence of the log's last message, as far as known. */
@@ -86,16 +94,20 @@ export class ReplicatedStore implements Store {
         if (message.type === 'place') events.onPlace(message.place, message.last)
         else if (message.type === 'obstacle') events.onObstacle(message.obstacle)
       },
-      signal,
+      { signal },
     )
   }
 
-  /** Makes the next log, which begins with this database. Rejects with StorageError DEPOSED if another node was faster. */
-  async found(): Promise<LogPlace> {
+  /**
+   * Makes the next log, which begins with this database. `mayLack`: other databases may have had more of the last log, so this one
+   * counts as restored. Rejects with StorageError DEPOSED if another node was faster.
+   */
+  async found(mayLack = false): Promise<LogPlace> {
     let place: LogPlace = NOWHERE
-    await this.#run('found', (message) => {
+    const receive = (message: FromRole): void => {
       if (message.type === 'place') place = message.place
-    })
+    }
+    await this.#run('found', receive, { mayLack })
     return place
   }
 
@@ -109,7 +121,7 @@ export class ReplicatedStore implements Store {
       if (message.type === 'fetched') copied = message.copied
       else if (message.type === 'received') progress(message.progress)
     }
-    await this.#run('copy', receive, signal, from)
+    await this.#run('copy', receive, { signal, from })
     return copied
   }
 
@@ -184,13 +196,13 @@ export class ReplicatedStore implements Store {
     })
   }
 
-  #start(role: Role, from?: string): Worker {
+  #start(role: Role, { from, mayLack = false }: RunOptions = {}): Worker {
     const { store, log, wallMs } = this.#options
     const { restored = false, ...served } = store
     const workerData: RoleOptions = {
       role,
       // What others have must not be skipped here alone: only a log that is founded may begin with a restored database.
-      store: { ...served, restored: restored && role === 'found' },
+      store: { ...served, restored: mayLack || (restored && role === 'found') },
       log,
       wall: wallMs(),
       ...(from !== undefined && { from }),
@@ -199,8 +211,9 @@ export class ReplicatedStore implements Store {
   }
 
   /** Runs a role that serves no store, until its thread ends. */
-  #run(role: Role, receive: (message: FromRole) => void, signal?: AbortSignal, from?: string): Promise<void> {
-    const worker = this.#start(role, from)
+  #run(role: Role, receive: (message: FromRole) => void, options: RunOptions): Promise<void> {
+    const { signal } = options
+    const worker = this.#start(role, options)
     const stop = (): void => worker.postMessage({ type: 'close' })
     if (signal?.aborted === true) stop()
     signal?.addEventListener('abort', stop, { once: true })

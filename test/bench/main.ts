@@ -20,6 +20,7 @@ import { benchMemory } from './memory.ts'
 import { benchMonoAgent } from './mono-agent.ts'
 import { benchQuery } from './query.ts'
 import { benchQueue } from './queue.ts'
+import { benchScale } from './scale.ts'
 import { benchDrain, benchOtlp, benchRemoteWrite, benchScrape } from './stacks.ts'
 import { benchUpstream } from './upstream.ts'
 
@@ -43,6 +44,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   query: benchQuery,
   queue: benchQueue,
   'remote-write': benchRemoteWrite,
+  scale: benchScale,
   scrape: benchScrape,
   upstream: benchUpstream,
 }

@@ -22,7 +22,7 @@ import { compilePattern } from '../../metrics/pattern.ts'
 import type { Meter } from '../by-tenant.ts'
 import type { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
-import { catalogueBytes, hasLabels, isSameMetric, readCatalogue } from './catalogue.ts'
+import { catalogueBytes, hasLabels, isSameMetric, ofProducer, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
 import { type ControlThere, controlsIn, isCutOff, remoteControl } from './controls.ts'
 import { Durable } from './durable.ts'
@@ -35,7 +35,7 @@ import { readingsOf } from './readings.ts'
 import type { UpstreamReport } from './report.ts'
 import { UpstreamSession } from './session.ts'
 import type { StoredBindings } from './stored-bindings.ts'
-import { argumentsThere, PATH, type Tap } from './tap.ts'
+import { argumentsThere, type NodeRules, PATH, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
 const AUDIT = 'producer.audit'
@@ -58,6 +58,8 @@ const REST_MS = 5_000
 
 export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake' | 'work'> {
   readonly table: UpstreamTable
+  /** Set if it is a node of this producer. */
+  readonly peerNode?: UpstreamNode | undefined
   readonly pacer: Pacer
   readonly meter: Meter
   readonly report: UpstreamReport
@@ -71,6 +73,12 @@ export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | '
   readonly producersChanged: () => Promise<void>
   /** Its metrics are other ones now than `before`. */
   readonly catalogued: (upstream: Upstream, before: ReadonlyMap<string, Metric>) => void
+}
+
+/** A node of this producer. */
+export interface UpstreamNode extends NodeRules {
+  /** Makes a connection to it. Rejects with Error. */
+  connect(signal: AbortSignal): Promise<Transport>
 }
 
 export class Upstream {
@@ -90,8 +98,6 @@ export class Upstream {
   readonly #questions: Questions
   readonly #patterns: readonly ((name: string) => boolean)[]
   readonly #counters = { values: 0, connections: 0 }
-  /** Why there is no connection, or none that can be used; undefined before the first attempt has ended. */
-  #problem: string | undefined
   #durableProblem = ''
   #catalogueProblem = ''
   #controlsProblem = ''
@@ -113,7 +119,7 @@ export class Upstream {
   #readMs = Number.NEGATIVE_INFINITY
 
   constructor(options: UpstreamOptions) {
-    const { table, clock, hub, pacer, meter, position, stored, intake, id, report } = options
+    const { table, peerNode, clock, hub, pacer, meter, position, stored, intake, id, report } = options
     this.#options = options
     this.table = table
     this.report = report
@@ -126,6 +132,7 @@ export class Upstream {
         hub,
         maxSeries: table.maxSeries,
         mayAsk: (name) => this.mayAsk(name),
+        node: peerNode,
         hasLabels: ({ name, args }) => hasLabels(name, args, this.metrics.get(name)),
         // Nothing is stopped there by a server that ends, or by a reload.
         staysBound: () => isDurable && (this.#abort.signal.aborted || intake.refusal?.reason === 'stopping'),
@@ -148,7 +155,7 @@ export class Upstream {
       begun: (session) => this.#begun(session),
       capabilities: (caps) => this.#learnLater(caps),
       catalogueChanged: (session) => this.#readLater(session, Math.max(SOON_MS, this.#restMs)),
-      changed: (problem) => this.#changed(problem),
+      changed: (problem) => report.changed(problem),
     })
     position.onStored = (reached) => this.#durable.stored(reached)
     this.#durable = new Durable({
@@ -167,8 +174,8 @@ export class Upstream {
       replaced: () => this.#replaced(),
     })
     const connect = ({ url = '', ca, cert, key, serverName: servername }: UpstreamTable, signal: AbortSignal) =>
-      dial(url, signal, { tls: { ca, cert, key, servername } })
-    this.#lobby = table.url === undefined ? new Lobby(clock) : undefined
+      peerNode?.connect(signal) ?? dial(url, signal, { tls: { ca, cert, key, servername } })
+    this.#lobby = table.listen === undefined ? undefined : new Lobby(clock)
     const open = (signal: AbortSignal): Promise<UpstreamSession> =>
       this.#lobby?.next(signal) ?? UpstreamSession.open({ table, clock, pacer, connect }, signal)
     const link = { clock, open }
@@ -214,6 +221,10 @@ export class Upstream {
     for (const [path, id] of this.#below) yield { id, name: `${name}/${path}` }
   }
 
+  get #isNode(): boolean {
+    return this.#options.peerNode !== undefined
+  }
+
   /** Whether values of a metric may be asked for. */
   mayAsk(name: string): boolean {
     const { metrics } = this.table
@@ -240,7 +251,9 @@ export class Upstream {
       )
       if (asked === undefined) return []
       const isLabelled = hasLabels(request.name, request.args, this.metrics.get(request.name))
-      return readingsOf(request, isLabelled, asked).filter(({ series }) => this.mayAsk(series.name))
+      const { peerNode } = this.#options
+      const readings = readingsOf(request, isLabelled, asked, this.#isNode)
+      return readings.filter(({ series }) => this.mayAsk(series.name) && peerNode?.isFenced(series.name) !== true)
     } catch {
       return []
     }
@@ -259,12 +272,12 @@ export class Upstream {
     const { live, durable } = this.#taps
     const { repeated, gaps, committed } = this.#durable.counters
     const isUp = this.#live.session !== undefined
-    const problems = [this.#problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
+    const problems = [this.report.problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
     problems.push(this.#catalogueProblem, this.#controlsProblem)
     const told = [...new Set(problems)].filter((problem) => problem !== '')
     return {
-      name: `upstream/${name}`,
-      state: isUp && told.length === 0 ? 'listening' : this.#problem === undefined ? 'off' : 'failed',
+      name: `${this.report.kind}/${name}`,
+      state: isUp && told.length === 0 ? 'listening' : this.report.problem === undefined ? 'off' : 'failed',
       detail: [where, ...told].join('; '),
       counters: {
         ...this.#counters,
@@ -275,6 +288,7 @@ export class Upstream {
         series: live.series + durable.series,
         late: this.#questions.late,
         bindings: live.size + durable.size,
+        ...(this.#isNode && { lost: this.report.lostValues }),
       },
     }
   }
@@ -433,7 +447,8 @@ export class Upstream {
     const metrics = new Map<string, Metric>()
     const before = this.metrics
     let [bytes, fresh] = [0, 0]
-    for await (const page of readCatalogue((metric, args) => session.query(metric, args))) {
+    const query: UpstreamSession['query'] = (metric, args) => session.query(metric, args)
+    for await (const page of readCatalogue(query, this.#isNode ? [] : [ofProducer])) {
       for (const metric of page) {
         if (!this.mayAsk(metric.name)) continue
         const known = before.get(metric.name)
@@ -454,24 +469,8 @@ export class Upstream {
 
   #replaced(): void {
     const { log, table } = this.#options
-    log.warn({ upstream: table.name }, 'an upstream is not the one from before, or was restored')
+    log.warn({ [this.report.kind]: table.name }, 'it is not the server from before, or was restored')
     this.report.lost({ count: 0, reason: GapReason.replaced, transaction: 0 }, table.name)
     this.#durable.lostHistory()
-  }
-
-  #changed(problem: string): void {
-    const { log, notices, table } = this.#options
-    const before = this.#problem
-    this.#problem = problem
-    const isUp = problem === ''
-    this.report.up(isUp)
-    if ((before === '') === isUp || (before === undefined && isUp)) return
-    if (before !== undefined && before !== '' && !isUp) return
-    const detail = isUp ? `upstream ${table.name} is connected` : `upstream ${table.name} is not connected: ${problem}`
-    log[isUp ? 'info' : 'warn'](
-      { upstream: table.name, problem },
-      isUp ? 'upstream connected' : 'upstream not connected',
-    )
-    notices.emit({ severity: isUp ? 'info' : 'warning', subject: 'upstream', detail }, { tenant: table.tenant })
   }
 }

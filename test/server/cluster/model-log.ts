@@ -34,6 +34,7 @@ interface ModelLog {
   /** The content of the database with which it was founded, and the place of that. */
   readonly base: readonly string[]
   readonly basePlace: LogPlace
+  readonly mayLack: boolean
   readonly records: ModelRecord[]
 }
 
@@ -103,12 +104,12 @@ export class ModelReplica implements Replica {
     return this.#host.disk.place
   }
 
-  async found(): Promise<LogPlace> {
+  async found(mayLack: boolean): Promise<LogPlace> {
     await this.#wire()
     const { place, content } = this.#host.disk
     const number = Math.max(this.#logs.newest?.number ?? 0, place.log) + 1
     const first = { id: `epoch of log ${number}`, epoch: place.epoch + 1 }
-    this.#logs.logs.push({ number, base: [...content], basePlace: place, records: [first] })
+    this.#logs.logs.push({ number, base: [...content], basePlace: place, records: [first], mayLack })
     return place
   }
 

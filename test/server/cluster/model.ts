@@ -102,7 +102,10 @@ export class ModelNode {
   readonly #cluster: ModelCluster
   readonly #options: ModelNodeOptions
   #process: ModelProcess | undefined
+  /** From NATS. */
   isCut = false
+  /** It reaches a nats-server that is cut off from the others: it hears itself, and gets no answer. */
+  isAlone = false
   /** Whoever reads its database gets this error, until it is set aside. */
   damage: StorageError | undefined
 
@@ -193,7 +196,11 @@ export class ModelProcess implements ModelHost, Bus {
   }
 
   get isConnected(): boolean {
-    return !this.clock.isDead && !this.clock.isFrozen && !this.#owner.isCut
+    return !this.clock.isDead && !this.clock.isFrozen && !this.#owner.isCut && !this.#owner.isAlone
+  }
+
+  get isAlone(): boolean {
+    return this.#owner.isAlone
   }
 
   open(receive: (bytes: Uint8Array) => void): void {
@@ -201,8 +208,9 @@ export class ModelProcess implements ModelHost, Bus {
   }
 
   publish(bytes: Uint8Array): void {
+    if (this.isAlone) this.deliver(bytes)
     if (!this.isConnected) return
-    for (const { process } of this.#cluster.nodes.values()) process?.deliver(bytes)
+    for (const { process } of this.#cluster.nodes.values()) if (process?.isAlone === false) process.deliver(bytes)
   }
 
   async close(): Promise<void> {

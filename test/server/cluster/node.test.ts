@@ -117,6 +117,29 @@ describe('the founding of a log', () => {
     expect(cluster.leaders).toEqual(['n2'])
     await expect(cluster.at('n3').node.found()).rejects.toThrow('node n2 leads')
     await expect(cluster.at('n2').node.found()).rejects.toThrow('leads already')
+    // There was nothing before.
+    expect(cluster.logs.newest?.mayLack).toBe(false)
+  })
+
+  test.each([
+    ['without the machine that may have had more', 'gone', true],
+    ['with a new machine in its place', 'new', true],
+    ['with all databases', 'there', false],
+  ] as const)('%s: whether it counts as restored', async (_, machine, isRestored) => {
+    const leader = await running(3)
+    await write(5)
+    for (const node of cluster.nodes.values()) node.kill()
+    cluster.logs.logs.splice(0)
+    if (machine === 'new') leader.setAside()
+    const [other] = others(leader) as [ModelNode]
+    for (const node of cluster.nodes.values()) if (node !== leader || machine !== 'gone') node.start()
+    await cluster.run(2 * LEASE_MS)
+    const ordered = machine === 'gone' ? other.node.found() : undefined
+    await cluster.until(() => cluster.leaders.length > 0)
+    await ordered
+    expect(cluster.logs.newest?.mayLack).toBe(isRestored)
+    const said = [...cluster.nodes.values()].flatMap(({ logged }) => logged).join('\n')
+    expect(said.includes('which may lack records')).toBe(isRestored)
   })
 })
 
@@ -248,6 +271,35 @@ describe('a node that leads no more', () => {
     await cluster.run(2 * LEASE_MS)
     expectNothingLost()
     expect(leader.process?.ended).toBe('not yet')
+  })
+
+  test('cut off with a nats-server of its own gives up, although it hears itself', async () => {
+    const leader = await running(3)
+    await write(5)
+    leader.isAlone = true
+    leader.process?.server?.write()
+    const ms = await cluster.until(() => !leader.leads)
+    expect(ms).toBeGreaterThan(2.5 * LEASE_MS)
+    expect(ms).toBeLessThan(7 * LEASE_MS)
+    expect(leader.logged.join('\n')).toContain('no other node is heard, and no majority of the nats-servers answers')
+    expect(cluster.leaders).toHaveLength(1)
+    await write(5)
+    leader.isAlone = false
+    await cluster.run(2 * LEASE_MS)
+    expectNothingLost()
+    expect(leader.process?.ended).toBe('not yet')
+  })
+
+  test('goes on while no other node runs, or no majority of the nats-servers is there', async () => {
+    const leader = await running(3)
+    for (const node of others(leader)) node.kill()
+    await cluster.run(10 * LEASE_MS)
+    expect(leader.leads).toBe(true)
+    for (const node of others(leader)) node.start()
+    await cluster.run(2 * LEASE_MS)
+    cluster.logs.hasMajority = false
+    await cluster.run(10 * LEASE_MS)
+    expect(leader.leads).toBe(true)
   })
 
   test('hands over within a second, and does not lead again for a while', async () => {

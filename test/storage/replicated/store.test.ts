@@ -220,6 +220,23 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     expect(second.recovered!.restored).toBe(false)
   })
 
+  test('a copy takes the place of a database that never stored anything, made by the attempt to follow', async () => {
+    const single = new SqliteStore({ directory: join(root, 'n1') })
+    const events = new EventLog()
+    await single.open(events)
+    single.write(batch(1, { ...blocks(1), wall: WALL }))
+    await events.durable(1)
+    await single.close()
+    const first = await founded()
+    const second = new Node('n2')
+    await expect(second.follow().ended).rejects.toMatchObject({ code: 'FOREIGN' })
+    expect(existsSync(join(root, 'n2', 'cinnabar.db'))).toBe(true)
+    const { place } = await second.store.copy('n1', () => {}, AbortSignal.timeout(60_000))
+    expect(place).toEqual(first.store.stored)
+    await second.follow().reached(place.sequence)
+    await second.leave()
+  })
+
   test('a database that is there is set aside when the copy is whole, and not before', async () => {
     const first = await founded()
     const second = new Node('n2').follow()
@@ -307,27 +324,30 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     await eventually(() => expect(second.place).toMatchObject({ log: 2, epoch: 4, sequence: 3 }))
   })
 
-  test('a log that is founded with a restored database skips the same ids on every node', async () => {
-    const first = await founded()
-    const second = new Node('n2').follow()
-    const numbers = numbersOf(1)
-    await first.write({ changes: [{ put: 'channel', row: channel }], channels: [numbers] })
-    await second.reached(3)
-    await second.leave()
-    await first.store.close()
-    const restored = new Node('n1', { restored: true })
-    await restored.store.found()
-    const again = await new Node('n1').lead()
-    expect(again.recovered!.generation).not.toBe(first.recovered!.generation)
-    expect(again.recovered!.restored).toBe(true)
-    await second.follow().reached(2)
-    await second.leave()
-    await again.store.close()
-    const { generation, restored: reported, numbers: rows } = (await second.lead()).recovered!
-    expect([generation, reported]).toEqual([again.recovered!.generation, true])
-    expect(rows).toEqual(again.recovered!.numbers)
-    expect(rows[3]).toBeGreaterThan(2 ** 36)
-  })
+  test.each(['a restored database', 'a database that may lack records'])(
+    'a log that is founded with %s skips the same ids on every node',
+    async (what) => {
+      const isRestored = what === 'a restored database'
+      const first = await founded()
+      const second = new Node('n2').follow()
+      const numbers = numbersOf(1)
+      await first.write({ changes: [{ put: 'channel', row: channel }], channels: [numbers] })
+      await second.reached(3)
+      await second.leave()
+      await first.store.close()
+      await new Node('n1', { restored: isRestored }).store.found(!isRestored)
+      const again = await new Node('n1').lead()
+      expect(again.recovered!.generation).not.toBe(first.recovered!.generation)
+      expect(again.recovered!.restored).toBe(true)
+      await second.follow().reached(2)
+      await second.leave()
+      await again.store.close()
+      const { generation, restored: reported, numbers: rows } = (await second.lead()).recovered!
+      expect([generation, reported]).toEqual([again.recovered!.generation, true])
+      expect(rows).toEqual(again.recovered!.numbers)
+      expect(rows[3]).toBeGreaterThan(2 ** 36)
+    },
+  )
 
   test('while no nats-server answers nothing is durable; then it is', async () => {
     const own = await NatsServers.start(1)
