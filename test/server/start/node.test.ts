@@ -1,6 +1,7 @@
-/** How many connections of consumers a node passes on while it follows. */
+/** What a node loads that a server alone does not, and how many connections of consumers it passes on. */
 import { expect, test } from 'vitest'
 import { frontLimits } from '../../../server/start/node.ts'
+import { runToEnd } from '../../support/run-to-end.ts'
 
 test.each([
   ['as a server may have', 10_000, 65_536, { connections: 10_000, held: 2_000 }],
@@ -13,4 +14,15 @@ test.each([
   ],
 ])('as many %s', (_, connections, openFiles, expected) => {
   expect(frontLimits(connections, openFiles)).toEqual(expected)
+})
+
+test.each([
+  ['a server that is alone loads nothing of NATS', 'main', false],
+  ['a node does', 'node', true],
+])('%s', async (_, module, loads) => {
+  const url = new URL(`../../../dist/server/start/${module}.js`, import.meta.url).href
+  const script = `import(${JSON.stringify(url)}).then(() => console.log(JSON.stringify(Object.keys(require.cache))))`
+  const { code, out } = await runToEnd(process.execPath, ['-e', script], {})
+  expect(code).toBe(0)
+  expect(JSON.parse(out).some((path: string) => path.includes('@nats-io'))).toBe(loads)
 })
