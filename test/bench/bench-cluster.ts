@@ -17,7 +17,6 @@ const LAG_LOOK_MS = 200
 
 export interface BenchNode {
   readonly name: string
-  readonly directory: string
   readonly port: number
   /** Where it listens for its feed. */
   readonly feedPort: number
@@ -116,9 +115,8 @@ async function startNodes(setup: BenchClusterSetup, nats: readonly string[]): Pr
     const [port, feedPort] = [await freePort(), await freePort()]
     const { more, ...others } = sections(feedPort)
     const table = clusterTable({ node: name, nodes, nats, lease: LEASE })
-    const directory = join(parent, name)
-    const server = await launched({ directory, port, values, more: `${more}${table}`, ...others })
-    return { name, directory, port, feedPort, server }
+    const server = await launched({ directory: join(parent, name), port, values, more: `${more}${table}`, ...others })
+    return { name, port, feedPort, server }
   }
   return Promise.all(names.map(start))
 }

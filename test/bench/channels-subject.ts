@@ -1,9 +1,10 @@
 /** What `channels` measures: one server, with its threads apart; or a cluster, with its parts apart. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BenchCluster, type BenchNode } from './bench-cluster.ts'
 import { Local } from './connection.ts'
+import { ADMIN_PASSWORD } from './durable-consumer.ts'
 import { MeasuredServer } from './measured.ts'
 import type { ServerUnderTest } from './processes/server-under-test.ts'
 
@@ -74,10 +75,7 @@ export async function aCluster(size: number, toml: string): Promise<ChannelsSubj
   return {
     tcpPort: leader.port,
     gmetricPort: leader.feedPort,
-    user: new Local(
-      readFileSync(join(leader.directory, 'data', 'admin.secret'), 'utf8').trim(),
-      `local@${leader.name}`,
-    ),
+    user: new Local(ADMIN_PASSWORD, 'admin'),
     made() {},
     begin() {
       leader.server.resetLoopDelay()

@@ -6,7 +6,7 @@
  */
 import { parseArgs } from 'node:util'
 import { args, command, str, type } from '../support/bytes.ts'
-import { aCluster, oneServer } from './channels-subject.ts'
+import { aCluster, type ChannelsSubject, oneServer } from './channels-subject.ts'
 import { Commits } from './commits.ts'
 import { BenchConnection, inTurns } from './connection.ts'
 import { GmetricFeed } from './gmetric-feed.ts'
@@ -35,6 +35,20 @@ export async function benchChannels(argv: string[]): Promise<object> {
   const limits = `[limits]\nchannels_per_identity = ${channels + 100}\ninstances_per_identity = ${METRICS + 100}\n`
   if (!['', '1', '3'].includes(options.cluster)) throw new Error(`--cluster ${options.cluster}: 1 or 3 nodes`)
   const subject = options.cluster === '' ? await oneServer(limits) : await aCluster(Number(options.cluster), limits)
+  try {
+    return await measured(subject, { channels, seconds, visitSeconds: Number(options.visit) })
+  } finally {
+    await subject.remove()
+  }
+}
+
+interface Workload {
+  readonly channels: number
+  readonly seconds: number
+  readonly visitSeconds: number
+}
+
+async function measured(subject: ChannelsSubject, { channels, seconds, visitSeconds }: Workload): Promise<object> {
   const { tcpPort, gmetricPort, user } = subject
   const maker = await BenchConnection.open(tcpPort, user)
   const began = performance.now()
@@ -43,7 +57,7 @@ export async function benchChannels(argv: string[]): Promise<object> {
   subject.made()
 
   const feed = await GmetricFeed.open(gmetricPort, metricNames())
-  const visits = Number(options.visit) > 0 ? new Visits(ids, Number(options.visit)) : undefined
+  const visits = visitSeconds > 0 ? new Visits(ids, visitSeconds) : undefined
   visits?.begin(await Promise.all(Array.from({ length: VISITORS }, () => BenchConnection.open(tcpPort, user))))
   await feed.flood(METRICS, WARM_UP_SECONDS)
   subject.begin()
@@ -55,7 +69,6 @@ export async function benchChannels(argv: string[]): Promise<object> {
   const committed = (await visits?.end()) ?? 0
   feed.close()
   maker.close()
-  await subject.remove()
   return {
     channels,
     channelsMadePerSecond: Math.round(channels / made),

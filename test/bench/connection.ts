@@ -27,7 +27,7 @@ export class Local {
   readonly name: string
   keys: ScramKeys | undefined
 
-  /** `name`: of a node of a cluster, `local@<node>`. */
+  /** `name`: of another user. */
   constructor(secret: string, name = 'local') {
     this.secret = secret
     this.name = name

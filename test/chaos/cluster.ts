@@ -1,7 +1,8 @@
 /**
- * Rig: three nodes of a cluster and three nats-servers, which are killed and frozen, alone and together, while producers send
- * counters and consumers receive, commit, delete and copy channels at any of the nodes. At the end everything is drained and the
- * whole history judged as of one server; and then the log and the databases of the nodes, which have to be equal.
+ * Rig: three machines with a node of a cluster and a nats-server each, which are killed, frozen, cut off and put back, alone and
+ * together, while producers send counters and consumers receive, commit, delete and copy channels at any of the nodes. At the end
+ * everything is drained and the whole history judged as of one server; and then the log and the databases of the nodes, which have
+ * to be equal.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { natsMissing } from '../support/nats.ts'

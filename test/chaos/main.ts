@@ -52,7 +52,7 @@ const RIGS: Readonly<Record<string, Entry>> = {
   },
   cluster: {
     rig: cluster,
-    of: 'kills, freezes and hand-overs in a cluster of three nodes, and of its nats-servers',
+    of: 'faults in a cluster of three machines: killed, frozen, cut off, without power, full, with a wrong clock, handed over',
     short: 8,
   },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
