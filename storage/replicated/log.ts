@@ -11,8 +11,8 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
 import { abortable, appendRecord, natsReason } from './append.ts'
 import { ANSWER_MS, connectNats, type NatsOptions } from './nats.ts'
-import { type LogEntry, MAX_RECORD_BYTES, type RecordKind } from './part.ts'
-import { readRecordAt, readRecords } from './read.ts'
+import { MAX_RECORD_BYTES, type RecordKind } from './part.ts'
+import { type ReadEntry, readRecordAt, readRecords } from './read.ts'
 import { boundsOf, LogStream, logOf, type StreamAccess, streamConfig, streamName, streamSubject } from './stream.ts'
 
 export type { LogEntry } from './part.ts'
@@ -143,7 +143,7 @@ export class Log {
    * the last part of a record, or 0. With `until` it ends after that message, also if no record ends there. Throws StorageError: BEHIND if the log no longer has message `after + 1`; FOREIGN if it is
    * shorter than `after`; TOO_NEW if a newer version has written a record; UNREACHABLE if the log is closed.
    */
-  async *read(after: number, signal: AbortSignal, until?: number): AsyncGenerator<LogEntry, void> {
+  async *read(after: number, signal: AbortSignal, until?: number): AsyncGenerator<ReadEntry, void> {
     try {
       yield* readRecords(this.#opened(), after, signal, this.#onObstacle, until)
     } catch (error) {
