@@ -409,6 +409,7 @@ export class ClusterNode {
   #tick(): void {
     const detail = this.#tenure && this.#support.missing
     if (detail !== undefined) this.#tenure?.end({ why: 'deposed', detail })
+    this.#copying.followLeader(this.leader?.name)
     this.#considerLeading()
     if (--this.#ticksToBeat <= 0) this.#publish()
     this.#listeners.tell(this.leader)
