@@ -76,7 +76,7 @@ export class ClientConnection {
   readonly #transport: Transport
   readonly #options: ConnectionOptions
   readonly #flow: FlowControl
-  readonly #reader = new XdrReader()
+  readonly #reader = new XdrReader().keepTexts()
   readonly #writer = new XdrWriter()
   /** Commands that wait for their response, by seq. All have the same deadline, so the first is always the first to expire. */
   readonly #pending = new Map<number, { readonly command: PendingCommand; readonly dueMs: number }>()

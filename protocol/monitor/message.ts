@@ -26,6 +26,8 @@ export const FRAME_TYPE = 24
 /** The part of a VALUE frame before its basic type. */
 export const HEADER_BYTES = 24
 export const GAP_FRAME_BYTES = 48
+/** Of a RESPONSE without detail, after its length. */
+const RESPONSE_BYTES = 16
 
 export interface Response {
   readonly kind: 'response'
@@ -64,6 +66,11 @@ export type Message =
   | ValueMessage
   | { readonly kind: 'auth'; readonly data: Uint8Array }
   | { readonly kind: 'caps'; readonly caps: Capabilities }
+
+/** RESPONSE OK: one for each COMMIT, so its length is not worked out. */
+export function writeOk(writer: XdrWriter, seq: number, result: number): void {
+  writer.words(RESPONSE_BYTES, MessageId.RESPONSE, seq, StatusCode.OK, result)
+}
 
 export function writeResponse(writer: XdrWriter, seq: number, status: number, result: number, detail = ''): void {
   const frame = writer.beginFrame()

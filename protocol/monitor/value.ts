@@ -56,7 +56,6 @@ const MIN_ELEMENT_BYTES: Readonly<Record<BasicType, number>> = {
 }
 const MAX_VOID_ITEMS = 65_536
 
-const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const utf8 = new TextEncoder()
 
 /** A name of the wire: UTF-8, 1 to `maxBytes` bytes, none of them below 0x20. */
@@ -128,7 +127,7 @@ function readBare(reader: XdrReader, type: BasicType, depth: number): Value['val
     case BasicType.BOOLEAN:
       return reader.boolean()
     case BasicType.STRING:
-      return readText(reader)
+      return reader.stringOrBytes()
     case BasicType.OPAQUE:
       return reader.opaque()
     case BasicType.VOID:
@@ -137,15 +136,6 @@ function readBare(reader: XdrReader, type: BasicType, depth: number): Value['val
       return readRec(reader, depth + 1)
     case BasicType.ARRAY:
       return readArray(reader, depth + 1)
-  }
-}
-
-function readText(reader: XdrReader): string | Uint8Array {
-  const bytes = reader.opaqueView()
-  try {
-    return strictUtf8.decode(bytes)
-  } catch {
-    return new Uint8Array(bytes)
   }
 }
 

@@ -2,7 +2,7 @@
  * Copies of the leader's database in the place of the own one: because the log no longer has what that needs, or because an
  * operator asks for it. What was here before is set aside when a copy is whole, and never deleted.
  */
-import type { ClusterNodeOptions } from './node-options.ts'
+import type { ClusterNodeOptions, Received } from './node-options.ts'
 import type { Reports } from './reports.ts'
 
 /** A copy, the last that was asked for or needed, for the command line. */
@@ -18,21 +18,6 @@ export interface CopyState {
   /** Why it failed, as a sentence. */
   readonly problem: string
 }
-
-export interface Received {
-  readonly receivedBytes: number
-  readonly totalBytes: number
-}
-
-/**
- * Fetches a copy from `leader`, and gives where the database is that was here before. Rejects with StorageError, and then nothing
- * is changed.
- */
-export type FetchCopy = (
-  leader: string,
-  progress: (received: Received) => void,
-  signal: AbortSignal,
-) => Promise<string | undefined>
 
 const NONE: CopyState = { phase: 'none', leader: '', receivedBytes: 0, totalBytes: 0, aside: '', problem: '' }
 const MIB = 2 ** 20

@@ -6,6 +6,8 @@ export interface Leader {
   readonly name: string
   /** That of `cluster.nodes`. */
   readonly address: Address
+  /** It is of an earlier version, which takes streams without an answer. */
+  readonly isSilent?: boolean
 }
 
 export interface Leadership {

@@ -16,7 +16,7 @@ const MAX_OTHERS = 16
 const STARTING_LEASES = 5
 
 /** The node that leads, as it was last heard. */
-export interface HeardLeader extends Pick<Alive, 'node' | 'epoch' | 'since' | 'role' | 'place'> {
+export interface HeardLeader extends Pick<Alive, 'node' | 'epoch' | 'since' | 'role' | 'place' | 'answers'> {
   readonly heardAt: number
 }
 
@@ -83,8 +83,10 @@ export class Members {
 
   /** The node that leads, with its address; undefined while it is silent, or not configured. */
   get reachable(): Leader | undefined {
-    const address = this.#leader && this.addressOf(this.#leader.node)
-    return address === undefined || this.isLeaderless() ? undefined : { name: address.name, address }
+    const { node = '', answers } = this.#leader ?? {}
+    const address = this.addressOf(node)
+    if (address === undefined || this.isLeaderless()) return undefined
+    return { name: node, address, isSilent: !answers }
   }
 
   /** Takes a message of another node. Returns whether another one leads now. */
@@ -116,8 +118,8 @@ export class Members {
     const { leaseMs } = this.#options
     const known = this.#leader
     if (known !== undefined && !this.isLeaderless() && isLower(alive, known)) return false
-    const { node, epoch, since, role, place } = alive
-    this.#leader = { node, epoch, since, role, place, heardAt: at }
+    const { node, epoch, since, role, place, answers } = alive
+    this.#leader = { node, epoch, since, role, place, answers, heardAt: at }
     this.#quietSince = at
     this.#patienceMs = role === 'starting' ? STARTING_LEASES * leaseMs : leaseMs
     return known?.node !== node || known.epoch !== epoch

@@ -12,7 +12,7 @@ import type { Clock, Timer } from '../core/clock.ts'
 import { bindTcp, ListenError } from '../core/listen.ts'
 import type { NodeAddress } from './config.ts'
 import { isCertifiedFor, isOfThisMachine, mayComeFrom, type NodeCertificates } from './node-certificates.ts'
-import { kindOf } from './node-stream.ts'
+import { asksForAnswer, kindOf, TAKEN } from './node-stream.ts'
 import type { RareWarnings } from './rare-warnings.ts'
 
 /** From connecting to the end of the header, the handshake of TLS included. */
@@ -160,6 +160,7 @@ export class NodeListener {
     }
     this.counters.taken++
     showPeer(socket, { remoteAddress: passedAddress(route.from.address, node), remotePort: route.from.port })
+    if (asksForAnswer(header)) socket.write(Uint8Array.of(TAKEN))
     take(socket)
   }
 

@@ -3,7 +3,6 @@ import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { Bus } from './alive.ts'
 import type { ClusterSection } from './config.ts'
-import type { FetchCopy } from './copying.ts'
 import type { Replica } from './replica.ts'
 
 /** A server that runs on the store of this node. */
@@ -33,16 +32,32 @@ export interface LeadOptions {
 export interface NodeFront {
   /** Does nothing if it listens already. Rejects with ListenError. */
   start(): Promise<void>
-  /** Connections that are passed on end too. */
+  /** Frees the addresses. Connections that wait for a node to lead may go on waiting. */
   stop(): Promise<void>
 }
+
+/** How much of a copy of a database is here. */
+export interface Received {
+  readonly receivedBytes: number
+  readonly totalBytes: number
+}
+
+/**
+ * Fetches a copy from `leader`, and gives where the database is that was here before. Rejects with StorageError, and then nothing
+ * is changed.
+ */
+export type FetchCopy = (
+  leader: string,
+  progress: (received: Received) => void,
+  signal: AbortSignal,
+) => Promise<string | undefined>
 
 export interface ClusterNodeOptions {
   readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'leaseMs'>
   /** Random text, made at the start of the process. */
   readonly run: string
   /** A digest of what has to be the same in the configuration of all nodes. */
-  readonly configuration: string
+  readonly configuration: () => string
   readonly version: string
   /** The highest number of the format of records that this version can read. */
   readonly format: number

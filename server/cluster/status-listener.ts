@@ -22,9 +22,9 @@ import type { ClusterControl } from './control.ts'
 import { healthProblem, readinessProblem } from './health.ts'
 import { clusterFields } from './metric.ts'
 import { NodePass } from './node-pass.ts'
-import { nodeExposition } from './own-figures.ts'
+import { type FeedFigures, type NodeTraffic, nodeExposition } from './own-figures.ts'
 
-/** Load balancers, Prometheus and the command line need a few. */
+/** Load balancers, Prometheus and the command line need a few. One more, and the oldest gives way. */
 const MAX_CONNECTIONS = 256
 const REQUESTS_PER_MINUTE = 6_000
 /** No request has a body that is read. */
@@ -42,6 +42,9 @@ export interface StatusListenerOptions {
   readonly health: Health
   /** The networks from which /metrics may be read without the pass. */
   readonly openTo: () => readonly Network[]
+  readonly traffic: () => NodeTraffic
+  /** Undefined if there are no feeds. */
+  readonly feeds?: (() => FeedFigures) | undefined
   readonly clock: Pick<Clock, 'wallMs' | 'monotonicMs'>
   readonly log: Pick<Logger, 'warn'>
 }
@@ -56,9 +59,15 @@ export async function listenStatus(options: StatusListenerOptions): Promise<Open
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
     serverFactory: (listener) => {
-      const server = createHttpServer(listener, undefined)
-      server.maxConnections = MAX_CONNECTIONS
-      return server.on('drop', () => counts.refusedConnections++)
+      const open = new Set<Socket>()
+      return createHttpServer(listener, undefined).on('connection', (socket: Socket) => {
+        open.add(socket.once('close', () => open.delete(socket)))
+        const [oldest] = open
+        if (open.size <= MAX_CONNECTIONS || oldest === undefined) return
+        counts.refusedConnections++
+        oldest.destroy()
+        open.delete(oldest)
+      })
     },
   })
   app.addHook('onResponse', async (_request, { statusCode }) => {
@@ -115,7 +124,7 @@ function serveNodeHealth(app: FastifyInstance, { cluster, health }: StatusListen
 
 function serveOwnFigures(
   app: FastifyInstance,
-  { cluster, clock, openTo }: StatusListenerOptions,
+  { cluster, clock, openTo, traffic, feeds }: StatusListenerOptions,
   pass: NodePass,
   counts: { readonly refusedRequests: number; readonly refusedConnections: number },
 ): void {
@@ -133,7 +142,8 @@ function serveOwnFigures(
     }
     const now = { wallMs: clock.wallMs(), uptimeMs: clock.monotonicMs() - started }
     const { user, system } = process.cpuUsage()
-    const figures = { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss(), ...counts }
+    const used = { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss() }
+    const figures = { ...used, ...counts, traffic: traffic(), feeds: feeds?.() }
     const text = [...nodeExposition(cluster.state(), figures, now).text()].join('')
     return reply.header('content-type', contentTypes.prometheus).send(text)
   })

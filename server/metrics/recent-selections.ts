@@ -1,7 +1,7 @@
 /**
  * Selections of exact names that were made a moment ago, because programs QUERY the same series again and again. One is used
  * again while nothing that it was made of has changed: the sensors, the metrics of its name and how they are described, the
- * reader and the arguments. A command that comes again has the same object as its arguments (`DecodedQueries` of command-source.ts). What a
+ * reader and the arguments. A command that comes again has the same object as its arguments (command-source.ts). What a
  * reader may see is judged at each use, by `check`. Both together halve what a QUERY of a pushed metric costs.
  */
 import type { Reader } from '../../auth/permissions.ts'

@@ -4,6 +4,7 @@
  */
 import { Framer, MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../protocol/bytes/framer.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
+import { RecentByBytes } from '../../protocol/bytes/recent.ts'
 import { ProtocolError } from '../../protocol/errors.ts'
 import { type CommandName, commandName, commands, readCommand } from '../../protocol/monitor/commands.ts'
 import {
@@ -13,7 +14,8 @@ import {
   parseJsonCommands,
 } from '../../protocol/monitor/json.ts'
 
-const PLACES = 128
+/** QUERYs of a session that are kept decoded. */
+const KEPT_QUERIES = 128
 /** Longer QUERYs are decoded each time. */
 const MAX_KEPT_QUERY_BYTES = 256
 
@@ -45,7 +47,8 @@ const COMMIT_BYTES = 16
 export class XdrCommandSource implements CommandSource {
   readonly #framer = new Framer(MAX_FRAME_BYTES_BEFORE_AUTH)
   readonly #reader = new XdrReader()
-  readonly #queries = new DecodedQueries()
+  /** Programs ask for the same series again and again: the same bytes give the same object, which is read and never changed. */
+  readonly #queries = new RecentByBytes<Record<string, unknown>>(KEPT_QUERIES, MAX_KEPT_QUERY_BYTES)
   seq = 0
   #code = 0
 
@@ -72,12 +75,16 @@ export class XdrCommandSource implements CommandSource {
   }
 
   read(): Record<string, unknown> {
+    if (this.#code !== QUERY) return this.#decode()
     const { bytes, start, end } = this.#framer
-    if (this.#code === QUERY) return this.#queries.get(bytes, start + FIELDS_AT, end, this.#decode)
-    return this.#decode()
+    const kept = this.#queries.get(bytes, start + FIELDS_AT, end)
+    if (kept !== undefined) return kept
+    const decoded = this.#decode()
+    this.#queries.keep(bytes, start + FIELDS_AT, end, decoded)
+    return decoded
   }
 
-  readonly #decode = (): Record<string, unknown> => {
+  #decode(): Record<string, unknown> {
     const { bytes, start, end, view } = this.#framer
     return readCommand(commands[this.name as CommandName], this.#reader.reset(bytes, start + FIELDS_AT, end, view))
   }
@@ -143,40 +150,4 @@ export class JsonCommandSource implements CommandSource {
   }
 
   settle(): void {}
-}
-
-interface Decoded {
-  readonly bytes: Uint8Array
-  readonly args: Record<string, unknown>
-}
-
-/**
- * The QUERYs of a session that were decoded last. Programs ask for the same series again and again: the same bytes give the
- * same object, which is read and never changed. A table with one place for each hash, so that it never grows.
- */
-export class DecodedQueries {
-  readonly #places: (Decoded | undefined)[] = []
-
-  /** What is kept for the fields from `start` to `end`, or what `decode` gives. */
-  get(bytes: Uint8Array, start: number, end: number, decode: () => Record<string, unknown>): Record<string, unknown> {
-    if (end - start > MAX_KEPT_QUERY_BYTES) return decode()
-    const place = placeOf(bytes, start, end)
-    const kept = this.#places[place]
-    if (kept !== undefined && isSame(kept.bytes, bytes, start, end)) return kept.args
-    const args = decode()
-    this.#places[place] = { bytes: Uint8Array.from(bytes.subarray(start, end)), args }
-    return args
-  }
-}
-
-function placeOf(bytes: Uint8Array, start: number, end: number): number {
-  let hash = 0
-  for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (bytes[at] as number)) | 0
-  return (hash >>> 0) % PLACES
-}
-
-function isSame(kept: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
-  if (kept.length !== end - start) return false
-  for (let at = 0; at < kept.length; at++) if (kept[at] !== bytes[start + at]) return false
-  return true
 }

@@ -5,7 +5,7 @@
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Capabilities, writeCapabilities } from '../../protocol/monitor/capabilities.ts'
-import { writeAuth, writeNotice, writeResponse } from '../../protocol/monitor/message.ts'
+import { writeAuth, writeNotice, writeOk, writeResponse } from '../../protocol/monitor/message.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import type { DurabilityWaiter, Journal } from '../channels/journal.ts'
 import type { Task, TurnScheduler } from '../channels/turn-scheduler.ts'
@@ -93,7 +93,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
 
   /** Responds OK now. */
   ok(seq: number, result: number, effects?: Effects): void {
-    writeResponse(this.#ready, seq, StatusCode.OK, result)
+    writeOk(this.#ready, seq, result)
     if (effects !== undefined) this.#ofReady.push(effects)
     this.#schedule()
   }
@@ -112,7 +112,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
       this.#pendingMarks.push(last)
       if (this.#pendingMarks.length === 1) journal.wait(this)
     }
-    writeResponse(this.#pending, seq, StatusCode.OK, result)
+    writeOk(this.#pending, seq, result)
     last.end = this.#pending.length
     last.count++
     this.#unanswered++

@@ -45,6 +45,8 @@ export interface SourceContext {
   readonly producer: { readonly name: string; readonly dataDir: string; readonly id: string }
   /** The name of this node of a cluster; undefined without one. */
   readonly node: string | undefined
+  /** The nodes whose feeds this server takes; undefined without a cluster, or if there are no feeds. */
+  readonly nodes: FeedingNodes | undefined
   /** Where relative paths of the configuration file start. */
   readonly configDirectory: string
   readonly clock: Clock
@@ -72,6 +74,21 @@ export interface SourceContext {
   readonly admission: Pick<Admission, 'enter' | 'authenticated' | 'leave'>
   /** Has something ended with the server, even if the server cannot start. What listens is ended by its `SourceListeners`. */
   opened(end: () => void): void
+}
+
+/** The nodes of a cluster, each of which takes feeds and keeps them until the node that leads has them. */
+export interface FeedingNodes {
+  /** The name of this node is among them. */
+  readonly names: readonly string[]
+  /** Those that have feeds. */
+  readonly tenants: readonly string[]
+  /** Connects to the feeder of a node for one tenant. Rejects with Error. */
+  connect(node: string, tenant: string, signal: AbortSignal): Promise<Duplex>
+  /**
+   * Has the feeder of this node take nothing more, so that this server can listen instead. Resolves when all that it has was taken,
+   * or when that takes too long: then the rest comes later. Never rejects.
+   */
+  takeOwn(): Promise<void>
 }
 
 /** The state of the server, for the source that reports it. */
@@ -108,6 +125,8 @@ export interface OpenedSource<S extends Section = Section> {
   readonly statuses?: readonly StatusEntry[]
   /** Where programs hand over metrics by HTTP. */
   readonly doors?: readonly HttpDoor[]
+  /** Begins to take what others have kept. Called after bindings are recovered, and before any source listens. */
+  begin?(listeners: SourceListeners): Promise<void>
   /** Opens the listeners. Called after bindings are recovered: values that arrive before that would be lost. */
   listen?(listeners: SourceListeners): Promise<void>
   /** Removes what has been silent for too long; called every second. */

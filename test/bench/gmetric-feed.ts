@@ -32,9 +32,13 @@ export class GmetricFeed {
     return feed
   }
 
-  /** These packets are sent in turns. */
-  static async of(port: number, packets: readonly Uint8Array[]): Promise<GmetricFeed> {
+  /** These packets are sent in turns. `from`: an address of this machine to send from. */
+  static async of(port: number, packets: readonly Uint8Array[], from?: string): Promise<GmetricFeed> {
     const socket = createSocket('udp4')
+    if (from !== undefined) {
+      socket.bind(0, from)
+      await once(socket, 'listening')
+    }
     socket.connect(port, '127.0.0.1')
     await once(socket, 'connect')
     // Who is not there any more is no error here: it is what counts as dropped.

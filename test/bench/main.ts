@@ -14,11 +14,13 @@ import { benchFanOut } from './fan-out.ts'
 import { benchFrozen } from './frozen.ts'
 import { benchGmetric } from './gmetric.ts'
 import { benchIdle } from './idle.ts'
+import { benchLatency } from './latency.ts'
 import { benchLimit, besideLimit, limitIn } from './limit.ts'
 import { benchMemory } from './memory.ts'
 import { benchMonoAgent } from './mono-agent.ts'
 import { benchQuery } from './query.ts'
 import { benchQueue } from './queue.ts'
+import { benchScale } from './scale.ts'
 import { benchDrain, benchOtlp, benchRemoteWrite, benchScrape } from './stacks.ts'
 import { benchUpstream } from './upstream.ts'
 
@@ -34,6 +36,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   frozen: benchFrozen,
   gmetric: benchGmetric,
   idle: benchIdle,
+  latency: benchLatency,
   limit: benchLimit,
   memory: benchMemory,
   'mono-agent': benchMonoAgent,
@@ -41,6 +44,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   query: benchQuery,
   queue: benchQueue,
   'remote-write': benchRemoteWrite,
+  scale: benchScale,
   scrape: benchScrape,
   upstream: benchUpstream,
 }

@@ -62,10 +62,10 @@ export class MeasuredServer {
     return readFileSync(join(this.#dataDir, 'admin.secret'), 'utf8').trim()
   }
 
-  /** Gives the seconds until it listened. */
-  async start(): Promise<number> {
+  /** `nodeOptions`: more of them. Gives the seconds until it listened. */
+  async start(nodeOptions: readonly string[] = []): Promise<number> {
     const started = performance.now()
-    const options = process.env['BENCH_NODE_OPTIONS']?.split(' ') ?? []
+    const options = [...nodeOptions, ...(process.env['BENCH_NODE_OPTIONS']?.split(' ') ?? [])]
     const args = ['--import', LOOP_DELAY, ...options, ...this.#program(this.#directory)]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
     this.#child = child
@@ -139,6 +139,13 @@ export class MeasuredServer {
 
   resetPeak(): void {
     writeFileSync(`/proc/${this.pid}/clear_refs`, '5')
+  }
+
+  /** Needs `--expose-gc`. */
+  async collectGarbage(): Promise<void> {
+    const child = this.#child as ChildProcess
+    child.send('collect')
+    await once(child, 'message')
   }
 
   resetLoopDelay(): void {

@@ -1,6 +1,6 @@
 /**
  * The memory of a server whose consumer never commits, while `--values` (10 million) gmetric datagrams arrive for its
- * durable channel: a process of its own, read from /proc. It has to stay flat.
+ * durable channel: a process of its own, read from /proc. It has to stay flat. `--parts`: what the parts need, in footprint.ts.
  */
 
 import { createSocket } from 'node:dgram'
@@ -10,12 +10,14 @@ import { args, command, hex, join, str, type, u32 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { ledgerOf } from '../support/records.ts'
 import { ServerProcess } from '../support/server-process.ts'
+import { benchFootprint } from './footprint.ts'
 
 /** Datagrams handed to the kernel between two looks at the event loop. */
 const SLICE = 64
 const POLL_MS = 50
 
 export async function benchMemory(argv: string[]): Promise<object> {
+  if (argv.includes('--parts')) return benchFootprint(argv)
   const { values: options } = parseArgs({ args: argv, options: { values: { type: 'string', default: '10000000' } } })
   const wanted = Number(options.values)
   const port = await freePort()

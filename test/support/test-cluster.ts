@@ -1,7 +1,17 @@
 /** A cluster of three nodes as a node would report it, which the test changes; what is asked of the node is noted. */
 import type { ClusterControl } from '../../server/cluster/control.ts'
 import type { CopyState } from '../../server/cluster/copying.ts'
+import type { NodeTraffic } from '../../server/cluster/own-figures.ts'
 import type { ClusterState, NodeState } from '../../server/cluster/state.ts'
+
+/** That of a node which nobody has connected to. */
+export const NO_TRAFFIC: NodeTraffic = {
+  waiting: 0,
+  passing: 0,
+  front: { passed: 0, expired: 0, refused: 0, failed: 0 },
+  listener: { taken: 0, untaken: 0, refused: 0, late: 0, evicted: 0 },
+  ignoredMessages: 0,
+}
 
 /** When n1 began to lead, in ms since 1970. */
 export const LED_SINCE = 1_700_000_000_000
@@ -11,7 +21,7 @@ export class TestCluster implements ClusterControl {
   readonly nodes: Record<string, NodeState> = {
     n1: node('n1', { role: 'leader' }),
     n2: node('n2', { lagMs: 20 }),
-    n3: node('n3', { role: 'not heard', address: '', sequence: 0, version: '' }),
+    n3: node('n3', { role: 'not heard', sequence: 0, version: '' }),
   }
   /** The node that is asked. */
   node = 'n1'

@@ -107,12 +107,12 @@ export class Taps {
   lost(gap: Gap, before: (tap: Tap) => void = () => {}): void {
     const one = this.#byId.get(gap.metric)
     const all = gap.metric === 0 ? this.all() : one === undefined ? [] : [one]
+    for (const tap of all) before(tap)
+    const bindings = all.reduce((sum, { followers }) => sum + followers, 0)
+    if (gap.metric !== 0 || bindings <= 1) for (const tap of all) tap.gap(gap)
+    else if (new Set(all.flatMap((tap) => [...tap.queues()])).size === 1) all[0]?.gapOfChannel(gap)
     // Whose they were is not known where there are several.
-    const isKnown = gap.metric !== 0 || (all.length === 1 && all[0]?.followers === 1)
-    for (const tap of all) {
-      before(tap)
-      tap.gap(isKnown ? gap : { ...gap, count: 0 })
-    }
+    else for (const tap of all) tap.gap({ ...gap, count: 0 })
   }
 
   /** The connection is gone. */

@@ -15,7 +15,7 @@ const MINUS = 0x2d
 const ARRAY = 0x2a
 const BULK = 0x24
 
-function resp(...words: readonly string[]): Uint8Array {
+export function resp(...words: readonly string[]): Uint8Array {
   return Buffer.from(`*${words.length}\r\n${words.map((word) => `$${word.length}\r\n${word}\r\n`).join('')}`)
 }
 
@@ -132,14 +132,14 @@ class Consumer implements End {
 /**
  * Replies of XREADGROUP: *1 *2 $stream *entries, each entry *2 $id *2 $field $value. An XACK is laid out for every id.
  */
-class EntryParser {
+export class EntryParser {
   /** Entries of this reply that have not come yet; 0: a reply begins. */
   #left = 0
 
-  parse(bytes: Uint8Array, end: number): { used: number; acks: Uint8Array; replies: number } {
+  parse(bytes: Uint8Array, end: number): { used: number; acks: Uint8Array; entries: number; replies: number } {
     const acks = new Acks(end)
     let used = 0
-    let replies = 0
+    let [entries, replies] = [0, 0]
     const cursor = new Cursor(bytes, end)
     for (;;) {
       if (this.#left === 0) {
@@ -151,11 +151,12 @@ class EntryParser {
         const idLength = cursor.number
         if (!(cursor.array() && cursor.bulk() && cursor.bulk())) break
         acks.add(bytes, idAt, idLength)
+        entries++
         if (--this.#left === 0) replies++
       }
       used = cursor.at
     }
-    return { used, acks: acks.bytes(), replies }
+    return { used, acks: acks.bytes(), entries, replies }
   }
 }
 

@@ -12,7 +12,7 @@ import { listenStatus } from '../../../server/cluster/status-listener.ts'
 import type { OpenListener } from '../../../server/connections/tcp.ts'
 import { createLogger } from '../../../server/core/log.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { TestCluster } from '../../support/test-cluster.ts'
+import { NO_TRAFFIC, TestCluster } from '../../support/test-cluster.ts'
 import { fakeCli, rec, runCli, type Script, string } from '../fake-cli.ts'
 
 /** The leader, which answers what a test makes of its cluster. */
@@ -40,7 +40,7 @@ describe('asked over the Monitoring Protocol', () => {
       'NODE  ROLE       ADDRESS        SEQUENCE   LAG  VERSION',
       'n1    leader     10.0.0.1:7654   1284402     -  cinnabar/0.1.0',
       'n2    follower   10.0.0.2:7654   1284402  12 s  cinnabar/0.1.0  its disk is full',
-      'n3    not heard  -                     -     -  -               it is stopped or cut off',
+      'n3    not heard  10.0.0.3:7654         -     -  -               it is stopped or cut off',
     ])
   })
 
@@ -97,6 +97,7 @@ describe('asked of the node on this machine', () => {
       cluster,
       health: { unready: () => undefined },
       openTo: () => [],
+      traffic: () => NO_TRAFFIC,
       clock: new FakeClock(),
       log: createLogger('silent'),
     })
@@ -111,7 +112,7 @@ describe('asked of the node on this machine', () => {
       'NODE  ROLE       ADDRESS        SEQUENCE    LAG  VERSION',
       'n1    leader     10.0.0.1:7654   1284402      -  cinnabar/0.1.0',
       'n2    follower   10.0.0.2:7654   1284402  20 ms  cinnabar/0.1.0',
-      'n3    not heard  -                     -      -  -               it is stopped or cut off',
+      'n3    not heard  10.0.0.3:7654         -      -  -               it is stopped or cut off',
     ])
   })
 

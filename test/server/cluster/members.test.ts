@@ -21,6 +21,7 @@ function alive(node: string, more: Partial<Alive> = {}): Alive {
     format: 1,
     version: 'v',
     configuration: 'c',
+    answers: true,
     ...more,
   }
 }

@@ -4,9 +4,8 @@
  */
 import { pino } from 'pino'
 import type { Bus } from '../../../server/cluster/alive.ts'
-import type { Received } from '../../../server/cluster/copying.ts'
 import { ClusterNode } from '../../../server/cluster/node.ts'
-import type { ClusterNotice, Leading, LeadOptions } from '../../../server/cluster/node-options.ts'
+import type { ClusterNotice, Leading, LeadOptions, Received } from '../../../server/cluster/node-options.ts'
 import type { Clock, Timer } from '../../../server/core/clock.ts'
 import { NOWHERE } from '../../../storage/sqlite/log-places.ts'
 import { StorageError } from '../../../storage/store.ts'
@@ -170,7 +169,7 @@ export class ModelProcess implements ModelHost, Bus {
     this.node = new ClusterNode({
       config: { name: 'main', node: name, nodes: nodes.map(nodeAddress), leaseMs: LEASE_MS },
       run: `${name}-${cluster.runs++}`,
-      configuration: 'c',
+      configuration: () => 'c',
       version: 'cinnabar/1',
       format: 1,
       clock: this.clock,
@@ -309,6 +308,20 @@ export class ModelCluster {
     for (const name of names) this.nodes.set(name, new ModelNode(this, { name, nodes: names, random }))
   }
 
+  /** Nodes n1, n2 ... that run, one of which leads. */
+  static async running(count: number): Promise<ModelCluster> {
+    const cluster = new ModelCluster(Array.from({ length: count }, (_, index) => `n${index + 1}`))
+    cluster.startAll()
+    await cluster.until(() => cluster.leaders.length === 1)
+    await cluster.run(LEASE_MS)
+    return cluster
+  }
+
+  /** The node that leads; to be asked while exactly one does. */
+  get leader(): ModelNode {
+    return this.at(this.leaders[0] as string)
+  }
+
   at(name: string): ModelNode {
     const node = this.nodes.get(name)
     if (node === undefined) throw new Error(`there is no ${name}`)
@@ -322,6 +335,26 @@ export class ModelCluster {
   /** The names of the nodes on which a server runs. */
   get leaders(): string[] {
     return [...this.nodes.values()].filter(({ leads }) => leads).map(({ name }) => name)
+  }
+
+  othersThan(node: ModelNode): ModelNode[] {
+    return [...this.nodes.values()].filter((each) => each !== node)
+  }
+
+  /** Writes batches until so many more are acknowledged. */
+  async write(count: number): Promise<void> {
+    for (let written = 0; written < count; written++) {
+      const before = this.acknowledged.length
+      await this.until(() => {
+        for (const { process } of this.nodes.values()) process?.server?.write()
+        return this.acknowledged.length > before
+      })
+    }
+  }
+
+  /** What the database of each node has of that which was acknowledged, in its order. */
+  get kept(): string[][] {
+    return [...this.nodes.values()].map(({ disk }) => disk.content.filter((id) => this.acknowledged.includes(id)))
   }
 
   /** Lets time go on. */

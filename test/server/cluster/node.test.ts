@@ -7,37 +7,20 @@ import { LEASE_MS, ModelCluster, type ModelNode } from './model.ts'
 let cluster: ModelCluster
 afterEach(() => cluster.end())
 
-/** Nodes n1, n2 ... that run, one of which leads. */
+/** The one that leads, of nodes n1, n2 ... that run. */
 async function running(count: number): Promise<ModelNode> {
-  const names = Array.from({ length: count }, (_, index) => `n${index + 1}`)
-  cluster = new ModelCluster(names)
-  cluster.startAll()
-  await cluster.until(() => cluster.leaders.length === 1)
-  await cluster.run(LEASE_MS)
-  return cluster.at(cluster.leaders[0] as string)
+  cluster = await ModelCluster.running(count)
+  return cluster.leader
 }
 
-async function write(count: number): Promise<void> {
-  for (let written = 0; written < count; written++) {
-    const before = cluster.acknowledged.length
-    await cluster.until(() => {
-      for (const { process } of cluster.nodes.values()) process?.server?.write()
-      return cluster.acknowledged.length > before
-    })
-  }
-}
-
+const write = (count: number): Promise<void> => cluster.write(count)
 /** Everything that was acknowledged is in the database of every node, in order. */
 function expectNothingLost(): void {
-  for (const { disk } of cluster.nodes.values()) {
-    const found = disk.content.filter((id) => cluster.acknowledged.includes(id))
-    expect(found).toEqual(cluster.acknowledged)
-  }
+  for (const kept of cluster.kept) expect(kept).toEqual(cluster.acknowledged)
 }
-
 const own = ({ name, node }: ModelNode): NodeState | undefined =>
   node.state().nodes.find((state) => state.name === name)
-const others = (leader: ModelNode): ModelNode[] => [...cluster.nodes.values()].filter((node) => node !== leader)
+const others = (leader: ModelNode): ModelNode[] => cluster.othersThan(leader)
 
 describe('the founding of a log', () => {
   test('waits for all nodes, and is done by the first of them if all databases are empty', async () => {
@@ -504,52 +487,4 @@ test('a log is not founded while the database of a node is damaged, but an opera
   await write(1)
   await cluster.run(LEASE_MS)
   expectNothingLost()
-})
-
-describe('a copy that an operator asks for', () => {
-  test('replaces the database of a follower, which follows again', async () => {
-    const leader = await running(3)
-    await write(5)
-    await cluster.run(LEASE_MS)
-    const [node] = others(leader) as [ModelNode]
-    const had = [...node.disk.content]
-    await node.node.copy()
-    await expect(node.node.copy()).rejects.toThrow(`the database of ${leader.name} is being copied already`)
-    await write(5)
-    await cluster.until(() => node.node.copyState.phase === 'done')
-    await write(2)
-    await cluster.run(LEASE_MS)
-    expectNothingLost()
-    expect(node.aside.map(({ content }) => content)).toEqual([had])
-    expect(cluster.leaders).toEqual([leader.name])
-    // It may lead, and may be asked again.
-    leader.kill()
-    await cluster.until(() => cluster.leaders.length > 0)
-    await write(2)
-  })
-
-  test('is refused by the node that leads, and where none does', async () => {
-    const leader = await running(2)
-    await expect(leader.node.copy()).rejects.toThrow('this node leads')
-    const [node] = others(leader) as [ModelNode]
-    cluster.logs.hasMajority = false
-    leader.kill()
-    await cluster.run(5 * LEASE_MS)
-    await expect(node.node.copy()).rejects.toThrow('no node leads, so there is no database to copy')
-    expect(node.node.copyState.phase).toBe('none')
-  })
-
-  test('fails if the leader ends meanwhile: the database is as it was, and the node may lead', async () => {
-    const leader = await running(2)
-    await write(5)
-    await cluster.run(LEASE_MS)
-    const [node] = others(leader) as [ModelNode]
-    await node.node.copy()
-    await cluster.until(() => cluster.copies.length > 0)
-    leader.kill()
-    await cluster.until(() => node.leads)
-    expect(node.node.copyState).toMatchObject({ phase: 'failed', problem: 'no answer' })
-    expect(node.aside).toEqual([])
-    await write(1)
-  })
 })

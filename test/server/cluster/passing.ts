@@ -104,6 +104,7 @@ export async function frontBefore(
     listen: { ...NOWHERE, tcp: LOOPBACK },
     leadership,
     from: undefined,
+    counters: { passed: 0, expired: 0, refused: 0, failed: 0 },
     limits: { connections: 100, held: 100 },
     clock,
     warnings,

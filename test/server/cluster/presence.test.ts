@@ -24,16 +24,17 @@ const OWN = {
 
 /** The node n1, which hears what the test says. */
 function present() {
+  const time = { now: 0 }
   const logged: string[] = []
   const log = pino({ base: null }, { write: (line: string) => void logged.push(JSON.parse(line).msg) })
-  const sent: (Alive | undefined)[] = []
+  const sent: Uint8Array[] = []
   let receive: (bytes: Uint8Array) => void = () => {}
   const reports = new Reports(log, 'n1')
   const members = new Members({ node: 'n1', nodes: NODES, leaseMs: 1_000, now: () => 0 })
   const presence = new Presence({
     config: { name: 'main', node: 'n1', nodes: NODES, leaseMs: 1_000 },
     run: 'r1',
-    configuration: 'c',
+    configuration: () => 'c',
     version: 'v',
     format: 1,
     log,
@@ -41,10 +42,10 @@ function present() {
       open(taken) {
         receive = taken
       },
-      publish: (bytes) => void sent.push(decodeAlive(bytes)),
+      publish: (bytes) => void sent.push(bytes),
       close: async () => {},
     },
-    awake: new AwakeTime(() => 0, 100),
+    awake: new AwakeTime(() => time.now, 100),
     members,
     reports,
     own: () => OWN,
@@ -53,15 +54,27 @@ function present() {
   presence.open()
   const hear = (node: string, more: Partial<Alive> = {}): void => {
     const address = '[2001:db8::2]:7654'
-    receive(encodeAlive({ ...OWN, node, run: 'r', address, format: 1, version: 'v', configuration: 'c', ...more }))
+    receive(
+      encodeAlive({
+        ...OWN,
+        node,
+        run: 'r',
+        address,
+        format: 1,
+        version: 'v',
+        configuration: 'c',
+        answers: true,
+        ...more,
+      }),
+    )
   }
-  return { presence, members, reports, logged, sent, hear }
+  return { time, presence, members, reports, logged, sent, hear, receive: (bytes: Uint8Array) => receive(bytes) }
 }
 
 test('a node says where it is reached, as its configuration has it', () => {
   const { presence, sent } = present()
   presence.publish()
-  expect(sent).toMatchObject([{ node: 'n1', address: '10.0.0.1:7654' }])
+  expect(sent.map(decodeAlive)).toMatchObject([{ node: 'n1', address: '10.0.0.1:7654' }])
 })
 
 test('an address that is not the configured one is refused, and reported once, also to consumers', () => {
@@ -96,6 +109,24 @@ test('a node that is not configured is reported once, and has no address', () =>
   hear('n9')
   expect(logged.filter((line) => line.includes('n9 is heard, and `cluster.nodes` does not name it'))).toHaveLength(1)
   expect(members.addressOf('n9')).toBeUndefined()
+})
+
+test('a flood of messages is cut off and counted, while the node still hears itself, and the next beat begins anew', () => {
+  const { time, presence, members, hear, sent, receive } = present()
+  presence.publish()
+  for (let count = 0; count < 1_100; count++) hear('n2', { lagMs: count })
+  expect(presence.ignoredMessages).toBe(1_100 - 1_024)
+  expect(members.present()).toMatchObject([{ lagMs: 1_023 }])
+  time.now = 90
+  expect(presence.cutOffMs).toBe(90)
+  receive(sent[0] as Uint8Array)
+  expect(presence.cutOffMs).toBe(0)
+  presence.publish()
+  hear('n2', { lagMs: 5 })
+  expect(members.present()).toMatchObject([{ lagMs: 5 }])
+  receive(new Uint8Array(5_000))
+  receive(Buffer.from('{'))
+  expect(presence.ignoredMessages).toBe(1_100 - 1_024 + 2)
 })
 
 async function never(): Promise<void> {}

@@ -6,12 +6,14 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readNodePass } from '../../../server/cluster/node-pass.ts'
+import type { NodeTraffic } from '../../../server/cluster/own-figures.ts'
 import { isWithinMachine, listenStatus } from '../../../server/cluster/status-listener.ts'
 import type { OpenListener } from '../../../server/connections/tcp.ts'
 import { parseNetwork } from '../../../server/core/address.ts'
 import { createLogger } from '../../../server/core/log.ts'
+import { eventually } from '../../support/eventually.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { LED_SINCE, TestCluster } from '../../support/test-cluster.ts'
+import { LED_SINCE, NO_TRAFFIC, TestCluster } from '../../support/test-cluster.ts'
 
 let directory: string
 let cluster: TestCluster
@@ -19,6 +21,7 @@ let listener: OpenListener
 let storage: string | undefined
 let openTo: string[]
 let logged: string[]
+let traffic: NodeTraffic
 
 const start = (host = '127.0.0.1') =>
   listenStatus({
@@ -27,6 +30,7 @@ const start = (host = '127.0.0.1') =>
     cluster,
     health: { unready: () => storage },
     openTo: () => openTo.flatMap((text) => parseNetwork(text) ?? []),
+    traffic: () => traffic,
     clock: new FakeClock(LED_SINCE + 90_000),
     log: createLogger('warn', { write: (line) => void logged.push(line) }),
   })
@@ -37,6 +41,7 @@ beforeEach(async () => {
   storage = undefined
   openTo = ['127.0.0.0/8']
   logged = []
+  traffic = NO_TRAFFIC
   listener = await start()
 })
 afterEach(async () => {
@@ -119,6 +124,33 @@ describe('the figures of the node', () => {
     for (const line of ['leader 0', 'leader_known 0', 'lag_seconds 2.5', 'able 0', 'epoch 8', 'epoch_seconds 0']) {
       expect(text).toContain(`\ncinnabar_cluster_${line}\n`)
     }
+  })
+
+  it('have what goes between nodes', async () => {
+    traffic = {
+      waiting: 1,
+      passing: 2,
+      front: { passed: 3, expired: 4, refused: 5, failed: 6 },
+      listener: { taken: 7, untaken: 8, refused: 9, late: 1, evicted: 10 },
+      ignoredMessages: 11,
+    }
+    const text = await figures()
+    const lines = text.split('\n').filter((line) => !line.startsWith('#') && line.startsWith('cinnabar_cluster_'))
+    expect(lines.map((line) => line.slice('cinnabar_cluster_'.length))).toEqual(
+      expect.arrayContaining([
+        'waiting 1',
+        'passing 2',
+        'passed_total 3',
+        'expired_total 4',
+        'turned_away_total 5',
+        'attempts_failed_total 6',
+        'taken_total 7',
+        'untaken_total 8',
+        'refused_total 9',
+        'evicted_total 10',
+        'ignored_messages_total 11',
+      ]),
+    )
   })
 
   it('are shown to `metrics.open_to`, and to those with the pass', async () => {
@@ -251,6 +283,15 @@ it('does not read what a request should not have', async () => {
   expect(cluster.asked).toEqual([])
 })
 
+it('has room for whoever comes, however many say nothing: the oldest of those gives way', async () => {
+  const silent = Array.from({ length: 300 }, () => connect(listener.address.port, '127.0.0.1').on('error', () => {}))
+  await eventually(async () => expect(await figures()).toMatch(/cinnabar_status_refused_connections_total 4[5-9]\n/))
+  expect((await get('/healthz')).code).toBe(200)
+  await eventually(() => expect(silent.slice(0, 40).every(({ destroyed }) => destroyed)).toBe(true))
+  expect(silent.at(-1)?.destroyed).toBe(false)
+  for (const socket of silent) socket.destroy()
+})
+
 it('survives bytes that are no HTTP', async () => {
   const socket = connect(listener.address.port, '127.0.0.1')
   const closed = new Promise((resolve) => socket.on('close', resolve).on('error', () => {}))
@@ -269,6 +310,7 @@ it('says which key is wrong if the address cannot be had, and leaves the pass of
     cluster,
     health: { unready: () => undefined },
     openTo: () => [],
+    traffic: () => NO_TRAFFIC,
     clock: new FakeClock(),
     log: createLogger('silent'),
   })

@@ -1,0 +1,45 @@
+/**
+ * What was made of bytes that come again and again: the names and labels of values, the QUERYs of a program, the heads of datagrams.
+ * A table with one place for each hash, so that it never grows; what shares a place with others is made more often.
+ */
+interface Kept<T> {
+  readonly bytes: Uint8Array
+  readonly made: T
+}
+
+export class RecentByBytes<T> {
+  readonly #places: number
+  readonly #maxBytes: number
+  readonly #kept: (Kept<T> | undefined)[] = []
+
+  /** Longer ones than `maxBytes` are not kept. */
+  constructor(places: number, maxBytes: number) {
+    this.#places = places
+    this.#maxBytes = maxBytes
+  }
+
+  /** What was kept for these bytes; undefined if nothing is. */
+  get(bytes: Uint8Array, start: number, end: number): T | undefined {
+    if (end - start > this.#maxBytes) return undefined
+    const kept = this.#kept[this.#placeOf(bytes, start, end)]
+    return kept !== undefined && isSame(kept.bytes, bytes, start, end) ? kept.made : undefined
+  }
+
+  keep(bytes: Uint8Array, start: number, end: number, made: T): void {
+    if (end - start > this.#maxBytes) return
+    // A constructor, not slice(): that of Node's Buffer gives a view.
+    this.#kept[this.#placeOf(bytes, start, end)] = { bytes: new Uint8Array(bytes.subarray(start, end)), made }
+  }
+
+  #placeOf(bytes: Uint8Array, start: number, end: number): number {
+    let hash = 0
+    for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (bytes[at] as number)) | 0
+    return (hash >>> 0) % this.#places
+  }
+}
+
+function isSame(kept: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
+  if (kept.length !== end - start) return false
+  for (let at = 0; at < kept.length; at++) if (kept[at] !== bytes[start + at]) return false
+  return true
+}

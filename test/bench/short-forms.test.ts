@@ -1,0 +1,36 @@
+/** Benchmarks that no other test runs still run, in a form that is too short to measure anything. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { benchLatency } from './latency.ts'
+import { benchMemory } from './memory.ts'
+import { benchScale } from './scale.ts'
+
+it('latency brings values from end to end, through a durable channel and one that is not', async () => {
+  const { runs } = (await benchLatency(['--rates', '500', '--seconds', '0.2', '--alone'])) as {
+    runs: readonly { readonly server: string; readonly p50Ms: string }[]
+  }
+  expect(runs.map(({ server }) => server)).toEqual(['cinnabar, durable', 'cinnabar, not durable'])
+  for (const { p50Ms } of runs) expect(Number(p50Ms)).toBeGreaterThan(0)
+})
+
+it('memory --parts says what each of them adds', async () => {
+  const sizes = ['--channels', '20', '--bindings', '20', '--series', '200', '--connections', '10', '--calm', '100']
+  const { rest, added } = (await benchMemory(['--parts', ...sizes])) as {
+    rest: Readonly<Record<string, number>>
+    added: Readonly<Record<string, { readonly count: number }>>
+  }
+  expect(rest['cinnabar']).toBeGreaterThan(0)
+  expect(Object.keys(added)).toEqual(['channel', 'binding', 'series', 'connection'])
+})
+
+it('scale measures each size and draws the curves', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'cinnabar-bench-scale-'))
+  const svg = join(directory, 'scale.svg')
+  const short = ['--runs', '1', '--seconds', '0.2', '--factors', '1', '--only', 'series,tenants', '--svg', svg]
+  const { costs } = (await benchScale(short)) as { costs: Readonly<Record<string, readonly number[]>> }
+  expect(Object.keys(costs)).toEqual(['series', 'tenants'])
+  expect(readFileSync(svg, 'utf8')).toContain('>tenants</text>')
+  rmSync(directory, { recursive: true })
+})

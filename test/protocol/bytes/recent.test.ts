@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { RecentByBytes } from '../../../protocol/bytes/recent.ts'
+
+describe('RecentByBytes', () => {
+  const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
+  const around = (text: string): Uint8Array => bytesOf(`before ${text} after`)
+  const [start, endOf] = [7, (text: string): number => 7 + bytesOf(text).length]
+
+  it('gives what was kept for the same bytes, wherever they stand', () => {
+    const recent = new RecentByBytes<object>(8, 16)
+    const made = {}
+    recent.keep(around('load'), start, endOf('load'), made)
+    expect(recent.get(bytesOf('load'), 0, 4)).toBe(made)
+    expect(recent.get(bytesOf('loaf'), 0, 4)).toBeUndefined()
+    expect(recent.get(bytesOf('load'), 0, 3)).toBeUndefined()
+  })
+
+  it('never confuses those that share a place', () => {
+    const recent = new RecentByBytes<string>(4, 16)
+    for (let index = 0; index < 1_000; index++) {
+      const text = `m${index}`
+      expect([undefined, text]).toContain(recent.get(around(text), start, endOf(text)))
+      recent.keep(around(text), start, endOf(text), text)
+      expect(recent.get(around(text), start, endOf(text))).toBe(text)
+    }
+  })
+
+  it('keeps nothing that is longer than its bound', () => {
+    const recent = new RecentByBytes<string>(8, 4)
+    recent.keep(bytesOf('longer'), 0, 6, 'longer')
+    expect(recent.get(bytesOf('longer'), 0, 6)).toBeUndefined()
+  })
+
+  it('keeps its own copy of the bytes', () => {
+    const recent = new RecentByBytes<string>(1, 16)
+    const buffer = Buffer.from('one')
+    recent.keep(buffer, 0, 3, 'one')
+    buffer.write('two')
+    expect(recent.get(buffer, 0, 3)).toBeUndefined()
+    expect(recent.get(bytesOf('one'), 0, 3)).toBe('one')
+  })
+})
