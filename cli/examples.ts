@@ -51,6 +51,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   cluster: ['cinnabar cluster', 'cinnabar cluster --json | jq -r .leader'],
   'cluster hand-over': ['cinnabar cluster hand-over'],
   'cluster found': ['cinnabar cluster found --config /etc/cinnabar/cinnabar.toml'],
+  'cluster copy': ['cinnabar cluster copy --config /etc/cinnabar/cinnabar.toml'],
   user: ['cinnabar user list'],
   'user add': [
     'cinnabar user add alice',

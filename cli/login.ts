@@ -8,6 +8,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { ConnectOptions, Credentials } from '../client/index.ts'
+import { findNode } from './cluster-node.ts'
 import { findServer, type ServerPlace } from './configuration.ts'
 import { ExitCode, Failure } from './failure.ts'
 import type { Terminal } from './terminal.ts'
@@ -250,14 +251,17 @@ function localSecret({ dataDir }: ServerPlace): Secret {
     return { ...secretIn(readFileSync(file, 'utf8')), from: file }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
+    const isNode = code === 'ENOENT' && findNode(dataDir) !== undefined
     const why =
       code === 'ENOENT'
-        ? `${file} does not exist: the server creates it when it starts for the first time`
+        ? `${file} does not exist: the server creates it when it ${isNode ? 'leads its cluster' : 'starts'} for the first time`
         : `${file}: ${message}${code ? ': only the user who runs the server may read it' : ''}`
+    const where = isNode
+      ? 'Run this command on the machine of the node that leads, which `cinnabar cluster` shows,\n'
+      : 'Start the server with `cinnabar serve` and run this command in the same directory (or with the same --config),\n'
     throw new Failure(
       ExitCode.FAILED,
-      `no secret for the user ${LOCAL_USER}: ${why}.\n` +
-        'Start the server with `cinnabar serve` and run this command in the same directory (or with the same --config),\n' +
+      `no secret for the user ${LOCAL_USER}: ${why}.\n${where}` +
         'or give a login: --user NAME with --secret-file FILE or CINNABAR_PASSWORD, or --token-file FILE.',
       { cause: error },
     )

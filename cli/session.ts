@@ -124,8 +124,16 @@ function advice(error: ConnectionError, login: ResolvedLogin): string {
 /** A login that was refused for another reason than a wrong secret gets the advice for that reason. */
 function notAdmitted({ cause }: ConnectionError, login: ResolvedLogin): string {
   const other = cause instanceof StatusError ? ADVICE[cause.status]?.(cause, login) : undefined
-  return other ?? NOT_ADMITTED[kindOf(login.credentials)]
+  if (other !== undefined) return other
+  // A node that follows passes connections on, and for the node that leads they do not come from its own machine.
+  return login.user?.startsWith(OWN_USER) ? NOT_ADMITTED_HERE : NOT_ADMITTED[kindOf(login.credentials)]
 }
+
+/** Each node of a cluster has a user for its own machine. */
+const OWN_USER = 'local@'
+const NOT_ADMITTED_HERE =
+  'The user of a node of a cluster counts only on its machine and only while that node leads: `cinnabar cluster` says which one ' +
+  'leads. Run this command there, or log in with --user'
 
 type Kind = 'password' | 'token' | 'certificate'
 

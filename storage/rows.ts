@@ -39,6 +39,20 @@ export interface UpstreamRow {
   /** Everything up to this transaction id was taken. */
   readonly reached: number
 }
+/**
+ * A binding of the channel of another server that this one empties, stored before it is made. Metric ids and channels of another
+ * generation mean nothing.
+ */
+export interface UpstreamBindingRow {
+  /** `tenant/name`, as in UpstreamRow. */
+  readonly upstream: string
+  readonly generation: string
+  /** The channel there, and the metric id there. */
+  readonly channel: number
+  readonly metric: number
+  /** What is selected there as JSON: the name, then a pair of texts for each argument, ascending: ["test.a",["host","h1"]]. */
+  readonly selection: string
+}
 /** What the brokers of QMF know this server by as an agent. There is one row, or none. */
 export interface QmfAgentRow {
   /** A UUID. */

@@ -20,6 +20,7 @@ import type {
   StopRow,
   TenantRow,
   TokenRow,
+  UpstreamBindingRow,
   UpstreamRow,
   UserRow,
 } from './rows.ts'
@@ -85,6 +86,7 @@ export type Change =
   | { readonly put: 'binding'; readonly row: BindingRow }
   | { readonly put: 'place'; readonly row: PlaceRow }
   | { readonly put: 'upstream'; readonly row: UpstreamRow }
+  | { readonly put: 'upstream binding'; readonly row: UpstreamBindingRow }
   | { readonly put: 'qmf agent'; readonly row: QmfAgentRow }
   | { readonly put: 'stop'; readonly row: StopRow }
   | { readonly put: 'result'; readonly row: ResultRow }
@@ -106,6 +108,7 @@ export type Change =
   | { readonly remove: 'execution'; readonly before: number }
   | { readonly remove: 'fence'; readonly sensor: string }
   | { readonly remove: 'upstream'; readonly name: string }
+  | { readonly remove: 'upstream binding'; readonly upstream: string; readonly metric: number }
   /**
    * Removes everything of the channel: blocks, gaps, bindings and their places, stops, results, numbers, dial. Like all that a
    * batch removes, it is gone for good when the batch is durable, also if the store removes the rows later, in pieces.
@@ -145,6 +148,7 @@ export interface Recovered {
   readonly bindings: readonly BindingRow[]
   readonly places: readonly PlaceRow[]
   readonly upstreams: readonly UpstreamRow[]
+  readonly upstreamBindings: readonly UpstreamBindingRow[]
   /** undefined if this server was an agent of no broker yet. */
   readonly qmfAgent: QmfAgentRow | undefined
   readonly stops: readonly StopRow[]

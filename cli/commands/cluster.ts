@@ -31,6 +31,11 @@ Needed only if the log of the cluster is lost or shorter than the databases, and
 itself. The database of this node becomes the beginning of a new log, so run it where the sequence in \`cinnabar cluster\` is the
 highest. What only other nodes have is lost: their databases are set aside, never deleted.`
 
+const AFTER_COPY = `
+For a node whose database is damaged or in doubt, if another node leads. A node that is too far behind, new, or on an empty disk does
+this by itself. The database that was here is set aside beside the copy when that is whole, never deleted. Ctrl-C ends this
+command, and the node goes on.`
+
 const COLUMNS: readonly Column[] = [
   { head: 'node' },
   { head: 'role' },
@@ -82,6 +87,22 @@ export function addCluster(
       if (state === undefined) throw noNode(dataDir)
       terminal.note(`the log of ${printable(String(state['name']))} begins anew with the database of this node`)
     })
+  cluster
+    .command('copy')
+    .description('replace the database of the node on this machine by a copy of that of the node that leads')
+    .option('--config <file>', "the server's configuration (CINNABAR_CONFIG)")
+    .addHelpText('after', AFTER_COPY)
+    .action(async ({ config }: { config?: string }) => {
+      const { dataDir } = await findServer(config, terminal.env)
+      const own = findNode(dataDir)
+      const asked = own && (await askNode(own, 'POST', '/copy'))
+      if (own === undefined || asked === undefined) throw noNode(dataDir)
+      terminal.note(`copying the database of ${printable(String(asked['leader']))}`)
+      const copied = await copying(own, dataDir)
+      if (copied['phase'] !== 'done') throw new Failure(ExitCode.FAILED, printable(String(copied['problem'])))
+      const aside = copied['aside'] ? `; the one that was here is in ${copied['aside']}` : ''
+      terminal.note(printable(`this node has the database of ${copied['leader']} (${mebibytes(copied)})${aside}`))
+    })
 
   async function print(state: JsonRecord, isJson: boolean | undefined): Promise<void> {
     if (isJson) await terminal.print(JSON.stringify(state))
@@ -90,6 +111,23 @@ export function addCluster(
       await terminal.print(`${headOf(state, wallMs())}\n\n${table}`)
     }
     if (!state['leader']) throw new Failure(ExitCode.FAILED, '')
+  }
+
+  /** Says how far the copy has come, until it has ended. Rejects with Failure if the node ends before. */
+  async function copying(own: NodeAccess, dataDir: string): Promise<JsonRecord> {
+    for (let said = 0; ; ) {
+      const state = await askNode(own, 'GET', '/copy')
+      if (state === undefined) throw noNode(dataDir)
+      if (state['phase'] !== 'asked' && state['phase'] !== 'copying') return state
+      const tenths = Math.floor((10 * Number(state['receivedBytes'])) / Math.max(1, Number(state['totalBytes'])))
+      if (tenths > said && terminal.isWatched) terminal.note(`${tenths * 10} % of ${mebibytes(state)}`)
+      said = Math.max(said, tenths)
+      await pause()
+    }
+  }
+
+  function pause(): Promise<void> {
+    return new Promise((resolve) => clock.setTimeout(resolve, POLL_MS))
   }
 
   /** Rejects with Failure if no other node has taken over in time. */
@@ -101,7 +139,7 @@ export function addCluster(
       state = now && (await askNode(now, 'GET', '/cluster'))
       const leader = state?.['leader']
       if (typeof leader === 'string' && leader !== '' && leader !== state?.['node']) return leader
-      await new Promise<void>((resolve) => clock.setTimeout(resolve, POLL_MS))
+      await pause()
     }
     const still = state?.['leader'] ? 'this node still leads' : 'no node leads'
     const advice = '`cinnabar cluster` shows what keeps the others from leading, and the log of this node why it stayed'
@@ -142,6 +180,8 @@ function noNode(dataDir: string): Failure {
     `no node of a cluster runs on this machine with its data in ${dataDir}: ${advice}`,
   )
 }
+
+const mebibytes = ({ totalBytes }: JsonRecord): string => `${(Number(totalBytes) / 2 ** 20).toFixed(1)} MiB`
 
 function nodesOf({ nodes }: JsonRecord): readonly JsonRecord[] {
   return Array.isArray(nodes) ? (nodes as readonly JsonRecord[]) : []

@@ -10,7 +10,7 @@ import { ExitCode, Failure } from '../failure.ts'
 import { DemoNatsServers } from './nats-servers.ts'
 import { formatThousands } from './output.ts'
 import type { DemoLogin, DemoSubject } from './scenario.ts'
-import { DemoServer } from './server.ts'
+import { DemoServer, freePort } from './server.ts'
 
 const INTRODUCTION = [
   '                   ┌──►  n1 ──┐',
@@ -44,9 +44,15 @@ export class DemoCluster implements DemoSubject {
     const taken: number[] = []
     const nats = await DemoNatsServers.create(taken)
     const adminPassword = randomBytes(18).toString('base64url')
+    const addresses: { readonly name: string; readonly port: number }[] = []
+    for (const name of NODES) {
+      const port = await freePort(taken)
+      taken.push(port)
+      addresses.push({ name, port })
+    }
     const nodes: DemoServer[] = []
     for (const node of NODES) {
-      const cluster = { node, nodes: NODES, nats: nats.urls, adminPassword }
+      const cluster = { node, nodes: addresses, nats: nats.urls, adminPassword }
       nodes.push(await DemoServer.create({ cluster, taken }))
     }
     return new DemoCluster(nats, nodes as [DemoServer, ...DemoServer[]], adminPassword, connect)

@@ -35,7 +35,8 @@ interface DemoServerOptions {
 
 interface DemoClusterTable {
   readonly node: string
-  readonly nodes: readonly string[]
+  /** All nodes, with the ports at which they reach each other. */
+  readonly nodes: readonly { readonly name: string; readonly port: number }[]
   /** URLs of the nats-servers. */
   readonly nats: readonly string[]
   /** Of `admin`, the user that logs in at any node; given in the environment. */
@@ -73,7 +74,6 @@ export class DemoServer {
     }
     return new DemoServer(options, {
       port: await portIf(true),
-      nodePort: await portIf(options.cluster !== undefined),
       smonPort: await portIf(takesNumbers),
       httpPort: await portIf(hasConsole),
       gmetricPort: await portIf(hasConsole),
@@ -96,7 +96,7 @@ export class DemoServer {
       ...(ports.smonPort === 0 ? [] : [SOURCE]),
       ...upstreams.map(upstreamTable),
       ...(ports.httpPort === 0 ? [] : [CONTROLS]),
-      ...(cluster === undefined ? [] : [clusterSection(cluster, ports)]),
+      ...(cluster === undefined ? [] : [clusterSection(cluster)]),
     ]
     writeFileSync(this.config, tables.join(''))
   }
@@ -188,8 +188,6 @@ default = "/"
 
 interface DemoPorts {
   readonly port: number
-  /** Where other nodes reach it; 0 if it is no node. */
-  readonly nodePort: number
   /** 0: it does not listen. */
   readonly smonPort: number
   readonly httpPort: number
@@ -234,14 +232,13 @@ secret_file = ${JSON.stringify(secretFile)}
 `
 }
 
-function clusterSection({ node, nodes, nats }: DemoClusterTable, { nodePort }: DemoPorts): string {
+function clusterSection({ node, nodes, nats }: DemoClusterTable): string {
   return `
 [cluster]
 name = "demo"
 node = "${node}"
-nodes = ${JSON.stringify(nodes)}
+nodes = ${JSON.stringify(nodes.map(({ name, port }) => `${name}=127.0.0.1:${port}`))}
 nats = ${JSON.stringify(nats)}
-advertise = "127.0.0.1:${nodePort}"
 status = ""
 `
 }

@@ -33,15 +33,16 @@ type Argument = AccessRequest['argument']
 export const DESTINATION = 'destination'
 
 export class Rights {
-  readonly #rules: Rules
+  /** Those that it decides by. */
+  readonly rules: Rules
 
   constructor(rules: Rules) {
-    this.#rules = rules
+    this.rules = rules
   }
 
   /** Judges by the rules of the role alone. */
   judge({ role }: Pick<Identity, 'role'>, request: AccessRequest): Verdict {
-    return judge(role, this.#rules.of(role), request)
+    return judge(role, this.rules.of(role), request)
   }
 
   /**
@@ -54,12 +55,12 @@ export class Rights {
     const argument: Argument = (name) => (name === DESTINATION ? destination : request.argument(name))
     const there = { ...request, argument }
     const { role } = identity
-    return this.judge(identity, there).allowed && isAllowedByName(role, this.#rules.of(role), there, DESTINATION)
+    return this.judge(identity, there).allowed && isAllowedByName(role, this.rules.of(role), there, DESTINATION)
   }
 
   /** Whether a user may give a role to others, or administer users who have it: it allows nothing that its own does not. */
   mayGive({ role }: Pick<Identity, 'role'>, other: string): boolean {
-    return includesRole(role, other, (of) => this.#rules.of(of))
+    return includesRole(role, other, (of) => this.rules.of(of))
   }
 
   /** A scope need not name one's own channels and their settings: it only ever finds the channels that it covers. */
@@ -71,7 +72,7 @@ export class Rights {
 
   /** Whether a control is listed: some arguments exist with which it may be executed. */
   isShown({ role }: Identity, control: string): boolean {
-    return mayBeAllowed(role, this.#rules.of(role), { command: 'EXECUTE', object: control })
+    return mayBeAllowed(role, this.rules.of(role), { command: 'EXECUTE', object: control })
   }
 
   /** Whether a metric may be read with these arguments: the labels of a series, or the arguments of COLLECT. */
@@ -83,7 +84,7 @@ export class Rights {
   /** Whether a metric is listed: some arguments exist with which it may be read. */
   mayReadSome(identity: Identity, owner: Owner, metric: string): boolean {
     const { role } = identity
-    return mayRead(identity, owner) && mayBeAllowed(role, this.#rules.of(role), { command: 'COLLECT', object: metric })
+    return mayRead(identity, owner) && mayBeAllowed(role, this.rules.of(role), { command: 'COLLECT', object: metric })
   }
 
   /**
@@ -91,7 +92,7 @@ export class Rights {
    * Whether the connection may carry a token at all is judged before, by whoever has the connection.
    */
   publisher(asker: Asker, family: PublishedFamily): Publisher {
-    return new Publisher(readerOf(asker), family, this.#rules.of(asker.identity.role))
+    return new Publisher(readerOf(asker), family, this.rules.of(asker.identity.role))
   }
 }
 

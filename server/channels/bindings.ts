@@ -139,7 +139,10 @@ export class Bindings {
           channel.outbox.failed(error)
         }
       },
-      lost: (loss) => channel.queue.lost(binding.mode === 'buffer' ? instance.id : 0, { ...loss, metric: instance.id }),
+      lost({ isOfSeveral = false, ...loss }) {
+        const lane = binding.mode === 'buffer' && !isOfSeveral ? instance.id : 0
+        channel.queue.lost(lane, { ...loss, metric: isOfSeveral ? 0 : instance.id })
+      },
       paused: () => this.#registry.paused(channel),
     }
     const reach = (number: number): void => {

@@ -23,7 +23,7 @@ export interface Alive {
   readonly epoch: number
   /** The wall clock, in ms since 1970, at which it began to lead; 0 if it does not. */
   readonly since: number
-  /** Where other nodes reach it, `host:port`. */
+  /** Where other nodes reach it by its own configuration, `host:port`; nobody connects there unless theirs says the same. */
   readonly address: string
   /** The last record that its database has. */
   readonly place: LogPlace
@@ -38,9 +38,16 @@ export interface Alive {
   readonly version: string
   /** A digest of what has to be the same in the configuration of all nodes. */
   readonly configuration: string
+  /** Whether it answers once it has taken a stream of another node. The first versions do not. */
+  readonly answers: boolean
 }
 
+/** Halves of pairs, which UTF-8 cannot have; a text that is cut may end with one. */
+const LONE_SURROGATES = /\p{Surrogate}/gu
+
 const count = z.int().min(0)
+/** The last moment that a Date can be. */
+const LAST_MS = 8.64e15
 const word = (max: number) => z.string().regex(new RegExp(`^[\\x21-\\x7e]{1,${max}}$`))
 
 const message = z.object({
@@ -48,18 +55,23 @@ const message = z.object({
   run: word(32),
   role: z.enum(ROLES),
   epoch: count,
-  since: count,
+  since: count.max(LAST_MS),
   address: word(300),
   log: count,
   logEpoch: count,
   sequence: count,
   hash: z.string().regex(new RegExp(`^[0-9a-f]{${2 * RECORD_HASH_BYTES}}$`)),
-  lag: z.number().min(0),
-  obstacle: z.string().max(MAX_OBSTACLE).optional(),
+  lag: z.number().min(0).max(Number.MAX_SAFE_INTEGER),
+  obstacle: z
+    .string()
+    .max(MAX_OBSTACLE)
+    .refine((text) => text.search(LONE_SURROGATES) < 0)
+    .optional(),
   leaves: z.boolean(),
   format: count,
   version: word(64),
   configuration: word(64),
+  answers: z.boolean().default(false),
 })
 
 export function encodeAlive({ place, lagMs, obstacle, ...rest }: Alive): Uint8Array {
@@ -70,7 +82,7 @@ export function encodeAlive({ place, lagMs, obstacle, ...rest }: Alive): Uint8Ar
     sequence: place.sequence,
     hash: Buffer.from(place.hash).toString('hex'),
     lag: Math.round(lagMs),
-    obstacle: obstacle?.slice(0, MAX_OBSTACLE),
+    obstacle: obstacle?.slice(0, MAX_OBSTACLE).replace(LONE_SURROGATES, ''),
   } satisfies z.input<typeof message>)
   return new TextEncoder().encode(text)
 }

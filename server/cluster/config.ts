@@ -1,5 +1,5 @@
 /**
- * The section [cluster]: which nodes there are, where the nats-servers with their log are, and how the nodes reach each other.
+ * The section [cluster]: which nodes there are, where they reach each other, and where the nats-servers with their log are.
  * Nothing is sent without TLS, unless both ends are on this machine.
  */
 import { isIP } from 'node:net'
@@ -8,13 +8,26 @@ import { z } from 'zod'
 import { isLoopback } from '../../auth/network.ts'
 import { camelCased, type Section, type SectionConfig } from '../config/schema.ts'
 import { addressOrOff, byteSize, decoded, duration, integer, key, pathOrOff, plainText } from '../config/value-types.ts'
-import { type Address, isHostName } from '../core/address.ts'
+import { type Address, formatAddress, isHostName, parseAddress } from '../core/address.ts'
 
 const MAX_NODES = 9
 const MAX_NATS_SERVERS = 9
 const NATS_URL = /^(?:nats|tls):\/\/(?:\[([^\]]+)\]|([^/@:[\]]+))(?::(\d{1,5}))?$/
 /** Each node has a user `local@<node>`, whose name has at most 64 characters. */
 const NODE_NAME = /^[A-Za-z0-9_-]{1,58}$/
+const ANY_ADDRESS = ['0.0.0.0', '::']
+
+/** A node, and where the others reach it: nothing that a node says of itself changes that. */
+export interface NodeAddress extends Address {
+  readonly name: string
+}
+
+function parseNode(text: string): NodeAddress | undefined {
+  const [, name = '', at = ''] = /^([^=]*)=(.*)$/s.exec(text) ?? []
+  const address = NODE_NAME.test(name) ? parseAddress(at) : undefined
+  const isReachable = address !== undefined && address.port > 0 && !ANY_ADDRESS.includes(address.host)
+  return isReachable ? { name, ...address } : undefined
+}
 
 function parseNatsUrl(text: string): string | undefined {
   const [, bracketed, plain = '', digits = '4222'] = NATS_URL.exec(text) ?? []
@@ -34,12 +47,15 @@ const nodeName = () => ({
   type: z.string().refine((text) => text === '' || NODE_NAME.test(text)),
   expected: 'a name of 1 to 58 letters, digits, "_" or "-"',
 })
-const nodeNames = () => ({
+const nodeAddresses = () => ({
   type: z
-    .array(z.string().regex(NODE_NAME))
+    .array(decoded(parseNode))
     .max(MAX_NODES)
-    .refine((list) => new Set(list).size === list.length),
-  expected: `a list of at most ${MAX_NODES} names of nodes like ["n1", "n2", "n3"], none twice`,
+    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length)
+    .refine((list) => new Set(list.map(formatAddress)).size === list.length),
+  expected:
+    `a list of at most ${MAX_NODES} nodes with their addresses, like ["n1=10.0.0.1:7654", "n2=10.0.0.2:7654"], ` +
+    'no name and no address twice',
 })
 const natsUrls = () => ({
   type: z.array(decoded(parseNatsUrl)).max(MAX_NATS_SERVERS),
@@ -56,7 +72,12 @@ const replicas = () => ({
 const table = z.strictObject({
   name: key(clusterName(), 'main', 'The name of the cluster, by which its log and its messages are named in NATS.'),
   node: key(nodeName(), '', 'The name of this node.', 'the host name up to its first dot'),
-  nodes: key(nodeNames(), [], 'The names of all nodes: a log is founded when each of them is heard.'),
+  nodes: key(
+    nodeAddresses(),
+    [],
+    'All nodes, each with the address at which the others reach it. Nodes connect to these addresses only, and a log is ' +
+      'founded when each of the nodes is heard. The same on all nodes.',
+  ),
   nats: key(
     natsUrls(),
     [],
@@ -71,12 +92,7 @@ const table = z.strictObject({
   credentials: key(pathOrOff(), '', 'The file with the JWT and the seed of a user of NATS.'),
   user: key(plainText(), '', 'Instead of `credentials`: the name of a user of NATS.'),
   password_file: key(pathOrOff(), '', 'A file with the password of `user`.'),
-  advertise: key(
-    addressOrOff(),
-    '',
-    'Where the other nodes reach this one: an address with a port that nothing else uses.',
-  ),
-  listen: key(addressOrOff(), '', 'Where this node listens for the others.', 'the same as `advertise`'),
+  listen: key(addressOrOff(), '', 'Where this node listens for the others.', 'its address in `nodes`'),
   status: key(
     addressOrOff(),
     '127.0.0.1:7656',
@@ -124,16 +140,19 @@ const checked = table
       context.addIssue({ code: 'custom', path: [path], params: { also }, message })
     const set = firstSet(values)
     if (set === undefined) return
-    const { nats, nodes, advertise, listen = advertise } = values
-    for (const path of ['nats', 'nodes', 'advertise'] as const) {
-      const isMissing = path === 'advertise' ? advertise === undefined : values[path].length === 0
-      if (isMissing) say(path, `is missing: \`cluster.${set}\` needs it`, set)
+    const { nats, nodes, listen } = values
+    for (const path of ['nats', 'nodes'] as const) {
+      if (values[path].length === 0) say(path, `is missing: \`cluster.${set}\` needs it`, set)
     }
     const node = values.node || shortHostName()
-    if (nodes.length > 0 && !nodes.includes(node)) {
+    if (nodes.length > 0 && !nodes.some(({ name }) => name === node)) {
       say('nodes', `does not name this node, which is ${JSON.stringify(node)}: add it, or set \`cluster.node\``)
     }
-    if (advertise?.port === 0) say('advertise', 'has the port 0: other nodes have to know the port')
+    const outside = nodes.find(({ host }) => !isHere(host))
+    const inside = nodes.find(({ host }) => isHere(host))
+    if (outside !== undefined && inside !== undefined) {
+      say('nodes', `has ${outside.name} on another machine, from where nobody reaches ${inside.host} of this one`)
+    }
 
     const open = nats.find((url) => url.startsWith('nats:') && !isHere(hostOf(url)))
     if (open !== undefined) say('nats', `${open} is neither encrypted nor on this machine: write tls:// there`)
@@ -152,15 +171,15 @@ const checked = table
       say(missing, `is missing: \`cluster.${there}\` needs it`, there)
     }
 
-    const outside = [advertise, listen].find((address) => address !== undefined && !isHere(address.host))
+    const isOpen = outside !== undefined || (listen !== undefined && !isHere(listen.host))
     const ofTls = ['tls_ca', 'tls_cert', 'tls_key'] as const
     const there = ofTls.find((path) => values[path] !== undefined)
     for (const path of ofTls) {
       if (values[path] !== undefined) continue
       if (there !== undefined) say(path, `is missing: \`cluster.${there}\` needs it`, there)
-      else if (outside !== undefined) {
-        const message = `is missing: nodes reach each other only with TLS, unless all of them are on this machine`
-        say(path, message, outside === advertise ? 'advertise' : 'listen')
+      else if (isOpen) {
+        const message = 'is missing: nodes reach each other only with TLS, unless all of them are on this machine'
+        say(path, message, outside === undefined ? 'listen' : 'nodes')
       }
     }
   })
@@ -178,13 +197,14 @@ export const clusterSection = {
 export type ClusterSection = NonNullable<SectionConfig<typeof clusterSection>>
 
 function clusterOf(values: ClusterValues) {
-  const { node, advertise, listen, lease, replicas, tls_ca, tls_cert, tls_key, ...rest } = values
+  const { node: given, listen, lease, replicas, tls_ca, tls_cert, tls_key, ...rest } = values
+  const node = given || shortHostName()
+  const own = values.nodes.find(({ name }) => name === node) as NodeAddress
   const isEncrypted = tls_ca !== undefined && tls_cert !== undefined && tls_key !== undefined
   return {
     ...camelCased(rest),
-    node: node || shortHostName(),
-    advertise: advertise as Address,
-    listen: (listen ?? advertise) as Address,
+    node,
+    listen: listen ?? { host: own.host, port: own.port },
     tls: isEncrypted ? { ca: tls_ca, cert: tls_cert, key: tls_key } : undefined,
     replicas: replicas || (values.nats.length >= 3 ? 3 : 1),
     leaseMs: lease,

@@ -4,6 +4,7 @@ import { type Control, ok } from '../controls/control.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import type { CopyState } from './copying.ts'
 import type { ClusterState, NodeState } from './state.ts'
 
 export interface ClusterControl {
@@ -18,6 +19,12 @@ export interface ClusterControl {
    * for people, if there is a leader, or if another node was faster.
    */
   found(): Promise<void>
+  /**
+   * Begins to replace the database of this node by a copy of the leader's; `copyState` says what comes of it. Rejects with an
+   * Error, whose message is for people, if it cannot begin.
+   */
+  copy(): Promise<void>
+  readonly copyState: CopyState
 }
 
 /** The time for the result of the control to be stored and sent before the connection ends, like all others. */

@@ -49,6 +49,44 @@ export function founderOf(heard: readonly Founder[], nodes: readonly string[]): 
   return { by: first.node }
 }
 
+/**
+ * Whether there may have been records that no database has which is there: one of the configured nodes is not, or its database is
+ * new. Then whoever founds the next log may not know all transaction ids that were given.
+ */
+export function mayLackRecords(place: LogPlace, heard: readonly Founder[], nodes: readonly string[]): boolean {
+  const hasRecords = (name: string): boolean => heard.some(({ node, place: { log } }) => node === name && log > 0)
+  return place.log > 0 && !nodes.every(hasRecords)
+}
+
+interface Ordered {
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+/** That an operator wants a log to be founded with the database of this node. */
+export class FoundOrder {
+  #ordered: Ordered | undefined
+
+  get isGiven(): boolean {
+    return this.#ordered !== undefined
+  }
+
+  /** Settles as whoever takes the order says. Rejects if there is one already. */
+  give(): Promise<void> {
+    if (this.isGiven) return Promise.reject(new Error('a log is being founded already'))
+    return new Promise((resolve, reject) => {
+      this.#ordered = { resolve, reject }
+    })
+  }
+
+  /** Takes the order, so that there is none any more. */
+  take(): Ordered | undefined {
+    const ordered = this.#ordered
+    this.#ordered = undefined
+    return ordered
+  }
+}
+
 /** Whether a database with content is in no log. */
 const isApart = ({ log, sequence }: LogPlace): boolean => log === 0 && sequence > 0
 

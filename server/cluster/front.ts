@@ -3,35 +3,49 @@
  * that node, bytes untouched. A consumer therefore may connect to any node, and is not told which one leads. While none is
  * known, or it cannot be reached, connections wait unread; so an attempt to pass one on can be repeated.
  */
-import { connect as connectPlain, createServer, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import type { ListenerName } from '../connections/passed-on.ts'
 import { type Address, formatAddress } from '../core/address.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import { bindTcp } from '../core/listen.ts'
 import { isSameLeader, type Leader, type Leadership } from './leadership.ts'
-import { isOfThisMachine, type NodeCertificates } from './node-certificates.ts'
-import { passingHeader } from './node-stream.ts'
+import type { NodeCertificates } from './node-certificates.ts'
+import { dialNode, NODE_SOCKET_OPTIONS, passingHeader, TAKEN } from './node-stream.ts'
 import { PassedConnection } from './passed-connection.ts'
 import type { RareWarnings } from './rare-warnings.ts'
 
 /** How long a consumer's connection waits for a node that takes it; a login has as long, and begins there. */
 const HOLD_MS = 10_000
-/** An attempt to connect to the node that leads. */
+/** An attempt to connect to the node that leads, until it has taken the connection. */
 const ATTEMPT_MS = 3_000
 /** Attempts at the same time: handshakes of TLS would be too much work if all consumers of a node come at once. */
 const MAX_ATTEMPTS = 64
 /** After an attempt that failed, unless another node leads by then. */
 const PAUSE_MS = 250
-const SOCKET_OPTIONS = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 }
+
+/**
+ * `passed`: connections that went on to the node that leads; `expired`: those for which no node was found in time; `refused`: those
+ * for which there was no room; `failed`: attempts to pass one on.
+ */
+export interface FrontCounters {
+  passed: number
+  expired: number
+  refused: number
+  failed: number
+}
 
 export interface FrontOptions {
   /** Where to listen; a listener without an address is not opened. */
   readonly listen: { readonly [N in ListenerName]: Address | undefined }
   readonly leadership: Leadership
+  /** The address of this node that it connects from, as others take it for a node by that; undefined: whichever fits. */
+  readonly from: string | undefined
   /** Undefined only if all nodes are on this machine. */
   readonly certificates: NodeCertificates | undefined
   /** Connections that may be open, and those of them that may wait. Each that is passed on takes two of the process's files. */
   readonly limits: { readonly connections: number; readonly held: number }
+  /** They go on counting from what they are. */
+  readonly counters: FrontCounters
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   readonly warnings: RareWarnings
 }
@@ -51,7 +65,7 @@ interface Attempt {
 
 export class Front {
   readonly #options: FrontOptions
-  readonly #closing: (() => Promise<void>)[] = []
+  readonly #servers: Server[] = []
   readonly #stopFollowing: () => void
   /** Those without an attempt under way. */
   readonly #held = new Set<Held>()
@@ -60,15 +74,12 @@ export class Front {
   #leader: Leader | undefined
   #pause: Timer | undefined
   #isClosed = false
-  /**
-   * `passed`: connections that went on to the node that leads; `expired`: those for which no node was found in time; `refused`:
-   * those for which there was no room; `failed`: attempts to connect to the node that leads.
-   */
-  readonly counters = { passed: 0, expired: 0, refused: 0, failed: 0 }
+  readonly counters: FrontCounters
 
   constructor(options: FrontOptions) {
     this.#options = options
-    const { leadership } = options
+    const { leadership, counters } = options
+    this.counters = counters
     this.#leader = leadership.leader
     this.#stopFollowing = leadership.onChange(() => this.#follow(leadership.leader))
   }
@@ -100,6 +111,21 @@ export class Front {
     return bound
   }
 
+  /**
+   * Frees the addresses, because this node is about to lead, and listens to nobody: connections that wait go on waiting, for
+   * `passTo`. Connections that are passed on stay with the last node, which may lead still.
+   */
+  retire(): void {
+    this.#stopFollowing()
+    this.#follow(undefined)
+    for (const server of this.#servers) server.close()
+  }
+
+  /** From now on this node leads, or none; for a front that has retired. */
+  passTo(leader: Leader | undefined): void {
+    this.#follow(leader)
+  }
+
   /** Ends all connections, and resolves when the addresses are free. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -108,13 +134,14 @@ export class Front {
     for (const attempt of this.#attempts) this.#abandon(attempt)
     for (const held of this.#held) this.#end(held)
     for (const connection of this.#passed) connection.destroy()
-    await Promise.all(this.#closing.map((close) => close()))
+    // After it has retired, a server says that it is closed already.
+    await Promise.all(this.#servers.map((server) => new Promise((resolve) => server.close(resolve))))
   }
 
   async #listen(name: ListenerName, address: Address): Promise<Address> {
-    const server = createServer({ ...SOCKET_OPTIONS, pauseOnConnect: true }, (socket) => this.#arrived(socket, name))
+    const server = createServer({ ...NODE_SOCKET_OPTIONS, pauseOnConnect: true }, (socket) => this.#arrived(socket, name))
     const bound = await bindTcp(server, address, `listen.${name}`)
-    this.#closing.push(() => new Promise((resolve) => server.close(() => resolve())))
+    this.#servers.push(server)
     return bound
   }
 
@@ -169,30 +196,55 @@ export class Front {
   }
 
   #attempt(held: Held, leader: Leader): void {
-    const { clock, certificates } = this.#options
+    const { clock } = this.#options
     this.#held.delete(held)
-    const [socket, connected] = dial(leader, certificates)
+    const [socket, connected] = dialNode(leader, this.#options)
     const attempt = { held, socket }
     this.#attempts.add(attempt)
-    let reason = `no connection within ${ATTEMPT_MS / 1000} s`
-    const late = clock.setTimeout(() => socket.destroy(), ATTEMPT_MS)
-    socket.on('error', (error) => {
-      reason = error.message
+    let reason = `it did not take the connection within ${ATTEMPT_MS / 1000} s`
+    const fail = (why: string): void => {
+      reason = why
       socket.destroy()
-    })
-    const failed = (): void => {
+    }
+    const late = clock.setTimeout(() => socket.destroy(), ATTEMPT_MS)
+    socket.on('error', ({ message }) => fail(message))
+    const closed = (): void => {
       clock.clear(late)
       // Otherwise it was abandoned.
       if (this.#attempts.has(attempt)) this.#failed(attempt, leader, reason)
     }
-    socket.once('close', failed)
-    socket.once(connected, () => {
+    const ended = (): void => fail('it did not take the connection: it may not lead, or not accept this node')
+    const read = (): void => {
+      const answer: Buffer | null = socket.read(1)
+      if (answer === null) return
+      if (answer[0] === TAKEN) taken()
+      else fail('it does not answer as a node does')
+    }
+    const taken = (): void => {
       clock.clear(late)
-      socket.off('close', failed)
+      socket.off('close', closed).off('end', ended).off('readable', read)
       this.#attempts.delete(attempt)
       this.#pass(held, socket, leader)
       this.#advance()
+    }
+    socket.once('close', closed)
+    socket.once(connected, () => {
+      const header = passingHeader(held.consumer, held.listener)
+      if (header === undefined) {
+        this.#endWith(attempt)
+        return
+      }
+      socket.write(header)
+      if (leader.isSilent) taken()
+      else socket.on('readable', read).once('end', ended)
     })
+  }
+
+  /** The consumer of an attempt has gone meanwhile. */
+  #endWith(attempt: Attempt): void {
+    this.#abandon(attempt)
+    this.#end(attempt.held)
+    this.#advance()
   }
 
   /** Ends an attempt; its connection waits for another one. */
@@ -218,32 +270,15 @@ export class Front {
     this.#advance()
   }
 
-  #pass({ consumer, listener, end }: Held, socket: Socket, leader: Leader): void {
+  #pass({ consumer, end }: Held, socket: Socket, leader: Leader): void {
     this.#options.clock.clear(end)
-    const header = passingHeader(consumer, listener)
-    if (header === undefined || consumer.destroyed) {
-      consumer.destroy()
+    if (consumer.destroyed) {
       socket.destroy()
       return
     }
     this.counters.passed++
-    socket.write(header)
     const connection = new PassedConnection({ consumer, socket, leader, clock: this.#options.clock })
     this.#passed.add(connection)
     connection.onEnd(() => this.#passed.delete(connection))
   }
-}
-
-/** Begins to connect to a node; the event says when the socket can be used. */
-function dial(
-  { name, address: { host, port } }: Leader,
-  certificates: NodeCertificates | undefined,
-): [Socket, 'connect' | 'secureConnect'] {
-  const to = { host, port, ...SOCKET_OPTIONS }
-  if (certificates !== undefined) return [certificates.connect(to, [name, host]), 'secureConnect']
-  const socket = connectPlain(to)
-  if (!isOfThisMachine(host)) {
-    socket.destroy(new Error('it is on another machine, so `cluster.tls_ca`, `tls_cert` and `tls_key` are needed'))
-  }
-  return [socket, 'connect']
 }

@@ -24,7 +24,7 @@ export function readinessProblem(state: ClusterState, leading: Health): string |
   const { leader, nodes } = state
   if (leader === undefined) return 'no node leads'
   const address = nodes.find(({ name }) => name === leader)?.address ?? ''
-  return address === '' ? `the address of ${leader}, which leads, is not known yet` : undefined
+  return address === '' ? `${leader} leads, and \`cluster.nodes\` of ${state.node} does not name it` : undefined
 }
 
 export function ownState({ node, nodes }: ClusterState): NodeState | undefined {

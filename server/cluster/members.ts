@@ -3,8 +3,11 @@
  * `AwakeTime`, so that a node that was frozen does not take the others for dead.
  */
 import type { LogPlace } from '../../storage/replicated/place.ts'
+import { formatAddress } from '../core/address.ts'
 import type { Alive } from './alive.ts'
+import type { NodeAddress } from './config.ts'
 import { comparePlaces } from './founding.ts'
+import type { Leader } from './leadership.ts'
 import type { NodeState } from './state.ts'
 
 /** Nodes that are not configured here, and are shown: a configuration may be older than that of the others. */
@@ -13,7 +16,7 @@ const MAX_OTHERS = 16
 const STARTING_LEASES = 5
 
 /** The node that leads, as it was last heard. */
-export interface HeardLeader extends Pick<Alive, 'node' | 'epoch' | 'address' | 'since' | 'role' | 'place'> {
+export interface HeardLeader extends Pick<Alive, 'node' | 'epoch' | 'since' | 'role' | 'place' | 'answers'> {
   readonly heardAt: number
 }
 
@@ -50,7 +53,7 @@ export interface MembersOptions {
   /** The name of this node. */
   readonly node: string
   /** The configured nodes. */
-  readonly nodes: readonly string[]
+  readonly nodes: readonly NodeAddress[]
   readonly leaseMs: number
   readonly now: () => number
 }
@@ -78,11 +81,19 @@ export class Members {
     return this.#leader
   }
 
+  /** The node that leads, with its address; undefined while it is silent, or not configured. */
+  get reachable(): Leader | undefined {
+    const { node = '', answers } = this.#leader ?? {}
+    const address = this.addressOf(node)
+    if (address === undefined || this.isLeaderless()) return undefined
+    return { name: node, address, isSilent: !answers }
+  }
+
   /** Takes a message of another node. Returns whether another one leads now. */
   take(alive: Alive): boolean {
-    const { node, nodes, now } = this.#options
-    if (!this.#heard.has(alive.node) && !nodes.includes(alive.node)) {
-      const others = [...this.#heard.keys()].filter((name) => name !== node && !nodes.includes(name))
+    const { now } = this.#options
+    if (!this.#heard.has(alive.node) && !this.#isConfigured(alive.node)) {
+      const others = [...this.#heard.keys()].filter((name) => !this.#isConfigured(name))
       if (others.length >= MAX_OTHERS) {
         this.ignored++
         return false
@@ -107,8 +118,8 @@ export class Members {
     const { leaseMs } = this.#options
     const known = this.#leader
     if (known !== undefined && !this.isLeaderless() && isLower(alive, known)) return false
-    const { node, epoch, address, since, role, place } = alive
-    this.#leader = { node, epoch, address, since, role, place, heardAt: at }
+    const { node, epoch, since, role, place, answers } = alive
+    this.#leader = { node, epoch, since, role, place, answers, heardAt: at }
     this.#quietSince = at
     this.#patienceMs = role === 'starting' ? STARTING_LEASES * leaseMs : leaseMs
     return known?.node !== node || known.epoch !== epoch
@@ -141,8 +152,16 @@ export class Members {
 
   /** The places of the databases of all configured nodes that were ever heard, also of those that are silent now. */
   places(): LogPlace[] {
-    const { nodes } = this.#options
-    return [...this.#heard.values()].flatMap(({ alive }) => (nodes.includes(alive.node) ? alive.place : []))
+    return [...this.#heard.values()].flatMap(({ alive }) => (this.#isConfigured(alive.node) ? alive.place : []))
+  }
+
+  /** Where a node is reached; undefined if it is not configured, whatever it says of itself. */
+  addressOf(node: string): NodeAddress | undefined {
+    return this.#options.nodes.find(({ name }) => name === node)
+  }
+
+  #isConfigured(node: string): boolean {
+    return this.addressOf(node) !== undefined
   }
 
   /** How many other nodes are as fit to lead and go first: those that have more of the log, then those whose name is smaller. */
@@ -155,22 +174,34 @@ export class Members {
     }).length
   }
 
-  /** All configured nodes but this one, in the order of the configuration, then others that were heard. */
-  states(): NodeState[] {
+  /** All configured nodes, `own` among them, in the order of the configuration, then others that were heard. */
+  states(own: Omit<NodeState, 'name' | 'address'>): NodeState[] {
     const { node, nodes, leaseMs, now } = this.#options
     const silentSince = now() - 2 * leaseMs
-    const names = new Set([...nodes, ...this.#heard.keys()])
-    names.delete(node)
+    const names = new Set([...nodes.map(({ name }) => name), ...this.#heard.keys()])
     return [...names].map((name) => {
       const heard = this.#heard.get(name)
+      const configured = this.addressOf(name)
+      const address = configured === undefined ? '' : formatAddress(configured)
+      if (name === node) return { name, address, ...own }
       if (heard === undefined) {
-        return { name, role: 'not heard', address: '', sequence: 0, lagMs: 0, obstacle: undefined, version: '' }
+        return { name, role: 'not heard', address, sequence: 0, lagMs: 0, obstacle: undefined, version: '' }
       }
       const { alive, at } = heard
-      const { address, place, lagMs, obstacle, version } = alive
+      const { place, lagMs, obstacle, version } = alive
       const isLeader = alive.role !== 'follower' && alive.node === this.#leader?.node
-      const role = at < silentSince ? 'not heard' : isLeader ? 'leader' : 'follower'
-      return { name, role, address, sequence: place.sequence, lagMs, obstacle, version }
+      // What it said of itself holds no more.
+      if (at < silentSince)
+        return { name, role: 'not heard', address, sequence: place.sequence, lagMs, obstacle: undefined, version }
+      return {
+        name,
+        role: isLeader ? 'leader' : 'follower',
+        address,
+        sequence: place.sequence,
+        lagMs,
+        obstacle,
+        version,
+      }
     })
   }
 }

@@ -2,18 +2,19 @@
  * How nodes of a cluster prove to each other who they are: each has a certificate of the cluster's authority, and shows it when
  * it connects and when it is connected to. The files are read again when they change, as those of `[tls]` are.
  */
-import type { Socket, TcpNetConnectOpts } from 'node:net'
+import { isIP, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { checkServerIdentity, connect, type PeerCertificate, type TLSSocket, type TlsOptions } from 'node:tls'
-import { isLoopback } from '../../auth/network.ts'
+import { isLoopback, unmapped } from '../../auth/network.ts'
 import { Handshakes } from '../connections/tls/files.ts'
 import { type Material, optionsOf, readMaterial } from '../connections/tls/material.ts'
+import type { Address } from '../core/address.ts'
 import { type FileChange, readAgain, WatchedFile } from '../core/watched-file.ts'
 
 /** Paths of PEM files. */
 export interface NodeCertificateFiles {
   /** The authority that has issued the certificates of all nodes, and should issue no others. */
   readonly ca: string
-  /** The certificate of this node, for its name or the host that it advertises, for use as server and client. */
+  /** The certificate of this node, for its name or its host in `cluster.nodes`, for use as server and client. */
   readonly cert: string
   readonly key: string
 }
@@ -83,6 +84,14 @@ export function isCertifiedFor(socket: TLSSocket, names: readonly string[]): boo
 
 function isFor(certificate: PeerCertificate, names: readonly string[]): boolean {
   return names.some((name) => checkServerIdentity(name, certificate) === undefined)
+}
+
+/**
+ * Whether the other end of a connection may be a node, by its address: if `cluster.nodes` has a host name it may be anywhere, and its
+ * certificate alone has to prove who it is.
+ */
+export function mayComeFrom({ host }: Address, { remoteAddress = '' }: Pick<Socket, 'remoteAddress'>): boolean {
+  return isIP(host) === 0 || unmapped(host) === unmapped(remoteAddress)
 }
 
 /** Whether only programs on this machine reach a host, so that its nodes may do without certificates. */

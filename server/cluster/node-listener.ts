@@ -1,7 +1,7 @@
 /**
- * Where other nodes connect to this one (`cluster.advertise`). Only nodes get in: both ends show certificates of the cluster's
- * authority, except where everything is on one machine and nothing is configured for TLS. Each stream begins with a PROXY
- * header; consumers' streams go to the listener of this node that they came to at the other one.
+ * Where other nodes connect to this one (its address in `cluster.nodes`). Only nodes get in: they come from addresses of nodes, and
+ * both ends show certificates of the cluster's authority, except where everything is on one machine and nothing is configured for
+ * TLS. Each stream begins with a PROXY header; consumers' streams go to the listener of this node that they came to at the other one.
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
@@ -10,8 +10,9 @@ import { passedAddress, showPeer, type TakePassed } from '../connections/passed-
 import type { Address } from '../core/address.ts'
 import type { Clock, Timer } from '../core/clock.ts'
 import { bindTcp, ListenError } from '../core/listen.ts'
-import { isCertifiedFor, isOfThisMachine, type NodeCertificates } from './node-certificates.ts'
-import { kindOf } from './node-stream.ts'
+import type { NodeAddress } from './config.ts'
+import { isCertifiedFor, isOfThisMachine, mayComeFrom, type NodeCertificates } from './node-certificates.ts'
+import { asksForAnswer, kindOf, TAKEN } from './node-stream.ts'
 import type { RareWarnings } from './rare-warnings.ts'
 
 /** From connecting to the end of the header, the handshake of TLS included. */
@@ -26,8 +27,8 @@ export interface NodeListenerOptions {
   readonly key: string
   /** Undefined only if the address is one of loopback. */
   readonly certificates: NodeCertificates | undefined
-  /** The names of all nodes, and the hosts that they advertise: a certificate has to be for one of them. */
-  readonly names: () => readonly string[]
+  /** All nodes. */
+  readonly nodes: readonly NodeAddress[]
   /** What takes streams of a kind now; undefined if nothing does, as for consumers' streams while this node does not lead. */
   readonly takerOf: (kind: string) => TakePassed | undefined
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
@@ -92,25 +93,32 @@ export class NodeListener {
     }
     this.#open.add(raw)
     raw.on('error', () => raw.destroy())
+    raw.once('close', () => {
+      this.#open.delete(raw)
+      if (this.#opening.has(raw)) this.#refuse(raw, 'it ended, or its handshake of TLS failed')
+    })
+    const { clock, certificates, nodes } = this.#options
+    if (!nodes.some((node) => mayComeFrom(node, raw))) {
+      this.#refuse(raw, 'no node of `cluster.nodes` has its address')
+      return
+    }
     if (this.#opening.size >= MAX_OPENING) this.#evictOldest()
-    const { clock, certificates } = this.#options
     const late = (): void => {
       this.counters.late++
       this.#refuse(raw, `it did not say within ${OPENING_MS / 1000} s what it is for`)
     }
     this.#opening.set(raw, clock.setTimeout(late, OPENING_MS))
-    raw.once('close', () => {
-      this.#open.delete(raw)
-      if (this.#opening.has(raw)) this.#refuse(raw, 'it ended, or its handshake of TLS failed')
-    })
     if (certificates === undefined) this.#readHeader(raw, raw)
     else certificates.accept(raw, (secured) => this.#secured(secured, raw))
   }
 
   #secured(socket: TLSSocket, raw: Socket): void {
     socket.on('error', () => socket.destroy())
-    if (isCertifiedFor(socket, this.#options.names())) this.#readHeader(socket, raw)
-    else this.#refuse(raw, 'its certificate is of the authority of the cluster, but for none of the nodes')
+    const shown = this.#options.nodes.filter(({ name, host }) => isCertifiedFor(socket, [name, host]))
+    if (shown.some((node) => mayComeFrom(node, raw))) this.#readHeader(socket, raw)
+    else if (shown.length === 0) {
+      this.#refuse(raw, 'its certificate is of the authority of the cluster, but for none of the nodes')
+    } else this.#refuse(raw, `its certificate is for ${shown[0]?.name}, which has another address in \`cluster.nodes\``)
   }
 
   /** `socket` is `raw`, or TLS over it. */
@@ -152,6 +160,7 @@ export class NodeListener {
     }
     this.counters.taken++
     showPeer(socket, { remoteAddress: passedAddress(route.from.address, node), remotePort: route.from.port })
+    if (asksForAnswer(header)) socket.write(Uint8Array.of(TAKEN))
     take(socket)
   }
 

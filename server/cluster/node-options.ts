@@ -32,16 +32,32 @@ export interface LeadOptions {
 export interface NodeFront {
   /** Does nothing if it listens already. Rejects with ListenError. */
   start(): Promise<void>
-  /** Connections that are passed on end too. */
+  /** Frees the addresses. Connections that wait for a node to lead may go on waiting. */
   stop(): Promise<void>
 }
 
+/** How much of a copy of a database is here. */
+export interface Received {
+  readonly receivedBytes: number
+  readonly totalBytes: number
+}
+
+/**
+ * Fetches a copy from `leader`, and gives where the database is that was here before. Rejects with StorageError, and then nothing
+ * is changed.
+ */
+export type FetchCopy = (
+  leader: string,
+  progress: (received: Received) => void,
+  signal: AbortSignal,
+) => Promise<string | undefined>
+
 export interface ClusterNodeOptions {
-  readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'advertise' | 'leaseMs'>
+  readonly config: Pick<ClusterSection, 'name' | 'node' | 'nodes' | 'leaseMs'>
   /** Random text, made at the start of the process. */
   readonly run: string
   /** A digest of what has to be the same in the configuration of all nodes. */
-  readonly configuration: string
+  readonly configuration: () => string
   readonly version: string
   /** The highest number of the format of records that this version can read. */
   readonly format: number
@@ -55,6 +71,5 @@ export interface ClusterNodeOptions {
   readonly front?: NodeFront
   /** Moves the database aside, and returns where it is now; undefined if there was none. */
   readonly setAside: () => string | undefined
-  /** Fetches a copy of the database of the node that leads; there is none here then. Rejects with StorageError. */
-  readonly copy?: (leader: string, signal: AbortSignal) => Promise<void>
+  readonly copy: FetchCopy
 }

@@ -5,35 +5,30 @@
  */
 import type { LogPlace } from '../../storage/replicated/place.ts'
 import { NOWHERE } from '../../storage/sqlite/log-places.ts'
-import { StorageError } from '../../storage/store.ts'
-import { type Address, formatAddress, parseAddress } from '../core/address.ts'
+import type { StorageError } from '../../storage/store.ts'
 import type { Alive } from './alive.ts'
+import { Copying, type CopyState } from './copying.ts'
 import { FollowingTime } from './following-time.ts'
-import { comparePlaces, founderOf, needsFounding } from './founding.ts'
+import { comparePlaces, type Founder, FoundOrder, founderOf, mayLackRecords, needsFounding } from './founding.ts'
+import { type Leader, LeaderListeners } from './leadership.ts'
 import { AwakeTime, Members } from './members.ts'
 import type { ClusterNodeOptions } from './node-options.ts'
 import { type OwnState, Presence } from './presence.ts'
 import type { LogEnd } from './replica.ts'
 import { Reports } from './reports.ts'
-import type { ClusterState, NodeState } from './state.ts'
-import { Tenure } from './tenure.ts'
+import type { ClusterState } from './state.ts'
+import { CUT_OFF_LEASES, Support } from './support.ts'
+import { isOneOf, Tenure } from './tenure.ts'
 
 const BEATS_PER_LEASE = 5
 const TICKS_PER_BEAT = 4
 /** Of a lease: how long the next node waits for the one before it, and how much of it is chance. */
 const RANK_SHARE = 0.5
 const JITTER_SHARE = 0.25
-/** Leases without NATS after which a leader gives up: another one leads by then. */
-const CUT_OFF_LEASES = 3
 /** Leases in which a node that handed over does not lead again, unless nobody else does. */
 const REST_LEASES = 5
 /** After so many failures in a row it is the disk. */
 const MAX_FAILURES = 3
-
-interface FoundOrder {
-  readonly resolve: () => void
-  readonly reject: (error: Error) => void
-}
 
 export class ClusterNode {
   readonly #options: ClusterNodeOptions
@@ -41,6 +36,8 @@ export class ClusterNode {
   readonly #members: Members
   readonly #reports: Reports
   readonly #presence: Presence
+  readonly #support: Support
+  readonly #copying: Copying
   readonly #leaseMs: number
   readonly #beatMs: number
   readonly #stopping = new AbortController()
@@ -51,11 +48,13 @@ export class ClusterNode {
   #following: FollowingTime | undefined
   #tenure: Tenure | undefined
   #handedOver: (() => void)[] = []
-  #order: FoundOrder | undefined
+  readonly #order = new FoundOrder()
   /** What keeps this node from leading, but for what the store reports. */
   #obstacle: string | undefined
   /** Times in a row that the store has failed without having followed or led. */
   #failures = 0
+  /** Its database is damaged. */
+  #isUnfit = false
   /** Its database is the one that the log was founded with. */
   #isFounder = false
   #restsUntil = Number.NEGATIVE_INFINITY
@@ -64,9 +63,7 @@ export class ClusterNode {
   #isExamining = false
   #examinesAt = Number.NEGATIVE_INFINITY
   #wakeUp: () => void = () => {}
-  readonly #listeners = new Set<() => void>()
-  /** The node that leads, as the listeners know it. */
-  #told = ''
+  readonly #listeners = new LeaderListeners()
 
   constructor(options: ClusterNodeOptions) {
     const { clock, config, random, log } = options
@@ -75,7 +72,8 @@ export class ClusterNode {
     this.#beatMs = config.leaseMs / BEATS_PER_LEASE
     this.#awake = new AwakeTime(() => clock.monotonicMs(), this.#beatMs)
     this.#members = new Members({ ...config, now: () => this.#awake.now() })
-    this.#reports = new Reports(log)
+    this.#reports = new Reports(log, config.node)
+    this.#copying = new Copying({ ...options, reports: this.#reports })
     this.#jitter = random()
     this.#presence = new Presence({
       ...options,
@@ -84,6 +82,12 @@ export class ClusterNode {
       reports: this.#reports,
       own: () => this.#ownState(),
       onHeard: (alive, isChanged) => this.#heard(alive, isChanged),
+    })
+    this.#support = new Support({
+      ...options,
+      now: () => this.#awake.now(),
+      cutOffMs: () => this.#presence.cutOffMs,
+      isAnyoneHeard: () => this.#members.present().length > 0,
     })
   }
 
@@ -101,7 +105,7 @@ export class ClusterNode {
       while (!this.#isStopping) await this.#round()
     } finally {
       clock.clear(ticking)
-      this.#order?.reject(new Error('this node ends'))
+      this.#order.take()?.reject(new Error('this node ends'))
       this.#restsUntil = Number.POSITIVE_INFINITY
       this.#publish()
       await front?.stop()
@@ -115,8 +119,7 @@ export class ClusterNode {
   stop(): void {
     this.#stopping.abort()
     this.#tenure?.end({ why: 'hand-over' })
-    this.#following?.decide('again')
-    this.#wakeUp()
+    this.#interrupt()
   }
 
   /** Resolves when everything is durable and another node may lead. Rejects if this node does not lead. */
@@ -136,49 +139,56 @@ export class ClusterNode {
     if (leader !== undefined && !this.#members.isLeaderless(CUT_OFF_LEASES * this.#leaseMs)) {
       return Promise.reject(new Error(`node ${leader.node} leads, or did so a moment ago`))
     }
-    if (this.#order !== undefined) return Promise.reject(new Error('a log is being founded already'))
-    return new Promise((resolve, reject) => {
-      this.#order = { resolve, reject }
-      this.#following?.decide('again')
-      this.#wakeUp()
-    })
+    const founded = this.#order.give()
+    this.#interrupt()
+    return founded
+  }
+
+  /** Has the node look at what it is to do now. */
+  #interrupt(): void {
+    this.#following?.decide('again')
+    this.#wakeUp()
+  }
+
+  /** An operator wants a copy of the leader's database here. Rejects if it cannot begin; `copyState` says what comes of it. */
+  async copy(): Promise<void> {
+    const { leader } = this
+    if (this.#tenure !== undefined) throw new Error('this node leads: the others copy its database')
+    if (leader === undefined) throw new Error('no node leads, so there is no database to copy')
+    this.#copying.ask(leader.name)
+    this.#interrupt()
+  }
+
+  get copyState(): CopyState {
+    return this.#copying.state
   }
 
   /** The node that leads, and where other nodes reach it; undefined while none is known, or it is this one. */
-  get leader(): { readonly name: string; readonly address: Address } | undefined {
-    const { leader } = this.#members
-    const address = leader && parseAddress(leader.address)
-    if (leader === undefined || address === undefined) return undefined
-    return this.#tenure !== undefined || this.#members.isLeaderless() ? undefined : { name: leader.node, address }
+  get leader(): Leader | undefined {
+    return this.#tenure === undefined ? this.#members.reachable : undefined
   }
 
   /** Calls `listener` after `leader` has changed; returns a function that ends this. */
   onChange(listener: () => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    return this.#listeners.add(listener)
   }
 
   state(): ClusterState {
     const { config, version } = this.#options
-    const { name, node, nodes } = config
-    const own: NodeState = {
-      name: node,
+    const { name, node } = config
+    const nodes = this.#members.states({
       role: this.#epoch > 0 ? 'leader' : 'follower',
-      address: formatAddress(config.advertise),
       sequence: this.#place?.sequence ?? 0,
       lagMs: this.#following?.lagMs ?? 0,
       obstacle: this.#ownObstacle,
       version,
-    }
-    const all = [own, ...this.#members.states()]
-    const configured = nodes.flatMap((each) => all.find((state) => state.name === each) ?? [])
-    const others = all.filter((state) => !nodes.includes(state.name))
+    })
     const heard = this.#members.isLeaderless() ? undefined : this.#members.leader
     const led =
       this.#tenure !== undefined && this.#epoch > 0
         ? { leader: node, epoch: this.#epoch, since: this.#tenure.since }
         : { leader: heard?.node, epoch: heard?.epoch ?? 0, since: heard?.since ?? 0 }
-    return { name, node, ...led, nodes: [...configured, ...others] }
+    return { name, node, ...led, nodes }
   }
 
   get #isStopping(): boolean {
@@ -192,34 +202,35 @@ export class ClusterNode {
 
   get #ownObstacle(): string | undefined {
     if (this.#tenure !== undefined) return undefined
+    if (this.#copying.obstacle !== undefined) return this.#copying.obstacle
     if (this.#following === undefined) return this.#obstacle ?? 'it does not follow the log'
     return this.#obstacle ?? this.#following.obstacle
-  }
-
-  /** Whether the nats-servers were reached within a lease. */
-  get #isReachable(): boolean {
-    return this.#presence.cutOffMs < this.#leaseMs
   }
 
   /** Founds a log if that is needed, follows it, and leads it if it comes to that. */
   async #round(): Promise<void> {
     const { front, replica } = this.#options
-    this.#place = await replica.place()
+    if (this.#copying.isAsked) return this.#getCopy()
+    try {
+      this.#place = await replica.place()
+    } catch (error) {
+      return this.#cannotFollow(error)
+    }
     const log = await this.#logToFollow(this.#place)
     if (log === undefined) return
     await front?.start()
     const isElected = await this.#follow(log)
-    if (isElected && !this.#isStopping) await this.#lead()
+    if (isElected && !this.#isStopping && !this.#copying.isAsked) await this.#lead()
   }
 
   /** The number of the newest log, after it was founded if that is needed; undefined if the node ends. */
   async #logToFollow(place: LogPlace): Promise<number | undefined> {
-    while (!this.#isStopping) {
+    while (!this.#isStopping && !this.#copying.isAsked) {
       const end = await this.#end()
-      const isOrdered = this.#order !== undefined
+      const isOrdered = this.#order.isGiven
       if (end !== undefined && !isOrdered && !needsFounding(end, this.#places(place))) return end.log
       const isToFound = isOrdered || (end !== undefined && this.#isToFound(place))
-      if (!isToFound || !(await this.#found())) await this.#pause(this.#beatMs)
+      if (!isToFound || !(await this.#found(place))) await this.#pause(this.#beatMs)
     }
     return undefined
   }
@@ -229,23 +240,28 @@ export class ClusterNode {
     return [own, ...this.#members.places()]
   }
 
+  /** The nodes that are there, this one among them, and the names of those that should be. */
+  #census(place: LogPlace): readonly [readonly Founder[], readonly string[]] {
+    const { node, nodes } = this.#options.config
+    return [[{ node, place }, ...this.#members.present()], nodes.map(({ name }) => name)]
+  }
+
   /** Whether it is for this node to found the log; else the obstacle says what it waits for. */
   #isToFound(place: LogPlace): boolean {
-    const { node, nodes } = this.#options.config
-    const { by, wait } = founderOf([{ node, place }, ...this.#members.present()], nodes)
+    const { by, wait } = founderOf(...this.#census(place))
     this.#obstacle = wait ?? `node ${by} is about to found the log`
-    return by === node && this.#isReachable
+    return by === this.#options.config.node && this.#presence.isReachable
   }
 
   /** Returns whether there is a new log. */
-  async #found(): Promise<boolean> {
+  async #found(place: LogPlace): Promise<boolean> {
     const { replica, log, config } = this.#options
-    const order = this.#order
-    this.#order = undefined
+    const order = this.#order.take()
     try {
-      await replica.found()
+      const mayLack = mayLackRecords(place, ...this.#census(place))
+      await replica.found(mayLack)
       this.#isFounder = true
-      this.#reports.report('warning', `node ${config.node} founded the log of ${config.name} with its database`)
+      this.#reports.founded(config.name, mayLack)
       order?.resolve()
       return true
     } catch (error) {
@@ -282,7 +298,7 @@ export class ClusterNode {
     // Those who have waited for this log begin to wait for its leader; whoever founded it is the first.
     if (this.#isFounder || this.#members.isLeaderless()) this.#members.expectLeader(this.#isFounder ? 0 : this.#leaseMs)
     this.#isFounder = false
-    if (this.#isStopping || this.#order !== undefined) following.decide('again')
+    if (this.#isStopping || this.#order.isGiven || this.#copying.isAsked) following.decide('again')
     try {
       return (await following.run()) === 'lead'
     } catch (error) {
@@ -297,40 +313,40 @@ export class ClusterNode {
   /** Does what can be done about a database that cannot follow; throws the error if that is nothing. */
   async #cannotFollow(error: unknown): Promise<void> {
     if (isOneOf(error, 'IO')) return this.#tryAgain(error)
+    if (isOneOf(error, 'DAMAGED')) return this.#waitForOrder(error)
     if (!isOneOf(error, 'FOREIGN', 'BEHIND')) throw error
     const place = this.#place ?? NOWHERE
     // A log that has lost its end does not know this database either, which then is worth more than the log.
     const end = await this.#end()
     if (end === undefined || needsFounding(end, this.#places(place))) return this.#pause(this.#beatMs)
     const isEmpty = comparePlaces(place, NOWHERE) === 0
-    if (error.code === 'FOREIGN' && !isEmpty) this.#setAside('is not part of the log of the cluster')
-    else await this.#getCopy(error, isEmpty)
+    if (error.code === 'FOREIGN' && !isEmpty) {
+      this.#reports.setAside('is not part of the log of the cluster', this.#options.setAside())
+      this.#place = NOWHERE
+    } else {
+      this.#obstacle = 'it needs a copy of a database: the log does not have the records that it needs'
+      if (this.leader === undefined) this.#reports.warnOnce('copy', `${this.#obstacle} (${error.message})`)
+      await this.#getCopy('was too far behind the log of the cluster')
+    }
   }
 
-  #setAside(why: string): void {
-    const { config, setAside } = this.#options
-    const path = setAside()
-    this.#place = NOWHERE
-    this.#reports.report('warning', `the database of node ${config.node} ${why}: it was set aside in ${path}`)
+  /** Fetches a copy of the leader's database; `why` is what was wrong with the own one, as a part of a sentence. */
+  async #getCopy(why = 'was to be replaced'): Promise<void> {
+    const isDone = await this.#copying.run(this.leader?.name, why, this.#stopping.signal)
+    if (!isDone) await this.#pause(this.#leaseMs)
   }
 
-  /** A database that is behind stays where it is until there can be a copy: it may be the best that is left. */
-  async #getCopy(error: StorageError, isEmpty: boolean): Promise<void> {
-    const { copy, log } = this.#options
-    const leader = this.leader?.name
-    this.#obstacle = 'it needs a copy of a database: the log does not have the records that it needs'
-    if (copy === undefined || leader === undefined) {
-      this.#reports.warnOnce('copy', `${this.#obstacle} (${error.message})`)
-      return this.#pause(this.#leaseMs)
-    }
-    if (!isEmpty) this.#setAside('is too far behind the log of the cluster')
-    try {
-      await copy(leader, this.#stopping.signal)
-    } catch (failure) {
-      if (!isOneOf(failure, 'IO')) throw failure
-      log.warn({ reason: failure.message }, `the database of node ${leader} could not be copied: it is tried again`)
-      await this.#pause(this.#leaseMs)
-    }
+  /**
+   * A damaged database may have what no other has, so an operator decides. Until then this node passes connections on, and says what
+   * it waits for, but does not count as heard where a log has to be founded.
+   */
+  async #waitForOrder({ message }: StorageError): Promise<void> {
+    this.#obstacle = `${message}. If another node leads, \`cinnabar cluster copy\` on this one replaces it with a copy`
+    this.#reports.warnOnce('damaged', this.#obstacle)
+    await this.#options.front?.start()
+    this.#isUnfit = true
+    while (!this.#isStopping && !this.#copying.isAsked) await this.#pause(this.#leaseMs)
+    this.#isUnfit = false
   }
 
   /** The nats-servers, or the disk: the error is thrown if it comes again and again while the former answer. */
@@ -344,6 +360,7 @@ export class ClusterNode {
   async #lead(): Promise<void> {
     const { lead, front, log, clock, config, replica } = this.#options
     const tenure = new Tenure(clock)
+    this.#support.begin()
     const before = this.#presence.silence()
     this.#tenure = tenure
     let failure: unknown
@@ -357,8 +374,9 @@ export class ClusterNode {
       this.#restsUntil = Number.NEGATIVE_INFINITY
       this.#publish()
       this.#reports.report('info', `node ${config.node} leads ${config.name} since epoch ${replica.epoch}${before}`)
-      this.#reports.deliver(leading)
+      this.#reports.deliverTo(leading)
       const ending = await tenure.ending
+      this.#reports.deliverTo(undefined)
       if (ending.why === 'deposed') {
         this.#reports.report('warning', `node ${config.node} no longer leads ${config.name}: ${ending.detail}`)
       }
@@ -383,17 +401,16 @@ export class ClusterNode {
     if (failure === undefined) return
     // A majority of the nats-servers may be gone, or about to elect a leader of the log: that is not the disk.
     if (isOneOf(failure, 'IO') && !isFailed) return this.#tryAgain(failure)
-    if (!isOneOf(failure, 'DEPOSED', 'FOREIGN', 'BEHIND')) throw failure
+    if (!isOneOf(failure, 'DEPOSED', 'FOREIGN', 'BEHIND', 'DAMAGED')) throw failure
     log.warn({ reason: failure.message }, `node ${config.node} could not lead ${config.name}, and follows`)
   }
 
   #tick(): void {
-    if (this.#presence.cutOffMs > CUT_OFF_LEASES * this.#leaseMs) {
-      this.#tenure?.end({ why: 'deposed', detail: 'the nats-servers are out of reach' })
-    }
+    const detail = this.#tenure && this.#support.missing
+    if (detail !== undefined) this.#tenure?.end({ why: 'deposed', detail })
     this.#considerLeading()
     if (--this.#ticksToBeat <= 0) this.#publish()
-    this.#tellListeners()
+    this.#listeners.tell(this.leader)
   }
 
   /** Examines the log if nobody leads it for too long, or the node that leads has a newer one. */
@@ -401,7 +418,7 @@ export class ClusterNode {
     const now = this.#awake.now()
     const following = this.#following
     if (following === undefined || this.#place === undefined) return
-    if (this.#isExamining || now < this.#examinesAt || !this.#isReachable) return
+    if (this.#isExamining || now < this.#examinesAt || !this.#presence.isReachable) return
     // Whoever leads appends, so the nats-servers answer again.
     if (!this.#members.isLeaderless()) this.#obstacle = undefined
     const rank = this.#members.rank({ node: this.#options.config.node, place: this.#place })
@@ -435,16 +452,7 @@ export class ClusterNode {
   #heard(alive: Alive, isChanged: boolean): void {
     this.#giveWayTo(alive)
     if (isChanged) this.#considerLeading()
-    this.#tellListeners()
-  }
-
-  /** Calls those who follow the node that leads if it is another one now, or none. */
-  #tellListeners(): void {
-    const { leader } = this
-    const told = leader === undefined ? '' : `${leader.name} ${formatAddress(leader.address)}`
-    if (told === this.#told) return
-    this.#told = told
-    for (const listener of this.#listeners) listener()
+    this.#listeners.tell(this.leader)
   }
 
   /** Ends the own lead if another node has a later epoch. */
@@ -462,15 +470,16 @@ export class ClusterNode {
   #ownState(): OwnState | undefined {
     const tenure = this.#tenure
     if (tenure !== undefined) this.#place = this.#options.replica.stored ?? this.#place
-    if (this.#place === undefined) return undefined
+    const place = this.#place ?? (this.#isUnfit ? NOWHERE : undefined)
+    if (place === undefined) return undefined
     return {
       role: tenure?.role ?? 'follower',
       epoch: this.#epoch,
       since: tenure?.since ?? 0,
-      place: this.#place,
+      place,
       lagMs: this.#following?.lagMs ?? 0,
       obstacle: this.#ownObstacle,
-      leaves: tenure === undefined && this.#awake.now() < this.#restsUntil,
+      leaves: this.#isUnfit || (tenure === undefined && this.#awake.now() < this.#restsUntil),
     }
   }
 
@@ -486,9 +495,4 @@ export class ClusterNode {
       }
     })
   }
-}
-
-/** Whether it is a StorageError with one of the codes. */
-function isOneOf(error: unknown, ...codes: readonly StorageError['code'][]): error is StorageError {
-  return error instanceof StorageError && codes.includes(error.code)
 }

@@ -8,6 +8,12 @@ import type { Reports } from './reports.ts'
 /** What changes of a node. */
 export type OwnState = Pick<Alive, 'role' | 'epoch' | 'since' | 'place' | 'lagMs' | 'obstacle' | 'leaves'>
 
+/**
+ * Messages that are looked at within a beat. All nodes of the largest cluster say far fewer; whoever says more must not take
+ * the time of the node, which still hears itself.
+ */
+const MAX_PER_BEAT = 1_024
+
 export interface PresenceOptions
   extends Pick<ClusterNodeOptions, 'config' | 'run' | 'configuration' | 'version' | 'format' | 'bus' | 'log'> {
   readonly awake: AwakeTime
@@ -23,15 +29,19 @@ export class Presence {
   readonly #options: PresenceOptions
   #echoedAt: number
   #malformed = 0
+  #flooded = 0
+  /** What this node has said last. */
+  #said: Uint8Array = new Uint8Array(0)
+  #taken = 0
 
   constructor(options: PresenceOptions) {
     this.#options = options
     this.#echoedAt = options.awake.now()
   }
 
-  /** Messages that were ignored: those that are none, and those of more nodes than are kept. */
+  /** Messages that were ignored: those that are none, those of more nodes than are kept, and those that were too many. */
   get ignoredMessages(): number {
-    return this.#malformed + this.#options.members.ignored
+    return this.#malformed + this.#flooded + this.#options.members.ignored
   }
 
   /** How long this node has not heard itself, in ms: what it says reaches the nats-servers, and what they have reaches it. */
@@ -39,16 +49,25 @@ export class Presence {
     return this.#options.awake.now() - this.#echoedAt
   }
 
+  /** Whether the nats-servers were reached within a lease. */
+  get isReachable(): boolean {
+    return this.cutOffMs < this.#options.config.leaseMs
+  }
+
   open(): void {
     this.#options.bus.open((bytes) => this.#receive(bytes))
   }
 
   publish(): void {
-    const { config, run, configuration, version, format, bus, own } = this.#options
+    const { config, run, configuration, version, format, bus, members, own } = this.#options
+    this.#taken = 0
     const state = own()
     if (state === undefined) return
-    const address = formatAddress(config.advertise)
-    bus.publish(encodeAlive({ ...state, node: config.node, run, address, format, version, configuration }))
+    const configured = members.addressOf(config.node)
+    const address = configured === undefined ? '' : formatAddress(configured)
+    const about = { node: config.node, run, address, format, version, configuration: configuration(), answers: true }
+    this.#said = encodeAlive({ ...state, ...about })
+    bus.publish(this.#said)
   }
 
   /** How long the node that was last known to lead is silent, as the end of a sentence. */
@@ -61,6 +80,14 @@ export class Presence {
 
   #receive(bytes: Uint8Array): void {
     const { config, run, log, members, awake, onHeard } = this.#options
+    if (Buffer.compare(bytes, this.#said) === 0) {
+      this.#echoedAt = awake.now()
+      return
+    }
+    if (++this.#taken > MAX_PER_BEAT) {
+      this.#flooded++
+      return
+    }
     const alive = decodeAlive(bytes)
     if (alive === undefined) this.#malformed++
     else if (alive.node !== config.node) {
@@ -76,10 +103,23 @@ export class Presence {
     else this.#warnOfNamesake(alive)
   }
 
-  #warnOf({ node, configuration }: Alive): void {
-    if (configuration === this.#options.configuration) return
-    const message = `node ${node} has another configuration: all of it that is not about one node has to be the same`
-    this.#options.reports.warnOnce(`configuration ${node} ${configuration}`, message)
+  #warnOf({ node, address, configuration }: Alive): void {
+    const { reports, members } = this.#options
+    const configured = members.addressOf(node)
+    if (configured === undefined) {
+      const message = `node ${node} is heard, and \`cluster.nodes\` does not name it: no connection goes to it or comes from it`
+      reports.warnOnce(`stranger ${node}`, message)
+    } else if (formatAddress(configured) !== address) {
+      const message =
+        `node ${node} says that it is reached at ${address}, and that is refused: by \`cluster.nodes\` of this node its ` +
+        `address is ${formatAddress(configured)}. Correct one of them`
+      reports.reportOnce(`address ${node} ${address}`, message)
+    }
+    if (configuration === this.#options.configuration()) return
+    const message =
+      `node ${node} has another configuration, or other certificates or keys in \`[tls]\` and \`[jwt]\`: all of it that is not ` +
+      'about one node has to be the same'
+    reports.warnOnce(`configuration ${node} ${configuration}`, message)
   }
 
   #warnOfNamesake({ node, run, address }: Alive): void {

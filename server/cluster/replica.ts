@@ -35,10 +35,11 @@ export interface Replica extends Store {
    */
   place(): Promise<LogPlace>
   /**
-   * Makes the next log, which begins with this database, and gives the place of the database, which is not in it yet. Rejects
+   * Makes the next log, which begins with this database, and gives the place of the database, which is not in it yet. If it `mayLack`
+   * records that others had, it counts as restored: transaction ids are skipped, and durable channels report it by a GAP. Rejects
    * with StorageError DEPOSED if another node was faster, IO if the nats-servers do not answer.
    */
-  found(): Promise<LogPlace>
+  found(mayLack: boolean): Promise<LogPlace>
   /** The epoch in which this node leads; 0 while it does not. */
   readonly epoch: number
   /** The place of the last record that is stored here, while this node leads; undefined while it does not. */

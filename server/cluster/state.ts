@@ -5,7 +5,7 @@ export type NodeRole = 'leader' | 'follower' | 'not heard'
 export interface NodeState {
   readonly name: string
   readonly role: NodeRole
-  /** Where other nodes reach it, `host:port`; "" if it was never heard. */
+  /** Where other nodes reach it, `host:port`; "" if it is not configured. */
   readonly address: string
   /** The sequence of the last record that it has stored. */
   readonly sequence: number

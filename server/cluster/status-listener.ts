@@ -1,7 +1,7 @@
 /**
  * The listener of the node itself (`cluster.status`), which is open whether the node leads or follows: health for load balancers,
- * the node's own figures for Prometheus, and for the command line on this machine the state of the cluster and the founding of a
- * log. Connections to all other listeners of a follower are passed on to the leader, so these cannot say anything of the follower.
+ * the node's own figures for Prometheus, and for the command line on this machine the state of the cluster, the founding of a log
+ * and the copying of a database. Connections to all other listeners of a follower are passed on to the leader, so these cannot say anything of the follower.
  */
 import type { Socket } from 'node:net'
 import { hostname } from 'node:os'
@@ -22,9 +22,9 @@ import type { ClusterControl } from './control.ts'
 import { healthProblem, readinessProblem } from './health.ts'
 import { clusterFields } from './metric.ts'
 import { NodePass } from './node-pass.ts'
-import { nodeExposition } from './own-figures.ts'
+import { type FeedFigures, type NodeTraffic, nodeExposition } from './own-figures.ts'
 
-/** Load balancers, Prometheus and the command line need a few. */
+/** Load balancers, Prometheus and the command line need a few. One more, and the oldest gives way. */
 const MAX_CONNECTIONS = 256
 const REQUESTS_PER_MINUTE = 6_000
 /** No request has a body that is read. */
@@ -37,11 +37,14 @@ export interface StatusListenerOptions {
   readonly address: Address
   /** Where the pass for the command line is written. */
   readonly dataDir: string
-  readonly cluster: Pick<ClusterControl, 'state' | 'found'>
+  readonly cluster: Pick<ClusterControl, 'state' | 'found' | 'copy' | 'copyState'>
   /** The health of the server that runs here while this node leads; it is not asked otherwise. */
   readonly health: Health
   /** The networks from which /metrics may be read without the pass. */
   readonly openTo: () => readonly Network[]
+  readonly traffic: () => NodeTraffic
+  /** Undefined if there are no feeds. */
+  readonly feeds?: (() => FeedFigures) | undefined
   readonly clock: Pick<Clock, 'wallMs' | 'monotonicMs'>
   readonly log: Pick<Logger, 'warn'>
 }
@@ -56,9 +59,15 @@ export async function listenStatus(options: StatusListenerOptions): Promise<Open
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
     serverFactory: (listener) => {
-      const server = createHttpServer(listener, undefined)
-      server.maxConnections = MAX_CONNECTIONS
-      return server.on('drop', () => counts.refusedConnections++)
+      const open = new Set<Socket>()
+      return createHttpServer(listener, undefined).on('connection', (socket: Socket) => {
+        open.add(socket.once('close', () => open.delete(socket)))
+        const [oldest] = open
+        if (open.size <= MAX_CONNECTIONS || oldest === undefined) return
+        counts.refusedConnections++
+        oldest.destroy()
+        open.delete(oldest)
+      })
     },
   })
   app.addHook('onResponse', async (_request, { statusCode }) => {
@@ -115,7 +124,7 @@ function serveNodeHealth(app: FastifyInstance, { cluster, health }: StatusListen
 
 function serveOwnFigures(
   app: FastifyInstance,
-  { cluster, clock, openTo }: StatusListenerOptions,
+  { cluster, clock, openTo, traffic, feeds }: StatusListenerOptions,
   pass: NodePass,
   counts: { readonly refusedRequests: number; readonly refusedConnections: number },
 ): void {
@@ -133,7 +142,8 @@ function serveOwnFigures(
     }
     const now = { wallMs: clock.wallMs(), uptimeMs: clock.monotonicMs() - started }
     const { user, system } = process.cpuUsage()
-    const figures = { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss(), ...counts }
+    const used = { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss() }
+    const figures = { ...used, ...counts, traffic: traffic(), feeds: feeds?.() }
     const text = [...nodeExposition(cluster.state(), figures, now).text()].join('')
     return reply.header('content-type', contentTypes.prometheus).send(text)
   })
@@ -152,11 +162,25 @@ function serveNode(app: FastifyInstance, { cluster, log }: StatusListenerOptions
       return state()
     } catch (error) {
       log.warn({ err: error }, 'no log was founded')
-      return reply.code(CONFLICT).send({ error: error instanceof Error ? error.message : String(error) })
+      return reply.code(CONFLICT).send(refusal(error))
     } finally {
       isFounding = false
     }
   })
+  app.get('/copy', guarded, () => cluster.copyState)
+  // It may take long, so it is not waited for.
+  app.post('/copy', guarded, async (_request, reply) => {
+    try {
+      await cluster.copy()
+      return reply.code(202).send(cluster.copyState)
+    } catch (error) {
+      return reply.code(CONFLICT).send(refusal(error))
+    }
+  })
+}
+
+function refusal(error: unknown): { readonly error: string } {
+  return { error: error instanceof Error ? error.message : String(error) }
 }
 
 /** Whether both ends of a connection are on one machine. */

@@ -35,8 +35,7 @@ export class Tenure {
 
   /** Storing failed: because another node leads, or for good. */
   fail(error: Error): void {
-    const isDeposed = error instanceof StorageError && error.code === 'DEPOSED'
-    this.#end(isDeposed ? { why: 'deposed', detail: error.message } : { why: 'failed', error })
+    this.#end(isOneOf(error, 'DEPOSED') ? { why: 'deposed', detail: error.message } : { why: 'failed', error })
   }
 
   /** Ends the server. Rejects if that takes too long. */
@@ -51,4 +50,9 @@ export class Tenure {
       this.#clock.clear(timer)
     }
   }
+}
+
+/** Whether it is a StorageError with one of the codes. */
+export function isOneOf(error: unknown, ...codes: readonly StorageError['code'][]): error is StorageError {
+  return error instanceof StorageError && codes.includes(error.code)
 }

@@ -67,7 +67,7 @@ export interface ControlContext {
   readonly channel: Channel
   /** Where the producer made the connection to, as scheme://host:port; undefined if it came in. */
   readonly destination?: string | undefined
-  /** The idempotency key that was given. */
+  /** The idempotency key that was given, or made for a control that is `isKeyed`. */
   readonly key?: string | undefined
 }
 
@@ -98,6 +98,8 @@ export interface Control extends Audience {
   readonly immediate?: true
   /** True if it helps against a full disk: an admin may run it then, with the space of the reserve. */
   readonly usesReserve?: true
+  /** True if it is run elsewhere, and may have to be requested again: without an idempotency key it gets one, which is recorded. */
+  readonly isKeyed?: true
   /** Adds omitted arguments that have only one possible value to `args`, before the rights are checked. */
   complete?(args: Map<string, Value['value']>): void
   /**

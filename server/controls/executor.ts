@@ -29,6 +29,7 @@ import {
   type ControlRun,
   type ControlSource,
   failed,
+  KEY_PARAMETER,
   type RemoteControl,
   type RemoteControls,
 } from './control.ts'
@@ -210,10 +211,12 @@ export class Executor {
     const user = context.identity.userId
     const known = key && this.#executions.find(user, name, key)
     if (known === undefined && !isDryRun) this.#checkCapacity(control, context.identity, key)
-    const run = known === undefined ? control.prepare(args, { ...context, key: key?.key }) : () => DRY_RUN
+    const made = control.isKeyed && key === undefined && !isDryRun ? crypto.randomUUID() : undefined
+    const all = made === undefined ? invocation.all : new Map(invocation.all).set(KEY_PARAMETER, made)
+    const run = known === undefined ? control.prepare(args, { ...context, key: key?.key ?? made }) : () => DRY_RUN
     const isRecorded = control.isRecorded?.(args, context) ?? true
     if (isRecorded && known === undefined && !isDryRun) this.#options.needsAuditRoom(context.identity)
-    return { control, all: invocation.all, context, key, isDryRun, known, isRecorded, run }
+    return { control, all, context, key, isDryRun, known, isRecorded, run }
   }
 
   /** The refusals name no counts: nobody learns what others run. Admins are kept out only by `maxRunning`. */

@@ -155,3 +155,12 @@ function wrongType(argument: Argument, type: BasicType): StatusError {
     `argument ${argument.name} has to be ${typeName(type)}, not ${typeName(argument.type)}`,
   )
 }
+
+/** An argument that is a number. Throws StatusError INVALID_ARGUMENT if it is out of bounds. */
+export function numberWithin(args: Arguments, name: string, otherwise: number, least: number, most: number): number {
+  const value = args.get(name)
+  if (value === undefined) return otherwise
+  const number = value as number
+  if (number >= least && number <= most) return number
+  throw new StatusError('INVALID_ARGUMENT', `${name} must be from ${least} to ${most}, not ${number}`)
+}

@@ -2,9 +2,9 @@
 import type { Count } from '../accounts/quotas.ts'
 import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from './instance.ts'
-import type { ListeningSensor, ResumePoint, Series, Sink, Subscription } from './metric.ts'
+import type { EventTarget, ListeningSensor, PolledTarget, ResumePoint, Series, Sink, Subscription } from './metric.ts'
 import type { RemoteTarget } from './remote-selection.ts'
-import type { EventTarget, PolledTarget, Selection } from './selection.ts'
+import type { Selection } from './selection.ts'
 
 interface ActiveSubscription {
   readonly sensor: ListeningSensor

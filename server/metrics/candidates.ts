@@ -7,12 +7,17 @@ import type { Steps } from '../core/fair-work.ts'
 import { deadline, interval } from './arguments.ts'
 import type { Kind, Metric, Sensor } from './metric.ts'
 import { compilePattern, isPattern, literalPrefix, mayBegin } from './pattern.ts'
+import { isElsewhere } from './reach.ts'
 
 /** Names that are compared with a pattern in one step. */
 export const NAMES_PER_STEP = 64
 
 /** The arguments that every pattern takes. */
 const everyPattern: readonly string[] = [...labelNames.slice(1), interval.name, deadline.name]
+
+function familiesOf(sensor: Sensor): readonly string[] {
+  return (sensor.polled === 'remote' ? sensor.ofNodes : undefined) ?? [sensor.family]
+}
 
 /** The metrics that a name or pattern may select for one identity, as they are at the moment. */
 export class Candidates {
@@ -34,7 +39,7 @@ export class Candidates {
     rights: Pick<Rights, 'mayReadSome'>,
     withLists = false,
   ) {
-    this.sensors = sensors.filter(({ family }) => mayBegin(name, family))
+    this.sensors = sensors.filter((sensor) => familiesOf(sensor).some((family) => mayBegin(name, family)))
     this.matchesName = compilePattern(name)
     this.prefix = literalPrefix(name)
     this.#name = name
@@ -114,7 +119,7 @@ export class Candidates {
 
   /** Whether other producers are asked. */
   get areRemote(): boolean {
-    return this.sensors.some(({ polled, owner }) => polled === 'remote' && mayRead(this.#identity, owner))
+    return this.sensors.some((sensor) => isElsewhere(sensor) && mayRead(this.#identity, sensor.owner))
   }
 
   /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */
@@ -132,4 +137,9 @@ export class Candidates {
     }, shown)
     return found
   }
+}
+
+/** What a name or pattern that selects these metrics is. */
+export function kindOfAll(metrics: readonly Metric[]): Kind {
+  return metrics.length > 0 && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
 }

@@ -33,6 +33,11 @@ export class Fences {
     if (this.#names.size > 0 && this.#names.has(sensorName(sensor) ?? '')) this.#close(sensor)
   }
 
+  /** Whether no sensor is fenced. */
+  get isEmpty(): boolean {
+    return this.#fenced.size === 0
+  }
+
   has(sensor: Named): boolean {
     return this.#fenced.has(sensor)
   }

@@ -14,8 +14,10 @@ import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
 import type {
+  EventTarget,
   ListeningSensor,
   Measurement,
+  PolledTarget,
   RemoteSensor,
   ResumePoint,
   Sensor,
@@ -30,7 +32,6 @@ import { Poller } from './poller.ts'
 import { isDue, RecentValues } from './recent.ts'
 import { RemoteFollowing } from './remote-following.ts'
 import type { RemoteTarget } from './remote-selection.ts'
-import type { EventTarget, PolledTarget } from './selection.ts'
 import { SensorFaults } from './sensor-faults.ts'
 
 /** The resume point of bindings that are not kept. */

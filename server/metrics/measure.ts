@@ -18,9 +18,9 @@ import { finish, isSteps, type Steps } from '../core/fair-work.ts'
 import type { Fences } from './fences.ts'
 import type { Hub } from './hub.ts'
 import { openFields } from './instance.ts'
-import type { Labels, Measurement, OpenLabels } from './metric.ts'
+import type { Labels, Measurement, OpenLabels, PolledTarget } from './metric.ts'
 import type { RemoteMeasurement } from './remote-selection.ts'
-import type { PolledTarget, Selection } from './selection.ts'
+import type { Selection } from './selection.ts'
 
 /** The hub says which sensors are fenced, and measures: what fails gives VOID. */
 export type MeasuringHub = Pick<Hub, 'fences' | 'faults'>
@@ -41,11 +41,21 @@ export function* measure(selection: Selection, now: number, hub: MeasuringHub): 
     const measured = faults.measure(target, selection.identity)
     return isSteps<Measurement>(measured) ? yield* measured : measured
   }
-  if (asked.length > 0) return Promise.all(asked).then((answers) => asItCame(selection, answers.flat(), now, fences))
+  if (selection.remote.isReached)
+    return Promise.all(asked).then((answers) => asItCame(selection, answers.flat(), now, fences))
   const refreshing = refresh(selection, fences)
   const read = () => measureSeries(selection, now, fences)
-  return refreshing.length > 0 ? Promise.all(refreshing).then(() => finish(read())) : yield* read()
+  if (asked.length === 0 && refreshing.length === 0) return yield* read()
+  return Promise.all([Promise.all(asked), ...refreshing]).then(([answers]) => newest(finish(read()), answers.flat()))
 }
+
+/** Of a series that several nodes have, the value that came last. */
+function newest(here: Measurement, answers: readonly RemoteMeasurement[]): Measurement {
+  const there = answers.map(({ measured }) => measured).sort((one, other) => other.time - one.time)[0]
+  return there !== undefined && (isVoid(here) || there.time > here.time) ? there : here
+}
+
+const isVoid = ({ value }: Measurement): boolean => value.type === BasicType.VOID
 
 /** Of a name that no catalogue has yet, only the answer says whether its values have labels, and so whether it is a list. */
 function asItCame(
@@ -123,8 +133,12 @@ function* listOf(
     if (!list.addMeasured(selection.shownLabels(labels), open, answered[index] as Measurement)) break
     yield
   }
-  for (const { labels, open, measured } of remote) {
-    if (!list.addMeasured(labels, open, measured)) break
+  const ofNodes = new Map<string, RemoteMeasurement>()
+  for (const one of remote) {
+    if (one.isOwn) {
+      const key = keyOf(selection.shownLabels(one.labels), one.open)
+      if ((ofNodes.get(key)?.measured.time ?? 0) <= one.measured.time) ofNodes.set(key, one)
+    } else if (!list.addMeasured(one.labels, one.open, one.measured)) break
     yield
   }
   for (const sensor of selection.listening()) {
@@ -134,10 +148,26 @@ function* listOf(
       const open = series && selection.openFor(sensor, series)
       if (series === undefined || open === undefined) continue
       const last = sensor.last(series)
-      if (last !== undefined && !list.addMeasured(selection.shownLabels(series.labels), open, last)) break
+      if (last === undefined) continue
+      const labels = selection.shownLabels(series.labels)
+      if (ofNodes.size > 0) {
+        const key = keyOf(labels, open)
+        if ((ofNodes.get(key)?.measured.time ?? 0) > last.time) continue
+        ofNodes.delete(key)
+      }
+      if (!list.addMeasured(labels, open, last)) break
     }
   }
+  for (const { labels, open, measured } of ofNodes.values()) {
+    if (!list.addMeasured(selection.shownLabels(labels), open, measured)) break
+    yield
+  }
   return { value: list.value(), time: list.time === 0 ? now : list.time }
+}
+
+/** The same for the same labels as they are sent: a series that several nodes have is shown once, with its newest value. */
+function keyOf(labels: Labels, open: OpenLabels): string {
+  return JSON.stringify(openFields(labels, open))
 }
 
 /** One REC of the answer to a pattern: the time of each value stands before it (extension `element-time`). */

@@ -40,6 +40,8 @@ export interface Metric {
   readonly isCounter?: boolean | undefined
   /** Besides its parameters it takes any STRING argument, as the name of a label. */
   readonly takesLabels?: boolean
+  /** Nobody has described it yet: it is of another producer, whose catalogue is not known, or does not have it. */
+  readonly isUnknown?: true
   /** For GET /metrics: how its records are shown there, or `none` if it says what there is rather than how much. */
   readonly exposition?: RecordExposition | 'none'
   /** Further fields from its source for the catalogue, computed when they are shown. */
@@ -331,6 +333,8 @@ export interface RemoteLoss {
   readonly from: number
   readonly to: number
   readonly reason: GapReason
+  /** The values may have been for any binding of the channel. */
+  readonly isOfSeveral?: boolean
 }
 
 export interface RemoteTap {
@@ -339,11 +343,16 @@ export interface RemoteTap {
   end(): void
 }
 
-/** The producers that one tenant sees. */
+/** The producers that one tenant sees, or the nodes of this producer that take feeds of the tenant for it. */
 export interface RemoteSensor {
   readonly polled: 'remote'
   /** Its metrics may have any name. */
   readonly family: ''
+  /**
+   * Set if nodes of this producer are meant: the prefixes of the families that they take, with the dot. Their series are those of
+   * this producer, and have no label `producer`.
+   */
+  readonly ofNodes?: readonly string[]
   readonly owner: Owner
   readonly hasOpenLabels?: undefined
   /** The producers that there are now, by their paths. */
@@ -357,5 +366,25 @@ export interface RemoteSensor {
   /** Has the values come from now on. */
   follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap
   /** Resolves with what was measured until `deadlineMs` have passed, and never rejects. */
-  ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]>
+  ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]>
+}
+
+/** What is measured: a metric of a sensor with its arguments. */
+export interface PolledTarget {
+  readonly sensor: PolledSensor
+  readonly metric: Metric
+  readonly args: Arguments
+  readonly labels: Labels
+  readonly open: OpenLabels
+  /** The part that it measures, if a pattern has selected it. */
+  readonly part?: string
+}
+
+/** An event of a sensor, with the arguments under which it is wanted. */
+export interface EventTarget {
+  readonly sensor: EventSensor
+  readonly metric: Metric
+  readonly args: Arguments
+  readonly labels: Labels
+  readonly open: OpenLabels
 }

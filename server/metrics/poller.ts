@@ -5,8 +5,7 @@ import type { Clock, Timer } from '../core/clock.ts'
 import { FairWork, isSteps } from '../core/fair-work.ts'
 import { keyOfArguments } from './arguments.ts'
 import { Fences } from './fences.ts'
-import type { Measurement, PolledSensor } from './metric.ts'
-import { keyOfReader, type PolledTarget } from './selection.ts'
+import type { Measurement, PolledSensor, PolledTarget } from './metric.ts'
 import { SensorFaults } from './sensor-faults.ts'
 
 interface Group {
@@ -97,6 +96,11 @@ export class Poller {
 
 function keyOf({ sensor, metric, args }: PolledTarget, identity: Reader, intervalMs: number): string {
   return JSON.stringify([metric.name, keyOfArguments(args), intervalMs, sensor.personal ? keyOfReader(identity) : ''])
+}
+
+/** A key that two readers share if they are shown the same. */
+function keyOfReader({ userId, scope }: Reader): string {
+  return JSON.stringify([userId, scope])
 }
 
 function deliver(measured: Measurement | Promise<Measurement>, to: (measured: Measurement) => void): void {

@@ -12,6 +12,11 @@ import { compilePattern, isPattern } from './pattern.ts'
 /** The argument, and the label. */
 export const PRODUCER = 'producer'
 
+/** Whether a sensor is one of other producers: the nodes of a cluster are none, together they are this one. */
+export function isElsewhere(sensor: Sensor): sensor is RemoteSensor {
+  return sensor.polled === 'remote' && sensor.ofNodes === undefined
+}
+
 export class Reach {
   /** The text of the argument; undefined if it was left out, or belongs to the metric itself. */
   readonly text: string | undefined
@@ -49,13 +54,13 @@ export class Reach {
   }
 
   includes(sensor: Sensor): boolean {
-    if (sensor.polled !== 'remote') return this.isOwn
+    if (!isElsewhere(sensor)) return this.isOwn
     return this.isOpen || (this.text !== undefined && !this.isOwn)
   }
 
-  /** The producers of a sensor that are reached. */
+  /** The producers, or the nodes, of a sensor that are reached. */
   *producers(sensor: RemoteSensor): Generator<string> {
-    for (const { name } of sensor.producers()) if (this.#matches(name)) yield name
+    for (const { name } of sensor.producers()) if (!isElsewhere(sensor) || this.#matches(name)) yield name
   }
 }
 
@@ -75,7 +80,7 @@ const ENTRY_BYTES = 24
  */
 export function producersBelow(sensors: readonly Sensor[], identity: Identity): ProducerName[] {
   const all = sensors.flatMap((sensor) => {
-    return sensor.polled === 'remote' && mayRead(identity, sensor.owner) ? [...sensor.producers()] : []
+    return isElsewhere(sensor) && mayRead(identity, sensor.owner) ? [...sensor.producers()] : []
   })
   if (all.reduce((sum, one) => sum + bytesOf(one), 0) <= MAX_BELOW_BYTES) return all
   const named = new Set<ProducerName>()

@@ -7,8 +7,9 @@ import type { ArrayValue, Field } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { isSteps, type Party, type Steps } from '../core/fair-work.ts'
 import { type MeasuringHub, refresh } from './measure.ts'
-import type { Labels, Measurement, Metric } from './metric.ts'
-import type { PolledTarget, Selection } from './selection.ts'
+import type { Labels, Measurement, Metric, PolledTarget } from './metric.ts'
+import type { NodeReading } from './remote-selection.ts'
+import type { Selection } from './selection.ts'
 
 export interface Reading {
   readonly metric: Metric
@@ -42,13 +43,30 @@ export async function readAll(
     take({ metric: target.metric, labels: target.labels, measured })
   }
   await work.run(party, measureAll(selection, hub, isOver, answered, later))
+  const ofNodes = new Map<string, NodeReading>()
+  waiting.push(
+    ...selection.remote.askNodes(isOver).map((asked) => asked.then((readings) => keepNewest(ofNodes, readings))),
+  )
   for (const [target, measuring] of later) {
     waiting.push(measuring.then((measured) => later.delete(target) && answered(target, measured)))
   }
   if (waiting.length > 0) await untilDeadline(Promise.all(waiting), deadlineMs, clock)
   // What comes from now on is too late.
   later.clear()
-  await work.run(party, readSeries(selection, hub, isOver, take))
+  await work.run(party, readSeries(selection, hub, isOver, ofNodes, take))
+}
+
+/** Keeps the newest reading of each series, whichever node has it. */
+function keepNewest(kept: Map<string, NodeReading>, readings: readonly NodeReading[]): void {
+  for (const reading of readings) {
+    const key = keyOfReading(reading.metric, reading.labels)
+    if ((kept.get(key)?.measured.time ?? 0) <= reading.measured.time) kept.set(key, reading)
+  }
+}
+
+function keyOfReading({ name }: Metric, labels: Labels): string {
+  const texts = Object.entries(labels).filter(([label, text]) => label !== 'name' && text !== undefined && text !== '')
+  return JSON.stringify([name, ...texts.sort(([one], [other]) => (one < other ? -1 : 1))])
 }
 
 function* measureAll(
@@ -107,6 +125,7 @@ function* readSeries(
   selection: Selection,
   { fences }: MeasuringHub,
   isOver: () => boolean,
+  ofNodes: Map<string, NodeReading>,
   take: (reading: Reading) => void,
 ): Steps<void> {
   for (const sensor of selection.listening()) {
@@ -118,8 +137,19 @@ function* readSeries(
       const metric = sensor.metric(series.name)
       if (metric === undefined) continue
       const hostHeardMs = sensor.hostHeardMs?.(series)
-      take({ metric, labels: series.labels, measured: sensor.last(series), hostHeardMs })
+      const measured = sensor.last(series)
+      if (ofNodes.size > 0) {
+        const key = keyOfReading(metric, series.labels)
+        if ((ofNodes.get(key)?.measured.time ?? 0) > (measured?.time ?? 0)) continue
+        ofNodes.delete(key)
+      }
+      take({ metric, labels: series.labels, measured, hostHeardMs })
     }
+  }
+  for (const reading of ofNodes.values()) {
+    yield
+    if (isOver()) return
+    take(reading)
   }
 }
 

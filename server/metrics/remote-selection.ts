@@ -4,10 +4,10 @@ import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { deadline } from './arguments.ts'
 import type { Candidates } from './candidates.ts'
-import { AllLabelsBut, labelText } from './labels.ts'
+import { AllLabelsBut, labelsFrom, labelText } from './labels.ts'
 import type { Labels, Measurement, Metric, OpenLabels, RemoteRequest, RemoteSensor, RemoteShape } from './metric.ts'
 import { isPattern } from './pattern.ts'
-import { PRODUCER, type Reach } from './reach.ts'
+import { isElsewhere, PRODUCER, type Reach } from './reach.ts'
 import { valueProblem } from './value-problem.ts'
 
 const NO_ARGUMENTS: ReadonlyMap<string, never> = new Map<string, never>()
@@ -39,12 +39,21 @@ export interface RemoteTarget {
   readonly open: OpenLabels
 }
 
+/** The last value of a series of this producer, which one of its nodes has. */
+export interface NodeReading {
+  readonly metric: Metric
+  readonly labels: Labels
+  readonly measured: Measurement
+}
+
 /** A measurement with its labels, and those of them that are sent. */
 export interface RemoteMeasurement {
   readonly labels: Labels
   readonly open: OpenLabels
   /** Whether it came without labels. */
   readonly isBare: boolean
+  /** Whether it is of a series of this producer, which a node has: another node may have the same series. */
+  readonly isOwn: boolean
   readonly measured: Measurement
 }
 
@@ -58,7 +67,7 @@ export class RemoteSelection {
     this.#requested = options.args.filter(({ name }) => name !== PRODUCER && name !== deadline.name)
   }
 
-  /** Whether other producers may be asked. */
+  /** Whether other producers may be asked. Nodes of this one are always the same. */
   get isReached(): boolean {
     return this.#options.candidates.areRemote
   }
@@ -89,15 +98,48 @@ export class RemoteSelection {
 
   /** What the producers answer, each as soon as all its values are there or the time is over. */
   ask(): Promise<readonly RemoteMeasurement[]>[] {
+    const { identity, deadlineMs } = this.#options
     return this.targets().map(async ({ sensor, request }) => {
-      const readings = await sensor.ask(request, this.#options.deadlineMs)
+      const readings = await sensor.ask(request, deadlineMs, identity.userId)
       return readings.flatMap(({ series, measured }) => {
         const open = this.openFor(sensor, series)
         return open === undefined || !this.#fits(series, measured)
           ? []
-          : [{ labels: series.labels, open, measured, isBare: series.isBare }]
+          : [{ labels: series.labels, open, measured, isBare: series.isBare, isOwn: !isElsewhere(sensor) }]
       })
     })
+  }
+
+  /**
+   * What each node of this producer has, one metric after the other: the answer to a pattern has room for one frame. Labels that
+   * an argument fixes, which are not sent, are among those of each reading.
+   */
+  askNodes(isOver: () => boolean): Promise<readonly NodeReading[]>[] {
+    const { deadlineMs, identity } = this.#options
+    const targets = this.targets().filter(({ sensor }) => !isElsewhere(sensor))
+    const fixed = this.#options.args.flatMap(({ name, value }): [string, string][] => {
+      return typeof value === 'string' && name !== PRODUCER && !isPattern(value) ? [[name, value]] : []
+    })
+    return targets.map(async ({ sensor, request }) => {
+      const readings: NodeReading[] = []
+      for (const metric of this.#metricsOf(sensor)) {
+        if (isOver()) break
+        for (const { series, measured } of await sensor.ask({ ...request, name: metric.name }, deadlineMs, identity.userId)) {
+          if (this.openFor(sensor, series) === undefined) continue
+          const sent = Object.entries(series.labels).filter(
+            (label): label is [string, string] => label[1] !== undefined,
+          )
+          readings.push({ metric, labels: labelsFrom([...fixed, ...sent]), measured })
+        }
+      }
+      return readings
+    })
+  }
+
+  #metricsOf(sensor: RemoteSensor): readonly Metric[] {
+    const { name, candidates } = this.#options
+    if (!isPattern(name)) return [candidates.named(sensor) ?? []].flat()
+    return [...sensor.metrics(candidates.prefix)].filter((metric) => candidates.matchesName(metric.name))
   }
 
   /** Whether a value that came without labels is not nested too deep in a REC of a list. */
@@ -106,8 +148,9 @@ export class RemoteSelection {
   }
 
   /** The labels that are sent with the values of a series; undefined if it is not selected, or may not be read. */
-  openFor({ owner }: RemoteSensor, { name, labels, isBare }: RemoteShape): OpenLabels | undefined {
+  openFor(sensor: RemoteSensor, { name, labels, isBare }: RemoteShape): OpenLabels | undefined {
     const { identity, candidates, reach, args, rights } = this.#options
+    const { owner } = sensor
     if (!mayRead(identity, owner) || !candidates.matchesName(name)) return undefined
     const argument = (wanted: string): string | undefined => {
       const value = labelText(labels, wanted) ?? args.find((argument) => argument.name === wanted)?.value
@@ -115,7 +158,8 @@ export class RemoteSelection {
     }
     if (!rights.mayRead(identity, owner, name, argument)) return undefined
     if (reach.isOpen) return ALL_LABELS
-    return isBare ? BARE : BUT_PRODUCER
+    if (isBare) return BARE
+    return isElsewhere(sensor) ? BUT_PRODUCER : ALL_LABELS
   }
 }
 

@@ -9,48 +9,41 @@ import type { Value } from '../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
-import { asLabel, convertArguments, deadline, declaredFor, interval, keyOfArguments, storable } from './arguments.ts'
-import { Candidates, NAMES_PER_STEP } from './candidates.ts'
+import {
+  asLabel,
+  convertArguments,
+  deadline,
+  declaredFor,
+  interval,
+  keyOfArguments,
+  numberWithin,
+  storable,
+} from './arguments.ts'
+import { Candidates, kindOfAll, NAMES_PER_STEP } from './candidates.ts'
 import { AllLabelsBut, labelText } from './labels.ts'
 import {
   type Arguments,
   type EventSensor,
+  type EventTarget,
   type Kind,
   type Labels,
   type ListeningSensor,
   type Metric,
   type OpenLabels,
   type PolledSensor,
+  type PolledTarget,
   partLabels,
   type Sensor,
   type Series,
 } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
-import { PRODUCER, Reach } from './reach.ts'
-import type { RemoteTarget } from './remote-selection.ts'
-import { RemoteSelection } from './remote-selection.ts'
+import { isElsewhere, PRODUCER, Reach } from './reach.ts'
+import { RemoteSelection, type RemoteTarget } from './remote-selection.ts'
 
 const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 86_400_000
 const DEADLINE_MS = 10_000
 const MAX_DEADLINE_MS = 600_000
-
-export interface PolledTarget {
-  readonly sensor: PolledSensor
-  readonly metric: Metric
-  readonly args: Arguments
-  readonly labels: Labels
-  readonly open: OpenLabels
-  /** The part that it measures, if a pattern has selected it. */
-  readonly part?: string
-}
-export interface EventTarget {
-  readonly sensor: EventSensor
-  readonly metric: Metric
-  readonly args: Arguments
-  readonly labels: Labels
-  readonly open: OpenLabels
-}
 
 export interface SelectionDefaults {
   readonly intervalMs: number
@@ -61,15 +54,6 @@ export interface SelectionDefaults {
   readonly restored?: boolean
   /** True if patterns select lists too: where the answer is no REC of the protocol. */
   readonly withLists?: boolean
-}
-
-function kindOf(metrics: readonly Metric[]): Kind {
-  return metrics.length > 0 && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
-}
-
-/** A key that two readers share if they are shown the same. */
-export function keyOfReader({ userId, scope }: Reader): string {
-  return JSON.stringify([userId, scope])
 }
 
 function candidatesOf(
@@ -91,10 +75,6 @@ export class Selection {
   readonly args: ArgumentList
   readonly intervalMs: number
   readonly deadlineMs: number
-  /** True if values carry labels and an answer is an ARRAY. */
-  readonly isPattern: boolean
-  /** True if an answer is an ARRAY, which may be as large as a frame. */
-  readonly isList: boolean
   /** What it selects of other producers. */
   readonly remote: RemoteSelection
   /** Undefined if nothing was known about the metric when the selection was made. */
@@ -108,6 +88,9 @@ export class Selection {
   readonly #matchers = new Map<string, (text: string) => boolean>()
   /** The labels that are sent of a series with open labels. */
   readonly #openOfAny: OpenLabels
+  /** The metric of an exact name; undefined if there was none. */
+  #metric: Metric | undefined
+  #isPattern: boolean
 
   /** Makes a selection. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   static *of(
@@ -173,18 +156,18 @@ export class Selection {
     if (node !== undefined && !values.has('host')) values.set('host', node)
     this.#values = values
     this.args = storable(this.#values, declared)
-    this.intervalMs = this.#number('interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
-    this.deadlineMs = this.#number('deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
+    this.intervalMs = numberWithin(this.#values, 'interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
+    this.deadlineMs = numberWithin(this.#values, 'deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
     const isKnown = first !== undefined && (isPattern(name) || first.type !== undefined)
-    this.#kind = isKnown ? kindOf(metrics) : undefined
+    this.#kind = isKnown ? kindOfAll(metrics) : undefined
     this.#openOfAny = new AllLabelsBut(isPattern(name) ? this.#exactTexts() : ['name', ...this.#exactTexts()])
     for (const label of haveOpenLabels ? this.#values.keys() : labelNames) {
       const value = this.#values.get(label)
       if (typeof value === 'string' && !this.#isReach(label)) this.#matchers.set(label, compilePattern(value))
     }
-    this.isPattern =
+    this.#metric = isPattern(name) ? undefined : first
+    this.#isPattern =
       isPattern(name) || haveOpenLabels || reach.isOpen || (first !== undefined && this.#openOf(first).size > 0)
-    this.isList = this.isPattern || first?.type === BasicType.ARRAY
     const { args, deadlineMs } = this
     this.remote = new RemoteSelection({ name, identity, candidates, reach, args, deadlineMs, rights: defaults.rights })
     if (isPattern(name) || first === undefined) return
@@ -192,6 +175,26 @@ export class Selection {
     if (reach.isOpen && metrics.some(({ type }) => type === BasicType.ARRAY))
       throw new StatusError('INVALID_ARGUMENT', `${name} is a list: name one producer, and no pattern`)
     this.#checkOwn(first)
+  }
+
+  /** True if values carry labels and an answer is an ARRAY. A catalogue may have come since it was made. */
+  get isPattern(): boolean {
+    const [metric] = this.hasUnknownLabels ? this.candidates.allNamed(false) : []
+    if (metric !== undefined && metric.isUnknown !== true) {
+      this.#metric = metric
+      this.#isPattern = this.#openOf(metric).size > 0
+    }
+    return this.#isPattern
+  }
+
+  /** True if an answer is an ARRAY, which may be as large as a frame. */
+  get isList(): boolean {
+    return this.isPattern || this.#metric?.type === BasicType.ARRAY
+  }
+
+  /** True if only the values show whether they carry labels: they are of another producer, and no catalogue had the name. */
+  get hasUnknownLabels(): boolean {
+    return this.#metric?.isUnknown === true && !this.#isPattern
   }
 
   /** True if it has the name of a metric that was not there when it was restored. */
@@ -206,7 +209,7 @@ export class Selection {
 
   /** True if nothing that it selects is measured on request: its values come when their source sends them. */
   get isPushed(): boolean {
-    return !this.candidates.sensors.some(({ polled }) => polled === true || polled === 'remote')
+    return !this.candidates.sensors.some((sensor) => sensor.polled === true || isElsewhere(sensor))
   }
 
   /** Its kind, if it was known when the selection was made. */
@@ -217,7 +220,7 @@ export class Selection {
   /** Its kind as it is now: that of an open family may become known later. */
   *kind(): Steps<Kind> {
     if (this.#kind !== undefined) return this.#kind
-    return kindOf(yield* this.candidates.survey([], true))
+    return kindOfAll(yield* this.candidates.survey([], true))
   }
 
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name something, such as a disk, that is not there. */
@@ -486,13 +489,5 @@ export class Selection {
       'INVALID_ARGUMENT',
       `${metric.name} is measured on this producer only, not on ${own.name} ${wanted}`,
     )
-  }
-
-  #number(name: string, otherwise: number, least: number, most: number): number {
-    const value = this.#values.get(name)
-    if (value === undefined) return otherwise
-    const number = value as number
-    if (number >= least && number <= most) return number
-    throw new StatusError('INVALID_ARGUMENT', `${name} must be from ${least} to ${most}, not ${number}`)
   }
 }

@@ -7,8 +7,7 @@ import { VOID } from '../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { isSteps, type Steps } from '../core/fair-work.ts'
 import { Faults } from '../core/faults.ts'
-import type { Measurement, SensorStatus } from './metric.ts'
-import type { PolledTarget } from './selection.ts'
+import type { Measurement, PolledTarget, SensorStatus } from './metric.ts'
 
 /** The state of a sensor is `failed` for so long after a fault. */
 const FAILED_MS = 60_000

@@ -5,7 +5,7 @@
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Identity } from '../../auth/permissions.ts'
-import type { QmfAgentRow, UpstreamRow } from '../../storage/store.ts'
+import type { QmfAgentRow, UpstreamBindingRow, UpstreamRow } from '../../storage/store.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { Asker, Rights } from '../accounts/rights.ts'
@@ -45,6 +45,8 @@ export interface SourceContext {
   readonly producer: { readonly name: string; readonly dataDir: string; readonly id: string }
   /** The name of this node of a cluster; undefined without one. */
   readonly node: string | undefined
+  /** The nodes whose feeds this server takes; undefined without a cluster, or if there are no feeds. */
+  readonly nodes: FeedingNodes | undefined
   /** Where relative paths of the configuration file start. */
   readonly configDirectory: string
   readonly clock: Clock
@@ -58,9 +60,11 @@ export interface SourceContext {
   readonly pacing: Pacing
   readonly intake: Intake
   readonly work: FairWork
-  readonly journal: Pick<Journal, 'touch' | 'change'>
+  readonly journal: Pick<Journal, 'touch' | 'change' | 'whenStored'>
   /** How far the channels of other servers were taken. */
   readonly upstreams: readonly UpstreamRow[]
+  /** What those channels bind. */
+  readonly upstreamBindings: readonly UpstreamBindingRow[]
   /** What brokers of QMF know this server by; undefined if it was an agent of none. */
   readonly qmfAgent: QmfAgentRow | undefined
   readonly server: ServerView
@@ -70,6 +74,21 @@ export interface SourceContext {
   readonly admission: Pick<Admission, 'enter' | 'authenticated' | 'leave'>
   /** Has something ended with the server, even if the server cannot start. What listens is ended by its `SourceListeners`. */
   opened(end: () => void): void
+}
+
+/** The nodes of a cluster, each of which takes feeds and keeps them until the node that leads has them. */
+export interface FeedingNodes {
+  /** The name of this node is among them. */
+  readonly names: readonly string[]
+  /** Those that have feeds. */
+  readonly tenants: readonly string[]
+  /** Connects to the feeder of a node for one tenant. Rejects with Error. */
+  connect(node: string, tenant: string, signal: AbortSignal): Promise<Duplex>
+  /**
+   * Has the feeder of this node take nothing more, so that this server can listen instead. Resolves when all that it has was taken,
+   * or when that takes too long: then the rest comes later. Never rejects.
+   */
+  takeOwn(): Promise<void>
 }
 
 /** The state of the server, for the source that reports it. */
@@ -106,6 +125,8 @@ export interface OpenedSource<S extends Section = Section> {
   readonly statuses?: readonly StatusEntry[]
   /** Where programs hand over metrics by HTTP. */
   readonly doors?: readonly HttpDoor[]
+  /** Begins to take what others have kept. Called after bindings are recovered, and before any source listens. */
+  begin?(listeners: SourceListeners): Promise<void>
   /** Opens the listeners. Called after bindings are recovered: values that arrive before that would be lost. */
   listen?(listeners: SourceListeners): Promise<void>
   /** Removes what has been silent for too long; called every second. */

@@ -67,6 +67,7 @@ import { Sessions } from '../sessions/sessions.ts'
 import { FeedTurns } from '../sources/io/pacer.ts'
 import { Notices } from '../sources/producer/notices.ts'
 import { statsOf } from '../sources/producer/status.ts'
+import type { FeedingNodes } from '../sources/source.ts'
 import { openSources, type RunningSource } from '../sources/table.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config, ReloadableConfig } from './config.ts'
@@ -75,10 +76,10 @@ import { StorageState } from './storage-state.ts'
 
 export interface ComposeOptions {
   readonly config: Config
-  /** As in `ServerOptions`. */
+  /** Those that may be undefined are as in `ServerOptions`. */
   readonly node: string | undefined
+  readonly nodes: FeedingNodes | undefined
   readonly downMs: number | undefined
-  /** The same, if it can be read again. */
   readonly reloadable?: ReloadableConfig | undefined
   readonly clock: Clock
   readonly log: Logger
@@ -88,11 +89,9 @@ export interface ComposeOptions {
   readonly files: OperatorFiles
   /** Controls that run programs. */
   readonly programs: readonly Control[]
-  /** Looks up names to be dialled, instead of the system. */
   readonly resolve?: Resolver | undefined
   /** The space on the file system with the data directory. */
   readonly diskSpace: () => FileSystemSpace
-  /** What runs the code of plug-ins; whoever sees uncaught exceptions has to know it. */
   readonly foreign?: ForeignCode | undefined
   /** The URLs of everything that listens by now. */
   readonly listeners: () => readonly string[]
@@ -370,6 +369,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const context = {
     producer: { ...config.producer, id: self.id },
     node: options.node,
+    nodes: options.nodes,
     configDirectory: resolve(dirname(reloadable?.file ?? '.')),
     foreign: options.foreign ?? new ForeignCode(),
     clock,
@@ -382,6 +382,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     work,
     journal,
     upstreams: recovered.upstreams,
+    upstreamBindings: recovered.upstreamBindings,
     qmfAgent: recovered.qmfAgent,
     opened: options.opened,
     tls: files.tls,

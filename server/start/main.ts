@@ -31,6 +31,8 @@ export interface ServeOptions {
 /** A server, or a node of a cluster, which has a server while it leads. */
 interface Running {
   readonly server: RunningServer | undefined
+  /** The configuration was read again while there is no server. */
+  reload?(): void
   stop(): Promise<void>
 }
 
@@ -55,7 +57,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     warnOfOtherData(config.producer, log)
     const onFailed = (error: Error): void => fail(error, log, end)
     const started = start({ options, reloadable, log, foreign, onFailed })
-    const reload = (): Promise<unknown> => started.then(({ server }) => reloadAll(server, reloadable, log))
+    const reload = (): Promise<unknown> => started.then((running) => reloadAll(running, reloadable, log))
     process.on('SIGHUP', () => {
       // Nobody else ends a server whose terminal is gone.
       if (terminals.hungUp.length > 0) end(0)
@@ -105,16 +107,19 @@ async function start({ options, reloadable, log, foreign, onFailed }: StartOptio
     if (isFirst || server.newPassword !== undefined) print(server)
     isFirst = false
   }
-  process.stdout.write(`cinnabar node:    ${cluster.node} of cluster ${cluster.name} (${cluster.nodes.join(', ')})\n`)
+  const names = cluster.nodes.map(({ name }) => name).join(', ')
+  process.stdout.write(`cinnabar node:    ${cluster.node} of cluster ${cluster.name} (${names})\n`)
   const node = await startNode({ ...common, cluster, onLeads })
   node.ended.catch(onFailed)
   return node
 }
 
-/** A node that follows has no server: it reads the configuration when it leads. */
-async function reloadAll(server: RunningServer | undefined, reloadable: ReloadableConfig, log: Logger): Promise<void> {
+/** A node that follows has no server: it reads the configuration when it leads, but for what concerns its feeds. */
+async function reloadAll(running: Running, reloadable: ReloadableConfig, log: Logger): Promise<void> {
+  const { server } = running
   if (server === undefined) {
     reloadable.take(reloadable.readAgain((file) => readFileSync(file)))
+    running.reload?.()
     log.info('the configuration was read again')
   } else await server.parts.reloader?.reload()
 }

@@ -3,6 +3,7 @@
  * and the server while it leads. Nothing is decided here; server/cluster/node.ts decides who leads.
  */
 import { randomBytes } from 'node:crypto'
+import type { Duplex } from 'node:stream'
 import type { NatsOptions } from '../../storage/replicated/nats.ts'
 import { RECORD_FORMAT } from '../../storage/replicated/record.ts'
 import { setAside } from '../../storage/replicated/set-aside.ts'
@@ -10,27 +11,36 @@ import { ReplicatedStore } from '../../storage/replicated/store.ts'
 import { takeLock } from '../../storage/sqlite/database.ts'
 import type { ClusterSection } from '../cluster/config.ts'
 import type { ClusterControl } from '../cluster/control.ts'
-import { Front } from '../cluster/front.ts'
+import { connectToFeeder, feedStreamOf } from '../cluster/feed-stream.ts'
+import { Front, type FrontCounters, type FrontOptions } from '../cluster/front.ts'
 import type { Leader, Leadership } from '../cluster/leadership.ts'
 import { NatsBus } from '../cluster/nats-bus.ts'
 import { ClusterNode } from '../cluster/node.ts'
 import { NodeCertificates } from '../cluster/node-certificates.ts'
 import { NodeListener } from '../cluster/node-listener.ts'
 import type { Leading, LeadOptions, NodeFront } from '../cluster/node-options.ts'
+import type { NodeTraffic } from '../cluster/own-figures.ts'
 import { RareWarnings } from '../cluster/rare-warnings.ts'
 import { listenStatus } from '../cluster/status-listener.ts'
-import type { ListenerName } from '../connections/passed-on.ts'
-import { type Address, parseAddress } from '../core/address.ts'
+import type { ListenerName, TakePassed } from '../connections/passed-on.ts'
+import type { Address } from '../core/address.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
+import { maxOpenFiles } from '../core/listen.ts'
 import type { Logger } from '../core/log.ts'
+import { tenantsOfFeeds } from '../sources/feeds.ts'
+import type { FeedingNodes } from '../sources/source.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config } from './config.ts'
-import { configurationDigest } from './configuration-digest.ts'
+import { ConfigurationDigest } from './configuration-digest.ts'
+import { Feeder } from './feeder.ts'
 import { type RunningServer, type ServerOptions, softwareVersion, startServer } from './server.ts'
 
-/** Connections of consumers that wait for a node to lead, and all that a front passes on. */
-const FRONT_LIMITS = { connections: 10_000, held: 2_000 } as const
-const CERTIFICATES_MS = 1_000
+/** Of the files that the process may have open, the share of connections that a front passes on: each takes two, so half is left. */
+const FRONT_FILES = 1 / 4
+/** Of those connections, the share that may wait for a node to lead. */
+const FRONT_HELD = 1 / 5
+/** How often files are looked at. */
+const FILES_MS = 1_000
 
 export interface NodeOptions extends Pick<ServerOptions, 'reloadable' | 'adminPassword' | 'foreign'> {
   readonly config: Config
@@ -51,6 +61,8 @@ export interface RunningNode {
   readonly server: RunningServer | undefined
   /** Where consumers connect while this node follows. */
   readonly front: { readonly [N in ListenerName]: Address | undefined } | undefined
+  /** The configuration was read again: what of it concerns feeds is put in force while this node follows. */
+  reload(): void
   /** A leader hands over; then everything is closed. */
   stop(): Promise<void>
 }
@@ -69,21 +81,28 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     address: cluster.listen,
     key: 'cluster.listen',
     certificates,
-    names: () => namesOf(cluster.nodes, node),
-    takerOf: (kind) => parts.server?.passedOn.get(kind as ListenerName),
+    nodes: cluster.nodes,
+    takerOf: (kind) => parts.takerOf(kind),
     clock,
     warnings,
   })
   await listener.open()
-  const watching = clock.setInterval(() => reload(certificates, log), CERTIFICATES_MS)
+  const watching = clock.setInterval(() => {
+    reload(certificates, log)
+    parts.digest.refresh()
+  }, FILES_MS)
   const close = async (): Promise<void> => {
     clock.clear(watching)
+    await parts.feeder?.close()
     await listener.close()
   }
   let status: { close(): Promise<void> } | undefined
   try {
-    status = cluster.status && (await openStatus(options, cluster.status, parts, clock))
+    const traffic = () => parts.traffic(listener)
+    status = cluster.status && (await openStatus(options, cluster.status, parts, traffic, clock))
+    await parts.feeder?.listen()
   } catch (error) {
+    await status?.close()
     await close()
     throw error
   }
@@ -92,10 +111,11 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
       await node.run()
     } finally {
       await status?.close()
+      await parts.close()
       await close()
     }
   }
-  const ended = run()
+  const ended = Promise.race([run(), parts.failure])
   return {
     node,
     ended,
@@ -104,6 +124,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     },
     get front() {
       return parts.bound
+    },
+    reload() {
+      parts.feeder?.reload()
     },
     stop() {
       node.stop()
@@ -122,10 +145,16 @@ function natsOptions({ nats, natsCa, credentials, user, passwordFile }: ClusterS
   }
 }
 
-/** The names that a certificate of a node may have. */
-function namesOf(names: readonly string[], node: ClusterNode): string[] {
-  const hosts = node.state().nodes.flatMap(({ address }) => parseAddress(address)?.host ?? [])
-  return [...names, ...hosts]
+/** As many connections as a server may have, if the process may open so many files. */
+export function frontLimits(connections: number, openFiles = Number.POSITIVE_INFINITY): FrontOptions['limits'] {
+  const most = Math.min(connections, Math.floor(openFiles * FRONT_FILES))
+  return { connections: most, held: Math.ceil(most * FRONT_HELD) }
+}
+
+/** The address that the others know this node by, if it is one of this machine for certain. */
+function sourceOf({ node, nodes, listen }: ClusterSection): string | undefined {
+  const own = nodes.find(({ name }) => name === node)
+  return own?.host === listen.host ? own.host : undefined
 }
 
 function reload(certificates: NodeCertificates | undefined, log: Logger): void {
@@ -137,15 +166,18 @@ function openStatus(
   { config, reloadable, log }: NodeOptions,
   address: Address,
   parts: NodeParts,
+  traffic: () => NodeTraffic,
   clock: Clock,
 ): Promise<{ close(): Promise<void> }> {
-  const { node } = parts
+  const { node, feeder } = parts
   return listenStatus({
     address,
     dataDir: config.producer.dataDir,
     cluster: node,
     health: { unready: () => parts.unready },
+    feeds: feeder && (() => feeder),
     openTo: () => (reloadable?.config ?? config).metrics.openTo,
+    traffic,
     clock,
     log,
   })
@@ -154,18 +186,38 @@ function openStatus(
 /** The node with what it starts and stops: the front while it follows, the server while it leads. */
 class NodeParts implements NodeFront, Leadership {
   readonly node: ClusterNode
+  readonly digest: ConfigurationDigest
+  /** Undefined if there are no feeds. */
+  readonly feeder: Feeder | undefined
   readonly #options: NodeOptions
+  readonly #tenants: readonly string[]
+  readonly #replica: ReplicatedStore
+  #failed: (error: Error) => void = () => {}
+  /** Rejects when the feeder cannot store any more. */
+  readonly failure = new Promise<never>((_, reject) => {
+    this.#failed = reject
+  })
   readonly #certificates: NodeCertificates | undefined
   readonly #warnings: RareWarnings
   readonly #clock: Clock
   #server: RunningServer | undefined
   #front: Front | undefined
   #bound: RunningNode['front']
+  /** The last front, with connections that came before this node led. */
+  #retired: Front | undefined
+  /** Those of all fronts, one after the other. */
+  readonly #counters: FrontCounters = { passed: 0, expired: 0, refused: 0, failed: 0 }
 
   constructor(options: NodeOptions, certificates: NodeCertificates | undefined, warnings: RareWarnings, clock: Clock) {
-    const { config, cluster, log } = options
+    const { config, cluster, reloadable, log } = options
     const { dataDir } = config.producer
+    this.digest = new ConfigurationDigest(() => reloadable?.config ?? config)
     this.#options = options
+    this.#tenants = tenantsOfFeeds(config)
+    const inForce = (): Config => reloadable?.config ?? config
+    const onFailed = (error: Error): void => this.#failed(error)
+    this.feeder =
+      this.#tenants.length === 0 ? undefined : new Feeder({ config: inForce, node: cluster.node, clock, log, onFailed })
     this.#certificates = certificates
     this.#warnings = warnings
     this.#clock = clock
@@ -181,10 +233,11 @@ class NodeParts implements NodeFront, Leadership {
       },
       wallMs: () => clock.wallMs(),
     })
+    this.#replica = replica
     this.node = new ClusterNode({
       config: cluster,
       run: randomBytes(8).toString('hex'),
-      configuration: configurationDigest(config),
+      configuration: () => this.digest.text,
       version: softwareVersion(),
       format: RECORD_FORMAT,
       clock,
@@ -195,14 +248,20 @@ class NodeParts implements NodeFront, Leadership {
       lead: (lead) => this.#lead(lead),
       front: this,
       setAside: () => setAside(dataDir, clock.wallMs()),
-      copy: async (leader, signal) => {
-        await replica.copy(leader, () => {}, signal)
-      },
+      copy: async (leader, progress, signal) => (await replica.copy(leader, progress, signal)).aside,
     })
   }
 
   get server(): RunningServer | undefined {
     return this.#server
+  }
+
+  traffic({ counters: listener }: NodeListener): NodeTraffic {
+    const fronts = [this.#front, this.#retired].flatMap((front) => front ?? [])
+    const waiting = fronts.reduce((sum, { held }) => sum + held, 0)
+    const passing = fronts.reduce((sum, front) => sum + front.passing, 0)
+    const { ignoredMessages } = this.node
+    return { waiting, passing, front: this.#counters, listener, ignoredMessages }
   }
 
   get bound(): RunningNode['front'] {
@@ -223,14 +282,27 @@ class NodeParts implements NodeFront, Leadership {
     return this.node.onChange(listener)
   }
 
+  /** What takes a connection of another node, or of this one to its own feeder. */
+  takerOf(kind: string): TakePassed | undefined {
+    const stream = feedStreamOf(kind)
+    if (stream === undefined) return this.#server?.passedOn.get(kind as ListenerName)
+    const { feeder } = this
+    return feeder && ((socket) => feeder.take(socket, stream))
+  }
+
   async start(): Promise<void> {
+    await this.feeder?.listen()
     if (this.#front !== undefined) return
-    const { listen } = this.#options.config
+    await this.#retired?.close()
+    this.#retired = undefined
+    const { listen, limits } = this.#options.config
     const front = new Front({
       listen: { tcp: listen.tcp, tls: listen.tls, http: listen.http, https: listen.https },
       leadership: this,
+      from: sourceOf(this.#options.cluster),
       certificates: this.#certificates,
-      limits: FRONT_LIMITS,
+      limits: frontLimits(limits.connections, maxOpenFiles()),
+      counters: this.#counters,
       clock: this.#clock,
       warnings: this.#warnings,
     })
@@ -239,10 +311,16 @@ class NodeParts implements NodeFront, Leadership {
   }
 
   async stop(): Promise<void> {
-    const front = this.#front
+    await this.#retired?.close()
+    this.#retired = this.#front
     this.#front = undefined
     this.#bound = undefined
-    await front?.close()
+    this.#retired?.retire()
+  }
+
+  async close(): Promise<void> {
+    await this.#front?.close()
+    await this.#retired?.close()
   }
 
   async #lead({ store, downMs, onFailed }: LeadOptions): Promise<Leading> {
@@ -256,20 +334,52 @@ class NodeParts implements NodeFront, Leadership {
       node: cluster.node,
       ...(downMs !== undefined && { downMs }),
       cluster: this.node,
+      nodes: this.#feedingNodes,
       adminPassword,
       ...(foreign !== undefined && { foreign }),
       onFailed,
     })
     this.#server = server
     onLeads(server)
-    const end = (ending: Promise<void>): Promise<void> =>
-      ending.finally(() => {
+    // Consumers that came here while no node led are connections of another node, as far as the server knows.
+    const own = cluster.nodes.find(({ name }) => name === cluster.node)
+    this.#retired?.passTo(own && { name: own.name, address: own })
+    const end = async (ending: Promise<void>): Promise<void> => {
+      try {
+        await ending
+      } finally {
         this.#server = undefined
-      })
+        // What the node does next may take long, such as waiting for nats-servers. If it fails now, it is tried again then.
+        this.feeder?.listen().catch((error: Error) => log.warn({ reason: error.message }, 'no feeds are taken yet'))
+      }
+    }
     return {
       notify: (notice) => server.parts.notices.emit(notice),
       stop: () => end(server.stop()),
       depose: () => end(server.depose()),
     }
+  }
+
+  /** For the server that leads. Undefined if there are no feeds. */
+  get #feedingNodes(): FeedingNodes | undefined {
+    const { feeder } = this
+    if (feeder === undefined) return undefined
+    return {
+      names: this.#options.cluster.nodes.map(({ name }) => name),
+      tenants: this.#tenants,
+      connect: (node, tenant, signal) => this.#connectToFeeder(node, tenant, signal),
+      takeOwn: () => feeder.takeOwn(),
+    }
+  }
+
+  async #connectToFeeder(name: string, tenant: string, signal: AbortSignal): Promise<Duplex> {
+    const { epoch, stored } = this.#replica
+    const { nodes, node } = this.#options.cluster
+    const address = nodes.find((each) => each.name === name)
+    if (address === undefined) throw new Error(`there is no node ${name}`)
+    if (stored === undefined) throw new Error('this node does not lead')
+    const from = nodes.find((each) => each.name === node)?.host
+    const options = { certificates: this.#certificates, from }
+    return connectToFeeder({ name, address }, { log: stored.log, epoch, tenant }, options, signal)
   }
 }

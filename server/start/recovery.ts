@@ -52,7 +52,8 @@ export async function recoverState(
   for (const { bindings, queue } of channels.values()) {
     await queue.restoreSeries(read, (metric) => {
       const selection = bindings.get(metric)?.instance.selection
-      return selection?.isAbsent ? undefined : (selection?.isPattern ?? false)
+      if (selection === undefined) return false
+      return selection.isAbsent || selection.hasUnknownLabels ? undefined : selection.isPattern
     })
   }
   for (const [user, names] of absent) {

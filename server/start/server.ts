@@ -20,9 +20,9 @@ import { type ForeignCode, guarded } from '../core/faults.ts'
 import { createLogger, type Logger } from '../core/log.ts'
 import { SensorDoor, type SensorHub } from '../metrics/sensor-door.ts'
 import type { Sessions } from '../sessions/sessions.ts'
-import { type BoundAddress, SourceListeners } from '../sources/source.ts'
+import { type BoundAddress, type FeedingNodes, SourceListeners } from '../sources/source.ts'
 import { checkAnywhere } from './anywhere.ts'
-import { composeServer, type ServerParts } from './compose.ts'
+import { composeServer, type Producer, type ServerParts } from './compose.ts'
 import type { Config, ReloadableConfig } from './config.ts'
 import { firstRun } from './first-run.ts'
 import { recoverState } from './recovery.ts'
@@ -75,6 +75,12 @@ export interface ServerOptions {
   readonly hasher?: PasswordHasher
   /** The password of `admin` at a first start; if it is missing or empty, one is made and returned. */
   readonly adminPassword?: string | undefined
+  /** The nodes whose feeds this server takes, because it leads them; undefined without a cluster. */
+  readonly nodes?: FeedingNodes | undefined
+  /** Makes the users that the server needs, instead of `admin` and `local`. */
+  readonly users?: (producer: Producer) => void
+  /** Sources do not listen before `listen` is called. */
+  readonly isSilent?: boolean
   /** The node that runs this server because it leads; undefined if the server is in no cluster. */
   readonly cluster?: ClusterControl | undefined
   /** Adds sensors of one's own, before bindings come back from the store. */
@@ -97,6 +103,13 @@ export interface RunningServer extends Listeners {
   /** Takes connections that did not come over a listener. */
   readonly sessions: Sessions
   readonly parts: ServerParts
+  /** Opens the listeners of the sources of a server that was started without. Rejects with ListenError. */
+  listen(): Promise<void>
+  /**
+   * Closes the listeners of the sources for good, and ends no series: they go on at another server. What is stored can still be
+   * consumed.
+   */
+  silence(): Promise<void>
   /** Tells consumers, stores what is accepted, closes everything. Rejects with StorageError if storing fails meanwhile. */
   stop(): Promise<void>
   /**
@@ -162,6 +175,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const parts = await composeServer({
     config,
     node,
+    nodes: options.nodes,
     downMs: options.downMs,
     reloadable: options.reloadable,
     clock,
@@ -181,17 +195,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const { producer, sessions, hub, dialler, drains, announcer, notices, storage, recovered, sources, reloader } = parts
   // What was to be stored never is, if storing fails.
   const stored = (): Promise<void> => Promise.race([producer.journal.whenStored(), failure])
-  const newPassword = await firstRun({
-    accounts: producer.accounts,
-    audit: producer.audit,
-    hasher,
-    iterations: config.auth.scramIterations,
-    dataDir,
-    node,
-    stored,
-    log,
-    adminPassword: options.adminPassword,
-  })
+  const newPassword = await makeUsers(options, { producer, hasher, stored, log })
   warnOfReaders(log, dataDir, config.exec)
   opened(() => hub.close())
   if (options.cluster !== undefined) {
@@ -204,7 +208,11 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   await stored()
   const bound = new SourceListeners()
   opened(() => bound.close())
-  for (const source of sources) await source.listen?.(bound)
+  for (const source of sources) await source.begin?.(bound)
+  const listen = async (): Promise<void> => {
+    for (const source of sources) await source.listen?.(bound)
+  }
+  if (options.isSilent !== true) await listen()
   const sweeping = clock.setInterval(() => sweep(parts, files), SWEEP_MS)
   opened(() => clock.clear(sweeping))
   const pruning = clock.setInterval(() => pruneAudit(parts, inForce().audit.keepMs), PRUNE_MS)
@@ -255,8 +263,15 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     producer.intake.end()
     return store.close()
   }
+  const silence = (): Promise<void> => {
+    clock.clear(sweeping)
+    hub.close()
+    return bound.close()
+  }
   const depose = async (): Promise<void> => {
     producer.journal.stop()
+    // What is bound at other servers stays so for the node that leads.
+    producer.intake.stop()
     reloader?.stop()
     dialler.stop()
     announcer.stop()
@@ -266,7 +281,29 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     producer.intake.end()
     await close()
   }
-  return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, stop, abort, depose }
+  return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, listen, silence, stop, abort, depose }
+}
+
+interface UsersContext {
+  readonly producer: Producer
+  readonly hasher: PasswordHasher
+  readonly stored: () => Promise<void>
+  readonly log: Logger
+}
+
+/** Makes those that are missing. Gives the admin's password if it was made up. */
+async function makeUsers(
+  { config, node, adminPassword, users }: ServerOptions,
+  { producer, ...context }: UsersContext,
+): Promise<string | undefined> {
+  if (users !== undefined) {
+    users(producer)
+    return undefined
+  }
+  const { accounts, audit } = producer
+  const { auth, producer: own } = config
+  const iterations = auth.scramIterations
+  return firstRun({ ...context, accounts, audit, iterations, dataDir: own.dataDir, node, adminPassword })
 }
 
 /** What the server listens on, as URLs; those of sources have their use before them. */

@@ -143,6 +143,10 @@ const PUTS: PutLayouts = {
   closed: { tag: 17, fields: {} },
   recovered: { tag: 18, fields: {} },
   'qmf agent': { tag: 19, fields: { systemId: text, boot: double, banks: text } },
+  'upstream binding': {
+    tag: 20,
+    fields: { upstream: text, generation: text, channel: double, metric: double, selection: text },
+  },
 }
 
 const REMOVALS: RemovalLayouts = {
@@ -160,6 +164,7 @@ const REMOVALS: RemovalLayouts = {
   audit: { tag: 142, fields: { through: double } },
   execution: { tag: 143, fields: { before: double } },
   fence: { tag: 144, fields: { sensor: text } },
+  'upstream binding': { tag: 148, fields: { upstream: text, metric: double } },
 }
 
 /** A kind of change, as it is written and read. */

@@ -1,10 +1,10 @@
 /**
- * A copy of the leader's database, for a node that is new, too far behind the log, or not part of it: the leader makes a backup
- * and sends it over NATS in pieces, a few ahead of the receiver, which lays it where its own database was. The copy knows its
- * place in the log, so following begins there.
+ * A copy of the leader's database, for a node that is new, too far behind the log, or has a damaged one: the leader makes a backup
+ * and sends it over NATS in pieces, a few ahead of the receiver, which lays it where its own database was, and sets that one aside.
+ * The copy knows its place in the log, so following begins there.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, createReadStream, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import { createInbox, headers, type Msg, type NatsConnection, type Subscription } from '@nats-io/transport-node'
@@ -18,7 +18,8 @@ import type { PostMessage, StorageService } from '../sqlite/service.ts'
 import { StorageError } from '../store.ts'
 import { Log } from './log.ts'
 import type { LogPlace } from './place.ts'
-import type { CopyProgress, FromRole, RoleOptions, ToRole } from './role.ts'
+import type { Copied, CopyProgress, FromRole, RoleOptions, ToRole } from './role.ts'
+import { setAside } from './set-aside.ts'
 
 /** The bytes of a piece; with its headers it fits into the 1 MiB that a nats-server takes by default. */
 const PIECE_BYTES = 512 * 1024
@@ -29,6 +30,11 @@ const PIECE_MS = 10_000
 const BEGIN_MS = 600_000
 /** The directory in the data directory where backups are made to be sent. */
 const COPIES = 'copies'
+/** Where a copy may be sent: to an inbox, as clients of NATS make them, and nowhere else. */
+const INBOX = /^_INBOX\.[A-Za-z0-9_-]{1,64}(?:\.[A-Za-z0-9_-]{1,64})?$/
+const MAX_INBOX_BYTES = 256
+/** Characters of the leader's reason for a refusal that are shown. */
+const MAX_REFUSAL = 400
 const OFFSET = 'Cin-Offset'
 const SHA256 = 'Cin-Sha256'
 
@@ -73,13 +79,18 @@ export class CopySender {
       message.respond(JSON.stringify({ refused: 'another node is being sent a copy: it is tried again later' }))
       return
     }
+    const to = message.data.length > MAX_INBOX_BYTES ? '' : message.string()
+    if (!INBOX.test(to)) {
+      message.respond(JSON.stringify({ refused: 'the request does not say where the copy is to go' }))
+      return
+    }
     this.#isBusy = true
     const path = join(this.#source.directory, COPIES, randomUUID())
     const isCancelled = (): boolean => this.#stopping.signal.aborted
     try {
       const bytes = await backUp(this.#service.opened.database, path, { progress() {}, isCancelled })
       message.respond(JSON.stringify({ bytes }))
-      await this.#send(path, message.string())
+      await this.#send(path, to)
     } catch (error) {
       message.respond(JSON.stringify({ refused: storageError(error, path).message }))
     } finally {
@@ -122,7 +133,7 @@ export class CopySender {
 /** The role of a node that needs a copy: posts how far it has come, and its place. Rejects with StorageError. */
 export async function fetchCopy(
   port: MessagePort,
-  { store: { directory }, log: where, from = '' }: RoleOptions,
+  { store: { directory }, log: where, wall, from = '' }: RoleOptions,
   post: PostMessage<FromRole>,
 ): Promise<void> {
   const stopping = new AbortController()
@@ -134,39 +145,44 @@ export async function fetchCopy(
     const { connection } = log
     const source = { connection, cluster: where.cluster, node: from, directory }
     const progress = (progress: CopyProgress): void => post({ type: 'received', progress })
-    const place = await receiveCopy(source, progress, stopping.signal)
-    post({ type: 'place', place, last: place.sequence })
+    const copied = await receiveCopy(source, wall, progress, stopping.signal)
+    post({ type: 'fetched', copied })
   } finally {
     await log.close()
   }
 }
 
 /**
- * Asks the leader for a copy and puts it where the database of this directory has to be, which must not exist. Returns its
- * place in the log. Rejects with StorageError, and then the directory is as it was.
+ * Asks the leader for a copy and puts it where the database of this directory has to be. The one that is there, which nothing may
+ * have open, is set aside when the copy is whole: until then it may be the best that is left. Rejects with StorageError, and then
+ * the directory is as it was.
  */
 export async function receiveCopy(
   { connection, cluster, node, directory }: CopySource,
+  wallMs: number,
   progress: (progress: CopyProgress) => void,
   signal: AbortSignal,
-): Promise<LogPlace> {
+): Promise<Copied> {
   const lock = takeLock(directory)
   const path = join(directory, DATABASE_FILE)
   const part = `${path}.copying`
   try {
-    if (existsSync(path)) throw new StorageError('NOT_WRITABLE', `${path} exists: it has to be set aside first`)
     const receiver = new Receiver(connection, part, progress, signal)
     try {
-      const answer = await connection.request(subjectOf(cluster, node), receiver.subject, { timeout: BEGIN_MS })
-      receiver.begin(answer.json())
+      const asked = connection.request(subjectOf(cluster, node), receiver.subject, { timeout: BEGIN_MS })
+      // Nobody waits for it after the receiver has failed.
+      asked.catch(() => {})
+      const answer = await Promise.race([asked, receiver.whenComplete])
+      if (answer !== undefined) receiver.begin(answer.json())
       await receiver.whenComplete
     } finally {
       receiver.close()
     }
     const place = placeOf(part)
+    const aside = setAside(directory, wallMs)
     renameSync(part, path)
     syncDirectory(directory)
-    return place
+    return { place, aside }
   } catch (error) {
     throw storageError(error, path)
   } finally {
@@ -200,7 +216,10 @@ class Receiver {
   readonly #signal: AbortSignal
   #end: (error?: StorageError) => void = () => {}
   #receivedBytes = 0
-  #totalBytes = 0
+  /** As the leader said, in its first answer. */
+  #totalBytes: number | undefined
+  /** Pieces that came before that answer was looked at. */
+  readonly #early: Msg[] = []
   #isOpen = true
   #late: NodeJS.Timeout | undefined
 
@@ -231,11 +250,12 @@ class Receiver {
 
   /** The leader's first answer. */
   begin(answer: unknown): void {
-    const { bytes, refused } = answer as { readonly bytes?: unknown; readonly refused?: unknown }
-    if (typeof bytes !== 'number')
-      this.#fail(typeof refused === 'string' ? refused : 'the leader answered nothing known')
-    else this.#totalBytes = bytes
+    const { bytes, refused } = (answer ?? {}) as { readonly bytes?: unknown; readonly refused?: unknown }
+    if (typeof refused === 'string') this.#fail(refused.slice(0, MAX_REFUSAL))
+    else if (!Number.isSafeInteger(bytes) || Number(bytes) < 0) this.#fail('the leader answered nothing known')
+    else this.#totalBytes = Number(bytes)
     this.#expectMore()
+    for (const message of this.#early.splice(0)) this.#take(message)
   }
 
   close(): void {
@@ -247,9 +267,17 @@ class Receiver {
   }
 
   #take(message: Msg): void {
+    if (this.#totalBytes === undefined) {
+      if (this.#early.push(message) > AHEAD + 1) this.#fail('more came than the leader has announced')
+      return
+    }
     const { data } = message
     if (Number(message.headers?.get(OFFSET)) !== this.#receivedBytes) {
       this.#fail('a piece is missing')
+      return
+    }
+    if (this.#receivedBytes + data.length > this.#totalBytes) {
+      this.#fail('more came than the leader has announced')
       return
     }
     try {
@@ -268,7 +296,7 @@ class Receiver {
 
   #complete(sum: string): void {
     fsyncSync(this.#file)
-    if (sum === this.#hash.digest('hex')) this.#end()
+    if (sum === this.#hash.digest('hex') && this.#receivedBytes === this.#totalBytes) this.#end()
     else this.#fail('its checksum is wrong')
   }
 

@@ -173,7 +173,7 @@ class Leader {
     })
     const ended = await Promise.race([this.#inFlight, patience])
     clearTimeout(late)
-    if (ended === 'late') this.#fail(new StorageError('IO', 'the cluster\'s log did not take the last record in time'))
+    if (ended === 'late') this.#fail(new StorageError('IO', "the cluster's log did not take the last record in time"))
     await this.#log.close()
     this.service.close()
   }

@@ -28,12 +28,20 @@ export interface CopyProgress {
   readonly totalBytes: number
 }
 
+/** What has come of a copy. */
+export interface Copied {
+  readonly place: LogPlace
+  /** Where the database is now that was here before; undefined if there was none. */
+  readonly aside: string | undefined
+}
+
 export type FromRole =
   | FromWorker
   /** The database has everything up to `place`, of a follower or of the leader; `last` is the sequence of the log's last message, as far as known. */
   | { readonly type: 'place'; readonly place: LogPlace; readonly last: number }
   | { readonly type: 'obstacle'; readonly obstacle: string | undefined }
   | { readonly type: 'received'; readonly progress: CopyProgress }
+  | { readonly type: 'fetched'; readonly copied: Copied }
   /** The epoch in which this node leads, before `opened`. */
   | { readonly type: 'leads'; readonly epoch: number }
 export type ToRole = ToWorker

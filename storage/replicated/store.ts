@@ -24,12 +24,20 @@ import {
 } from '../store.ts'
 import { Log, type LogOptions } from './log.ts'
 import type { LogPlace } from './place.ts'
-import type { CopyProgress, FromRole, Role, RoleOptions } from './role.ts'
+import type { Copied, CopyProgress, FromRole, Role, RoleOptions } from './role.ts'
 
 export interface ReplicatedOptions {
   readonly store: ServiceOptions
   readonly log: LogOptions
   readonly wallMs: () => number
+}
+
+interface RunOptions {
+  /** Ends it. */
+  readonly signal?: AbortSignal
+  /** The node that a copy comes from. */
+  readonly from?: string
+  readonly mayLack?: boolean
 }
 
 /** What following reports. */
@@ -86,31 +94,35 @@ export class ReplicatedStore implements Store {
         if (message.type === 'place') events.onPlace(message.place, message.last)
         else if (message.type === 'obstacle') events.onObstacle(message.obstacle)
       },
-      signal,
+      { signal },
     )
   }
 
-  /** Makes the next log, which begins with this database. Rejects with StorageError DEPOSED if another node was faster. */
-  async found(): Promise<LogPlace> {
+  /**
+   * Makes the next log, which begins with this database. `mayLack`: other databases may have had more of the last log, so this one
+   * counts as restored. Rejects with StorageError DEPOSED if another node was faster.
+   */
+  async found(mayLack = false): Promise<LogPlace> {
     let place: LogPlace = NOWHERE
-    await this.#run('found', (message) => {
+    const receive = (message: FromRole): void => {
       if (message.type === 'place') place = message.place
-    })
+    }
+    await this.#run('found', receive, { mayLack })
     return place
   }
 
   /**
-   * Puts a copy of the database of the node `from`, which leads, where the database of this one has to be. Returns its place.
-   * Rejects with StorageError, and then the directory is as it was; also if the signal is aborted.
+   * Puts a copy of the database of the node `from`, which leads, in the place of the database of this one, which is set aside
+   * when the copy is whole. Rejects with StorageError, and then the directory is as it was; also if the signal is aborted.
    */
-  async copy(from: string, progress: (progress: CopyProgress) => void, signal: AbortSignal): Promise<LogPlace> {
-    let place: LogPlace = NOWHERE
+  async copy(from: string, progress: (progress: CopyProgress) => void, signal: AbortSignal): Promise<Copied> {
+    let copied: Copied = { place: NOWHERE, aside: undefined }
     const receive = (message: FromRole): void => {
-      if (message.type === 'place') place = message.place
+      if (message.type === 'fetched') copied = message.copied
       else if (message.type === 'received') progress(message.progress)
     }
-    await this.#run('copy', receive, signal, from)
-    return place
+    await this.#run('copy', receive, { signal, from })
+    return copied
   }
 
   /** The number of the newest log, 0 if there is none, and the sequence of its last message. Rejects with StorageError IO. */
@@ -184,13 +196,13 @@ export class ReplicatedStore implements Store {
     })
   }
 
-  #start(role: Role, from?: string): Worker {
+  #start(role: Role, { from, mayLack = false }: RunOptions = {}): Worker {
     const { store, log, wallMs } = this.#options
     const { restored = false, ...served } = store
     const workerData: RoleOptions = {
       role,
       // What others have must not be skipped here alone: only a log that is founded may begin with a restored database.
-      store: { ...served, restored: restored && role === 'found' },
+      store: { ...served, restored: mayLack || (restored && role === 'found') },
       log,
       wall: wallMs(),
       ...(from !== undefined && { from }),
@@ -199,8 +211,9 @@ export class ReplicatedStore implements Store {
   }
 
   /** Runs a role that serves no store, until its thread ends. */
-  #run(role: Role, receive: (message: FromRole) => void, signal?: AbortSignal, from?: string): Promise<void> {
-    const worker = this.#start(role, from)
+  #run(role: Role, receive: (message: FromRole) => void, options: RunOptions): Promise<void> {
+    const { signal } = options
+    const worker = this.#start(role, options)
     const stop = (): void => worker.postMessage({ type: 'close' })
     if (signal?.aborted === true) stop()
     signal?.addEventListener('abort', stop, { once: true })

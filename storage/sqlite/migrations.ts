@@ -26,6 +26,7 @@ export const MIGRATIONS: readonly Migration[] = [
   upstreams,
   qmfAgent,
   logPlace,
+  upstreamBindings,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -252,6 +253,16 @@ function logPlace(database: Database): void {
       one integer primary key check (one = 1),
       log integer not null, epoch integer not null, sequence integer not null, hash blob not null
     ) strict;
+  `)
+}
+
+/** Which metric ids are bound at other servers, and for what. */
+function upstreamBindings(database: Database): void {
+  database.exec(`
+    create table upstream_binding (
+      upstream text not null, generation text not null, channel integer not null, metric integer not null,
+      selection text not null, primary key (upstream, metric)
+    ) strict, without rowid;
   `)
 }
 

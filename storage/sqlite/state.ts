@@ -19,6 +19,7 @@ import {
   type Recovered,
   type ResultRow,
   type StopRow,
+  type UpstreamBindingRow,
   type UpstreamRow,
 } from '../store.ts'
 import type { AuditChange } from './audit.ts'
@@ -57,6 +58,7 @@ type Kept = Pick<
   | 'bindings'
   | 'places'
   | 'upstreams'
+  | 'upstreamBindings'
   | 'qmfAgent'
   | 'stops'
   | 'results'
@@ -92,6 +94,7 @@ export class StateTables {
   readonly #putBinding: Statement<unknown[]>
   readonly #putPlace: Statement<unknown[]>
   readonly #putUpstream: Statement<unknown[]>
+  readonly #putUpstreamBinding: Statement<unknown[]>
   readonly #putQmfAgent: Statement<unknown[]>
   readonly #putStop: Statement<unknown[]>
   readonly #putResult: Statement<unknown[]>
@@ -104,6 +107,7 @@ export class StateTables {
   readonly #removeBinding: Statement<unknown[]>
   readonly #removePlace: Statement<unknown[]>
   readonly #removeUpstream: Statement<unknown[]>
+  readonly #removeUpstreamBinding: Statement<unknown[]>
   readonly #removeStop: Statement<unknown[]>
   readonly #removeResult: Statement<unknown[]>
   readonly #removeFence: Statement<unknown[]>
@@ -129,6 +133,7 @@ export class StateTables {
     this.#putBinding = put('binding', '@channel, @metric, @mode, @since')
     this.#putPlace = put('place', '@channel, @metric, @reached')
     this.#putUpstream = put('upstream', '@name, @generation, @channel, @reached')
+    this.#putUpstreamBinding = put('upstream_binding', '@upstream, @generation, @channel, @metric, @selection')
     this.#putQmfAgent = put('qmf_agent', '1, @systemId, @boot, @banks')
     this.#putStop = put('stop', '@channel, @metric, @through')
     this.#putResult = put('result', '@id, @channel, @user, @control, @transaction')
@@ -144,6 +149,7 @@ export class StateTables {
     this.#removeBinding = database.prepare('delete from binding where channel = ? and metric = ?')
     this.#removePlace = database.prepare('delete from place where channel = ? and metric = ?')
     this.#removeUpstream = database.prepare('delete from upstream where name = ?')
+    this.#removeUpstreamBinding = database.prepare('delete from upstream_binding where upstream = ? and metric = ?')
     this.#removeStop = database.prepare('delete from stop where channel = ? and metric = ?')
     this.#removeResult = database.prepare('delete from result where id = ?')
     this.#removeFence = database.prepare('delete from fence where sensor = ?')
@@ -188,6 +194,9 @@ export class StateTables {
       case 'upstream':
         this.#putUpstream.run(change.row)
         return
+      case 'upstream binding':
+        this.#putUpstreamBinding.run(change.row)
+        return
       case 'qmf agent':
         this.#putQmfAgent.run(change.row)
         return
@@ -230,6 +239,9 @@ export class StateTables {
         return
       case 'upstream':
         this.#removeUpstream.run(change.name)
+        return
+      case 'upstream binding':
+        this.#removeUpstreamBinding.run(change.upstream, change.metric)
         return
       case 'stop':
         this.#removeStop.run(change.channel, change.metric)
@@ -280,6 +292,7 @@ export class StateTables {
       bindings: this.#all<BindingRow>(`select * from binding where ${HAS_CHANNEL} order by channel, metric`),
       places: this.#all<PlaceRow>(`select * from place where ${HAS_CHANNEL} order by channel, metric`),
       upstreams: this.#all<UpstreamRow>('select * from upstream order by name'),
+      upstreamBindings: this.#all<UpstreamBindingRow>('select * from upstream_binding order by upstream, metric'),
       qmfAgent: this.#all<QmfAgentRow>('select system_id as systemId, boot, banks from qmf_agent')[0],
       stops: this.#all<StopRow>(`select * from stop where ${HAS_CHANNEL} order by channel, metric`),
       results: this.#all<ResultRow>(

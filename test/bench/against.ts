@@ -3,17 +3,13 @@
  * `--pairs` (5) of runs that follow each other, every second pair in reverse order. Each tree runs its own benchmark on its
  * own build; the commit gets a temporary worktree, which is removed at the end and after Ctrl-C.
  */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { addTree, HERE, removeTree, run, type Surroundings } from '../support/commit-tree.ts'
 import { type Figures, figuresIn, type Ratios, ratiosOf, type Spread, spreadsOf } from './ratios.ts'
 
-const HERE = fileURLToPath(new URL('../..', import.meta.url))
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export interface Comparison {
@@ -69,8 +65,7 @@ export async function compare(name: string, { commit, pairs, options }: Comparis
   const there: Surroundings = { ...here, cwd: tree }
   try {
     console.log(`building ${commit}`)
-    await run(here, 'git', 'worktree', 'add', '--quiet', '--detach', tree, commit)
-    await build(there)
+    await addTree(commit, tree, here)
     const bench = async (surroundings: Surroundings): Promise<Figures> =>
       figuresIn(name, await run(surroundings, 'node', '--import', 'tsx', 'test/bench/main.ts', name, ...options))
     const all: Ratios[] = []
@@ -86,21 +81,12 @@ export async function compare(name: string, { commit, pairs, options }: Comparis
     console.log(`median: ${listed(spreads, shown)}`)
     return { against: commit, pairs, ratios: spreads }
   } finally {
-    // It fails if there is no worktree yet.
-    await run({ cwd: HERE, env: process.env }, 'git', 'worktree', 'remove', '--force', tree).catch(() => {})
+    await removeTree(tree)
     // Servers that were ended a moment ago may still write.
     rmSync(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
     for (const signal of SIGNALS) process.off(signal, interrupt)
     if (interrupted.signal.aborted) process.kill(process.pid, interrupted.signal.reason)
   }
-}
-
-/** With the dependencies of this tree if they are the same. */
-async function build(there: Surroundings): Promise<void> {
-  const [ours, theirs] = [HERE, there.cwd].map((root) => readFileSync(join(root, 'package-lock.json'), 'utf8'))
-  if (ours === theirs) symlinkSync(realpathSync(join(HERE, 'node_modules')), join(there.cwd, 'node_modules'))
-  else await run(there, 'npm', 'install')
-  await run(there, 'npm', 'run', 'build')
 }
 
 function listed<T>(figures: Readonly<Record<string, T>>, show: (figure: T) => string): string {
@@ -111,29 +97,4 @@ function listed<T>(figures: Readonly<Record<string, T>>, show: (figure: T) => st
 
 function shown({ median, least, most }: Spread): string {
   return `${median.toFixed(3)} (${least.toFixed(3)} to ${most.toFixed(3)})`
-}
-
-/** Where a program runs. */
-interface Surroundings {
-  readonly cwd: string
-  readonly env: NodeJS.ProcessEnv
-  /** Ends the program, with every process that it has started. */
-  readonly interrupted?: AbortSignal
-}
-
-/** Gives what a program writes to its standard output. Throws an Error if it fails or is interrupted. */
-async function run({ cwd, env, interrupted }: Surroundings, program: string, ...args: string[]): Promise<string> {
-  interrupted?.throwIfAborted()
-  // A process group of its own, so that all of it can be ended.
-  const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
-  const end = (): boolean => process.kill(-child.pid!, 'SIGTERM')
-  interrupted?.addEventListener('abort', end)
-  try {
-    const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
-    interrupted?.throwIfAborted()
-    if (code !== 0) throw new Error(`${[program, ...args].join(' ')} ended with exit code ${code}:\n${output}`)
-    return output
-  } finally {
-    interrupted?.removeEventListener('abort', end)
-  }
 }

@@ -1,14 +1,15 @@
 /**
  * `--channels` (10,000) durable channels, each with one value a second, spread over 100 metrics and over the second. Nobody
  * is connected to them; every `--visit` seconds (10; 0 = never) a consumer comes to each by SET_CHANNEL, takes what waits and
- * commits it `through`. What counts is the storage thread's share of a core, and the memory.
+ * commits it `through`. What counts is the storage thread's share of a core, and the memory; with `--cluster 1|3`, the shares of
+ * the node that leads, of the others and of the nats-servers.
  */
 import { parseArgs } from 'node:util'
 import { args, command, str, type } from '../support/bytes.ts'
+import { aCluster, type ChannelsSubject, oneServer } from './channels-subject.ts'
 import { Commits } from './commits.ts'
-import { BenchConnection, inTurns, Local } from './connection.ts'
+import { BenchConnection, inTurns } from './connection.ts'
 import { GmetricFeed } from './gmetric-feed.ts'
-import { MeasuredServer } from './measured.ts'
 
 const METRICS = 100
 const VISITORS = 64
@@ -26,54 +27,54 @@ export async function benchChannels(argv: string[]): Promise<object> {
       channels: { type: 'string', default: '10000' },
       seconds: { type: 'string', default: '60' },
       visit: { type: 'string', default: '10' },
+      cluster: { type: 'string', default: '' },
     },
   })
   const channels = Number(options.channels)
   const seconds = Number(options.seconds)
-  const server = new MeasuredServer(
-    `[limits]\nchannels_per_identity = ${channels + 100}\ninstances_per_identity = ${METRICS + 100}\n`,
-  )
-  await server.start()
-  const user = new Local(server.localSecret)
-  const maker = await BenchConnection.open(server.tcpPort, user)
-  const rssAtStartMiB = server.rssMiB
+  const limits = `[limits]\nchannels_per_identity = ${channels + 100}\ninstances_per_identity = ${METRICS + 100}\n`
+  if (!['', '1', '3'].includes(options.cluster)) throw new Error(`--cluster ${options.cluster}: 1 or 3 nodes`)
+  const subject = options.cluster === '' ? await oneServer(limits) : await aCluster(Number(options.cluster), limits)
+  try {
+    return await measured(subject, { channels, seconds, visitSeconds: Number(options.visit) })
+  } finally {
+    await subject.remove()
+  }
+}
+
+interface Workload {
+  readonly channels: number
+  readonly seconds: number
+  readonly visitSeconds: number
+}
+
+async function measured(subject: ChannelsSubject, { channels, seconds, visitSeconds }: Workload): Promise<object> {
+  const { tcpPort, gmetricPort, user } = subject
+  const maker = await BenchConnection.open(tcpPort, user)
   const began = performance.now()
   const ids = await makeChannels(maker, channels)
   const made = (performance.now() - began) / 1000
-  const rssWhenMadeMiB = server.rssMiB
+  subject.made()
 
-  const feed = await GmetricFeed.open(server.gmetricPort, metricNames())
-  const visits = Number(options.visit) > 0 ? new Visits(ids, Number(options.visit)) : undefined
-  visits?.begin(await Promise.all(Array.from({ length: VISITORS }, () => BenchConnection.open(server.tcpPort, user))))
+  const feed = await GmetricFeed.open(gmetricPort, metricNames())
+  const visits = visitSeconds > 0 ? new Visits(ids, visitSeconds) : undefined
+  visits?.begin(await Promise.all(Array.from({ length: VISITORS }, () => BenchConnection.open(tcpPort, user))))
   await feed.flood(METRICS, WARM_UP_SECONDS)
-  server.resetLoopDelay()
-  server.resetPeak()
+  subject.begin()
   const sent = feed.sent
-  const cpu = server.cpu()
   const started = performance.now()
   await feed.flood(METRICS, seconds)
   const elapsed = (performance.now() - started) / 1000
-  const spent = server.cpu()
-  const loopDelayP99Ms = await server.loopDelayP99Ms()
-  const { rssMiB: rssAtEndMiB, peakRssMiB } = server
+  const figures = await subject.figures(elapsed)
   const committed = (await visits?.end()) ?? 0
   feed.close()
   maker.close()
-  await server.remove()
-  const share = (cpuSeconds: number): string => (cpuSeconds / elapsed).toFixed(3)
   return {
     channels,
     channelsMadePerSecond: Math.round(channels / made),
     valuesPerSecond: Math.round(((feed.sent - sent) * channels) / METRICS / elapsed),
     committed,
-    storageShareOfCore: share(spent.storage - cpu.storage),
-    mainShareOfCore: share(spent.main - cpu.main),
-    allShareOfCore: share(spent.all - cpu.all),
-    rssAtStartMiB,
-    rssWhenMadeMiB,
-    rssAtEndMiB,
-    peakRssMiB,
-    loopDelayP99Ms,
+    ...figures,
   }
 }
 

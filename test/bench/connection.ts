@@ -24,10 +24,13 @@ export const TRANSACTION = 8
 /** Who logs in: made once, so that the keys are derived once. */
 export class Local {
   readonly secret: string
+  readonly name: string
   keys: ScramKeys | undefined
 
-  constructor(secret: string) {
+  /** `name`: of another user. */
+  constructor(secret: string, name = 'local') {
     this.secret = secret
+    this.name = name
   }
 }
 
@@ -92,7 +95,7 @@ export class BenchConnection {
   }
 
   async #logIn(user: Local): Promise<number> {
-    const scram = new ScramClient({ identity: 'local', password: user.secret, keys: user.keys })
+    const scram = new ScramClient({ identity: user.name, password: user.secret, keys: user.keys })
     await this.#challenge('scram-sha-256', scram.first())
     const final = await scram.final(this.#auth)
     user.keys = scram.keys

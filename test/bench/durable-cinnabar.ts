@@ -63,15 +63,17 @@ const DEFAULT_WINDOW: Window = { values: 65_536, bytes: 8 << 20 }
 /** Waiting for the disk must not be waiting for the window. */
 const WIDE_WINDOW: Window = { values: 1 << 20, bytes: 128 << 20 }
 
-interface Setup {
+export interface Setup {
   readonly directory: string
   readonly port: number
   readonly values: number
   readonly window?: Window
+  /** Where it listens for gmetric; nowhere by default. */
+  readonly gmetric?: string
   readonly more: string
 }
 
-function toml({ directory, port, values, window = DEFAULT_WINDOW, more }: Setup): string {
+function toml({ directory, port, values, window = DEFAULT_WINDOW, gmetric = '', more }: Setup): string {
   return `[producer]
 name = "bench"
 data_dir = ${JSON.stringify(join(directory, 'data'))}
@@ -81,7 +83,7 @@ http = ""
 [auth]
 scram_iterations = 4096
 [gmetric]
-listen = ""
+listen = "${gmetric}"
 [channels]
 max_bytes = ${Math.max(256 << 20, values * BYTES_PER_VALUE)}
 window = ${window.values}

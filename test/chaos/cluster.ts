@@ -1,7 +1,8 @@
 /**
- * Rig: three nodes of a cluster and three nats-servers, which are killed and frozen, alone and together, while producers send
- * counters and consumers receive, commit, delete and copy channels at any of the nodes. At the end everything is drained and the
- * whole history judged as of one server; and then the log and the databases of the nodes, which have to be equal.
+ * Rig: three machines with a node of a cluster and a nats-server each, which are killed, frozen, cut off and put back, alone and
+ * together, while producers send counters and consumers receive, commit, delete and copy channels at any of the nodes. At the end
+ * everything is drained and the whole history judged as of one server; and then the log and the databases of the nodes, which have
+ * to be equal.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { natsMissing } from '../support/nats.ts'
@@ -10,8 +11,8 @@ import type { Json } from '../support/records.ts'
 import { PASSWORD } from '../support/server-process.ts'
 import { compareDatabases } from './cluster/databases.ts'
 import { judgeLog } from './cluster/epochs.ts'
-import { type Fault, type Mend, pickFault } from './cluster/faults.ts'
-import { type ChaosNode, Nodes } from './cluster/nodes.ts'
+import { FAULTS, type Fault, faultsInRounds, type Struck } from './cluster/faults.ts'
+import { type ChaosNode, Nodes, type NodesOptions } from './cluster/nodes.ts'
 import { Takeovers } from './cluster/takeovers.ts'
 import { drain } from './kills/drain.ts'
 import { everyone, Life, type World, worldOf } from './kills/life.ts'
@@ -31,12 +32,22 @@ const LOOK_MS = 100
 /** Values that wait at the end, and how many are sent at once. */
 const REST = 600
 const BURST = 20
+const PADDING_BYTES = 1_000
 /** How long connections to a leader that is gone may take to end. */
 const GRACE_MS = 3_000
 
-export const cluster: Rig = async (options) => {
+/** What differs from the rig. */
+export interface ClusterOptions extends RigOptions {
+  readonly nodes?: NodesOptions
+  /** Default: all of them. */
+  readonly faults?: readonly Fault[]
+}
+
+export const cluster: Rig = (options) => runCluster(options)
+
+export async function runCluster(options: ClusterOptions): Promise<Totals> {
   if (natsMissing !== undefined) throw new Error(natsMissing)
-  const nodes = await Nodes.start(new Random(options.seed + 1))
+  const nodes = await Nodes.start(new Random(options.seed + 1), options.nodes)
   const run = new Run(nodes, options)
   try {
     return await run.all()
@@ -58,29 +69,38 @@ interface Served {
   isOver: boolean
 }
 
-/** What is left of the life of a leader that was frozen. */
+/** What is left of the life of a leader that was frozen or cut off. */
 interface Ghost {
   readonly node: ChaosNode
   readonly links: readonly Link[]
   readonly work: Promise<unknown>
+  readonly isFrozen: boolean
 }
 
 class Run {
   readonly world: World
   readonly #nodes: Nodes
-  readonly #options: RigOptions
+  readonly #options: ClusterOptions
   readonly #watcher: Watcher
   readonly #random: Random
+  readonly #faultsToCome: Generator<Fault, never>
   readonly #takeovers = new Takeovers()
   readonly #struck = new Map<string, number>()
-  #mend: Mend | undefined
+  #broken: Struck | undefined
   #ghost: Ghost | undefined
   #faults = 0
+  #setAside = 0
 
-  constructor(nodes: Nodes, options: RigOptions) {
+  constructor(nodes: Nodes, options: ClusterOptions) {
     this.#nodes = nodes
     this.#options = options
     this.#random = new Random(options.seed + 2)
+    const { missing } = nodes.machines
+    if (missing !== undefined) options.say(`nothing is cut off, and no disk fills: ${missing}`)
+    const { faults = FAULTS } = options
+    const possible = faults.filter(({ needsRoot }) => missing === undefined || needsRoot !== true)
+    // Of its own, so that the order depends on nothing else.
+    this.#faultsToCome = faultsInRounds(new Random(options.seed + 3), possible)
     this.world = worldOf({ name: 'admin', secret: PASSWORD, keys: undefined }, SOURCES, options)
     this.#watcher = new Watcher(this.world.checker, this.world.feed)
   }
@@ -97,7 +117,7 @@ class Run {
     await this.#drain()
     checker.step = 'end'
     await this.#nodes.stop()
-    const log = await judgeLog(this.#nodes.nats.urls)
+    const log = await judgeLog(this.#nodes.logOptions('judge'))
     const databases = await compareDatabases(this.#nodes)
     return { ...this.#totals(), ...log, ...databases }
   }
@@ -110,7 +130,7 @@ class Run {
       await this.#wholeOrOver(served)
       await Promise.race([delay(FIRST_LIFE_MS + this.#random.below(MORE_LIFE_MS)), served.work])
       if (served.isOver) break
-      const fault = pickFault(this.#random)
+      const fault = this.#faultsToCome.next().value
       await this.#strike(fault, served)
       if (fault.ends !== 'nothing') return
     }
@@ -123,27 +143,53 @@ class Run {
     this.#faults++
     this.#struck.set(fault.name, (this.#struck.get(fault.name) ?? 0) + 1)
     this.world.checker.step = `fault ${this.#faults} (${fault.name}, ${leader.name})`
+    this.#options.say(this.world.checker.step)
     if (fault.ends !== 'nothing') this.#takeovers.begin(fault.name)
-    this.#mend = await fault.strike(this.#nodes, leader, this.#random)
-    if (leader.isFrozen) this.#ghost = { node: leader, links: this.#haunt(life), work }
-    else if (fault.ends !== 'nothing') await this.#end(served)
+    const struck = await fault.strike(this.#nodes, leader, this.#random)
+    this.#broken = struck
+    if (fault.leaves !== undefined) {
+      this.#ghost = { node: leader, links: this.#haunt(life), work, isFrozen: fault.leaves === 'frozen' }
+    } else if (fault.ends !== 'nothing') await this.#end(served)
+    else if (struck.says !== undefined) await this.#untilSaid(served, struck.says)
     if (fault.ends === 'all') await this.#restore()
   }
 
-  /** What was struck comes back; a frozen leader finds that another one leads. */
+  /** What was struck comes back; a frozen leader finds that another one leads, and one that is cut off has found that before. */
   async #restore(): Promise<void> {
-    const [mend, ghost] = [this.#mend, this.#ghost]
-    this.#mend = undefined
+    const [broken, ghost] = [this.#broken, this.#ghost]
+    this.#broken = undefined
     this.#ghost = undefined
-    if (ghost !== undefined) await delay(this.#random.below(MOST_FROZEN_MS))
-    await mend?.()
-    if (ghost === undefined) return
-    const late = delay(PATIENCE_MS, true)
-    for (const link of ghost.links) {
+    if (ghost?.isFrozen === false) await this.#vanish(ghost)
+    if (ghost?.isFrozen === true) await delay(this.#random.below(MOST_FROZEN_MS))
+    await broken?.mend()
+    if (ghost?.isFrozen === true) await this.#vanish(ghost)
+  }
+
+  /** Waits until a leader that was replaced has no consumers any more. */
+  async #vanish({ node, links, work, isFrozen }: Ghost): Promise<void> {
+    const late = delay(PATIENCE_MS, true, { ref: false })
+    for (const link of links) {
       if ((await Promise.race([link.ended, late])) !== true) continue
-      throw new Error(`${ghost.node.name}, which was frozen, still has consumers although another node leads`)
+      const how = isFrozen ? 'was frozen' : 'is cut off'
+      throw new Error(`${node.name}, which ${how}, still has consumers although another node leads`)
     }
-    await ghost.work
+    await work
+  }
+
+  /** Until a node says what keeps it from leading. */
+  async #untilSaid(served: Served, { node, obstacle }: NonNullable<Struck['says']>): Promise<void> {
+    const { feed } = this.world
+    const end = performance.now() + PATIENCE_MS
+    // What is stored has to need room.
+    feed.paddingBytes = PADDING_BYTES
+    while (!served.isOver) {
+      const state = await this.#watcher.query('producer.cluster')
+      const said = (state?.nodes as Json[] | undefined)?.find(({ name }) => name === node.name)
+      if (said?.obstacle.includes(obstacle)) break
+      if (performance.now() > end) throw new Error(`it should say "${obstacle}": ${JSON.stringify(said)}`)
+      await Promise.race([delay(LOOK_MS), served.work])
+    }
+    feed.paddingBytes = 0
   }
 
   /** Waits until somebody serves, and lets everybody work. */
@@ -195,10 +241,10 @@ class Run {
     }
     if (epoch > this.#takeovers.epoch && this.#takeovers.epoch > 0) checker.died()
     const node = this.#nodes.named(leader)
-    feed.port = node.udpPort
+    feed.target = this.#nodes.feedOf(node)
     if (fixed.size === 0) await life.setUp()
     if (!(await life.lookAround(this.#watcher, link))) return undefined
-    this.#takeovers.serves(epoch)
+    this.#takeovers.serves(epoch, leader)
     return node
   }
 
@@ -210,7 +256,12 @@ class Run {
       const missing = (state?.nodes as Json[] | undefined)?.filter(
         ({ role, obstacle }) => role === 'not heard' || obstacle !== '',
       )
-      if (missing?.length === 0) return
+      if (missing?.length === 0) {
+        // One fault at a time: until then the next one could leave less than a majority.
+        await Promise.race([this.#nodes.inStep(), served.work])
+        this.#setAside += this.#nodes.removeSetAside()
+        return
+      }
       this.#nodes.healthy()
       if (performance.now() > end) throw new Error(`not all nodes are there: ${JSON.stringify(missing)}`)
       await Promise.race([delay(LOOK_MS), served.work])
@@ -278,6 +329,7 @@ class Run {
       reused: reused!,
       ...Object.fromEntries(struck),
       ...this.#takeovers.totals(),
+      'databases set aside': this.#setAside,
       ...others,
       ...Object.fromEntries(Object.entries(counts).map(([deed, times]) => [`did ${deed}`, times])),
       looks: this.#watcher.looks,

@@ -2,16 +2,19 @@
 import { describe, expect, it } from 'vitest'
 import { times } from '../support/long.ts'
 import { MemoryStore } from '../support/memory-store/store.ts'
+import { natsMissing } from '../support/nats.ts'
 import { cases } from './commands/cases.ts'
 import { runText } from './commands/sequence.ts'
 import { SqliteBacked } from './commands/sqlite-backed.ts'
 import { prepareGround } from './commands/stage.ts'
 import { newCounts } from './commands/walk.ts'
-import { commands, runCommands } from './commands.ts'
+import { clusterCommands, commands, runCommands } from './commands.ts'
 
 const SEED = 1
 const SEQUENCES = times({ short: 40, long: 2_000 })
 const OVER_SQLITE = times({ short: 3, long: 10 })
+const OVER_A_LOG = times({ short: 1, long: 10 })
+const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 const MINUTES = 60_000
 
 describe('sequences of commands over the wire', () => {
@@ -38,6 +41,16 @@ describe('sequences of commands over the wire', () => {
       } finally {
         store.removeAll()
       }
+    },
+    10 * MINUTES,
+  )
+
+  // Skipped only where nats-server is missing; the name says how to install it.
+  it.skipIf(natsMissing !== undefined)(
+    `give the same over the log of a cluster${howTo}`,
+    async () => {
+      const totals = await clusterCommands({ seed: SEED, count: OVER_A_LOG, say: () => {} })
+      expect(totals).toMatchObject({ sequences: OVER_A_LOG, lost: 0, unexpected: 0, reused: 0 })
     },
     10 * MINUTES,
   )

@@ -4,6 +4,8 @@
  */
 import fc from 'fast-check'
 import { MemoryStore } from '../support/memory-store/store.ts'
+import { NatsServers } from '../support/nats.ts'
+import { ClusterBacked } from './commands/cluster-backed.ts'
 import { runSequence, sequences } from './commands/sequence.ts'
 import { prepareGround } from './commands/stage.ts'
 import { type Counts, newCounts } from './commands/walk.ts'
@@ -14,6 +16,18 @@ const RUN = 500
 
 export const commands: Rig = async (options) => {
   return runCommands(options, await prepareGround(new MemoryStore()))
+}
+
+/** The same over the store of a cluster: each crash is a takeover. */
+export const clusterCommands: Rig = async (options) => {
+  const servers = await NatsServers.start(1)
+  const store = ClusterBacked.over(servers)
+  try {
+    return await runCommands(options, await prepareGround(store))
+  } finally {
+    store.removeAll()
+    await servers.stop()
+  }
 }
 
 /** The same over the store of a ground. Throws with the seed, the path and the shortest sequence that fails. */

@@ -96,7 +96,7 @@ class Run {
     this.kills++
     if (!listens) return
     this.#user.secret = this.#server.secret
-    const link = await Link.open(this.#server.port, this.#user)
+    const link = await Link.open(this.#server.listener, this.#user)
     if (link !== undefined) this.#send(link)
     const ms = point === undefined ? this.#random.below(MOST_LIFE_MS) : PATIENCE_MS
     await Promise.race([this.#server.exited, new Promise((resolve) => setTimeout(resolve, ms).unref())])
@@ -152,7 +152,7 @@ class Run {
   /** The last life: every key gives its final answer. */
   async #askAll(): Promise<void> {
     if (!(await this.#server.start())) throw new Error('the server did not start')
-    const link = await Link.open(this.#server.port, this.#user)
+    const link = await Link.open(this.#server.listener, this.#user)
     if (link === undefined) throw new Error('the server is gone')
     const asked = this.#listen(link)
     for (const key of this.#keys) {

@@ -6,6 +6,7 @@
 
 import { freePort } from '../support/free-port.ts'
 import { drain } from './kills/drain.ts'
+import { feedOnLoopback } from './kills/feed.ts'
 import { type Deed, everyone, Life, type World, worldOf } from './kills/life.ts'
 import { isOfRecovery, POINTS } from './kills/points.ts'
 import { type Armed, KilledServer } from './kills/server.ts'
@@ -49,7 +50,7 @@ class Run {
     this.#server = server
     this.#options = options
     this.world = worldOf({ name: 'local', secret: '', keys: undefined }, SOURCES, options)
-    this.world.feed.port = udpPort
+    this.world.feed.target = feedOnLoopback(udpPort)
     this.#watcher = new Watcher(this.world.checker, this.world.feed)
   }
 

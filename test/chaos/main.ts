@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { cluster } from './cluster.ts'
-import { commands } from './commands.ts'
+import { clusterCommands, commands } from './commands.ts'
 import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
 import { diskFull } from './disk-full.ts'
@@ -52,11 +52,16 @@ const RIGS: Readonly<Record<string, Entry>> = {
   },
   cluster: {
     rig: cluster,
-    of: 'kills, freezes and hand-overs in a cluster of three nodes, and of its nats-servers',
+    of: 'faults in a cluster of three machines: killed, frozen, cut off, without power, full, with a wrong clock, handed over',
     short: 8,
   },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },
+  'cluster-commands': {
+    rig: clusterCommands,
+    of: 'the same over the log of a cluster, where each crash is a takeover',
+    short: 5,
+  },
 }
 
 const options = {

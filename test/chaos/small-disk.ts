@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
+const FILL_MS = 200
 const PIECE = Buffer.alloc(1 << 16, 1)
 
 /** Whether this process may mount a small disk. */
@@ -13,6 +14,7 @@ export function canMount(): boolean {
 export class SmallDisk {
   readonly #directory: string
   readonly #ballast: string
+  #filling: NodeJS.Timeout | undefined
 
   private constructor(directory: string) {
     this.#directory = directory
@@ -38,13 +40,21 @@ export class SmallDisk {
     }
   }
 
+  /** Fills it again and again, whatever is freed by others, until `free`. */
+  keepFull(): void {
+    this.fill()
+    this.#filling = setInterval(() => this.fill(), FILL_MS)
+  }
+
   /** Takes the file away. */
   free(): void {
+    clearInterval(this.#filling)
     rmSync(this.#ballast, { force: true })
   }
 
   /** Nobody may use it any more. */
   unmount(): void {
+    clearInterval(this.#filling)
     execFileSync('umount', [this.#directory])
   }
 }

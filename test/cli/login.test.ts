@@ -88,6 +88,14 @@ test('a missing secret is reported with advice', async () => {
   })
 })
 
+test('a missing secret on a node that has never led is reported with where to go', async () => {
+  mkdirSync(join(directory, 'follower'))
+  file('follower/node.pass', 'secret\nhttp://127.0.0.1:7656\n')
+  await expect(resolve({}, { CINNABAR_PRODUCER_DATA_DIR: join(directory, 'follower') })).rejects.toThrow(
+    /the server creates it when it leads its cluster for the first time\.\nRun this command on the machine of the node that leads/,
+  )
+})
+
 test('an unreadable secret is reported with who may read it', async () => {
   // A directory in its place: no mode keeps root from reading a file.
   const dataDir = join(directory, 'unreadable')

@@ -104,6 +104,13 @@ describe('a connection that does not come about', () => {
   })
 })
 
+test('a login of a node on a machine where it does not lead is refused with where to go', async () => {
+  const env = { CINNABAR_USER: 'local@n1', CINNABAR_PASSWORD: 'pencil', CINNABAR_URL: 'a:1' }
+  const connect = () => Promise.reject(new ConnectionError('LOGIN_FAILED', 'not admitted'))
+  const outcome = await runCli(['get', 'a'], load, { env, connect })
+  expect(outcome.err.join('\n')).toMatch(/only while that node leads: `cinnabar cluster` says which one leads/)
+})
+
 test('several addresses of which nobody answers are all shown, with the reason of each', async () => {
   const env = { CINNABAR_URL: 'a:1,b:2', CINNABAR_TOKEN: 'cnb_x' }
   const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })

@@ -8,7 +8,7 @@ import type { Recovered, Store, StoreEvents } from '../../storage/store.ts'
 import type { NatsServers } from '../support/nats.ts'
 
 /** Founds the log of its cluster before it leads it the first time. */
-class FoundingStore extends ReplicatedStore {
+export class FoundingStore extends ReplicatedStore {
   override async open(events: StoreEvents): Promise<Recovered> {
     if ((await this.end(10_000)).log === 0) await this.found()
     return super.open(events)

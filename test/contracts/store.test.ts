@@ -73,6 +73,7 @@ describe.each(implementations)('a store ($name)', ({ make, stop: stopAll }) => {
       instances: [],
       bindings: [],
       upstreams: [],
+      upstreamBindings: [],
       stops: [],
       results: [],
     }
@@ -148,6 +149,29 @@ describe.each(implementations)('a store ($name)', ({ make, stop: stopAll }) => {
     await subject.write({ changes: [{ put: 'upstream', row: later }] })
     await subject.write({ changes: [{ remove: 'upstream', name: other.name }] })
     expect((await subject.reopen()).upstreams).toEqual([later])
+  })
+
+  test('what is bound at another server is stored by its id there', async () => {
+    const row = {
+      upstream: 'default/east',
+      generation: 'a',
+      channel: 7,
+      metric: 40,
+      selection: '["test.a",["host","é"]]',
+    }
+    const [more, other] = [
+      { ...row, metric: 2 ** 32 - 1 },
+      { ...row, upstream: 'default/west' },
+    ]
+    await subject.write({ changes: [row, more, other].map((row) => ({ put: 'upstream binding', row }) as const) })
+    const later = { ...row, generation: 'b', channel: 8, selection: '["test.b"]' }
+    await subject.write({
+      changes: [
+        { remove: 'upstream binding', upstream: more.upstream, metric: more.metric },
+        { put: 'upstream binding', row: later },
+      ],
+    })
+    expect((await subject.reopen()).upstreamBindings).toEqual([later, other])
   })
 
   test('what brokers of QMF know the server by is stored, and replaced as a whole', async () => {

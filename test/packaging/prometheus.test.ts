@@ -9,7 +9,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import { nodeExposition } from '../../server/cluster/own-figures.ts'
 import { command } from '../support/bytes.ts'
 import { PublishingProducer, tokenFor } from '../support/publisher.ts'
-import { TestCluster } from '../support/test-cluster.ts'
+import { NO_TRAFFIC, TestCluster } from '../support/test-cluster.ts'
 
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 const shipped = (name: string): string => fileURLToPath(new URL(`../../packaging/prometheus/${name}`, import.meta.url))
@@ -43,7 +43,8 @@ describe('the rules and the dashboard', () => {
     const shown = new Set((await answer.text()).match(/^[a-z_]+(?=[{ ])/gm))
     await server.stop()
     const cluster = new TestCluster().state()
-    const figures = { cpuSeconds: 1, residentBytes: 1, refusedRequests: 0, refusedConnections: 0 }
+    const refused = { refusedRequests: 0, refusedConnections: 0 }
+    const figures = { cpuSeconds: 1, residentBytes: 1, ...refused, traffic: NO_TRAFFIC }
     const node = [...nodeExposition(cluster, figures, { wallMs: 0, uptimeMs: 0 }).text()].join('')
     for (const name of node.match(/^[a-z_]+(?=[{ ])/gm) ?? []) shown.add(name)
     // Those of hosts: test/server/sources/gmetric has them.

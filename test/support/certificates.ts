@@ -61,11 +61,15 @@ export class Authority {
     return this.#issue(commonName, validity, [{ name: 'extKeyUsage', clientAuth: true }])
   }
 
-  /** For a node of a cluster, which shows it at both ends. */
-  node(names: readonly string[]): Promise<Issued> {
+  /** For a node of a cluster, or a nats-server, which shows it at both ends. */
+  node(names: readonly string[], ips: readonly string[] = []): Promise<Issued> {
+    const altNames = [
+      ...names.map((value) => ({ type: 2, value }) as const),
+      ...ips.map((address) => ({ type: 7, ip: address }) as const),
+    ]
     return this.#issue('a node', {}, [
       { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
-      { name: 'subjectAltName', altNames: names.map((value) => ({ type: 2, value }) as const) },
+      { name: 'subjectAltName', altNames },
     ])
   }
 

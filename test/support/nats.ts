@@ -21,14 +21,31 @@ const PATIENCE_MS = 120_000
 const PAGE_BYTES = 4096
 const TICKS_PER_SECOND = 100
 
+/** Where a nats-server runs. */
+export interface NatsMachine {
+  /** Where this process reaches it. */
+  readonly host: string
+  /** Where the others of the cluster reach it. */
+  readonly address: string
+  /** The program and the arguments that run a command there. */
+  command(program: string, args: readonly string[]): readonly [string, readonly string[]]
+}
+
 export interface NatsServersOptions {
   /** Default 1MB. */
   readonly maxPayload?: string
+  /** A machine for each; this one if left out. */
+  readonly machines?: readonly NatsMachine[]
+  /** Paths of PEM files: clients need TLS then. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
   /** More lines of the configuration of each server. */
   readonly config?: string
 }
 
+const HERE: NatsMachine = { host: '127.0.0.1', address: '127.0.0.1', command: (program, args) => [program, args] }
+
 interface NatsServer {
+  readonly machine: NatsMachine
   readonly configFile: string
   readonly store: string
   readonly port: number
@@ -38,6 +55,7 @@ interface NatsServer {
 
 export class NatsServers {
   readonly #directory = mkdtempSync(join(tmpdir(), 'cinnabar-nats-'))
+  #scheme = 'nats'
   readonly #servers: NatsServer[] = []
 
   /** Resolves when streams can be made. */
@@ -54,8 +72,14 @@ export class NatsServers {
     }
   }
 
+  /** For this process. */
   get urls(): string[] {
-    return this.#servers.map(({ port }) => `nats://127.0.0.1:${port}`)
+    return this.#servers.map(({ machine, port }) => `${this.#scheme}://${machine.host}:${port}`)
+  }
+
+  /** For the machines of the servers. */
+  get innerUrls(): string[] {
+    return this.#servers.map(({ machine, port }) => `${this.#scheme}://${machine.address}:${port}`)
   }
 
   /** Resolves when all of them serve, and have chosen who leads. */
@@ -105,14 +129,17 @@ export class NatsServers {
     })
   }
 
-  /** Resolves when every server has what any of them has of a stream now. Their `/healthz` is wrong about this at times. */
-  async inStep(stream: string): Promise<void> {
+  /**
+   * Resolves when every server has what any of them has of a stream now. Their `/healthz` is wrong about this at times. Rejects if
+   * that takes too long.
+   */
+  async inStep(stream: string, patienceMs = PATIENCE_MS): Promise<void> {
     const ends = async (): Promise<number[]> => {
       const replicas = await Promise.all(this.#servers.map((server) => this.#replica(server, stream)))
       return replicas.map((replica) => replica?.state.last_seq ?? 0)
     }
     const goal = Math.max(...(await ends()))
-    await until(async () => (await ends()).every((last) => last >= goal))
+    await until(async () => (await ends()).every((last) => last >= goal), patienceMs)
   }
 
   /** Where a server keeps its streams. */
@@ -139,25 +166,30 @@ export class NatsServers {
     rmSync(this.#directory, { recursive: true, force: true })
   }
 
-  async #configure(count: number, { maxPayload = '1MB', config = '' }: NatsServersOptions): Promise<void> {
+  async #configure(count: number, options: NatsServersOptions): Promise<void> {
+    const { maxPayload = '1MB', config = '', machines = [], tls } = options
+    if (tls !== undefined) this.#scheme = 'tls'
     const routes: string[] = []
     for (let index = 0; index < count; index++) {
       const store = join(this.#directory, nameOf(index))
       const [port, monitorPort, routePort] = [await freePort(), await freePort(), await freePort()]
-      routes.push(`127.0.0.1:${routePort}`)
-      this.#servers.push({ configFile: `${store}.conf`, store, port, monitorPort, process: undefined })
+      const machine = machines[index] ?? HERE
+      routes.push(`${machine.address}:${routePort}`)
+      this.#servers.push({ machine, configFile: `${store}.conf`, store, port, monitorPort, process: undefined })
     }
-    for (const [index, { configFile, store, port, monitorPort }] of this.#servers.entries()) {
+    for (const [index, { machine, configFile, store, port, monitorPort }] of this.#servers.entries()) {
+      const host = machine.host === machine.address ? machine.host : '0.0.0.0'
       const cluster = `cluster { name: test, listen: "${routes[index]}", routes: [${routes.map((to) => `"nats-route://${to}"`).join(', ')}] }`
       writeFileSync(
         configFile,
         `server_name: ${nameOf(index)}
-         listen: "127.0.0.1:${port}"
-         http: "127.0.0.1:${monitorPort}"
+         listen: "${host}:${port}"
+         http: "${host}:${monitorPort}"
          log_file: "${store}.log"
          max_payload: ${maxPayload}
          jetstream { store_dir: "${store}", max_memory_store: 256MB, max_file_store: 20GB }
          ${count > 1 ? cluster : ''}
+         ${tls === undefined ? '' : `tls { cert_file: "${tls.cert}", key_file: "${tls.key}", timeout: 5 }`}
          ${config}
         `,
       )
@@ -166,7 +198,8 @@ export class NatsServers {
 
   #spawn(server: NatsServer): void {
     if (PROGRAM === undefined) throw new Error(natsMissing)
-    server.process = spawn(PROGRAM, ['-c', server.configFile], { stdio: 'ignore' })
+    const [program, args] = server.machine.command(PROGRAM, ['-c', server.configFile])
+    server.process = spawn(program, args, { stdio: 'ignore' })
     // It may end before anybody waits for that.
     server.process.once('error', () => {})
   }
@@ -183,7 +216,9 @@ export class NatsServers {
       const log = existsSync(`${server.store}.log`) ? readFileSync(`${server.store}.log`, 'utf8') : ''
       throw new Error(`nats-server has ended: ${log.slice(-2_000)}`)
     }
-    return fetch(`http://127.0.0.1:${server.monitorPort}${path}`, { signal: AbortSignal.timeout(2_000) }).then(
+    return fetch(`http://${server.machine.host}:${server.monitorPort}${path}`, {
+      signal: AbortSignal.timeout(2_000),
+    }).then(
       ({ ok }) => ok,
       () => false,
     )
@@ -196,8 +231,8 @@ export class NatsServers {
   }
 
   /** {} from one that does not answer. */
-  async #monitor({ monitorPort }: NatsServer, path: string): Promise<unknown> {
-    const asked = fetch(`http://127.0.0.1:${monitorPort}${path}`, { signal: AbortSignal.timeout(2_000) })
+  async #monitor({ machine, monitorPort }: NatsServer, path: string): Promise<unknown> {
+    const asked = fetch(`http://${machine.host}:${monitorPort}${path}`, { signal: AbortSignal.timeout(2_000) })
     return asked.then((response) => response.json()).catch(() => ({}))
   }
 }
@@ -220,8 +255,8 @@ const nameOf = (index: number): string => `n${index + 1}`
 const isAlive = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode === null && signalCode === null
 
 /** Waits for a result that is neither undefined nor false. */
-async function until<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
-  const end = performance.now() + PATIENCE_MS
+async function until<T>(ask: () => Promise<T | undefined | false>, patienceMs = PATIENCE_MS): Promise<T> {
+  const end = performance.now() + patienceMs
   for (;;) {
     const result = await ask()
     if (result !== undefined && result !== false) return result

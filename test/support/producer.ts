@@ -17,6 +17,7 @@ import type { ClusterControl } from '../../server/cluster/control.ts'
 import type { Address } from '../../server/core/address.ts'
 import { createLogger } from '../../server/core/log.ts'
 import type { SensorHub } from '../../server/metrics/sensor-door.ts'
+import type { FeedingNodes } from '../../server/sources/source.ts'
 import { type Config, defaultConfig, type ReloadableConfig } from '../../server/start/config.ts'
 import { type RunningServer, startServer } from '../../server/start/server.ts'
 import { command } from './bytes.ts'
@@ -52,6 +53,8 @@ export interface TestProducerOptions {
   readonly sensors?: (hub: SensorHub) => void
   /** The node that the server belongs to. */
   readonly cluster?: ClusterControl
+  /** The nodes whose feeds it takes. */
+  readonly nodes?: FeedingNodes
 }
 
 /** Where the times of test values begin, microseconds. */
@@ -72,6 +75,7 @@ interface World {
   readonly hashRounds: number
   readonly sensors: TestProducerOptions['sensors']
   readonly cluster: ClusterControl | undefined
+  readonly nodes: FeedingNodes | undefined
   /** Lines of the log, all levels. */
   readonly logged: string[]
   diskSpace: FileSystemSpace
@@ -122,6 +126,7 @@ export class TestProducer {
       hashRounds: options.hashRounds ?? 4,
       sensors: options.sensors,
       cluster: options.cluster,
+      nodes: options.nodes,
       logged: [],
       diskSpace: options.diskSpace ?? PLENTY,
       node: options.node,
@@ -174,6 +179,7 @@ export class TestProducer {
       log,
       sensors,
       cluster: world.cluster,
+      nodes: world.nodes,
       resolve,
       diskSpace: () => world.diskSpace,
       adminPassword: 'admin-password',
@@ -203,11 +209,11 @@ export class TestProducer {
     return this.crash()
   }
 
-  /** A clean stop and a start. The false clock goes on by `downMs` in between. */
-  async restart(downMs = 0): Promise<TestProducer> {
+  /** A clean stop and a start, with another store if one is given. The false clock goes on by `downMs` in between. */
+  async restart(downMs = 0, store = this.store): Promise<TestProducer> {
     await this.#end()
     this.clock.advance(downMs)
-    return TestProducer.#run(this.#world, this.store)
+    return TestProducer.#run(this.#world, store)
   }
 
   /** Throws if a secret was written down. */

@@ -1,6 +1,17 @@
 /** A cluster of three nodes as a node would report it, which the test changes; what is asked of the node is noted. */
 import type { ClusterControl } from '../../server/cluster/control.ts'
+import type { CopyState } from '../../server/cluster/copying.ts'
+import type { NodeTraffic } from '../../server/cluster/own-figures.ts'
 import type { ClusterState, NodeState } from '../../server/cluster/state.ts'
+
+/** That of a node which nobody has connected to. */
+export const NO_TRAFFIC: NodeTraffic = {
+  waiting: 0,
+  passing: 0,
+  front: { passed: 0, expired: 0, refused: 0, failed: 0 },
+  listener: { taken: 0, untaken: 0, refused: 0, late: 0, evicted: 0 },
+  ignoredMessages: 0,
+}
 
 /** When n1 began to lead, in ms since 1970. */
 export const LED_SINCE = 1_700_000_000_000
@@ -10,13 +21,14 @@ export class TestCluster implements ClusterControl {
   readonly nodes: Record<string, NodeState> = {
     n1: node('n1', { role: 'leader' }),
     n2: node('n2', { lagMs: 20 }),
-    n3: node('n3', { role: 'not heard', address: '', sequence: 0, version: '' }),
+    n3: node('n3', { role: 'not heard', sequence: 0, version: '' }),
   }
   /** The node that is asked. */
   node = 'n1'
   leader: string | undefined = 'n1'
   epoch = 7
   readonly asked: string[] = []
+  copyState: CopyState = { phase: 'none', leader: '', receivedBytes: 0, totalBytes: 0, aside: '', problem: '' }
   /** Why the node refuses; undefined if it does what it is asked for. */
   refusal: Error | undefined
 
@@ -34,6 +46,11 @@ export class TestCluster implements ClusterControl {
   async found(): Promise<void> {
     this.#take('found')
     this.lead(this.node)
+  }
+
+  async copy(): Promise<void> {
+    this.#take('copy')
+    this.copyState = { ...this.copyState, phase: 'asked', leader: this.leader ?? '' }
   }
 
   /** Another one leads from now on, or none. */

@@ -11,6 +11,7 @@ import { defaultConfig } from '../../server/start/config.ts'
 import { type MutatingProxy, type Mutation, startMutatingProxy } from '../conformance/mutating-proxy.ts'
 import { eventually } from './eventually.ts'
 import { freePort } from './free-port.ts'
+import type { MemoryStore } from './memory-store/store.ts'
 import { TestProducer } from './producer.ts'
 import { decoded, type Json } from './records.ts'
 
@@ -26,7 +27,7 @@ export interface TreeOptions {
 }
 
 export class Tree {
-  readonly upper: TestProducer
+  upper: TestProducer
   lower: TestProducer
   /** What the upper server has sent to the lower one, over both connections: whole frames. */
   readonly commands: readonly Buffer[]
@@ -131,6 +132,22 @@ export class Tree {
     await this.inTime(this.lower.stop())
   }
 
+  /** The upper server ends, and begins again with what it has stored. */
+  async restartUpper(): Promise<void> {
+    this.upper = await this.inTime(this.upper.restart())
+  }
+
+  /** The upper server dies, and begins again with what was durable. */
+  async crashUpper(): Promise<void> {
+    this.upper = await this.upper.crash()
+  }
+
+  /** The lower server goes back to an older state: it begins another history. */
+  async restoreLower(backup: MemoryStore): Promise<void> {
+    asRestored(backup)
+    this.lower = await this.inTime(this.lower.restart(0, backup))
+  }
+
   /** Another server is found in its place, with a history of its own. */
   async replaceLower(): Promise<void> {
     await this.stopLower()
@@ -170,9 +187,16 @@ async function startLower(port: number, generation: string, { role = 'consumer' 
   const open = store.open.bind(store)
   const secret = new TextEncoder().encode(generation.padEnd(32))
   store.open = async (events) => ({ ...(await open(events)), generation, secret })
-  const lower = await TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port } } }, store } as never)
+  const config = { listen: { tcp: { host: '127.0.0.1', port } } }
+  const lower = await TestProducer.start({ config, store } as never)
   await lower.addUser('main', { role, password: PASSWORD })
   return lower
+}
+
+/** A store that is opened as a backup is. */
+function asRestored(store: MemoryStore): void {
+  const open = store.open.bind(store)
+  store.open = async (events) => ({ ...(await open(events)), generation: 'restored', restored: true })
 }
 
 function tableOf(directory: string, port: number, { controls = [] }: TreeOptions) {

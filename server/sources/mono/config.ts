@@ -78,7 +78,8 @@ const type = z
     anywhere: key(
       toggle(),
       false,
-      'In a cluster: whether agents may connect to whichever node leads. Without this `listen` is refused there.',
+      'In a cluster: whether agents may connect to any node; controls reach those of the node that leads. Without this ' +
+        '`listen` is refused there.',
     ),
     max_agents: key(integer(1, 100_000), 1_000n, 'The largest number of connected agents; files do not count.'),
     max_counters: key(

@@ -29,6 +29,8 @@ const types = {
 
 export interface StatsdFeedOptions extends Pick<StatsdTable, 'tenant' | 'allow' | 'flushMs' | 'keepMs' | 'maxMetrics'> {
   readonly sensor: LabelledSensor
+  /** The label `node` of its series: in a cluster each node sums up what is sent to it. Undefined without a cluster. */
+  readonly node: string | undefined
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   /** Does work of the sensor in steps. */
   readonly run: (steps: Steps<void>) => void
@@ -172,7 +174,9 @@ export class StatsdFeed {
   #emit(metric: StatsdMetric, start: number, end: number): void {
     const { kind, name, tags, unit } = metric
     const value = metric.flush(start)
-    const labels = tags.map(([tag, text]) => [fromForeign(tag), text] as const)
+    const { node } = this.#options
+    const labels = tags.map(([tag, text]): readonly [string, string] => [fromForeign(tag), text])
+    if (node !== undefined) labels.push(['node', node])
     const series = this.sensor.of(STATSD_FAMILY + name, labels)
     // The sensor counts what is beyond the bounds.
     if (!(series instanceof LabelledSeries)) return

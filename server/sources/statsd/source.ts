@@ -11,7 +11,7 @@ import { STATSD_FAMILY, StatsdFeed } from './feed.ts'
 export const statsd: Source<typeof statsdSection> = {
   open(context, tables) {
     if (tables.length === 0) return {}
-    const { hub, quotas, clock } = context
+    const { hub, quotas, clock, node } = context
     const keepMs = Math.max(...tables.map((table) => table.keepMs))
     const from = 'its feeds'
     const family = new LabelledFamily({
@@ -25,7 +25,7 @@ export const statsd: Source<typeof statsdSection> = {
     })
     const feeds = tables.map((table) => {
       const sensor = family.of(table.tenant)
-      return { table, feed: new StatsdFeed({ ...table, sensor, clock, run: (steps) => hub.run(sensor, steps) }) }
+      return { table, feed: new StatsdFeed({ ...table, sensor, node, clock, run: (steps) => hub.run(sensor, steps) }) }
     })
     return {
       statuses: feeds.map(({ feed, table: { tenant } }) => ({ owner: { tenant }, status: () => feed.status() })),

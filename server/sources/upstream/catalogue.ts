@@ -13,8 +13,8 @@ const { STRING, UINT32 } = BasicType
 
 type Query = (metric: string, args: ArgumentList) => Promise<{ readonly value: Value }>
 
-/** Reads the whole catalogue, page by page. Rejects as `query` does. */
-export async function* readCatalogue(query: Query): AsyncGenerator<readonly Metric[]> {
+/** Reads the whole catalogue, page by page. Rejects as `query` does. `added`: the parameters that all metrics have here. */
+export async function* readCatalogue(query: Query, added: readonly Parameter[]): AsyncGenerator<readonly Metric[]> {
   for (let after = ''; ; ) {
     const args: ArgumentList = [
       { name: 'limit', type: UINT32, value: PAGE },
@@ -22,7 +22,7 @@ export async function* readCatalogue(query: Query): AsyncGenerator<readonly Metr
     ]
     const { value } = await query('producer.metrics', args)
     const records = value.type === BasicType.ARRAY ? (value.value.items as readonly (readonly Field[])[]) : []
-    const metrics = records.flatMap((record) => metricOf(record) ?? [])
+    const metrics = records.flatMap((record) => metricOf(record, added) ?? [])
     yield metrics
     const last = metrics.at(-1)
     if (last === undefined || textOf(records.at(-1) ?? [], 'name') !== '') return
@@ -68,6 +68,7 @@ export function unknownMetric(name: string): Metric {
     description: 'Of other servers.',
     parameters: [ofProducer],
     takesLabels: true,
+    isUnknown: true,
   }
 }
 
@@ -80,7 +81,7 @@ export const ofProducer: Parameter = {
 }
 
 /** Undefined for the last record of a page that says that there is more. */
-function metricOf(record: readonly Field[]): Metric | undefined {
+function metricOf(record: readonly Field[], added: readonly Parameter[]): Metric | undefined {
   const name = textOf(record, 'name')
   if (name === '') return undefined
   const parameters = (listOf(record, 'parameters') ?? []).flatMap((parameter) => parameterOf(name, parameter) ?? [])
@@ -92,7 +93,7 @@ function metricOf(record: readonly Field[]): Metric | undefined {
     type: typeNamed(textOf(record, 'type')),
     unit: textOf(record, 'unit'),
     description: textOf(record, 'description'),
-    parameters: [ofProducer, ...parameters.filter((parameter) => parameter.name !== PRODUCER)],
+    parameters: [...added, ...parameters.filter((parameter) => parameter.name !== PRODUCER)],
     ...(takesLabels && { takesLabels }),
   }
 }

@@ -61,6 +61,7 @@ export function remoteControl(there: ControlThere, run: RemoteRun): Control {
   return {
     name: there.name,
     description: there.description,
+    isKeyed: true,
     parameters: [
       ...own,
       { name: PRODUCER, type: STRING, description: 'The server that runs it.' },
@@ -87,7 +88,7 @@ async function execute(
   { name, producer: rest }: ControlThere,
   parameters: readonly ControlParameter[],
   args: ControlArguments,
-  { identity, key }: ControlContext,
+  { identity, key = '' }: ControlContext,
   { producer, id, clock, session }: RemoteRun,
   signal: AbortSignal,
 ): Promise<ControlResult> {
@@ -99,7 +100,7 @@ async function execute(
   const sent: ArgumentList = [
     ...given,
     ...(rest === '' ? [] : [{ name: PRODUCER, type: STRING, value: rest } as const]),
-    { name: KEY_PARAMETER, type: STRING, value: keyBelow(id, actor, key ?? crypto.randomUUID()) },
+    { name: KEY_PARAMETER, type: STRING, value: keyBelow(id, actor, key) },
     { name: ON_BEHALF_OF_PARAMETER, type: STRING, value: actor },
   ]
   const endMs = clock.monotonicMs() + (args.get(DEADLINE) as number)
@@ -150,6 +151,13 @@ export function controlsIn(value: Value): ControlThere[] {
     const [description, producer] = [textOf(record, 'description'), textOf(record, 'producer')]
     return [{ name, description, producer, parameters: parameters.flatMap(parameterOf) }]
   })
+}
+
+/** Whether an answer to `producer.controls` does not have all of them. */
+export function isCutOff(value: Value): boolean {
+  if (value.type !== ARRAY || value.value.element !== REC) return false
+  const last = (value.value.items as readonly (readonly Field[])[]).at(-1)
+  return last?.some(({ name, value }) => name === 'more' && value === true) === true
 }
 
 /** What bounds the values is judged there. */

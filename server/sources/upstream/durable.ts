@@ -2,15 +2,19 @@
  * The connection for durable channels: it empties one durable channel of the upstream, the oldest value first. A value is committed
  * there when all its copies here are on the disk, together with how far the channel was taken.
  */
+import { StatusError } from '../../../client/errors.ts'
+import type { BoundMetric } from '../../../client/subscriptions.ts'
 import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_TRANSACTION, type Gap } from '../../../protocol/monitor/message.ts'
 import type { Intake } from '../../channels/intake.ts'
+import { PRODUCER } from '../../metrics/reach.ts'
 import type { LinkUser } from './link.ts'
 import type { Position } from './position.ts'
 import type { UpstreamSession } from './session.ts'
-import { boundedUint53, type Tap } from './tap.ts'
+import type { StoredBindings } from './stored-bindings.ts'
+import { boundedUint53, keyOfSelection, nameOfSelection, selectionOf, type Tap } from './tap.ts'
 import type { Taps } from './taps.ts'
 
 const PAYLOAD_TRANSACTION = FRAME_TRANSACTION - 4
@@ -27,6 +31,7 @@ export interface DurableCounters {
 export interface DurableOptions {
   readonly taps: Taps
   readonly position: Position
+  readonly stored: StoredBindings
   readonly intake: Pick<Intake, 'refusal' | 'isClosed'>
   /** The name of the channel at the upstream. */
   readonly channelName: string
@@ -65,28 +70,75 @@ export class Durable implements LinkUser {
   }
 
   async begin(session: UpstreamSession): Promise<void> {
-    const { taps, position, channelName, replaced, learned } = this.#options
+    const { taps, position, stored, channelName, replaced, learned } = this.#options
     const generation = session.capabilities?.generation ?? ''
     const args = toArgumentList({ name: channelName })
     const channel = await session.request('DEF_CHANNEL', { url: '', args })
     const bound = await session.bindings(channel)
     // Also of producers that the upstream has not found again yet.
-    const paths = [...bound.values()].flatMap(({ args }) =>
-      typeof args['producer'] === 'string' ? args['producer'] : [],
-    )
-    await learned(session.capabilities, paths)
+    await learned(session.capabilities, [...stored.paths(), ...pathsIn(bound)])
     const before = position.row
+    // A database of format 13 does not know any.
+    const knowsNone = stored.size === 0 && before?.generation === generation && before.channel === channel
     if (before?.generation !== generation || before.channel !== channel) {
       if (before !== undefined && before.generation !== generation) replaced()
       position.begin(generation, channel)
     }
-    const unknown = taps.adopt(bound.values())
-    for (const metric of unknown) await session.request('STOP', { metric, channel })
+    const unwanted = this.#adopt(bound, knowsNone)
+    for (const metric of unwanted) await stop(session, metric, channel)
     // Values may follow the response at once.
     await session.request('SET_CHANNEL', { channel }, () => {
       this.#session = session
     })
-    await taps.begin(session)
+    await taps.begin(session, bound !== undefined)
+  }
+
+  /**
+   * Compares what the channel binds with what is stored here: it is taken over if it is known and wanted, and otherwise its id is
+   * returned. What was bound and is not any more has lost values. `takesAll`: what is not stored is taken over by what it selects.
+   */
+  #adopt(bound: ReadonlyMap<number, BoundMetric> | undefined, takesAll: boolean): number[] {
+    const { taps, stored, position } = this.#options
+    const unwanted: number[] = []
+    taps.forgetIds()
+    const fresh = [...(bound?.values() ?? [])].filter(({ id }) => stored.get(id) === undefined)
+    for (const { selection, metric, generation, channel } of stored.all()) {
+      const { row } = position
+      const isOfChannel = generation === row?.generation && channel === row.channel
+      const there = bound?.get(metric)
+      const isThere = isOfChannel && (bound === undefined || there?.metric === nameOfSelection(selection))
+      if (isThere && taps.adopt(selection, metric)) continue
+      if (!isThere) this.#lose(selection, generation === row?.generation)
+      if (isThere || there !== undefined) unwanted.push(metric)
+      stored.delete(selection)
+    }
+    for (const { id, metric, args } of fresh) {
+      const selection = keyOfSelection(metric, Object.entries(args))
+      if (!takesAll || !taps.adopt(selection, id)) unwanted.push(id)
+      else {
+        void stored.put(selection, id)
+        stored.made(id)
+      }
+    }
+    return unwanted
+  }
+
+  /** A binding is not there any more: somebody has ended it there, or deleted its channel, or its right was withdrawn. */
+  gone({ request }: Tap): void {
+    this.#lose(selectionOf(request), true)
+  }
+
+  /** `isNews`: otherwise all is known to be lost. */
+  #lose(selection: string, isNews: boolean): void {
+    const { taps, stored, position, lost } = this.#options
+    const tap = taps.of(selection)
+    const wasMade = stored.delete(selection)
+    if (!wasMade || !isNews || tap === undefined) return
+    const loss = { count: 0, from: 0, to: 0, reason: GapReason.purged } as const
+    this.#hold(tap)
+    lost({ ...loss, kind: 'gap', metric: 0, transaction: 0 }, tap)
+    tap.lost(loss)
+    position.reach(position.reached)
   }
 
   value(metric: number, bytes: Uint8Array, start: number, end: number, view: DataView): boolean {
@@ -177,5 +229,19 @@ export class Durable implements LinkUser {
     // What was not committed comes again over the next connection.
     drop(new Error(intake.refusal?.detail))
     return false
+  }
+}
+
+/** The paths at the upstream of the producers that a channel binds something of. */
+function pathsIn(bound: ReadonlyMap<number, BoundMetric> | undefined): string[] {
+  return [...(bound?.values() ?? [])].flatMap(({ args }) => (typeof args[PRODUCER] === 'string' ? args[PRODUCER] : []))
+}
+
+async function stop(session: UpstreamSession, metric: number, channel: number): Promise<void> {
+  try {
+    await session.request('STOP', { metric, channel })
+  } catch (error) {
+    // It was not bound there any more.
+    if (!(error instanceof StatusError)) throw error
   }
 }

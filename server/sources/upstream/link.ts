@@ -21,8 +21,8 @@ export interface LinkUser {
   capabilities(caps: Capabilities): void
   /** The connection is there and in use (empty), or why not. */
   changed(problem: string): void
-  /** Nothing more comes over the connection that there was. */
-  over(): void
+  /** Nothing more comes over the connection that there was. The next one is made when it settles; it must not reject. */
+  over(): void | Promise<void>
 }
 
 export interface LinkOptions {
@@ -104,7 +104,7 @@ export class UpstreamLink {
       return error instanceof Error ? error : new Error(String(error))
     } finally {
       this.#session = undefined
-      user.over()
+      await user.over()
     }
   }
 

@@ -10,6 +10,7 @@ import { BasicType, CURRENT_CHANNEL } from '../../../protocol/monitor/constants.
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
+import type { FairWork, Party, Steps } from '../../core/fair-work.ts'
 import type { LinkUser } from './link.ts'
 import type { UpstreamSession } from './session.ts'
 import type { Tap } from './tap.ts'
@@ -20,6 +21,9 @@ const NOTHING = new XdrWriter().uint32(BasicType.VOID).copy()
 export interface LiveOptions {
   readonly taps: Taps
   readonly clock: Pick<Clock, 'microseconds'>
+  readonly work: Pick<FairWork, 'run'>
+  /** Whose work it is. */
+  readonly party: Party
   /** Counts a value. */
   readonly counted: () => void
   /** The upstream reports a loss; of one selection, if there is a tap. */
@@ -56,7 +60,7 @@ export class Live implements LinkUser {
     const outcome = fields.find(({ name }) => name === 'outcome')?.value
     if (outcome !== 'ok') throw new Error('the upstream does not let this connection have a channel that keeps nothing')
     await begun(session)
-    taps.adopt([])
+    taps.forgetIds()
     this.#session = session
     await taps.begin(session)
   }
@@ -100,11 +104,18 @@ export class Live implements LinkUser {
     this.#options.changed(problem)
   }
 
-  over(): void {
-    const { taps, clock } = this.#options
+  over(): void | Promise<void> {
+    const { taps, work, party } = this.#options
     this.#session = undefined
     this.#catalogue = undefined
     taps.over()
-    for (const tap of taps.all()) tap.end(NOTHING, clock.microseconds())
+    return work.run(party, this.#end())
+  }
+
+  /** There may be very many series. */
+  *#end(): Steps<void> {
+    const { taps, clock } = this.#options
+    const time = clock.microseconds()
+    for (const tap of taps.all()) yield* tap.end(NOTHING, time)
   }
 }

@@ -33,16 +33,26 @@ const about = {
 } as const
 type Name = keyof typeof about
 
-export interface UpstreamReportOptions extends Pick<SourceContext, 'clock' | 'notices'> {
-  /** The name of the upstream. */
+export interface UpstreamReportOptions extends Pick<SourceContext, 'clock' | 'log' | 'notices'> {
+  /** The name of the upstream, or of the node. */
   readonly name: string
+  /** What it is, and what its entry in `producer.sensors` begins with. */
+  readonly kind: 'upstream' | 'link'
   readonly tenant: string
-  readonly family: LabelledFamily
+  /** Where the metrics are; a node of this producer has none. */
+  readonly family: LabelledFamily | undefined
 }
 
 export class UpstreamReport {
+  readonly kind: UpstreamReportOptions['kind']
+  /** Why there is no connection, or none that can be used; undefined before the first attempt has ended. */
+  problem: string | undefined
+  /** Values that were reported as lost. */
+  lostValues = 0
   readonly #options: UpstreamReportOptions
-  readonly #sensor: LabelledSensor
+  readonly #sensor: LabelledSensor | undefined
+  /** For people. */
+  readonly #who: string
   readonly #series = new Map<string, LabelledSeries>()
   readonly #counts = new Map<string, number>()
   /** Those whose losses are counted apart, by their paths. */
@@ -52,18 +62,37 @@ export class UpstreamReport {
   #unnoticed = 0
 
   constructor(options: UpstreamReportOptions) {
+    const { kind, name, family, tenant } = options
     this.#options = options
-    this.#sensor = options.family.of(options.tenant)
-    this.up(false)
+    this.kind = kind
+    this.#who = kind === 'upstream' ? `upstream ${name}` : `node ${name}`
+    this.#sensor = family?.of(tenant)
+    this.#up(false)
   }
 
-  up(isUp: boolean): void {
+  /** There is a connection that can be used (empty), or why not. */
+  changed(problem: string): void {
+    const { kind, name, log, notices, tenant } = this.#options
+    const before = this.problem
+    this.problem = problem
+    const isUp = problem === ''
+    this.#up(isUp)
+    if ((before === '') === isUp || (before === undefined && isUp)) return
+    if (before !== undefined && before !== '' && !isUp) return
+    const state = isUp ? 'connected' : 'not connected'
+    log[isUp ? 'info' : 'warn']({ [kind]: name, problem }, `${kind} ${state}`)
+    const detail = `${this.#who} is ${state}${isUp ? '' : `: ${problem}`}`
+    notices.emit({ severity: isUp ? 'info' : 'warning', subject: kind, detail }, { tenant })
+  }
+
+  #up(isUp: boolean): void {
     this.#take('upstream.up', [['producer', this.#options.name]], { type: BasicType.BOOLEAN, value: isUp })
   }
 
   /** The upstream reports a loss. `producer`: the path of the one whose values they were. */
   lost({ count, reason, transaction }: Pick<Gap, 'count' | 'reason' | 'transaction'>, producer: string): void {
     const name = gapReasonName(reason) ?? 'unknown'
+    this.lostValues += count
     const labels = [
       ['producer', this.#counted(producer)],
       ['reason', name],
@@ -80,17 +109,16 @@ export class UpstreamReport {
   }
 
   #sentence(reason: string, count: number, producer: string, transaction: number): string {
-    const upstream = `upstream ${this.#options.name}`
     if (reason === 'replaced')
-      return `${upstream} is not the one from before, or was restored: its values until now may be lost`
+      return `${this.#who} is not the one from before, or was restored: its values until now may be lost`
     const what = count === 0 ? 'values, nobody knows how many,' : count === 1 ? '1 value' : `${count} values`
     const of = transaction === 0 ? '' : ` (transaction ${transaction})`
-    return `${upstream} has lost ${what} of ${producer}: ${reason}${of}`
+    return `${this.#who} has lost ${what} of ${producer}: ${reason}${of}`
   }
 
   /** It is an upstream no more: its series end. */
   end(): void {
-    for (const series of this.#series.values()) this.#sensor.end(series)
+    for (const series of this.#series.values()) this.#sensor?.end(series)
     this.#series.clear()
   }
 
@@ -107,11 +135,12 @@ export class UpstreamReport {
     if (series === undefined) return
     // The same value with the same time would be taken for a repetition.
     const time = Math.max(this.#options.clock.microseconds(), (series.last?.time ?? 0) + 1)
-    this.#sensor.take(series, value, time)
+    this.#sensor?.take(series, value, time)
   }
 
   /** Undefined if the tenant may not have more series. */
   #begin(key: string, name: Name, labels: readonly (readonly [string, string])[]): LabelledSeries | undefined {
+    if (this.#sensor === undefined) return undefined
     const made = this.#sensor.of(name, labels)
     if ('refused' in made) return undefined
     // It changes seldom: who asks for it now has to hear what it is.
@@ -122,7 +151,7 @@ export class UpstreamReport {
   }
 
   #notice(detail: string): void {
-    const { clock, notices, tenant } = this.#options
+    const { kind, clock, notices, tenant } = this.#options
     const nowMs = clock.monotonicMs()
     if (nowMs - this.#secondMs >= SECOND_MS) {
       this.#secondMs = nowMs
@@ -134,6 +163,6 @@ export class UpstreamReport {
     }
     const more = this.#unnoticed === 0 ? '' : `; ${this.#unnoticed} reports before it have no notice of their own`
     this.#unnoticed = 0
-    notices.emit({ severity: 'warning', subject: 'upstream', detail: `${detail}${more}` }, { tenant })
+    notices.emit({ severity: 'warning', subject: kind, detail: `${detail}${more}` }, { tenant })
   }
 }

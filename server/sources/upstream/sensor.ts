@@ -1,4 +1,4 @@
-/** The upstreams of one tenant, as the hub sees them. */
+/** The upstreams of one tenant, or its links to the nodes of a cluster, as the hub sees them. */
 import type { Owner } from '../../../auth/permissions.ts'
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import type {
@@ -23,17 +23,30 @@ interface Listed {
   count: number
 }
 
+/** What the nodes of a cluster bring. */
+export interface OfNodes {
+  /** The prefixes of the families, with the dot. */
+  readonly families: readonly string[]
+  /** A metric of these families as this node describes it; undefined if it is none. */
+  readonly metric: (name: string) => Metric | undefined
+}
+
 export class UpstreamSensor implements RemoteSensor {
   readonly polled = 'remote'
   readonly family = ''
   readonly owner: Owner
+  readonly ofNodes?: readonly string[]
+  readonly #unknown: (name: string) => Metric | undefined
   readonly #upstreams = new Map<string, Upstream>()
   metricsChanges = 0
   /** The metrics of all: a large catalogue that changes costs what has changed in it, and nothing of the others. */
   readonly #metrics = new SortedNames<Listed>()
 
-  constructor(tenant: string) {
+  /** `nodes`: set if it is for links to nodes. */
+  constructor(tenant: string, nodes?: OfNodes) {
     this.owner = { tenant }
+    this.#unknown = nodes?.metric ?? unknownMetric
+    if (nodes !== undefined) this.ofNodes = nodes.families
   }
 
   add(upstream: Upstream): void {
@@ -66,15 +79,15 @@ export class UpstreamSensor implements RemoteSensor {
       if (metric !== undefined) return metric
       mayAsk ||= upstream.mayAsk(name)
     }
-    return mayAsk ? unknownMetric(name) : undefined
+    return mayAsk ? this.#unknown(name) : undefined
   }
 
   follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap {
     return this.#of(request)?.follow(request, follower) ?? { series: [], end() {} }
   }
 
-  async ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]> {
-    return (await this.#of(request)?.ask(request, deadlineMs)) ?? []
+  async ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]> {
+    return (await this.#of(request)?.ask(request, deadlineMs, userId)) ?? []
   }
 
   /** Undefined if there is none that may be asked. Of a pattern, each name is judged when its values come. */

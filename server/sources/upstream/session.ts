@@ -9,12 +9,13 @@ import type { ClientConnection, FrameTaker } from '../../../client/connection.ts
 import type { Proof } from '../../../client/credentials.ts'
 import { ConnectionError } from '../../../client/errors.ts'
 import { inTime, openSession } from '../../../client/session.ts'
-import { bindingsOf } from '../../../client/subscriptions.ts'
+import { type BoundMetric, bindingsOf } from '../../../client/subscriptions.ts'
 import type { Transport } from '../../../client/transport.ts'
 import { toArgumentList } from '../../../client/values.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
-import type { Gap, ValueMessage } from '../../../protocol/monitor/message.ts'
+import { NoticeCode } from '../../../protocol/monitor/constants.ts'
+import type { Gap, Notice, ValueMessage } from '../../../protocol/monitor/message.ts'
 import { FRAME_METRIC } from '../../../protocol/monitor/message.ts'
 import type { Clock } from '../../core/clock.ts'
 import type { Pacer } from '../io/pacer.ts'
@@ -64,8 +65,8 @@ export class UpstreamSession implements FrameTaker {
   readonly #awaited: AwaitedValues
   /** Takes the values of metrics that are followed. */
   #receiver: UpstreamReceiver | undefined
-  /** Called when the connection ends while nobody uses it. */
-  #whenOver: () => void = () => {}
+  /** Called when the connection has ended. */
+  readonly #overs = new Set<() => void>()
   /** Questions that were given up and not answered since. */
   #owed = 0
   /** Why the connection has ended. */
@@ -88,7 +89,10 @@ export class UpstreamSession implements FrameTaker {
       const transport = await connect(table, signal)
       const listener = {
         message: (message: ValueMessage | Gap) => session.#message(message),
-        notice() {},
+        notice: ({ code, detail }: Notice) => {
+          // What it says of one metric has to be found out: the next connection does.
+          if (code === NoticeCode.WITHDRAWN) session.close(new Error(shownProblem(detail)))
+        },
         capabilities: (caps: Capabilities) => session.#receiver?.capabilities(caps),
         closed: (_: ClientConnection, reason: ConnectionError) => session.#ended(reason),
       }
@@ -108,10 +112,11 @@ export class UpstreamSession implements FrameTaker {
     if (this.#reason !== undefined) receiver.ended(this.#reason)
   }
 
-  /** Calls `over` when the connection ends before it is used. */
-  whenOver(over: () => void): void {
-    this.#whenOver = over
-    if (this.#reason !== undefined) over()
+  /** Calls `over` when the connection has ended, unless the function that is returned is called before. */
+  whenOver(over: () => void): () => void {
+    if (this.#reason === undefined) this.#overs.add(over)
+    else over()
+    return () => void this.#overs.delete(over)
   }
 
   get capabilities(): Capabilities | undefined {
@@ -132,15 +137,13 @@ export class UpstreamSession implements FrameTaker {
     return this.#inTime(this.#awaited.ask(this.request, 'EXECUTE', { control, args }, { isKept: false, deadlineMs }))
   }
 
-  /** What a channel binds, by id. */
-  async bindings(channel: number) {
+  /** What a channel binds, by id; undefined if the upstream does not say it. */
+  bindings(channel: number): Promise<ReadonlyMap<number, BoundMetric> | undefined> {
     let pages = 0
-    const bound = await bindingsOf(channel, (metric, args) => {
+    return bindingsOf(channel, (metric, args) => {
       if (++pages > MAX_PAGES) throw new Error('the list of what its channel binds has no end')
       return this.query(metric, toArgumentList(args))
     })
-    if (bound === undefined) throw new Error('the upstream does not say what its channel binds')
-    return bound
   }
 
   value(bytes: Uint8Array, start: number, end: number, view: DataView): boolean {
@@ -166,8 +169,9 @@ export class UpstreamSession implements FrameTaker {
   #ended(reason: ConnectionError): void {
     this.#reason = reason
     this.#awaited.reject(reason, false)
-    if (this.#receiver !== undefined) this.#receiver.ended(reason)
-    else this.#whenOver()
+    this.#receiver?.ended(reason)
+    for (const over of this.#overs) over()
+    this.#overs.clear()
   }
 
   #message(message: ValueMessage | Gap): void {

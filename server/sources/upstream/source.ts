@@ -1,28 +1,34 @@
 /** Other servers whose metrics this one serves: those of each tenant are one sensor. A reload adds and ends some, and leaves the others alone. */
 
 import { type Identity, mayRead } from '../../../auth/permissions.ts'
-import { ValueMeter } from '../../accounts/quotas.ts'
 import type { Control, RemoteControl, RemoteControls } from '../../controls/control.ts'
 import { type Address, formatAddress } from '../../core/address.ts'
-import { Pacer } from '../io/pacer.ts'
 import { LabelledFamily } from '../labelled-sensor.ts'
 import type { StatusEntry } from '../producer/status.ts'
 import type { Source, SourceContext, SourceListeners } from '../source.ts'
 import { ofProducer } from './catalogue.ts'
 import type { UpstreamTable, upstreamSection } from './config.ts'
-import { Position } from './position.ts'
+import { NodeLinks } from './node-links.ts'
+import { type KeptUpstream, keptUpstream, openUpstream } from './open-upstream.ts'
 import { Reception } from './reception.ts'
 import { UpstreamReport } from './report.ts'
 import { UpstreamSensor } from './sensor.ts'
-import { Upstream } from './upstream.ts'
+import type { Upstream } from './upstream.ts'
 
 export const upstream: Source<typeof upstreamSection> = {
   open(context, tables) {
-    const upstreams = new Upstreams(context)
+    const links = context.nodes && new NodeLinks(context, context.nodes)
+    const upstreams = new Upstreams(context, links?.statuses)
     upstreams.replace(tables)
     return {
       statuses: upstreams.statuses,
       remoteControls: upstreams,
+      ...(links && {
+        async begin(listeners: SourceListeners) {
+          listeners.opened(links)
+          await links.begin()
+        },
+      }),
       async listen(listeners) {
         listeners.opened(upstreams)
         await upstreams.start(listeners)
@@ -36,17 +42,20 @@ class Upstreams implements RemoteControls {
   /** One of each; it changes with them. */
   readonly statuses: StatusEntry[] = []
   readonly #context: SourceContext
+  readonly #others: readonly StatusEntry[]
   /** By their tables, as text. */
   readonly #upstreams = new Map<string, Upstream>()
   readonly #sensors = new Map<string, UpstreamSensor>()
-  readonly #positions = new Map<string, Position>()
+  readonly #kept = new Map<string, KeptUpstream>()
   #reports: LabelledFamily | undefined
   /** By their addresses. */
   readonly #receptions = new Map<string, Reception>()
   #isStarted = false
 
-  constructor(context: SourceContext) {
+  /** `others`: entries of `producer.sensors` that stay. */
+  constructor(context: SourceContext, others: readonly StatusEntry[] = []) {
     this.#context = context
+    this.#others = others
   }
 
   replace(tables: readonly UpstreamTable[]): void {
@@ -64,12 +73,23 @@ class Upstreams implements RemoteControls {
       void upstream.stop()
       upstream.report.end()
     }
-    for (const [key, table] of wanted) if (!this.#upstreams.has(key)) changed.add(this.#add(key, table))
+    const added: Upstream[] = []
+    for (const [key, table] of wanted) {
+      if (this.#upstreams.has(key)) continue
+      const sensor = this.#sensorOf(table.tenant)
+      added.push(this.#add(key, table, sensor))
+      changed.add(sensor)
+    }
     for (const upstream of removed) upstream.moveFollowers()
     // What cannot be opened is in the statuses.
     if (this.#isStarted) for (const opening of this.#receive()) opening.catch(() => {})
     else this.#listStatuses()
-    for (const sensor of changed) void this.#context.hub.producersChanged(sensor)
+    const followed = Promise.all([...changed].map((sensor) => this.#context.hub.producersChanged(sensor)))
+    // What is bound there would count as unwanted before those who want it follow it.
+    if (!this.#isStarted) return
+    void followed.then(() => {
+      for (const upstream of added) upstream.start()
+    })
   }
 
   /** Rejects with ListenError. */
@@ -133,62 +153,25 @@ class Upstreams implements RemoteControls {
   }
 
   #listStatuses(): void {
-    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#upstreams.values(), ...this.#receptions.values())
+    const all = [...this.#upstreams.values(), ...this.#receptions.values(), ...this.#others]
+    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...all)
   }
 
-  #add(key: string, table: UpstreamTable): UpstreamSensor {
-    const { quotas, clock, pacing, producer } = this.#context
-    const sensor = this.#sensorOf(table.tenant)
-    const position = this.#positionOf(table)
-    const meter = quotas.of(table.tenant).values
-    const limit = table.valuesPerSecond === 0 ? Number.POSITIVE_INFINITY : table.valuesPerSecond
-    const own = new ValueMeter(
-      () => limit,
-      () => clock.monotonicMs(),
-    )
-    const both = {
-      take: () => own.take() && meter.take(),
-      get waitMs() {
-        return Math.max(own.waitMs, meter.waitMs)
-      },
-    }
-    const whenStored = (resume: () => void): void => {
-      const { waitMs } = both
-      if (waitMs > 0) clock.setTimeout(resume, waitMs)
-      else pacing.journal.wait({ durable: resume })
-    }
+  #add(key: string, table: UpstreamTable, sensor: UpstreamSensor): Upstream {
     const { name, tenant } = table
-    const report = new UpstreamReport({ ...this.#context, name, tenant, family: this.#familyOfReports() })
-    const upstream = new Upstream({
-      ...this.#context,
-      report,
-      table,
-      meter: both,
-      position,
-      pacer: new Pacer({
-        storage: { behind: () => both.waitMs > 0 || pacing.behind(), whenStored },
-        turns: pacing.turns,
-        clock,
-        failed: (error) => this.#context.hub.faults.report(sensor, error),
-      }),
-      id: producer.id,
-      producersChanged: () => this.#context.hub.producersChanged(sensor),
-      catalogued: (upstream, before) => sensor.changed(upstream, before),
-    })
+    const family = this.#familyOfReports()
+    const report = new UpstreamReport({ ...this.#context, name, kind: 'upstream', tenant, family })
+    const upstream = openUpstream(this.#context, { table, report, ...this.#keptOf(table), sensor })
     this.#upstreams.set(key, upstream)
-    sensor.add(upstream)
-    if (this.#isStarted) upstream.start()
-    return sensor
+    return upstream
   }
 
   /** One for each name, also where a reload puts another table in its place: what was stored at the start is old by then. */
-  #positionOf({ tenant, name }: UpstreamTable): Position {
-    const { upstreams, journal } = this.#context
+  #keptOf({ tenant, name }: UpstreamTable): KeptUpstream {
     const key = `${tenant}/${name}`
-    const stored = upstreams.find((row) => row.name === key)
-    const position = this.#positions.get(key) ?? new Position(key, stored, journal)
-    this.#positions.set(key, position)
-    return position
+    const kept = this.#kept.get(key) ?? keptUpstream(this.#context, key)
+    this.#kept.set(key, kept)
+    return kept
   }
 
   /** Made with the first upstream: a server without any has no such metrics. */

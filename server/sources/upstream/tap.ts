@@ -2,11 +2,13 @@
  * What is followed at one upstream under one request, durable or not: its id there, the series that come, and who wants them here.
  * Values are passed on as they came; only what is before them in a REC, the labels, is read, once for each series.
  */
+import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { checkTyped, placeOfValue, readLabels } from '../../../protocol/monitor/labelled.ts'
 import { FRAME_TIME, FRAME_TYPE, type Gap } from '../../../protocol/monitor/message.ts'
+import type { Steps } from '../../core/fair-work.ts'
 import type { Hub } from '../../metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../../metrics/labels.ts'
 import type {
@@ -37,7 +39,17 @@ export interface TapOptions {
   readonly maxSeries: number
   /** Whether values of a metric may be asked for. */
   readonly mayAsk: (name: string) => boolean
+  /** Set if a node of this producer is asked: its series are those of this one. */
+  readonly node?: NodeRules | undefined
 }
+
+/** What holds for a node, because its series are those of this producer. */
+export interface NodeRules {
+  /** Whether the sensor here that has the metric is fenced: then values from the node are dropped as well. */
+  readonly isFenced: (name: string) => boolean
+}
+
+const NOTHING = new XdrWriter().uint32(BasicType.VOID).copy()
 
 export class Tap {
   readonly request: RemoteRequest
@@ -109,7 +121,14 @@ export class Tap {
     checkTyped(bytes, view, place, end, place === at ? 0 : 1)
     const time = boundedUint53(view, start + PAYLOAD_TIME)
     const tail = bytes.subarray(place, end)
-    this.#options.hub.emitEncoded(series, tail, time)
+    const { hub, node } = this.#options
+    if (node?.isFenced(series.name)) {
+      if (!series.isFenced) hub.emitEncoded(series, NOTHING, time)
+      series.isFenced = true
+      return
+    }
+    series.isFenced = false
+    hub.emitEncoded(series, tail, time)
     if (view.getUint32(place) === BasicType.VOID) this.#forget(series)
     else series.keep(tail, time)
   }
@@ -136,16 +155,24 @@ export class Tap {
     this.lost({ count, from, to, reason: reason as RemoteLoss['reason'] })
   }
 
+  /** A GAP of the upstream that may be of any binding of the one channel that there is. */
+  gapOfChannel({ count, from, to, reason }: Gap): void {
+    const { producer } = this.request
+    const [follower] = this.#followers
+    follower?.lost({ count, from, to, reason: reason as RemoteLoss['reason'], producer, isOfSeveral: true })
+  }
+
   /** The connection is lost: what is not kept at the upstream has no values until it is back. `void`: as they are sent. */
-  end(nothing: Uint8Array, time: number): void {
-    for (const series of [...this.#series]) {
+  *end(nothing: Uint8Array, time: number): Steps<void> {
+    for (const series of this.#series) {
       this.#options.hub.emitEncoded(series, nothing, time)
       this.#forget(series)
+      yield
     }
   }
 
   #born(hash: number, bytes: Uint8Array, at: number, place: number): TappedSeries {
-    const { request, maxSeries, mayAsk } = this.#options
+    const { request, maxSeries, mayAsk, node } = this.#options
     const labels = place === at ? new Map<string, string>() : readLabels(bytes, at, place)
     const name = labels.get('name') ?? request.name
     const path = pathOfValue(request.producer, labels.get(PRODUCER))
@@ -153,7 +180,7 @@ export class Tap {
     labels.delete(PRODUCER)
     const problem = openLabelsProblem(name, labelsFrom(labels))
     if (problem !== undefined) throw new ProtocolError('TOO_LONG', `${name}: ${problem}`, at)
-    const all = labelsFrom([...labels, [PRODUCER, path]])
+    const all = labelsFrom(node ? labels : [...labels, [PRODUCER, path]])
     if (this.#series.size >= maxSeries) {
       const [oldest] = this.#series
       if (oldest !== undefined) this.#forget(oldest)
@@ -213,6 +240,8 @@ class TappedSeries implements RemoteSeries {
   /** The one that came after it the last time. */
   after: TappedSeries | undefined
   isForgotten = false
+  /** Whether the VOID of a fence was the last that was sent. */
+  isFenced = false
   /** Its labels as they come before each value. */
   readonly #prefix: DataView
   #last = new Uint8Array(LAST_BYTES)
@@ -242,7 +271,9 @@ class TappedSeries implements RemoteSeries {
   }
 
   get known(): RemoteSeries['known'] {
-    return this.#length === 0 ? undefined : { tail: this.#last.subarray(0, this.#length), time: this.#time }
+    return this.#length === 0 || this.isFenced
+      ? undefined
+      : { tail: this.#last.subarray(0, this.#length), time: this.#time }
   }
 
   keep(tail: Uint8Array, time: number): void {
@@ -277,6 +308,19 @@ export function argumentsThere({ producer, args }: RemoteRequest): ArgumentList 
   const slash = producer.indexOf('/')
   if (slash < 0) return args
   return [...args, { name: 'producer', type: BasicType.STRING, value: producer.slice(slash + 1) }]
+}
+
+/** The text of what a request asks of the upstream. */
+export function selectionOf(request: RemoteRequest): string {
+  return keyOfSelection(
+    request.name,
+    argumentsThere(request).map(({ name, value }) => [name, value] as const),
+  )
+}
+
+/** The name in what `keyOfSelection` gives. */
+export function nameOfSelection(selection: string): string {
+  return String((JSON.parse(selection) as readonly unknown[])[0])
 }
 
 /** The same text for the same name with the same arguments, in whatever types and order. */

@@ -7,12 +7,9 @@ import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType, GapReason } from '../../../protocol/monitor/constants.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
-import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Control, RemoteControl } from '../../controls/control.ts'
 import type { Timer } from '../../core/clock.ts'
-import { labelsFrom, openLabelsProblem } from '../../metrics/labels.ts'
 import type {
-  Labels,
   Measurement,
   Metric,
   RemoteFollower,
@@ -22,21 +19,23 @@ import type {
   SensorStatus,
 } from '../../metrics/metric.ts'
 import { compilePattern } from '../../metrics/pattern.ts'
-import { PRODUCER } from '../../metrics/reach.ts'
 import type { Meter } from '../by-tenant.ts'
 import type { Pacer } from '../io/pacer.ts'
 import type { SourceContext } from '../source.ts'
-import { catalogueBytes, hasLabels, isSameMetric, readCatalogue } from './catalogue.ts'
+import { catalogueBytes, hasLabels, isSameMetric, ofProducer, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
-import { type ControlThere, controlsIn, remoteControl } from './controls.ts'
+import { type ControlThere, controlsIn, isCutOff, remoteControl } from './controls.ts'
 import { Durable } from './durable.ts'
 import { UpstreamLink } from './link.ts'
 import { Live } from './live.ts'
 import { Lobby } from './lobby.ts'
 import type { Position } from './position.ts'
+import { Questions } from './questions.ts'
+import { readingsOf } from './readings.ts'
 import type { UpstreamReport } from './report.ts'
 import { UpstreamSession } from './session.ts'
-import { argumentsThere, PATH, pathOfValue, type Tap } from './tap.ts'
+import type { StoredBindings } from './stored-bindings.ts'
+import { argumentsThere, type NodeRules, PATH, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
 const AUDIT = 'producer.audit'
@@ -57,19 +56,29 @@ const SOON_MS = 100
 /** From one reading of a catalogue to the next: a large one that changes all the time must not cost more than its values. */
 const REST_MS = 5_000
 
-export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake'> {
+export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake' | 'work'> {
   readonly table: UpstreamTable
+  /** Set if it is a node of this producer. */
+  readonly peerNode?: UpstreamNode | undefined
   readonly pacer: Pacer
   readonly meter: Meter
   readonly report: UpstreamReport
   /** How far its channel was taken. */
   readonly position: Position
+  /** What that channel binds. */
+  readonly stored: StoredBindings
   /** Names this server at the upstream: an id that was made with the database. */
   readonly id: string
   /** Other producers are below it now. Settles when they are followed. */
   readonly producersChanged: () => Promise<void>
   /** Its metrics are other ones now than `before`. */
   readonly catalogued: (upstream: Upstream, before: ReadonlyMap<string, Metric>) => void
+}
+
+/** A node of this producer. */
+export interface UpstreamNode extends NodeRules {
+  /** Makes a connection to it. Rejects with Error. */
+  connect(signal: AbortSignal): Promise<Transport>
 }
 
 export class Upstream {
@@ -86,12 +95,12 @@ export class Upstream {
   readonly #abort = new AbortController()
   readonly #links: { readonly live: UpstreamLink; readonly durable: UpstreamLink }
   readonly #taps: { readonly live: Taps; readonly durable: Taps }
+  readonly #questions: Questions
   readonly #patterns: readonly ((name: string) => boolean)[]
   readonly #counters = { values: 0, connections: 0 }
-  /** Why there is no connection, or none that can be used; undefined before the first attempt has ended. */
-  #problem: string | undefined
   #durableProblem = ''
   #catalogueProblem = ''
+  #controlsProblem = ''
   /** Its id, as it says; empty if it does not. */
   #id = ''
   /** By path there and name. */
@@ -110,11 +119,12 @@ export class Upstream {
   #readMs = Number.NEGATIVE_INFINITY
 
   constructor(options: UpstreamOptions) {
-    const { table, clock, hub, pacer, meter, position, intake, id, report } = options
+    const { table, peerNode, clock, hub, pacer, meter, position, stored, intake, id, report } = options
     this.#options = options
     this.table = table
     this.report = report
     this.owner = { tenant: table.tenant }
+    this.#questions = new Questions(clock)
     this.#patterns = table.metrics.map((pattern) => compilePattern(pattern))
     const of = (isDurable: boolean): Taps =>
       new Taps({
@@ -122,8 +132,12 @@ export class Upstream {
         hub,
         maxSeries: table.maxSeries,
         mayAsk: (name) => this.mayAsk(name),
+        node: peerNode,
         hasLabels: ({ name, args }) => hasLabels(name, args, this.metrics.get(name)),
-        staysBound: () => isDurable && intake.refusal?.reason === 'stopping',
+        // Nothing is stopped there by a server that ends, or by a reload.
+        staysBound: () => isDurable && (this.#abort.signal.aborted || intake.refusal?.reason === 'stopping'),
+        ...(isDurable && { stored }),
+        gone: (tap) => this.#durable.gone(tap),
       })
     this.#taps = { live: of(false), durable: of(true) }
     const lost = (gap: Gap, tap: Tap | undefined): void => report.lost(gap, tap?.request.producer ?? table.name)
@@ -134,17 +148,20 @@ export class Upstream {
     this.#live = new Live({
       taps: this.#taps.live,
       clock,
+      work: options.work,
+      party: { tenant: table.tenant },
       counted,
       lost,
       begun: (session) => this.#begun(session),
       capabilities: (caps) => this.#learnLater(caps),
       catalogueChanged: (session) => this.#readLater(session, Math.max(SOON_MS, this.#restMs)),
-      changed: (problem) => this.#changed(problem),
+      changed: (problem) => report.changed(problem),
     })
     position.onStored = (reached) => this.#durable.stored(reached)
     this.#durable = new Durable({
       taps: this.#taps.durable,
       position,
+      stored,
       intake,
       channelName: `upstream:${id}`,
       counted,
@@ -157,8 +174,8 @@ export class Upstream {
       replaced: () => this.#replaced(),
     })
     const connect = ({ url = '', ca, cert, key, serverName: servername }: UpstreamTable, signal: AbortSignal) =>
-      dial(url, signal, { tls: { ca, cert, key, servername } })
-    this.#lobby = table.url === undefined ? new Lobby(clock) : undefined
+      peerNode?.connect(signal) ?? dial(url, signal, { tls: { ca, cert, key, servername } })
+    this.#lobby = table.listen === undefined ? undefined : new Lobby(clock)
     const open = (signal: AbortSignal): Promise<UpstreamSession> =>
       this.#lobby?.next(signal) ?? UpstreamSession.open({ table, clock, pacer, connect }, signal)
     const link = { clock, open }
@@ -204,6 +221,10 @@ export class Upstream {
     for (const [path, id] of this.#below) yield { id, name: `${name}/${path}` }
   }
 
+  get #isNode(): boolean {
+    return this.#options.peerNode !== undefined
+  }
+
   /** Whether values of a metric may be asked for. */
   mayAsk(name: string): boolean {
     const { metrics } = this.table
@@ -216,21 +237,34 @@ export class Upstream {
     return taps.follow(request, follower)
   }
 
-  /** What the upstream measures within `deadlineMs`; nothing if it is not connected, or refuses. Never rejects. */
-  async ask(request: RemoteRequest, deadlineMs: number): Promise<readonly RemoteReading[]> {
-    const { session } = this.#live
-    if (session === undefined) return []
-    // Whoever asks several producers gets what has come in time, and not nothing because of one of them.
-    const thereMs = Math.max(1, Math.floor(deadlineMs * OF_DEADLINE))
-    const deadline = { name: 'deadline_ms', type: BasicType.UINT32, value: thereMs } as const
+  /**
+   * What the upstream measures within `deadlineMs` for a user; nothing if it is not connected, or refuses, or if others of the same
+   * user keep it from being asked. Never rejects.
+   */
+  async ask(request: RemoteRequest, deadlineMs: number, userId: number): Promise<readonly RemoteReading[]> {
+    const { clock } = this.#options
+    if (this.#live.session === undefined) return []
+    const endMs = clock.monotonicMs() + deadlineMs
     try {
-      const args = [...argumentsThere(request), deadline]
-      const { value, time } = await session.query(request.name, args, Math.ceil((thereMs + deadlineMs) / 2))
+      const asked = await this.#questions.ask(userId, deadlineMs, () =>
+        this.#query(request, endMs - clock.monotonicMs()),
+      )
+      if (asked === undefined) return []
       const isLabelled = hasLabels(request.name, request.args, this.metrics.get(request.name))
-      return readingsOf(request, isLabelled, { value, time }).filter(({ series }) => this.mayAsk(series.name))
+      const { peerNode } = this.#options
+      const readings = readingsOf(request, isLabelled, asked, this.#isNode)
+      return readings.filter(({ series }) => this.mayAsk(series.name) && peerNode?.isFenced(series.name) !== true)
     } catch {
       return []
     }
+  }
+
+  async #query(request: RemoteRequest, leftMs: number): Promise<Measurement | undefined> {
+    // Whoever asks several producers gets what has come in time, and not nothing because of one of them.
+    const thereMs = Math.max(1, Math.floor(leftMs * OF_DEADLINE))
+    const deadline = { name: 'deadline_ms', type: BasicType.UINT32, value: thereMs } as const
+    const args = [...argumentsThere(request), deadline]
+    return this.#live.session?.query(request.name, args, Math.ceil((thereMs + leftMs) / 2))
   }
 
   status(): SensorStatus {
@@ -238,12 +272,12 @@ export class Upstream {
     const { live, durable } = this.#taps
     const { repeated, gaps, committed } = this.#durable.counters
     const isUp = this.#live.session !== undefined
-    const problems = [this.#problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
-    problems.push(this.#catalogueProblem)
+    const problems = [this.report.problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
+    problems.push(this.#catalogueProblem, this.#controlsProblem)
     const told = [...new Set(problems)].filter((problem) => problem !== '')
     return {
-      name: `upstream/${name}`,
-      state: isUp && told.length === 0 ? 'listening' : this.#problem === undefined ? 'off' : 'failed',
+      name: `${this.report.kind}/${name}`,
+      state: isUp && told.length === 0 ? 'listening' : this.report.problem === undefined ? 'off' : 'failed',
       detail: [where, ...told].join('; '),
       counters: {
         ...this.#counters,
@@ -252,7 +286,9 @@ export class Upstream {
         committed,
         metrics: this.metrics.size,
         series: live.series + durable.series,
+        late: this.#questions.late,
         bindings: live.size + durable.size,
+        ...(this.#isNode && { lost: this.report.lostValues }),
       },
     }
   }
@@ -353,13 +389,23 @@ export class Upstream {
   async #readControls(session: UpstreamSession): Promise<void> {
     if (this.table.controls.length === 0) return
     const controls = new Map<string, ControlThere>()
-    for (const args of [[], toArgumentList({ producer: '*' })]) {
-      const { value } = await session.query('producer.controls', args)
-      for (const control of controlsIn(value)) {
-        if (this.#mayRun(control.name)) controls.set(`${control.producer} ${control.name}`, control)
+    let isCut = false
+    // Only what may be run: a list is no longer than a frame.
+    for (const match of this.table.controls) {
+      for (const producer of [undefined, '*']) {
+        const args = toArgumentList({ match, ...(producer !== undefined && { producer }) })
+        const { value } = await session.query('producer.controls', args)
+        isCut ||= isCutOff(value)
+        for (const control of controlsIn(value)) {
+          if (this.#mayRun(control.name)) controls.set(`${control.producer} ${control.name}`, control)
+        }
       }
     }
     this.#controls = controls
+    const listed = `only ${controls.size} of its controls are known`
+    this.#controlsProblem = isCut
+      ? `a list of its controls is too long: ${listed}; name them in more entries of \`controls\``
+      : ''
   }
 
   #mayRun(name: string): boolean {
@@ -401,7 +447,8 @@ export class Upstream {
     const metrics = new Map<string, Metric>()
     const before = this.metrics
     let [bytes, fresh] = [0, 0]
-    for await (const page of readCatalogue((metric, args) => session.query(metric, args))) {
+    const query: UpstreamSession['query'] = (metric, args) => session.query(metric, args)
+    for await (const page of readCatalogue(query, this.#isNode ? [] : [ofProducer])) {
       for (const metric of page) {
         if (!this.mayAsk(metric.name)) continue
         const known = before.get(metric.name)
@@ -422,57 +469,8 @@ export class Upstream {
 
   #replaced(): void {
     const { log, table } = this.#options
-    log.warn({ upstream: table.name }, 'an upstream is not the one from before, or was restored')
+    log.warn({ [this.report.kind]: table.name }, 'it is not the server from before, or was restored')
     this.report.lost({ count: 0, reason: GapReason.replaced, transaction: 0 }, table.name)
     this.#durable.lostHistory()
   }
-
-  #changed(problem: string): void {
-    const { log, notices, table } = this.#options
-    const before = this.#problem
-    this.#problem = problem
-    const isUp = problem === ''
-    this.report.up(isUp)
-    if ((before === '') === isUp || (before === undefined && isUp)) return
-    if (before !== undefined && before !== '' && !isUp) return
-    const detail = isUp ? `upstream ${table.name} is connected` : `upstream ${table.name} is not connected: ${problem}`
-    log[isUp ? 'info' : 'warn'](
-      { upstream: table.name, problem },
-      isUp ? 'upstream connected' : 'upstream not connected',
-    )
-    notices.emit({ severity: isUp ? 'info' : 'warning', subject: 'upstream', detail }, { tenant: table.tenant })
-  }
-}
-
-/** The parts of an answer: a list has each with its labels and its own time [MON 9 Patterns]. */
-function readingsOf(
-  { name, producer }: RemoteRequest,
-  isLabelled: boolean,
-  { value, time }: Measurement,
-): RemoteReading[] {
-  const bare = { name, labels: labelsFrom([['producer', producer]]), isBare: true }
-  if (!isLabelled || value.type !== BasicType.ARRAY) {
-    return value.type === BasicType.VOID ? [] : [{ series: bare, measured: { value, time } }]
-  }
-  const records = value.value.items as readonly (readonly Field[])[]
-  return records.flatMap((record) => readingOf(record, name, producer) ?? [])
-}
-
-/** Undefined for what is none, and for the last record of a list that says that there is more. */
-function readingOf(record: readonly Field[], asked: string, producer: string): RemoteReading | undefined {
-  const labels: [string, string][] = []
-  let [name, time, path] = [asked, 0, producer]
-  let value: Value | undefined
-  for (const field of record) {
-    if (field.name === 'value') value = { type: field.type, value: field.value } as Value
-    else if (field.name === 'time') time = field.type === BasicType.UINT64 ? Number(field.value) : Number.NaN
-    else if (typeof field.value !== 'string') continue
-    else if (field.name === PRODUCER) path = pathOfValue(producer, field.value)
-    else labels.push([field.name, field.value])
-    if (field.name === 'name' && typeof field.value === 'string') name = field.value
-  }
-  if (value === undefined || !Number.isSafeInteger(time)) return undefined
-  if (openLabelsProblem(name, labelsFrom(labels)) !== undefined) return undefined
-  const all: Labels = labelsFrom([...labels, ['producer', path]])
-  return { series: { name, labels: all, isBare: false }, measured: { value, time } }
 }

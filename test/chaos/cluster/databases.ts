@@ -6,7 +6,6 @@ import { execFileSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { ReplicatedStore } from '../../../storage/replicated/store.ts'
-import { CLUSTER_NAME } from '../../support/cluster-table.ts'
 import { PROGRAM } from '../../support/program.ts'
 import type { Totals } from '../rig.ts'
 import type { ChaosNode, Nodes } from './nodes.ts'
@@ -34,8 +33,8 @@ export async function compareDatabases(nodes: Nodes): Promise<Totals> {
 }
 
 /** The database of a node that has ended gets what the log has and it has not. */
-async function catchUp({ name, server }: ChaosNode, { nats: { urls } }: Nodes): Promise<void> {
-  const log = { cluster: CLUSTER_NAME, node: name, servers: urls, replicas: urls.length, maxBytes: 2 ** 30 }
+async function catchUp({ name, server }: ChaosNode, nodes: Nodes): Promise<void> {
+  const log = nodes.logOptions(name)
   const store = new ReplicatedStore({ store: { directory: dirname(server.database) }, log, wallMs: Date.now })
   try {
     const { last } = await store.end(BOUNDS_MS)

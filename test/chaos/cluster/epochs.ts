@@ -1,6 +1,7 @@
 /** The judge of the log, read with a client of NATS and not with the product's own: in each epoch one node has appended, and no other. */
-import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
+import type { LogOptions } from '../../../storage/replicated/log.ts'
 import type { Totals } from '../rig.ts'
 
 /** The headers of a message of the log. */
@@ -11,23 +12,33 @@ export interface LogHeaders {
 }
 
 const STREAM = /^CIN_/
+/** Requests under way. Messages are read one by one, from the server that leads the stream: a consumer may be on one that has fewer. */
+const AHEAD = 64
+/** How long a nats-server may take to answer: one that was put back may elect first. */
+const ANSWER_MS = 30_000
 
 /** Reads the whole log. Throws if it is not as it has to be. */
-export async function judgeLog(servers: readonly string[]): Promise<Totals> {
-  const connection = await connect({ servers: [...servers] })
+export async function judgeLog({ servers, tls }: Pick<LogOptions, 'servers' | 'tls'>): Promise<Totals> {
+  // Whose certificate it is was checked by the nodes.
+  const encryption = tls?.ca === undefined ? {} : { tls: { caFile: tls.ca, checkServerIdentity: () => undefined } }
+  const connection = await connect({ servers: [...servers], ...encryption })
   try {
-    const manager = await jetstreamManager(connection)
+    const manager = await jetstreamManager(connection, { timeout: ANSWER_MS })
     const judge = new EpochJudge()
     const streams: string[] = []
     for await (const name of manager.streams.names()) if (STREAM.test(name)) streams.push(name)
-    for (const stream of streams.sort()) {
+    const numberOf = (stream: string): number => Number(stream.slice(stream.lastIndexOf('_') + 1))
+    for (const stream of streams.sort((a, b) => numberOf(a) - numberOf(b))) {
       const { state } = await manager.streams.info(stream)
-      const consumer = await jetstream(connection).consumers.get(stream, { headers_only: true })
-      if (state.messages === 0) continue
-      for await (const { headers, seq } of await consumer.consume()) {
-        const header = (name: string): string => headers?.get(name) ?? ''
-        judge.take({ kind: header('Cin-Kind'), epoch: Number(header('Cin-Epoch')), node: header('Cin-Node') })
-        if (seq >= state.last_seq) break
+      for (let from = state.first_seq; from <= state.last_seq; from += AHEAD) {
+        const count = Math.min(AHEAD, state.last_seq - from + 1)
+        const read = Array.from({ length: count }, (_, index) =>
+          manager.streams.getMessage(stream, { seq: from + index }),
+        )
+        for (const message of await Promise.all(read)) {
+          const header = (name: string): string => message?.header.get(name) ?? ''
+          judge.take({ kind: header('Cin-Kind'), epoch: Number(header('Cin-Epoch')), node: header('Cin-Node') })
+        }
       }
     }
     if (judge.faults.length > 0) throw new Error(`the log: ${judge.faults.slice(0, 5).join('; ')}`)

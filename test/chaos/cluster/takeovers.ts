@@ -6,6 +6,7 @@ export class Takeovers {
   epoch = 0
   count = 0
   readonly #times = new Map<string, number[]>()
+  readonly #leads = new Map<string, number>()
   #fault: { readonly name: string; readonly at: number } | undefined
   #unasked = 0
 
@@ -15,10 +16,12 @@ export class Takeovers {
   }
 
   /** A leader has served its first consumer. */
-  serves(epoch: number): void {
+  serves(epoch: number, node: string): void {
+    // A leader that is cut off may go on for a while, and serve some.
+    if (epoch === this.epoch) return
+    this.#leads.set(node, (this.#leads.get(node) ?? 0) + 1)
     const fault = this.#fault
     this.#fault = undefined
-    if (epoch === this.epoch) return
     if (this.epoch > 0) {
       this.count++
       if (fault === undefined) this.#unasked++
@@ -32,7 +35,13 @@ export class Takeovers {
     const rows = times.flatMap(([name, ms]) =>
       [50, 99].map((percent) => [`ms until served, ${name}, p${percent}`, percentile(ms, percent)]),
     )
-    return { takeovers: this.count, 'takeovers without a fault': this.#unasked, ...Object.fromEntries(rows) }
+    const leads = [...this.#leads].sort(([a], [b]) => a.localeCompare(b))
+    return {
+      takeovers: this.count,
+      'takeovers without a fault': this.#unasked,
+      ...Object.fromEntries(leads.map(([node, times]) => [`times that ${node} led`, times])),
+      ...Object.fromEntries(rows),
+    }
   }
 }
 

@@ -15,18 +15,30 @@ const MOST = 10
 
 export const metricOf = (source: number): string => `c${source}`
 
+/** Where a producer listens for a feed. */
+export interface FeedTarget {
+  readonly host: string
+  readonly port: number
+  /** The kernel's table of the UDP sockets there. */
+  readonly table: string
+}
+
+export const feedOnLoopback = (port: number): FeedTarget => ({ host: '127.0.0.1', port, table: '/proc/net/udp' })
+
 export class Feed {
   readonly sources: readonly number[]
-  /** The producer of the moment listens there. */
-  port: number
+  /** The producer of the moment. */
+  target: FeedTarget
   readonly #checker: Checker
   readonly #random: Random
   readonly #socket: Socket
+  /** How much longer than its number a value is. */
+  paddingBytes = 0
   #running = false
   #sending = 0
 
-  constructor(port: number, sources: readonly number[], checker: Checker, random: Random) {
-    this.port = port
+  constructor(target: FeedTarget, sources: readonly number[], checker: Checker, random: Random) {
+    this.target = target
     this.sources = sources
     this.#checker = checker
     this.#random = random
@@ -57,11 +69,12 @@ export class Feed {
   }
 
   send(source: number): Promise<void> {
-    const value = `${source}-${this.#checker.next(source)}`
+    const padding = this.paddingBytes > 0 ? `-${'x'.repeat(this.paddingBytes)}` : ''
+    const value = `${source}-${this.#checker.next(source)}${padding}`
     const packet = join(u32(STRING), str('kills'), str(metricOf(source)), u32(0), str('%s'), str(value))
     this.#sending++
     return new Promise((resolve) => {
-      this.#socket.send(packet, this.port, '127.0.0.1', () => {
+      this.#socket.send(packet, this.target.port, this.target.host, () => {
         this.#sending--
         resolve()
       })
@@ -71,14 +84,27 @@ export class Feed {
   /** The server listens and has read everything. */
   get idle(): boolean {
     if (this.#sending > 0) return false
-    const port = this.port.toString(16).toUpperCase().padStart(4, '0')
-    const lines = readFileSync('/proc/net/udp', 'utf8').split('\n')
+    const { host, port, table } = this.target
+    const address = host.split('.').map((byte) => hex(Number(byte), 2))
+    const local = `${address.toReversed().join('')}:${hex(port, 4)}`
+    const lines = udpTable(table).split('\n')
     const fields = lines
-      .find((line) => line.includes(`0100007F:${port} `))
+      .find((line) => line.includes(` ${local} `))
       ?.trim()
       .split(/\s+/)
     if (fields === undefined) return false
     if (fields[12] !== '0') throw new Error(`the kernel dropped ${fields[12]} datagrams: this run proves nothing`)
     return fields[4]?.endsWith(':00000000') ?? false
+  }
+}
+
+const hex = (value: number, digits: number): string => value.toString(16).toUpperCase().padStart(digits, '0')
+
+/** Nothing if its process is gone. */
+function udpTable(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
   }
 }

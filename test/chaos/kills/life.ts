@@ -7,14 +7,16 @@ import { Random } from '../../support/random.ts'
 import { Checker } from '../checker.ts'
 import type { Policy } from '../history.ts'
 import { Consumer } from './consumer.ts'
-import { Feed, metricOf } from './feed.ts'
-import { Link, type User } from './link.ts'
+import { Feed, feedOnLoopback, metricOf } from './feed.ts'
+import { Link, type Listener, type User } from './link.ts'
 import type { Watcher } from './watcher.ts'
 
 const TICK_MS = 8
 /** Between two attempts to log in. */
 const RETRY_MS = 20
 const MOST_COPIES = 4
+/** Longer than any run waits, and shorter than a clock may be wrong. */
+const MAX_AGE_MS = 1_800_000
 
 export type Deed = 'commit' | 'get' | 'copy' | 'delete' | 'swap' | 'drop' | 'execute' | 'rest' | 'nothing'
 const DEEDS: readonly Deed[] = ['get', 'get', 'copy', 'delete', 'swap', 'drop', 'execute']
@@ -43,7 +45,7 @@ export function worldOf(user: User, sources: readonly number[], { seed }: { read
   return {
     checker,
     random,
-    feed: new Feed(0, sources, checker, random),
+    feed: new Feed(feedOnLoopback(0), sources, checker, random),
     user,
     fixed: new Map(),
     copies: new Set(),
@@ -58,15 +60,15 @@ export function everyone({ fixed, copies }: World): Consumer[] {
 
 export class Life {
   readonly world: World
-  readonly #server: { readonly port: number }
+  readonly #servers: { readonly listener: Listener }
   readonly #links = new Set<Link>()
   #over = false
   /** Something of the fixed order is under way: one deed at a time. */
   #deed: Promise<unknown> = Promise.resolve()
 
-  constructor(world: World, server: { readonly port: number }) {
+  constructor(world: World, servers: { readonly listener: Listener }) {
     this.world = world
-    this.#server = server
+    this.#servers = servers
   }
 
   get over(): boolean {
@@ -86,7 +88,7 @@ export class Life {
   /** A connection; undefined if it is over before there is one. */
   async open(): Promise<Link | undefined> {
     while (!this.#over) {
-      const link = await Link.open(this.#server.port, this.world.user)
+      const link = await Link.open(this.#servers.listener, this.world.user)
       if (link !== undefined) {
         this.#links.add(link)
         return link
@@ -99,7 +101,8 @@ export class Life {
   /** The first life: the channels are made. */
   async setUp(): Promise<void> {
     const small = [['max_bytes', type.uint64, u64(12_288)] as const, ['window_bytes', type.uint64, u64(4_096)] as const]
-    await this.#make('pattern', 'keep', [], 'subscribe', [['c*', PATTERN_SOURCES]])
+    const age = [['max_age_ms', type.uint64, u64(MAX_AGE_MS)] as const]
+    await this.#make('pattern', 'keep', age, 'subscribe', [['c*', PATTERN_SOURCES]])
     await this.#make('buffer', 'keep', [], 'buffer', [
       ['c1', [1]],
       ['c2', [2]],

@@ -20,6 +20,13 @@ export interface User {
   keys: ScramKeys | undefined
 }
 
+/** Where a server takes consumers. */
+export interface Listener {
+  /** Default: loopback. */
+  readonly host?: string
+  readonly port: number
+}
+
 export class Link {
   readonly #peer: RawPeer
   readonly #asked = new Map<number, (response: Response | undefined) => void>()
@@ -37,8 +44,8 @@ export class Link {
   }
 
   /** Undefined if the server is gone before the login is done. */
-  static async open(port: number, user: User): Promise<Link | undefined> {
-    const link = new Link(new RawPeer(connect({ host: '127.0.0.1', port, noDelay: true })))
+  static async open({ host = '127.0.0.1', port }: Listener, user: User): Promise<Link | undefined> {
+    const link = new Link(new RawPeer(connect({ host, port, noDelay: true })))
     const scram = new ScramClient({ identity: user.name, password: user.secret, keys: user.keys })
     if (!(await link.#auth('scram-sha-256', scram.first()))) return undefined
     const final = await scram.final(link.#challenge)

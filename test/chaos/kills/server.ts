@@ -8,8 +8,10 @@ import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFil
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PROGRAM, READY } from '../../support/program.ts'
+import type { Listener } from './link.ts'
 
 const PRELOAD = new URL('./failpoints.cjs', import.meta.url).pathname
+const CLOCK = new URL('./clock.cjs', import.meta.url).pathname
 
 export interface Armed {
   readonly point: string
@@ -19,10 +21,27 @@ export interface Armed {
   readonly delay: number
 }
 
+/** Where a server runs. */
+export interface ServerMachine {
+  /** Where this process reaches it. */
+  readonly host: string
+  /** Where what this process sends there comes from; default: `host`. */
+  readonly network?: string
+  /** The program and the arguments that run a command there. */
+  command(program: string, args: readonly string[]): readonly [string, readonly string[]]
+}
+
+const HERE: ServerMachine = { host: '127.0.0.1', command: (program, args) => [program, args] }
+
 export interface KilledServerOptions {
   readonly udpPort: number
+  /** Where it listens for consumers; 0, which is the default: another port at each start. */
   readonly tcpPort?: number
   readonly logLevel?: 'warn' | 'error'
+  /** Default: this one. */
+  readonly machine?: ServerMachine
+  /** The command `cinnabar` of another version. */
+  readonly program?: string
 }
 
 export class KilledServer {
@@ -32,22 +51,39 @@ export class KilledServer {
   #child: ChildProcess | undefined
   #errors = ''
   #exited: Promise<unknown> = Promise.resolve()
+  readonly #machine: ServerMachine
   port = 0
+  /** The command `cinnabar` that the next start runs. */
+  program: string
+  /** How far its wall clock is ahead of the real time from the next start on, in ms. */
+  clockMs = 0
 
-  /** `tcpPort`: where it listens for consumers; 0 for another port at each start. */
-  constructor({ udpPort, tcpPort = 0, logLevel = 'warn' }: KilledServerOptions) {
+  constructor({ udpPort, tcpPort = 0, logLevel = 'warn', machine = HERE, program = PROGRAM }: KilledServerOptions) {
     this.port = tcpPort
+    this.#machine = machine
+    this.program = program
+    const { host, network = `${host}/32` } = machine
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
-        `[listen]\ntcp = "127.0.0.1:${tcpPort}"\nhttp = ""\n[auth]\nscram_iterations = 4096\n` +
-        `[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "${logLevel}"\n`,
+        `[listen]\ntcp = "${host}:${tcpPort}"\nhttp = ""\n[auth]\nscram_iterations = 4096\n` +
+        `[gmetric]\nlisten = "${host}:${udpPort}"\nallow = ["${network}"]\n[log]\nlevel = "${logLevel}"\n`,
     )
   }
 
   /** Further tables of the configuration. */
   append(toml: string): void {
     appendFileSync(this.#config, toml)
+  }
+
+  /** Where consumers reach it. */
+  get listener(): Listener {
+    return { host: this.#machine.host, port: this.port }
+  }
+
+  /** 0 if it has never run. */
+  get pid(): number {
+    return this.#child?.pid ?? 0
   }
 
   get database(): string {
@@ -99,7 +135,13 @@ export class KilledServer {
       env['CHAOS_DELAY_US'] = String(armed.delay)
       env['CHAOS_FIRED'] = this.#fired
     }
-    const child = spawn(process.execPath, [PROGRAM, 'serve', '--config', this.#config], {
+    if (this.clockMs !== 0) {
+      env['NODE_OPTIONS'] = `${env['NODE_OPTIONS'] ?? ''} --require ${CLOCK}`
+      env['CHAOS_CLOCK_MS'] = String(this.clockMs)
+    }
+    const serve = [this.program, 'serve', '--config', this.#config]
+    const [program, args] = this.#machine.command(process.execPath, serve)
+    const child = spawn(program, args, {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     })

@@ -12,7 +12,7 @@ import { listenStatus } from '../../../server/cluster/status-listener.ts'
 import type { OpenListener } from '../../../server/connections/tcp.ts'
 import { createLogger } from '../../../server/core/log.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { TestCluster } from '../../support/test-cluster.ts'
+import { NO_TRAFFIC, TestCluster } from '../../support/test-cluster.ts'
 import { fakeCli, rec, runCli, type Script, string } from '../fake-cli.ts'
 
 /** The leader, which answers what a test makes of its cluster. */
@@ -40,7 +40,7 @@ describe('asked over the Monitoring Protocol', () => {
       'NODE  ROLE       ADDRESS        SEQUENCE   LAG  VERSION',
       'n1    leader     10.0.0.1:7654   1284402     -  cinnabar/0.1.0',
       'n2    follower   10.0.0.2:7654   1284402  12 s  cinnabar/0.1.0  its disk is full',
-      'n3    not heard  -                     -     -  -               it is stopped or cut off',
+      'n3    not heard  10.0.0.3:7654         -     -  -               it is stopped or cut off',
     ])
   })
 
@@ -97,6 +97,7 @@ describe('asked of the node on this machine', () => {
       cluster,
       health: { unready: () => undefined },
       openTo: () => [],
+      traffic: () => NO_TRAFFIC,
       clock: new FakeClock(),
       log: createLogger('silent'),
     })
@@ -111,7 +112,7 @@ describe('asked of the node on this machine', () => {
       'NODE  ROLE       ADDRESS        SEQUENCE    LAG  VERSION',
       'n1    leader     10.0.0.1:7654   1284402      -  cinnabar/0.1.0',
       'n2    follower   10.0.0.2:7654   1284402  20 ms  cinnabar/0.1.0',
-      'n3    not heard  -                     -      -  -               it is stopped or cut off',
+      'n3    not heard  10.0.0.3:7654         -      -  -               it is stopped or cut off',
     ])
   })
 
@@ -134,6 +135,54 @@ describe('asked of the node on this machine', () => {
     cluster.refusal = new Error('n3 leads in epoch 8: nothing has to be founded')
     const { code, err } = await here(['cluster', 'found'])
     expect([code, err.join()]).toEqual([1, expect.stringContaining('n3 leads in epoch 8: nothing has to be founded')])
+  })
+
+  async function copy(each: () => void): Promise<readonly string[]> {
+    const { cli, err } = fakeCli(() => ({}), { env: { CINNABAR_PRODUCER_DATA_DIR: directory } })
+    const program = new Command().exitOverride()
+    const watched = { ...cli, terminal: { ...cli.terminal, isWatched: true } }
+    addCluster(
+      program,
+      watched,
+      atOnce(async () => each()),
+    )
+    await program.parseAsync(['cluster', 'copy'], { from: 'user' })
+    return err
+  }
+  const MIB = 2 ** 20
+
+  it('has the database of the leader copied, and says how far it is and where the old one is', async () => {
+    cluster.node = 'n2'
+    let rounds = 0
+    const notes = await copy(() => {
+      const receivedBytes = ++rounds * 1.2 * MIB
+      const phase = rounds < 4 ? 'copying' : 'done'
+      cluster.copyState = {
+        ...cluster.copyState,
+        phase,
+        receivedBytes,
+        totalBytes: 5 * MIB,
+        aside: '/data/set-aside-1',
+      }
+    })
+    expect(notes).toEqual([
+      'copying the database of n1',
+      '20 % of 5.0 MiB',
+      '40 % of 5.0 MiB',
+      '70 % of 5.0 MiB',
+      'this node has the database of n1 (5.0 MiB); the one that was here is in /data/set-aside-1',
+    ])
+    expect(cluster.asked).toEqual(['copy'])
+  })
+
+  it('says why a copy failed, or did not begin', async () => {
+    const failing = copy(() => {
+      cluster.copyState = { ...cluster.copyState, phase: 'failed', problem: 'the disk is full' }
+    })
+    await expect(failing).rejects.toThrow('the disk is full')
+    cluster.refusal = new Error('this node leads: the others copy its database')
+    const { code, err } = await here(['cluster', 'copy'])
+    expect([code, err.join()]).toEqual([1, expect.stringContaining('this node leads')])
   })
 
   it('hands over where it leads only', async () => {
@@ -194,11 +243,11 @@ describe('asked of the node on this machine', () => {
     const pass = join(directory, 'node.pass')
     await listener.close()
     writeFileSync(pass, `secret\nhttp://127.0.0.1:${listener.address.port}\n`)
-    const gone = await here(['cluster', 'found'])
-    expect([gone.code, gone.err.join()]).toEqual([
-      1,
-      expect.stringContaining('no node of a cluster runs on this machine'),
-    ])
+    for (const command of ['found', 'copy']) {
+      const gone = await here(['cluster', command])
+      const reason = expect.stringContaining('no node of a cluster runs on this machine')
+      expect([gone.code, gone.err.join()]).toEqual([1, reason])
+    }
     listener = await listen()
   })
 })

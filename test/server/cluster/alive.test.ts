@@ -23,6 +23,7 @@ const WIRE = {
   format: 1,
   version: 'cinnabar/0.1.0',
   configuration: '0123abcd',
+  answers: true,
 }
 const ALIVE: Alive = {
   node: 'n1',
@@ -38,6 +39,7 @@ const ALIVE: Alive = {
   format: 1,
   version: 'cinnabar/0.1.0',
   configuration: '0123abcd',
+  answers: true,
 }
 
 describe('a message', () => {
@@ -46,7 +48,9 @@ describe('a message', () => {
     expect(decodeAlive(bytes(JSON.stringify(WIRE)))).toEqual(ALIVE)
   })
 
-  test('may have no obstacle, and fields of a newer version', () => {
+  test('may have no obstacle, fields of a newer version, and not all of this one', () => {
+    const { answers, ...first } = WIRE
+    expect(decodeAlive(bytes(JSON.stringify(first)))).toEqual({ ...ALIVE, answers: !answers })
     const { obstacle: _, ...rest } = WIRE
     expect(decodeAlive(bytes(JSON.stringify({ ...rest, later: [1, 2] })))).toEqual({ ...ALIVE, obstacle: undefined })
     expect(JSON.parse(new TextDecoder().decode(encodeAlive({ ...ALIVE, obstacle: undefined })))).toEqual(rest)
@@ -56,6 +60,8 @@ describe('a message', () => {
     const long = encodeAlive({ ...ALIVE, obstacle: '\u0000'.repeat(10_000) })
     expect(long.length).toBeLessThan(MAX_ALIVE_BYTES)
     expect(decodeAlive(long)?.obstacle).toHaveLength(400)
+    const cut = encodeAlive({ ...ALIVE, obstacle: `${'x'.repeat(399)}😀` })
+    expect(decodeAlive(cut)?.obstacle).toBe('x'.repeat(399))
   })
 })
 
@@ -72,6 +78,9 @@ describe('no message', () => {
     ['with a short hash', { hash: 'ab' }],
     ['with a text for a truth', { leaves: 'no' }],
     ['with a negative lag', { lag: -1 }],
+    ['with a lag that is no whole number of any size', { lag: 1e300 }],
+    ['with a time that is no date', { since: 8.64e15 + 1 }],
+    ['with half of a character', { obstacle: 'a\ud800b' }],
     ['with a long obstacle', { obstacle: 'x'.repeat(401) }],
   ])('%s', (_, change) => {
     expect(decodeAlive(bytes(JSON.stringify({ ...WIRE, ...change })))).toBeUndefined()

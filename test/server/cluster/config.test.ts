@@ -21,9 +21,8 @@ function complaints(text: string): string[] {
 function cluster(lines: Record<string, string>): string {
   const all = {
     node: '"n1"',
-    nodes: '["n1", "n2", "n3"]',
+    nodes: '["n1=127.0.0.1:7654", "n2=127.0.0.1:7655", "n3=localhost:7656"]',
     nats: '["nats://127.0.0.1:4222"]',
-    advertise: '"127.0.0.1:7652"',
     ...lines,
   }
   const rows = Object.entries(all).filter(([, value]) => value !== '')
@@ -41,15 +40,18 @@ describe('a cluster', () => {
     expect(load(cluster({}))).toEqual({
       name: 'main',
       node: 'n1',
-      nodes: ['n1', 'n2', 'n3'],
+      nodes: [
+        { name: 'n1', host: '127.0.0.1', port: 7654 },
+        { name: 'n2', host: '127.0.0.1', port: 7655 },
+        { name: 'n3', host: 'localhost', port: 7656 },
+      ],
       nats: ['nats://127.0.0.1:4222'],
       natsCa: undefined,
       credentials: undefined,
       user: '',
       passwordFile: undefined,
       status: { host: '127.0.0.1', port: 7656 },
-      advertise: { host: '127.0.0.1', port: 7652 },
-      listen: { host: '127.0.0.1', port: 7652 },
+      listen: { host: '127.0.0.1', port: 7654 },
       tls: undefined,
       replicas: 1,
       leaseMs: 2_000,
@@ -64,8 +66,8 @@ describe('a cluster', () => {
         nats: '["tls://a.example:4222", "tls://b.example", "tls://[2001:db8::1]:4222"]',
         nats_ca: '"nats.pem"',
         credentials: '"nats.creds"',
-        advertise: '"n1.example:7652"',
-        listen: '"0.0.0.0:7652"',
+        nodes: '["n1=n1.example:7654", "n2=10.0.0.2:7654", "n3=[2001:db8::3]:7654"]',
+        listen: '"0.0.0.0:7654"',
         tls_ca: '"ca.pem"',
         tls_cert: '"n1.pem"',
         tls_key: '"n1.key"',
@@ -77,7 +79,8 @@ describe('a cluster', () => {
       name: 'east_1',
       natsCa: 'nats.pem',
       credentials: 'nats.creds',
-      listen: { host: '0.0.0.0', port: 7652 },
+      nodes: [{ host: 'n1.example' }, { host: '10.0.0.2' }, { name: 'n3', host: '2001:db8::3', port: 7654 }],
+      listen: { host: '0.0.0.0', port: 7654 },
       tls: { ca: 'ca.pem', cert: 'n1.pem', key: 'n1.key' },
       replicas: 3,
       leaseMs: 500,
@@ -87,33 +90,49 @@ describe('a cluster', () => {
 
   test('takes its keys from the environment', () => {
     const env = {
-      CINNABAR_CLUSTER_NODES: 'n1, n2',
+      CINNABAR_CLUSTER_NODES: 'n1=127.0.0.1:7654, n2=127.0.0.1:7655',
       CINNABAR_CLUSTER_NATS: 'nats://localhost',
       CINNABAR_CLUSTER_LOG_BYTES: '1TiB',
       CINNABAR_CLUSTER_REPLICAS: '5',
     }
     const lines = cluster({ nodes: '', nats: '' })
-    expect(load(lines, env)).toMatchObject({ nodes: ['n1', 'n2'], logBytes: 2 ** 40, replicas: 5 })
+    expect(load(lines, env)).toMatchObject({ nodes: [{ name: 'n1' }, { name: 'n2' }], logBytes: 2 ** 40, replicas: 5 })
   })
 
   test('has the host name as the name of the node', () => {
     const name = hostname().split('.', 1)[0]
-    expect(load(cluster({ node: '', nodes: `["${name}"]` }))?.node).toBe(name)
+    expect(load(cluster({ node: '', nodes: `["${name}=127.0.0.1:7654"]` }))?.node).toBe(name)
   })
 })
 
 describe('a cluster is refused', () => {
   test.each([
+    '["n1=127.0.0.1:7654", "n1=127.0.0.1:7655"]',
+    '["n1=127.0.0.1:7654", "n2=127.0.0.1:7654"]',
+    '["n1=127.0.0.1:7654", "n/2=127.0.0.1:7655"]',
+    '["n1", "n2"]',
+    '["n1=127.0.0.1"]',
+    '["n1=127.0.0.1:0"]',
+    '["n1=0.0.0.0:7654"]',
+    '["n1=[::]:7654"]',
+    '["n1=127.0.0.300:7654"]',
+    '["n1=n2=127.0.0.1:7654"]',
+    '["=127.0.0.1:7654"]',
+    JSON.stringify(Array.from({ length: 10 }, (_, n) => `n${n}=127.0.0.1:${7654 + n}`)),
+  ])('with nodes = %s', (nodes) => {
+    expect(complaints(cluster({ nodes })).join('\n')).toContain(
+      '`cluster.nodes`: expected a list of at most 9 nodes with their addresses',
+    )
+  })
+
+  test.each([
     [{ nats: '' }, '`cluster.nats`: is missing: `cluster.node` needs it'],
     [{ nodes: '' }, '`cluster.nodes`: is missing'],
-    [{ advertise: '' }, '`cluster.advertise`: is missing'],
     [{ node: '"n4"' }, '`cluster.nodes`: does not name this node, which is "n4"'],
     [{ node: '"a/b"' }, '`cluster.node`: expected a name of 1 to 58 letters'],
-    [{ nodes: '["n1", "n1"]' }, '`cluster.nodes`: expected a list of at most 9 names'],
-    [{ nodes: '["n1", "n/2"]' }, '`cluster.nodes`: expected a list of at most 9 names'],
     [
-      { nodes: `[${Array.from({ length: 10 }, (_, n) => `"n${n}"`)}]` },
-      '`cluster.nodes`: expected a list of at most 9',
+      { nodes: '["n1=127.0.0.1:7654", "n2=10.0.0.2:7654"]' },
+      '`cluster.nodes`: has n2 on another machine, from where nobody reaches 127.0.0.1 of this one',
     ],
     [{ name: '"a.b"' }, '`cluster.name`: expected a name of 1 to 32 letters'],
     [
@@ -127,10 +146,10 @@ describe('a cluster is refused', () => {
     [{ credentials: '"c"', user: '"u"', password_file: '"p"' }, '`cluster.user`: does not go together'],
     [{ user: '"u"' }, '`cluster.password_file`: is missing: `cluster.user` needs it'],
     [{ password_file: '"p"' }, '`cluster.user`: is missing: `cluster.password_file` needs it'],
-    [{ advertise: '"n1.example:7652"' }, '`cluster.tls_cert`: is missing: nodes reach each other only with TLS'],
-    [{ listen: '"0.0.0.0:7652"' }, '`cluster.tls_key`: is missing: nodes reach each other only with TLS'],
+    [{ nodes: '["n1=n1.example:7654"]' }, '`cluster.tls_cert`: is missing: nodes reach each other only with TLS'],
+    [{ listen: '"0.0.0.0:7654"' }, '`cluster.tls_key`: is missing: nodes reach each other only with TLS'],
     [{ tls_ca: '"ca.pem"' }, '`cluster.tls_cert`: is missing: `cluster.tls_ca` needs it'],
-    [{ advertise: '"127.0.0.1:0"' }, '`cluster.advertise`: has the port 0'],
+    [{ advertise: '"127.0.0.1:7654"' }, 'unknown key `cluster.advertise`'],
     [{ lease: '"100ms"' }, '`cluster.lease`: expected a duration from 500ms to 30s'],
     [{ log_bytes: '"1KiB"' }, '`cluster.log_bytes`: expected an integer from 67108864'],
     [{ log_bytes: '"4GB"' }, '`cluster.log_bytes`: expected an integer from 67108864'],

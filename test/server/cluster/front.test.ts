@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Front, FrontOptions } from '../../../server/cluster/front.ts'
+import type { Leader } from '../../../server/cluster/leadership.ts'
 import type { NodeCertificates } from '../../../server/cluster/node-certificates.ts'
 import type { NodeListener } from '../../../server/cluster/node-listener.ts'
 import type { Address } from '../../../server/core/address.ts'
@@ -25,6 +26,7 @@ let leadership: SaidLeadership
 const fronts: Front[] = []
 const nodes: NodeListener[] = []
 const consumers: Socket[] = []
+const servers: Server[] = []
 
 beforeAll(async () => {
   files = await NodeFiles.make()
@@ -36,6 +38,7 @@ beforeEach(() => {
   leadership = new SaidLeadership()
 })
 afterEach(async () => {
+  for (const server of servers.splice(0)) server.close()
   for (const socket of consumers.splice(0)) socket.destroy()
   for (const front of fronts.splice(0)) await front.close()
   for (const node of nodes.splice(0)) await node.close()
@@ -63,10 +66,25 @@ async function consumer(of: { readonly listening: FrontOptions['listen'] }): Pro
   return socket
 }
 
+/** Something that is no node, at an address that is said to be that of one which leads. */
+async function nobody(serve: Serve, more: Partial<Leader> = {}): Promise<void> {
+  const server = createServer((socket) => serve(socket.on('error', () => {}))).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  servers.push(server)
+  const { port } = server.address() as AddressInfo
+  leadership.say({ name: 'n1', address: { host: '127.0.0.1', port }, ...more })
+}
+
 async function textOf(socket: Socket): Promise<string> {
   let text = ''
   for await (const chunk of socket) text += chunk
   return text
+}
+
+/** It reaches something that echoes. */
+async function expectEcho(socket: Socket): Promise<void> {
+  socket.end('hello')
+  expect(await textOf(socket)).toBe('hello')
 }
 
 /** Waits until a number has not changed for a while. On a slow machine it may change again. */
@@ -91,8 +109,7 @@ describe('a connection', () => {
   it('is passed on, both ways and to both ends', async () => {
     const { part, clock, ...made } = await passing(echo)
     const socket = await consumer(made)
-    socket.end('hello')
-    expect(await textOf(socket)).toBe('hello')
+    await expectEcho(socket)
     await eventually(() => expect(part.passing).toBe(0))
     expect(part.counters).toEqual({ passed: 1, expired: 0, refused: 0, failed: 0 })
     expect(clock.timers).toBe(0)
@@ -245,10 +262,7 @@ describe('a node that cannot be reached', () => {
   })
 
   it('and that does not answer costs an attempt, until the time is over', async () => {
-    const deaf: Server = createServer((socket) => socket.on('error', () => {}))
-    deaf.listen(0, '127.0.0.1')
-    await once(deaf, 'listening')
-    leadership.say({ name: 'n1', address: { host: '127.0.0.1', port: (deaf.address() as AddressInfo).port } })
+    await nobody(() => {})
     const made = await front()
     const socket = await consumer(made)
     const waited = textOf(socket)
@@ -261,7 +275,65 @@ describe('a node that cannot be reached', () => {
     made.clock.advance(250)
     expect(await waited).toBe('')
     expect(made.part.counters.expired).toBe(1)
-    deaf.close()
+  })
+
+  it('and that takes no connection, and says nothing, costs an attempt too', async () => {
+    await nobody((socket) => void socket.resume())
+    const made = await front({ certificates: undefined })
+    const socket = await consumer(made)
+    socket.end('hello')
+    await eventually(() => expect(made.clock.timers).toBe(2))
+    made.clock.advance(3_000)
+    await eventually(() => expect(made.part.counters.failed).toBe(1))
+    expect(made.logged).toMatchObject([{ reason: 'it did not take the connection within 3 s' }])
+    const plain = await nodeListener({ certificates: undefined, takerOf: () => echo })
+    nodes.push(plain.part)
+    leadership.say({ name: 'n2', address: plain.address })
+    expect(await textOf(socket)).toBe('hello')
+  })
+
+  it.each([
+    ['closes connections', (socket: Socket) => void socket.end(), 'it did not take the connection: it may not lead'],
+    ['answers as something else', (socket: Socket) => void socket.end('220 mail'), 'it does not answer as a node does'],
+  ])('and that %s costs an attempt', async (_what, serve, reason) => {
+    await nobody((socket) => serve(socket.resume()))
+    const made = await front({ certificates: undefined })
+    await consumer(made)
+    await eventually(() => expect(made.part.counters.failed).toBe(1))
+    expect(made.logged).toMatchObject([{ reason: expect.stringContaining(reason) }])
+    expect([made.part.held, made.part.passing]).toEqual([1, 0])
+  })
+
+  it('for it does not lead any more takes a connection later, of which nothing is lost', async () => {
+    let leads = false
+    const leader = await nodeListener({ certificates: own, takerOf: () => (leads ? echo : undefined) })
+    nodes.push(leader.part)
+    leadership.say({ name: 'n1', address: leader.address })
+    const made = await front()
+    const socket = await consumer(made)
+    socket.end('hello')
+    await eventually(() => expect([leader.part.counters.untaken, made.part.counters.failed]).toEqual([1, 1]))
+    leads = true
+    made.clock.advance(250)
+    expect(await textOf(socket)).toBe('hello')
+    expect(made.part.counters.passed).toBe(1)
+  })
+
+  it('is believed if it is of an earlier version, which does not answer', async () => {
+    await nobody((socket) => void socket.resume().end('as ever'), { isSilent: true })
+    const made = await front({ certificates: undefined })
+    expect(await textOf(await consumer(made))).toBe('as ever')
+    expect(made.part.counters).toMatchObject({ passed: 1, failed: 0 })
+  })
+
+  it('for it does not accept the certificate is reported here too', async () => {
+    const stranger = await files.of('n3', ['n3'])
+    const leader = await node(echo)
+    leadership.say({ name: 'n1', address: leader.address })
+    const made = await front({ certificates: stranger })
+    await consumer(made)
+    await eventually(() => expect(made.part.counters.failed).toBe(1))
+    expect(made.logged).toMatchObject([{ reason: expect.stringContaining('not accept this node') }])
   })
 
   it('is left for the next one at once, if that leads before', async () => {
@@ -271,8 +343,7 @@ describe('a node that cannot be reached', () => {
     await eventually(() => expect(made.part.counters.failed).toBe(1))
     const next = await node(echo)
     leadership.say({ name: 'n1', address: next.address })
-    socket.end('hello')
-    expect(await textOf(socket)).toBe('hello')
+    await expectEcho(socket)
   })
 
   it.each([
@@ -305,18 +376,26 @@ it('without certificates, nodes of one machine pass on as well', async () => {
   leadership.say({ name: 'n1', address: plain.address })
   const made = await front({ certificates: undefined })
   const socket = await consumer(made)
-  socket.end('hello')
-  expect(await textOf(socket)).toBe('hello')
+  await expectEcho(socket)
   expect([plain.part.counters.taken, leader.part.counters.taken]).toEqual([1, 0])
 })
 
-it('a certificate for the host that a node advertises will do', async () => {
+it('connects from the address that the others know this node by', async () => {
+  const fromN2 = [{ name: 'n2', host: '127.0.0.2', port: 7654 }]
+  const leader = await nodeListener({ certificates: own, nodes: fromN2, takerOf: () => echo })
+  nodes.push(leader.part)
+  leadership.say({ name: 'n1', address: leader.address })
+  const made = await front({ from: '127.0.0.2' })
+  const socket = await consumer(made)
+  await expectEcho(socket)
+})
+
+it('a certificate for the host of a node will do', async () => {
   const leader = await node(echo, await files.of('by-host', ['localhost']))
   leadership.say({ name: 'n1', address: { host: 'localhost', port: leader.address.port } })
   const made = await front()
   const socket = await consumer(made)
-  socket.end('hello')
-  expect(await textOf(socket)).toBe('hello')
+  await expectEcho(socket)
 })
 
 describe('when another node leads', () => {
@@ -343,6 +422,44 @@ describe('when another node leads', () => {
   })
 })
 
+describe('a front that retires', () => {
+  it('frees its addresses, and passes those that waited on when its own node leads', async () => {
+    const made = await front()
+    const held = await consumer(made)
+    held.end('hello')
+    await eventually(() => expect(made.part.held).toBe(1))
+    made.part.retire()
+    const server = createServer((socket) => void socket.end('of the server'))
+    await once(server.listen(made.listening.tcp?.port, '127.0.0.1'), 'listening')
+    expect(await textOf(await consumer(made))).toBe('of the server')
+    const own = await node(echo)
+    // Whoever is said to lead does not matter to it.
+    leadership.say({ name: 'n1', address: { host: '127.0.0.1', port: await freePort() } })
+    made.part.passTo({ name: 'n1', address: own.address })
+    expect(await textOf(held)).toBe('hello')
+    await eventually(() => expect([made.part.held, made.part.passing]).toEqual([0, 0]))
+    server.close()
+    await made.part.close()
+    expect(made.clock.timers).toBe(0)
+  })
+
+  it('ends those that waited when their time is over, or when it closes', async () => {
+    const made = await front()
+    const [first, second] = [await consumer(made), await consumer(made)]
+    await eventually(() => expect(made.part.held).toBe(2))
+    made.part.retire()
+    made.clock.advance(10_000)
+    expect([await textOf(first), await textOf(second)]).toEqual(['', ''])
+    expect(made.part.counters.expired).toBe(2)
+    const other = await front()
+    const third = await consumer(other)
+    await eventually(() => expect(other.part.held).toBe(1))
+    other.part.retire()
+    await other.part.close()
+    expect(await textOf(third)).toBe('')
+  })
+})
+
 describe('a front that closes', () => {
   it('ends what waits and what is passed on, and frees its addresses', async () => {
     const { part, clock, leader, ...made } = await passing(echo)
@@ -358,15 +475,11 @@ describe('a front that closes', () => {
     const next = await front({ listen: made.listening })
     leadership.say({ name: 'n1', address: leader.address })
     const socket = await consumer(next)
-    socket.end('hello')
-    expect(await textOf(socket)).toBe('hello')
+    await expectEcho(socket)
   })
 
   it('ends an attempt', async () => {
-    const deaf = createServer((socket) => socket.on('error', () => {}))
-    deaf.listen(0, '127.0.0.1')
-    await once(deaf, 'listening')
-    leadership.say({ name: 'n1', address: { host: '127.0.0.1', port: (deaf.address() as AddressInfo).port } })
+    await nobody(() => {})
     const { part, clock, ...made } = await front()
     const socket = await consumer(made)
     await eventually(() => expect(part.held).toBe(1))
@@ -374,7 +487,6 @@ describe('a front that closes', () => {
     expect(await textOf(socket)).toBe('')
     await eventually(() => expect(clock.timers).toBe(0))
     expect(part.counters.failed).toBe(0)
-    deaf.close()
   })
 
   it('because an address is taken leaves nothing open', async () => {

@@ -50,7 +50,7 @@ describe('a node is ready', () => {
     const cluster = follower({ lagMs: 60_000 })
     expect(readinessProblem(cluster.state(), never)).toBeUndefined()
     cluster.change('n1', { address: '' })
-    expect(readinessProblem(cluster.state(), never)).toBe('the address of n1, which leads, is not known yet')
+    expect(readinessProblem(cluster.state(), never)).toBe('n1 leads, and `cluster.nodes` of n2 does not name it')
     cluster.lead(undefined)
     expect(readinessProblem(cluster.state(), never)).toBe('no node leads')
   })

@@ -13,7 +13,7 @@ function alive(node: string, more: Partial<Alive> = {}): Alive {
     role: 'follower',
     epoch: 0,
     since: 0,
-    address: `${node}:7652`,
+    address: `${node}:7654`,
     place: { ...NOWHERE, log: 1, epoch: 1, sequence: 1 },
     lagMs: 0,
     obstacle: undefined,
@@ -21,13 +21,15 @@ function alive(node: string, more: Partial<Alive> = {}): Alive {
     format: 1,
     version: 'v',
     configuration: 'c',
+    answers: true,
     ...more,
   }
 }
 
 function members() {
   const time = { now: 0 }
-  const made = new Members({ node: 'n1', nodes: ['n1', 'n2', 'n3'], leaseMs: LEASE_MS, now: () => time.now })
+  const nodes = ['n1', 'n2', 'n3'].map((name) => ({ name, host: name, port: 7654 }))
+  const made = new Members({ node: 'n1', nodes, leaseMs: LEASE_MS, now: () => time.now })
   return { time, made }
 }
 
@@ -97,7 +99,11 @@ test('nodes that are not configured are kept up to a number, and do not decide a
   const { made } = members()
   for (let node = 0; node < 20; node++) made.take(alive(`x${node}`))
   expect(made.ignored).toBe(4)
-  expect(made.states().map(({ name }) => name)).toHaveLength(2 + 16)
+  const own = { role: 'follower', sequence: 0, lagMs: 0, obstacle: undefined, version: 'v' } as const
+  const states = made.states(own)
+  expect(states.map(({ name }) => name)).toHaveLength(3 + 16)
+  // Their addresses are not known, whatever they say.
+  expect(new Set(states.map(({ address }) => address))).toEqual(new Set(['n1:7654', 'n2:7654', 'n3:7654', '']))
   expect(made.places()).toEqual([])
   made.take(alive('n3'))
   expect(made.places()).toHaveLength(1)

@@ -13,7 +13,7 @@ const NODES = [
   {
     name: 'n3',
     role: 'not heard',
-    address: '',
+    address: '10.0.0.3:7654',
     sequence: 0,
     lag_ms: 0,
     obstacle: 'it is stopped or cut off',

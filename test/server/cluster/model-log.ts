@@ -34,6 +34,7 @@ interface ModelLog {
   /** The content of the database with which it was founded, and the place of that. */
   readonly base: readonly string[]
   readonly basePlace: LogPlace
+  readonly mayLack: boolean
   readonly records: ModelRecord[]
 }
 
@@ -43,6 +44,8 @@ export class ModelLogs {
   readonly followers = new Set<() => void>()
   /** Whether enough nats-servers are there to answer anything about the log. */
   hasMajority = true
+  /** How many of its first records the newest log no longer has. */
+  forgotten = 0
   /** Who led in which epoch, by `log/epoch`. */
   readonly leaders = new Map<string, string>()
 
@@ -66,6 +69,8 @@ export interface ModelHost {
   readonly clock: Clock
   /** Whether the process runs, and reaches the nats-servers. */
   readonly isConnected: boolean
+  /** What reading its database gives instead. */
+  readonly damage: StorageError | undefined
 }
 
 const noAnswer = (): StorageError => new StorageError('IO', 'nobody answers')
@@ -95,15 +100,16 @@ export class ModelReplica implements Replica {
   }
 
   async place(): Promise<LogPlace> {
+    if (this.#host.damage !== undefined) throw this.#host.damage
     return this.#host.disk.place
   }
 
-  async found(): Promise<LogPlace> {
+  async found(mayLack: boolean): Promise<LogPlace> {
     await this.#wire()
     const { place, content } = this.#host.disk
     const number = Math.max(this.#logs.newest?.number ?? 0, place.log) + 1
     const first = { id: `epoch of log ${number}`, epoch: place.epoch + 1 }
-    this.#logs.logs.push({ number, base: [...content], basePlace: place, records: [first] })
+    this.#logs.logs.push({ number, base: [...content], basePlace: place, records: [first], mayLack })
     return place
   }
 
@@ -222,6 +228,7 @@ export class ModelReplica implements Replica {
     const isBase = place.log === log.basePlace.log && place.sequence === log.basePlace.sequence
     const all = [...log.base, ...log.records.slice(0, known).map(({ id }) => id)]
     const isPart = (known > 0 || isBase) && known <= log.records.length && all.join() === content.join()
+    if (known < this.#logs.forgotten) throw new StorageError('BEHIND', `the log no longer has record ${known + 1}`)
     if (!isPart) throw new StorageError('FOREIGN', `the log has another record ${place.sequence}`)
     return log
   }

@@ -5,15 +5,17 @@
 import { pino } from 'pino'
 import type { Bus } from '../../../server/cluster/alive.ts'
 import { ClusterNode } from '../../../server/cluster/node.ts'
-import type { ClusterNotice, Leading, LeadOptions } from '../../../server/cluster/node-options.ts'
+import type { ClusterNotice, Leading, LeadOptions, Received } from '../../../server/cluster/node-options.ts'
 import type { Clock, Timer } from '../../../server/core/clock.ts'
 import { NOWHERE } from '../../../storage/sqlite/log-places.ts'
+import { StorageError } from '../../../storage/store.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { type ModelDisk, type ModelHost, ModelLogs, ModelReplica } from './model-log.ts'
 
 export const LEASE_MS = 2_000
 const STEP_MS = 10
 const BUS_MS = 1
+const COPY_MS = 500
 
 /** The clock of a process: while that is frozen no timer runs, and afterwards those that were due; none after its end. */
 class ProcessClock implements Clock {
@@ -81,6 +83,9 @@ class ProcessClock implements Clock {
   }
 }
 
+/** Nothing connects to it. */
+const nodeAddress = (name: string) => ({ name, host: name, port: 7654 })
+
 export interface ModelNodeOptions {
   readonly name: string
   readonly nodes: readonly string[]
@@ -97,7 +102,12 @@ export class ModelNode {
   readonly #cluster: ModelCluster
   readonly #options: ModelNodeOptions
   #process: ModelProcess | undefined
+  /** From NATS. */
   isCut = false
+  /** It reaches a nats-server that is cut off from the others: it hears itself, and gets no answer. */
+  isAlone = false
+  /** Whoever reads its database gets this error, until it is set aside. */
+  damage: StorageError | undefined
 
   constructor(cluster: ModelCluster, options: ModelNodeOptions) {
     this.name = options.name
@@ -130,6 +140,7 @@ export class ModelNode {
 
   setAside(): string {
     this.aside.push({ ...this.disk })
+    this.damage = undefined
     Object.assign(this.disk, { content: [], place: NOWHERE })
     return 'aside'
   }
@@ -156,9 +167,9 @@ export class ModelProcess implements ModelHost, Bus {
     const replica = new ModelReplica(cluster.logs, this)
     const log = pino({ base: null }, { write: (line: string) => void owner.logged.push(JSON.parse(line).msg) })
     this.node = new ClusterNode({
-      config: { name: 'main', node: name, nodes, advertise: { host: '127.0.0.1', port: 7652 }, leaseMs: LEASE_MS },
+      config: { name: 'main', node: name, nodes: nodes.map(nodeAddress), leaseMs: LEASE_MS },
       run: `${name}-${cluster.runs++}`,
-      configuration: 'c',
+      configuration: () => 'c',
       version: 'cinnabar/1',
       format: 1,
       clock: this.clock,
@@ -168,6 +179,7 @@ export class ModelProcess implements ModelHost, Bus {
       replica,
       setAside: () => owner.setAside(),
       lead: (options) => this.#lead(replica, options),
+      copy: (leader, progress) => this.#copy(leader, progress),
     })
     void this.node.run().then(
       () => {
@@ -179,8 +191,16 @@ export class ModelProcess implements ModelHost, Bus {
     )
   }
 
+  get damage(): StorageError | undefined {
+    return this.#owner.damage
+  }
+
   get isConnected(): boolean {
-    return !this.clock.isDead && !this.clock.isFrozen && !this.#owner.isCut
+    return !this.clock.isDead && !this.clock.isFrozen && !this.#owner.isCut && !this.#owner.isAlone
+  }
+
+  get isAlone(): boolean {
+    return this.#owner.isAlone
   }
 
   open(receive: (bytes: Uint8Array) => void): void {
@@ -188,8 +208,9 @@ export class ModelProcess implements ModelHost, Bus {
   }
 
   publish(bytes: Uint8Array): void {
+    if (this.isAlone) this.deliver(bytes)
     if (!this.isConnected) return
-    for (const { process } of this.#cluster.nodes.values()) process?.deliver(bytes)
+    for (const { process } of this.#cluster.nodes.values()) if (process?.isAlone === false) process.deliver(bytes)
   }
 
   async close(): Promise<void> {
@@ -205,6 +226,18 @@ export class ModelProcess implements ModelHost, Bus {
   kill(): void {
     this.clock.isDead = true
     this.server = undefined
+  }
+
+  /** The database of the leader as it is after a while, laid in the place of the own one. */
+  async #copy(leader: string, progress: (received: Received) => void): Promise<string | undefined> {
+    this.#cluster.copies.push(leader)
+    progress({ receivedBytes: 1, totalBytes: 3 * 2 ** 20 })
+    await new Promise<void>((resolve) => this.clock.setTimeout(resolve, COPY_MS))
+    const from = this.#cluster.at(leader)
+    if (!from.leads || !this.isConnected) throw new StorageError('IO', 'no answer')
+    const aside = this.disk.content.length > 0 ? this.#owner.setAside() : undefined
+    Object.assign(this.disk, { content: [...from.disk.content], place: from.disk.place })
+    return aside
   }
 
   async #lead(replica: ModelReplica, { onFailed }: LeadOptions): Promise<Leading> {
@@ -266,11 +299,27 @@ export class ModelCluster {
   readonly nodes = new Map<string, ModelNode>()
   /** The ids of batches that were acknowledged, in order. */
   readonly acknowledged: string[] = []
+  /** The nodes whose databases were asked for. */
+  readonly copies: string[] = []
   batches = 1
   runs = 1
 
   constructor(names: readonly string[], random: () => number = () => 0.5) {
     for (const name of names) this.nodes.set(name, new ModelNode(this, { name, nodes: names, random }))
+  }
+
+  /** Nodes n1, n2 ... that run, one of which leads. */
+  static async running(count: number): Promise<ModelCluster> {
+    const cluster = new ModelCluster(Array.from({ length: count }, (_, index) => `n${index + 1}`))
+    cluster.startAll()
+    await cluster.until(() => cluster.leaders.length === 1)
+    await cluster.run(LEASE_MS)
+    return cluster
+  }
+
+  /** The node that leads; to be asked while exactly one does. */
+  get leader(): ModelNode {
+    return this.at(this.leaders[0] as string)
   }
 
   at(name: string): ModelNode {
@@ -286,6 +335,26 @@ export class ModelCluster {
   /** The names of the nodes on which a server runs. */
   get leaders(): string[] {
     return [...this.nodes.values()].filter(({ leads }) => leads).map(({ name }) => name)
+  }
+
+  othersThan(node: ModelNode): ModelNode[] {
+    return [...this.nodes.values()].filter((each) => each !== node)
+  }
+
+  /** Writes batches until so many more are acknowledged. */
+  async write(count: number): Promise<void> {
+    for (let written = 0; written < count; written++) {
+      const before = this.acknowledged.length
+      await this.until(() => {
+        for (const { process } of this.nodes.values()) process?.server?.write()
+        return this.acknowledged.length > before
+      })
+    }
+  }
+
+  /** What the database of each node has of that which was acknowledged, in its order. */
+  get kept(): string[][] {
+    return [...this.nodes.values()].map(({ disk }) => disk.content.filter((id) => this.acknowledged.includes(id)))
   }
 
   /** Lets time go on. */

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { NodeCertificates } from '../../../server/cluster/node-certificates.ts'
-import type { NodeListener } from '../../../server/cluster/node-listener.ts'
+import type { NodeListener, NodeListenerOptions } from '../../../server/cluster/node-listener.ts'
 import type { Address } from '../../../server/core/address.ts'
 import { ListenError } from '../../../server/core/listen.ts'
 import { hex } from '../../support/bytes.ts'
@@ -41,7 +41,10 @@ afterEach(async () => {
 })
 afterAll(() => files.remove())
 
-async function listening(certificates: NodeCertificates | undefined, options: Partial<{ names: () => string[] }> = {}) {
+async function listening(
+  certificates: NodeCertificates | undefined,
+  options: Partial<Pick<NodeListenerOptions, 'nodes'>> = {},
+) {
   const taken: Taken[] = []
   const takerOf = (kind: string) => {
     if (kind !== 'tcp' && kind !== 'later') return undefined
@@ -231,6 +234,35 @@ describe('refused is', () => {
     const ca = authority.cert
     connectTls({ ...listener.address, ca, ...shown, checkServerIdentity: () => undefined }).on('error', () => {})
     await expectRefused(listener, 'its certificate is of the authority of the cluster, but for none of the nodes')
+  })
+
+  it.each(['plain', 'TLS'])('whoever comes from an address that no node has, over %s', async (how) => {
+    const nodes = [{ name: 'n1', host: '127.0.0.2', port: 7654 }]
+    const listener = await listening(how === 'TLS' ? own : undefined, { nodes })
+    const socket = await connected(listener.address)
+    await once(socket.resume(), 'end')
+    await expectRefused(listener, 'no node of `cluster.nodes` has its address')
+    // It takes no place of those that say what they are for.
+    expect(listener.part.opening).toBe(0)
+  })
+
+  it('a node from the address of another one, unless its address is a name', async () => {
+    const n1 = { name: 'n1', host: '127.0.0.2', port: 7654 }
+    const n2 = { name: 'n2', host: '127.0.0.3', port: 7654 }
+    const listener = await listening(own, { nodes: [n1, n2] })
+    const from = (localAddress: string) =>
+      other.connect({ ...listener.address, allowHalfOpen: true, localAddress }, ['n1']).on('error', () => {})
+    from('127.0.0.2').resume()
+    await expectRefused(listener, 'its certificate is for n2, which has another address in `cluster.nodes`')
+    const socket = from('127.0.0.3').resume()
+    socket.write(withKind('tcp'))
+    await eventually(() => expect(listener.taken).toHaveLength(1))
+    socket.destroy()
+    const byName = await listening(own, { nodes: [n1, { ...n2, host: 'n2.example' }] })
+    const named = other.connect({ ...byName.address, localAddress: '127.0.0.9' }, ['n1']).on('error', () => {})
+    named.resume().write(withKind('tcp'))
+    await eventually(() => expect(byName.taken).toHaveLength(1))
+    named.destroy()
   })
 
   it('TLS 1.1', async () => {

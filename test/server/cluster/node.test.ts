@@ -1,40 +1,26 @@
 /** A node among others: who founds, who leads, and what happens to the rest, over a log and a bus in memory. */
 import { afterEach, describe, expect, test } from 'vitest'
+import type { NodeState } from '../../../server/cluster/state.ts'
 import { StorageError } from '../../../storage/store.ts'
 import { LEASE_MS, ModelCluster, type ModelNode } from './model.ts'
 
 let cluster: ModelCluster
 afterEach(() => cluster.end())
 
-/** Nodes n1, n2 ... that run, one of which leads. */
+/** The one that leads, of nodes n1, n2 ... that run. */
 async function running(count: number): Promise<ModelNode> {
-  const names = Array.from({ length: count }, (_, index) => `n${index + 1}`)
-  cluster = new ModelCluster(names)
-  cluster.startAll()
-  await cluster.until(() => cluster.leaders.length === 1)
-  await cluster.run(LEASE_MS)
-  return cluster.at(cluster.leaders[0] as string)
+  cluster = await ModelCluster.running(count)
+  return cluster.leader
 }
 
-async function write(count: number): Promise<void> {
-  for (let written = 0; written < count; written++) {
-    const before = cluster.acknowledged.length
-    await cluster.until(() => {
-      for (const { process } of cluster.nodes.values()) process?.server?.write()
-      return cluster.acknowledged.length > before
-    })
-  }
-}
-
+const write = (count: number): Promise<void> => cluster.write(count)
 /** Everything that was acknowledged is in the database of every node, in order. */
 function expectNothingLost(): void {
-  for (const { disk } of cluster.nodes.values()) {
-    const found = disk.content.filter((id) => cluster.acknowledged.includes(id))
-    expect(found).toEqual(cluster.acknowledged)
-  }
+  for (const kept of cluster.kept) expect(kept).toEqual(cluster.acknowledged)
 }
-
-const others = (leader: ModelNode): ModelNode[] => [...cluster.nodes.values()].filter((node) => node !== leader)
+const own = ({ name, node }: ModelNode): NodeState | undefined =>
+  node.state().nodes.find((state) => state.name === name)
+const others = (leader: ModelNode): ModelNode[] => cluster.othersThan(leader)
 
 describe('the founding of a log', () => {
   test('waits for all nodes, and is done by the first of them if all databases are empty', async () => {
@@ -74,9 +60,10 @@ describe('the founding of a log', () => {
     expect(cluster.leaders).toEqual(['n3'])
     expect(disk.content[0]).toBe('from before the cluster')
     // They are empty, so there is nothing to set aside.
-    await cluster.run(LEASE_MS)
+    await cluster.until(() => own(cluster.at('n1'))?.obstacle === undefined)
+    expect(cluster.copies.toSorted()).toEqual(['n3', 'n3'])
     expect(cluster.at('n1').aside).toEqual([])
-    expect(cluster.at('n1').node.state().nodes[0]?.obstacle).toMatch(/^it needs a copy of a database/)
+    expect(cluster.at('n1').disk.content).toEqual(disk.content)
   })
 
   test('is left to a person if several databases have something', async () => {
@@ -113,6 +100,29 @@ describe('the founding of a log', () => {
     expect(cluster.leaders).toEqual(['n2'])
     await expect(cluster.at('n3').node.found()).rejects.toThrow('node n2 leads')
     await expect(cluster.at('n2').node.found()).rejects.toThrow('leads already')
+    // There was nothing before.
+    expect(cluster.logs.newest?.mayLack).toBe(false)
+  })
+
+  test.each([
+    ['without the machine that may have had more', 'gone', true],
+    ['with a new machine in its place', 'new', true],
+    ['with all databases', 'there', false],
+  ] as const)('%s: whether it counts as restored', async (_, machine, isRestored) => {
+    const leader = await running(3)
+    await write(5)
+    for (const node of cluster.nodes.values()) node.kill()
+    cluster.logs.logs.splice(0)
+    if (machine === 'new') leader.setAside()
+    const [other] = others(leader) as [ModelNode]
+    for (const node of cluster.nodes.values()) if (node !== leader || machine !== 'gone') node.start()
+    await cluster.run(2 * LEASE_MS)
+    const ordered = machine === 'gone' ? other.node.found() : undefined
+    await cluster.until(() => cluster.leaders.length > 0)
+    await ordered
+    expect(cluster.logs.newest?.mayLack).toBe(isRestored)
+    const said = [...cluster.nodes.values()].flatMap(({ logged }) => logged).join('\n')
+    expect(said.includes('which may lack records')).toBe(isRestored)
   })
 })
 
@@ -246,6 +256,35 @@ describe('a node that leads no more', () => {
     expect(leader.process?.ended).toBe('not yet')
   })
 
+  test('cut off with a nats-server of its own gives up, although it hears itself', async () => {
+    const leader = await running(3)
+    await write(5)
+    leader.isAlone = true
+    leader.process?.server?.write()
+    const ms = await cluster.until(() => !leader.leads)
+    expect(ms).toBeGreaterThan(2.5 * LEASE_MS)
+    expect(ms).toBeLessThan(7 * LEASE_MS)
+    expect(leader.logged.join('\n')).toContain('no other node is heard, and no majority of the nats-servers answers')
+    expect(cluster.leaders).toHaveLength(1)
+    await write(5)
+    leader.isAlone = false
+    await cluster.run(2 * LEASE_MS)
+    expectNothingLost()
+    expect(leader.process?.ended).toBe('not yet')
+  })
+
+  test('goes on while no other node runs, or no majority of the nats-servers is there', async () => {
+    const leader = await running(3)
+    for (const node of others(leader)) node.kill()
+    await cluster.run(10 * LEASE_MS)
+    expect(leader.leads).toBe(true)
+    for (const node of others(leader)) node.start()
+    await cluster.run(2 * LEASE_MS)
+    cluster.logs.hasMajority = false
+    await cluster.run(10 * LEASE_MS)
+    expect(leader.leads).toBe(true)
+  })
+
   test('hands over within a second, and does not lead again for a while', async () => {
     const leader = await running(3)
     await write(5)
@@ -348,6 +387,53 @@ describe('a database that does not fit to the log', () => {
     expectNothingLost()
   })
 
+  test('is too far behind it: the node says so, fetches a copy by itself, and keeps what it had', async () => {
+    const leader = await running(3)
+    await write(3)
+    await cluster.run(LEASE_MS)
+    const [node] = others(leader) as [ModelNode]
+    node.kill()
+    const had = [...node.disk.content]
+    await write(10)
+    cluster.logs.forgotten = (cluster.logs.newest?.records.length ?? 0) - 2
+    node.start()
+    await cluster.until(() => cluster.copies.length > 0)
+    expect(own(node)?.obstacle).toBe(`it copies the database of ${leader.name}: 1 of 3 MiB`)
+    expect(node.node.copyState).toMatchObject({ phase: 'copying', leader: leader.name, totalBytes: 3 * 2 ** 20 })
+    expect(node.disk.content).toEqual(had)
+    await cluster.until(() => own(node)?.obstacle === undefined)
+    await write(2)
+    await cluster.run(LEASE_MS)
+    expectNothingLost()
+    expect(node.aside.map(({ content }) => content)).toEqual([had])
+    expect(node.logged.join('\n')).toContain('was too far behind the log of the cluster: it was set aside in aside')
+    expect(node.node.copyState).toMatchObject({ phase: 'done', aside: 'aside' })
+  })
+
+  test('is damaged: the node runs on and waits for an operator, who has a copy made', async () => {
+    const leader = await running(3)
+    await write(3)
+    const [node] = others(leader) as [ModelNode]
+    node.kill()
+    node.damage = new StorageError('DAMAGED', 'the database cannot be read')
+    node.start()
+    await cluster.run(10 * LEASE_MS)
+    expect(node.process?.ended).toBe('not yet')
+    expect(cluster.copies).toEqual([])
+    const obstacle =
+      'the database cannot be read. If another node leads, `cinnabar cluster copy` on this one replaces it'
+    expect(own(node)?.obstacle).toContain(obstacle)
+    // The others know it, and do not take its database for an empty one.
+    const seen = leader.node.state().nodes.find(({ name }) => name === node.name)
+    expect(seen).toMatchObject({ role: 'follower', obstacle: own(node)?.obstacle })
+    expect(node.node.leader?.name).toBe(leader.name)
+    await node.node.copy()
+    await cluster.until(() => own(node)?.obstacle === undefined)
+    await write(2)
+    await cluster.run(LEASE_MS)
+    expectNothingLost()
+  })
+
   test('cannot be opened: the run ends with the error', async () => {
     cluster = new ModelCluster(['n1'])
     const node = cluster.at('n1')
@@ -363,4 +449,28 @@ describe('a database that does not fit to the log', () => {
     await cluster.run(LEASE_MS)
     expect(node.process?.ended).toMatchObject({ code: 'LOCKED' })
   })
+})
+
+test('a log is not founded while the database of a node is damaged, but an operator may have it founded', async () => {
+  const leader = await running(3)
+  await write(3)
+  await cluster.run(LEASE_MS)
+  for (const node of cluster.nodes.values()) node.kill()
+  cluster.logs.logs.splice(0)
+  leader.damage = new StorageError('DAMAGED', 'the database cannot be read')
+  cluster.startAll()
+  await cluster.run(10 * LEASE_MS)
+  expect(cluster.leaders).toEqual([])
+  const [node] = others(leader) as [ModelNode]
+  expect(own(node)?.obstacle).toBe(`the log of the cluster has to be founded, and ${leader.name} is not heard`)
+  await expect(leader.node.copy()).rejects.toThrow('no node leads')
+  const founding = node.node.found()
+  await cluster.until(() => node.leads)
+  await founding
+  await cluster.until(() => leader.node.leader?.name === node.name)
+  await leader.node.copy()
+  await cluster.until(() => own(leader)?.obstacle === undefined)
+  await write(1)
+  await cluster.run(LEASE_MS)
+  expectNothingLost()
 })

@@ -303,11 +303,15 @@ describe('the address of a consumer', () => {
   })
 })
 
-it('a node that does not lead closes streams of consumers at once', async () => {
+it('a node that does not lead takes no streams of consumers, which wait for one that does', async () => {
   leads = false
   const peer = await tcp()
-  expect(await peer.next()).toEqual({ kind: 'closed' })
+  await eventually(() => expect(front.part.counters.failed).toBe(1))
   expect(listener.part.counters).toMatchObject({ taken: 0, untaken: 1, refused: 0 })
+  leads = true
+  front.clock.advance(250)
+  expect((await peer.until('caps')).kind).toBe('caps')
+  expect(listener.part.counters).toMatchObject({ taken: 1, untaken: 1 })
 })
 
 it('a node that stops ends the streams of consumers, those of requests too', async () => {

@@ -84,8 +84,9 @@ export async function nodeListener(
   const { clock, logged, warnings } = watch()
   const part = new NodeListener({
     address: LOOPBACK,
-    key: 'cluster.advertise',
-    names: () => NODES,
+    key: 'cluster.listen',
+    // Nobody connects to these ports.
+    nodes: NODES.map((name, index) => ({ name, host: '127.0.0.1', port: 7654 + index })),
     clock,
     warnings,
     ...options,
@@ -102,6 +103,8 @@ export async function frontBefore(
   const part = new Front({
     listen: { ...NOWHERE, tcp: LOOPBACK },
     leadership,
+    from: undefined,
+    counters: { passed: 0, expired: 0, refused: 0, failed: 0 },
     limits: { connections: 100, held: 100 },
     clock,
     warnings,

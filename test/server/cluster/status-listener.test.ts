@@ -6,12 +6,14 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readNodePass } from '../../../server/cluster/node-pass.ts'
+import type { NodeTraffic } from '../../../server/cluster/own-figures.ts'
 import { isWithinMachine, listenStatus } from '../../../server/cluster/status-listener.ts'
 import type { OpenListener } from '../../../server/connections/tcp.ts'
 import { parseNetwork } from '../../../server/core/address.ts'
 import { createLogger } from '../../../server/core/log.ts'
+import { eventually } from '../../support/eventually.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { LED_SINCE, TestCluster } from '../../support/test-cluster.ts'
+import { LED_SINCE, NO_TRAFFIC, TestCluster } from '../../support/test-cluster.ts'
 
 let directory: string
 let cluster: TestCluster
@@ -19,6 +21,7 @@ let listener: OpenListener
 let storage: string | undefined
 let openTo: string[]
 let logged: string[]
+let traffic: NodeTraffic
 
 const start = (host = '127.0.0.1') =>
   listenStatus({
@@ -27,6 +30,7 @@ const start = (host = '127.0.0.1') =>
     cluster,
     health: { unready: () => storage },
     openTo: () => openTo.flatMap((text) => parseNetwork(text) ?? []),
+    traffic: () => traffic,
     clock: new FakeClock(LED_SINCE + 90_000),
     log: createLogger('warn', { write: (line) => void logged.push(line) }),
   })
@@ -37,6 +41,7 @@ beforeEach(async () => {
   storage = undefined
   openTo = ['127.0.0.0/8']
   logged = []
+  traffic = NO_TRAFFIC
   listener = await start()
 })
 afterEach(async () => {
@@ -121,6 +126,33 @@ describe('the figures of the node', () => {
     }
   })
 
+  it('have what goes between nodes', async () => {
+    traffic = {
+      waiting: 1,
+      passing: 2,
+      front: { passed: 3, expired: 4, refused: 5, failed: 6 },
+      listener: { taken: 7, untaken: 8, refused: 9, late: 1, evicted: 10 },
+      ignoredMessages: 11,
+    }
+    const text = await figures()
+    const lines = text.split('\n').filter((line) => !line.startsWith('#') && line.startsWith('cinnabar_cluster_'))
+    expect(lines.map((line) => line.slice('cinnabar_cluster_'.length))).toEqual(
+      expect.arrayContaining([
+        'waiting 1',
+        'passing 2',
+        'passed_total 3',
+        'expired_total 4',
+        'turned_away_total 5',
+        'attempts_failed_total 6',
+        'taken_total 7',
+        'untaken_total 8',
+        'refused_total 9',
+        'evicted_total 10',
+        'ignored_messages_total 11',
+      ]),
+    )
+  })
+
   it('are shown to `metrics.open_to`, and to those with the pass', async () => {
     openTo = ['10.0.0.0/8']
     expect((await get('/metrics')).code).toBe(401)
@@ -162,6 +194,21 @@ describe('the command line on this machine', () => {
       body: { error: 'n3 leads in epoch 8: nothing has to be founded' },
     })
     expect(logged.join()).toContain('no log was founded')
+  })
+
+  it('can have a database copied, and sees how far that is', async () => {
+    cluster.node = 'n2'
+    expect(await get('/copy', bearer())).toMatchObject({ code: 200, body: { phase: 'none' } })
+    expect(await get('/copy', bearer(), 'POST')).toMatchObject({ code: 202, body: { phase: 'asked', leader: 'n1' } })
+    cluster.copyState = { ...cluster.copyState, phase: 'copying', receivedBytes: 5, totalBytes: 9 }
+    expect(await get('/copy', bearer())).toMatchObject({ code: 200, body: { receivedBytes: 5, totalBytes: 9 } })
+    cluster.refusal = new Error('the database of n1 is being copied already')
+    expect(await get('/copy', bearer(), 'POST')).toEqual({
+      code: 409,
+      body: { error: 'the database of n1 is being copied already' },
+    })
+    for (const method of ['GET', 'POST']) expect((await get('/copy', {}, method)).code).toBe(401)
+    expect(cluster.asked).toEqual(['copy', 'copy'])
   })
 
   it('founds one at a time', async () => {
@@ -236,6 +283,15 @@ it('does not read what a request should not have', async () => {
   expect(cluster.asked).toEqual([])
 })
 
+it('has room for whoever comes, however many say nothing: the oldest of those gives way', async () => {
+  const silent = Array.from({ length: 300 }, () => connect(listener.address.port, '127.0.0.1').on('error', () => {}))
+  await eventually(async () => expect(await figures()).toMatch(/cinnabar_status_refused_connections_total 4[5-9]\n/))
+  expect((await get('/healthz')).code).toBe(200)
+  await eventually(() => expect(silent.slice(0, 40).every(({ destroyed }) => destroyed)).toBe(true))
+  expect(silent.at(-1)?.destroyed).toBe(false)
+  for (const socket of silent) socket.destroy()
+})
+
 it('survives bytes that are no HTTP', async () => {
   const socket = connect(listener.address.port, '127.0.0.1')
   const closed = new Promise((resolve) => socket.on('close', resolve).on('error', () => {}))
@@ -254,6 +310,7 @@ it('says which key is wrong if the address cannot be had, and leaves the pass of
     cluster,
     health: { unready: () => undefined },
     openTo: () => [],
+    traffic: () => NO_TRAFFIC,
     clock: new FakeClock(),
     log: createLogger('silent'),
   })

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Arguments, Measurement, Metric, PolledSensor } from '../../../server/metrics/metric.ts'
+import type { Arguments, Measurement, Metric, PolledSensor, PolledTarget } from '../../../server/metrics/metric.ts'
 import { Poller } from '../../../server/metrics/poller.ts'
-import type { PolledTarget } from '../../../server/metrics/selection.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { SlowSensor } from '../../support/test-sensor.ts'
 import { abroad, tester } from './fixture.ts'

@@ -256,6 +256,15 @@ describe('GAP', () => {
     expectGap(await tree.inTime(other.gap()), b, 0, 2, 4, PURGED)
   })
 
+  it('of several ids comes once, with its count, where one channel has them all', async () => {
+    await follow(seat, 'test.a', of('east'), h1)
+    await follow(seat, 'test.b', of('east'), h1)
+    await tree.bound(2)
+    await lose('test.a', 'test.a', 'test.b')
+    expectGap(await tree.inTime(seat.gap()), 0, 3, 2, 4, PURGED)
+    expect(seat.rest().filter(({ kind }) => kind === 'gap')).toEqual([])
+  })
+
   it('says that another one is in the place of the producer, to each durable binding', async () => {
     const other = await tree.upper.seat('watcher')
     await notDurable(other)

@@ -1,7 +1,10 @@
 /** What two nodes may have different in their configurations, and what not. */
-import { expect, test } from 'vitest'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Config, loadConfig } from '../../../server/start/config.ts'
-import { configurationDigest } from '../../../server/start/configuration-digest.ts'
+import { ConfigurationDigest, configurationDigest } from '../../../server/start/configuration-digest.ts'
 
 const BASE = `
 [producer]
@@ -50,7 +53,6 @@ test('is the same for the same configuration, in whatever order it is written', 
 test.each([
   ['producer.data_dir', 'name = "main"', 'name = "main"\ndata_dir = "/srv/other"'],
   ['listen.*', '[quota]', '[listen]\ntcp = "10.0.0.2:7650"\nhttp = ""\n[quota]'],
-  ['tls.*', '[quota]', '[tls]\ncert = "/etc/n2.pem"\nkey = "/etc/n2.key"\n[quota]'],
   ['log.level', '[quota]', '[log]\nlevel = "debug"\n[quota]'],
   ['the host of an address to listen on', '10.0.0.1:8649', '10.0.0.2:8649'],
   ['the host that an upstream announces itself to', '127.0.0.1:7660', '[::1]:7660'],
@@ -85,12 +87,58 @@ test.each([
 test('the node itself is none of it, the rest of its cluster is', () => {
   const config = configOf(BASE)
   const cluster = (section: object): string => configurationDigest({ ...config, cluster: section } as Config)
-  const one = cluster({
-    name: 'main',
-    node: 'n1',
-    advertise: '10.0.0.1:7652',
-    listen: { host: '10.0.0.1', port: 7652 },
-  })
-  expect(cluster({ name: 'main', node: 'n2', advertise: '10.0.0.2:7652' })).toBe(one)
-  expect(cluster({ name: 'other', node: 'n1' })).not.toBe(one)
+  const nodes = [
+    { name: 'n1', host: '10.0.0.1', port: 7654 },
+    { name: 'n2', host: '10.0.0.2', port: 7654 },
+  ]
+  const one = cluster({ name: 'main', nodes, node: 'n1', listen: { host: '10.0.0.1', port: 7654 } })
+  expect(cluster({ name: 'main', nodes, node: 'n2', listen: { host: '10.0.0.2', port: 7654 } })).toBe(one)
+  expect(cluster({ name: 'other', nodes, node: 'n1' })).not.toBe(one)
+  expect(cluster({ name: 'main', nodes: nodes.slice(1), node: 'n1' })).not.toBe(one)
+  const moved = nodes.map((node) => ({ ...node, host: `1${node.host}` }))
+  expect(cluster({ name: 'main', nodes: moved, node: 'n1' })).not.toBe(one)
+})
+
+let directory: string
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'cinnabar-digest-'))
+})
+afterEach(() => rmSync(directory, { recursive: true }))
+
+test('the files by which consumers are known may lie anywhere, and have to have the same in them', () => {
+  const write = (name: string, text: string): string => {
+    writeFileSync(join(directory, name), text)
+    return JSON.stringify(join(directory, name))
+  }
+  const toml = (node: string, keys: string, ca: string): string => {
+    const [cert, key] = [write(`${node}.pem`, 'the certificate'), write(`${node}.key`, `the key of ${node}`)]
+    const tls = `[tls]\ncert = ${cert}\nkey = ${key}\nclient_ca = ${write(`${node}-ca.pem`, ca)}`
+    return `${BASE}${tls}\n[jwt]\nkeys = ${write(`${node}-keys`, keys)}\nissuer = "i"\naudience = "a"\n`
+  }
+  const one = digestOf(toml('n1', 'keys', 'authorities'))
+  expect(digestOf(toml('n2', 'keys', 'authorities'))).toBe(one)
+  expect(digestOf(toml('n3', 'other keys', 'authorities'))).not.toBe(one)
+  expect(digestOf(toml('n4', 'keys', 'other authorities'))).not.toBe(one)
+  expect(digestOf(BASE)).not.toBe(one)
+})
+
+test('is taken anew after the configuration or a file has changed', () => {
+  const keys = join(directory, 'keys')
+  writeFileSync(keys, 'first')
+  let config = configOf(`${BASE}[jwt]\nkeys = ${JSON.stringify(keys)}\nissuer = "i"\naudience = "a"\n`)
+  const digest = new ConfigurationDigest(() => config)
+  const seen = [digest.text]
+  const refreshed = (): string => {
+    digest.refresh()
+    return digest.text
+  }
+  expect(refreshed()).toBe(seen[0])
+  writeFileSync(keys, 'second, longer')
+  seen.push(refreshed())
+  rmSync(keys)
+  seen.push(refreshed())
+  config = configOf(BASE)
+  seen.push(refreshed())
+  expect(new Set(seen).size).toBe(4)
+  expect(seen.at(-1)).toBe(first)
 })

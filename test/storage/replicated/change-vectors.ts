@@ -156,6 +156,14 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     change: { put: 'qmf agent', row: { systemId: 'id-1', boot: 3, banks: '{}' } },
     bytes: '13 04000000 69642d31 0000000000000840 02000000 7b7d',
   },
+  'put upstream binding': {
+    change: {
+      put: 'upstream binding',
+      row: { upstream: 'ops/é', generation: 'g', channel: 5, metric: 40, selection: '["a",["h","é"]]' },
+    },
+    bytes:
+      '14 06000000 6f70732fc3a9 01000000 67 0000000000001440 0000000000004440 10000000 5b2261222c5b2268222c22c3a9225d5d',
+  },
   'remove tenant': {
     change: { remove: 'tenant', name: 'ops' },
     bytes: '81 03000000 6f7073',
@@ -211,5 +219,9 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
   'remove fence': {
     change: { remove: 'fence', sensor: 's' },
     bytes: '90 01000000 73',
+  },
+  'remove upstream binding': {
+    change: { remove: 'upstream binding', upstream: 'o', metric: 40 },
+    bytes: '94 01000000 6f 0000000000004440',
   },
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { cpSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -198,12 +198,13 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     for (let id = 10; id < 40; id++) await first.write({ blocks: [{ id, frames: frames(id, 100_000) }] })
     const second = new Node('n2')
     const received: number[] = []
-    const place = await second.store.copy(
+    const { place, aside } = await second.store.copy(
       'n1',
       ({ receivedBytes }) => received.push(receivedBytes),
       AbortSignal.timeout(60_000),
     )
     expect(place).toMatchObject({ log: 1, epoch: 2, sequence: 32 })
+    expect(aside).toBeUndefined()
     expect(received.at(-1)).toBeGreaterThan(3_000_000)
     expect(readdirSync(join(first.directory, 'copies'))).toEqual([])
     second.follow()
@@ -219,16 +220,55 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     expect(second.recovered!.restored).toBe(false)
   })
 
-  test('a copy is never laid over a database, and is refused by a node that does not lead', async () => {
+  test('a copy takes the place of a database that never stored anything, made by the attempt to follow', async () => {
+    const single = new SqliteStore({ directory: join(root, 'n1') })
+    const events = new EventLog()
+    await single.open(events)
+    single.write(batch(1, { ...blocks(1), wall: WALL }))
+    await events.durable(1)
+    await single.close()
+    const first = await founded()
+    const second = new Node('n2')
+    await expect(second.follow().ended).rejects.toMatchObject({ code: 'FOREIGN' })
+    expect(existsSync(join(root, 'n2', 'cinnabar.db'))).toBe(true)
+    const { place } = await second.store.copy('n1', () => {}, AbortSignal.timeout(60_000))
+    expect(place).toEqual(first.store.stored)
+    await second.follow().reached(place.sequence)
+    await second.leave()
+  })
+
+  test('a database that is there is set aside when the copy is whole, and not before', async () => {
     const first = await founded()
     const second = new Node('n2').follow()
     await second.reached(2)
     await second.leave()
-    const signal = AbortSignal.timeout(30_000)
-    await expect(second.store.copy('n1', () => {}, signal)).rejects.toMatchObject({ code: 'NOT_WRITABLE' })
-    await expect(new Node('n3').store.copy('n2', () => {}, signal)).rejects.toMatchObject({ code: 'IO' })
-    expect(existsSync(join(root, 'n3', 'cinnabar.db'))).toBe(false)
     await first.write(blocks(1))
+    const signal = AbortSignal.timeout(30_000)
+    const ofSecond = () => readdirSync(second.directory).filter((name) => name !== 'lock.db' && name !== 'reserve')
+    const before = ofSecond()
+    // Nobody leads there.
+    await expect(second.store.copy('n3', () => {}, signal)).rejects.toMatchObject({ code: 'IO' })
+    expect(ofSecond()).toEqual(before)
+    const { place, aside } = await second.store.copy('n1', () => {}, signal)
+    expect(ofSecond().sort()).toEqual(['cinnabar.db', basename(aside as string)])
+    expect(existsSync(join(aside as string, 'cinnabar.db'))).toBe(true)
+    second.follow()
+    await second.reached(place.sequence)
+    await second.leave()
+  })
+
+  test('a copy goes to an inbox, and nowhere else', async () => {
+    const first = await founded()
+    const connection = await connect({ servers: servers.urls })
+    try {
+      for (const to of ['', `cin.${cluster}.alive`, '_INBOX.>', '_INBOX.a b', `_INBOX.${'a'.repeat(300)}`]) {
+        const answer = await connection.request(`cin.${cluster}.copy.n1`, to, { timeout: 10_000 })
+        expect(answer.json()).toEqual({ refused: 'the request does not say where the copy is to go' })
+      }
+      expect(existsSync(join(first.directory, 'copies'))).toBe(false)
+    } finally {
+      await connection.close()
+    }
   })
 
   test('the database of another cluster, and one that was served without its cluster meanwhile, do not fit', async () => {
@@ -284,27 +324,30 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     await eventually(() => expect(second.place).toMatchObject({ log: 2, epoch: 4, sequence: 3 }))
   })
 
-  test('a log that is founded with a restored database skips the same ids on every node', async () => {
-    const first = await founded()
-    const second = new Node('n2').follow()
-    const numbers = numbersOf(1)
-    await first.write({ changes: [{ put: 'channel', row: channel }], channels: [numbers] })
-    await second.reached(3)
-    await second.leave()
-    await first.store.close()
-    const restored = new Node('n1', { restored: true })
-    await restored.store.found()
-    const again = await new Node('n1').lead()
-    expect(again.recovered!.generation).not.toBe(first.recovered!.generation)
-    expect(again.recovered!.restored).toBe(true)
-    await second.follow().reached(2)
-    await second.leave()
-    await again.store.close()
-    const { generation, restored: reported, numbers: rows } = (await second.lead()).recovered!
-    expect([generation, reported]).toEqual([again.recovered!.generation, true])
-    expect(rows).toEqual(again.recovered!.numbers)
-    expect(rows[3]).toBeGreaterThan(2 ** 36)
-  })
+  test.each(['a restored database', 'a database that may lack records'])(
+    'a log that is founded with %s skips the same ids on every node',
+    async (what) => {
+      const isRestored = what === 'a restored database'
+      const first = await founded()
+      const second = new Node('n2').follow()
+      const numbers = numbersOf(1)
+      await first.write({ changes: [{ put: 'channel', row: channel }], channels: [numbers] })
+      await second.reached(3)
+      await second.leave()
+      await first.store.close()
+      await new Node('n1', { restored: isRestored }).store.found(!isRestored)
+      const again = await new Node('n1').lead()
+      expect(again.recovered!.generation).not.toBe(first.recovered!.generation)
+      expect(again.recovered!.restored).toBe(true)
+      await second.follow().reached(2)
+      await second.leave()
+      await again.store.close()
+      const { generation, restored: reported, numbers: rows } = (await second.lead()).recovered!
+      expect([generation, reported]).toEqual([again.recovered!.generation, true])
+      expect(rows).toEqual(again.recovered!.numbers)
+      expect(rows[3]).toBeGreaterThan(2 ** 36)
+    },
+  )
 
   test('while no nats-server answers nothing is durable; then it is', async () => {
     const own = await NatsServers.start(1)

@@ -85,6 +85,18 @@ test('a database of format 11 has no agents of QMF: they were in a file', () => 
   expect(database.prepare('select * from qmf_agent').all()).toEqual([])
 })
 
+test('a database of format 13 keeps how far upstreams were taken, and does not know yet what they bind', () => {
+  const database = new Database(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 13))
+  database.exec("insert into upstream values ('default/east', 'a1', 7, 99)")
+  migrate(database)
+  expect(database.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
+  expect(database.prepare('select * from upstream').all()).toEqual([
+    { name: 'default/east', generation: 'a1', channel: 7, reached: 99 },
+  ])
+  expect(database.prepare('select * from upstream_binding').all()).toEqual([])
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {

@@ -78,6 +78,9 @@ function put(contents: Contents, change: Extract<Change, { put: unknown }>): voi
     case 'upstream':
       contents.upstreams.set(change.row.name, change.row)
       return
+    case 'upstream binding':
+      contents.upstreamBindings.set(`${change.row.upstream} ${change.row.metric}`, change.row)
+      return
     case 'qmf agent':
       contents.qmfAgent = change.row
       return
@@ -139,6 +142,9 @@ function remove(contents: Contents, change: Extract<Change, { remove: unknown }>
       return
     case 'upstream':
       contents.upstreams.delete(change.name)
+      return
+    case 'upstream binding':
+      contents.upstreamBindings.delete(`${change.upstream} ${change.metric}`)
       return
     case 'channel':
       removeChannel(contents, change.id)

@@ -15,6 +15,7 @@ import type {
   StopRow,
   TenantRow,
   TokenRow,
+  UpstreamBindingRow,
   UpstreamRow,
   UserRow,
 } from '../../../storage/store.ts'
@@ -45,6 +46,8 @@ export interface Contents {
   readonly bindings: Map<string, BindingRow>
   readonly places: Map<string, PlaceRow>
   readonly upstreams: Map<string, UpstreamRow>
+  /** By upstream and metric. */
+  readonly upstreamBindings: Map<string, UpstreamBindingRow>
   readonly stops: Map<string, StopRow>
   readonly results: Map<number, ResultRow>
   readonly blocks: Map<number, StoredBlock>
@@ -82,6 +85,7 @@ export function emptyContents(): Contents {
     bindings: new Map(),
     places: new Map(),
     upstreams: new Map(),
+    upstreamBindings: new Map(),
     stops: new Map(),
     results: new Map(),
     blocks: new Map(),
@@ -106,6 +110,8 @@ export function recovered(contents: Contents): Recovered {
   const { secret, generation, nextUserId, nextRule, nextTokenId, audited, nextBlockId, age, wall, settled } = copy
   const byId = (a: { id: number }, b: { id: number }): number => a.id - b.id
   const byPair = (a: Pair, b: Pair): number => a.channel - b.channel || a.metric - b.metric
+  const byUpstream = (a: UpstreamBindingRow, b: UpstreamBindingRow): number =>
+    a.upstream === b.upstream ? a.metric - b.metric : a.upstream < b.upstream ? -1 : 1
   const byOrder = (a: number[], b: number[]): number => a[1]! - b[1]! || a[2]! - b[2]! || a[3]! - b[3]! || a[0]! - b[0]!
   const blocks = [...copy.blocks.values()].map(({ row }) => row)
   const flat = (rows: number[][]): Float64Array => Float64Array.from(rows.flat())
@@ -125,6 +131,7 @@ export function recovered(contents: Contents): Recovered {
     bindings: [...copy.bindings.values()].sort(byPair),
     places: [...copy.places.values()].sort(byPair),
     upstreams: [...copy.upstreams.values()],
+    upstreamBindings: [...copy.upstreamBindings.values()].sort(byUpstream),
     qmfAgent: copy.qmfAgent,
     stops: [...copy.stops.values()].sort(byPair),
     results: [...copy.results.values()].sort(byId),

@@ -80,10 +80,16 @@ export class MemoryStore implements Store {
     this.#events?.onDurable(batch.number)
   }
 
+  /** Another store, not open, with what is durable here. */
+  copy(): MemoryStore {
+    const copy = new MemoryStore({ manual: this.manual })
+    copy.#contents = structuredClone(this.#contents)
+    return copy
+  }
+
   /** What a restart would find now: a new store, not open, with what was durable. This one is of no use afterwards. */
   crash(): MemoryStore {
-    const survivor = new MemoryStore({ manual: this.manual })
-    survivor.#contents = structuredClone(this.#contents)
+    const survivor = this.copy()
     this.#events = undefined
     this.#failed = true
     return survivor

@@ -53,7 +53,7 @@ describe.skipIf(missing)(`the nodes in the console${howTo}`, () => {
     expect(rows).toEqual([
       'n1● leader–1,284,40210.0.0.1:7654',
       'n2● follower20.0 ms1,284,40210.0.0.2:7654',
-      'n3○ not heardit is stopped or cut off––',
+      'n3○ not heardit is stopped or cut off––10.0.0.3:7654',
     ])
     cluster.change('n2', { lagMs: 14_000, obstacle: 'its disk is full' })
     await card.locator('tr:has-text("n2") .attention').waitFor()

@@ -115,6 +115,16 @@ describe('controls of an upstream', () => {
     expect((await audited(lower)).filter(({ action }) => action === 'execute')).toHaveLength(1)
   })
 
+  it('without a key get one, which is recorded before they are sent, and finds their result later', async () => {
+    const given = { user: 'new', producer: 'east' }
+    await inTime(done(boss, 'user.add', given))
+    const [here] = await audited(upper)
+    const { idempotency_key } = JSON.parse(here.args) as { readonly idempotency_key: string }
+    expect(idempotency_key).toMatch(/^[0-9a-f-]{36}$/)
+    expect(await inTime(run(boss, 'user.add', { ...given, idempotency_key }))).toMatchObject({ outcome: 'ok' })
+    expect((await audited(lower)).filter(({ action }) => action === 'execute')).toHaveLength(1)
+  })
+
   it('are not there for those whose rules do not allow them, and none is beside those that are named', async () => {
     const ask = (seat: Seat, control: string) =>
       seat.ask((seq) => command.execute(seq, control, args(['producer', type.string, str('east')])))

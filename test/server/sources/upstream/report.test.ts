@@ -2,12 +2,15 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { GapReason } from '../../../../protocol/monitor/constants.ts'
 import { Quotas } from '../../../../server/accounts/quotas.ts'
+import { createLogger } from '../../../../server/core/log.ts'
 import { Hub } from '../../../../server/metrics/hub.ts'
 import { LabelledFamily } from '../../../../server/sources/labelled-sensor.ts'
 import type { ProducerNotice } from '../../../../server/sources/producer/notices.ts'
 import { UpstreamReport } from '../../../../server/sources/upstream/report.ts'
 import { defaultConfig } from '../../../../server/start/config.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
+
+const EAST = { name: 'east', kind: 'upstream', tenant: 'fleet', log: createLogger('silent') } as const
 
 let clock: FakeClock
 let family: LabelledFamily
@@ -23,7 +26,7 @@ beforeEach(() => {
   const kept = { family: 'upstream.', kind: 'upstreams', from: 'tests', keptMs: () => Number.POSITIVE_INFINITY }
   family = new LabelledFamily({ ...kept, hub, quotas, clock })
   const emit = ({ detail }: ProducerNotice, about?: unknown): unknown => notices.push({ detail, about })
-  report = new UpstreamReport({ name: 'east', tenant: 'fleet', family, clock, notices: { emit } })
+  report = new UpstreamReport({ ...EAST, family, clock, notices: { emit } })
 })
 
 /** The last value of each series, by its labels. */
@@ -40,14 +43,14 @@ const gap = (reason: number, count: number, transaction = 0) => ({ reason, count
 describe('upstream.up', () => {
   it('is false until the server is connected, and again afterwards', () => {
     expect(values('upstream.up')).toEqual({ east: false })
-    report.up(true)
+    report.changed('')
     expect(values('upstream.up')).toEqual({ east: true })
-    report.up(false)
+    report.changed('gone')
     expect(values('upstream.up')).toEqual({ east: false })
   })
 
   it('is what a new subscription begins with', () => {
-    report.up(true)
+    report.changed('')
     const [series] = family.of('fleet').series('upstream.up')
     expect(series?.first?.()).toMatchObject({ value: { value: true } })
   })
@@ -73,7 +76,7 @@ describe('a loss', () => {
       ...{ family: 'upstream.', kind: 'upstreams', from: 'tests', keptMs: () => Number.POSITIVE_INFINITY },
       ...{ hub: new Hub(clock), quotas, clock },
     })
-    report = new UpstreamReport({ name: 'east', tenant: 'fleet', family, clock, notices: { emit() {} } })
+    report = new UpstreamReport({ ...EAST, family, clock, notices: { emit() {} } })
     for (let i = 0; i < 5_000; i++) report.lost(gap(GapReason.overflow, 2), `east/x${i}`)
     expect(quotas.of('fleet').series.used).toBeLessThan(2_100)
     const lost = Object.values(values('upstream.lost')) as bigint[]

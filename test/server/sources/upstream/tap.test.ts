@@ -128,6 +128,18 @@ describe('a tap', () => {
     expect(reached.size).toBeLessThan(5)
   })
 
+  it('ends its series one at a time: there may be very many', () => {
+    const { tap, emitted, forgotten } = tapOf(1_000)
+    for (let i = 0; i < 10; i++) take(tap, payload(`h${i}`, 1))
+    const steps = tap.end(u32(type.void), 2)
+    for (let done = 1; done <= 10; done++) {
+      steps.next()
+      expect([emitted.length - 10, forgotten.length]).toEqual([done, done])
+    }
+    expect(steps.next().done).toBe(true)
+    expect(tap.size).toBe(0)
+  })
+
   it('compares a value with few series, also if somebody has made their labels so that all have one hash', () => {
     const { tap, born, forgotten } = tapOf(100_000)
     const view = new DataView(new ArrayBuffer(4))

@@ -1,0 +1,91 @@
+/**
+ * Copies of the leader's database in the place of the own one: because the log no longer has what that needs, or because an
+ * operator asks for it. What was here before is set aside when a copy is whole, and never deleted.
+ */
+import type { ClusterNodeOptions, Received } from './node-options.ts'
+import type { Reports } from './reports.ts'
+
+/** A copy, the last that was asked for or needed, for the command line. */
+export interface CopyState {
+  /** `none`: there was none since the process began. */
+  readonly phase: 'none' | 'asked' | 'copying' | 'done' | 'failed'
+  /** The node that it comes from. */
+  readonly leader: string
+  readonly receivedBytes: number
+  readonly totalBytes: number
+  /** Where the database is that was here before; "" if there was none. */
+  readonly aside: string
+  /** Why it failed, as a sentence. */
+  readonly problem: string
+}
+
+const NONE: CopyState = { phase: 'none', leader: '', receivedBytes: 0, totalBytes: 0, aside: '', problem: '' }
+const MIB = 2 ** 20
+
+export interface CopyingOptions extends Pick<ClusterNodeOptions, 'config' | 'copy' | 'log'> {
+  readonly reports: Reports
+}
+
+export class Copying {
+  readonly #options: CopyingOptions
+  #state = NONE
+
+  constructor(options: CopyingOptions) {
+    this.#options = options
+  }
+
+  get state(): CopyState {
+    return this.#state
+  }
+
+  /** An operator wants one, and it has not begun. */
+  get isAsked(): boolean {
+    return this.#state.phase === 'asked'
+  }
+
+  /** What the node is busy with, as a sentence; undefined if there is no copy under way. */
+  get obstacle(): string | undefined {
+    const { phase, leader, receivedBytes, totalBytes } = this.#state
+    if (phase !== 'asked' && phase !== 'copying') return undefined
+    const [received, total] = [receivedBytes, totalBytes].map((bytes) => Math.ceil(bytes / MIB))
+    return `it copies the database of ${leader}${total ? `: ${received} of ${total} MiB` : ''}`
+  }
+
+  /** Throws if there is one already. */
+  ask(leader: string): void {
+    const { phase, leader: from } = this.#state
+    if (phase === 'asked' || phase === 'copying') throw new Error(`the database of ${from} is being copied already`)
+    this.#state = { ...NONE, phase: 'asked', leader }
+  }
+
+  /**
+   * Copies the database of `leader`; `why` is what was wrong with the own one, as a part of a sentence. Returns whether there is a
+   * copy now; otherwise nothing is changed.
+   */
+  async run(leader: string | undefined, why: string, signal: AbortSignal): Promise<boolean> {
+    const { config, copy, log, reports } = this.#options
+    if (leader === undefined) {
+      if (this.isAsked) this.#failed('no node leads any more')
+      return false
+    }
+    this.#state = { ...NONE, phase: 'copying', leader }
+    const progress = (received: Received): void => {
+      this.#state = { ...this.#state, ...received }
+    }
+    try {
+      const aside = await copy(leader, progress, signal)
+      this.#state = { ...this.#state, phase: 'done', aside: aside ?? '' }
+      reports.setAside(why, aside)
+      log.info(`node ${config.node} has a copy of the database of node ${leader}`)
+      return true
+    } catch (error) {
+      this.#failed(error instanceof Error ? error.message : String(error))
+      log.warn({ err: error }, `the database of node ${leader} could not be copied`)
+      return false
+    }
+  }
+
+  #failed(problem: string): void {
+    this.#state = { ...this.#state, phase: 'failed', problem }
+  }
+}
