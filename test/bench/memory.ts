@@ -17,8 +17,13 @@ const SLICE = 64
 const POLL_MS = 50
 
 export async function benchMemory(argv: string[]): Promise<object> {
-  if (argv.includes('--parts')) return benchFootprint(argv)
-  const { values: options } = parseArgs({ args: argv, options: { values: { type: 'string', default: '10000000' } } })
+  const { values: options } = parseArgs({
+    args: argv,
+    options: { values: { type: 'string', default: '10000000' }, parts: { type: 'boolean', default: false } },
+    // The sizes of the parts are options of their own.
+    strict: false,
+  })
+  if (options.parts) return benchFootprint(argv)
   const wanted = Number(options.values)
   const port = await freePort()
   const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`)

@@ -11,6 +11,9 @@ import { LimitStorage } from './storage.ts'
 import { valueFrame } from './value-frame.ts'
 
 const MAX_UNSENT_BYTES = 4 << 20
+const MAX_WAITING = 65_536
+/** Written in one turn, to all consumers together: more would keep the event loop from everybody else for too long. */
+const TURN_BYTES = 4 << 20
 
 export class Delivery implements ConsumerEvents {
   readonly answer = undefined
@@ -22,8 +25,9 @@ export class Delivery implements ConsumerEvents {
   #committing = new Set<LimitConsumer>()
   #sealed = new Set<LimitConsumer>()
   #feed: Socket | undefined
+  /** Values that came and were not passed on. */
+  #waiting = 0
   #lastId = 0
-  #appended = 0
   #begun = 0
   #stored = 0
   #isTurnScheduled = false
@@ -45,7 +49,7 @@ export class Delivery implements ConsumerEvents {
     socket.on('error', () => {})
     socket.on('data', (chunk) => {
       this.#feed = socket
-      for (let count = values.count(chunk); count > 0; count--) this.#frames.add(++this.#lastId)
+      this.#waiting += values.count(chunk)
       this.#schedule()
     })
   }
@@ -72,27 +76,31 @@ export class Delivery implements ConsumerEvents {
 
   #turn(): void {
     this.#isTurnScheduled = false
-    const chunks = this.#frames.take()
-    if (chunks.length > 0) {
+    const { frameBytes, storedShare } = this.#job
+    const bytesOfValue = frameBytes * Math.max(1, this.#consumers.size)
+    const count = Math.min(this.#waiting, Math.max(1, Math.floor(TURN_BYTES / bytesOfValue)))
+    if (count > 0) {
+      this.#waiting -= count
+      for (let added = 0; added < count; added++) this.#frames.add(++this.#lastId)
+      const chunks = this.#frames.take()
       for (const consumer of this.#consumers) consumer.write(chunks)
-      const bytes = (this.#lastId - this.#appended) * this.#job.frameBytes * this.#consumers.size
-      this.#appended = this.#lastId
-      this.#storage.append(chunks, Math.round(bytes * this.#job.storedShare))
+      this.#storage.append(chunks, Math.round(count * bytesOfValue * storedShare))
     }
     this.#storage.flush()
     this.#flow()
+    if (this.#waiting > 0) this.#schedule()
   }
 
   #flow(): void {
     if (this.#feed === undefined) return
     let unsent = 0
     for (const { socket } of this.#consumers) unsent = Math.max(unsent, socket.writableLength)
-    if (unsent > MAX_UNSENT_BYTES || this.#storage.isFull) this.#feed.pause()
+    if (unsent > MAX_UNSENT_BYTES || this.#storage.isFull || this.#waiting > MAX_WAITING) this.#feed.pause()
     else this.#feed.resume()
   }
 
   #begins(): void {
-    this.#begun = this.#appended
+    this.#begun = this.#lastId
     for (const consumer of this.#committing) consumer.seal()
     const sealed = this.#committing
     this.#committing = this.#sealed
