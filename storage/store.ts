@@ -229,6 +229,8 @@ export type StorageErrorCode =
   | 'DAMAGED'
   | 'FULL'
   | 'IO'
+  /** The nats-servers that keep the cluster's log do not answer now. */
+  | 'UNREACHABLE'
   /** The database is not part of the cluster's log. */
   | 'FOREIGN'
   /** The cluster's log no longer has the records that the database needs. */

@@ -29,6 +29,7 @@ export interface CopyingOptions extends Pick<ClusterNodeOptions, 'config' | 'cop
 export class Copying {
   readonly #options: CopyingOptions
   #state = NONE
+  #underWay: AbortController | undefined
 
   constructor(options: CopyingOptions) {
     this.#options = options
@@ -69,11 +70,13 @@ export class Copying {
       return false
     }
     this.#state = { ...NONE, phase: 'copying', leader }
+    const underWay = new AbortController()
+    this.#underWay = underWay
     const progress = (received: Received): void => {
       this.#state = { ...this.#state, ...received }
     }
     try {
-      const aside = await copy(leader, progress, signal)
+      const aside = await copy(leader, progress, AbortSignal.any([signal, underWay.signal]))
       this.#state = { ...this.#state, phase: 'done', aside: aside ?? '' }
       reports.setAside(why, aside)
       log.info(`node ${config.node} has a copy of the database of node ${leader}`)
@@ -83,6 +86,11 @@ export class Copying {
       log.warn({ err: error }, `the database of node ${leader} could not be copied`)
       return false
     }
+  }
+
+  /** Gives a copy up whose leader leads no more: it may have ended before it answered. To be called several times a lease. */
+  followLeader(leader: string | undefined): void {
+    if (this.#state.phase === 'copying' && this.#state.leader !== leader) this.#underWay?.abort()
   }
 
   #failed(problem: string): void {

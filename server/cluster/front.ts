@@ -139,7 +139,9 @@ export class Front {
   }
 
   async #listen(name: ListenerName, address: Address): Promise<Address> {
-    const server = createServer({ ...NODE_SOCKET_OPTIONS, pauseOnConnect: true }, (socket) => this.#arrived(socket, name))
+    const server = createServer({ ...NODE_SOCKET_OPTIONS, pauseOnConnect: true }, (socket) =>
+      this.#arrived(socket, name),
+    )
     const bound = await bindTcp(server, address, `listen.${name}`)
     this.#servers.push(server)
     return bound

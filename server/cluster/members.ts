@@ -16,7 +16,7 @@ const MAX_OTHERS = 16
 const STARTING_LEASES = 5
 
 /** The node that leads, as it was last heard. */
-export interface HeardLeader extends Pick<Alive, 'node' | 'epoch' | 'since' | 'role' | 'place' | 'answers'> {
+export interface HeardLeader extends Pick<Alive, 'node' | 'run' | 'epoch' | 'since' | 'role' | 'place' | 'answers'> {
   readonly heardAt: number
 }
 
@@ -118,8 +118,8 @@ export class Members {
     const { leaseMs } = this.#options
     const known = this.#leader
     if (known !== undefined && !this.isLeaderless() && isLower(alive, known)) return false
-    const { node, epoch, since, role, place, answers } = alive
-    this.#leader = { node, epoch, since, role, place, answers, heardAt: at }
+    const { node, run, epoch, since, role, place, answers } = alive
+    this.#leader = { node, run, epoch, since, role, place, answers, heardAt: at }
     this.#quietSince = at
     this.#patienceMs = role === 'starting' ? STARTING_LEASES * leaseMs : leaseMs
     return known?.node !== node || known.epoch !== epoch

@@ -266,7 +266,7 @@ export class ClusterNode {
       return true
     } catch (error) {
       order?.reject(error instanceof Error ? error : new Error(String(error)))
-      if (!isOneOf(error, 'DEPOSED', 'IO')) throw error
+      if (!isOneOf(error, 'DEPOSED', 'IO', 'UNREACHABLE')) throw error
       log.warn({ reason: error.message }, 'no log was founded')
       return false
     }
@@ -279,7 +279,7 @@ export class ClusterNode {
       this.#obstacle = undefined
       return end
     } catch (error) {
-      if (!isOneOf(error, 'IO')) throw error
+      if (!isOneOf(error, 'IO', 'UNREACHABLE')) throw error
       this.#obstacle = `no majority of the nats-servers answers: ${error.message}`
       return undefined
     }
@@ -312,7 +312,7 @@ export class ClusterNode {
 
   /** Does what can be done about a database that cannot follow; throws the error if that is nothing. */
   async #cannotFollow(error: unknown): Promise<void> {
-    if (isOneOf(error, 'IO')) return this.#tryAgain(error)
+    if (isOneOf(error, 'IO', 'UNREACHABLE')) return this.#tryAgain(error)
     if (isOneOf(error, 'DAMAGED')) return this.#waitForOrder(error)
     if (!isOneOf(error, 'FOREIGN', 'BEHIND')) throw error
     const place = this.#place ?? NOWHERE
@@ -351,7 +351,8 @@ export class ClusterNode {
 
   /** The nats-servers, or the disk: the error is thrown if it comes again and again while the former answer. */
   async #tryAgain(error: StorageError): Promise<void> {
-    if ((await this.#end()) === undefined) return this.#pause(this.#beatMs)
+    // They may answer one question and not the next.
+    if (error.code === 'UNREACHABLE' || (await this.#end()) === undefined) return this.#pause(this.#beatMs)
     if (++this.#failures >= MAX_FAILURES) throw error
     this.#options.log.warn({ reason: error.message }, 'the store has failed: it is opened again')
     await this.#pause(this.#leaseMs)
@@ -400,7 +401,7 @@ export class ClusterNode {
     }
     if (failure === undefined) return
     // A majority of the nats-servers may be gone, or about to elect a leader of the log: that is not the disk.
-    if (isOneOf(failure, 'IO') && !isFailed) return this.#tryAgain(failure)
+    if (isOneOf(failure, 'IO', 'UNREACHABLE') && !isFailed) return this.#tryAgain(failure)
     if (!isOneOf(failure, 'DEPOSED', 'FOREIGN', 'BEHIND', 'DAMAGED')) throw failure
     log.warn({ reason: failure.message }, `node ${config.node} could not lead ${config.name}, and follows`)
   }
@@ -408,6 +409,7 @@ export class ClusterNode {
   #tick(): void {
     const detail = this.#tenure && this.#support.missing
     if (detail !== undefined) this.#tenure?.end({ why: 'deposed', detail })
+    this.#copying.followLeader(this.leader?.name)
     this.#considerLeading()
     if (--this.#ticksToBeat <= 0) this.#publish()
     this.#listeners.tell(this.leader)

@@ -9,8 +9,8 @@ import type { Reports } from './reports.ts'
 export type OwnState = Pick<Alive, 'role' | 'epoch' | 'since' | 'place' | 'lagMs' | 'obstacle' | 'leaves'>
 
 /**
- * Messages that are looked at within a beat. All nodes of the largest cluster say far fewer; whoever says more must not take
- * the time of the node, which still hears itself.
+ * Messages that are looked at within a beat, and of those beyond that the ones that seem to be of the node that leads. All nodes of
+ * the largest cluster say far fewer; whoever says more must not take the time of a node, nor keep it from hearing the leader.
  */
 const MAX_PER_BEAT = 1_024
 
@@ -33,6 +33,7 @@ export class Presence {
   /** What this node has said last. */
   #said: Uint8Array = new Uint8Array(0)
   #taken = 0
+  #ofLeader = 0
 
   constructor(options: PresenceOptions) {
     this.#options = options
@@ -61,6 +62,7 @@ export class Presence {
   publish(): void {
     const { config, run, configuration, version, format, bus, members, own } = this.#options
     this.#taken = 0
+    this.#ofLeader = 0
     const state = own()
     if (state === undefined) return
     const configured = members.addressOf(config.node)
@@ -84,7 +86,7 @@ export class Presence {
       this.#echoedAt = awake.now()
       return
     }
-    if (++this.#taken > MAX_PER_BEAT) {
+    if (++this.#taken > MAX_PER_BEAT && !this.#isOfLeader(bytes)) {
       this.#flooded++
       return
     }
@@ -101,6 +103,13 @@ export class Presence {
       onHeard(alive, isChanged)
     } else if (alive.run === run) this.#echoedAt = awake.now()
     else this.#warnOfNamesake(alive)
+  }
+
+  /** Whether a message has the random text of the node that leads, as far as that may be asked. */
+  #isOfLeader(bytes: Uint8Array): boolean {
+    const { leader } = this.#options.members
+    const isSo = leader !== undefined && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(leader.run)
+    return isSo && ++this.#ofLeader <= MAX_PER_BEAT
   }
 
   #warnOf({ node, address, configuration }: Alive): void {

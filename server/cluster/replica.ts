@@ -27,7 +27,7 @@ export interface Replica extends Store {
    * (both need a copy), LOCKED, DAMAGED, TOO_NEW or IO as `open` does.
    */
   follow(events: FollowEvents, signal: AbortSignal): Promise<void>
-  /** The newest log and its end, asked of the nats-servers. Rejects with StorageError IO if no majority answers in `timeoutMs`. */
+  /** The newest log and its end, asked of the nats-servers. Rejects with StorageError UNREACHABLE if no majority answers in `timeoutMs`. */
   end(timeoutMs: number): Promise<LogEnd>
   /**
    * The place of the database, read from the file; to be called while nothing follows or leads. A database that is in no log has
@@ -37,7 +37,7 @@ export interface Replica extends Store {
   /**
    * Makes the next log, which begins with this database, and gives the place of the database, which is not in it yet. If it `mayLack`
    * records that others had, it counts as restored: transaction ids are skipped, and durable channels report it by a GAP. Rejects
-   * with StorageError DEPOSED if another node was faster, IO if the nats-servers do not answer.
+   * with StorageError DEPOSED if another node was faster, UNREACHABLE if the nats-servers do not answer.
    */
   found(mayLack: boolean): Promise<LogPlace>
   /** The epoch in which this node leads; 0 while it does not. */

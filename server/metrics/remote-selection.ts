@@ -124,7 +124,11 @@ export class RemoteSelection {
       const readings: NodeReading[] = []
       for (const metric of this.#metricsOf(sensor)) {
         if (isOver()) break
-        for (const { series, measured } of await sensor.ask({ ...request, name: metric.name }, deadlineMs, identity.userId)) {
+        for (const { series, measured } of await sensor.ask(
+          { ...request, name: metric.name },
+          deadlineMs,
+          identity.userId,
+        )) {
           if (this.openFor(sensor, series) === undefined) continue
           const sent = Object.entries(series.labels).filter(
             (label): label is [string, string] => label[1] !== undefined,

@@ -56,7 +56,7 @@ export class Applier {
     this.#waiting = undefined
   }
 
-  /** Rejects with StorageError: FOREIGN if the log has another record at the place of the database, IO if it does not answer. */
+  /** Rejects with StorageError: FOREIGN if the log has another record at the place of the database, UNREACHABLE if it does not answer. */
   async check(log: Pick<Log, 'recordAt'>, timeoutMs: number): Promise<void> {
     if (this.sequence === 0) return
     const bytes = await log.recordAt(this.sequence, timeoutMs)

@@ -41,7 +41,7 @@ export async function follow(
       post({ type: 'place', place: applier.place, last })
       for await (const entry of log.read(applier.sequence, stopping.signal)) {
         await applier.apply(entry)
-        post({ type: 'place', place: applier.place, last: entry.sequence })
+        post({ type: 'place', place: applier.place, last: entry.last })
       }
     } finally {
       await log.close()

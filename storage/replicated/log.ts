@@ -11,8 +11,8 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
 import { abortable, appendRecord, natsReason } from './append.ts'
 import { ANSWER_MS, connectNats, type NatsOptions } from './nats.ts'
-import { type LogEntry, MAX_RECORD_BYTES, type RecordKind } from './part.ts'
-import { readRecordAt, readRecords } from './read.ts'
+import { MAX_RECORD_BYTES, type RecordKind } from './part.ts'
+import { type ReadEntry, readRecordAt, readRecords } from './read.ts'
 import { boundsOf, LogStream, logOf, type StreamAccess, streamConfig, streamName, streamSubject } from './stream.ts'
 
 export type { LogEntry } from './part.ts'
@@ -67,7 +67,7 @@ export class Log {
     void this.#watch()
   }
 
-  /** Rejects with StorageError IO if no nats-server can be reached now. Once connected, it connects again by itself. */
+  /** Rejects with StorageError UNREACHABLE if no nats-server can be reached now. Once connected, it connects again by itself. */
   static async connect(options: LogOptions): Promise<Log> {
     const { cluster, node, timeoutMs = ANSWER_MS } = options
     const wrong = [cluster, node].find((name) => !NAME.test(name))
@@ -85,14 +85,14 @@ export class Log {
     return this.#isConnected ? this.#obstacle : 'there is no connection to a nats-server'
   }
 
-  /** The newest log. Rejects with StorageError IO if no majority of its nats-servers answers in `timeoutMs`. */
+  /** The newest log. Rejects with StorageError UNREACHABLE if no majority of its nats-servers answers in `timeoutMs`. */
   bounds(timeoutMs: number): Promise<LogBounds> {
     return this.#ask(timeoutMs, 'a majority of the nats-servers does not answer', () => this.#newest())
   }
 
   /**
    * Makes log `n`. Rejects with StorageError DEPOSED if it is there and has messages, because another node was faster, and with
-   * IO if it cannot be made. If two nodes make it at once, both succeed; the first record decides.
+   * UNREACHABLE or IO if it cannot be made. If two nodes make it at once, both succeed; the first record decides.
    */
   async create(n: number): Promise<void> {
     const { cluster, replicas, maxBytes } = this.#options
@@ -116,8 +116,8 @@ export class Log {
    * the way. While the nats-servers cannot be reached or have no majority, it is tried again, until the signal is aborted or the
    * log is closed.
    *
-   * Rejects with StorageError: DEPOSED if another node has appended; FOREIGN if the log is shorter than it was; IO if it was
-   * ended or if the nats-servers refuse the record. Only after DEPOSED is it certain that the record is not in the log and never
+   * Rejects with StorageError: DEPOSED if another node has appended; FOREIGN if the log is shorter than it was; UNREACHABLE if it was
+   * ended, IO if the nats-servers refuse the record. Only after DEPOSED is it certain that the record is not in the log and never
    * will be, so whoever appends has to begin with an epoch record again.
    */
   async append(
@@ -134,27 +134,27 @@ export class Log {
       return await appendRecord(this.#opened(), whole, last, signal, this.#onObstacle)
     } catch (error) {
       if (error instanceof StorageError) throw error
-      throw new StorageError('IO', `a record may not be in the cluster's log: ${this.#end()}`, error)
+      throw new StorageError('UNREACHABLE', `a record may not be in the cluster's log: ${this.#end()}`, error)
     }
   }
 
   /**
    * The whole records after the message `after`, in order, and new ones as they come, until the signal is aborted. `after` is
    * the last part of a record, or 0. With `until` it ends after that message, also if no record ends there. Throws StorageError: BEHIND if the log no longer has message `after + 1`; FOREIGN if it is
-   * shorter than `after`; TOO_NEW if a newer version has written a record; IO if the log is closed.
+   * shorter than `after`; TOO_NEW if a newer version has written a record; UNREACHABLE if the log is closed.
    */
-  async *read(after: number, signal: AbortSignal, until?: number): AsyncGenerator<LogEntry, void> {
+  async *read(after: number, signal: AbortSignal, until?: number): AsyncGenerator<ReadEntry, void> {
     try {
       yield* readRecords(this.#opened(), after, signal, this.#onObstacle, until)
     } catch (error) {
       if (error instanceof StorageError) throw error
-      throw new StorageError('IO', `the cluster's log cannot be read: ${this.#end()}`, error)
+      throw new StorageError('UNREACHABLE', `the cluster's log cannot be read: ${this.#end()}`, error)
     }
   }
 
   /**
    * The bytes of the record whose last part is this message; undefined if the log no longer has it, or not yet. Rejects with
-   * StorageError: FOREIGN if no record ends there, IO if no majority of the nats-servers answers in `timeoutMs`.
+   * StorageError: FOREIGN if no record ends there, UNREACHABLE if no majority of the nats-servers answers in `timeoutMs`.
    */
   recordAt(sequence: number, timeoutMs: number): Promise<Uint8Array | undefined> {
     const failure = 'a majority of the nats-servers does not answer'
@@ -241,7 +241,7 @@ export class Log {
     )
   }
 
-  /** Asks until there is an answer. When the time is over, rejects with StorageError IO, whose message begins with `failure`. */
+  /** Asks until there is an answer. When the time is over, rejects with StorageError UNREACHABLE, whose message begins with `failure`. */
   async #ask<T>(timeoutMs: number, failure: string, question: () => Promise<T>): Promise<T> {
     const signal = AbortSignal.timeout(timeoutMs)
     let reason = `not within ${timeoutMs / 1_000} s`
@@ -255,7 +255,8 @@ export class Log {
       }
       await delay(RETRY_MS, undefined, { signal }).catch(() => {})
     }
-    throw new StorageError('IO', this.#closing.signal.aborted ? 'the log was closed' : `${failure}: ${reason}`)
+    const message = this.#closing.signal.aborted ? 'the log was closed' : `${failure}: ${reason}`
+    throw new StorageError('UNREACHABLE', message)
   }
 }
 

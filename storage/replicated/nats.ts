@@ -53,8 +53,8 @@ function isOnLoopback(host: string): boolean {
 }
 
 /**
- * Connects to one of the servers, in random order. Rejects with StorageError IO if an address is not allowed, a file cannot be
- * used, or no server can be reached now; later it connects again for as long as it takes.
+ * Connects to one of the servers, in random order. Rejects with StorageError: IO if an address is not allowed or a file cannot be
+ * used, UNREACHABLE if no server can be reached now; later it connects again for as long as it takes.
  */
 export async function connectNats(options: NatsOptions, name: string): Promise<NatsConnection> {
   const { servers, timeoutMs = ANSWER_MS } = options
@@ -77,7 +77,8 @@ export async function connectNats(options: NatsOptions, name: string): Promise<N
     ...encryption(options),
     ...authentication(options),
   }).catch((error: Error) => {
-    throw new StorageError('IO', `cannot connect to a nats-server of ${servers.join(', ')}: ${error.message}`, error)
+    const reason = `cannot connect to a nats-server of ${servers.join(', ')}: ${error.message}`
+    throw new StorageError('UNREACHABLE', reason, error)
   })
   const { max_payload: bytes = 0 } = connection.info ?? {}
   if (bytes >= 2 * MESSAGE_HEADER_BYTES) return connection

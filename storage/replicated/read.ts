@@ -13,6 +13,12 @@ const GAPS = 5
 /** After so long without a message the log is asked if it has more. */
 const IDLE_MS = 4_000
 
+/** A record as it is read. */
+export interface ReadEntry extends LogEntry {
+  /** The sequence of the log's last message when this one came, as far as known. */
+  readonly last: number
+}
+
 /** What is read of a stream. */
 export type ReadableStream = Pick<LogStream, 'bounds' | 'messages'>
 
@@ -23,7 +29,7 @@ export function readRecords(
   signal: AbortSignal,
   onObstacle: (obstacle: string | undefined) => void,
   until = Number.POSITIVE_INFINITY,
-): AsyncGenerator<LogEntry, void> {
+): AsyncGenerator<ReadEntry, void> {
   return new Reading(stream, after, signal, onObstacle).records(until)
 }
 
@@ -51,7 +57,7 @@ class Reading {
     this.#onObstacle = onObstacle
   }
 
-  async *records(until: number): AsyncGenerator<LogEntry, void> {
+  async *records(until: number): AsyncGenerator<ReadEntry, void> {
     while (!this.#signal.aborted) {
       try {
         if (!(await this.#isThere())) {
@@ -59,7 +65,7 @@ class Reading {
           continue
         }
         this.#onObstacle(undefined)
-        for await (const { sequence, part, data } of this.#messages()) {
+        for await (const { sequence, part, data, pending = 0 } of this.#messages()) {
           // The server may begin earlier, if it does not have the message yet.
           if (sequence < this.#next) continue
           this.#gaps = sequence === this.#next ? 0 : this.#gaps + 1
@@ -67,7 +73,7 @@ class Reading {
           this.#next++
           this.#isWaiting = false
           const entry = this.#assembler.take(sequence, part, data)
-          if (entry !== undefined) yield entry
+          if (entry !== undefined) yield { ...entry, last: sequence + pending }
           if (sequence >= until) return
           this.#isWaiting = true
         }

@@ -125,7 +125,7 @@ export class ReplicatedStore implements Store {
     return copied
   }
 
-  /** The number of the newest log, 0 if there is none, and the sequence of its last message. Rejects with StorageError IO. */
+  /** The number of the newest log, 0 if there is none, and the sequence of its last message. Rejects with StorageError UNREACHABLE. */
   async end(timeoutMs: number): Promise<{ readonly log: number; readonly last: number }> {
     const connecting = this.#log ?? Log.connect(this.#options.log)
     this.#log = connecting

@@ -75,6 +75,8 @@ export interface StreamMessage {
   /** Undefined for a message that is no part of a record. */
   readonly part: RecordPart | undefined
   readonly data: Uint8Array
+  /** How many messages were still to come when it was sent, if that is known. */
+  readonly pending?: number
 }
 
 /** What streams are used through. */
@@ -155,7 +157,12 @@ export class LogStream {
     try {
       if (signal.aborted) return
       for await (const message of messages)
-        yield { sequence: message.seq, part: partOf(message.headers), data: message.data }
+        yield {
+          sequence: message.seq,
+          part: partOf(message.headers),
+          data: message.data,
+          pending: message.info.pending,
+        }
     } finally {
       forget()
       signal.removeEventListener('abort', stop)

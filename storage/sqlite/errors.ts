@@ -51,6 +51,7 @@ const messages: Record<StorageErrorCode, (path: string, reason: string) => strin
     `the database ${path} cannot be read (${reason}) and was left as it is: see docs/storage.md`,
   FULL: (path, reason) => `no space left on the disk of ${path} (${reason}): free some space, then start again`,
   IO: (path, reason) => `storing in ${path} failed (${reason}): check the disk and the system log, then start again`,
+  UNREACHABLE: (_, reason) => `the nats-servers with the cluster's log do not answer (${reason})`,
   FOREIGN: (path, reason) => `the database ${path} is not part of the cluster's log (${reason}): see docs/cluster.md`,
   BEHIND: (path, reason) =>
     `the cluster's log no longer has the records that ${path} needs (${reason}): copy the database of another node`,

@@ -34,7 +34,10 @@ let consumer: Consumer
 const socket = createSocket('udp4')
 afterAll(() => socket.close())
 
-async function nodeAt(name: string, places: readonly { readonly name: string; readonly port: number }[]): Promise<Node> {
+async function nodeAt(
+  name: string,
+  places: readonly { readonly name: string; readonly port: number }[],
+): Promise<Node> {
   const ports = { gmetric: await freePort(), smon: await freePort(), statsd: await freePort() }
   const server = new KilledServer({ udpPort: ports.gmetric, tcpPort: await freePort(), logLevel: 'error' })
   server.append(

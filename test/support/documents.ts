@@ -57,6 +57,7 @@ const storageErrors: Readonly<Record<StorageErrorCode, string>> = {
   DAMAGED: 'The database cannot be read; it was left as it is.',
   FULL: 'The disk is full.',
   IO: 'Reading or writing failed; the system log says why.',
+  UNREACHABLE: 'The nats-servers that keep the log of the cluster do not answer now.',
   FOREIGN: 'The database is not part of the log of its cluster.',
   BEHIND: 'The log of the cluster no longer has the records that the database needs.',
   DEPOSED: 'Another node of the cluster leads.',

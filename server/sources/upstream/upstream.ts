@@ -272,7 +272,12 @@ export class Upstream {
     const { live, durable } = this.#taps
     const { repeated, gaps, committed } = this.#durable.counters
     const isUp = this.#live.session !== undefined
-    const problems = [this.report.problem ?? '', durable.size > 0 ? this.#durableProblem : '', live.problem, durable.problem]
+    const problems = [
+      this.report.problem ?? '',
+      durable.size > 0 ? this.#durableProblem : '',
+      live.problem,
+      durable.problem,
+    ]
     problems.push(this.#catalogueProblem, this.#controlsProblem)
     const told = [...new Set(problems)].filter((problem) => problem !== '')
     return {

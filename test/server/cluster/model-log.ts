@@ -44,6 +44,8 @@ export class ModelLogs {
   readonly followers = new Set<() => void>()
   /** Whether enough nats-servers are there to answer anything about the log. */
   hasMajority = true
+  /** How often a question of those who follow gets no answer, while all others are answered. */
+  refusals = 0
   /** How many of its first records the newest log no longer has. */
   forgotten = 0
   /** Who led in which epoch, by `log/epoch`. */
@@ -73,7 +75,7 @@ export interface ModelHost {
   readonly damage: StorageError | undefined
 }
 
-const noAnswer = (): StorageError => new StorageError('IO', 'nobody answers')
+const noAnswer = (): StorageError => new StorageError('UNREACHABLE', 'nobody answers')
 
 export class ModelReplica implements Replica {
   readonly #logs: ModelLogs
@@ -115,6 +117,10 @@ export class ModelReplica implements Replica {
 
   async follow(events: FollowEvents, signal: AbortSignal): Promise<void> {
     await this.#wire()
+    if (this.#logs.refusals > 0) {
+      this.#logs.refusals--
+      throw noAnswer()
+    }
     const log = this.#check()
     const pull = (): void => {
       if (!this.#host.isConnected || signal.aborted) return

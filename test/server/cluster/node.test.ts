@@ -256,6 +256,20 @@ describe('a node that leads no more', () => {
     expect(leader.process?.ended).toBe('not yet')
   })
 
+  test('comes back to nats-servers that answer one question and not the next: it does not end, however often that is', async () => {
+    const leader = await running(3)
+    await write(2)
+    leader.kill()
+    cluster.logs.refusals = 20
+    leader.start()
+    await cluster.until(() => cluster.logs.refusals === 0)
+    await cluster.until(() => cluster.leaders.length === 1)
+    await cluster.run(3 * LEASE_MS)
+    expect([...cluster.nodes.values()].map(({ process }) => process?.ended)).toEqual(['not yet', 'not yet', 'not yet'])
+    expect(leader.node.state().nodes.map(({ obstacle }) => obstacle)).toEqual([undefined, undefined, undefined])
+    expectNothingLost()
+  })
+
   test('cut off with a nats-server of its own gives up, although it hears itself', async () => {
     const leader = await running(3)
     await write(5)

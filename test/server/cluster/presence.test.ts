@@ -127,6 +127,17 @@ test('a flood of messages is cut off and counted, while the node still hears its
   receive(new Uint8Array(5_000))
   receive(Buffer.from('{'))
   expect(presence.ignoredMessages).toBe(1_100 - 1_024 + 2)
+  // The leader is still heard, unless the flood is of itself.
+  const leads = { run: 'led-by-n2', role: 'leader', epoch: 3 } as const
+  hear('n2', leads)
+  for (let count = 0; count < 1_100; count++) hear('n9')
+  hear('n2', { ...leads, epoch: 4 })
+  expect(members.leader?.epoch).toBe(4)
+  for (let count = 0; count < 1_100; count++) hear('n2', { ...leads, epoch: 5 + count })
+  expect(members.leader?.epoch).toBe(5 + 1_022)
+  presence.publish()
+  hear('n2', { ...leads, epoch: 9_000 })
+  expect(members.leader?.epoch).toBe(9_000)
 })
 
 async function never(): Promise<void> {}

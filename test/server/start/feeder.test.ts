@@ -59,7 +59,12 @@ beforeEach(async () => {
   }
   const clock = systemClock()
   const warnings = new RareWarnings(log, clock)
-  const options = { address: LOOPBACK, key: 'cluster.listen', certificates: undefined, nodes: [{ name: 'n2', host: '127.0.0.1', port: 0 }] }
+  const options = {
+    address: LOOPBACK,
+    key: 'cluster.listen',
+    certificates: undefined,
+    nodes: [{ name: 'n2', host: '127.0.0.1', port: 0 }],
+  }
   listener = new NodeListener({ ...options, takerOf, clock, warnings })
   address = await listener.open()
 })
@@ -77,7 +82,8 @@ function fail(error: Error): void {
 const nodes: FeedingNodes = {
   names: ['n2'],
   tenants: ['default'],
-  connect: (name, tenant, signal) => connectToFeeder({ name, address }, { log: 1, epoch, tenant }, { certificates: undefined }, signal),
+  connect: (name, tenant, signal) =>
+    connectToFeeder({ name, address }, { log: 1, epoch, tenant }, { certificates: undefined }, signal),
   takeOwn: () => own.takeOwn(),
 }
 

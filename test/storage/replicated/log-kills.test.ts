@@ -152,7 +152,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     await log.append(epoch(1), 0)
     for (const index of [0, 1]) await servers.kill(index)
     // A server that leads believes for some seconds that the others are there.
-    await eventually(async () => expect(await outcomeOf(log.bounds(1_000))).toBe('IO'))
+    await eventually(async () => expect(await outcomeOf(log.bounds(1_000))).toBe('UNREACHABLE'))
     const appending = log.append(batch('one', 1), 1)
     for (const index of [0, 1]) await servers.restart(index)
     expect(await appending).toBe(2)

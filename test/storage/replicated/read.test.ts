@@ -52,3 +52,16 @@ test('a message that never comes is missing', async () => {
     message: expect.stringContaining('do not have message 3'),
   })
 })
+
+test('each record says how long the log was when it came', async () => {
+  const { stream } = streamOf(3)
+  const behind: ReadableStream = {
+    ...stream,
+    async *messages() {
+      for (const sequence of [1, 2, 3]) yield { ...message(sequence), pending: 3 - sequence }
+    },
+  }
+  const lasts: number[] = []
+  for await (const { last } of readRecords(behind, 0, new AbortController().signal, () => {}, 3)) lasts.push(last)
+  expect(lasts).toEqual([3, 3, 3])
+})
