@@ -27,8 +27,6 @@ const ABOUT_FEEDS = ['producer.metrics', 'producer.catalogue', 'producer.binding
 const TAKING_MS = 2_000
 const TAKING_REST_MS = 1_000
 const LOOK_MS = 5
-/** Values that may be left when the listeners are handed over: with a busy feed there are always some. */
-const FEW_VALUES = 1_000
 
 /** Two for each tenant, and those that are about to end. */
 const MAX_CONNECTIONS = 1_000
@@ -68,12 +66,20 @@ export class Feeder {
 
   /** Values that wait for the node that leads. */
   get waiting(): number {
-    let values = 0
+    const { accepted, settled } = this.#counts
+    return accepted - settled
+  }
+
+  /** Of durable channels: values that were accepted, and those of them that were taken, or dropped. */
+  get #counts(): { readonly accepted: number; readonly settled: number } {
+    let [accepted, settled] = [0, 0]
     for (const { row, queue } of this.channels) {
-      const { queued, inFlight } = queue.counts
-      if (row.durable) values += queued + inFlight
+      if (!row.durable) continue
+      const { counts } = queue
+      accepted += counts.accepted
+      settled += counts.accepted - counts.queued - counts.inFlight
     }
-    return values
+    return { accepted, settled }
   }
 
   /** The sensors that take feeds, with what they have counted since they began to listen. */
@@ -113,10 +119,12 @@ export class Feeder {
     await this.#last
     const server = this.#server
     if (server === undefined || !this.#isListening) return
-    await this.#taken(FEW_VALUES, TAKING_MS)
+    // With a busy feed something always waits: only what is there now is waited for while the addresses are open.
+    const { accepted } = this.#counts
+    await this.#until(() => this.#counts.settled >= accepted, TAKING_MS)
     this.#isListening = false
     await server.silence()
-    if (!(await this.#taken(0, TAKING_REST_MS))) {
+    if (!(await this.#until(() => this.waiting === 0, TAKING_REST_MS))) {
       log.warn({ values: this.waiting }, 'values that were sent to this node before it led are taken later')
     }
     // The series of the sensors go on at the server that leads.
@@ -190,13 +198,13 @@ export class Feeder {
     await server?.stop()
   }
 
-  /** Waits until no more than `most` values are left that were not taken; false if that takes too long. */
-  #taken(most: number, forMs: number): Promise<boolean> {
+  /** Waits for something; false if that takes too long. */
+  #until(holds: () => boolean, forMs: number): Promise<boolean> {
     const { clock } = this.#options
     const endMs = clock.monotonicMs() + forMs
     return new Promise((resolve) => {
       const look = (): void => {
-        if (this.waiting <= most) resolve(true)
+        if (holds()) resolve(true)
         else if (clock.monotonicMs() >= endMs) resolve(false)
         else clock.setTimeout(look, LOOK_MS)
       }
