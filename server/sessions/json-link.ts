@@ -24,7 +24,7 @@ interface Write {
 export class JsonLink implements Link, Work {
   readonly #link: Link
   readonly #options: JsonLinkOptions
-  readonly #reader = new XdrReader().keepTexts()
+  readonly #reader = new XdrReader()
   /** What is to be converted, in order. The first is being converted. */
   readonly #writes: Write[] = []
   #converting: Steps<void> | undefined

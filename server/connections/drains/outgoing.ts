@@ -59,7 +59,7 @@ export function* readFrames(
   take: (outgoing: OutgoingValue | OutgoingLoss) => void,
 ): Steps<void> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const reader = new XdrReader().keepTexts()
+  const reader = new XdrReader()
   for (let at = 0; at < bytes.length; ) {
     const start = at + 4
     at = start + view.getUint32(at)

@@ -49,7 +49,7 @@ export interface SentCounts {
 export class GmetricSender implements ChannelConnection {
   readonly #options: SenderOptions
   readonly #batches: Batch[] = []
-  readonly #reader = new XdrReader().keepTexts()
+  readonly #reader = new XdrReader()
   readonly #counts = { values: 0, unsupported: 0, errors: 0 }
   #answersBytes = 0
   #isSending = false

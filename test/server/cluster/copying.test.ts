@@ -1,5 +1,8 @@
 /** A copy of the leader's database that an operator asks for, over a log and a bus in memory. */
+import { pino } from 'pino'
 import { afterEach, describe, expect, test } from 'vitest'
+import { Copying } from '../../../server/cluster/copying.ts'
+import { Reports } from '../../../server/cluster/reports.ts'
 import { LEASE_MS, ModelCluster, type ModelNode } from './model.ts'
 
 let cluster: ModelCluster
@@ -54,4 +57,20 @@ describe('a copy that an operator asks for', () => {
     expect(node.aside).toEqual([])
     await cluster.write(1)
   })
+})
+
+test('a copy is given up when its leader leads no more, since that may have ended before it answered', async () => {
+  const copying = new Copying({
+    config: { name: 'main', node: 'n2', nodes: [], leaseMs: LEASE_MS },
+    log: pino({ level: 'silent' }),
+    reports: new Reports(pino({ level: 'silent' }), 'n2'),
+    copy: (_leader, _progress, signal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('it was given up')))),
+  })
+  const copied = copying.run('n1', 'was to be replaced', new AbortController().signal)
+  copying.followLeader('n1')
+  expect(copying.state.phase).toBe('copying')
+  copying.followLeader('n3')
+  expect(await copied).toBe(false)
+  expect(copying.state).toMatchObject({ phase: 'failed', problem: 'it was given up' })
 })

@@ -274,12 +274,19 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     const closed = outcomeOf(log.append(batch('never'), 0))
     const reading = outcomeOf(firstOf(log, 1))
     await log.close()
-    expect([await closed, await reading, await outcomeOf(log.bounds(10_000))]).toEqual(['UNREACHABLE', 'UNREACHABLE', 'UNREACHABLE'])
+    expect([await closed, await reading, await outcomeOf(log.bounds(10_000))]).toEqual([
+      'UNREACHABLE',
+      'UNREACHABLE',
+      'UNREACHABLE',
+    ])
     expect(await outcomeOf(log.append(batch('never'), 0))).toBe('UNREACHABLE')
   })
 
   test('says in time that nobody answers', async () => {
     await logs.servers.kill(0)
-    await expect(log.bounds(300)).rejects.toMatchObject({ code: 'UNREACHABLE', message: expect.stringContaining('majority') })
+    await expect(log.bounds(300)).rejects.toMatchObject({
+      code: 'UNREACHABLE',
+      message: expect.stringContaining('majority'),
+    })
   })
 })
