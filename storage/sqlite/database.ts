@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { examineLog, type LogFinding } from './damage/log.ts'
 import { openSqlite } from './driver.ts'
-import { codeOf, isBusy, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
+import { codeOf, isBusy, isDiskFailure, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
 import { Generation } from './generation.ts'
 import { LogPlaces } from './log-places.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
@@ -70,7 +70,8 @@ export function openDatabase(options: DatabaseOptions): OpenDatabase {
     }
     return { database, path, log, generation, begin: () => begin(generation), close }
   } catch (error) {
-    if (database !== undefined) closeDatabase(database, path, isUnreadable(error))
+    // After a failed fsync a checkpoint would be a retry.
+    if (database !== undefined) closeDatabase(database, path, isUnreadable(error) || isDiskFailure(error))
     lock.close()
     throw storageError(error, path)
   }

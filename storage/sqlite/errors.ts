@@ -27,6 +27,11 @@ export function isUnreadable(error: unknown): boolean {
   return UNREADABLE.test(codeOf(error))
 }
 
+/** The disk has failed, maybe in an fsync: nothing may be written to the database any more. */
+export function isDiskFailure(error: unknown): boolean {
+  return codeOf(error).startsWith('SQLITE_IOERR') && !isNoRoom(error)
+}
+
 /** `path` is the file or directory that the error is about. */
 export function storageError(error: unknown, path: string): StorageError {
   if (error instanceof StorageError) return error
