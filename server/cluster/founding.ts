@@ -20,7 +20,12 @@ export function comparePlaces(one: LogPlace, other: LogPlace): number {
 /** Whether the nats-servers have no log, or less of it than one of the databases. */
 export function needsFounding(end: LogEnd, places: readonly LogPlace[]): boolean {
   if (end.log === 0) return true
-  return places.some(({ log, sequence }) => log > end.log || (log === end.log && sequence > end.last))
+  return places.some((place) => isBeyond(place, end))
+}
+
+/** Whether a database has records that the log has lost. */
+function isBeyond({ log, sequence }: LogPlace, end: LogEnd): boolean {
+  return log > end.log || (log === end.log && sequence > end.last)
 }
 
 /** `by`: the node that founds the log. `wait`: why nobody does, as a sentence. */
@@ -50,12 +55,19 @@ export function founderOf(heard: readonly Founder[], nodes: readonly string[]): 
 }
 
 /**
- * Whether there may have been records that no database has which is there: one of the configured nodes is not, or its database is
- * new. Then whoever founds the next log may not know all transaction ids that were given.
+ * Whether there may have been records that no database has which is there: one of the configured nodes is not, or its database has
+ * nothing beyond the end of the log, as that of a new machine, which may have followed what is left of the log already. Then
+ * whoever founds the next log may not know all transaction ids that were given.
  */
-export function mayLackRecords(place: LogPlace, heard: readonly Founder[], nodes: readonly string[]): boolean {
-  const hasRecords = (name: string): boolean => heard.some(({ node, place: { log } }) => node === name && log > 0)
-  return place.log > 0 && !nodes.every(hasRecords)
+export function mayLackRecords(
+  place: LogPlace,
+  end: LogEnd,
+  heard: readonly Founder[],
+  nodes: readonly string[],
+): boolean {
+  const isKept = (name: string): boolean =>
+    heard.some(({ node, place }) => node === name && place.log > 0 && isBeyond(place, end))
+  return place.log > 0 && !nodes.every(isKept)
 }
 
 interface Ordered {

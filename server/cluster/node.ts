@@ -230,7 +230,7 @@ export class ClusterNode {
       const isOrdered = this.#order.isGiven
       if (end !== undefined && !isOrdered && !needsFounding(end, this.#places(place))) return end.log
       const isToFound = isOrdered || (end !== undefined && this.#isToFound(place))
-      if (!isToFound || !(await this.#found(place))) await this.#pause(this.#beatMs)
+      if (!isToFound || !(await this.#found(place, end))) await this.#pause(this.#beatMs)
     }
     return undefined
   }
@@ -254,11 +254,11 @@ export class ClusterNode {
   }
 
   /** Returns whether there is a new log. */
-  async #found(place: LogPlace): Promise<boolean> {
+  async #found(place: LogPlace, end: LogEnd = { log: place.log, last: place.sequence }): Promise<boolean> {
     const { replica, log, config } = this.#options
     const order = this.#order.take()
     try {
-      const mayLack = mayLackRecords(place, ...this.#census(place))
+      const mayLack = mayLackRecords(place, end, ...this.#census(place))
       await replica.found(mayLack)
       this.#isFounder = true
       this.#reports.founded(config.name, mayLack)

@@ -89,7 +89,10 @@ export class Generation {
   /** Continues with the ids of the log's first database, inside the transaction of the caller. `isSkipping`: as after a restore. */
   adopt({ secret, generation }: Origin, isSkipping: boolean): void {
     if (isSkipping) new NumbersTable(this.#database).skip()
-    const restored = isSkipping ? IS_SKIPPED : 0
+    // The database with which the log was founded may have skipped ids itself, and still has to inform consumers.
+    const isOwn = generation === this.#progress.generation
+    const hasSkipped = isOwn && readMeta(this.#database).restored === IS_SKIPPED
+    const restored = isSkipping || hasSkipped ? IS_SKIPPED : 0
     this.#database.prepare('update meta set secret = ?, generation = ?, restored = ?').run(secret, generation, restored)
     this.#progress = { ...this.#progress, generation }
   }

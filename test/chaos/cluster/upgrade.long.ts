@@ -13,8 +13,8 @@ import { PROGRAM } from '../../support/program.ts'
 import { runCluster } from '../cluster.ts'
 import { FAULTS, type Fault } from './faults.ts'
 
-/** The first commit whose section [cluster] is like that of today; its databases have the format before. */
-const EARLIER = 'a1b9aa23'
+/** The first commit whose section [cluster] and log are like those of today. */
+const EARLIER = 'dda4c10c'
 const HAND_OVERS = 8
 
 const missing = natsMissing ?? earlierMissing()

@@ -1,6 +1,6 @@
 /** When a log has to be founded, and by whom. */
 import { describe, expect, test } from 'vitest'
-import { comparePlaces, founderOf, needsFounding } from '../../../server/cluster/founding.ts'
+import { comparePlaces, founderOf, mayLackRecords, needsFounding } from '../../../server/cluster/founding.ts'
 import type { LogPlace } from '../../../storage/replicated/place.ts'
 
 const at = (log: number, epoch: number, sequence: number): LogPlace => ({
@@ -57,6 +57,16 @@ describe('it is founded', () => {
   test('by nobody if several databases with content are in no log', () => {
     const heard = [node('n1', at(0, 0, 1)), node('n2', at(0, 0, 0)), node('n3', at(0, 0, 1))]
     expect(founderOf(heard, nodes).wait).toMatch(/^n1 and n3 have databases that are in no log: /)
+  })
+
+  test.each([
+    ['all databases are beyond what is left of it', [at(1, 4, 12), at(1, 4, 12), at(1, 4, 11)], false],
+    ['one has no record', [at(1, 4, 12), at(0, 0, 0), at(1, 4, 12)], true],
+    ['one has only what is left', [at(1, 4, 12), at(1, 4, 10), at(1, 4, 12)], true],
+    ['one is not there', [at(1, 4, 12), at(1, 4, 12)], true],
+  ])('with a database that may lack records or not: %s', (_, places, expected) => {
+    const heard = places.map((place, index) => node(`n${index + 1}`, place))
+    expect(mayLackRecords(at(1, 4, 12), { log: 1, last: 10 }, heard, nodes)).toBe(expected)
   })
 
   test('never by a node that is not configured', () => {
