@@ -75,7 +75,14 @@ export class World {
 
   static async open({ startsItself = false } = {}): Promise<World> {
     const ports = new Map<string, number>()
-    for (const port of DOCUMENTED_PORTS) ports.set(String(port), await freePort())
+    const given = new Set<number>()
+    for (const port of DOCUMENTED_PORTS) {
+      let free = await freePort()
+      // Nothing listens there yet, so the same may come again.
+      while (given.has(free)) free = await freePort()
+      given.add(free)
+      ports.set(String(port), free)
+    }
     return new World(ports, startsItself)
   }
 
