@@ -146,7 +146,8 @@ export class Taps {
         if (isWanted()) await session.request('SUBSCRIBE', { metric: id, channel: CURRENT_CHANNEL })
         if (isWanted()) stored?.made(id)
       }
-      if (!isWanted()) this.#stop(tap)
+      // Nobody wants anything of a server that ends; it asks for the same again when it is back.
+      if (!isWanted() && !this.#options.staysBound()) this.#stop(tap)
     } catch (error) {
       // The link makes a lost connection again; one over which nobody answers is no better.
       if (error instanceof ConnectionError) session.close(error)
