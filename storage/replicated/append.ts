@@ -9,7 +9,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { errors, nuid, RequestError } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
-import { PART_FORMAT, type RecordKind, type RecordPart } from './part.ts'
+import { packRecord } from './packing.ts'
+import type { RecordKind, RecordPart } from './part.ts'
 import type { LogStream } from './stream.ts'
 
 /** With parts of nearly 1 MiB more gain nothing. */
@@ -65,6 +66,7 @@ class Append {
   readonly #onObstacle: (obstacle: string | undefined) => void
   readonly #record: AppendedRecord
   readonly #id = nuid.next()
+  readonly #format: number
   readonly #parts: readonly Uint8Array[]
   /** The sequence before part 1, and how many parts certainly follow it in the log. */
   #last: number
@@ -83,7 +85,9 @@ class Append {
     this.#last = last
     this.#signal = signal
     this.#onObstacle = onObstacle
-    this.#parts = divide(record.bytes, stream.partBytes)
+    const { format, bytes } = packRecord(record.bytes)
+    this.#format = format
+    this.#parts = divide(bytes, stream.partBytes)
   }
 
   async run(): Promise<number> {
@@ -117,8 +121,9 @@ class Append {
 
   /** Whether the part is in its place; false if that is not known. */
   async #publish(index: number): Promise<boolean | StorageError> {
-    const { bytes, ...record } = this.#record
-    const part = { ...record, format: PART_FORMAT, record: this.#id, index: index + 1, count: this.#parts.length }
+    const { kind, epoch, node } = this.#record
+    const [format, record, count] = [this.#format, this.#id, this.#parts.length]
+    const part = { format, kind, epoch, node, record, index: index + 1, count }
     try {
       return await this.#stream.publish(part, this.#parts[index]!, this.#last + index)
     } catch (error) {

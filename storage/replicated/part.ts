@@ -5,6 +5,7 @@
  */
 import { headers, type MsgHdrs } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
+import { isKnownFormat, MAX_RECORD_BYTES, unpackRecord } from './packing.ts'
 
 export type RecordKind = 'epoch' | 'batch'
 
@@ -20,7 +21,7 @@ export interface LogEntry {
 }
 
 export interface RecordPart {
-  /** Of the headers and of how records are divided. */
+  /** Of the headers, of how records are divided, and of how their bytes are packed (packing.ts). */
   readonly format: number
   readonly kind: RecordKind
   readonly epoch: number
@@ -31,10 +32,6 @@ export interface RecordPart {
   readonly index: number
   readonly count: number
 }
-
-export const PART_FORMAT = 1
-/** The largest record. */
-export const MAX_RECORD_BYTES = 2 ** 30
 
 export function partHeaders({ format, kind, epoch, node, record, index, count }: RecordPart): MsgHdrs {
   const made = headers()
@@ -77,11 +74,11 @@ export class Assembler {
   #last: (RecordPart & { readonly sequence: number }) | undefined
 
   /**
-   * The record that ends with this message; undefined if none does. Throws StorageError TOO_NEW if a newer version has written
-   * it.
+   * The record that ends with this message; undefined if none does. Throws StorageError: TOO_NEW if a newer version has written it,
+   * FOREIGN if it cannot be unpacked.
    */
   take(sequence: number, part: RecordPart | undefined, data: Uint8Array): LogEntry | undefined {
-    if (part !== undefined && part.format !== PART_FORMAT)
+    if (part !== undefined && !isKnownFormat(part.format))
       throw new StorageError(
         'TOO_NEW',
         `node ${part.node} runs a newer version, whose records in the cluster's log this one cannot read: upgrade this node`,
@@ -96,8 +93,8 @@ export class Assembler {
     if (part.index < part.count) return undefined
     const bytes = this.#parts.length === 1 ? data : Buffer.concat(this.#parts)
     this.#clear()
-    const { kind, epoch, node } = part
-    return { kind, epoch, node, sequence, bytes }
+    const { kind, epoch, node, format } = part
+    return { kind, epoch, node, sequence, bytes: unpackRecord({ format, bytes }) }
   }
 
   /** Of records that are larger than any that is written, nothing is kept. */

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { errors } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
 import { abortable, natsReason, SHORTER_MS, ShorterLog } from './append.ts'
+import { unpackRecord } from './packing.ts'
 import { Assembler, type LogEntry } from './part.ts'
 import type { LogStream, StreamMessage } from './stream.ts'
 
@@ -131,7 +132,7 @@ function missing(next: number, first: number): string {
 
 /**
  * The bytes of the record whose last part is this message; undefined if the log no longer has it, or does not have it yet.
- * Rejects with StorageError FOREIGN if no record ends there.
+ * Rejects with StorageError FOREIGN if no record ends there, or none that can be unpacked.
  */
 export async function readRecordAt(stream: LogStream, sequence: number): Promise<Uint8Array | undefined> {
   const last = await stream.message(sequence)
@@ -145,5 +146,5 @@ export async function readRecordAt(stream: LogStream, sequence: number): Promise
     if (message === undefined) return undefined
     parts.unshift(message.data)
   }
-  return Buffer.concat(parts)
+  return unpackRecord({ format: part.format, bytes: Buffer.concat(parts) })
 }

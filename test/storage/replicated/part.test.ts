@@ -2,6 +2,12 @@ import { MsgHdrsImpl } from '@nats-io/transport-node'
 import { describe, expect, test } from 'vitest'
 import { Assembler, type LogEntry, partHeaders, partOf, type RecordPart } from '../../../storage/replicated/part.ts'
 
+/** `one value, ` 2,000 times, as Python's zlib deflates it. */
+const VALUES = Buffer.from(
+  'edc6311100200800c02a04b094039b2793e6a703f3fff47533fe3e2f5794aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaacedb',
+  'hex',
+)
+
 /** The headers of a message as they are on the wire. */
 const wire = (lines: string) => MsgHdrsImpl.decode(new TextEncoder().encode(`NATS/1.0\r\n${lines}\r\n\r\n`))
 
@@ -40,10 +46,27 @@ describe('the parts of a record', () => {
     expect(assembled(...messages)).toEqual(expected)
   })
 
+  test('are inflated as a whole', () => {
+    const assembler = new Assembler()
+    const parts = [VALUES.subarray(0, 40), VALUES.subarray(40)]
+    const part = { format: 2, kind: 'batch', epoch: 1, node: 'a', record: 'r', count: 2 } as const
+    const entries = parts.flatMap((data, index) => assembler.take(index + 1, { ...part, index: index + 1 }, data) ?? [])
+    expect(entries.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(['one value, '.repeat(2_000)])
+  })
+
+  test.each([
+    ['cut', VALUES.subarray(0, 60)],
+    ['damaged', Buffer.concat([VALUES.subarray(0, 20), VALUES.subarray(21)])],
+    ['nothing', new Uint8Array()],
+  ])('are not skipped if they cannot be inflated: %s', (_, data) => {
+    const part = { format: 2, kind: 'batch', epoch: 1, node: 'a', record: 'r', index: 1, count: 1 } as const
+    expect(() => new Assembler().take(1, part, data)).toThrow(expect.objectContaining({ code: 'FOREIGN' }))
+  })
+
   test('of a newer format are not skipped', () => {
     const assembler = new Assembler()
     const part = partOf(
-      wire('Cin-Kind: batch\r\nCin-Epoch: 7\r\nCin-Part: 1/1\r\nCin-Node: b\r\nCin-Format: 2\r\nCin-Record: r'),
+      wire('Cin-Kind: batch\r\nCin-Epoch: 7\r\nCin-Part: 1/1\r\nCin-Node: b\r\nCin-Format: 3\r\nCin-Record: r'),
     )
     expect(() => assembler.take(1, part, new Uint8Array())).toThrow(expect.objectContaining({ code: 'TOO_NEW' }))
   })
