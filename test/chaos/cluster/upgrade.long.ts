@@ -14,7 +14,7 @@ import { runCluster } from '../cluster.ts'
 import { FAULTS, type Fault } from './faults.ts'
 
 /** The first commit whose section [cluster] and log are like those of today. */
-const EARLIER = 'dda4c10c'
+const EARLIER = '55d8be09'
 const HAND_OVERS = 8
 const SLOWEST = 'ms until served, handed over, p99'
 /** A leader that the log does not answer for as long gives way. */
