@@ -7,7 +7,19 @@ import { eventually } from '../../support/eventually.ts'
 import { times } from '../../support/long.ts'
 import { natsMissing } from '../../support/nats.ts'
 import { Random } from '../../support/random.ts'
-import { Appending, batch, epoch, firstOf, outcomeOf, Reader, START, STREAM, TestLogs, textOf } from './test-logs.ts'
+import {
+  Appending,
+  batch,
+  epoch,
+  firstOf,
+  outcomeOf,
+  Reader,
+  START,
+  STREAM,
+  TestLogs,
+  textOf,
+  wordOf,
+} from './test-logs.ts'
 
 const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 
@@ -85,7 +97,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     await appending.more(20)
     await appending.stop()
     const entries = await firstOf(log, appending.acknowledged)
-    expect(entries.map((entry) => textOf(entry).trimEnd())).toEqual(numbers(appending.acknowledged))
+    expect(entries.map(wordOf)).toEqual(numbers(appending.acknowledged))
   })
 
   test('has the records of each leader whole and in order after takeovers', { timeout: 600_000 }, async () => {

@@ -87,7 +87,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
 
   test('lets one of two append records of several parts, and has them whole', async () => {
     const other = await logs.connected({ node: 'b' })
-    const large = Buffer.alloc(5 * PART_BYTES, 'x')
+    const large = randomBytes(5 * PART_BYTES)
     let last = 0
     const winners: string[] = []
     for (let race = 0; race < times({ short: 20, long: 100 }); race++) {
@@ -180,7 +180,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     const small = await logs.connected({ cluster: 'small', maxBytes: 100_000 })
     await small.create(1)
     let last = 0
-    for (let number = 1; number <= 20; number++) last = await small.append(batch(Buffer.alloc(10_000)), last)
+    for (let number = 1; number <= 20; number++) last = await small.append(batch(randomBytes(10_000)), last)
     const { first } = await small.bounds(10_000)
     expect(first).toBeGreaterThan(2)
     await expect(firstOf(small, 1)).rejects.toMatchObject({
@@ -200,7 +200,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
       for await (const entry of small.read(0, new AbortController().signal)) {
         found.push(entry)
         // More than is read ahead.
-        for (let number = 1; number <= 50; number++) last = await small.append(batch(Buffer.alloc(10_000)), last)
+        for (let number = 1; number <= 50; number++) last = await small.append(batch(randomBytes(10_000)), last)
       }
     })()
     await expect(reading).rejects.toMatchObject({ code: 'BEHIND' })
@@ -234,7 +234,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(await log.append(batch('ours'), 0)).toBe(2)
     expect((await firstOf(log, 1)).map(textOf)).toEqual(['ours'])
     const made = headers()
-    const fields = { Kind: 'batch', Epoch: 1, Part: '1/1', Node: 'new', Format: 2, Record: 'r' }
+    const fields = { Kind: 'batch', Epoch: 1, Part: '1/1', Node: 'new', Format: 3, Record: 'r' }
     for (const [name, value] of Object.entries(fields)) made.set(`Cin-${name}`, String(value))
     await jetstream(log.connection).publish('cin.main.log.1', 'new', { headers: made })
     await expect(firstOf(log, 2)).rejects.toMatchObject({ code: 'TOO_NEW', message: expect.stringContaining('new') })

@@ -1,4 +1,5 @@
 /** The logs of several nodes over nats-servers of a test, and what the tests of the log have in common. */
+import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Log, type LogEntry, type LogOptions } from '../../../storage/replicated/log.ts'
 import { StorageError } from '../../../storage/store.ts'
@@ -13,6 +14,11 @@ export function batch(content: string | Uint8Array, number = 1) {
 }
 
 export const textOf = (entry: LogEntry | undefined): string => Buffer.from(entry?.bytes ?? []).toString()
+
+/** What a text begins with, up to a space. */
+export function wordOf(entry: LogEntry | undefined): string {
+  return textOf(entry).split(' ', 1)[0] ?? ''
+}
 
 /** 'appended', or the code with which it was refused. */
 export async function outcomeOf(appending: Promise<unknown>): Promise<string> {
@@ -91,7 +97,7 @@ export class Reader {
 
   async #read(log: Log): Promise<void> {
     for await (const entry of log.read(0, this.#ended.signal)) {
-      this.texts.push(textOf(entry).trimEnd())
+      this.texts.push(wordOf(entry))
       this.last = entry.sequence
     }
   }
@@ -138,7 +144,9 @@ export class Appending {
   async #run(log: Log, lengthOf: (number: number) => number): Promise<void> {
     while (!this.#isStopped) {
       const number = this.acknowledged + 1
-      this.last = await log.append(batch(String(number).padEnd(lengthOf(number))), this.last)
+      // What can be made shorter would be.
+      const rest = randomBytes(lengthOf(number)).toString('base64')
+      this.last = await log.append(batch(`${number} ${rest}`), this.last)
       this.acknowledged = number
     }
   }
