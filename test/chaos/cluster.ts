@@ -13,6 +13,7 @@ import { compareDatabases } from './cluster/databases.ts'
 import { judgeLog } from './cluster/epochs.ts'
 import { FAULTS, type Fault, faultsInRounds, type Struck } from './cluster/faults.ts'
 import { type ChaosNode, Nodes, type NodesOptions } from './cluster/nodes.ts'
+import { servedAfter } from './cluster/probe.ts'
 import { Takeovers } from './cluster/takeovers.ts'
 import { drain } from './kills/drain.ts'
 import { everyone, Life, type World, worldOf } from './kills/life.ts'
@@ -90,6 +91,7 @@ class Run {
   #ghost: Ghost | undefined
   #faults = 0
   #setAside = 0
+  readonly #ended = new AbortController()
 
   constructor(nodes: Nodes, options: ClusterOptions) {
     this.#nodes = nodes
@@ -116,6 +118,7 @@ class Run {
     checker.step = 'drain'
     await this.#drain()
     checker.step = 'end'
+    this.#ended.abort()
     await this.#nodes.stop()
     const log = await judgeLog(this.#nodes.logOptions('judge'))
     const databases = await compareDatabases(this.#nodes)
@@ -144,7 +147,7 @@ class Run {
     this.#struck.set(fault.name, (this.#struck.get(fault.name) ?? 0) + 1)
     this.world.checker.step = `fault ${this.#faults} (${fault.name}, ${leader.name})`
     this.#options.say(this.world.checker.step)
-    if (fault.ends !== 'nothing') this.#takeovers.begin(fault.name)
+    if (fault.ends !== 'nothing') this.#takeovers.begin(fault.name, this.#servedAgain())
     const struck = await fault.strike(this.#nodes, leader, this.#random)
     this.#broken = struck
     if (fault.leaves !== undefined) {
@@ -152,6 +155,13 @@ class Run {
     } else if (fault.ends !== 'nothing') await this.#end(served)
     else if (struck.says !== undefined) await this.#untilSaid(served, struck.says)
     if (fault.ends === 'all') await this.#restore()
+  }
+
+  /** Asks beside everything else, over connections of its own: consumers of the rig have more to do first. */
+  #servedAgain(): Promise<void> {
+    const patience = AbortSignal.timeout(PATIENCE_MS)
+    const signal = AbortSignal.any([patience, this.#ended.signal])
+    return servedAfter(this.#takeovers.epoch, this.#nodes, this.world.user, signal)
   }
 
   /** What was struck comes back; a frozen leader finds that another one leads, and one that is cut off has found that before. */

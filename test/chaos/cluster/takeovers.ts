@@ -1,4 +1,4 @@
-/** How often another node took over, and how long that took: from the end of a leader to the next one that serves a consumer. */
+/** How often another node took over, and how long that took: from a fault to the answer of the next leader to a consumer. */
 import type { Totals } from '../rig.ts'
 
 export class Takeovers {
@@ -7,12 +7,17 @@ export class Takeovers {
   count = 0
   readonly #times = new Map<string, number[]>()
   readonly #leads = new Map<string, number>()
-  #fault: { readonly name: string; readonly at: number } | undefined
+  #isAsked = false
   #unasked = 0
 
-  /** A fault ends the leader now. */
-  begin(name: string): void {
-    this.#fault = { name, at: performance.now() }
+  /** A fault ends the leader now; `served` resolves when another one answers, and rejects if that is not waited for any more. */
+  begin(fault: string, served: Promise<void>): void {
+    const at = performance.now()
+    this.#isAsked = true
+    served.then(
+      () => this.#times.set(fault, [...(this.#times.get(fault) ?? []), performance.now() - at]),
+      () => {},
+    )
   }
 
   /** A leader has served its first consumer. */
@@ -20,13 +25,11 @@ export class Takeovers {
     // A leader that is cut off may go on for a while, and serve some.
     if (epoch === this.epoch) return
     this.#leads.set(node, (this.#leads.get(node) ?? 0) + 1)
-    const fault = this.#fault
-    this.#fault = undefined
     if (this.epoch > 0) {
       this.count++
-      if (fault === undefined) this.#unasked++
-      else this.#times.set(fault.name, [...(this.#times.get(fault.name) ?? []), performance.now() - fault.at])
+      if (!this.#isAsked) this.#unasked++
     }
+    this.#isAsked = false
     this.epoch = epoch
   }
 
