@@ -156,8 +156,22 @@ function wrongType(argument: Argument, type: BasicType): StatusError {
   )
 }
 
-/** An argument that is a number. Throws StatusError INVALID_ARGUMENT if it is out of bounds. */
-export function numberWithin(args: Arguments, name: string, otherwise: number, least: number, most: number): number {
+const MIN_INTERVAL_MS = 10
+const MAX_INTERVAL_MS = 86_400_000
+const DEADLINE_MS = 10_000
+const MAX_DEADLINE_MS = 600_000
+
+/** Throws StatusError INVALID_ARGUMENT. */
+export function intervalMsOf(args: Arguments, otherwise: number): number {
+  return numberWithin(args, interval.name, otherwise, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
+}
+
+/** Throws StatusError INVALID_ARGUMENT. */
+export function deadlineMsOf(args: Arguments): number {
+  return numberWithin(args, deadline.name, DEADLINE_MS, 1, MAX_DEADLINE_MS)
+}
+
+function numberWithin(args: Arguments, name: string, otherwise: number, least: number, most: number): number {
   const value = args.get(name)
   if (value === undefined) return otherwise
   const number = value as number

@@ -1,22 +1,38 @@
-/**
- * Metric, result and channel ids: random numbers from 1 to 0x7FFFFFFF, unique among those in use and not reused soon [MON 5].
- */
+/** Metric, result and channel ids: numbers from 1 to 0x7FFFFFFF without an order, unique among those in use and not reused soon [MON 5]. */
 import { randomInt } from 'node:crypto'
 import type { Identity } from '../../auth/permissions.ts'
 import { MAX_ID } from '../../protocol/monitor/constants.ts'
 
-const REMEMBERED = 65_536
+/**
+ * Every number below 2^31 once before any comes again, in an order that differs in each process: multiplying by an odd number and
+ * folding the upper half into the lower one are one-to-one. To remember what was freed costs a QUERY twice as much.
+ */
+class Shuffled {
+  readonly #factors = [oddNumber(), oddNumber()] as const
+  #next = randomInt(MAX_ID)
+
+  next(): number {
+    const [first, second] = this.#factors
+    let number = Math.imul(this.#next++, first) & MAX_ID
+    number ^= number >>> 16
+    number = Math.imul(number, second) & MAX_ID
+    return number ^ (number >>> 15)
+  }
+}
+
+/** So large that neighbours are far apart. */
+function oddNumber(): number {
+  return randomInt(2 ** 29, 2 ** 31) | 1
+}
 
 export class Ids {
   readonly #used = new Set<number>()
-  /** A ring of the ids that were freed last. */
-  readonly #freed = new Uint32Array(REMEMBERED)
-  #oldest = 0
+  readonly #shuffled = new Shuffled()
 
   take(): number {
     for (;;) {
-      const id = randomInt(1, MAX_ID + 1)
-      if (this.claim(id)) return id
+      const id = this.#shuffled.next()
+      if (id > 0 && this.claim(id)) return id
     }
   }
 
@@ -27,11 +43,9 @@ export class Ids {
     return true
   }
 
-  /** Frees an id, which stays reserved until another 65,536 ids are freed. */
+  /** Frees an id, which is taken again when all others were. */
   free(id: number): void {
-    this.#used.delete(this.#freed[this.#oldest] as number)
-    this.#freed[this.#oldest] = id
-    this.#oldest = (this.#oldest + 1) % REMEMBERED
+    this.#used.delete(id)
   }
 }
 

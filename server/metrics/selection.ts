@@ -13,10 +13,11 @@ import {
   asLabel,
   convertArguments,
   deadline,
+  deadlineMsOf,
   declaredFor,
   interval,
+  intervalMsOf,
   keyOfArguments,
-  numberWithin,
   storable,
 } from './arguments.ts'
 import { Candidates, kindOfAll, NAMES_PER_STEP } from './candidates.ts'
@@ -39,11 +40,6 @@ import {
 import { compilePattern, isPattern } from './pattern.ts'
 import { isElsewhere, PRODUCER, Reach } from './reach.ts'
 import { RemoteSelection, type RemoteTarget } from './remote-selection.ts'
-
-const MIN_INTERVAL_MS = 10
-const MAX_INTERVAL_MS = 86_400_000
-const DEADLINE_MS = 10_000
-const MAX_DEADLINE_MS = 600_000
 
 export interface SelectionDefaults {
   readonly intervalMs: number
@@ -91,6 +87,8 @@ export class Selection {
   /** The metric of an exact name; undefined if there was none. */
   #metric: Metric | undefined
   #isPattern: boolean
+  /** With what a metric was measured last: one of an exact name is mostly measured again. */
+  #lastTarget: PolledTarget | undefined
 
   /** Makes a selection. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   static *of(
@@ -156,8 +154,8 @@ export class Selection {
     if (node !== undefined && !values.has('host')) values.set('host', node)
     this.#values = values
     this.args = storable(this.#values, declared)
-    this.intervalMs = numberWithin(this.#values, 'interval_ms', defaults.intervalMs, MIN_INTERVAL_MS, MAX_INTERVAL_MS)
-    this.deadlineMs = numberWithin(this.#values, 'deadline_ms', DEADLINE_MS, 1, MAX_DEADLINE_MS)
+    this.intervalMs = intervalMsOf(this.#values, defaults.intervalMs)
+    this.deadlineMs = deadlineMsOf(this.#values)
     const isKnown = first !== undefined && (isPattern(name) || first.type !== undefined)
     this.#kind = isKnown ? kindOfAll(metrics) : undefined
     this.#openOfAny = new AllLabelsBut(isPattern(name) ? this.#exactTexts() : ['name', ...this.#exactTexts()])
@@ -276,16 +274,14 @@ export class Selection {
 
   /** Adds one target, or one for each part of the source that a pattern selects: there may be thousands. */
   *#addPolled(sensor: PolledSensor, metric: Metric, targets: PolledTarget[]): Steps<void> {
-    const args = this.#argumentsFor(metric)
-    const labels = sensor.labels(metric)
-    if (args === undefined || !this.#matchesLabels(metric, labels)) return
-    const open = this.#openOf(metric, sensor.node)
-    const parameter = metric.parameters.find(({ name, selects }) => selects === 'part' && open.has(name))
-    if (parameter === undefined) {
-      if (this.#mayRead(sensor, metric, labels, args)) targets.push({ sensor, metric, args, labels, open })
+    const target = this.#targetOf(sensor, metric)
+    if (target === undefined) return
+    const { args, labels, open } = target
+    const label = metric.parameters.find(({ name, selects }) => selects === 'part' && open.has(name))?.name
+    if (label === undefined) {
+      if (this.#mayRead(sensor, metric, labels, args)) targets.push(target)
       return
     }
-    const label = parameter.name
     const matches = this.#matchers.get(label) as (text: string) => boolean
     for (const part of sensor.parts?.(metric, label) ?? []) {
       yield
@@ -300,6 +296,17 @@ export class Selection {
       }
       if (this.#mayRead(sensor, metric, target.labels, target.args)) targets.push(target)
     }
+  }
+
+  /** With what a metric is measured, whether that may be read or not; undefined if it does not match. */
+  #targetOf(sensor: PolledSensor, metric: Metric): PolledTarget | undefined {
+    const last = this.#lastTarget
+    if (last?.sensor === sensor && last.metric === metric) return last
+    const args = this.#argumentsFor(metric)
+    const labels = sensor.labels(metric)
+    if (args === undefined || !this.#matchesLabels(metric, labels)) return undefined
+    this.#lastTarget = { sensor, metric, args, labels, open: this.#openOf(metric, sensor.node) }
+    return this.#lastTarget
   }
 
   *events(): Steps<EventTarget[]> {

@@ -13,12 +13,23 @@ test('ids are from 1 to 0x7fffffff, random, and unique among the living', () => 
   }
 })
 
-test('an id that lives or has died lately cannot be claimed; one that died long ago can', () => {
+test('an id that lives cannot be claimed; one that has died can, but is not taken again soon', () => {
   const ids = new Ids()
   expect(ids.claim(7)).toBe(true)
   expect(ids.claim(7)).toBe(false)
   ids.free(7)
-  expect(ids.claim(7)).toBe(false)
-  for (let i = 0; i < 65_536; i++) ids.free(ids.take())
   expect(ids.claim(7)).toBe(true)
+  const taken = Array.from({ length: 1_000_000 }, () => {
+    const id = ids.take()
+    ids.free(id)
+    return id
+  })
+  expect(new Set(taken).size).toBe(taken.length)
+})
+
+test('the ids of one process do not tell those of another', () => {
+  const [one, other] = [new Ids(), new Ids()]
+  const taken = new Set(Array.from({ length: 10_000 }, () => one.take()))
+  const common = Array.from({ length: 10_000 }, () => other.take()).filter((id) => taken.has(id))
+  expect(common.length).toBeLessThan(100)
 })
