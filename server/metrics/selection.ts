@@ -84,7 +84,6 @@ export class Selection {
   readonly #matchers = new Map<string, (text: string) => boolean>()
   /** The labels that are sent of a series with open labels. */
   readonly #openOfAny: OpenLabels
-  /** The metric of an exact name; undefined if there was none. */
   #metric: Metric | undefined
   #isPattern: boolean
   /** With what a metric was measured last: one of an exact name is mostly measured again. */
@@ -223,11 +222,11 @@ export class Selection {
 
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name something, such as a disk, that is not there. */
   *check(): Steps<void> {
-    if (!this.isAllowed) {
+    const targets = this.isPushed ? [] : yield* this.polled()
+    if (targets.length === 0 && !this.isAllowed) {
       throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
     }
-    if (this.isPushed) return
-    for (const { sensor, metric, args, part } of yield* this.polled()) {
+    for (const { sensor, metric, args, part } of targets) {
       // A part was there when it was listed, and may be gone by now: that refuses nothing.
       if (part === undefined) sensor.check(metric, args)
       yield
@@ -247,8 +246,7 @@ export class Selection {
   /** A key that two selections of one identity share if they measure the same. */
   get key(): string {
     const values = new Map(this.#values)
-    values.delete(interval.name)
-    values.delete(deadline.name)
+    for (const { name } of [interval, deadline]) values.delete(name)
     return JSON.stringify([this.name, keyOfArguments(values), this.identity.scope])
   }
 
@@ -267,21 +265,23 @@ export class Selection {
         const metric = this.candidates.named(sensor)
         if (metric !== undefined) metrics.push(metric)
       }
-      for (const metric of metrics) yield* this.#addPolled(sensor, metric, targets)
+      for (const metric of metrics) {
+        const target = this.#targetOf(sensor, metric)
+        if (target === undefined) continue
+        const part = metric.parameters.find(({ name, selects }) => selects === 'part' && target.open.has(name))
+        if (part !== undefined) yield* this.#addParts(target, part.name, targets)
+        else if (this.#mayRead(sensor, metric, target.labels, target.args)) targets.push(target)
+      }
     }
     return targets
   }
 
-  /** Adds one target, or one for each part of the source that a pattern selects: there may be thousands. */
-  *#addPolled(sensor: PolledSensor, metric: Metric, targets: PolledTarget[]): Steps<void> {
-    const target = this.#targetOf(sensor, metric)
-    if (target === undefined) return
-    const { args, labels, open } = target
-    const label = metric.parameters.find(({ name, selects }) => selects === 'part' && open.has(name))?.name
-    if (label === undefined) {
-      if (this.#mayRead(sensor, metric, labels, args)) targets.push(target)
-      return
-    }
+  /** Adds a target for each part that a pattern selects: there may be thousands. */
+  *#addParts(
+    { sensor, metric, args, labels, open }: PolledTarget,
+    label: string,
+    targets: PolledTarget[],
+  ): Steps<void> {
     const matches = this.#matchers.get(label) as (text: string) => boolean
     for (const part of sensor.parts?.(metric, label) ?? []) {
       yield

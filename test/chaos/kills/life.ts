@@ -232,7 +232,7 @@ export class Life {
 
   /** DEF_CHANNEL, and SUBSCRIBE there from the connection that has the pattern's channel: its values are copied. */
   async #copy(): Promise<void> {
-    const { checker, random, fixed, copies } = this.world
+    const { checker, random, fixed, copies, counts } = this.world
     if (copies.size >= MOST_COPIES) {
       await this.#delete()
       return
@@ -241,6 +241,11 @@ export class Life {
     const { link } = from
     const channel = await link?.ok((seq) => command.defChannel(seq))
     if (link === undefined || channel === undefined) return
+    // A frozen leader may answer when another one leads: there the channel, which nobody knew, was deleted.
+    if (this.#over) {
+      counts['copy too late'] = (counts['copy too late'] ?? 0) + 1
+      return
+    }
     const consumer = new Consumer(checker.channel(channel, 'keep'), checker, random)
     copies.add(consumer)
     const metric = [...from.bound.keys()][0]!
