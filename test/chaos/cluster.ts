@@ -37,6 +37,9 @@ const PADDING_BYTES = 1_000
 /** How long connections to a leader that is gone may take to end. */
 const GRACE_MS = 3_000
 
+/** The faults that end a leader as machines and operators do. */
+const TIMED = ['leader killed', 'leader and stream killed', 'handed over']
+
 /** What differs from the rig. */
 export interface ClusterOptions extends RigOptions {
   readonly nodes?: NodesOptions
@@ -45,6 +48,12 @@ export interface ClusterOptions extends RigOptions {
 }
 
 export const cluster: Rig = (options) => runCluster(options)
+
+/** How long it takes until another node serves, with the lease that nodes have if nothing is configured. */
+export const failovers: Rig = (options) => {
+  const faults = FAULTS.filter(({ name }) => TIMED.includes(name)).map((fault) => ({ ...fault, times: 1 }))
+  return runCluster({ ...options, nodes: { lease: '2s' }, faults })
+}
 
 export async function runCluster(options: ClusterOptions): Promise<Totals> {
   if (natsMissing !== undefined) throw new Error(natsMissing)

@@ -1,7 +1,7 @@
 /** `npm run chaos`: hurts servers in the ways that are named, and counts what was lost by it. `--help` lists them. */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { cluster } from './cluster.ts'
+import { cluster, failovers } from './cluster.ts'
 import { clusterCommands, commands } from './commands.ts'
 import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
@@ -54,6 +54,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
     rig: cluster,
     of: 'faults in a cluster of three machines: killed, frozen, cut off, without power, full, with a wrong clock, handed over',
     short: 8,
+  },
+  failovers: {
+    rig: failovers,
+    of: 'ends of leaders in such a cluster with the usual lease: how long nobody is served',
+    short: 3,
   },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },
