@@ -11,6 +11,7 @@ import { Copying, type CopyState } from './copying.ts'
 import { FollowingTime } from './following-time.ts'
 import { comparePlaces, type Founder, FoundOrder, founderOf, mayLackRecords, needsFounding } from './founding.ts'
 import { type Leader, LeaderListeners } from './leadership.ts'
+import { LogLead } from './log-lead.ts'
 import { AwakeTime, Members } from './members.ts'
 import type { ClusterNodeOptions } from './node-options.ts'
 import { type OwnState, Presence } from './presence.ts'
@@ -64,6 +65,7 @@ export class ClusterNode {
   #examinesAt = Number.NEGATIVE_INFINITY
   #wakeUp: () => void = () => {}
   readonly #listeners = new LeaderListeners()
+  readonly #logLead: LogLead
 
   constructor(options: ClusterNodeOptions) {
     const { clock, config, random, log } = options
@@ -83,6 +85,7 @@ export class ClusterNode {
       own: () => this.#ownState(),
       onHeard: (alive, isChanged) => this.#heard(alive, isChanged),
     })
+    this.#logLead = new LogLead({ ...options, now: () => this.#awake.now() })
     this.#support = new Support({
       ...options,
       now: () => this.#awake.now(),
@@ -230,6 +233,7 @@ export class ClusterNode {
       const isOrdered = this.#order.isGiven
       if (end !== undefined && !isOrdered && !needsFounding(end, this.#places(place))) return end.log
       const isToFound = isOrdered || (end !== undefined && this.#isToFound(place))
+      if (!isToFound && end !== undefined) await this.#logLead.consider(end, this.#census(place)[0])
       if (!isToFound || !(await this.#found(place, end))) await this.#pause(this.#beatMs)
     }
     return undefined
@@ -417,8 +421,7 @@ export class ClusterNode {
 
   /** Examines the log if nobody leads it for too long, or the node that leads has a newer one. */
   #considerLeading(): void {
-    const now = this.#awake.now()
-    const following = this.#following
+    const [now, following] = [this.#awake.now(), this.#following]
     if (following === undefined || this.#place === undefined) return
     if (this.#isExamining || now < this.#examinesAt || !this.#presence.isReachable) return
     // Whoever leads appends, so the nats-servers answer again.
@@ -436,12 +439,9 @@ export class ClusterNode {
   }
 
   async #examine(following: FollowingTime): Promise<void> {
-    let end: LogEnd | undefined
-    try {
-      end = await this.#end()
-    } catch (error) {
+    const end = await this.#end().catch((error: unknown): undefined => {
       this.#options.log.error({ err: error }, 'the end of the log cannot be found out')
-    }
+    })
     if (end === undefined || this.#following !== following) return
     if (end.log !== following.log || needsFounding(end, this.#places(this.#place ?? NOWHERE))) {
       return following.decide('again')

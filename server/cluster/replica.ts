@@ -44,6 +44,11 @@ export interface Replica extends Store {
   readonly epoch: number
   /** The place of the last record that is stored here, while this node leads; undefined while it does not. */
   readonly stored: LogPlace | undefined
+  /**
+   * Has the nats-servers choose another of them to lead log `log`, which may have more of it. Rejects with Error if that is refused,
+   * or not answered.
+   */
+  moveLog(log: number): Promise<void>
   /** Ends what is kept between leading and following. */
   disconnect(): Promise<void>
   // `open` leads: it applies the log to its end and appends an epoch record. It rejects with StorageError DEPOSED if another node

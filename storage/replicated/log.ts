@@ -106,6 +106,18 @@ export class Log {
     if (info.state.last_seq > 0) throw new StorageError('DEPOSED', `another node has founded log ${n} of the cluster`)
   }
 
+  /**
+   * Has the nats-servers choose another of them to lead log `n`: the one that leads it may have less of it than others. Rejects with
+   * Error if that is refused, or not answered in time.
+   */
+  async move(n: number): Promise<void> {
+    const { cluster, timeoutMs = ANSWER_MS } = this.#options
+    const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${streamName(cluster, n)}`
+    const answer = await this.connection.request(subject, undefined, { timeout: timeoutMs })
+    const { error } = answer.json<{ readonly error?: { readonly description?: string } }>()
+    if (error !== undefined) throw new Error(error.description ?? 'the nats-servers refuse it')
+  }
+
   /** Log `n` is the one that is appended to and read from now on. */
   open(n: number): void {
     this.#stream = new LogStream(this.#access, this.#options.cluster, n)

@@ -127,15 +127,24 @@ export class ReplicatedStore implements Store {
 
   /** The number of the newest log, 0 if there is none, and the sequence of its last message. Rejects with StorageError UNREACHABLE. */
   async end(timeoutMs: number): Promise<{ readonly log: number; readonly last: number }> {
+    const log = await this.#connected()
+    const { log: number, last } = await log.bounds(timeoutMs)
+    return { log: number, last }
+  }
+
+  /** Has the nats-servers choose another of them to lead log `log`. Rejects with Error if that is refused, or not answered. */
+  async moveLog(log: number): Promise<void> {
+    await (await this.#connected()).move(log)
+  }
+
+  async #connected(): Promise<Log> {
     const connecting = this.#log ?? Log.connect(this.#options.log)
     this.#log = connecting
-    const log = await connecting.catch((error: unknown) => {
+    return connecting.catch((error: unknown) => {
       // Else it would be the answer for ever.
       if (this.#log === connecting) this.#log = undefined
       throw error
     })
-    const { log: number, last } = await log.bounds(timeoutMs)
-    return { log: number, last }
   }
 
   /** The place of the database, read from its file; to be called while this node neither follows nor leads. */
@@ -178,7 +187,7 @@ export class ReplicatedStore implements Store {
     this.#stored = undefined
   }
 
-  /** Ends the connection of `end`. */
+  /** Ends the connection of `end` and `moveLog`. */
   async disconnect(): Promise<void> {
     const log = this.#log
     this.#log = undefined

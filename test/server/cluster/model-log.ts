@@ -46,6 +46,8 @@ export class ModelLogs {
   hasMajority = true
   /** How often a question of those who follow gets no answer, while all others are answered. */
   refusals = 0
+  /** How many of its last records the nats-server that leads the newest log does not have, though others do. */
+  behind = 0
   /** How many of its first records the newest log no longer has. */
   forgotten = 0
   /** Who led in which epoch, by `log/epoch`. */
@@ -97,8 +99,13 @@ export class ModelReplica implements Replica {
 
   async end(): Promise<LogEnd> {
     await this.#wire()
-    const { newest } = this.#logs
-    return { log: newest?.number ?? 0, last: newest?.records.length ?? 0 }
+    const { newest, behind } = this.#logs
+    return { log: newest?.number ?? 0, last: (newest?.records.length ?? 0) - behind }
+  }
+
+  async moveLog(): Promise<void> {
+    await this.#wire()
+    this.#logs.behind = 0
   }
 
   async place(): Promise<LogPlace> {

@@ -45,6 +45,15 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     expect((await firstOf(log, 200)).map(textOf)).toEqual(['0', ...numbers(199)])
   })
 
+  test('is led by another server when that is asked for, and goes on', async () => {
+    expect(await log.append(batch('before'), 0)).toBe(1)
+    const first = await logs.servers.streamLeader(STREAM)
+    await log.move(1)
+    await eventually(async () => expect(await logs.servers.streamLeader(STREAM)).not.toBe(first))
+    expect(await log.append(batch('after'), 1)).toBe(2)
+    await expect(log.move(7)).rejects.toThrow('stream not found')
+  })
+
   test('loses nothing when the server that leads the stream is killed', { timeout: 600_000 }, async () => {
     const { servers } = logs
     const reader = new Reader(await logs.connected({ node: 'b' }))
