@@ -7,7 +7,7 @@ import type { Steps } from '../core/fair-work.ts'
 import { deadline, interval } from './arguments.ts'
 import type { Kind, Metric, Sensor } from './metric.ts'
 import { compilePattern, isPattern, literalPrefix, mayBegin } from './pattern.ts'
-import { isElsewhere } from './reach.ts'
+import { isElsewhere, Reach } from './reach.ts'
 
 /** Names that are compared with a pattern in one step. */
 export const NAMES_PER_STEP = 64
@@ -142,4 +142,28 @@ export class Candidates {
 /** What a name or pattern that selects these metrics is. */
 export function kindOfAll(metrics: readonly Metric[]): Kind {
   return metrics.length > 0 && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
+}
+
+export interface SelectionDefaults {
+  readonly intervalMs: number
+  /** The name of this producer; no argument `producer` selects it if it is left out. */
+  readonly producer?: string
+  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+  /** True for instances from the store: they include what may not be read any more, so that it is ended properly [MON 15]. */
+  readonly restored?: boolean
+  /** True if patterns select lists too: where the answer is no REC of the protocol. */
+  readonly withLists?: boolean
+}
+
+/** What a name or pattern may select from, and which producers its arguments reach. */
+export function candidatesOf(
+  sensors: readonly Sensor[],
+  identity: Reader,
+  name: string,
+  list: ArgumentList,
+  { rights, producer = '', withLists }: SelectionDefaults,
+): { readonly candidates: Candidates; readonly reach: Reach } {
+  const reach = Reach.of(list, name, sensors, producer)
+  const reached = sensors.filter((sensor) => reach.includes(sensor))
+  return { candidates: new Candidates(reached, identity, name, rights, withLists), reach }
 }

@@ -3,12 +3,13 @@ import type { Identity, Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Steps } from '../core/fair-work.ts'
+import type { SelectionDefaults } from './candidates.ts'
 import type { Hub } from './hub.ts'
 import type { Ids } from './ids.ts'
 import { MetricInstance } from './instance.ts'
 import { isPattern } from './pattern.ts'
 import { RecentSelections } from './recent-selections.ts'
-import { Selection, type SelectionDefaults } from './selection.ts'
+import { Selection } from './selection.ts'
 
 export interface InstancesOptions {
   readonly hub: Hub

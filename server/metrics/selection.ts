@@ -6,7 +6,6 @@ import { mayRead, type Reader } from '../../auth/permissions.ts'
 import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import { BasicType, labelNames } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
-import type { Rights } from '../accounts/rights.ts'
 import { StatusError } from '../core/errors.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
 import {
@@ -20,7 +19,7 @@ import {
   keyOfArguments,
   storable,
 } from './arguments.ts'
-import { Candidates, kindOfAll, NAMES_PER_STEP } from './candidates.ts'
+import { Candidates, candidatesOf, kindOfAll, NAMES_PER_STEP, type SelectionDefaults } from './candidates.ts'
 import { AllLabelsBut, labelText } from './labels.ts'
 import {
   type Arguments,
@@ -40,29 +39,6 @@ import {
 import { compilePattern, isPattern } from './pattern.ts'
 import { isElsewhere, PRODUCER, Reach } from './reach.ts'
 import { RemoteSelection, type RemoteTarget } from './remote-selection.ts'
-
-export interface SelectionDefaults {
-  readonly intervalMs: number
-  /** The name of this producer; no argument `producer` selects it if it is left out. */
-  readonly producer?: string
-  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
-  /** True for instances from the store: they include what may not be read any more, so that it is ended properly [MON 15]. */
-  readonly restored?: boolean
-  /** True if patterns select lists too: where the answer is no REC of the protocol. */
-  readonly withLists?: boolean
-}
-
-function candidatesOf(
-  sensors: readonly Sensor[],
-  identity: Reader,
-  name: string,
-  list: ArgumentList,
-  { rights, producer = '', withLists }: SelectionDefaults,
-): { readonly candidates: Candidates; readonly reach: Reach } {
-  const reach = Reach.of(list, name, sensors, producer)
-  const reached = sensors.filter((sensor) => reach.includes(sensor))
-  return { candidates: new Candidates(reached, identity, name, rights, withLists), reach }
-}
 
 export class Selection {
   readonly name: string
@@ -86,8 +62,8 @@ export class Selection {
   readonly #openOfAny: OpenLabels
   #metric: Metric | undefined
   #isPattern: boolean
-  /** With what a metric was measured last: one of an exact name is mostly measured again. */
-  #lastTarget: PolledTarget | undefined
+  /** What the metric that was measured last is measured with. */
+  #lastTarget: Omit<PolledTarget, 'labels'> | undefined
 
   /** Makes a selection. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   static *of(
@@ -298,15 +274,18 @@ export class Selection {
     }
   }
 
-  /** With what a metric is measured, whether that may be read or not; undefined if it does not match. */
+  /** What a metric is measured with, whether it may be read or not; undefined if it does not match. */
   #targetOf(sensor: PolledSensor, metric: Metric): PolledTarget | undefined {
-    const last = this.#lastTarget
-    if (last?.sensor === sensor && last.metric === metric) return last
-    const args = this.#argumentsFor(metric)
     const labels = sensor.labels(metric)
-    if (args === undefined || !this.#matchesLabels(metric, labels)) return undefined
-    this.#lastTarget = { sensor, metric, args, labels, open: this.#openOf(metric, sensor.node) }
-    return this.#lastTarget
+    if (!this.#matchesLabels(metric, labels)) return undefined
+    let last = this.#lastTarget
+    if (last?.sensor !== sensor || last.metric !== metric) {
+      const args = this.#argumentsFor(metric)
+      if (args === undefined) return undefined
+      last = { sensor, metric, args, open: this.#openOf(metric, sensor.node) }
+      this.#lastTarget = last
+    }
+    return { ...last, labels }
   }
 
   *events(): Steps<EventTarget[]> {

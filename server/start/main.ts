@@ -16,7 +16,9 @@ import { listenerUrls, type RunningServer, startServer } from './server.ts'
 /** Errors whose message says everything. */
 const EXPECTED = [AuthError, ConfigError, ListenError, StorageError, FileError] as const
 /** A stop that takes longer is cut off: everything that was acknowledged is stored already. */
-const STOP_MS = 5000
+const STOP_MS = 5_000
+/** A node hands over what it has accepted, too: a nats-server that has lost the lead of the log needs ten seconds to notice it. */
+const NODE_STOP_MS = 25_000
 
 export interface ServeOptions {
   readonly config?: string | undefined
@@ -66,7 +68,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     running = await started
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => end(0))
     const code = await ended
-    const cutOff = cutOffAfter(code, terminals)
+    const cutOff = cutOffAfter(code, terminals, config.cluster === undefined ? STOP_MS : NODE_STOP_MS)
     await running.stop()
     cutOff.unref()
     if (code === 0) log.info('stopped cleanly')
@@ -74,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     return code
   } catch (error) {
     const code = notStarted(error)
-    cutOffAfter(code, terminals).unref()
+    cutOffAfter(code, terminals, STOP_MS).unref()
     return code
   }
 }
@@ -125,11 +127,11 @@ async function reloadAll(running: Running, reloadable: ReloadableConfig, log: Lo
 }
 
 /** Ends the process even if a plug-in goes on. */
-function cutOffAfter(code: number, terminals: Terminals): NodeJS.Timeout {
+function cutOffAfter(code: number, terminals: Terminals, ms: number): NodeJS.Timeout {
   return setTimeout(() => {
     terminals.closeHungUp()
     process.exit(code)
-  }, STOP_MS)
+  }, ms)
 }
 
 /** Says why the start has failed, and returns the exit code. */

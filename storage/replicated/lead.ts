@@ -13,11 +13,8 @@ import { BOUNDS_MS, type FromRole, type RoleOptions, type ToRole } from './role.
 
 /** How long the nats-servers may take to take an epoch. */
 const EPOCH_MS = 5_000
-/**
- * How long the end of this role waits for the record under way; what is not in the log by then is given up. A nats-server that has
- * lost the lead of the stream may need as long to notice it.
- */
-const CLOSE_MS = 10_000
+/** How long the end of this role waits for the record under way; what is not in the log by then is given up. */
+const CLOSE_MS = 2_000
 
 /** Leads until a message says that it ends. Rejects with StorageError before `opened` is posted: DEPOSED if another was faster. */
 export async function lead(port: MessagePort, options: RoleOptions, post: PostMessage<FromRole>): Promise<void> {

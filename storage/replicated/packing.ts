@@ -9,17 +9,20 @@ import { StorageError } from '../store.ts'
 /** The largest record. */
 export const MAX_RECORD_BYTES = 2 ** 30
 
+/** What zlib says of bytes that are none of its own, that are cut, or that become too many. */
+const DAMAGED = ['Z_DATA_ERROR', 'Z_BUF_ERROR', 'ERR_BUFFER_TOO_LARGE']
+
 const AS_IT_IS = 1
 /** RFC 1951 */
 const DEFLATED = 2
 
-/** Below this a message costs what it costs, however short it is. */
+/** A message costs a nats-server so much by itself that making less shorter gains nothing. */
 const MIN_DEFLATED_BYTES = 4_096
 /** The fastest level. */
 const LEVEL = 1
 
 export interface PackedRecord {
-  /** Of the parts of the record. */
+  /** What the header `Cin-Format` says. */
   readonly format: number
   readonly bytes: Uint8Array
 }
@@ -30,18 +33,28 @@ export function packRecord(bytes: Uint8Array): PackedRecord {
   return deflated.length < bytes.length ? { format: DEFLATED, bytes: deflated } : { format: AS_IT_IS, bytes }
 }
 
-/** Whether this version can read a record whose parts have a format. */
-export function isKnownFormat(format: number): boolean {
-  return format === AS_IT_IS || format === DEFLATED
+/** Throws StorageError TOO_NEW if this version cannot read what the node has written. */
+export function checkFormat(format: number, node: string): void {
+  if (format === AS_IT_IS || format === DEFLATED) return
+  throw new StorageError(
+    'TOO_NEW',
+    `node ${node} runs a newer version, whose records in the cluster's log this one cannot read: upgrade this node`,
+  )
 }
 
-/** Throws StorageError FOREIGN if these are no bytes of that format, or more than a record may have. */
-export function unpackRecord({ format, bytes }: PackedRecord): Uint8Array {
+/**
+ * The record that ends at a sequence of the log, whose format is a known one. Throws StorageError: BEHIND if these are no bytes of
+ * that format, or more than a record may have; IO if there is no memory for them.
+ */
+export function unpackRecord({ format, bytes }: PackedRecord, sequence: number): Uint8Array {
   if (format === AS_IT_IS) return bytes
   try {
     return inflateRawSync(bytes, { maxOutputLength: MAX_RECORD_BYTES })
   } catch (error) {
-    const { message } = error as Error
-    throw new StorageError('FOREIGN', `a record of the cluster's log cannot be inflated: ${message}`, error)
+    const { code, message } = error as NodeJS.ErrnoException
+    const isDamaged = DAMAGED.includes(String(code))
+    const what = `record ${sequence} of the cluster's log cannot be inflated (${message})`
+    if (!isDamaged) throw new StorageError('IO', what, error)
+    throw new StorageError('BEHIND', `${what}: copy the database of another node`, error)
   }
 }

@@ -4,8 +4,7 @@
  * This is so for every reader, wherever it began: a leader that was deposed while its parts were on the way leaves such parts.
  */
 import { headers, type MsgHdrs } from '@nats-io/transport-node'
-import { StorageError } from '../store.ts'
-import { isKnownFormat, MAX_RECORD_BYTES, unpackRecord } from './packing.ts'
+import { checkFormat, MAX_RECORD_BYTES, unpackRecord } from './packing.ts'
 
 export type RecordKind = 'epoch' | 'batch'
 
@@ -75,14 +74,10 @@ export class Assembler {
 
   /**
    * The record that ends with this message; undefined if none does. Throws StorageError: TOO_NEW if a newer version has written it,
-   * FOREIGN if it cannot be unpacked.
+   * BEHIND if it cannot be unpacked.
    */
   take(sequence: number, part: RecordPart | undefined, data: Uint8Array): LogEntry | undefined {
-    if (part !== undefined && !isKnownFormat(part.format))
-      throw new StorageError(
-        'TOO_NEW',
-        `node ${part.node} runs a newer version, whose records in the cluster's log this one cannot read: upgrade this node`,
-      )
+    if (part !== undefined) checkFormat(part.format, part.node)
     if (part === undefined || !this.#continues(sequence, part, data.length)) {
       this.#clear()
       if (part?.index !== 1) return undefined
@@ -94,14 +89,16 @@ export class Assembler {
     const bytes = this.#parts.length === 1 ? data : Buffer.concat(this.#parts)
     this.#clear()
     const { kind, epoch, node, format } = part
-    return { kind, epoch, node, sequence, bytes: unpackRecord({ format, bytes }) }
+    return { kind, epoch, node, sequence, bytes: unpackRecord({ format, bytes }, sequence) }
   }
 
   /** Of records that are larger than any that is written, nothing is kept. */
   #continues(sequence: number, part: RecordPart, length: number): boolean {
     const last = this.#last
     const isNext = last !== undefined && last.sequence + 1 === sequence && last.index + 1 === part.index
-    return isNext && last.record === part.record && this.#bytes + length <= MAX_RECORD_BYTES
+    return (
+      isNext && last.record === part.record && last.format === part.format && this.#bytes + length <= MAX_RECORD_BYTES
+    )
   }
 
   #clear(): void {

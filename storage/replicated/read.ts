@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { errors } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
 import { abortable, natsReason, SHORTER_MS, ShorterLog } from './append.ts'
-import { unpackRecord } from './packing.ts'
+import { checkFormat, unpackRecord } from './packing.ts'
 import { Assembler, type LogEntry } from './part.ts'
 import type { LogStream, StreamMessage } from './stream.ts'
 
@@ -132,7 +132,7 @@ function missing(next: number, first: number): string {
 
 /**
  * The bytes of the record whose last part is this message; undefined if the log no longer has it, or does not have it yet.
- * Rejects with StorageError FOREIGN if no record ends there, or none that can be unpacked.
+ * Rejects with StorageError: FOREIGN if no record ends there, TOO_NEW if a newer version has written it, BEHIND if it cannot be unpacked.
  */
 export async function readRecordAt(stream: LogStream, sequence: number): Promise<Uint8Array | undefined> {
   const last = await stream.message(sequence)
@@ -140,11 +140,12 @@ export async function readRecordAt(stream: LogStream, sequence: number): Promise
   const { part } = last
   if (part === undefined || part.index < part.count)
     throw new StorageError('FOREIGN', `no record of the cluster's log ends with its message ${sequence}`)
+  checkFormat(part.format, part.node)
   const parts = [last.data]
   for (let before = 1; before < part.count; before++) {
     const message = await stream.message(sequence - before)
     if (message === undefined) return undefined
     parts.unshift(message.data)
   }
-  return unpackRecord({ format: part.format, bytes: Buffer.concat(parts) })
+  return unpackRecord({ format: part.format, bytes: Buffer.concat(parts) }, sequence)
 }

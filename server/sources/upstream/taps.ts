@@ -146,7 +146,7 @@ export class Taps {
         if (isWanted()) await session.request('SUBSCRIBE', { metric: id, channel: CURRENT_CHANNEL })
         if (isWanted()) stored?.made(id)
       }
-      // Nobody wants anything of a server that ends; it asks for the same again when it is back.
+      // When this server ends, nobody wants anything any more; it asks for the same again when it is back.
       if (!isWanted() && !this.#options.staysBound()) this.#stop(tap)
     } catch (error) {
       // The link makes a lost connection again; one over which nobody answers is no better.

@@ -13,12 +13,9 @@ import { PROGRAM } from '../../support/program.ts'
 import { runCluster } from '../cluster.ts'
 import { FAULTS, type Fault } from './faults.ts'
 
-/** The first commit whose section [cluster] and log are like those of today. */
+/** The first commit that can read what this version writes to the log: an older one can be upgraded, but not follow it. */
 const EARLIER = '55d8be09'
 const HAND_OVERS = 8
-const SLOWEST = 'ms until served, handed over, p99'
-/** A leader that the log does not answer for as long gives way. */
-const GIVES_WAY_MS = 5_000
 
 const missing = natsMissing ?? earlierMissing()
 const howTo = missing === undefined ? '' : ` (${missing})`
@@ -67,8 +64,7 @@ it.skipIf(missing !== undefined)(
     })
     expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0, outOfOrder: 0, committedAgain: 0 })
     // A leader that hands over has stored what it has accepted. On a busy machine one may have to give way before it is asked to.
-    const wasAlwaysAsked = totals['takeovers without a fault'] === 0 && (totals[SLOWEST] ?? 0) < GIVES_WAY_MS
-    if (wasAlwaysAsked) expect(totals['restartGaps'], JSON.stringify(totals)).toBe(0)
+    if (totals['takeovers without a fault'] === 0) expect(totals['restartGaps'], JSON.stringify(totals)).toBe(0)
     // From the earlier version to this one and back, more than once.
     expect(totals['times that n1 led']).toBeGreaterThan(2)
     expect((totals['times that n2 led'] ?? 0) + (totals['times that n3 led'] ?? 0)).toBeGreaterThan(2)

@@ -58,6 +58,15 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(textOf(two)).toBe('small')
   })
 
+  test('gives a record by its last message, deflated or not', async () => {
+    const long = Buffer.from('a value, '.repeat(500_000))
+    const last = await log.append(batch(long), 0)
+    await log.append(batch('short'), last)
+    expect(last).toBe(1)
+    expect(Buffer.from((await log.recordAt(last, 10_000)) ?? []).equals(long)).toBe(true)
+    expect(Buffer.from((await log.recordAt(last + 1, 10_000)) ?? []).toString()).toBe('short')
+  })
+
   test('refuses a record of more than 1 GiB', async () => {
     expect(await outcomeOf(log.append(batch(new Uint8Array(2 ** 30 + 1)), 0))).toBe('IO')
     expect(await log.append(batch('next'), 0)).toBe(1)

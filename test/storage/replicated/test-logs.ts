@@ -144,7 +144,7 @@ export class Appending {
   async #run(log: Log, lengthOf: (number: number) => number): Promise<void> {
     while (!this.#isStopped) {
       const number = this.acknowledged + 1
-      // What can be made shorter would be.
+      // Records of one letter would become short ones of one part.
       const rest = randomBytes(lengthOf(number)).toString('base64')
       this.last = await log.append(batch(`${number} ${rest}`), this.last)
       this.acknowledged = number
