@@ -4,7 +4,7 @@ import { command } from '../../support/bytes.ts'
 import { decoded, type Json } from '../../support/records.ts'
 import { Link, type Listener, type User } from '../kills/link.ts'
 
-/** How long an answer is waited for: a node may have stopped in the middle of it. */
+/** How long an answer is waited for: a node may stop before it gives one. */
 const ANSWER_MS = 500
 const PAUSE_MS = 20
 
@@ -19,23 +19,25 @@ export async function servedAfter(epoch: number, nodes: Asked, user: User, signa
 
 /** 0 if nobody says it in time. */
 async function epochNow(listener: Listener, user: User): Promise<number> {
-  let link: Link | undefined
-  const asking = async (): Promise<number> => {
-    link = await Link.open(listener, user)
-    if (link === undefined) return 0
-    const opened = link
-    const answer = new Promise<Json>((resolve) => {
-      opened.onMessage = (message) => message.kind === 'value' && resolve(decoded(message))
-    })
-    const ended = opened.ended.then((): Json => undefined)
-    const isAsked = await opened.ok((seq) => command.query(seq, 'producer.cluster'))
-    const state = isAsked === undefined ? undefined : await Promise.race([answer, ended])
-    return state === undefined || state.leader === '' ? 0 : state.epoch
-  }
   const late = delay(ANSWER_MS, 0)
+  // A node that just stops may refuse, too.
+  const opening = Link.open(listener, user).catch(() => undefined)
+  void late.then(() => opening).then((link) => link?.close())
+  const link = await Promise.race([opening, late])
+  if (typeof link !== 'object') return 0
   try {
-    return await Promise.race([asking(), late])
+    return await Promise.race([epochSaidOver(link), late])
   } finally {
-    link?.close()
+    link.close()
   }
+}
+
+async function epochSaidOver(link: Link): Promise<number> {
+  const answer = new Promise<Json>((resolve) => {
+    link.onMessage = (message) => message.kind === 'value' && resolve(decoded(message))
+  })
+  const ended = link.ended.then((): Json => undefined)
+  const asked = await link.ask((seq) => command.query(seq, 'producer.cluster'))
+  const state = asked?.status === 0 ? await Promise.race([answer, ended]) : undefined
+  return state === undefined || state.leader === '' ? 0 : state.epoch
 }

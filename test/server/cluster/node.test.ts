@@ -169,26 +169,6 @@ describe('a takeover', () => {
     expectNothingLost()
   })
 
-  test('waits for no missing node if another nats-server has what the one that leads the log has not', async () => {
-    const leader = await running(3)
-    await write(20)
-    leader.kill()
-    // An election of the nats-servers, until that node is not heard any more.
-    cluster.logs.hasMajority = false
-    await cluster.run(5 * LEASE_MS)
-    cluster.logs.hasMajority = true
-    cluster.logs.behind = 7
-    const ms = await cluster.until(() => cluster.leaders.length > 0)
-    expect(ms).toBeLessThan(LEASE_MS * 4)
-    expect(cluster.logs.logs).toHaveLength(1)
-    await write(3)
-    leader.start()
-    await cluster.run(3 * LEASE_MS)
-    expectNothingLost()
-    const said = [...cluster.nodes.values()].flatMap(({ logged }) => logged)
-    expect(said.filter((line) => line.includes('was asked to lead it'))).toHaveLength(1)
-  })
-
   test('of two at once ends with one that leads and one that follows', async () => {
     const leader = await running(3)
     leader.kill()

@@ -1,0 +1,42 @@
+/** The nats-server that leads the log has less of it than another. */
+import { afterEach, expect, test } from 'vitest'
+import { LEASE_MS, ModelCluster } from './model.ts'
+
+let cluster: ModelCluster
+afterEach(() => cluster.end())
+
+const logged = (): string[] => [...cluster.nodes.values()].flatMap(({ logged }) => logged)
+
+/** The leader of three nodes is gone, and is not heard any more when the nats-servers answer again. */
+async function withoutLeader(): Promise<void> {
+  cluster = await ModelCluster.running(3)
+  await cluster.write(20)
+  cluster.leader.kill()
+  cluster.logs.hasMajority = false
+  await cluster.run(5 * LEASE_MS)
+  cluster.logs.hasMajority = true
+}
+
+test('another one is asked to lead it, once, by one node, and no missing node is waited for', async () => {
+  await withoutLeader()
+  cluster.logs.behind = 7
+  expect(await cluster.until(() => cluster.leaders.length > 0)).toBeLessThan(4 * LEASE_MS)
+  expect(cluster.logs.logs).toHaveLength(1)
+  await cluster.write(3)
+  cluster.at('n1').start()
+  await cluster.run(3 * LEASE_MS)
+  for (const kept of cluster.kept) expect(kept).toEqual(cluster.acknowledged)
+  expect(logged().filter((line) => line.includes('was asked to lead it'))).toHaveLength(1)
+})
+
+test('if none has more, that is asked now and then, and the missing node is waited for', async () => {
+  await withoutLeader()
+  cluster.logs.newest?.records.splice(-7)
+  await cluster.run(25_000)
+  expect(cluster.leaders).toEqual([])
+  expect(logged().filter((line) => line.includes('was asked to lead it'))).toHaveLength(3)
+  cluster.at('n1').start()
+  await cluster.until(() => cluster.leaders.length > 0)
+  expect(cluster.logs.logs).toHaveLength(2)
+  for (const kept of cluster.kept) expect(kept).toEqual(cluster.acknowledged)
+})
