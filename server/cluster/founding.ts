@@ -102,7 +102,8 @@ export class FoundOrder {
 /** Whether a database with content is in no log. */
 const isApart = ({ log, sequence }: LogPlace): boolean => log === 0 && sequence > 0
 
-function mostAdvancedFirst(one: Founder, other: Founder): number {
+/** Orders nodes by how far their databases are, and by their names. */
+export function mostAdvancedFirst(one: Founder, other: Founder): number {
   return comparePlaces(other.place, one.place) || (one.node < other.node ? -1 : 1)
 }
 

@@ -4,7 +4,7 @@
  * server that is there has all of it. So while nodes are missing, the nats-servers are asked to choose another.
  */
 import type { LogPlace } from '../../storage/replicated/place.ts'
-import { comparePlaces, type Founder } from './founding.ts'
+import { type Founder, mostAdvancedFirst } from './founding.ts'
 import type { ClusterNodeOptions } from './node-options.ts'
 import type { LogEnd } from './replica.ts'
 
@@ -19,6 +19,8 @@ export interface LogLeadOptions extends Pick<ClusterNodeOptions, 'config' | 'log
 export class LogLead {
   readonly #options: LogLeadOptions
   #asksAt = Number.NEGATIVE_INFINITY
+  /** Why nobody could be asked the last time: a single nats-server refuses it again and again. */
+  #refusal = ''
 
   constructor(options: LogLeadOptions) {
     this.#options = options
@@ -36,8 +38,12 @@ export class LogLead {
         { log: end.log, last: end.last },
         'the log is shorter than a database: another nats-server was asked to lead it',
       )
+      this.#refusal = ''
     } catch (error) {
-      log.warn({ err: error }, 'no other nats-server could be asked to lead the log')
+      const { message } = error as Error
+      if (message !== this.#refusal)
+        log.warn({ reason: message }, 'no other nats-server could be asked to lead the log')
+      this.#refusal = message
     }
   }
 }
@@ -45,8 +51,4 @@ export class LogLead {
 /** Whether a database has more of the log than its leader. */
 function isCutShort(end: LogEnd, { log, sequence }: LogPlace): boolean {
   return end.log > 0 && log === end.log && sequence > end.last
-}
-
-function mostAdvancedFirst(one: Founder, other: Founder): number {
-  return comparePlaces(other.place, one.place) || (one.node < other.node ? -1 : 1)
 }
