@@ -58,6 +58,9 @@ export interface MembersOptions {
   readonly now: () => number
 }
 
+/** What a node knows of itself. */
+export type OwnMember = Omit<NodeState, 'name' | 'address' | 'sequence'> & { readonly place: LogPlace }
+
 export class Members {
   readonly #options: MembersOptions
   readonly #heard = new Map<string, Heard>()
@@ -175,15 +178,21 @@ export class Members {
   }
 
   /** All configured nodes, `own` among them, in the order of the configuration, then others that were heard. */
-  states(own: Omit<NodeState, 'name' | 'address'>): NodeState[] {
+  states({ place: ownPlace, ...own }: OwnMember): NodeState[] {
     const { node, nodes, leaseMs, now } = this.#options
+    const newest = Math.max(ownPlace.log, this.#leader?.place.log ?? 0)
+    // A node that has not noticed yet that the log was founded anew may need a copy of a database.
+    const hindered = ({ log }: LogPlace, obstacle: string | undefined): string | undefined =>
+      obstacle ?? (log < newest ? `it is in log ${log}, and the cluster in ${newest}` : undefined)
     const silentSince = now() - 2 * leaseMs
     const names = new Set([...nodes.map(({ name }) => name), ...this.#heard.keys()])
     return [...names].map((name) => {
       const heard = this.#heard.get(name)
       const configured = this.addressOf(name)
       const address = configured === undefined ? '' : formatAddress(configured)
-      if (name === node) return { name, address, ...own }
+      if (name === node) {
+        return { ...own, name, address, sequence: ownPlace.sequence, obstacle: hindered(ownPlace, own.obstacle) }
+      }
       if (heard === undefined) {
         return { name, role: 'not heard', address, sequence: 0, lagMs: 0, obstacle: undefined, version: '' }
       }
@@ -199,7 +208,7 @@ export class Members {
         address,
         sequence: place.sequence,
         lagMs,
-        obstacle,
+        obstacle: hindered(place, obstacle),
         version,
       }
     })

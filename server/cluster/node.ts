@@ -181,7 +181,7 @@ export class ClusterNode {
     const { name, node } = config
     const nodes = this.#members.states({
       role: this.#epoch > 0 ? 'leader' : 'follower',
-      sequence: this.#place?.sequence ?? 0,
+      place: this.#place ?? NOWHERE,
       lagMs: this.#following?.lagMs ?? 0,
       obstacle: this.#ownObstacle,
       version,

@@ -99,7 +99,7 @@ test('nodes that are not configured are kept up to a number, and do not decide a
   const { made } = members()
   for (let node = 0; node < 20; node++) made.take(alive(`x${node}`))
   expect(made.ignored).toBe(4)
-  const own = { role: 'follower', sequence: 0, lagMs: 0, obstacle: undefined, version: 'v' } as const
+  const own = { role: 'follower', place: NOWHERE, lagMs: 0, obstacle: undefined, version: 'v' } as const
   const states = made.states(own)
   expect(states.map(({ name }) => name)).toHaveLength(3 + 16)
   // Their addresses are not known, whatever they say.
@@ -107,6 +107,21 @@ test('nodes that are not configured are kept up to a number, and do not decide a
   expect(made.places()).toEqual([])
   made.take(alive('n3'))
   expect(made.places()).toHaveLength(1)
+})
+
+test('a node whose database is in an earlier log than that of the leader could not lead', () => {
+  const { made } = members()
+  const at = (log: number) => ({ ...NOWHERE, log, epoch: 1, sequence: 9 })
+  const own = { role: 'follower', place: at(4), lagMs: 0, obstacle: undefined, version: 'v' } as const
+  made.take(alive('n2', { role: 'leader', epoch: 2, place: at(4) }))
+  made.take(alive('n3', { place: at(3) }))
+  const obstacles = (place = own.place) => made.states({ ...own, place }).map(({ obstacle }) => obstacle)
+  expect(obstacles()).toEqual([undefined, undefined, 'it is in log 3, and the cluster in 4'])
+  expect(obstacles(at(2))[0]).toBe('it is in log 2, and the cluster in 4')
+  made.take(alive('n3', { place: at(3), obstacle: 'its disk is full' }))
+  expect(obstacles()[2]).toBe('its disk is full')
+  made.take(alive('n3', { place: at(4) }))
+  expect(obstacles()).toEqual([undefined, undefined, undefined])
 })
 
 test('a freeze counts as one step', () => {
