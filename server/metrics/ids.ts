@@ -3,13 +3,13 @@ import { randomInt } from 'node:crypto'
 import type { Identity } from '../../auth/permissions.ts'
 import { MAX_ID } from '../../protocol/monitor/constants.ts'
 
-/** Of the key: 2 would do for numbers that look random, 4 hide the key. */
+/** Two would do for numbers that look random; four hide the key. */
 const ROUNDS = 4
 const HALF = 0xffff
 
 /**
- * All numbers of 32 bits in an order that a random key decides, none twice: a Feistel network over a counter. It takes half of what it
- * takes to draw random numbers and to remember 65,536 of those that were freed.
+ * All numbers of 32 bits in an order that a random key decides, none twice: a Feistel network over a counter. To draw random numbers,
+ * and to remember 65,536 of those that were freed, takes several times as long.
  */
 class Shuffled {
   readonly #key = Array.from({ length: ROUNDS }, () => randomInt(2 ** 32))
