@@ -29,6 +29,11 @@ const MORE_LIFE_MS = 800
 const MOST_FROZEN_MS = 1_000
 /** How long somebody may take to serve, or a node to be there: elections of the nats-servers take ten seconds and more. */
 const PATIENCE_MS = 120_000
+/**
+ * After so long what was struck comes back although nobody leads: JetStream may have lost the end of the log with the server that led
+ * it, and then all nodes are waited for. docs/cluster.md
+ */
+const WITHOUT_LEADER_MS = 40_000
 const LOOK_MS = 100
 /** Values that wait at the end, and how many are sent at once. */
 const REST = 600
@@ -100,6 +105,8 @@ class Run {
   #ghost: Ghost | undefined
   #faults = 0
   #setAside = 0
+  /** How often nobody could lead before what was struck was back. */
+  #waits = 0
   readonly #ended = new AbortController()
 
   constructor(nodes: Nodes, options: ClusterOptions) {
@@ -184,6 +191,14 @@ class Run {
     if (ghost?.isFrozen === true) await this.#vanish(ghost)
   }
 
+  async #comeBackLate(): Promise<void> {
+    this.#waits++
+    this.#options.say('nobody leads: what was struck comes back')
+    const broken = this.#broken
+    this.#broken = undefined
+    await broken?.mend()
+  }
+
   /** Waits until a leader that was replaced has no consumers any more. */
   async #vanish({ node, links, work, isFrozen }: Ghost): Promise<void> {
     const late = delay(PATIENCE_MS, true, { ref: false })
@@ -216,9 +231,11 @@ class Run {
     const { world } = this
     const life = new Life(world, this.#nodes)
     const late = setTimeout(() => life.end(), PATIENCE_MS)
+    const mended = this.#broken && setTimeout(() => void this.#comeBackLate(), WITHOUT_LEADER_MS)
     let leader: ChaosNode | undefined
     while (leader === undefined && !life.over) leader = await this.#serving(life)
     clearTimeout(late)
+    clearTimeout(mended)
     this.#nodes.healthy()
     if (leader === undefined) throw new Error(`nobody serves for ${PATIENCE_MS / 1_000} s`)
     let isEnding = false
@@ -348,6 +365,7 @@ class Run {
       reused: reused!,
       ...Object.fromEntries(struck),
       ...this.#takeovers.totals(),
+      'takeovers that waited for all nodes': this.#waits,
       'databases set aside': this.#setAside,
       ...others,
       ...Object.fromEntries(Object.entries(counts).map(([deed, times]) => [`did ${deed}`, times])),
