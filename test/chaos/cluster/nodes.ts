@@ -18,7 +18,8 @@ import { StoreCopies } from './store-copies.ts'
 const NAMES = ['n1', 'n2', 'n3']
 const BOUNDS_MS = 60_000
 const IN_STEP_MS = 20_000
-const DISK_MIB = 192
+/** A leader makes a backup for each copy of its database, and leaves 128 MiB free. */
+const DISK_MIB = 384
 const LOG_BYTES = 2 ** 30
 
 export interface ChaosNode {
