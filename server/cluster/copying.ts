@@ -52,6 +52,12 @@ export class Copying {
     return `it copies the database of ${leader}${total ? `: ${received} of ${total} MiB` : ''}`
   }
 
+  /** Why there was no copy the last time, as the end of a sentence; empty if there was one, or none was asked for. */
+  get failure(): string {
+    const { phase, leader, problem } = this.#state
+    return phase === 'failed' ? `; that of ${leader} could not be copied: ${problem}` : ''
+  }
+
   /** Throws if there is one already. */
   ask(leader: string): void {
     const { phase, leader: from } = this.#state

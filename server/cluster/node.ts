@@ -328,7 +328,7 @@ export class ClusterNode {
       this.#reports.setAside('is not part of the log of the cluster', this.#options.setAside())
       this.#place = NOWHERE
     } else {
-      this.#obstacle = 'it needs a copy of a database: the log does not have the records that it needs'
+      this.#obstacle = `it needs a copy of a database: the log does not have what it needs${this.#copying.failure}`
       if (this.leader === undefined) this.#reports.warnOnce('copy', `${this.#obstacle} (${error.message})`)
       await this.#getCopy('was too far behind the log of the cluster')
     }
