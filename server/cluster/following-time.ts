@@ -43,6 +43,12 @@ export class FollowingTime {
     return this.#lag.ms
   }
 
+  /** The lag, now that the log is known to end at `last`. */
+  lagAt(last: number): number {
+    this.#lag.endsAt(last)
+    return this.#lag.ms
+  }
+
   /** Only the first decision counts. */
   decide(decision: FollowDecision): void {
     this.#decide(decision)

@@ -34,6 +34,11 @@ export class Lag {
     if (newest === undefined || at - newest.at >= this.#everyMs) this.#marks.push({ last, at })
   }
 
+  /** The log ends at `last`: what was beyond was lost with the nats-server that had it, and will not come. */
+  endsAt(last: number): void {
+    this.#marks = this.#marks.filter((mark) => mark.last <= last)
+  }
+
   /** In ms; 0 if the database has all that the log was known to have. */
   get ms(): number {
     const [oldest] = this.#marks

@@ -446,7 +446,7 @@ export class ClusterNode {
     if (end.log !== following.log || needsFounding(end, this.#places(this.#place ?? NOWHERE))) {
       return following.decide('again')
     }
-    const isBehind = this.#place?.log !== end.log || following.lagMs > this.#leaseMs
+    const isBehind = this.#place?.log !== end.log || following.lagAt(end.last) > this.#leaseMs
     if (isBehind || this.#ownObstacle !== undefined || !this.#members.isLeaderless()) return
     following.decide('lead')
   }

@@ -29,6 +29,16 @@ test('another one is asked to lead it, once, by one node, and no missing node is
   expect(logged().filter((line) => line.includes('was asked to lead it'))).toHaveLength(1)
 })
 
+test('what a follower was promised, and the log has lost, keeps it from nothing', async () => {
+  cluster = await ModelCluster.running(3)
+  cluster.logs.promised = 1
+  await cluster.write(20)
+  await cluster.run(3 * LEASE_MS)
+  cluster.leader.kill()
+  expect(await cluster.until(() => cluster.leaders.length > 0)).toBeLessThan(2 * LEASE_MS)
+  await cluster.write(3)
+})
+
 test('if none has more, that is asked now and then, and the missing node is waited for', async () => {
   await withoutLeader()
   cluster.logs.newest?.records.splice(-7)

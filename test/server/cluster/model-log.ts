@@ -48,6 +48,8 @@ export class ModelLogs {
   refusals = 0
   /** How many of its last records the nats-server that leads the newest log does not have, though others do. */
   behind = 0
+  /** How many records those who follow believe that it will have yet. */
+  promised = 0
   /** How many of its first records the newest log no longer has. */
   forgotten = 0
   /** Who led in which epoch, by `log/epoch`. */
@@ -132,7 +134,7 @@ export class ModelReplica implements Replica {
     const pull = (): void => {
       if (!this.#host.isConnected || signal.aborted) return
       this.#apply(log)
-      events.onPlace(this.#host.disk.place, log.records.length)
+      events.onPlace(this.#host.disk.place, log.records.length + this.#logs.promised)
     }
     pull()
     const polling = this.#host.clock.setInterval(pull, RETRY_MS)
