@@ -136,9 +136,11 @@ class Run {
     checker.step = 'end'
     this.#ended.abort()
     await this.#nodes.stop()
-    const log = await judgeLog(this.#nodes.logOptions('judge'))
+    const totals = this.#totals()
+    say(`before the databases and the log are judged: ${JSON.stringify(totals)}`)
     const databases = await compareDatabases(this.#nodes)
-    return { ...this.#totals(), ...log, ...databases }
+    const log = await judgeLog(this.#nodes.logOptions('judge'))
+    return { ...totals, ...log, ...databases }
   }
 
   /** From the moment in which a leader serves to that in which it does not. */

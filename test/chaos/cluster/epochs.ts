@@ -26,6 +26,7 @@ export async function judgeLog({ servers, tls }: Pick<LogOptions, 'servers' | 't
     const manager = await jetstreamManager(connection, { timeout: ANSWER_MS })
     const judge = new EpochJudge()
     const streams: string[] = []
+    let where = ''
     for await (const name of manager.streams.names()) if (STREAM.test(name)) streams.push(name)
     const numberOf = (stream: string): number => Number(stream.slice(stream.lastIndexOf('_') + 1))
     for (const stream of streams.sort((a, b) => numberOf(a) - numberOf(b))) {
@@ -35,13 +36,14 @@ export async function judgeLog({ servers, tls }: Pick<LogOptions, 'servers' | 't
         const read = Array.from({ length: count }, (_, index) =>
           manager.streams.getMessage(stream, { seq: from + index }),
         )
-        for (const message of await Promise.all(read)) {
+        for (const [index, message] of (await Promise.all(read)).entries()) {
           const header = (name: string): string => message?.header.get(name) ?? ''
           judge.take({ kind: header('Cin-Kind'), epoch: Number(header('Cin-Epoch')), node: header('Cin-Node') })
+          if (judge.faults.length > 0) where ||= `message ${from + index} of ${state.last_seq} in ${stream}`
         }
       }
     }
-    if (judge.faults.length > 0) throw new Error(`the log: ${judge.faults.slice(0, 5).join('; ')}`)
+    if (judge.faults.length > 0) throw new Error(`the log, from ${where} on: ${judge.faults.slice(0, 5).join('; ')}`)
     return { logs: streams.length, epochs: judge.epochs, messages: judge.messages }
   } finally {
     await connection.close()
