@@ -50,8 +50,10 @@ describe('packaging/cinnabar.service', () => {
     expect(one('UMask')).toBe('0077')
   })
 
-  it('gives the server more time to stop than it takes', () => {
-    const stopMs = Number(/^const STOP_MS = (\d+)$/m.exec(read('server/start/main.ts'))?.[1])
+  it.each(['STOP_MS', 'NODE_STOP_MS'])('gives the server more time to stop than it takes: %s', (name) => {
+    const stopMs = Number(
+      new RegExp(`^const ${name} = ([\\d_]+)$`, 'm').exec(read('server/start/main.ts'))?.[1]?.replace('_', ''),
+    )
     expect(stopMs).toBeGreaterThan(0)
     expect(Number(one('TimeoutStopSec')) * 1000).toBeGreaterThan(stopMs)
     expect(read('server/start/main.ts')).toContain(`'${one('KillSignal')}'`)
