@@ -30,6 +30,7 @@ it.skipIf(natsMissing !== undefined)(
       reused: 0,
       outOfOrder: 0,
       committedAgain: 0,
+      'takeovers that waited for all nodes': 0,
     })
     if (COUNT >= ROUND && networkMissing === undefined)
       expect(Object.keys(totals)).toEqual(expect.arrayContaining(FAULTS.map(({ name }) => name)))

@@ -59,12 +59,13 @@ it.skipIf(missing !== undefined)(
       seed: 20_261_125,
       count: HAND_OVERS + 3,
       say: () => {},
-      nodes: { programs: { n1: join(tree, 'dist', 'cli', 'main.js') } },
+      // A busy machine must not end a leader before it is asked to hand over.
+      nodes: { lease: '2s', programs: { n1: join(tree, 'dist', 'cli', 'main.js') } },
       faults: [upgraded],
     })
     expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0, outOfOrder: 0, committedAgain: 0 })
-    // A leader that hands over has stored what it has accepted. On a busy machine one may have to give way before it is asked to.
-    if (totals['takeovers without a fault'] === 0) expect(totals['restartGaps'], JSON.stringify(totals)).toBe(0)
+    // Nothing was accepted and not stored.
+    expect(totals['restartGaps'], JSON.stringify(totals)).toBe(0)
     // From the earlier version to this one and back, more than once.
     expect(totals['times that n1 led']).toBeGreaterThan(2)
     expect((totals['times that n2 led'] ?? 0) + (totals['times that n3 led'] ?? 0)).toBeGreaterThan(2)
