@@ -18,5 +18,7 @@ async function run(port: MessagePort, options: RoleOptions): Promise<void> {
   } catch (error) {
     post({ type: 'refused', error: serialized(error, options.store.directory) })
   }
-  port.close()
+  // The client of NATS never closes a socket whose connection was not made in time, and a thread lives as long as its sockets: a node
+  // that waited for its end could not lead until the system gave up a machine that is cut off, after two minutes.
+  process.exit()
 }

@@ -17,6 +17,9 @@ const AHEAD = 64
 /** How long a nats-server may take to answer: one that was put back may elect first. */
 const ANSWER_MS = 30_000
 
+/** Messages that are shown where the log is wrong. */
+const SHOWN = 4
+
 /** Reads the whole log. Throws if it is not as it has to be. */
 export async function judgeLog({ servers, tls }: Pick<LogOptions, 'servers' | 'tls'>): Promise<Totals> {
   // Whose certificate it is was checked by the nodes.
@@ -27,6 +30,7 @@ export async function judgeLog({ servers, tls }: Pick<LogOptions, 'servers' | 't
     const judge = new EpochJudge()
     const streams: string[] = []
     let where = ''
+    const before: string[] = []
     for await (const name of manager.streams.names()) if (STREAM.test(name)) streams.push(name)
     const numberOf = (stream: string): number => Number(stream.slice(stream.lastIndexOf('_') + 1))
     for (const stream of streams.sort((a, b) => numberOf(a) - numberOf(b))) {
@@ -38,8 +42,11 @@ export async function judgeLog({ servers, tls }: Pick<LogOptions, 'servers' | 't
         )
         for (const [index, message] of (await Promise.all(read)).entries()) {
           const header = (name: string): string => message?.header.get(name) ?? ''
-          judge.take({ kind: header('Cin-Kind'), epoch: Number(header('Cin-Epoch')), node: header('Cin-Node') })
-          if (judge.faults.length > 0) where ||= `message ${from + index} of ${state.last_seq} in ${stream}`
+          const taken = { kind: header('Cin-Kind'), epoch: Number(header('Cin-Epoch')), node: header('Cin-Node') }
+          judge.take(taken)
+          before.push(`${taken.kind || 'nothing'} of ${taken.node || 'nobody'} in epoch ${taken.epoch}`)
+          if (judge.faults.length > 0)
+            where ||= `message ${from + index} of ${state.last_seq} in ${stream}, the last ${SHOWN} being ${before.slice(-SHOWN).join(', ')}`
         }
       }
     }
