@@ -289,7 +289,7 @@ export class ClusterNode {
     }
   }
 
-  /** Returns true if this node is to lead. */
+  /** Returns true if this node is to lead, and no other began to while following ended, which takes a moment. */
   async #follow(log: number): Promise<boolean> {
     const { replica } = this.#options
     const onPlace = (place: LogPlace): void => {
@@ -304,7 +304,7 @@ export class ClusterNode {
     this.#isFounder = false
     if (this.#isStopping || this.#order.isGiven || this.#copying.isAsked) following.decide('again')
     try {
-      return (await following.run()) === 'lead'
+      return (await following.run()) === 'lead' && this.#members.isLeaderless()
     } catch (error) {
       this.#following = undefined
       await this.#cannotFollow(error)

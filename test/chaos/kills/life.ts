@@ -89,10 +89,12 @@ export class Life {
   async open(): Promise<Link | undefined> {
     while (!this.#over) {
       const link = await Link.open(this.#servers.listener, this.world.user)
-      if (link !== undefined) {
+      if (link !== undefined && !this.#over) {
         this.#links.add(link)
         return link
       }
+      // A login that waited for the next leader belongs to its life, not to this one.
+      link?.close()
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
     return undefined

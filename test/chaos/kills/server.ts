@@ -154,11 +154,12 @@ export class KilledServer {
     return child
   }
 
-  /** Throws if it ended by itself, or complained. */
-  healthy(): void {
+  /** Throws if it ended by itself, or complained, but for lines of its log that contain `expected`. */
+  healthy(expected?: string): void {
     const { exitCode } = this.#child ?? {}
     if (typeof exitCode === 'number') throw new Error(`the server ended with code ${exitCode}: ${this.#errors}`)
-    if (this.#errors !== '') throw new Error(`the server complained: ${this.#errors}`)
+    const complaints = this.#errors.split('\n').filter((line) => expected === undefined || !line.includes(expected))
+    if (complaints.join('') !== '') throw new Error(`the server complained: ${complaints.join('\n')}`)
   }
 
   /** Sends it a signal that does not end it. */
