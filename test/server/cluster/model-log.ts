@@ -77,6 +77,8 @@ export interface ModelHost {
   readonly isConnected: boolean
   /** What reading its database gives instead. */
   readonly damage: StorageError | undefined
+  /** How long following takes to end, in ms. */
+  readonly endingMs: number
 }
 
 const noAnswer = (): StorageError => new StorageError('UNREACHABLE', 'nobody answers')
@@ -145,6 +147,8 @@ export class ModelReplica implements Replica {
     })
     this.#logs.followers.delete(pull)
     this.#host.clock.clear(polling)
+    const { clock, endingMs } = this.#host
+    if (endingMs > 0) await new Promise<void>((resolve) => void clock.setTimeout(resolve, endingMs))
   }
 
   async open(events: StoreEvents): Promise<Recovered> {

@@ -108,6 +108,8 @@ export class ModelNode {
   isAlone = false
   /** Whoever reads its database gets this error, until it is set aside. */
   damage: StorageError | undefined
+  /** How long following takes to end here, in ms. */
+  endingMs = 0
 
   constructor(cluster: ModelCluster, options: ModelNodeOptions) {
     this.name = options.name
@@ -193,6 +195,10 @@ export class ModelProcess implements ModelHost, Bus {
 
   get damage(): StorageError | undefined {
     return this.#owner.damage
+  }
+
+  get endingMs(): number {
+    return this.#owner.endingMs
   }
 
   get isConnected(): boolean {

@@ -179,6 +179,19 @@ describe('a takeover', () => {
     expect(cluster.leaders).toHaveLength(1)
   })
 
+  test('deposes nobody who has begun to lead while the node had not yet ended following', async () => {
+    const leader = await running(3)
+    cluster.at('n2').endingMs = 4 * LEASE_MS
+    leader.kill()
+    await cluster.until(() => cluster.leaders.length > 0)
+    expect(cluster.leaders).toEqual(['n3'])
+    const { epoch } = cluster.at('n3').node.state()
+    await cluster.run(6 * LEASE_MS)
+    expect(cluster.leaders).toEqual(['n3'])
+    expect(cluster.at('n3').node.state().epoch).toBe(epoch)
+    expect(cluster.at('n2').node.state()).toMatchObject({ leader: 'n3', epoch })
+  })
+
   test('leaves no obstacle on a node that had asked the nats-servers in vain', async () => {
     const leader = await running(3)
     leader.process?.clock.freeze()
