@@ -43,7 +43,7 @@ export interface ListenersOptions {
 
 /** Rejects with ListenError; listeners that are open by then stay open. */
 export async function openListeners(options: ListenersOptions): Promise<Listeners> {
-  const { config, tls, sessions, opened } = options
+  const { config, tls, sessions, clock, opened } = options
   const { listen } = config
   const passedOn = new Map<ListenerName, TakePassed>()
   const open = async (
@@ -61,9 +61,9 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
     'https',
     listen.https && openHttp(options, { address: listen.https, key: 'listen.https', tls }),
   )
-  const accept = sessions.accept.bind(sessions)
-  const overTls = await open('tls', listen.tls && listenTcp({ address: listen.tls, key: 'listen.tls', tls, accept }))
-  const tcp = await open('tcp', listen.tcp && listenTcp({ address: listen.tcp, key: 'listen.tcp', tls, accept }))
+  const over = { tls, clock, accept: sessions.accept.bind(sessions) }
+  const overTls = await open('tls', listen.tls && listenTcp({ ...over, address: listen.tls, key: 'listen.tls' }))
+  const tcp = await open('tcp', listen.tcp && listenTcp({ ...over, address: listen.tcp, key: 'listen.tcp' }))
   return { tcp, tls: overTls, http, https, passedOn }
 }
 

@@ -7,7 +7,9 @@ import { isLoopback } from '../../auth/network.ts'
 import { TlsLink } from '../../protocol/link/layers/tls.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
 import type { Address } from '../core/address.ts'
+import type { Clock } from '../core/clock.ts'
 import { bindTcp } from '../core/listen.ts'
+import { OpenConnections } from '../core/open-connections.ts'
 import type { IncomingConnection, TlsUpgradable } from '../sessions/incoming-connection.ts'
 import type { TakePassed } from './passed-on.ts'
 import type { TlsFiles } from './tls/files.ts'
@@ -30,11 +32,12 @@ export interface TcpOptions {
   /** The key of the configuration. */
   readonly key: 'listen.tcp' | 'listen.tls'
   readonly tls: TlsFiles | undefined
+  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   readonly accept: (arrival: IncomingConnection) => void
 }
 
 /** Rejects with ListenError. */
-export async function listenTcp({ address, key, tls, accept }: TcpOptions): Promise<ConsumerListener> {
+export async function listenTcp({ address, key, tls, clock, accept }: TcpOptions): Promise<ConsumerListener> {
   // Half open, so that a peer that sends commands and closes its side still gets its responses.
   const server = createServer({
     allowHalfOpen: true,
@@ -43,7 +46,9 @@ export async function listenTcp({ address, key, tls, accept }: TcpOptions): Prom
     noDelay: true,
   })
   const bound = await bindTcp(server, address, key)
+  const open = new OpenConnections(clock)
   const take = (socket: Socket, loopback: boolean): void => {
+    open.add(socket)
     const link = new StreamLink(socket)
     const peer = { address: socket.remoteAddress ?? '', loopback, encrypted: false }
     const transport = key === 'listen.tls' ? 'tls' : 'tcp'
@@ -54,7 +59,7 @@ export async function listenTcp({ address, key, tls, accept }: TcpOptions): Prom
   return {
     address: bound,
     take: (socket) => take(socket, false),
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    close: () => open.end(new Promise((resolve) => server.close(() => resolve()))),
   }
 }
 

@@ -11,6 +11,7 @@ import { isLoopback } from '../../../auth/network.ts'
 import type { Address, Network } from '../../core/address.ts'
 import type { Clock } from '../../core/clock.ts'
 import { listenError } from '../../core/listen.ts'
+import { OpenConnections } from '../../core/open-connections.ts'
 import type { Admission, ConnectionPlace } from '../../sessions/admission.ts'
 import type { SessionContext } from '../../sessions/context.ts'
 import type { HttpDoor } from '../../sources/source.ts'
@@ -81,12 +82,16 @@ export interface HttpOptions extends WebSocketOptions {
 export async function listenHttp(options: HttpOptions): Promise<ConsumerListener> {
   const { tls, pages } = options
   const places: Places = new Map()
+  const open = new OpenConnections(options.clock)
   const app = Fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
     serverFactory: (listener) =>
-      createHttpServer(listener, tls).on('connection', (socket) => admit(socket, places, options.admission)),
+      createHttpServer(listener, tls).on('connection', (socket) => {
+        open.add(socket)
+        admit(socket, places, options.admission)
+      }),
   })
   await hardenHttp(app, {
     isOwnName: (host) => isOwnName(host, options),
@@ -132,7 +137,7 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
   const close = async (): Promise<void> => {
     const closed = app.close()
     for (const socket of passed) socket.destroy()
-    await closed
+    await open.end(closed)
   }
   return { address: addressOf(app) ?? options.address, take: takerOf(app.server, places, passed, options), close }
 }
