@@ -41,6 +41,8 @@ const FRONT_FILES = 1 / 4
 const FRONT_HELD = 1 / 5
 /** How often files are looked at. */
 const FILES_MS = 1_000
+/** Of the connection over which a node is heard, which gives up a nats-server that answers two of them no more. */
+const PINGS_PER_LEASE = 8
 
 export interface NodeOptions extends Pick<ServerOptions, 'reloadable' | 'adminPassword' | 'foreign'> {
   readonly config: Config
@@ -222,6 +224,8 @@ class NodeParts implements NodeFront, Leadership {
     this.#warnings = warnings
     this.#clock = clock
     const nats = natsOptions(cluster)
+    // The loss of one nats-server must not silence a leader for a lease.
+    const pingMs = cluster.leaseMs / PINGS_PER_LEASE
     const replica = new ReplicatedStore({
       store: { directory: dataDir, synchronous: config.storage.synchronous, restored: options.restored },
       log: {
@@ -243,7 +247,7 @@ class NodeParts implements NodeFront, Leadership {
       clock,
       log,
       random: Math.random,
-      bus: new NatsBus({ cluster: cluster.name, node: cluster.node, nats, clock, log }),
+      bus: new NatsBus({ cluster: cluster.name, node: cluster.node, nats: { ...nats, pingMs }, clock, log }),
       replica,
       lead: (lead) => this.#lead(lead),
       front: this,

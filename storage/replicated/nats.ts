@@ -28,10 +28,11 @@ export interface NatsOptions {
   readonly passwordFile?: string
   /** How long a nats-server may take to answer, in ms. Default 2,000. */
   readonly timeoutMs?: number
+  /** A nats-server that does not answer two pings, which are so many ms apart, is given up. Default 700. */
+  readonly pingMs?: number
 }
 
 export const ANSWER_MS = 2_000
-/** A server that does not answer two of these is given up: after about two seconds. */
 const PING_MS = 700
 /** The wait before a server is tried again: this, and up to as much again. */
 const RECONNECT_MS = 100
@@ -57,10 +58,11 @@ function isOnLoopback(host: string): boolean {
  * used, UNREACHABLE if no server can be reached now; later it connects again for as long as it takes.
  */
 export async function connectNats(options: NatsOptions, name: string): Promise<NatsConnection> {
-  const { servers, timeoutMs = ANSWER_MS } = options
+  const { servers, timeoutMs = ANSWER_MS, pingMs = PING_MS } = options
   const refused = servers.find((url) => !isAllowedNatsUrl(url))
   if (refused !== undefined || servers.length === 0) throw new StorageError('IO', refusal(refused))
   const order = servers.toSorted(() => Math.random() - 0.5)
+  let attempts = 0
   const connection = await connect({
     // The client forgets a server that it cannot reach the first time, so each is there twice.
     servers: [...order, ...order],
@@ -68,11 +70,15 @@ export async function connectNats(options: NatsOptions, name: string): Promise<N
     ignoreClusterUpdates: true,
     name,
     timeout: timeoutMs,
-    pingInterval: PING_MS,
+    pingInterval: pingMs,
     maxPingOut: 2,
     maxReconnectAttempts: -1,
     ignoreAuthErrorAbort: true,
-    reconnectDelayHandler: () => RECONNECT_MS * (1 + Math.random()),
+    // It is called before each attempt.
+    reconnectDelayHandler: () => {
+      attempts++
+      return RECONNECT_MS * (1 + Math.random())
+    },
     noAsyncTraces: true,
     ...encryption(options),
     ...authentication(options),
@@ -81,9 +87,29 @@ export async function connectNats(options: NatsOptions, name: string): Promise<N
     throw new StorageError('UNREACHABLE', reason, error)
   })
   const { max_payload: bytes = 0 } = connection.info ?? {}
-  if (bytes >= 2 * MESSAGE_HEADER_BYTES) return connection
+  if (bytes >= 2 * MESSAGE_HEADER_BYTES && attempts <= servers.length) {
+    void leaveIfStale(connection)
+    return connection
+  }
   await connection.close()
+  // Servers that could not be reached twice are forgotten, so another connection is made, now that one of them is there.
+  if (bytes >= 2 * MESSAGE_HEADER_BYTES) return connectNats(options, name)
   throw new StorageError('IO', `max_payload of the nats-servers is ${bytes} bytes: set it to 1MB, which is the default`)
+}
+
+/**
+ * Leaves a server that answers no pings. The client does that by itself, but first waits until all that it has written to that server
+ * was taken, which is never if it is frozen, or its machine is cut off. Only the client's own transport can be closed without that.
+ */
+async function leaveIfStale(connection: NatsConnection): Promise<void> {
+  for await (const { type } of connection.status()) {
+    if (type === 'staleConnection') await (connection as unknown as Transported).protocol.transport.close()
+  }
+}
+
+/** What the client of NATS, whose version is pinned, has inside. */
+interface Transported {
+  readonly protocol: { readonly transport: { close(): Promise<void> } }
 }
 
 function refusal(url: string | undefined): string {

@@ -1,7 +1,7 @@
 /** Which nats-servers are connected to, and how a node logs in there. */
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { nkeys } from '@nats-io/transport-node'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -57,6 +57,82 @@ test('a refusal names the address, and no password', async () => {
     'StorageError: nats://127.0.0.1:4222 cannot be a nats-server: write tls://host:port, or nats://host:port for one on loopback',
   )
   expect(await refused()).toContain('no nats-server is configured')
+})
+
+/** What speaks as much NATS as a client needs to connect, on a port of its own. */
+class TalkingServer {
+  readonly #server = createServer((socket) => this.#accept(socket.on('error', () => {})))
+  readonly #sockets: Socket[] = []
+  /** Connections that it ends at once, from now on. */
+  refusals = 0
+  accepted = 0
+
+  static async start(): Promise<TalkingServer> {
+    const server = new TalkingServer()
+    server.#server.listen(0, '127.0.0.1')
+    await once(server.#server, 'listening')
+    return server
+  }
+
+  get url(): string {
+    return `nats://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  #accept(socket: Socket): void {
+    if (this.refusals-- > 0) {
+      socket.destroy()
+      return
+    }
+    this.accepted++
+    this.#sockets.push(socket)
+    socket.write('INFO {"server_id":"x","version":"2.9.10","max_payload":1048576,"proto":1,"headers":true}\r\n')
+    socket.on('data', (chunk) => chunk.includes('PING') && socket.write('PONG\r\n'))
+  }
+
+  /** It reads nothing more from the connections that there are. */
+  freeze(): void {
+    for (const socket of this.#sockets) socket.pause()
+  }
+
+  cutOff(): void {
+    for (const socket of this.#sockets.splice(0)) socket.destroy()
+  }
+
+  close(): void {
+    this.cutOff()
+    this.#server.close()
+  }
+}
+
+test('leaves a server that answers no pings, although it has not taken all that was sent', async () => {
+  const server = await TalkingServer.start()
+  const connection = await connectNats({ servers: [server.url], pingMs: 50 }, 'test')
+  server.freeze()
+  // More than the system keeps of what a peer does not read.
+  for (let sent = 0; sent < 64; sent++) connection.publish('x', new Uint8Array(1_000_000))
+  await eventually(() => expect(server.accepted).toBe(2))
+  await connection.close()
+  server.close()
+})
+
+test('forgets no server, however often it could not be reached before one could', async () => {
+  const [late, there] = [await TalkingServer.start(), await TalkingServer.start()]
+  const servers = [late.url, there.url]
+  // In random order: half of them would do by chance.
+  for (let round = 0; round < 8; round++) {
+    Object.assign(late, { refusals: 3, accepted: 0 })
+    Object.assign(there, { refusals: 1, accepted: 0 })
+    const connection = await connectNats({ servers }, 'test')
+    late.refusals = 0
+    there.refusals = Number.POSITIVE_INFINITY
+    there.cutOff()
+    await eventually(() => expect(connection.getServer()).toBe(late.url.replace('nats://', '')))
+    await connection.flush()
+    await connection.close()
+    late.cutOff()
+  }
+  late.close()
+  there.close()
 })
 
 // Skipped only where nats-server is missing; the name says how to install it.
