@@ -14,6 +14,8 @@ import type { NodeState } from './state.ts'
 const MAX_OTHERS = 16
 /** Leases in which a node that has just taken over may be silent: to recover a large database takes long. */
 const STARTING_LEASES = 5
+/** Leases in which a node is there that is silent. */
+const HEARD_LEASES = 2
 
 /** The node that leads, as it was last heard. */
 export interface HeardLeader extends Pick<Alive, 'node' | 'run' | 'epoch' | 'since' | 'role' | 'place' | 'answers'> {
@@ -146,10 +148,10 @@ export class Members {
     return at - this.#quietSince >= this.#patienceMs + moreMs
   }
 
-  /** What the nodes said that were heard within the last two leases, and have not left. */
-  present(): Alive[] {
+  /** What the nodes said that were heard within the last leases, and have not left. */
+  present(leases = HEARD_LEASES): Alive[] {
     const { leaseMs, now } = this.#options
-    const since = now() - 2 * leaseMs
+    const since = now() - leases * leaseMs
     return [...this.#heard.values()].filter(({ alive, at }) => at >= since && !alive.leaves).map(({ alive }) => alive)
   }
 
@@ -184,7 +186,7 @@ export class Members {
     // A node that has not noticed yet that the log was founded anew may need a copy of a database.
     const hindered = ({ log }: LogPlace, obstacle: string | undefined): string | undefined =>
       obstacle ?? (log < newest ? `it is in log ${log}, and the cluster in ${newest}` : undefined)
-    const silentSince = now() - 2 * leaseMs
+    const silentSince = now() - HEARD_LEASES * leaseMs
     const names = new Set([...nodes.map(({ name }) => name), ...this.#heard.keys()])
     return [...names].map((name) => {
       const heard = this.#heard.get(name)

@@ -244,10 +244,10 @@ export class ClusterNode {
     return [own, ...this.#members.places()]
   }
 
-  /** The nodes that are there, this one among them, and the names of those that should be. */
+  /** The nodes that are there, this one among them but not a leader that has just ended, and the names of those that should be. */
   #census(place: LogPlace): readonly [readonly Founder[], readonly string[]] {
     const { node, nodes } = this.#options.config
-    return [[{ node, place }, ...this.#members.present()], nodes.map(({ name }) => name)]
+    return [[{ node, place }, ...this.#members.present(1)], nodes.map(({ name }) => name)]
   }
 
   /** Whether it is for this node to found the log; else the obstacle says what it waits for. */
@@ -263,7 +263,7 @@ export class ClusterNode {
     const order = this.#order.take()
     try {
       const mayLack = mayLackRecords(place, end, ...this.#census(place))
-      await replica.found(mayLack)
+      await replica.found(mayLack, end.log)
       this.#isFounder = true
       this.#reports.founded(config.name, mayLack)
       order?.resolve()

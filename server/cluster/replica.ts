@@ -36,10 +36,11 @@ export interface Replica extends Store {
   place(): Promise<LogPlace>
   /**
    * Makes the next log, which begins with this database, and gives the place of the database, which is not in it yet. If it `mayLack`
-   * records that others had, it counts as restored: transaction ids are skipped, and durable channels report it by a GAP. Rejects
-   * with StorageError DEPOSED if another node was faster, UNREACHABLE if the nats-servers do not answer.
+   * records that others had, it counts as restored: transaction ids are skipped, and durable channels report it by a GAP. `newest` is
+   * the number of the newest log when this was decided. Rejects with StorageError DEPOSED if another node was faster, UNREACHABLE if
+   * the nats-servers do not answer.
    */
-  found(mayLack: boolean): Promise<LogPlace>
+  found(mayLack: boolean, newest: number): Promise<LogPlace>
   /** The epoch in which this node leads; 0 while it does not. */
   readonly epoch: number
   /** The place of the last record that is stored here, while this node leads; undefined while it does not. */

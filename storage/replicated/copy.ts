@@ -239,6 +239,8 @@ class Receiver {
     // It may fail before anybody waits for it.
     this.whenComplete.catch(() => {})
     signal.addEventListener('abort', this.#abort)
+    // It may have been given up while the connection was made.
+    if (signal.aborted) this.#abort()
     this.#subscription = connection.subscribe(this.subject, {
       callback: (error, message) => {
         if (error === null && this.#isOpen) this.#take(message)

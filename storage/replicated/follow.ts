@@ -35,6 +35,9 @@ export async function follow(
     try {
       const { log: number, last } = await log.bounds(BOUNDS_MS)
       if (number === 0) throw new StorageError('FOREIGN', 'the cluster has no log yet')
+      const { place } = service.tables.log
+      if (number < place.log)
+        throw new StorageError('UNREACHABLE', `the newest log is ${number}, and the database is in log ${place.log}`)
       log.open(number)
       applier = new Applier(service, number)
       await applier.check(log, BOUNDS_MS)

@@ -1,14 +1,18 @@
 /** Makes the next log of a cluster, which begins with the database of this node. */
 import type { MessagePort } from 'node:worker_threads'
 import { type PostMessage, StorageService } from '../sqlite/service.ts'
+import { StorageError } from '../store.ts'
 import { NO_RECORD_HASH } from './applier.ts'
 import { Log } from './log.ts'
 import { encodeEpoch } from './record.ts'
 import { BOUNDS_MS, type FromRole, type RoleOptions } from './role.ts'
 
-/** Posts the place of the database, with which the log begins. Rejects with StorageError; DEPOSED if another node was faster. */
+/**
+ * Posts the place of the database, with which the log begins. Rejects with StorageError; DEPOSED if another node was faster. The
+ * newest of the logs before is kept, as what a person may want to look at; those before that are removed.
+ */
 export async function found(_: MessagePort, options: RoleOptions, post: PostMessage<FromRole>): Promise<void> {
-  const { store, log: where, wall } = options
+  const { store, log: where, wall, newest: judged } = options
   const service = new StorageService(
     { ...store, replicated: true },
     { durable() {}, full() {}, room() {}, failed() {} },
@@ -18,6 +22,7 @@ export async function found(_: MessagePort, options: RoleOptions, post: PostMess
     const log = await Log.connect(where)
     try {
       const { log: newest } = await log.bounds(BOUNDS_MS)
+      if (newest > judged) throw new StorageError('DEPOSED', `another node has founded log ${newest} of the cluster`)
       const number = Math.max(newest, place.log) + 1
       const epoch = place.epoch + 1
       const { origin } = service.opened.generation
@@ -31,6 +36,7 @@ export async function found(_: MessagePort, options: RoleOptions, post: PostMess
         origin,
         base,
       })
+      await log.removeBefore(newest)
       await log.create(number)
       log.open(number)
       await log.append({ kind: 'epoch', epoch, bytes }, 0)

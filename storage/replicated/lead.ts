@@ -91,6 +91,10 @@ class Leader {
     this.#applier = applier
     this.service.writer.start()
     await applier.check(this.#log, BOUNDS_MS)
+    // It was whole when this was decided, but another nats-server may lead it by now, which has less.
+    if (number < applier.place.log || last < applier.sequence) {
+      throw new StorageError('FOREIGN', `log ${number} of the cluster ends at ${last}, before the database does`)
+    }
     if (last > applier.sequence) {
       const { signal } = new AbortController()
       for await (const entry of this.#log.read(applier.sequence, signal, last)) await applier.apply(entry)

@@ -42,6 +42,8 @@ const NAME = /^[A-Za-z0-9_-]{1,64}$/
 const RETRY_MS = 100
 /** How long the nats-servers may take to make a stream: longer than they need to elect a leader. */
 const CREATE_MS = 20_000
+/** How long they may take to remove one. */
+const REMOVE_MS = 5_000
 /** How long the connection may take to show that it is good, or is not, before it is closed. */
 const CLOSE_MS = 1_000
 /** A replica that its leader has heard of within this is there: they beat once a second. */
@@ -104,6 +106,17 @@ export class Log {
         .catch((error: unknown) => this.#existing(config.name, streamSubject(cluster, n), error)),
     )
     if (info.state.last_seq > 0) throw new StorageError('DEPOSED', `another node has founded log ${n} of the cluster`)
+  }
+
+  /**
+   * Removes the logs before log `n`, which nobody reads any more: the nats-servers reserve room for each of them. Rejects with
+   * StorageError UNREACHABLE if they do not answer in time.
+   */
+  async removeBefore(n: number): Promise<void> {
+    const { cluster } = this.#options
+    await this.#ask(REMOVE_MS, 'the nats-servers do not remove an old log', async () => {
+      for (const log of await this.#numbers()) if (log < n) await this.#manager.streams.delete(streamName(cluster, log))
+    })
   }
 
   /**
@@ -227,15 +240,24 @@ export class Log {
     return this.#closing.signal.aborted ? 'the log was closed' : 'this was ended before the nats-servers answered'
   }
 
+  /** A stream that nobody has appended to is no log: whoever made it may have ended before its first record. */
   async #newest(): Promise<LogBounds> {
     const { cluster } = this.#options
-    let log = 0
+    for (const log of await this.#numbers()) {
+      const info = await this.#manager.streams.info(streamName(cluster, log))
+      assertMajority(info)
+      if (info.state.last_seq > 0) return { log, ...boundsOf(info) }
+    }
+    return { log: 0, first: 1, last: 0 }
+  }
+
+  /** The numbers of all logs that there are, the newest first. */
+  async #numbers(): Promise<number[]> {
+    const { cluster } = this.#options
+    const numbers: number[] = []
     for await (const name of this.#manager.streams.names(streamSubject(cluster, '*')))
-      log = Math.max(log, logOf(cluster, name))
-    if (log === 0) return { log, first: 1, last: 0 }
-    const info = await this.#manager.streams.info(streamName(cluster, log))
-    assertMajority(info)
-    return { log, ...boundsOf(info) }
+      numbers.push(logOf(cluster, name))
+    return numbers.filter((log) => log > 0).sort((one, other) => other - one)
   }
 
   /**

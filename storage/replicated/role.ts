@@ -20,6 +20,8 @@ export interface RoleOptions {
   readonly wall: number
   /** The node that the copy comes from. */
   readonly from?: string
+  /** The number of the newest log when it was decided that one is founded. */
+  readonly newest: number
 }
 
 /** How far the copy of a database has come. */

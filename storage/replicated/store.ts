@@ -38,6 +38,7 @@ interface RunOptions {
   /** The node that a copy comes from. */
   readonly from?: string
   readonly mayLack?: boolean
+  readonly newest?: number
 }
 
 /** What following reports. */
@@ -100,14 +101,15 @@ export class ReplicatedStore implements Store {
 
   /**
    * Makes the next log, which begins with this database. `mayLack`: other databases may have had more of the last log, so this one
-   * counts as restored. Rejects with StorageError DEPOSED if another node was faster.
+   * counts as restored. `newest`: the number of the newest log when this was decided. Rejects with StorageError DEPOSED if another
+   * node was faster.
    */
-  async found(mayLack = false): Promise<LogPlace> {
+  async found(mayLack = false, newest = Number.POSITIVE_INFINITY): Promise<LogPlace> {
     let place: LogPlace = NOWHERE
     const receive = (message: FromRole): void => {
       if (message.type === 'place') place = message.place
     }
-    await this.#run('found', receive, { mayLack })
+    await this.#run('found', receive, { mayLack, newest })
     return place
   }
 
@@ -205,7 +207,7 @@ export class ReplicatedStore implements Store {
     })
   }
 
-  #start(role: Role, { from, mayLack = false }: RunOptions = {}): Worker {
+  #start(role: Role, { from, mayLack = false, newest = Number.POSITIVE_INFINITY }: RunOptions = {}): Worker {
     const { store, log, wallMs } = this.#options
     const { restored = false, ...served } = store
     const workerData: RoleOptions = {
@@ -214,6 +216,7 @@ export class ReplicatedStore implements Store {
       store: { ...served, restored: mayLack || (restored && role === 'found') },
       log,
       wall: wallMs(),
+      newest,
       ...(from !== undefined && { from }),
     }
     return new Worker(new URL(import.meta.resolve('#replicated-worker')), { workerData })

