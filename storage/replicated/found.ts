@@ -7,6 +7,9 @@ import { Log } from './log.ts'
 import { encodeEpoch } from './record.ts'
 import { BOUNDS_MS, type FromRole, type RoleOptions } from './role.ts'
 
+/** How long the nats-servers may take to take the first record: longer than they need to elect a leader. */
+const APPEND_MS = 20_000
+
 /**
  * Posts the place of the database, with which the log begins. Rejects with StorageError; DEPOSED if another node was faster. The
  * newest of the logs before is kept, as what a person may want to look at; those before that are removed.
@@ -39,7 +42,7 @@ export async function found(_: MessagePort, options: RoleOptions, post: PostMess
       await log.removeBefore(newest)
       await log.create(number)
       log.open(number)
-      await log.append({ kind: 'epoch', epoch, bytes }, 0)
+      await log.append({ kind: 'epoch', epoch, bytes }, 0, AbortSignal.timeout(APPEND_MS))
       post({ type: 'place', place, last: 1 })
     } finally {
       await log.close()

@@ -277,6 +277,12 @@ class Run {
       )
       return undefined
     }
+    // One that is cut off from NATS alone is still reached through the others, until it gives up by itself.
+    if (leader === this.#ghost?.node.name && epoch === this.#takeovers.epoch) {
+      link.close()
+      await delay(LOOK_MS)
+      return undefined
+    }
     if (epoch > this.#takeovers.epoch && this.#takeovers.epoch > 0) checker.died()
     const node = this.#nodes.named(leader)
     feed.target = this.#nodes.feedOf(node)
