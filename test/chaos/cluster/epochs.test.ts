@@ -15,14 +15,6 @@ it('finds nothing where each epoch has one leader', () => {
   expect(faultsOf(epoch(1, 'n1'), batch(1, 'n1'), epoch(2, 'n2'), batch(2, 'n2'), epoch(3, 'n2'))).toEqual([])
 })
 
-it('counts an epoch whose record was replaced, in which one node has appended', () => {
-  const judge = new EpochJudge()
-  for (const message of [epoch(1, 'n1'), batch(1, 'n1'), batch(2, 'n2'), batch(2, 'n2')]) judge.take(message)
-  expect([judge.faults, judge.replaced, judge.epochs]).toEqual([[], 1, 2])
-  judge.take(batch(2, 'n3'))
-  expect(judge.faults).toEqual(['n3 appends in epoch 2, in which n2 leads'])
-})
-
 it.each<[string, LogHeaders[], string]>([
   ['two leaders', [epoch(1, 'n1'), epoch(1, 'n2')], 'n1 and n2 lead in epoch 1'],
   ['a batch of another node', [epoch(1, 'n1'), batch(1, 'n2')], 'n2 appends in epoch 1, in which n1 leads'],

@@ -51,12 +51,7 @@ export async function judgeLog({ servers, tls }: Pick<LogOptions, 'servers' | 't
       }
     }
     if (judge.faults.length > 0) throw new Error(`the log, from ${where} on: ${judge.faults.slice(0, 5).join('; ')}`)
-    return {
-      logs: streams.length,
-      epochs: judge.epochs,
-      'epochs whose record NATS has replaced': judge.replaced,
-      messages: judge.messages,
-    }
+    return { logs: streams.length, epochs: judge.epochs, messages: judge.messages }
   } finally {
     await connection.close()
   }
@@ -67,11 +62,6 @@ export class EpochJudge {
   readonly #leaders = new Map<number, string>()
   #last = 0
   messages = 0
-  /**
-   * Epochs without the record with which they begin: a nats-server 2.9 that was frozen while it led the log may keep a record of its own
-   * in that place, which it never acknowledged. Nodes notice, by the hash of each record; here only one node may append in such an epoch.
-   */
-  replaced = 0
 
   get epochs(): number {
     return this.#leaders.size
@@ -86,10 +76,6 @@ export class EpochJudge {
       if (epoch < this.#last) this.faults.push(`epoch ${epoch} of ${node} begins after epoch ${this.#last}`)
       this.#leaders.set(epoch, node)
       this.#last = Math.max(epoch, this.#last)
-    } else if (leader === undefined && epoch > this.#last && this.#last > 0) {
-      this.replaced++
-      this.#leaders.set(epoch, node)
-      this.#last = epoch
     } else if (leader !== node)
       this.faults.push(`${node} appends in epoch ${epoch}, in which ${leader ?? 'nobody'} leads`)
     else if (epoch < this.#last)

@@ -185,6 +185,7 @@ export const FAULTS: readonly Fault[] = [
     ends: 'nothing',
     async strike(nodes, leader, random) {
       const node = random.pick(others(nodes, leader))
+      node.server.expected = 'the disk is full'
       node.disk?.keepFull()
       return { says: { node, obstacle: 'is full' }, mend: () => node.disk?.free() }
     },

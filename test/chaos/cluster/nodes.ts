@@ -138,9 +138,9 @@ export class Nodes {
     }
   }
 
-  /** Throws if a node ended by itself, or complained. That its disk is full, which is one of the faults, it has to say. */
+  /** Throws if a node ended by itself, or complained. */
   healthy(): void {
-    for (const { server, disk } of this.all) server.healthy(disk && 'the disk is full')
+    for (const { server } of this.all) server.healthy()
   }
 
   /** A node that does not run gets an empty disk. */

@@ -50,6 +50,8 @@ export class KilledServer {
   readonly #fired = join(this.directory, 'fired')
   #child: ChildProcess | undefined
   #errors = ''
+  /** What was done to it makes it log lines that contain this. */
+  expected: string | undefined
   #exited: Promise<unknown> = Promise.resolve()
   readonly #machine: ServerMachine
   port = 0
@@ -154,10 +156,11 @@ export class KilledServer {
     return child
   }
 
-  /** Throws if it ended by itself, or complained, but for lines of its log that contain `expected`. */
-  healthy(expected?: string): void {
+  /** Throws if it ended by itself, or complained, but for what it has to say. */
+  healthy(): void {
     const { exitCode } = this.#child ?? {}
     if (typeof exitCode === 'number') throw new Error(`the server ended with code ${exitCode}: ${this.#errors}`)
+    const { expected } = this
     const complaints = this.#errors.split('\n').filter((line) => expected === undefined || !line.includes(expected))
     if (complaints.join('') !== '') throw new Error(`the server complained: ${complaints.join('\n')}`)
   }
