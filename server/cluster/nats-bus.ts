@@ -31,6 +31,7 @@ export class NatsBus implements Bus {
   #endPause: () => void = () => {}
   /** Why the nats-servers cannot be used, as the log has it. */
   #problem: string | undefined
+  #hasWarned = false
 
   constructor(options: NatsBusOptions) {
     this.#options = options
@@ -71,9 +72,10 @@ export class NatsBus implements Bus {
   async #connect(receive: (bytes: Uint8Array) => void): Promise<void> {
     const { cluster, node, nats } = this.#options
     // Only here, so that nothing of NATS is loaded by a server that is alone.
-    const { connectNats } = await import('../../storage/replicated/nats.ts')
+    const { connectNats, knownFault } = await import('../../storage/replicated/nats.ts')
     const connection = await connectNats(nats, `cinnabar ${cluster} ${node} alive`)
     if (this.#isClosed) return connection.close()
+    this.#warn(knownFault(connection.info?.version ?? ''))
     this.#connection = connection
     this.#isConnected = true
     this.#report(undefined)
@@ -100,6 +102,13 @@ export class NatsBus implements Bus {
         this.#report(undefined)
       } else if (status.type === 'error') this.#report(status.error.message)
     }
+  }
+
+  /** Once, of the server that is reached first: all of them should be of one version. */
+  #warn(fault: string | undefined): void {
+    if (fault === undefined || this.#hasWarned) return
+    this.#hasWarned = true
+    this.#options.log.warn(fault)
   }
 
   #report(problem: string | undefined): void {

@@ -27,11 +27,17 @@ export const SHORTER_MS = 1_000
 /** The message is too large; the subject belongs to another stream. */
 const FINAL_CODES = [10_054, 10_060]
 
-export interface AppendedRecord {
+/** What a node appends. */
+export interface NewRecord {
   readonly kind: RecordKind
   readonly epoch: number
-  readonly node: string
   readonly bytes: Uint8Array
+  /** An epoch record, and this node has appended one of the same epoch before it. */
+  readonly isRepeated?: boolean
+}
+
+export interface AppendedRecord extends NewRecord {
+  readonly node: string
 }
 
 /** Settles as the promise does, or rejects with the reason of the signal as soon as that is aborted. */
@@ -175,7 +181,8 @@ class Append {
    * them.
    */
   #isVoid(part: RecordPart | undefined): boolean {
-    if (this.#record.kind === 'epoch') return false
+    const { kind, isRepeated = false } = this.#record
+    if (kind === 'epoch' && !isRepeated) return false
     return part === undefined || (part.kind === 'batch' && part.index > 1 && part.epoch < this.#record.epoch)
   }
 

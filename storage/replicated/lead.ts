@@ -82,7 +82,11 @@ class Leader {
     )
   }
 
-  /** Applies the log to its end and appends an epoch: from then on no other node can append. */
+  /**
+   * Applies the log to its end and appends an epoch record: from then on no other node can append. It does so twice, since a
+   * nats-server 2.9 that was cut off while it led the stream keeps a record that it had not handed on, in the place of the one that
+   * the others have there. When it leads the stream again, that is the place of the first.
+   */
   async begin(): Promise<void> {
     const { log: number, last } = await this.#log.bounds(BOUNDS_MS)
     if (number === 0) throw new StorageError('FOREIGN', 'the cluster has no log yet')
@@ -99,15 +103,18 @@ class Leader {
       const { signal } = new AbortController()
       for await (const entry of this.#log.read(applier.sequence, signal, last)) await applier.apply(entry)
     }
-    await this.#appendEpoch(applier, last)
+    const { cluster, node } = this.#options.log
+    const { directory } = this.#options.store
+    // Before the epoch: the nats-server that has acknowledged it knows where requests for copies go.
+    this.#copies = new CopySender({ connection: this.#log.connection, cluster, node, directory }, this.service)
+    this.#epoch = applier.place.epoch + 1
+    this.#last = await this.#appendEpoch(applier, last, false)
+    this.#last = await this.#appendEpoch(applier, this.#last, true)
   }
 
   /** Says what the database contains, and takes messages from now on. */
   serve(): void {
-    const { cluster, node } = this.#options.log
-    const { directory } = this.#options.store
     this.#isServing = true
-    this.#copies = new CopySender({ connection: this.#log.connection, cluster, node, directory }, this.service)
     this.#post({ type: 'leads', epoch: this.#epoch })
     this.#postPlace()
     this.#post({ type: 'opened', recovered: this.service.recover() })
@@ -117,11 +124,12 @@ class Leader {
     if (this.#applier !== undefined) this.#post({ type: 'place', place: this.#applier.place, last: this.#last })
   }
 
-  async #appendEpoch(applier: Applier, last: number): Promise<void> {
+  /** Returns the sequence of the record. */
+  async #appendEpoch(applier: Applier, last: number, isRepeated: boolean): Promise<number> {
     const { node } = this.#options.log
     const { origin } = this.service.opened.generation
     const { hash } = applier.place
-    const epoch = applier.place.epoch + 1
+    const epoch = this.#epoch
     const record = {
       kind: 'epoch',
       previous: hash,
@@ -132,9 +140,10 @@ class Leader {
       base: undefined,
     } as const
     const bytes = encodeEpoch(record)
-    this.#last = await this.#log.append({ kind: 'epoch', epoch, bytes }, last, AbortSignal.timeout(EPOCH_MS))
-    await applier.apply({ kind: 'epoch', epoch, node, bytes, sequence: this.#last })
-    this.#epoch = epoch
+    const appended = { kind: 'epoch', epoch, bytes, isRepeated } as const
+    const sequence = await this.#log.append(appended, last, AbortSignal.timeout(EPOCH_MS))
+    await applier.apply({ kind: 'epoch', epoch, node, bytes, sequence })
+    return sequence
   }
 
   write(batch: Batch): void {

@@ -9,10 +9,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
-import { abortable, appendRecord, natsReason } from './append.ts'
+import { abortable, appendRecord, type NewRecord, natsReason } from './append.ts'
 import { ANSWER_MS, connectNats, type NatsOptions } from './nats.ts'
 import { MAX_RECORD_BYTES } from './packing.ts'
-import type { RecordKind } from './part.ts'
 import { type ReadEntry, readRecordAt, readRecords } from './read.ts'
 import { boundsOf, LogStream, logOf, type StreamAccess, streamConfig, streamName, streamSubject } from './stream.ts'
 
@@ -137,20 +136,16 @@ export class Log {
   }
 
   /**
-   * Appends a record, of at most 1 GiB and at most half of what the log holds, directly after the message `last`, and returns the sequence of its last part. It is then
-   * stored on a majority. The sequence is higher than `last` plus the number of parts if a leader that was deposed had parts on
-   * the way. While the nats-servers cannot be reached or have no majority, it is tried again, until the signal is aborted or the
-   * log is closed.
+   * Appends a record, of at most 1 GiB and at most half of what the log holds, directly after the message `last`, and returns the
+   * sequence of its last part. It is then stored on a majority. The sequence is higher than `last` plus the number of parts if a
+   * leader that was deposed had parts on the way. While the nats-servers cannot be reached or have no majority, it is tried again,
+   * until the signal is aborted or the log is closed.
    *
    * Rejects with StorageError: DEPOSED if another node has appended; FOREIGN if the log is shorter than it was; UNREACHABLE if it was
    * ended, IO if the nats-servers refuse the record. Only after DEPOSED is it certain that the record is not in the log and never
    * will be, so whoever appends has to begin with an epoch record again.
    */
-  async append(
-    record: { readonly kind: RecordKind; readonly epoch: number; readonly bytes: Uint8Array },
-    last: number,
-    signal: AbortSignal = this.#closing.signal,
-  ): Promise<number> {
+  async append(record: NewRecord, last: number, signal: AbortSignal = this.#closing.signal): Promise<number> {
     const { node, maxBytes } = this.#options
     const limit = Math.min(MAX_RECORD_BYTES, maxBytes / 2)
     if (record.bytes.length > limit)

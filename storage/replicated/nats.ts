@@ -36,6 +36,8 @@ export const ANSWER_MS = 2_000
 const PING_MS = 700
 /** The wait before a server is tried again: this, and up to as much again. */
 const RECONNECT_MS = 100
+/** The oldest nats-server whose replicas were found to be the same after each fault (docs/reliability.md). */
+const SOUND_VERSION = '2.10.27'
 /** What a message may have besides its part of a record: its headers. */
 export const MESSAGE_HEADER_BYTES = 64 * 1024
 
@@ -95,6 +97,15 @@ export async function connectNats(options: NatsOptions, name: string): Promise<N
   // Servers that could not be reached twice are forgotten, so another connection is made, now that one of them is there.
   if (bytes >= 2 * MESSAGE_HEADER_BYTES) return connectNats(options, name)
   throw new StorageError('IO', `max_payload of the nats-servers is ${bytes} bytes: set it to 1MB, which is the default`)
+}
+
+/** What is to be said to people about a version of nats-server, as a sentence; undefined if nothing bad is known of it. */
+export function knownFault(version: string): string | undefined {
+  if (version === '' || version.localeCompare(SOUND_VERSION, 'en', { numeric: true }) >= 0) return undefined
+  return (
+    `nats-server ${version} may keep or lose a record that the others do not after it was cut off: a node then has to copy the ` +
+    `database, or all nodes are needed to go on; use ${SOUND_VERSION} or newer`
+  )
 }
 
 /**

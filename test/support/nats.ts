@@ -6,9 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
 
-const PROGRAM = ['/usr/sbin', '/usr/bin', '/usr/local/bin', ...(process.env['PATH'] ?? '').split(':')]
-  .map((folder) => join(folder, 'nats-server'))
-  .find((path) => existsSync(path))
+const FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/local/bin', ...(process.env['PATH'] ?? '').split(':')]
+/** `NATS_SERVER` is the path of another version than the one that is installed. */
+const PROGRAM =
+  process.env['NATS_SERVER'] ?? FOLDERS.map((folder) => join(folder, 'nats-server')).find((path) => existsSync(path))
 
 /** Why there can be no nats-server here, and what to do; undefined if there can. */
 export const natsMissing =

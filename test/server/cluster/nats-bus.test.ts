@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { NatsBus } from '../../../server/cluster/nats-bus.ts'
 import { systemClock } from '../../../server/core/clock.ts'
 import { createLogger } from '../../../server/core/log.ts'
+import { connectNats, knownFault } from '../../../storage/replicated/nats.ts'
 import { eventually } from '../../support/eventually.ts'
 import { NatsServers, natsMissing } from '../../support/nats.ts'
 
@@ -47,6 +48,19 @@ describe.skipIf(natsMissing !== undefined)(`the bus over NATS${howTo}`, () => {
     await said(foreign.bus, 'from elsewhere', foreign.heard)
     expect(new Set([...one.heard, ...two.heard])).toEqual(new Set(['from n1', 'from n2', 'again']))
     expect(new Set(foreign.heard)).toEqual(new Set(['from elsewhere']))
+  })
+
+  test('says once what is known of the version of the server', async () => {
+    const { bus, heard } = open('n1')
+    await said(bus, 'hello', heard)
+    const connection = await connectNats({ servers: servers.urls }, 'test')
+    const fault = knownFault(connection.info?.version ?? '')
+    await connection.close()
+    await servers.kill(0)
+    await servers.restart(0)
+    await said(bus, 'again', heard)
+    expect(logged.filter((line) => line.includes('or newer'))).toHaveLength(fault === undefined ? 0 : 1)
+    expect(logged.join('')).toContain(fault ?? '')
   })
 
   test('sends what was published last before it closes', async () => {

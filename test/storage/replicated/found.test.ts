@@ -62,7 +62,7 @@ describe.skipIf(natsMissing !== undefined)(`founding a log${howTo}`, () => {
     expect(await store.end(10_000)).toMatchObject({ log: 0 })
     await store.found()
     await store.open(new EventLog())
-    expect(await store.end(10_000)).toMatchObject({ log: 1, last: 2 })
+    expect(await store.end(10_000)).toMatchObject({ log: 1, last: 3 })
   })
 
   test('is refused if another node has founded a log since that was decided', async () => {

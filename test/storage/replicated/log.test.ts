@@ -140,6 +140,22 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(entries.map(textOf)).toEqual(['', 'whole', '', 'next', 'last'])
   })
 
+  test('has the second epoch record of a leader after what comes between the two, and the first after nothing', async () => {
+    await publish('epoch', 1, '1/1', 'r1', '')
+    await publish('batch', 1, '1/4', 'r2', 'begun ')
+    await publish('batch', 1, '2/4', 'r2', 'and ')
+    expect(await outcomeOf(log.append(epoch(2), 1))).toBe('DEPOSED')
+    const last = await log.append(epoch(2), 3)
+    await publish('batch', 1, '4/4', 'r2', 'over')
+    expect(await log.append({ ...epoch(2), isRepeated: true }, last)).toBe(6)
+    const entries = await firstOf(log, 3)
+    expect(entries.map(({ kind, sequence, epoch }) => [kind, sequence, epoch])).toEqual([
+      ['epoch', 1, 1],
+      ['epoch', 4, 2],
+      ['epoch', 6, 2],
+    ])
+  })
+
   test('begins a record of several parts again after parts that are void', async () => {
     const large = randomBytes(3 * PART_BYTES)
     await log.append(epoch(2), 0)

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { nkeys } from '@nats-io/transport-node'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { connectNats, isAllowedNatsUrl, type NatsOptions } from '../../../storage/replicated/nats.ts'
+import { connectNats, isAllowedNatsUrl, knownFault, type NatsOptions } from '../../../storage/replicated/nats.ts'
 import type { StorageError } from '../../../storage/store.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -48,6 +48,14 @@ test.each([
   'http://127.0.0.1:4222',
 ])('%s is not allowed', (url) => {
   expect(isAllowedNatsUrl(url)).toBe(false)
+})
+
+test.each(['2.9.10', '2.9.25', '2.10.0', '2.10.9', '2.10.26'])('of nats-server %s a fault is known', (version) => {
+  expect(knownFault(version)).toMatch(new RegExp(`^nats-server ${version} may .* use 2\\.10\\.27 or newer$`))
+})
+
+test.each(['2.10.27', '2.10.100', '2.11.0', '2.15.1', '3.0.0', ''])('of nats-server "%s" none is known', (version) => {
+  expect(knownFault(version)).toBeUndefined()
 })
 
 test('a refusal names the address, and no password', async () => {

@@ -16,6 +16,9 @@ import { NatsServers, natsMissing } from '../../support/nats.ts'
 
 const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 const WALL = 1_700_000_000_000
+/** A leader begins with two records of its epoch. The first are that of the founding, and those of the first leader. */
+const LEAD = 2
+const BEGUN = 1 + LEAD
 
 // Skipped only where nats-server is missing; the name says how to install it.
 describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () => {
@@ -135,8 +138,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     const second = new Node('n2').follow()
     await first.write({ ...blocks(1, 2), channels: [numbersOf(1)], reserves: true })
     await first.write({ removed: [1] })
-    // The founding and the epoch of the leader are the first two.
-    await second.reached(4)
+    await second.reached(BEGUN + 2)
     await first.store.close()
     await second.leave()
     await second.lead()
@@ -158,7 +160,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     expect(first.events.numbers).not.toContain(number)
     await second.write(blocks(3))
     await first.store.close()
-    await first.follow().reached(5)
+    await first.follow().reached(BEGUN + 1 + LEAD + 1)
     await first.leave()
     await second.store.close()
     expect(idsOf((await first.lead()).recovered!)).toEqual([1, 3])
@@ -209,7 +211,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
       ({ receivedBytes }) => received.push(receivedBytes),
       AbortSignal.timeout(60_000),
     )
-    expect(place).toMatchObject({ log: 1, epoch: 2, sequence: 32 })
+    expect(place).toMatchObject({ log: 1, epoch: 2, sequence: BEGUN + 30 })
     expect(aside).toBeUndefined()
     expect(received.at(-1)).toBeGreaterThan(3_000_000)
     expect(readdirSync(join(first.directory, 'copies'))).toEqual([])
@@ -246,7 +248,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
   test('a database that is there is set aside when the copy is whole, and not before', async () => {
     const first = await founded()
     const second = new Node('n2').follow()
-    await second.reached(2)
+    await second.reached(BEGUN)
     await second.leave()
     await first.write(blocks(1))
     const signal = AbortSignal.timeout(30_000)
@@ -313,19 +315,19 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     const first = await founded()
     const second = new Node('n2').follow()
     await first.write(blocks(1))
-    await second.reached(3)
+    await second.reached(BEGUN + 1)
     await second.leave()
     await first.store.close()
     await removeLog(1)
     expect(await first.store.end(10_000)).toMatchObject({ log: 0 })
     await expect(first.lead()).rejects.toMatchObject({ code: 'FOREIGN' })
-    expect(await first.store.found()).toMatchObject({ log: 1, sequence: 3 })
+    expect(await first.store.found()).toMatchObject({ log: 1, sequence: BEGUN + 1 })
     expect(await first.store.end(10_000)).toMatchObject({ log: 2 })
     await first.lead()
     expect(first.recovered!.restored).toBe(false)
     await first.write(blocks(2))
     second.follow()
-    await eventually(() => expect(second.place).toMatchObject({ log: 2, epoch: 4, sequence: 3 }))
+    await eventually(() => expect(second.place).toMatchObject({ log: 2, epoch: 4, sequence: BEGUN + 1 }))
   })
 
   test('a log that ends before the database does is not led, also if that is found out last', async () => {
@@ -347,7 +349,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
       const second = new Node('n2').follow()
       const numbers = numbersOf(1)
       await first.write({ changes: [{ put: 'channel', row: channel }], channels: [numbers] })
-      await second.reached(3)
+      await second.reached(BEGUN + 1)
       await second.leave()
       await first.store.close()
       await new Node('n1', { restored: isRestored }).store.found(!isRestored)
@@ -358,7 +360,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
       const again = await new Node('n1').lead()
       expect(again.recovered!.generation).not.toBe(first.recovered!.generation)
       expect(again.recovered!.restored).toBe(true)
-      await second.follow().reached(2)
+      await second.follow().reached(BEGUN)
       await second.leave()
       await again.store.close()
       const { generation, restored: reported, numbers: rows } = (await second.lead()).recovered!
@@ -429,7 +431,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
   test('a follower without room says so, and can be ended', async () => {
     const first = await founded()
     const second = new Node('n2', { maxPages: 60 }).follow()
-    await second.reached(2)
+    await second.reached(BEGUN)
     for (let id = 10; id < 30; id++) await first.write({ blocks: [{ id, frames: frames(id, 100_000) }] })
     await eventually(() => expect(second.obstacle).toMatch(/disk .* is full/))
     await second.leave()
@@ -441,13 +443,17 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     const first = await founded()
     const second = new Node('n2').follow()
     await first.write(blocks(1))
-    await second.reached(3)
+    await second.reached(BEGUN + 1)
     await second.leave()
     renameSync(second.directory, `${second.directory}.old`)
     expect(await second.store.place()).toMatchObject({ log: 0, sequence: 0 })
-    await second.follow().reached(3)
+    await second.follow().reached(BEGUN + 1)
     await second.leave()
-    expect(await second.store.place()).toMatchObject({ log: 1, sequence: 3, hash: Buffer.from(second.place!.hash) })
+    expect(await second.store.place()).toMatchObject({
+      log: 1,
+      sequence: BEGUN + 1,
+      hash: Buffer.from(second.place!.hash),
+    })
   })
 })
 
