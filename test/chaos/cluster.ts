@@ -14,6 +14,7 @@ import { judgeLog } from './cluster/epochs.ts'
 import { FAULTS, type Fault, faultsInRounds, type Struck } from './cluster/faults.ts'
 import { type ChaosNode, Nodes, type NodesOptions } from './cluster/nodes.ts'
 import { servedAfter } from './cluster/probe.ts'
+import { compareReplicas } from './cluster/replicas.ts'
 import { Takeovers } from './cluster/takeovers.ts'
 import { drain } from './kills/drain.ts'
 import { everyone, Life, type World, worldOf } from './kills/life.ts'
@@ -58,6 +59,11 @@ export const cluster: Rig = (options) => runCluster(options)
 export const failovers: Rig = (options) => {
   const faults = FAULTS.filter(({ name }) => TIMED.includes(name)).map((fault) => ({ ...fault, times: 1 }))
   return runCluster({ ...options, nodes: { lease: '2s' }, faults })
+}
+
+/** What a nats-server does that is cut off while it leads the log, and leads it again later. */
+export const natsCuts: Rig = (options) => {
+  return runCluster({ ...options, faults: FAULTS.filter(({ name }) => name === 'leader cut from NATS') })
 }
 
 export async function runCluster(options: ClusterOptions): Promise<Totals> {
@@ -140,7 +146,8 @@ class Run {
     say(`before the databases and the log are judged: ${JSON.stringify(totals)}`)
     const databases = await compareDatabases(this.#nodes)
     const log = await judgeLog(this.#nodes.logOptions('judge'))
-    return { ...totals, ...log, ...databases }
+    const stores = this.#nodes.all.map(({ index }) => this.#nodes.nats.storeDirectory(index))
+    return { ...totals, ...log, ...databases, ...compareReplicas(stores) }
   }
 
   /** From the moment in which a leader serves to that in which it does not. */

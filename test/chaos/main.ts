@@ -1,7 +1,7 @@
 /** `npm run chaos`: hurts servers in the ways that are named, and counts what was lost by it. `--help` lists them. */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { cluster, failovers } from './cluster.ts'
+import { cluster, failovers, natsCuts } from './cluster.ts'
 import { clusterCommands, commands } from './commands.ts'
 import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
@@ -58,6 +58,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
   failovers: {
     rig: failovers,
     of: 'ends of leaders in such a cluster with the usual lease: how long nobody is served',
+    short: 3,
+  },
+  'nats-cuts': {
+    rig: natsCuts,
+    of: 'leaders cut off with the nats-server that leads the log, and what each nats-server then has of it',
     short: 3,
   },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
