@@ -1,7 +1,8 @@
 /**
  * Which nats-server leads the log. NATS 2.9 elects one that has less of the log than another if it was cut off and was still catching
- * up when the one before was lost. The log then seems to have lost its end, and would have to be founded by all nodes although a
- * server that is there has all of it. So while nodes are missing, the nats-servers are asked to choose another.
+ * up when the one before was lost, or one that has kept a record which no other has. The log then seems to have lost its end, or not
+ * to be that of a database, although a server that is there has all of it. So while nobody leads the cluster, the nats-servers are
+ * asked to choose another.
  */
 import type { LogPlace } from '../../storage/replicated/place.ts'
 import { type Founder, mostAdvancedFirst } from './founding.ts'
@@ -28,16 +29,23 @@ export class LogLead {
 
   /** `heard` are the nodes that are there, this one among them. One of them asks, and not too often. Never rejects. */
   async consider(end: LogEnd, heard: readonly Founder[]): Promise<void> {
-    const { replica, log, now, config } = this.#options
     const ahead = heard.filter(({ place }) => isCutShort(end, place)).toSorted(mostAdvancedFirst)
-    if (ahead[0]?.node !== config.node || now() < this.#asksAt) return
+    if (ahead[0]?.node === this.#options.config.node) await this.#move(end.log, 'the log is shorter than a database')
+  }
+
+  /** Nobody leads, and the database at `place` is not part of the log. Never rejects. */
+  async doubt(end: LogEnd, place: LogPlace): Promise<void> {
+    if (place.log === end.log) await this.#move(end.log, 'the log has another record than the database of this node')
+  }
+
+  /** Asks for another nats-server to lead log `number`, but not too often; `why` is a sentence. */
+  async #move(number: number, why: string): Promise<void> {
+    const { replica, log, now } = this.#options
+    if (now() < this.#asksAt) return
     this.#asksAt = now() + EVERY_MS
     try {
-      await replica.moveLog(end.log)
-      log.warn(
-        { log: end.log, last: end.last },
-        'the log is shorter than a database: another nats-server was asked to lead it',
-      )
+      await replica.moveLog(number)
+      log.warn({ log: number }, `${why}: another nats-server was asked to lead it`)
       this.#refusal = ''
     } catch (error) {
       const { message } = error as Error

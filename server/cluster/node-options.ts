@@ -69,7 +69,5 @@ export interface ClusterNodeOptions {
   /** Starts the server on the store. Rejects with StorageError DEPOSED if another node was faster. */
   readonly lead: (options: LeadOptions) => Promise<Leading>
   readonly front?: NodeFront
-  /** Moves the database aside, and returns where it is now; undefined if there was none. */
-  readonly setAside: () => string | undefined
   readonly copy: FetchCopy
 }

@@ -323,15 +323,15 @@ export class ClusterNode {
     // A log that has lost its end does not know this database either, which then is worth more than the log.
     const end = await this.#end()
     if (end === undefined || needsFounding(end, this.#places(place))) return this.#pause(this.#beatMs)
-    const isEmpty = comparePlaces(place, NOWHERE) === 0
-    if (error.code === 'FOREIGN' && !isEmpty) {
-      this.#reports.setAside('is not part of the log of the cluster', this.#options.setAside())
-      this.#place = NOWHERE
-    } else {
-      this.#obstacle = `it needs a copy of a database: the log does not have what it needs${this.#copying.failure}`
-      if (this.leader === undefined) this.#reports.warnOnce('copy', `${this.#obstacle} (${error.message})`)
-      await this.#getCopy('was too far behind the log of the cluster')
+    const isForeign = error.code === 'FOREIGN' && comparePlaces(place, NOWHERE) > 0
+    const needs = isForeign ? 'its own is not part of the log' : 'the log does not have what it needs'
+    this.#obstacle = `it needs a copy of a database: ${needs}${this.#copying.failure}`
+    if (this.leader === undefined) {
+      this.#reports.warnOnce('copy', `${this.#obstacle} (${error.message})`)
+      // Its own may be the best that is left, so it stays where it is until another node leads.
+      if (isForeign) await this.#logLead.doubt(end, place)
     }
+    await this.#getCopy(isForeign ? 'was not part of the log' : 'was too far behind the log')
   }
 
   /** Fetches a copy of the leader's database; `why` is what was wrong with the own one, as a part of a sentence. */

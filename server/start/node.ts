@@ -6,7 +6,6 @@ import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { NatsOptions } from '../../storage/replicated/nats.ts'
 import { RECORD_FORMAT } from '../../storage/replicated/record.ts'
-import { setAside } from '../../storage/replicated/set-aside.ts'
 import { ReplicatedStore } from '../../storage/replicated/store.ts'
 import { takeLock } from '../../storage/sqlite/database.ts'
 import type { ClusterSection } from '../cluster/config.ts'
@@ -251,7 +250,6 @@ class NodeParts implements NodeFront, Leadership {
       replica,
       lead: (lead) => this.#lead(lead),
       front: this,
-      setAside: () => setAside(dataDir, clock.wallMs()),
       copy: async (leader, progress, signal) => (await replica.copy(leader, progress, signal)).aside,
     })
   }

@@ -1,4 +1,4 @@
-/** The nats-server that leads the log has less of it than another. */
+/** The nats-server that leads the log has less of it than another, or a record that no other has. */
 import { afterEach, expect, test } from 'vitest'
 import { LEASE_MS, ModelCluster } from './model.ts'
 
@@ -49,4 +49,35 @@ test('if none has more, that is asked now and then, and the missing node is wait
   await cluster.until(() => cluster.leaders.length > 0)
   expect(cluster.logs.logs).toHaveLength(2)
   for (const kept of cluster.kept) expect(kept).toEqual(cluster.acknowledged)
+})
+
+test('a database that the leading nats-server does not know stays where it is, and another one is asked to lead the log', async () => {
+  await withoutLeader()
+  const [n2, n3] = [cluster.at('n2'), cluster.at('n3')]
+  for (const node of [n2, n3]) node.kill()
+  cluster.logs.different = n2.disk.place.sequence
+  for (const node of [n2, n3]) node.start()
+  await cluster.until(() => cluster.leaders.length > 0)
+  expect(logged().filter((line) => line.includes('has another record than the database'))).not.toEqual([])
+  expect([...n2.aside, ...n3.aside, ...cluster.copies]).toEqual([])
+  await cluster.write(3)
+  cluster.at('n1').start()
+  await cluster.run(3 * LEASE_MS)
+  for (const kept of cluster.kept) expect(kept).toEqual(cluster.acknowledged)
+})
+
+test('a database that no nats-server knows waits until another node leads', async () => {
+  await withoutLeader()
+  const [n2, n3] = [cluster.at('n2'), cluster.at('n3')]
+  for (const node of [n2, n3]) node.kill()
+  n2.disk.content[1] = 'something else'
+  n2.start()
+  await cluster.run(5 * LEASE_MS)
+  expect([n2.aside, cluster.leaders]).toEqual([[], []])
+  expect(n2.logged.join('\n')).toContain('it needs a copy of a database: its own is not part of the log')
+  n3.start()
+  await cluster.until(() => n2.aside.length > 0)
+  await cluster.write(3)
+  await cluster.run(3 * LEASE_MS)
+  expect(cluster.leaders).toEqual(['n3'])
 })

@@ -48,6 +48,8 @@ export class ModelLogs {
   refusals = 0
   /** How many of its last records the nats-server that leads the newest log does not have, though others do. */
   behind = 0
+  /** The sequence of a record in whose place the nats-server that leads the newest log has one that nobody else has. */
+  different = 0
   /** How many records those who follow believe that it will have yet. */
   promised = 0
   /** How many of its first records the newest log no longer has. */
@@ -110,6 +112,7 @@ export class ModelReplica implements Replica {
   async moveLog(): Promise<void> {
     await this.#wire()
     this.#logs.behind = 0
+    this.#logs.different = 0
   }
 
   async place(): Promise<LogPlace> {
@@ -246,7 +249,8 @@ export class ModelReplica implements Replica {
     const known = place.log === log.number ? place.sequence : 0
     const isBase = place.log === log.basePlace.log && place.sequence === log.basePlace.sequence
     const all = [...log.base, ...log.records.slice(0, known).map(({ id }) => id)]
-    const isPart = (known > 0 || isBase) && known <= log.records.length && all.join() === content.join()
+    const isSame = all.join() === content.join() && (known === 0 || known !== this.#logs.different)
+    const isPart = (known > 0 || isBase) && known <= log.records.length && isSame
     if (known < this.#logs.forgotten) throw new StorageError('BEHIND', `the log no longer has record ${known + 1}`)
     if (!isPart) throw new StorageError('FOREIGN', `the log has another record ${place.sequence}`)
     return log

@@ -179,7 +179,6 @@ export class ModelProcess implements ModelHost, Bus {
       random,
       bus: this,
       replica,
-      setAside: () => owner.setAside(),
       lead: (options) => this.#lead(replica, options),
       copy: (leader, progress) => this.#copy(leader, progress),
     })
