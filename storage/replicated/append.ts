@@ -24,6 +24,7 @@ const RETRY_MS = 100
 const SHORTER_TIMES = 15
 export const SHORTER_MS = 1_000
 
+const ALONE = 'the nats-server that leads it has not heard of a majority since then'
 /** The message is too large; the subject belongs to another stream. */
 const FINAL_CODES = [10_054, 10_060]
 
@@ -77,6 +78,8 @@ class Append {
   /** The sequence before part 1, and how many parts certainly follow it in the log. */
   #last: number
   #placed = 0
+  /** When the parts that are not placed were sent the last time, in ms by a clock that only goes on. */
+  #sentAt = 0
   readonly #shorter = new ShorterLog()
 
   constructor(
@@ -110,6 +113,7 @@ class Append {
   async #send(): Promise<void> {
     let next = this.#placed
     let isWhole = true
+    this.#sentAt = performance.now()
     const onTheWay: Promise<boolean | StorageError>[] = []
     for (;;) {
       const goesOn = isWhole && !this.#signal.aborted
@@ -148,6 +152,8 @@ class Append {
       const end = this.#last + this.#placed
       if (!this.#shorter.reaches(bounds?.last, end)) return false
       if (bounds!.last > end) await this.#compare(end + 1, bounds!.last)
+      // A server that is cut off takes what is sent again beside what it has: in NATS 2.9 both may come to stay there.
+      else if (bounds!.majorityMs > performance.now() - this.#sentAt) throw new Error(ALONE)
       return true
     } catch (error) {
       if (error instanceof StorageError || error instanceof errors.ClosedConnectionError || this.#signal.aborted)
@@ -166,8 +172,11 @@ class Append {
       const { part } = message
       const isMine = part?.record === this.#id
       if (isMine && !isBroken && part.index === this.#placed + 1) this.#placed++
-      else if (this.#placed === this.#parts.length) return
-      else if (isMine || this.#isVoid(part)) isBroken = true
+      else if (this.#placed === this.#parts.length) {
+        // Whether it is still there for the others is found by following. docs/protocol/replicated-log.md
+        if (part !== undefined && part.epoch > this.#record.epoch) throw new StorageError('DEPOSED', deposed(part))
+        return
+      } else if (isMine || this.#isVoid(part)) isBroken = true
       else throw new StorageError('DEPOSED', deposed(part))
     }
     if (!isBroken || this.#placed === this.#parts.length) return

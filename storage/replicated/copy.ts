@@ -42,6 +42,11 @@ function subjectOf(cluster: string, node: string): string {
   return `cin.${cluster}.copy.${node}`
 }
 
+/** Removes what a node was sending whose lead has ended, or whose process was killed. */
+export function removeCopies(directory: string): void {
+  rmSync(join(directory, COPIES), { recursive: true, force: true })
+}
+
 export interface CopySource {
   readonly connection: NatsConnection
   readonly cluster: string
@@ -61,8 +66,7 @@ export class CopySender {
     const { connection, cluster, node } = source
     this.#source = source
     this.#service = service
-    // What a killed process was sending.
-    rmSync(join(source.directory, COPIES), { recursive: true, force: true })
+    removeCopies(source.directory)
     connection.subscribe(subjectOf(cluster, node), {
       callback: (error, message) => {
         if (error === null) void this.#take(message)

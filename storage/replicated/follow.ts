@@ -3,6 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { type PostMessage, StorageService } from '../sqlite/service.ts'
 import { StorageError } from '../store.ts'
 import { Applier } from './applier.ts'
+import { removeCopies } from './copy.ts'
 import { Log } from './log.ts'
 import { BOUNDS_MS, type FromRole, type RoleOptions, type ToRole } from './role.ts'
 
@@ -31,6 +32,7 @@ export async function follow(
   )
   try {
     service.writer.start()
+    removeCopies(store.directory)
     const log = await Log.connect(where)
     try {
       const { log: number, last } = await log.bounds(BOUNDS_MS)

@@ -11,6 +11,8 @@ import { Log } from './log.ts'
 import { BatchEncoder, encodeEpoch, recordHash } from './record.ts'
 import { BOUNDS_MS, type FromRole, type RoleOptions, type ToRole } from './role.ts'
 
+/** How long a record of the log may take to come and to be applied before this node gives up to lead: others wait meanwhile. */
+const APPLY_MS = 10_000
 /** How long the nats-servers may take to take an epoch. */
 const EPOCH_MS = 5_000
 /** How long the end of this role waits for the record under way; what is not in the log by then is given up. */
@@ -94,15 +96,43 @@ class Leader {
     const applier = new Applier(this.service, number)
     this.#applier = applier
     this.service.writer.start()
-    await applier.check(this.#log, BOUNDS_MS)
+    const stopping = new AbortController()
+    const patience = setTimeout(() => {
+      const reason = `nothing of log ${number} was applied for ${APPLY_MS / 1_000} s: it does not come, or the disk is full`
+      const error = new StorageError('UNREACHABLE', reason)
+      applier.failed(error)
+      stopping.abort(error)
+    }, APPLY_MS)
+    try {
+      await applier.check(this.#log, BOUNDS_MS)
+      await this.#applyRest(applier, { number, last }, patience, stopping.signal)
+      await this.#beginEpoch(applier, last)
+    } finally {
+      clearTimeout(patience)
+    }
+  }
+
+  /** Throws the reason of the signal if that is aborted before the end: an epoch record has to follow the last record. */
+  async #applyRest(
+    applier: Applier,
+    { number, last }: { readonly number: number; readonly last: number },
+    patience: NodeJS.Timeout,
+    signal: AbortSignal,
+  ): Promise<void> {
     // It was whole when this was decided, but another nats-server may lead it by now, which has less.
     if (number < applier.place.log || last < applier.sequence) {
       throw new StorageError('FOREIGN', `log ${number} of the cluster ends at ${last}, before the database does`)
     }
     if (last > applier.sequence) {
-      const { signal } = new AbortController()
-      for await (const entry of this.#log.read(applier.sequence, signal, last)) await applier.apply(entry)
+      for await (const entry of this.#log.read(applier.sequence, signal, last)) {
+        await applier.apply(entry)
+        patience.refresh()
+      }
     }
+    signal.throwIfAborted()
+  }
+
+  async #beginEpoch(applier: Applier, last: number): Promise<void> {
     const { cluster, node } = this.#options.log
     const { directory } = this.#options.store
     // Before the epoch: the nats-server that has acknowledged it knows where requests for copies go.

@@ -45,8 +45,10 @@ const CREATE_MS = 20_000
 const REMOVE_MS = 5_000
 /** How long the connection may take to show that it is good, or is not, before it is closed. */
 const CLOSE_MS = 1_000
-/** A replica that its leader has heard of within this is there: they beat once a second. */
-const HEARD_NS = 3e9
+/** After so many times what an answer may take without any success another nats-server is tried: they may be electing before. */
+const CUT_OFF_ANSWERS = 8
+/** Replicas that their leader has heard of within this are there: they beat once a second. */
+const HEARD_MS = 3_000
 
 export class Log {
   readonly connection: NatsConnection
@@ -58,8 +60,11 @@ export class Log {
   readonly #onDisconnect = new Set<() => void>()
   #stream: LogStream | undefined
   #obstacle: string | undefined
+  /** Since when nothing has succeeded, in ms by a clock that only goes on. */
+  #failsSince: number | undefined
   readonly #onObstacle = (obstacle: string | undefined): void => {
     this.#obstacle = obstacle
+    this.#succeeded(obstacle === undefined)
   }
 
   private constructor(options: LogOptions, connection: NatsConnection, manager: JetStreamManager) {
@@ -225,6 +230,17 @@ export class Log {
     this.#onConnect.delete(stop)
   }
 
+  /** Leaves a server that can be reached, and seems to be cut off from the others: another may not be. */
+  #succeeded(isDone: boolean): void {
+    const now = performance.now()
+    const cutOffMs = CUT_OFF_ANSWERS * (this.#options.timeoutMs ?? ANSWER_MS)
+    if (isDone) this.#failsSince = undefined
+    else this.#failsSince ??= now
+    if (this.#failsSince === undefined || now - this.#failsSince < cutOffMs || !this.#isConnected) return
+    this.#failsSince = now
+    this.connection.reconnect().catch(() => {})
+  }
+
   #opened(): LogStream {
     if (this.#stream === undefined) throw new Error('no log is open')
     return this.#stream
@@ -239,9 +255,10 @@ export class Log {
   async #newest(): Promise<LogBounds> {
     const { cluster } = this.#options
     for (const log of await this.#numbers()) {
-      const info = await this.#manager.streams.info(streamName(cluster, log))
-      assertMajority(info)
-      if (info.state.last_seq > 0) return { log, ...boundsOf(info) }
+      const { first, last, majorityMs } = boundsOf(await this.#manager.streams.info(streamName(cluster, log)))
+      // A server that leads a stream and is cut off from the others answers for some seconds more.
+      if (majorityMs >= HEARD_MS) throw new Error('the nats-server that leads the log does not hear a majority of them')
+      if (last > 0) return { log, first, last }
     }
     return { log: 0, first: 1, last: 0 }
   }
@@ -278,22 +295,17 @@ export class Log {
     while (!signal.aborted && !this.#closing.signal.aborted) {
       try {
         await abortable(this.#connected(), signal)
-        return await abortable(question(), signal)
+        const answer = await abortable(question(), signal)
+        this.#succeeded(true)
+        return answer
       } catch (error) {
         if (error instanceof StorageError) throw error
         if (!signal.aborted) reason = natsReason(error)
+        this.#succeeded(false)
       }
       await delay(RETRY_MS, undefined, { signal }).catch(() => {})
     }
     const message = this.#closing.signal.aborted ? 'the log was closed' : `${failure}: ${reason}`
     throw new StorageError('UNREACHABLE', message)
   }
-}
-
-/** A server that leads a stream and is cut off from the others answers for some seconds more. */
-function assertMajority({ config, cluster }: StreamInfo): void {
-  const others = cluster?.replicas ?? []
-  const there = 1 + others.filter(({ offline, active }) => offline !== true && active < HEARD_NS).length
-  if (there * 2 <= config.num_replicas)
-    throw new Error(`only ${there} of the ${config.num_replicas} nats-servers that have the log are there`)
 }

@@ -103,8 +103,8 @@ export async function connectNats(options: NatsOptions, name: string): Promise<N
 export function knownFault(version: string): string | undefined {
   if (version === '' || version.localeCompare(SOUND_VERSION, 'en', { numeric: true }) >= 0) return undefined
   return (
-    `nats-server ${version} may keep or lose a record that the others do not after it was cut off: a node then has to copy the ` +
-    `database, or all nodes are needed to go on; use ${SOUND_VERSION} or newer`
+    `nats-server ${version} may keep a record that the others do not have, or lose one that they have, after it was cut off: ` +
+    `then a node has to copy a database, or all nodes are needed to go on. Use ${SOUND_VERSION} or newer`
   )
 }
 

@@ -64,10 +64,16 @@ export interface StreamBounds {
   /** The sequence of the first message; `last + 1` if there is none. */
   readonly first: number
   readonly last: number
+  /** How long ago the server that leads the stream has heard of so many others that they are a majority, in ms. */
+  readonly majorityMs: number
 }
 
-export function boundsOf({ state }: StreamInfo): StreamBounds {
-  return { first: state.messages === 0 ? state.last_seq + 1 : state.first_seq, last: state.last_seq }
+export function boundsOf({ state, config, cluster }: StreamInfo): StreamBounds {
+  const first = state.messages === 0 ? state.last_seq + 1 : state.first_seq
+  const others = (cluster?.replicas ?? []).map(({ active, offline }) => (offline === true ? Infinity : active / 1e6))
+  const needed = Math.floor(config.num_replicas / 2)
+  const majorityMs = needed === 0 ? 0 : (others.sort((one, other) => one - other)[needed - 1] ?? Infinity)
+  return { first, last: state.last_seq, majorityMs }
 }
 
 export interface StreamMessage {

@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { nkeys } from '@nats-io/transport-node'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { Log } from '../../../storage/replicated/log.ts'
 import { connectNats, isAllowedNatsUrl, knownFault, type NatsOptions } from '../../../storage/replicated/nats.ts'
 import type { StorageError } from '../../../storage/store.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
@@ -51,7 +52,7 @@ test.each([
 })
 
 test.each(['2.9.10', '2.9.25', '2.10.0', '2.10.9', '2.10.26'])('of nats-server %s a fault is known', (version) => {
-  expect(knownFault(version)).toMatch(new RegExp(`^nats-server ${version} may .* use 2\\.10\\.27 or newer$`))
+  expect(knownFault(version)).toMatch(new RegExp(`^nats-server ${version} may .* Use 2\\.10\\.27 or newer$`))
 })
 
 test.each(['2.10.27', '2.10.100', '2.11.0', '2.15.1', '3.0.0', ''])('of nats-server "%s" none is known', (version) => {
@@ -121,6 +122,17 @@ test('leaves a server that answers no pings, although it has not taken all that 
   await eventually(() => expect(server.accepted).toBe(2))
   await connection.close()
   server.close()
+})
+
+test('tries another server if one can be reached and nothing succeeds there', async () => {
+  const cutOff = [await TalkingServer.start(), await TalkingServer.start()]
+  const servers = cutOff.map(({ url }) => url)
+  const log = await Log.connect({ cluster: 'main', node: 'n1', servers, replicas: 3, maxBytes: 1e9, timeoutMs: 50 })
+  const asked = log.bounds(60_000).catch((error: StorageError) => error.message)
+  await eventually(() => expect(cutOff.every(({ accepted }) => accepted > 0)).toBe(true))
+  await log.close()
+  expect(await asked).toBe('the log was closed')
+  for (const server of cutOff) server.close()
 })
 
 test('forgets no server, however often it could not be reached before one could', async () => {

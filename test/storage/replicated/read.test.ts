@@ -13,7 +13,7 @@ const message = (sequence: number): StreamMessage => ({
 function streamOf(last: number, ...consumers: readonly (readonly number[])[]) {
   const froms: number[] = []
   const stream: ReadableStream = {
-    bounds: async () => ({ first: 1, last }),
+    bounds: async () => ({ first: 1, last, majorityMs: 0 }),
     async *messages(from, signal) {
       const sequences = consumers[froms.length] ?? []
       froms.push(from)
