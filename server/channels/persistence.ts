@@ -139,6 +139,11 @@ export class Persistence implements Journaled {
     this.#listener.changed()
   }
 
+  /** Something waits to be sent until a batch has reserved its id, or whatever else keeps it back is stored. */
+  awaited(): void {
+    this.#listener.awaited()
+  }
+
   /** Values of a block were settled. */
   settled(block: Block): void {
     if (block.unsettled === 0) this.#discard(block)

@@ -45,6 +45,8 @@ export interface QueueHost {
 export interface QueueListener {
   /** Something is to be stored. */
   changed(): void
+  /** Something waits to be sent, and for the next batch: it has an id that is not reserved yet. */
+  awaited(): void
   /** Something is to be sent. */
   ready(): void
   /** The value of an EXECUTE's result is committed or dropped. */

@@ -178,6 +178,7 @@ export class Registry {
         this.store(channel)
         journal.touch(queue)
       },
+      awaited: () => journal.hurry(),
       ready: () => channel.outbox.wake(),
       resultGone: (id) => this.endResult(channel, id),
     }

@@ -18,7 +18,8 @@ import { MeasuredServer } from './measured.ts'
 import { natsCore, natsJetStream, redisStreams, type Streaming } from './peers/streaming.ts'
 import { SmonFeed } from './smon-feed.ts'
 
-const WARM_UP_SECONDS = 1
+/** V8 compiles what is hot on the thread that serves: after fewer values than these, each per cent of them waits for that. */
+const WARM_UP = { seconds: 5, rate: 10_000 } as const
 /** What is under way at the end may still come. */
 const SETTLE_MS = 1_000
 /** Of the offered rate: whoever has less does not keep up. */
@@ -62,7 +63,7 @@ async function measure(streaming: Streaming, rate: number, seconds: number): Pro
   let latencies = new Latencies()
   const ends = await streaming.open(directory, (count) => latencies.receive(count, performance.now()))
   try {
-    await sendFor(WARM_UP_SECONDS, Math.min(rate, 10_000), (count) => {
+    await sendFor(WARM_UP.seconds, WARM_UP.rate, (count) => {
       latencies.send(count, performance.now())
       ends.send(count)
     })

@@ -244,6 +244,7 @@ class Run {
     const queue: Queue = new Queue(id, 1, settings, this.#host, {
       changed: () => journal.touch(queue),
       ready: () => outbox.wake(),
+      awaited() {},
       resultGone: () => {},
     })
     const outbox = new Outbox({

@@ -71,6 +71,7 @@ export class Queues {
     const queue: Queue = new Queue(row.id, row.origin, row, this.host, {
       changed: () => this.journal.touch(queue),
       ready: () => {},
+      awaited() {},
       resultGone: () => {},
     })
     this.rows.set(row.id, row)

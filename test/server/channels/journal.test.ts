@@ -184,6 +184,72 @@ describe('the journal', () => {
     expect(batches[3]?.data).toBe(third)
   })
 
+  describe('that waits for more while nobody waits for it', () => {
+    function lingering() {
+      const [batches, clock]: [Batch[], FakeClock] = [[], new FakeClock()]
+      const turn = new HandTurn(clock)
+      const write = (batch: Batch): void => void batches.push(batch)
+      const journal = new Journal({ write }, turn, { age: () => 5, wallMs: () => 7 }, clock)
+      /** A turn, if something is scheduled for its end; then how many batches there are. */
+      const batchesAfterTurn = (): number => {
+        if (turn.entered.splice(0).length > 0) journal.atTurnEnd()
+        return batches.length
+      }
+      return { journal, clock, batchesAfterTurn }
+    }
+
+    it('has what comes within 5 ms in one batch', () => {
+      const { journal, clock, batchesAfterTurn } = lingering()
+      const [one, other] = [new Source(), new Source()]
+      journal.touch(one)
+      expect(batchesAfterTurn()).toBe(0)
+      clock.advance(4)
+      journal.touch(other)
+      expect(batchesAfterTurn()).toBe(0)
+      clock.advance(1)
+      expect(batchesAfterTurn()).toBe(1)
+      expect([one.taken, other.taken]).toEqual([1, 1])
+    })
+
+    it.each<[string, (journal: Journal) => void]>([
+      ['a response', (journal) => void journal.mark()],
+      ['a feed that is held up', (journal) => journal.wait({ durable() {} })],
+      ['a change of an operator', (journal) => journal.change(change)],
+    ])('does not keep %s waiting', (_, begin) => {
+      const { journal, batchesAfterTurn } = lingering()
+      journal.touch(new Source())
+      expect(batchesAfterTurn()).toBe(0)
+      begin(journal)
+      expect(batchesAfterTurn()).toBe(1)
+    })
+
+    it('writes at once what came while a batch was on its way for longer', () => {
+      const { journal, clock, batchesAfterTurn } = lingering()
+      journal.change(change)
+      expect(batchesAfterTurn()).toBe(1)
+      journal.touch(new Source())
+      expect(batchesAfterTurn()).toBe(1)
+      clock.advance(10)
+      expect(batchesAfterTurn()).toBe(1)
+      journal.onDurable(1)
+      expect(batchesAfterTurn()).toBe(2)
+    })
+
+    it('writes nothing if what had changed is forgotten', () => {
+      const { journal, clock, batchesAfterTurn } = lingering()
+      const source = new Source()
+      journal.touch(source)
+      expect(batchesAfterTurn()).toBe(0)
+      journal.forget(source)
+      clock.advance(5)
+      expect(batchesAfterTurn()).toBe(0)
+      journal.touch(source)
+      expect(batchesAfterTurn()).toBe(0)
+      clock.advance(5)
+      expect(batchesAfterTurn()).toBe(1)
+    })
+  })
+
   it('writes nothing more once storing has failed', () => {
     const { batches, journal } = rig()
     journal.stop()

@@ -118,6 +118,7 @@ export class Rig {
       ready: () => {
         this.ready++
       },
+      awaited() {},
       resultGone: (id: number) => this.resultsGone.push(id),
     }
     const queue: Queue = new Queue(1, ORIGIN, this.#settings, this.host, listener, this.#share)

@@ -134,6 +134,7 @@ export class World {
     const queue: Queue = new Queue(CHANNELS[index]!, ORIGIN, this.settings[index]!, this.host, {
       changed: () => this.journal.touch(queue),
       ready: () => {},
+      awaited() {},
       resultGone: () => {},
     })
     return queue
