@@ -31,12 +31,6 @@ const KEPT_BUFFER_BYTES = 32 << 20
 /** A row without its texts and bytes. */
 const ROW_BYTES = 64
 
-/**
- * How long values wait for a batch while nobody waits for that. A consumer commits most values within this time, and a value that is
- * committed before a batch takes it is never written: at 1,000 values a second that is half of the transactions.
- */
-const LINGER_MS = 5
-
 /** The interval at which what waits for the disk checks whether the disk is full. */
 const DISK_CHECK_MS = 500
 
@@ -61,7 +55,14 @@ export async function whenStoredOrFull({ journal, host, clock }: Disk): Promise<
   })
 }
 
-type LingerClock = Pick<Clock, 'monotonicMs' | 'setTimeout'>
+/**
+ * How long values wait for a batch while nobody waits for that. A consumer commits most of them meanwhile, and a value that is
+ * committed before a batch takes it is never written: at 1,000 values a second that is three quarters of the bytes.
+ */
+interface Linger {
+  readonly lingerMs: number
+  readonly clock: Pick<Clock, 'monotonicMs' | 'setTimeout'>
+}
 
 export class Journal implements Task {
   readonly #store: Pick<Store, 'write'>
@@ -84,7 +85,7 @@ export class Journal implements Task {
   #buffer: SharedArrayBuffer | undefined
   #stopped = false
   #channelsWritten = 0
-  readonly #linger: LingerClock | undefined
+  readonly #linger: Linger | undefined
   /** Since when something is changed, in monotonic ms. */
   #changedSince: number | undefined
   #lingering: Timer | undefined
@@ -95,7 +96,7 @@ export class Journal implements Task {
     store: Pick<Store, 'write'>,
     turn: TurnScheduler,
     clock: { age(): number; wallMs(): number },
-    linger?: LingerClock,
+    linger?: Linger,
   ) {
     this.#store = store
     this.#turn = turn
@@ -195,11 +196,12 @@ export class Journal implements Task {
   /** Whether nobody waits for what has changed, and it may wait for more. */
   #isLingering(): boolean {
     if (this.#linger === undefined || this.#isUrgent || this.#changes.length > 0) return false
-    const now = this.#linger.monotonicMs()
+    const { lingerMs, clock } = this.#linger
+    const now = clock.monotonicMs()
     this.#changedSince ??= now
-    const leftMs = this.#changedSince + LINGER_MS - now
+    const leftMs = this.#changedSince + lingerMs - now
     if (leftMs <= 0) return false
-    this.#lingering ??= this.#linger.setTimeout(() => {
+    this.#lingering ??= clock.setTimeout(() => {
       this.#lingering = undefined
       this.#turn.schedule('store', this)
     }, leftMs)

@@ -144,7 +144,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const turns = new FeedTurns(clock)
   const turn = new TurnScheduler(clock)
   const work = new FairWork(clock)
-  const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() }, clock)
+  const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() }, { clock, ...config.storage })
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
 

@@ -54,17 +54,26 @@ const auth = section(
     .describe('How consumers prove who they are.'),
 )
 
-const storage = section(
-  z
-    .strictObject({
-      synchronous: key(
-        oneOf('full', 'normal'),
-        'full',
-        '`full`: what is stored survives a power cut; `normal`: only a crash of the process.',
-      ),
-    })
-    .describe('The database.'),
-)
+const databaseKeys = z
+  .strictObject({
+    synchronous: key(
+      oneOf('full', 'normal'),
+      'full',
+      '`full`: what is stored survives a power cut; `normal`: only a crash of the process.',
+    ),
+    linger: key(
+      duration('0ms', '1s'),
+      '5ms',
+      'How long values wait for others before they are stored, if nobody waits for that. A consumer commits most of them ' +
+        'meanwhile, and they are never written.',
+    ),
+  })
+  .describe('The database.')
+
+const storage = {
+  type: databaseKeys,
+  read: ({ synchronous, linger }: z.output<typeof databaseKeys>) => ({ synchronous, lingerMs: linger }),
+}
 
 const channelDefaults = z
   .strictObject({

@@ -158,6 +158,8 @@ export class TestProducer {
       listen: { ...base.listen, tcp: undefined, http: undefined, ...given.listen },
       gmetric: { ...base.gmetric, listen: undefined, listenNamed: false, ...given.gmetric },
       auth: { ...base.auth, ...given.auth, scramIterations: 4096 },
+      // The false clock stands still.
+      storage: { ...base.storage, lingerMs: 0 },
     }
     const slow = new SlowSensor()
     const things = new ThingSensor()

@@ -189,7 +189,7 @@ describe('the journal', () => {
       const [batches, clock]: [Batch[], FakeClock] = [[], new FakeClock()]
       const turn = new HandTurn(clock)
       const write = (batch: Batch): void => void batches.push(batch)
-      const journal = new Journal({ write }, turn, { age: () => 5, wallMs: () => 7 }, clock)
+      const journal = new Journal({ write }, turn, { age: () => 5, wallMs: () => 7 }, { lingerMs: 5, clock })
       /** A turn, if something is scheduled for its end; then how many batches there are. */
       const batchesAfterTurn = (): number => {
         if (turn.entered.splice(0).length > 0) journal.atTurnEnd()

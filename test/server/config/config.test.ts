@@ -36,7 +36,7 @@ describe('a configuration', () => {
           { address: '::1', prefix: 128, family: 'ipv6' },
         ],
       },
-      storage: { synchronous: 'full' },
+      storage: { synchronous: 'full', lingerMs: 5 },
       channels: {
         maxBytes: 67_108_864,
         maxAgeMs: 7 * 24 * 3_600_000,
@@ -185,6 +185,7 @@ describe('a configuration', () => {
       open_to = ["198.51.100.0/24"]
       [storage]
       synchronous = "normal"
+      linger = "20ms"
       [channels]
       max_bytes = 8192
       max_age = "30s"
@@ -287,7 +288,7 @@ describe('a configuration', () => {
         requestsPerMinute: 9,
       },
       metrics: { openTo: [{ address: '198.51.100.0', prefix: 24, family: 'ipv4' }] },
-      storage: { synchronous: 'normal' },
+      storage: { synchronous: 'normal', lingerMs: 20 },
       channels: {
         maxBytes: 8_192,
         maxAgeMs: 30_000,
