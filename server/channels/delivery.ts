@@ -103,7 +103,7 @@ export class Delivery {
   #sendGap(gap: GapEntry, limit: number, maxBytes: number): Next {
     const { sending, window, persistence, settlement } = this.#parts
     // On a channel that is not durable it has no id to be compared: any barrier keeps it back.
-    if (gap.transaction === 0 ? window.hasBarriers : gap.transaction >= limit) return this.#wait()
+    if (gap.transaction === 0 ? window.hasBarriers : gap.transaction >= limit) return NOTHING
     if (window.isFull) return this.#standStill()
     if (GAP_FRAME_BYTES > maxBytes) return NOTHING
     const slice: Slice = { kind: 'slice', bytes: gap.frame(), chunk: undefined }
@@ -116,11 +116,6 @@ export class Delivery {
     return slice
   }
 
-  #wait(): Next {
-    this.#parts.persistence.awaited()
-    return NOTHING
-  }
-
   #standStill(): Next {
     this.#parts.window.standStill()
     return WINDOW
@@ -129,7 +124,7 @@ export class Delivery {
   /** A run of frames from a block. */
   #sendBlock(block: Block, limit: number, maxBytes: number, mayExceed: boolean): Next | typeof SKIPPED {
     const end = Math.min(block.count, limit - block.first)
-    if (end <= block.sent) return this.#wait()
+    if (end <= block.sent) return NOTHING
     const { window } = this.#parts
     if (window.isFull) return this.#standStill()
     const { chunk } = block

@@ -137,11 +137,8 @@ export class Persistence implements Journaled {
     if (this.#numbersChanged || !this.#isDurable) return
     this.#numbersChanged = true
     this.#listener.changed()
-  }
-
-  /** Something waits to be sent until a batch has reserved its id, or whatever else keeps it back is stored. */
-  awaited(): void {
-    this.#listener.awaited()
+    // Nothing may be sent before, and after a crash nothing would say that a value was there.
+    if (this.#ids.reserved <= this.#ids.next) this.#listener.awaited()
   }
 
   /** Values of a block were settled. */

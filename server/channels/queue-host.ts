@@ -45,7 +45,7 @@ export interface QueueHost {
 export interface QueueListener {
   /** Something is to be stored. */
   changed(): void
-  /** Something waits to be sent, and for the next batch: it has an id that is not reserved yet. */
+  /** The next batch is waited for: it reserves transaction ids, and there are none any more. */
   awaited(): void
   /** Something is to be sent. */
   ready(): void

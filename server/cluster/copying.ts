@@ -52,10 +52,14 @@ export class Copying {
     return `it copies the database of ${leader}${total ? `: ${received} of ${total} MiB` : ''}`
   }
 
-  /** Why there was no copy the last time, as the end of a sentence; empty if there was one, or none was asked for. */
-  get failure(): string {
+  /** Why a node needs a copy, as a sentence, and why there was none the last time. */
+  neededBy(isForeign: boolean): string {
+    const why = isForeign
+      ? 'its own is not part of the log (if no node can lead, `cinnabar cluster found` on one of them keeps that of it)'
+      : 'the log does not have what it needs'
     const { phase, leader, problem } = this.#state
-    return phase === 'failed' ? `; that of ${leader} could not be copied: ${problem}` : ''
+    const failure = phase === 'failed' ? `; that of ${leader} could not be copied: ${problem}` : ''
+    return `it needs a copy of a database: ${why}${failure}`
   }
 
   /** Throws if there is one already. */

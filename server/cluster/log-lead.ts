@@ -12,6 +12,19 @@ import type { LogEnd } from './replica.ts'
 /** Longer than the nats-servers need to elect another one. */
 const EVERY_MS = 10_000
 
+/** How long a database has to be foreign while nobody leads. */
+const DOUBT_LEASES = 3
+/** One less than there are nats-servers with the log, at most. */
+const MAX_MOVES = 4
+
+interface Doubt {
+  readonly sequence: number
+  /** When it began, and when it was there the last time. */
+  readonly since: number
+  readonly last: number
+  readonly moves: number
+}
+
 export interface LogLeadOptions extends Pick<ClusterNodeOptions, 'config' | 'log' | 'replica'> {
   /** ms, by a clock that only goes on. */
   readonly now: () => number
@@ -20,6 +33,7 @@ export interface LogLeadOptions extends Pick<ClusterNodeOptions, 'config' | 'log
 export class LogLead {
   readonly #options: LogLeadOptions
   #asksAt = Number.NEGATIVE_INFINITY
+  #doubt: Doubt | undefined
   /** Why nobody could be asked the last time: a single nats-server refuses it again and again. */
   #refusal = ''
 
@@ -33,9 +47,20 @@ export class LogLead {
     if (ahead[0]?.node === this.#options.config.node) await this.#move(end.log, 'the log is shorter than a database')
   }
 
-  /** Nobody leads, and the database at `place` is not part of the log. Never rejects. */
+  /**
+   * No leader is known, and the database at `place` is not part of the log; to be called at least once a lease while that is so. A node
+   * that is about to lead is given time, and for one place this is asked a few times only: the database may be foreign indeed. Never
+   * rejects.
+   */
   async doubt(end: LogEnd, place: LogPlace): Promise<void> {
-    if (place.log === end.log) await this.#move(end.log, 'the log has another record than the database of this node')
+    if (place.log !== end.log) return
+    const { now, config } = this.#options
+    const [at, doubt] = [now(), this.#doubt]
+    const isSame = doubt?.sequence === place.sequence && at - doubt.last < DOUBT_LEASES * config.leaseMs
+    const { since, moves } = isSame ? doubt : { since: at, moves: 0 }
+    const isToMove = at - since >= DOUBT_LEASES * config.leaseMs && moves < MAX_MOVES && at >= this.#asksAt
+    this.#doubt = { sequence: place.sequence, since, last: at, moves: moves + (isToMove ? 1 : 0) }
+    if (isToMove) await this.#move(end.log, 'the log has another record than the database of this node')
   }
 
   /** Asks for another nats-server to lead log `number`, but not too often; `why` is a sentence. */

@@ -324,8 +324,7 @@ export class ClusterNode {
     const end = await this.#end()
     if (end === undefined || needsFounding(end, this.#places(place))) return this.#pause(this.#beatMs)
     const isForeign = error.code === 'FOREIGN' && comparePlaces(place, NOWHERE) > 0
-    const needs = isForeign ? 'its own is not part of the log' : 'the log does not have what it needs'
-    this.#obstacle = `it needs a copy of a database: ${needs}${this.#copying.failure}`
+    this.#obstacle = this.#copying.neededBy(isForeign)
     if (this.leader === undefined) {
       this.#reports.warnOnce('copy', `${this.#obstacle} (${error.message})`)
       // Its own may be the best that is left, so it stays where it is until another node leads.

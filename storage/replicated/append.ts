@@ -24,7 +24,7 @@ const RETRY_MS = 100
 const SHORTER_TIMES = 15
 export const SHORTER_MS = 1_000
 
-const ALONE = 'the nats-server that leads it has not heard of a majority since then'
+const ALONE = 'a record was sent, and the nats-server that leads the log has not heard from a majority since'
 /** The message is too large; the subject belongs to another stream. */
 const FINAL_CODES = [10_054, 10_060]
 
@@ -78,8 +78,8 @@ class Append {
   /** The sequence before part 1, and how many parts certainly follow it in the log. */
   #last: number
   #placed = 0
-  /** When the parts that are not placed were sent the last time, in ms by a clock that only goes on. */
-  #sentAt = 0
+  /** When it became unknown whether a part that was sent had arrived, in ms by a clock that only goes on. */
+  #unknownAt = Number.NEGATIVE_INFINITY
   readonly #shorter = new ShorterLog()
 
   constructor(
@@ -113,7 +113,6 @@ class Append {
   async #send(): Promise<void> {
     let next = this.#placed
     let isWhole = true
-    this.#sentAt = performance.now()
     const onTheWay: Promise<boolean | StorageError>[] = []
     for (;;) {
       const goesOn = isWhole && !this.#signal.aborted
@@ -137,6 +136,7 @@ class Append {
     try {
       return await this.#stream.publish(part, this.#parts[index]!, this.#last + index)
     } catch (error) {
+      if (!isUntaken(error)) this.#unknownAt = performance.now()
       this.#obstacle(error)
       return finalError(error) ?? false
     }
@@ -148,12 +148,14 @@ class Append {
    */
   async #lookUp(): Promise<boolean> {
     try {
+      const askedAt = performance.now()
       const bounds = await abortable(this.#stream.bounds(), this.#signal)
       const end = this.#last + this.#placed
       if (!this.#shorter.reaches(bounds?.last, end)) return false
       if (bounds!.last > end) await this.#compare(end + 1, bounds!.last)
       // A server that is cut off takes what is sent again beside what it has: in NATS 2.9 both may come to stay there.
-      else if (bounds!.majorityMs > performance.now() - this.#sentAt) throw new Error(ALONE)
+      const isKnown = this.#placed === this.#parts.length || bounds!.majorityMs <= askedAt - this.#unknownAt
+      if (!isKnown) throw new Error(ALONE)
       return true
     } catch (error) {
       if (error instanceof StorageError || error instanceof errors.ClosedConnectionError || this.#signal.aborted)
@@ -217,13 +219,17 @@ function finalError(error: unknown): StorageError | undefined {
     : undefined
 }
 
+/** Whether nobody has taken a request: without a majority nobody serves the subjects of JetStream. */
+function isUntaken(error: unknown): boolean {
+  const { message } = error instanceof Error ? error : { message: String(error) }
+  return message === 'jetstream is not enabled' || message.startsWith('no responders')
+}
+
 /** Why a request to the nats-servers failed, for people. */
 export function natsReason(error: unknown): string {
   const { message } = error instanceof Error ? error : { message: String(error) }
   if (message === 'timeout') return 'no nats-server has answered in time'
-  // Without a majority nobody serves the subjects of JetStream.
-  if (message === 'jetstream is not enabled' || message.startsWith('no responders'))
-    return 'the nats-servers have no leader for it now, or JetStream is not enabled there'
+  if (isUntaken(error)) return 'the nats-servers have no leader for it now, or JetStream is not enabled there'
   return message
 }
 

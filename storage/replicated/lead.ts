@@ -106,7 +106,7 @@ class Leader {
     try {
       await applier.check(this.#log, BOUNDS_MS)
       await this.#applyRest(applier, { number, last }, patience, stopping.signal)
-      await this.#beginEpoch(applier, last)
+      await this.#beginEpoch(applier, last, patience)
     } finally {
       clearTimeout(patience)
     }
@@ -132,13 +132,15 @@ class Leader {
     signal.throwIfAborted()
   }
 
-  async #beginEpoch(applier: Applier, last: number): Promise<void> {
+  async #beginEpoch(applier: Applier, last: number, patience: NodeJS.Timeout): Promise<void> {
     const { cluster, node } = this.#options.log
     const { directory } = this.#options.store
     // Before the epoch: the nats-server that has acknowledged it knows where requests for copies go.
     this.#copies = new CopySender({ connection: this.#log.connection, cluster, node, directory }, this.service)
     this.#epoch = applier.place.epoch + 1
+    patience.refresh()
     this.#last = await this.#appendEpoch(applier, last, false)
+    patience.refresh()
     this.#last = await this.#appendEpoch(applier, this.#last, true)
   }
 

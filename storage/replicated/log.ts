@@ -60,8 +60,9 @@ export class Log {
   readonly #onDisconnect = new Set<() => void>()
   #stream: LogStream | undefined
   #obstacle: string | undefined
-  /** Since when nothing has succeeded, in ms by a clock that only goes on. */
+  /** Since when nothing has succeeded, and the last time that something has failed, in ms by a clock that only goes on. */
   #failsSince: number | undefined
+  #failedAt = 0
   readonly #onObstacle = (obstacle: string | undefined): void => {
     this.#obstacle = obstacle
     this.#succeeded(obstacle === undefined)
@@ -147,8 +148,8 @@ export class Log {
    * until the signal is aborted or the log is closed.
    *
    * Rejects with StorageError: DEPOSED if another node has appended; FOREIGN if the log is shorter than it was; UNREACHABLE if it was
-   * ended, IO if the nats-servers refuse the record. Only after DEPOSED is it certain that the record is not in the log and never
-   * will be, so whoever appends has to begin with an epoch record again.
+   * ended, IO if the nats-servers refuse the record. After DEPOSED the record is in the log only if
+   * a node that has read it leads by now, and then it is found by following.
    */
   async append(record: NewRecord, last: number, signal: AbortSignal = this.#closing.signal): Promise<number> {
     const { node, maxBytes } = this.#options
@@ -234,9 +235,11 @@ export class Log {
   #succeeded(isDone: boolean): void {
     const now = performance.now()
     const cutOffMs = CUT_OFF_ANSWERS * (this.#options.timeoutMs ?? ANSWER_MS)
-    if (isDone) this.#failsSince = undefined
-    else this.#failsSince ??= now
-    if (this.#failsSince === undefined || now - this.#failsSince < cutOffMs || !this.#isConnected) return
+    if (isDone || now - this.#failedAt > cutOffMs) this.#failsSince = undefined
+    if (isDone) return
+    this.#failedAt = now
+    this.#failsSince ??= now
+    if (now - this.#failsSince < cutOffMs || !this.#isConnected) return
     this.#failsSince = now
     this.connection.reconnect().catch(() => {})
   }

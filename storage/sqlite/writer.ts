@@ -137,7 +137,7 @@ export class Writer {
     if (this.#isHeld) this.#end()
   }
 
-  /** The log of the cluster does not have the batch in flight and never will: nothing of it is kept, and nothing is written again. */
+  /** Whether the log of the cluster has the batch in flight is found by following: nothing of it is kept, and nothing is written again. */
   abandon(): void {
     this.#failed = true
     this.#stopTimers()

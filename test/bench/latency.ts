@@ -18,7 +18,7 @@ import { MeasuredServer } from './measured.ts'
 import { natsCore, natsJetStream, redisStreams, type Streaming } from './peers/streaming.ts'
 import { SmonFeed } from './smon-feed.ts'
 
-/** V8 compiles what is hot on the thread that serves: after fewer values than these, each per cent of them waits for that. */
+/** V8 compiles what is hot on the thread that serves. Without so many values before, one in a hundred waited for that. */
 const WARM_UP = { seconds: 5, rate: 10_000 } as const
 /** What is under way at the end may still come. */
 const SETTLE_MS = 1_000

@@ -61,7 +61,7 @@ export const failovers: Rig = (options) => {
   return runCluster({ ...options, nodes: { lease: '2s' }, faults })
 }
 
-/** What a nats-server does that is cut off while it leads the log, and leads it again later. */
+/** What nats-servers have of the log after leaders were cut off with the one of their machine, which may lead the log later. */
 export const natsCuts: Rig = (options) => {
   return runCluster({ ...options, faults: FAULTS.filter(({ name }) => name === 'leader cut from NATS') })
 }

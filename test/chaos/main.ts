@@ -62,7 +62,7 @@ const RIGS: Readonly<Record<string, Entry>> = {
   },
   'nats-cuts': {
     rig: natsCuts,
-    of: 'leaders cut off with the nats-server that leads the log, and what each nats-server then has of it',
+    of: 'leaders cut off with the nats-server of their machine, and what each nats-server then has of the log',
     short: 3,
   },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },

@@ -22,9 +22,7 @@ export function compareReplicas(directories: readonly string[]): Totals {
   const replicas = directories.map((directory) => streamsOf(directory))
   for (const name of new Set(replicas.flatMap((streams) => [...streams.keys()]))) {
     const stored = replicas.map((streams) => storedRecords(streams.get(name)))
-    const longest = Math.max(...stored.map(({ size }) => size))
-    const [first] = stored.filter(({ size }) => size === longest)
-    for (const sequence of first?.keys() ?? []) {
+    for (const sequence of new Set(stored.flatMap((records) => [...records.keys()]))) {
       const found = stored.map((records) => records.get(sequence)).filter((record) => record !== undefined)
       if (new Set(found).size > 1) differing++
     }

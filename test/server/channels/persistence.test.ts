@@ -85,6 +85,22 @@ describe('the range of ids', () => {
     expect(numbers(rig).reserved).toBeGreaterThan(100_000)
   })
 
+  it('does not wait for others: until ids are reserved nothing is sent, and a crash would report no value', async () => {
+    const rig = new Rig()
+    await rig.open()
+    rig.append(7, 1)
+    expect(rig.awaited).toBe(1)
+    rig.persist()
+    rig.append(7, 1)
+    rig.persist()
+    expect(rig.awaited).toBe(1)
+    rig.host.now = 10_000
+    rig.queue.expire()
+    rig.persist()
+    rig.append(7, 1)
+    expect(rig.awaited).toBe(2)
+  })
+
   it('is given back after 10 s of quiet; the next value waits for a new one [MON 8 Durability]', async () => {
     const rig = await Rig.connected()
     rig.append(7, 1)

@@ -71,6 +71,8 @@ export class Rig {
   journal: Journal
   queue: Queue
   ready = 0
+  /** How often a batch was waited for because no ids are reserved. */
+  awaited = 0
   #time = 0
   readonly #settings: QueueSettings
   readonly #share: SharedLimit | undefined
@@ -118,7 +120,9 @@ export class Rig {
       ready: () => {
         this.ready++
       },
-      awaited() {},
+      awaited: () => {
+        this.awaited++
+      },
       resultGone: (id: number) => this.resultsGone.push(id),
     }
     const queue: Queue = new Queue(1, ORIGIN, this.#settings, this.host, listener, this.#share)
