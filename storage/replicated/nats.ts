@@ -36,7 +36,7 @@ export const ANSWER_MS = 2_000
 const PING_MS = 700
 /** The wait before a server is tried again: this, and up to as much again. */
 const RECONNECT_MS = 100
-/** The oldest nats-server whose replicas were found to be the same after each fault (docs/reliability.md). */
+/** The oldest nats-server whose replicas were found to be the same after each cut (docs/reliability.md); not all were tried. */
 const SOUND_VERSION = '2.10.27'
 /** What a message may have besides its part of a record: its headers. */
 export const MESSAGE_HEADER_BYTES = 64 * 1024
