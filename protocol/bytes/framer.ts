@@ -57,6 +57,11 @@ export class Framer {
     return true
   }
 
+  /** Moves past frames after the current one that the caller has read: `bytes` of them, all of which are here. */
+  skip(bytes: number): void {
+    this.#next += bytes
+  }
+
   /** Copies the rest out of the receive buffer: to be called at the end of a turn. */
   settle(): void {
     if (this.#owned && this.pending > 0) return

@@ -72,6 +72,11 @@ export function writeOk(writer: XdrWriter, seq: number, result: number): void {
   writer.words(RESPONSE_BYTES, MessageId.RESPONSE, seq, StatusCode.OK, result)
 }
 
+/** RESPONSE OK, without a result, to `count` commands whose seqs follow each other. */
+export function writeOks(writer: XdrWriter, seq: number, count: number): void {
+  for (let next = seq; next < seq + count; next++) writeOk(writer, next, 0)
+}
+
 export function writeResponse(writer: XdrWriter, seq: number, status: number, result: number, detail = ''): void {
   const frame = writer.beginFrame()
   writer.uint32(MessageId.RESPONSE).uint32(seq).uint32(status).uint32(result)

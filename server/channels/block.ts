@@ -114,31 +114,33 @@ export class Block {
   }
 
   /**
-   * Appends a frame: `head` is a template of length, metric id, id, time and constants; `tail` is the type and value.
-   * `transaction` 0 leaves the id to be filled in later. Room was reserved.
+   * Counts `count` frames, of `bytes` together, that were written after those that it has, and fills in their ids, which begin
+   * with `transaction`; 0 leaves them to be filled in later.
    */
-  append(head: Uint8Array, tail: Uint8Array, transaction: number, time: number): void {
-    const { bytes, view } = this.chunk as Chunk
-    const at = this.length
-    const length = head.length + tail.length
-    bytes.set(head, at)
-    bytes.set(tail, at + head.length)
-    view.setUint32(at, length - 4)
-    setUint53(view, at + FRAME_TRANSACTION, transaction)
-    setUint53(view, at + FRAME_TIME, time)
-    this.length = at + length
-    const metric = view.getUint32(at + FRAME_METRIC)
+  extend(count: number, bytes: number, transaction: number): void {
+    const { view } = this.chunk as Chunk
+    const end = this.length + bytes
     if (this.count === 0) {
-      this.minTime = time
-      this.metric = metric
-    } else {
-      if (this.metric !== metric) this.metric = 0
-      if (time < this.minTime) this.minTime = time
+      this.metric = view.getUint32(FRAME_METRIC)
+      this.minTime = getUint53(view, FRAME_TIME)
     }
-    if (time > this.maxTime) this.maxTime = time
-    this.count++
-    this.unsettled++
-    this.unsettledBytes += length
+    let { metric, minTime, maxTime } = this
+    let id = transaction
+    for (let at = this.length; at < end; at += 4 + view.getUint32(at)) {
+      setUint53(view, at + FRAME_TRANSACTION, id)
+      if (transaction !== 0) id++
+      const time = getUint53(view, at + FRAME_TIME)
+      if (time < minTime) minTime = time
+      if (time > maxTime) maxTime = time
+      if (view.getUint32(at + FRAME_METRIC) !== metric) metric = 0
+    }
+    this.metric = metric
+    this.minTime = minTime
+    this.maxTime = maxTime
+    this.length = end
+    this.count += count
+    this.unsettled += count
+    this.unsettledBytes += bytes
   }
 
   isSettled(ordinal: number): boolean {
@@ -258,6 +260,25 @@ export class Block {
     this.chunk?.release()
     this.chunk = undefined
   }
+}
+
+/**
+ * Writes a frame without its id. `head` is a template of length, metric id, id, time and constants; `tail` is the type and value.
+ * Returns its length.
+ */
+export function writeFrame(
+  { bytes, view }: Pick<Chunk, 'bytes' | 'view'>,
+  at: number,
+  head: Uint8Array,
+  tail: Uint8Array,
+  time: number,
+): number {
+  const length = head.length + tail.length
+  bytes.set(head, at)
+  bytes.set(tail, at + head.length)
+  view.setUint32(at, length - 4)
+  setUint53(view, at + FRAME_TIME, time)
+  return length
 }
 
 /** Writes consecutive ids into VALUE frames that stand back to back. */

@@ -93,13 +93,10 @@ export class Persistence implements Journaled {
     return true
   }
 
-  /** A frame of `bytes` was appended to a block. */
-  appended(block: Block, bytes: number): void {
-    const host = this.#host
-    this.#lastAppend = block.appendedAge = host.stamp()
-    if (!this.#isDurable) return
-    host.unstored += bytes
-    if (!block.dirty) this.touch(block)
+  /** Frames were appended to a block, the last one at `age`. */
+  appended(block: Block, age: number): void {
+    this.#lastAppend = block.appendedAge = age
+    this.touch(block)
   }
 
   /** A GAP entered the queue, or values moved into the sending order. */

@@ -1,5 +1,6 @@
 /** What a queue is given from outside: its surroundings, its listener, the limit that it shares, and its settings. */
 import type { ChannelRow } from '../../storage/store.ts'
+import type { Inlets } from './inlet.ts'
 import type { Drops } from './ledger.ts'
 import type { Pool } from './pool.ts'
 
@@ -22,6 +23,7 @@ export interface SharedLimit {
 /** The services that a queue needs; all queues have the same one. */
 export interface QueueHost {
   readonly pool: Pool
+  readonly inlets: Inlets
   /** A new id for a block or a GAP. */
   nextId(): number
   /** The age clock in ms: it is monotonic, and keeps counting while the server is down. */

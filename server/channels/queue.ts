@@ -5,34 +5,35 @@
  * `Window` what is in flight, `Persistence` what is stored and in memory, `Settlement` the ledger and the bytes. `Losses`,
  * `Delivery` and `MetricValues` act on these.
  *
- * `append` is the hottest path: one call per value and channel, allocation only at the borders of blocks, nothing awaited.
+ * `append` is the hottest path: one call per value and channel, allocation only at the borders of blocks, nothing awaited. Most
+ * values go through the `Inlet`, which counts them later: everything else here closes it first.
  */
 import { BasicType, GapReason } from '../../protocol/monitor/constants.ts'
-import { FRAME_METRIC, FRAME_TIME, FRAME_TYPE, HEADER_BYTES } from '../../protocol/monitor/message.ts'
+import { FRAME_METRIC, FRAME_TYPE } from '../../protocol/monitor/message.ts'
 import { CHANNEL_WIDTH } from '../../storage/store.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
+import { Arrivals } from './arrivals.ts'
 import type { BatchBuilder } from './batch.ts'
-import { Block, getUint53 } from './block.ts'
+import { Block } from './block.ts'
 import { Delivery, type Next } from './delivery.ts'
-import { GapEntry, type Loss, lossOfFrame } from './gap.ts'
+import { GapEntry, type Loss } from './gap.ts'
+import { Inlet } from './inlet.ts'
 import type { Journaled } from './journal.ts'
 import { type Entry, isUnsettled, type Lane, Lanes } from './lane.ts'
 import { QueueLedger } from './ledger.ts'
 import { Losses } from './losses.ts'
 import { MetricCopies, MetricValues, type ReadBlock } from './metric-values.ts'
 import { Persistence } from './persistence.ts'
-import { MAX_BLOCK_BYTES } from './pool.ts'
 import type { QueueHost, QueueListener, QueueSettings, SharedLimit } from './queue-host.ts'
 import { countsOf, type QueueCounts, type QueueStatus, type StatusParts, statusOf } from './queue-status.ts'
-import { seriesKey, seriesKeyOfFrame } from './series-key.ts'
+import { seriesKeyOfFrame } from './series-key.ts'
 import { Settlement } from './settlement.ts'
 import { TransactionIds } from './transaction-ids.ts'
 import { type SendBarrier, Window } from './window.ts'
 
-const MIN_BLOCK_BYTES = 1024
-
 export class Queue implements Journaled {
   // What each value touches comes first: with a thousand channels, each line of memory counts.
+  readonly #inlet: Inlet
   readonly #lanes = new Lanes()
   readonly #sending = this.#lanes.sending
   readonly #ledger: QueueLedger
@@ -44,11 +45,10 @@ export class Queue implements Journaled {
   readonly #listener: QueueListener
   readonly #window: Window
   readonly #losses: Losses
+  readonly #arrivals: Arrivals
   readonly #delivery: Delivery
   readonly #metricValues: MetricValues
   readonly #statusParts: StatusParts
-  /** keep-latest: the key of each frame template seen. */
-  readonly #keys = new WeakMap<Uint8Array, string>()
 
   /** `share` is the limit that it fills together with others; by default it stands alone. */
   constructor(
@@ -73,6 +73,13 @@ export class Queue implements Journaled {
     const losses = new Losses({ ids, lanes, persistence, settlement, host, listener })
     const sending = this.#sending
     const delivery = new Delivery({ ids, sending, window, persistence, settlement, host })
+    this.#inlet = new Inlet({ ids, ledger, persistence, settlement, host, share })
+    const inForce = (): QueueSettings => this.#settings
+    this.#arrivals = new Arrivals(
+      inForce,
+      { ids, lanes, ledger, persistence, settlement, losses, host, listener },
+      this.#inlet,
+    )
     this.#ids = ids
     this.#window = window
     this.#persistence = persistence
@@ -89,6 +96,7 @@ export class Queue implements Journaled {
 
   /** `durable` may change only while the queue is empty. */
   set settings(settings: QueueSettings) {
+    this.#inlet.close()
     this.#settings = settings
     this.#window.configure(settings)
     this.#persistence.isDurable = settings.durable
@@ -100,105 +108,27 @@ export class Queue implements Journaled {
    * of which length, id and time are filled in; `tail`: basic type and value. `time`: microseconds since 1970.
    */
   append(waiting: number, head: Uint8Array, tail: Uint8Array, time: number): void {
-    const lane = waiting === 0 ? this.#sending : this.#lanes.open(waiting)
-    try {
-      this.#append(lane, head, tail, time)
-    } catch (error) {
-      // There is no memory for a block, for example: the value is lost, and the loss is reported.
-      this.#ledger.drop('overflow')
-      this.#host.refused++
-      this.#losses.add(lane, lossOfFrame('overflow', head, time))
-      throw error
-    }
-  }
-
-  #append(lane: Lane, head: Uint8Array, tail: Uint8Array, time: number, key?: string): void {
-    const settings = this.#settings
-    const ledger = this.#ledger
-    const { refusing } = this.#host
-    const bytes = head.length + tail.length
-    ledger.accepted++
-    this.#host.accepted++
-    if (refusing !== undefined && settings.durable) {
-      ledger.drop(refusing)
-      this.#host.refused++
-      this.#losses.add(lane, lossOfFrame(refusing, head, time))
-      return
-    }
-    const series = settings.overflow === 'keep-latest' ? (key ?? seriesKey(this.#keys, head)) : undefined
-    const older = series === undefined ? undefined : lane.supersededBy(series)
-    // A superseded value leaves its room to the arriving one, and stays if that finds none.
-    const more = older === undefined ? bytes : bytes - older.unsettledBytes
-    if (!this.#settlement.fits(more, settings.maxBytes) && !this.#losses.makeRoom(settings, bytes, older)) {
-      ledger.drop('overflow')
-      this.#losses.add(lane, lossOfFrame('overflow', head, time))
-      return
-    }
-    if (older !== undefined) this.#supersede(lane, older)
-    const block = this.#openBlock(lane, bytes)
-    this.#appendTo(block, head, tail, time)
-    if (series !== undefined) {
-      block.sealed = true
-      block.key = series
-      lane.latest.set(series, block)
-    }
-    if (lane.id === 0) this.#listener.ready()
-    else this.#losses.waits(block)
+    if (waiting === 0 && this.#inlet.take(head, tail, time)) return
+    this.#inlet.close()
+    this.#arrivals.append(waiting === 0 ? this.#sending : this.#lanes.open(waiting), head, tail, time)
   }
 
   /** Values that were to come are lost. `waiting` as in `append`. */
   lost(waiting: number, loss: Loss): void {
+    this.#inlet.close()
     this.#losses.add(waiting === 0 ? this.#sending : this.#lanes.open(waiting), loss)
     this.#listener.ready()
   }
 
   /** The result of an EXECUTE: a block of its own that no limit touches. Returns its transaction id, 0 if not durable. */
   appendResult(head: Uint8Array, tail: Uint8Array, time: number): number {
-    const sending = this.#sending
-    const bytes = head.length + tail.length
-    this.#ledger.accepted++
-    this.#host.accepted++
-    sending.sealTail()
-    const block = new Block(this.#host.nextId(), 0, this.#ids.next)
-    this.#persistence.reserve(block, bytes, bytes)
-    sending.push(block)
-    block.exempt = true
-    this.#appendTo(block, head, tail, time)
-    block.sealed = true
-    this.#listener.ready()
-    return this.#settings.durable ? block.first : 0
-  }
-
-  /** The block at the end of the lane if it has room for the frame, else a new one. */
-  #openBlock(lane: Lane, bytes: number): Block {
-    const maxBytes = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, this.#settings.maxBytes >> 3))
-    const { tail } = lane
-    if (tail?.kind === 'block' && !tail.sealed) {
-      if (this.#persistence.reserve(tail, bytes, maxBytes)) return tail
-      tail.sealed = true
-    }
-    const block = new Block(this.#host.nextId(), lane.id, lane.id === 0 ? this.#ids.next : 0)
-    this.#persistence.reserve(block, bytes, maxBytes)
-    lane.push(block)
-    return block
-  }
-
-  /** Puts a frame into a block that has room for it. */
-  #appendTo(block: Block, head: Uint8Array, tail: Uint8Array, time: number): void {
-    const bytes = head.length + tail.length
-    const transaction = block.lane === 0 ? this.#ids.give() : 0
-    block.append(head, tail, this.#settings.durable ? transaction : 0, time)
-    this.#settlement.enter(1, bytes)
-    this.#persistence.appended(block, bytes)
-  }
-
-  #supersede(lane: Lane, older: Block): void {
-    this.#settlement.settleAll(older, 'superseded')
-    lane.dropSettledHead()
+    this.#inlet.close()
+    return this.#arrivals.appendResult(head, tail, time)
   }
 
   /** GET and SUBSCRIBE: what waits for a metric enters the sending order, in order. */
   release(metric: number): void {
+    this.#inlet.close()
     const lane = this.#lanes.takeWaiting(metric)
     if (lane === undefined) return
     this.#sending.sealTail()
@@ -220,7 +150,7 @@ export class Queue implements Journaled {
     } else {
       if (entry.key !== undefined) {
         const older = sending.supersededBy(entry.key)
-        if (older !== undefined) this.#supersede(sending, older)
+        if (older !== undefined) this.#arrivals.supersede(sending, older)
         sending.latest.set(entry.key, entry)
       }
       entry.sealed = true
@@ -233,34 +163,37 @@ export class Queue implements Journaled {
 
   /** Takes whole VALUE frames that stand back to back into the sending lane, with new ids and their old times. */
   appendFrames(frames: Uint8Array, pattern: boolean): void {
-    const keepsLatest = this.#settings.overflow === 'keep-latest'
-    const view = new DataView(frames.buffer, frames.byteOffset, frames.byteLength)
-    for (let at = 0, end = 0; at < frames.length; at = end) {
-      end = at + 4 + view.getUint32(at)
-      const key = keepsLatest ? seriesKeyOfFrame(frames.subarray(at, end), pattern) : undefined
-      const head = frames.subarray(at, at + HEADER_BYTES)
-      const time = getUint53(view, at + FRAME_TIME)
-      this.#append(this.#sending, head, frames.subarray(at + HEADER_BYTES, end), time, key)
-    }
+    this.#inlet.close()
+    this.#arrivals.appendFrames(frames, pattern)
   }
 
   /** COMMIT [MON 8]: false if the channel has never given this id. */
   commit(transaction: number, through: boolean): boolean {
+    this.#inlet.close()
     return this.#settlement.commit(transaction, through)
+  }
+
+  /** Commits ids from `first` on, as far as they are in flight and come in order; returns how many, of `count` at most. */
+  commitRun(first: number, count: number): number {
+    this.#inlet.close()
+    return this.#settlement.commitRun(first, count)
   }
 
   /** Nothing that enters the sending order from now on is sent before the barrier is released. */
   holdBack(): SendBarrier {
+    this.#inlet.close()
     return this.#window.holdBack(this.#ids.next)
   }
 
   attach(): void {
+    this.#inlet.close()
     this.#persistence.isConnected = true
     this.#listener.ready()
   }
 
   /** The connection ended or left. */
   detach(): void {
+    this.#inlet.close()
     this.#persistence.isConnected = false
     this.#delivery.detach()
     this.#losses.detached()
@@ -278,20 +211,24 @@ export class Queue implements Journaled {
   }
 
   next(maxBytes: number, mayExceed = true): Next {
+    this.#inlet.close()
     return this.#delivery.next(maxBytes, mayExceed)
   }
 
   readAhead(): Block[] {
+    this.#inlet.close()
     return this.#delivery.readAhead()
   }
 
   /** The bytes of a block that was read; undefined if they are damaged: a GAP reports that. */
   loaded(block: Block, bytes: Uint8Array | undefined): void {
+    this.#inlet.close()
     if (bytes === undefined) this.#losses.dropDamaged(block)
     else this.#persistence.loaded(block, bytes)
   }
 
   stop(metric: number, read: ReadBlock): Promise<void> | undefined {
+    this.#inlet.close()
     return this.#metricValues.stop(metric, read)
   }
 
@@ -305,34 +242,41 @@ export class Queue implements Journaled {
   }
 
   endPassedStops(): number[] {
+    this.#inlet.close()
     return this.#delivery.endPassedStops()
   }
 
   purge(only: { readonly metric?: number; readonly through?: number }, read: ReadBlock): Promise<number> {
+    this.#inlet.close()
     return this.#metricValues.purge(only, read)
   }
 
   copiesOf(metric: number, read: ReadBlock): MetricCopies {
+    this.#inlet.close()
     return new MetricCopies(metric, read, this.#lanes, this.#delivery)
   }
 
   /** The next values of a metric begin new blocks. */
   seal(metric: number): void {
+    this.#inlet.close()
     this.#sending.sealTail()
     this.#lanes.get(metric)?.sealTail()
   }
 
   /** Drops values older than `max_age`, and gives back what a quiet queue does not need. To be called every second. */
   expire(): void {
+    this.#inlet.close()
     this.#losses.expire(this.#host.age() - this.#settings.maxAgeMs)
     this.#persistence.rest()
   }
 
   submit(builder: BatchBuilder): void {
+    this.#inlet.close()
     this.#persistence.submit(builder)
   }
 
   durable(): void {
+    this.#inlet.close()
     this.#persistence.durable()
   }
 
@@ -343,6 +287,7 @@ export class Queue implements Journaled {
 
   /** The channel is deleted: everything is discarded, and nothing is reported. */
   *discard(): Steps<void> {
+    this.#inlet.close()
     const sending = this.#sending
     for (const metric of this.#lanes.waitingIds()) yield* this.#metricValues.dropLane(metric)
     yield* this.#settlement.discard(sending)
@@ -351,6 +296,7 @@ export class Queue implements Journaled {
 
   /** The server stops: nothing new is sent before another batch. */
   close(): void {
+    this.#inlet.close()
     this.#persistence.close()
   }
 
@@ -413,6 +359,7 @@ export class Queue implements Journaled {
 
   /** Reports the loss of an unknown number of values at the end of the sending order. */
   addGap(reason: keyof typeof GapReason): void {
+    this.#inlet.close()
     this.#losses.add(this.#sending, { reason: GapReason[reason], metric: 0, count: 0, from: 0, to: 0 })
   }
 
@@ -452,11 +399,13 @@ export class Queue implements Journaled {
 
   /** True if something waits for GET. */
   isWaiting(metric: number): boolean {
+    this.#inlet.close()
     return metric !== 0 && this.#lanes.get(metric)?.lastUnsettled !== undefined
   }
 
   /** The entries, lane by lane, in order. Not to be changed. */
   lanes(): IterableIterator<Lane> {
+    this.#inlet.close()
     return this.#lanes[Symbol.iterator]()
   }
 
@@ -467,15 +416,18 @@ export class Queue implements Journaled {
 
   /** Nothing is queued, in flight or waiting. */
   get empty(): boolean {
+    this.#inlet.close()
     return this.#ledger.unsettled === 0 && [...this.#lanes].every((lane) => lane.length === 0)
   }
 
   /** Zero while the ledger balances. */
   get imbalance(): number {
+    this.#inlet.close()
     return this.#ledger.imbalance
   }
 
   get counts(): QueueCounts {
+    this.#inlet.close()
     return countsOf(this.#statusParts)
   }
 
@@ -485,6 +437,7 @@ export class Queue implements Journaled {
   }
 
   measure(): Steps<QueueStatus> {
+    this.#inlet.close()
     return statusOf(this.#statusParts)
   }
 }

@@ -63,11 +63,21 @@ export class Settlement {
     return this.#bytes + bytes <= maxBytes && share.bytes + bytes <= share.limit
   }
 
-  /** Unsettled values entered the queue: a new one, or a block from the store. */
+  /** The bytes that fit into the channel's limit. */
+  roomIn(maxBytes: number): number {
+    return maxBytes - this.#bytes
+  }
+
+  /** The unsettled values of a block from the store enter the queue. */
   enter(values: number, bytes: number): void {
+    this.#share.bytes += bytes
+    this.enterCounted(values, bytes)
+  }
+
+  /** Values entered the queue whose bytes the tenant has already. */
+  enterCounted(values: number, bytes: number): void {
     this.#ledger.unsettled += values
     this.#bytes += bytes
-    this.#share.bytes += bytes
   }
 
   get unsentGaps(): number {
@@ -111,6 +121,26 @@ export class Settlement {
     if (through) this.#commitThrough(lane, transaction)
     this.#window.reopen()
     return true
+  }
+
+  /** Commits ids that follow each other, as far as they are in flight at the head, in order; returns how many that is. */
+  commitRun(first: number, count: number): number {
+    let done = 0
+    for (let more = -1; more !== 0 && done < count; done += more)
+      more = this.#commitRunOfHead(first + done, count - done)
+    if (done > 0) this.#window.reopen()
+    return done
+  }
+
+  #commitRunOfHead(first: number, count: number): number {
+    const { head } = this.#sending
+    if (head?.kind !== 'block' || !this.#persistence.isDurable || head.settledBits !== undefined) return 0
+    const ordinal = first - head.first
+    const run = Math.min(count, head.sent - ordinal)
+    if (ordinal !== head.settledPrefix || run <= 0) return 0
+    this.settleBelow(head, ordinal + run, 'committed')
+    if (head.unsettled === 0) this.#sending.dropSettledHead()
+    return run
   }
 
   #commitAt(lane: Lane, index: number, transaction: number): void {

@@ -477,6 +477,15 @@ export class Hub {
     this.#append(series, tail, time)
   }
 
+  /** The same for several values, in their order: each subscription gets all of them before the next does. */
+  emitRun({ recent, subscriptions }: Series, tails: readonly Uint8Array[], time: number): void {
+    if (recent !== undefined && isDue(recent, time)) this.recent.takeEncoded(recent, tails[0] as Uint8Array, time)
+    for (let index = 0; index < subscriptions.length; index++) {
+      const { framePrefix, sink } = subscriptions[index] as Subscription
+      for (const tail of tails) sink.append(framePrefix, tail, time)
+    }
+  }
+
   #append({ subscriptions }: Series, tail: Uint8Array, time: number): void {
     for (let index = 0; index < subscriptions.length; index++) {
       const { framePrefix, sink } = subscriptions[index] as Subscription

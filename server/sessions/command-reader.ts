@@ -174,7 +174,7 @@ export class CommandReader implements LinkListener, Work {
   #dispatchSome(): boolean {
     for (let cost = 0; cost < COMMITS_PER_STEP && this.#mayDispatch; ) {
       if (!this.#source.next()) return false
-      cost += this.#dispatch() ? 1 : COMMITS_PER_STEP / COMMANDS_PER_STEP
+      cost += this.#dispatch()
     }
     return true
   }
@@ -228,22 +228,35 @@ export class CommandReader implements LinkListener, Work {
     else session.link.resume()
   }
 
-  /** Returns true for a plain COMMIT. */
-  #dispatch(): boolean {
+  /** Returns the cost: 1 for a plain COMMIT. */
+  #dispatch(): number {
     const { seq, plainCommit } = this.#source
-    const isCommit = plainCommit >= 0 && this.#session.isAuthenticated
+    if (plainCommit >= 0 && this.#session.isAuthenticated) return this.#commit(seq, plainCommit)
     try {
-      if (isCommit) this.#commit(seq, plainCommit)
-      else this.#handle(seq)
+      this.#handle(seq)
     } catch (error) {
       this.#refuse(seq, error)
     }
-    return isCommit
+    return COMMITS_PER_STEP / COMMANDS_PER_STEP
   }
 
-  #commit(seq: number, transaction: number): void {
-    if (this.#session.channel.queue.commit(transaction, false)) this.#responses.okWhenDurable(seq, 0)
-    else this.#refuse(seq, noSuchTransaction())
+  /** A consumer commits what it was sent, in order: such a run of COMMITs is settled and answered in one step. */
+  #commit(seq: number, transaction: number): number {
+    const most = Math.min(COMMITS_PER_STEP, MAX_UNANSWERED - this.#responses.unanswered)
+    const count = 1 + this.#source.takeCommits(most - 1)
+    let done = 0
+    try {
+      const { queue } = this.#session.channel
+      done = queue.commitRun(transaction, count)
+      if (done > 0) this.#responses.oksWhenDurable(seq, done)
+      for (; done < count; done++) {
+        if (queue.commit(transaction + done, false)) this.#responses.okWhenDurable(seq + done, 0)
+        else this.#refuse(seq + done, noSuchTransaction())
+      }
+    } catch (error) {
+      for (; done < count; done++) this.#refuse(seq + done, error)
+    }
+    return count
   }
 
   #handle(seq: number): void {

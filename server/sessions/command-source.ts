@@ -27,6 +27,11 @@ export interface CommandSource {
   readonly name: CommandName | undefined
   /** The transaction id of a plain COMMIT, read in place: the hottest command makes no object. It is -1 for any other command. */
   readonly plainCommit: number
+  /**
+   * Takes the plain COMMITs that follow, as long as each has the seq and the transaction id after those of the one before it: at
+   * most `most`. Returns how many. The current command is a plain COMMIT, and stays the current one.
+   */
+  takeCommits(most: number): number
   /** Decodes the fields of the current command. Throws ProtocolError. */
   read(): Record<string, unknown>
   /** True if nothing that has arrived waits. */
@@ -41,8 +46,9 @@ const COMMIT = commands.COMMIT.code
 const QUERY = commands.QUERY.code
 /** After cmd and seq. */
 const FIELDS_AT = 8
-/** The length of a COMMIT with cmd, seq and transaction id, without `through`. */
+/** The length of a COMMIT with cmd, seq and transaction id, without `through`; and with the length field before it. */
 const COMMIT_BYTES = 16
+const COMMIT_FRAME_BYTES = 4 + COMMIT_BYTES
 
 export class XdrCommandSource implements CommandSource {
   readonly #framer = new Framer(MAX_FRAME_BYTES_BEFORE_AUTH)
@@ -72,6 +78,24 @@ export class XdrCommandSource implements CommandSource {
     const { start, end, view } = this.#framer
     if (this.#code !== COMMIT || end - start !== COMMIT_BYTES) return -1
     return view.getUint32(start + 8) * 0x100000000 + view.getUint32(start + 12)
+  }
+
+  takeCommits(most: number): number {
+    const framer = this.#framer
+    const { view, start, end } = framer
+    const high = view.getUint32(start + 8)
+    const low = view.getUint32(start + 12)
+    const frames = Math.min(most, Math.floor(framer.pending / COMMIT_FRAME_BYTES))
+    let count = 0
+    // By words: beyond 2^53 the ids are not exact, and where a word overflows, the run ends.
+    for (let at = end; count < frames; at += COMMIT_FRAME_BYTES, count++) {
+      if (view.getUint32(at) !== COMMIT_BYTES || view.getUint32(at + 4) !== COMMIT) break
+      const next = count + 1
+      if (view.getUint32(at + 8) !== this.seq + next || view.getUint32(at + 12) !== high) break
+      if (view.getUint32(at + 16) !== low + next) break
+    }
+    framer.skip(count * COMMIT_FRAME_BYTES)
+    return count
   }
 
   read(): Record<string, unknown> {
@@ -109,6 +133,10 @@ export class JsonCommandSource implements CommandSource {
   /** The limit before AUTH. Afterwards only that of the WebSocket itself applies. */
   #maxBytes = MAX_FRAME_BYTES_BEFORE_AUTH
   readonly plainCommit = -1
+
+  takeCommits(): number {
+    return 0
+  }
 
   /** Throws ProtocolError BAD_JSON, for close code 1007, or FRAME_TOO_LONG, for 1009. */
   push(text: string): void {

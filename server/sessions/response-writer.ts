@@ -5,7 +5,7 @@
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Capabilities, writeCapabilities } from '../../protocol/monitor/capabilities.ts'
-import { writeAuth, writeNotice, writeOk, writeResponse } from '../../protocol/monitor/message.ts'
+import { writeAuth, writeNotice, writeOk, writeOks, writeResponse } from '../../protocol/monitor/message.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import type { DurabilityWaiter, Journal } from '../channels/journal.ts'
 import type { Task, TurnScheduler } from '../channels/turn-scheduler.ts'
@@ -100,23 +100,45 @@ export class ResponseWriter implements Task, DurabilityWaiter {
 
   /** Responds OK as soon as every change made so far is durable. */
   okWhenDurable(seq: number, result: number, effects?: Effects): void {
-    const { journal } = this.#options
-    const mark = journal.mark()
-    if (mark <= journal.durable) {
+    const pending = this.#pendingDurable()
+    if (pending === undefined) {
       this.ok(seq, result, effects)
       return
     }
-    let last = this.#pendingMarks[this.#pendingMarks.length - 1]
-    if (last === undefined || last.mark !== mark) {
-      last = { mark, end: 0, count: 0, effects: [] }
-      this.#pendingMarks.push(last)
-      if (this.#pendingMarks.length === 1) journal.wait(this)
-    }
     writeOk(this.#pending, seq, result)
-    last.end = this.#pending.length
-    last.count++
-    this.#unanswered++
-    if (effects !== undefined) last.effects.push(effects)
+    this.#written(pending, 1)
+    if (effects !== undefined) pending.effects.push(effects)
+  }
+
+  /** The same for `count` commands whose seqs follow each other. */
+  oksWhenDurable(seq: number, count: number): void {
+    const pending = this.#pendingDurable()
+    if (pending === undefined) {
+      writeOks(this.#ready, seq, count)
+      this.#schedule()
+      return
+    }
+    writeOks(this.#pending, seq, count)
+    this.#written(pending, count)
+  }
+
+  /** The responses that wait for every change made so far; undefined if all of them are durable. */
+  #pendingDurable(): PendingDurable | undefined {
+    const { journal } = this.#options
+    const mark = journal.mark()
+    if (mark <= journal.durable) return undefined
+    const last = this.#pendingMarks[this.#pendingMarks.length - 1]
+    if (last?.mark === mark) return last
+    const pending: PendingDurable = { mark, end: 0, count: 0, effects: [] }
+    this.#pendingMarks.push(pending)
+    if (this.#pendingMarks.length === 1) journal.wait(this)
+    return pending
+  }
+
+  #written(pending: PendingDurable, count: number): void {
+    pending.end = this.#pending.length
+    pending.count += count
+    this.#unanswered += count
   }
 
   refuse(seq: number, status: number, detail: string): void {

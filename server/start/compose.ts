@@ -19,6 +19,7 @@ import { Tenants } from '../accounts/tenants.ts'
 import { Tokens } from '../accounts/tokens.ts'
 import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
+import { Inlets } from '../channels/inlet.ts'
 import { Intake } from '../channels/intake.ts'
 import { Journal, whenStoredOrFull } from '../channels/journal.ts'
 import { HourOfDrops, noDrops } from '../channels/ledger.ts'
@@ -141,7 +142,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   for (const warning of recovered.warnings ?? []) log.warn({ directory: dataDir }, warning)
   const age = ageClock(clock, recovered, options.downMs)
   const faults = new Faults(clock, log)
-  const turns = new FeedTurns(clock)
+  const inlets = new Inlets()
+  const turns = new FeedTurns(clock, inlets)
   const turn = new TurnScheduler(clock)
   const work = new FairWork(clock)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() }, { clock, ...config.storage })
@@ -223,6 +225,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   let nextBlockId = recovered.bindings.reduce((most, { since }) => Math.max(most, since), recovered.nextBlockId)
   const host: QueueHost = {
     pool: new Pool(),
+    inlets,
     nextId: () => nextBlockId++,
     age,
     stamp: turn.once(age),

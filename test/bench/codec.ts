@@ -9,8 +9,8 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import { writeResponse } from '../../protocol/monitor/message.ts'
 import { SmonDecoder, type SmonSink } from '../../protocol/smon/decode.ts'
 import { SmonEncoder } from '../../protocol/smon/encode.ts'
-import { Block } from '../../server/channels/block.ts'
-import { MAX_BLOCK_BYTES, Pool } from '../../server/channels/pool.ts'
+import { Block, writeFrame } from '../../server/channels/block.ts'
+import { type Chunk, MAX_BLOCK_BYTES, Pool } from '../../server/channels/pool.ts'
 import { framePrefix } from '../../server/metrics/instance.ts'
 import { XdrCommandSource } from '../../server/sessions/command-source.ts'
 import { command, f64, join, str, u32 } from '../support/bytes.ts'
@@ -71,7 +71,7 @@ function valueAppend(): Pass {
         block = new Block(id, 0, id)
         block.reserve(bytes, MAX_BLOCK_BYTES, pool)
       }
-      block.append(head, tail, id, 1_700_000_000_000_000)
+      block.extend(1, writeFrame(block.chunk as Chunk, block.length, head, tail, 1_700_000_000_000_000), id)
     }
   }
 }

@@ -13,6 +13,7 @@ import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { FRAME_TRANSACTION, GAP_FRAME_BYTES } from '../../protocol/monitor/message.ts'
 import { getUint53 } from '../../server/channels/block.ts'
+import { Inlets } from '../../server/channels/inlet.ts'
 import { Journal } from '../../server/channels/journal.ts'
 import { noDrops } from '../../server/channels/ledger.ts'
 import { type ChannelConnection, Outbox } from '../../server/channels/outbox.ts'
@@ -167,6 +168,7 @@ class Run {
   readonly #outboxes: Outbox[] = []
   readonly #host = {
     pool: new Pool(),
+    inlets: new Inlets(),
     id: 0,
     now: 0,
     unstored: 0,

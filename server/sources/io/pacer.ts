@@ -71,15 +71,23 @@ interface Feed {
   step(): boolean
 }
 
+/** What begins and ends with each turn of the feeds. */
+interface DuringTurns {
+  begin(): void
+  end(): void
+}
+
 /** The turns of all feeds of the server. */
 export class FeedTurns {
   readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly #during: DuringTurns | undefined
   /** Feeds with something to process, in their order. */
   readonly #feeds: Feed[] = []
   #isScheduled = false
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+  constructor(clock: Pick<Clock, 'monotonicMs'>, during?: DuringTurns) {
     this.clock = clock
+    this.#during = during
   }
 
   /** `feed` has something to process now, and is not waiting for its turn yet. */
@@ -100,9 +108,14 @@ export class FeedTurns {
 
   #run(): void {
     const endMs = this.clock.monotonicMs() + TURN_MS
-    for (let feed = this.#feeds.shift(); feed !== undefined; feed = this.#feeds.shift()) {
-      if (feed.step()) this.#feeds.push(feed)
-      if (this.clock.monotonicMs() >= endMs) return
+    this.#during?.begin()
+    try {
+      for (let feed = this.#feeds.shift(); feed !== undefined; feed = this.#feeds.shift()) {
+        if (feed.step()) this.#feeds.push(feed)
+        if (this.clock.monotonicMs() >= endMs) return
+      }
+    } finally {
+      this.#during?.end()
     }
   }
 }

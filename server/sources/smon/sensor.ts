@@ -22,7 +22,7 @@ import { SMON_PREFIX, type SmonReceiver, SmonSeries, SmonSource, SmonStream } fr
 export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 
 /** The hub, to which births, values and deaths are reported. */
-export type SmonHub = Pick<Hub, 'born' | 'emitEncoded' | 'died' | 'run'>
+export type SmonHub = Pick<Hub, 'born' | 'emitEncoded' | 'emitRun' | 'died' | 'run'>
 
 /** A sender of datagrams is removed after this silence: four times the usual minute, as in gmetric. */
 const DATAGRAM_SOURCE_MS = 240_000
@@ -210,6 +210,12 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     this.counters.values++
     this.meter.take()
     this.#hub.emitEncoded(series, tail, time)
+  }
+
+  receivedRun(series: SmonSeries, tails: readonly Uint8Array[], time: number): void {
+    this.counters.values += tails.length
+    for (let taken = 0; taken < tails.length; taken++) this.meter.take()
+    this.#hub.emitRun(series, tails, time)
   }
 
   invalid(source: SmonSource, error: ProtocolError): void {

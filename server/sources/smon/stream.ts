@@ -21,6 +21,12 @@ const UINT64_BYTES = 12
  * counts more, because a sender chooses what its bytes ask for: two of them may be a text of 64 KiB.
  */
 const WORK_AT_ONCE = 2_048
+/**
+ * From so many subscriptions on, the values of a series that come after each other are handed over together: each subscription
+ * leads to other places in memory, and to touch them is most of what a value costs. In a run it costs an eighth.
+ */
+const MANY_SUBSCRIPTIONS = 8
+const RUN_SHARE = 1 / 8
 /** The bytes of a text that cost as much as a value. */
 const TEXT_BYTES_A_VALUE = 256
 /** The work of a definition, of a value whose series is searched for, or created, by name, and of an error. */
@@ -187,6 +193,8 @@ export interface SmonReceiver {
   typed(series: SmonSeries, type: BasicType): void
   /** A series has got a value; `tail` has its basic type and the value. */
   received(series: SmonSeries, tail: Uint8Array, time: number): void
+  /** The same for several values, in their order. */
+  receivedRun(series: SmonSeries, tails: readonly Uint8Array[], time: number): void
   /** For the indexes that streams keep. */
   readonly indexes: SmonBudget
   readonly counters: { badName: number; invalid: number; resets: number }
@@ -207,6 +215,9 @@ export class SmonStream implements SmonSink {
   #time = 0
   /** What may still be done of WORK_AT_ONCE. */
   #workLeft = 0
+  /** Values of a series with many subscriptions that are not handed over. */
+  #run: Uint8Array[] = []
+  #runOf: SmonSeries | undefined
 
   constructor(source: SmonSource, receiver: SmonReceiver, limits: SmonLimits) {
     this.source = source
@@ -235,7 +246,9 @@ export class SmonStream implements SmonSink {
   push(bytes: Uint8Array, time: number): number {
     this.#time = time
     this.#workLeft = WORK_AT_ONCE
-    return this.#decoder.decode(bytes)
+    const taken = this.#decoder.decode(bytes)
+    this.#handOver()
+    return taken
   }
 
   /** The stream has ended: gives back what it holds. */
@@ -253,15 +266,39 @@ export class SmonStream implements SmonSink {
     const series = this.#series(token, index)
     if (series === undefined) return
     series.number(value, this.#time)
-    this.#receiver.received(series, series.tail, this.#time)
-    this.#spend(1 + series.subscriptions.length)
+    this.#pass(series, series.tail, 1)
   }
 
   text(token: SmonToken, index: readonly number[], value: Uint8Array): void {
     const series = this.#series(token, index)
     if (series === undefined) return
-    this.#receiver.received(series, series.text(value, this.#time), this.#time)
-    this.#spend((1 + series.subscriptions.length) * (1 + value.length / TEXT_BYTES_A_VALUE))
+    this.#pass(series, series.text(value, this.#time), 1 + value.length / TEXT_BYTES_A_VALUE)
+  }
+
+  /** `tail` is valid until the next value of the series; `work`: what it costs for each subscription. */
+  #pass(series: SmonSeries, tail: Uint8Array, work: number): void {
+    const subscriptions = series.subscriptions.length
+    if (series === this.#runOf) {
+      this.#run.push(tail.slice())
+      this.#spend(1 + subscriptions * work * RUN_SHARE)
+      return
+    }
+    this.#handOver()
+    if (subscriptions < MANY_SUBSCRIPTIONS) {
+      this.#receiver.received(series, tail, this.#time)
+    } else {
+      this.#runOf = series
+      this.#run.push(tail.slice())
+    }
+    this.#spend((1 + subscriptions) * work)
+  }
+
+  #handOver(): void {
+    if (this.#runOf === undefined) return
+    const [series, run] = [this.#runOf, this.#run]
+    this.#runOf = undefined
+    this.#run = []
+    this.#receiver.receivedRun(series, run, this.#time)
   }
 
   reset(): void {
@@ -295,6 +332,7 @@ export class SmonStream implements SmonSink {
 
   /** Finds or creates the series, for the first value of a token under an index or while there is no room for series or index. */
   #findOrCreate(token: SmonToken, index: readonly number[]): SmonSeries | undefined {
+    this.#handOver()
     this.#spend(WORK_BY_NAME)
     const known = this.#tokens[token.number]
     const receiver = this.#receiver

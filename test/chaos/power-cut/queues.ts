@@ -6,6 +6,7 @@
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import { getUint53 } from '../../../server/channels/block.ts'
+import { Inlets } from '../../../server/channels/inlet.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { noDrops } from '../../../server/channels/ledger.ts'
 import { Pool } from '../../../server/channels/pool.ts'
@@ -42,6 +43,7 @@ export class Queues {
   readonly journal: Journal
   readonly host = {
     pool: new Pool(),
+    inlets: new Inlets(),
     refusing: undefined as 'full' | 'overflow' | undefined,
     unstored: 0,
     refused: 0,

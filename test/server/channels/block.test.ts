@@ -2,13 +2,13 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Block, getUint53, numberFrames, setUint53 } from '../../../server/channels/block.ts'
 import { MAX_BLOCK_BYTES, Pool } from '../../../server/channels/pool.ts'
-import { headOf } from './rig.ts'
+import { append, headOf } from './rig.ts'
 
 function blockOf(count: number, tail = 4): Block {
   const block = new Block(1, 0, 100)
   for (let i = 0; i < count; i++) {
     block.reserve(24 + tail, MAX_BLOCK_BYTES, new Pool())
-    block.append(headOf(7), new Uint8Array(tail), 100 + i, 1_000 + i)
+    append(block, headOf(7), new Uint8Array(tail), 100 + i, 1_000 + i)
   }
   return block
 }
@@ -17,7 +17,7 @@ describe('a block', () => {
   it('holds frames as they go over the wire', () => {
     const block = new Block(1, 0, 2 ** 40 + 5)
     block.reserve(28, MAX_BLOCK_BYTES, new Pool())
-    block.append(headOf(7), Uint8Array.of(0, 0, 0, 11), 2 ** 40 + 5, 1_700_000_000_000_000)
+    append(block, headOf(7), Uint8Array.of(0, 0, 0, 11), 2 ** 40 + 5, 1_700_000_000_000_000)
     const bytes = Buffer.from(block.chunk!.bytes.subarray(0, block.length))
     expect(bytes.toString('hex')).toBe('00000018' + '00000007' + '0000010000000005' + '00060a24181e4000' + '0000000b')
   })
@@ -26,11 +26,11 @@ describe('a block', () => {
     const block = new Block(1, 0, 100)
     for (const time of [5, 3, 9, 4]) {
       block.reserve(28, MAX_BLOCK_BYTES, new Pool())
-      block.append(headOf(7), new Uint8Array(4), 0, time)
+      append(block, headOf(7), new Uint8Array(4), 0, time)
     }
     expect([block.minTime, block.maxTime, block.metric]).toEqual([3, 9, 7])
     block.reserve(28, MAX_BLOCK_BYTES, new Pool())
-    block.append(headOf(8), new Uint8Array(4), 0, 6)
+    append(block, headOf(8), new Uint8Array(4), 0, 6)
     expect(block.metric).toBe(0)
   })
 
@@ -72,7 +72,7 @@ describe('a block', () => {
     block.settle(2)
     for (let i = 3; i < 30; i++) {
       block.reserve(28, MAX_BLOCK_BYTES, new Pool())
-      block.append(headOf(7), new Uint8Array(4), 100 + i, 0)
+      append(block, headOf(7), new Uint8Array(4), 100 + i, 0)
     }
     block.settle(29)
     expect([2, 3, 28, 29].map((ordinal) => block.isSettled(ordinal))).toEqual([true, false, false, true])

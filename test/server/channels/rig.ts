@@ -2,7 +2,8 @@
 
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import type { Block } from '../../../server/channels/block.ts'
-import { getUint53 } from '../../../server/channels/block.ts'
+import { getUint53, writeFrame } from '../../../server/channels/block.ts'
+import { Inlets } from '../../../server/channels/inlet.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { noDrops } from '../../../server/channels/ledger.ts'
 import { Pool } from '../../../server/channels/pool.ts'
@@ -40,6 +41,11 @@ export function describeFrames(bytes: Uint8Array): string[] {
   return frames
 }
 
+/** Appends a frame to a block that has room for it. */
+export function append(block: Block, head: Uint8Array, tail: Uint8Array, transaction: number, time: number): void {
+  block.extend(1, writeFrame(block.chunk!, block.length, head, tail, time), transaction)
+}
+
 class HandTurn extends TurnScheduler {
   override schedule(): void {}
 }
@@ -47,6 +53,7 @@ class HandTurn extends TurnScheduler {
 export class Rig {
   readonly host = {
     pool: new Pool(),
+    inlets: new Inlets(),
     refusing: undefined as 'full' | 'overflow' | undefined,
     unstored: 0,
     refused: 0,

@@ -40,6 +40,10 @@ export class FakeHub implements SmonHub {
     this.#reported.push(`${nameOf(series)} = ${value}`)
   }
 
+  emitRun(series: Series, tails: readonly Uint8Array[]): void {
+    for (const tail of tails) this.emitEncoded(series, tail)
+  }
+
   died(series: Series): void {
     this.#reported.push(`died ${nameOf(series)}`)
   }

@@ -1,0 +1,129 @@
+/**
+ * The open end of a queue's sending order: a frame that arrives is written into the last block at once, and counted with those
+ * that came after it when the inlet is closed. With a thousand channels, the places in memory that a value touches decide what
+ * it costs; here they are few, and the limits are judged once for the room that is left.
+ *
+ * An inlet stays open only while feeds have their turn. Whoever looks at the queue, or changes it, closes it first.
+ */
+import { type Block, writeFrame } from './block.ts'
+import type { QueueLedger } from './ledger.ts'
+import type { Persistence } from './persistence.ts'
+import type { Chunk } from './pool.ts'
+import type { QueueHost, SharedLimit } from './queue-host.ts'
+import type { Settlement } from './settlement.ts'
+import type { TransactionIds } from './transaction-ids.ts'
+
+/** The inlets of all queues, which are closed together. */
+export class Inlets {
+  #mayStayOpen = false
+  #open: Inlet[] = []
+
+  /** Feeds have their turn: inlets stay open until `end`. */
+  begin(): void {
+    this.#mayStayOpen = true
+  }
+
+  end(): void {
+    this.#mayStayOpen = false
+    const open = this.#open
+    this.#open = []
+    for (const inlet of open) inlet.close()
+  }
+
+  /** Returns false if it has to be closed at once. */
+  keep(inlet: Inlet): boolean {
+    if (this.#mayStayOpen) this.#open.push(inlet)
+    return this.#mayStayOpen
+  }
+}
+
+interface InletParts {
+  readonly ids: TransactionIds
+  readonly ledger: QueueLedger
+  readonly persistence: Persistence
+  readonly settlement: Settlement
+  readonly host: QueueHost
+  readonly share: SharedLimit
+}
+
+export class Inlet {
+  /** Where the frames in the block end, and where the last one has to; 0 while it is closed. */
+  #length = 0
+  #end = 0
+  #chunk: Chunk | undefined
+  #count = 0
+  #isDurable = false
+  readonly #host: QueueHost
+  readonly #share: SharedLimit
+  /** The age clock of the last frame, ms. */
+  #age = 0
+  #block: Block | undefined
+  readonly #ids: TransactionIds
+  readonly #ledger: QueueLedger
+  readonly #persistence: Persistence
+  readonly #settlement: Settlement
+
+  constructor({ ids, ledger, persistence, settlement, host, share }: InletParts) {
+    this.#ids = ids
+    this.#ledger = ledger
+    this.#persistence = persistence
+    this.#settlement = settlement
+    this.#host = host
+    this.#share = share
+  }
+
+  /** Takes a value as `Queue.append` does. Returns false if it is closed, or a limit is near: then more has to be looked at. */
+  take(head: Uint8Array, tail: Uint8Array, time: number): boolean {
+    const length = head.length + tail.length
+    const share = this.#share
+    if (this.#length + length > this.#end || share.bytes + length > share.limit) return false
+    if (this.#isDurable && this.#host.refusing !== undefined) return false
+    this.put(head, tail, time)
+    return true
+  }
+
+  /** Opens for frames at the end of a block, which has memory for the first: they may reach up to `end` in it. */
+  open(block: Block, end: number): void {
+    this.#block = block
+    this.#chunk = block.chunk
+    this.#length = block.length
+    this.#end = Math.min(block.size, end)
+    this.#isDurable = this.#persistence.isDurable
+    this.#persistence.touch(block)
+  }
+
+  /** Writes a value into the open block, where there is room for it. Whether it may come was judged. */
+  put(head: Uint8Array, tail: Uint8Array, time: number): void {
+    const length = writeFrame(this.#chunk as Chunk, this.#length, head, tail, time)
+    this.#length += length
+    this.#count++
+    const host = this.#host
+    this.#age = host.stamp()
+    this.#share.bytes += length
+    if (this.#isDurable) host.unstored += length
+    host.accepted++
+  }
+
+  /** Stays open if it may. */
+  leaveOpen(): void {
+    if (!this.#host.inlets.keep(this)) this.close()
+  }
+
+  /** Counts what it took, and gives it ids. */
+  close(): void {
+    const block = this.#block
+    if (block === undefined) return
+    const count = this.#count
+    const bytes = this.#length - block.length
+    this.#block = undefined
+    this.#chunk = undefined
+    this.#end = 0
+    this.#count = 0
+    if (count === 0) return
+    const first = block.lane === 0 ? this.#ids.give(count) : 0
+    block.extend(count, bytes, this.#isDurable ? first : 0)
+    this.#ledger.accepted += count
+    this.#settlement.enterCounted(count, bytes)
+    this.#persistence.appended(block, this.#age)
+  }
+}
