@@ -13,30 +13,6 @@ import type { QueueHost, SharedLimit } from './queue-host.ts'
 import type { Settlement } from './settlement.ts'
 import type { TransactionIds } from './transaction-ids.ts'
 
-/** The inlets of all queues, which are closed together. */
-export class Inlets {
-  #mayStayOpen = false
-  #open: Inlet[] = []
-
-  /** Feeds have their turn: inlets stay open until `end`. */
-  begin(): void {
-    this.#mayStayOpen = true
-  }
-
-  end(): void {
-    this.#mayStayOpen = false
-    const open = this.#open
-    this.#open = []
-    for (const inlet of open) inlet.close()
-  }
-
-  /** Returns false if it has to be closed at once. */
-  keep(inlet: Inlet): boolean {
-    if (this.#mayStayOpen) this.#open.push(inlet)
-    return this.#mayStayOpen
-  }
-}
-
 interface InletParts {
   readonly ids: TransactionIds
   readonly ledger: QueueLedger

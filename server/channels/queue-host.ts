@@ -1,6 +1,6 @@
 /** What a queue is given from outside: its surroundings, its listener, the limit that it shares, and its settings. */
 import type { ChannelRow } from '../../storage/store.ts'
-import type { Inlets } from './inlet.ts'
+import type { Inlets } from './inlets.ts'
 import type { Drops } from './ledger.ts'
 import type { Pool } from './pool.ts'
 

@@ -3,8 +3,9 @@
  * birth keeps what its series has, like a subscription, so that those who are asked late miss nothing.
  */
 import { type FairWork, finish, type Party, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
-import { type BoundInstance, type HubSubscription, unsubscribe } from './bound-instance.ts'
+import type { BoundInstance, HubSubscription } from './bound-instance.ts'
 import type { ListeningSensor, Sensor, Series, Sink, Subscription } from './metric.ts'
+import { unsubscribe } from './subscriptions.ts'
 
 /** Bindings that are asked about a new series at once. */
 const MOST_AT_ONCE = 256

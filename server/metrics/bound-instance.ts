@@ -127,17 +127,6 @@ export class BoundInstance {
   }
 }
 
-/** Removes a subscription, if it is there, by moving the last one into its place: thousands may end at once. */
-export function unsubscribe(series: Series, subscription: Subscription): void {
-  const { subscriptions } = series
-  if (subscriptions[subscription.at] !== subscription) return
-  const last = subscriptions.pop()
-  if (last !== undefined && last !== subscription) {
-    subscriptions[subscription.at] = last
-    last.at = subscription.at
-  }
-}
-
 /** How many metrics a binding of a selection would have now. */
 export function* matchesOf(selection: Selection): Steps<number> {
   let matches = (yield* selection.polled()).length + (yield* selection.events()).length

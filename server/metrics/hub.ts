@@ -9,7 +9,7 @@ import { type Count, unlimited } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
 import { FairWork, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import { Births } from './births.ts'
-import { BoundInstance, type HubSubscription, matchesOf, unsubscribe } from './bound-instance.ts'
+import { BoundInstance, type HubSubscription, matchesOf } from './bound-instance.ts'
 import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
@@ -33,6 +33,7 @@ import { isDue, RecentValues } from './recent.ts'
 import { RemoteFollowing } from './remote-following.ts'
 import type { RemoteTarget } from './remote-selection.ts'
 import { SensorFaults } from './sensor-faults.ts'
+import { passOn, passOnRun, unsubscribe } from './subscriptions.ts'
 
 /** The resume point of bindings that are not kept. */
 const unkept: ResumePoint = { reached: undefined, reach() {} }
@@ -467,30 +468,20 @@ export class Hub {
   emit(series: Series, value: Value, time: number): void {
     const { recent } = series
     if (recent !== undefined && isDue(recent, time)) this.recent.take(recent, value, time)
-    if (series.subscriptions.length > 0) this.#append(series, this.#encode(value), time)
+    if (series.subscriptions.length > 0) passOn(series.subscriptions, this.#encode(value), time)
   }
 
   /** Passes on a value that is already encoded: `tail` holds its basic type and the value. */
   emitEncoded(series: Series, tail: Uint8Array, time: number): void {
     const { recent } = series
     if (recent !== undefined && isDue(recent, time)) this.recent.takeEncoded(recent, tail, time)
-    this.#append(series, tail, time)
+    passOn(series.subscriptions, tail, time)
   }
 
   /** The same for several values, in their order: each subscription gets all of them before the next does. */
   emitRun({ recent, subscriptions }: Series, tails: readonly Uint8Array[], time: number): void {
     if (recent !== undefined && isDue(recent, time)) this.recent.takeEncoded(recent, tails[0] as Uint8Array, time)
-    for (let index = 0; index < subscriptions.length; index++) {
-      const { framePrefix, sink } = subscriptions[index] as Subscription
-      for (const tail of tails) sink.append(framePrefix, tail, time)
-    }
-  }
-
-  #append({ subscriptions }: Series, tail: Uint8Array, time: number): void {
-    for (let index = 0; index < subscriptions.length; index++) {
-      const { framePrefix, sink } = subscriptions[index] as Subscription
-      sink.append(framePrefix, tail, time)
-    }
+    passOnRun(subscriptions, tails, time)
   }
 
   /** Reports that the source of a series is gone. Each subscription gets one VOID, except those to events [MON 9 Kinds]. */
@@ -498,7 +489,7 @@ export class Hub {
     this.demand.died(series)
     // Most series have no subscription.
     if (series.subscriptions.length === 0) return
-    if (!series.isEvent) this.#append(series, this.#encode(VOID), this.#clock.microseconds())
+    if (!series.isEvent) passOn(series.subscriptions, this.#encode(VOID), this.#clock.microseconds())
     const ended = series.subscriptions.splice(0) as HubSubscription[]
     for (const { binding } of ended) binding?.forget(series)
   }

@@ -47,7 +47,8 @@ export class Instances {
       withLists || isPattern(name)
         ? yield* Selection.of(hub.sensors, identity, name, args, defaults)
         : this.#exact(identity, name, args)
-    yield* selection.check()
+    if (selection.isPushed) selection.checkAllowed()
+    else yield* selection.check()
     return selection
   }
 

@@ -70,7 +70,13 @@ function asItCame(
 
 /** Lets sensors request what they do not receive otherwise. */
 export function refresh(selection: Selection, fences: Fenced): readonly Promise<unknown>[] {
-  return selection.listening().flatMap((sensor) => (fences.has(sensor) ? [] : (selection.refresh(sensor) ?? [])))
+  const refreshing: Promise<unknown>[] = []
+  for (const sensor of selection.candidates.sensors) {
+    if (sensor.polled !== false || sensor.refresh === undefined || fences.has(sensor)) continue
+    const asked = selection.refresh(sensor)
+    if (asked !== undefined) refreshing.push(asked)
+  }
+  return refreshing
 }
 
 function* measureSeries(selection: Selection, now: number, fences: Fenced): Steps<Measurement> {

@@ -1,9 +1,9 @@
 /** What a binding gets of another producer under one request: the series that it may read, each with the prefix of its frames. */
 import type { Steps } from '../core/fair-work.ts'
 import type { BoundInstance } from './bound-instance.ts'
-import { unsubscribe } from './bound-instance.ts'
 import type { HeldQueue, RemoteFollower, RemoteLoss, RemoteSeries, RemoteTap, Subscription } from './metric.ts'
 import type { RemoteTarget } from './remote-selection.ts'
+import { unsubscribe } from './subscriptions.ts'
 
 export class RemoteFollowing implements RemoteFollower {
   readonly #binding: BoundInstance

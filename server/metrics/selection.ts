@@ -47,6 +47,8 @@ export class Selection {
   readonly args: ArgumentList
   readonly intervalMs: number
   readonly deadlineMs: number
+  /** True if nothing that it selects is measured on request: its values come when their source sends them. */
+  readonly isPushed: boolean
   /** What it selects of other producers. */
   readonly remote: RemoteSelection
   /** Undefined if nothing was known about the metric when the selection was made. */
@@ -118,6 +120,7 @@ export class Selection {
     this.name = name
     this.identity = identity
     this.candidates = candidates
+    this.isPushed = !candidates.sensors.some((sensor) => sensor.polled === true || isElsewhere(sensor))
     this.#reach = reach
     this.#rights = defaults.rights
     const first = metrics[0]
@@ -180,11 +183,6 @@ export class Selection {
     return partLabels.some((label) => isPattern(String(this.#values.get(label) ?? '')))
   }
 
-  /** True if nothing that it selects is measured on request: its values come when their source sends them. */
-  get isPushed(): boolean {
-    return !this.candidates.sensors.some((sensor) => sensor.polled === true || isElsewhere(sensor))
-  }
-
   /** Its kind, if it was known when the selection was made. */
   get knownKind(): Kind | undefined {
     return this.#kind
@@ -199,14 +197,18 @@ export class Selection {
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name something, such as a disk, that is not there. */
   *check(): Steps<void> {
     const targets = this.isPushed ? [] : yield* this.polled()
-    if (targets.length === 0 && !this.isAllowed) {
-      throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
-    }
+    if (targets.length === 0) this.checkAllowed()
     for (const { sensor, metric, args, part } of targets) {
       // A part was there when it was listed, and may be gone by now: that refuses nothing.
       if (part === undefined) sensor.check(metric, args)
       yield
     }
+  }
+
+  /** The same of one that is pushed, at once. */
+  checkAllowed(): void {
+    if (this.isAllowed) return
+    throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
   }
 
   /** Whether the identity may select anything. A pattern always may: its matches are judged one by one. */

@@ -19,7 +19,7 @@ import { Tenants } from '../accounts/tenants.ts'
 import { Tokens } from '../accounts/tokens.ts'
 import { Users } from '../accounts/users.ts'
 import { Bindings } from '../channels/bindings.ts'
-import { Inlets } from '../channels/inlet.ts'
+import { Inlets } from '../channels/inlets.ts'
 import { Intake } from '../channels/intake.ts'
 import { Journal, whenStoredOrFull } from '../channels/journal.ts'
 import { HourOfDrops, noDrops } from '../channels/ledger.ts'
@@ -142,8 +142,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   for (const warning of recovered.warnings ?? []) log.warn({ directory: dataDir }, warning)
   const age = ageClock(clock, recovered, options.downMs)
   const faults = new Faults(clock, log)
-  const inlets = new Inlets()
-  const turns = new FeedTurns(clock, inlets)
   const turn = new TurnScheduler(clock)
   const work = new FairWork(clock)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() }, { clock, ...config.storage })
@@ -209,11 +207,10 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     new RecentValues(clock, config.recent),
   )
   hub.add(notices)
-  const defaults = { intervalMs: config.host.intervalMs, producer: name, rights }
   const instances = new Instances({
     hub,
     ids,
-    defaults,
+    defaults: { intervalMs: config.host.intervalMs, producer: name, rights },
     get maxPerIdentity() {
       return inForce().limits.instancesPerIdentity
     },
@@ -225,7 +222,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   let nextBlockId = recovered.bindings.reduce((most, { since }) => Math.max(most, since), recovered.nextBlockId)
   const host: QueueHost = {
     pool: new Pool(),
-    inlets,
+    inlets: new Inlets(),
     nextId: () => nextBlockId++,
     age,
     stamp: turn.once(age),
@@ -392,7 +389,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     admission,
     pacing: {
       clock,
-      turns,
+      turns: new FeedTurns(clock, host.inlets),
       faults: hub.faults,
       journal,
       behind: () => storage.isBehind(host.unstored),

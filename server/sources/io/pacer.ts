@@ -1,6 +1,6 @@
 /**
  * Feeds, that is incoming streams and datagrams, are paced by time and by storage, never by consumers. All feeds together have
- * 10 ms in a turn of the event loop, and take turns; none is processed while the storage backlog is too large. One value costs a
+ * 5 ms in a turn of the event loop, and take turns; none is processed while the storage backlog is too large. One value costs a
  * microsecond or, with 1,000 channels, a millisecond: so pieces are measured by the time that they take.
  */
 import type { Clock } from '../../core/clock.ts'
@@ -11,7 +11,7 @@ import type { FaultySensor, SensorFaults } from '../../metrics/sensor-faults.ts'
  * The time of all feeds together in one turn. With 1,000 channels the first values of a turn cost three times as much as the
  * others, since what they touch has left the processor's cache.
  */
-const TURN_MS = 10
+const TURN_MS = 5
 
 /** The time that a piece of a stream, or some datagrams, are to take: the backlog is checked, and other feeds have their turn, after each. */
 const PIECE_MS = 1

@@ -6,7 +6,7 @@
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import { getUint53 } from '../../../server/channels/block.ts'
-import { Inlets } from '../../../server/channels/inlet.ts'
+import { Inlets } from '../../../server/channels/inlets.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { noDrops } from '../../../server/channels/ledger.ts'
 import { Pool } from '../../../server/channels/pool.ts'

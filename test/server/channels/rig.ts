@@ -3,7 +3,7 @@
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import type { Block } from '../../../server/channels/block.ts'
 import { getUint53, writeFrame } from '../../../server/channels/block.ts'
-import { Inlets } from '../../../server/channels/inlet.ts'
+import { Inlets } from '../../../server/channels/inlets.ts'
 import { Journal } from '../../../server/channels/journal.ts'
 import { noDrops } from '../../../server/channels/ledger.ts'
 import { Pool } from '../../../server/channels/pool.ts'

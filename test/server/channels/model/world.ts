@@ -6,7 +6,7 @@
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../../protocol/monitor/message.ts'
 import type { Block } from '../../../../server/channels/block.ts'
 import { getUint53, setUint53 } from '../../../../server/channels/block.ts'
-import { Inlets } from '../../../../server/channels/inlet.ts'
+import { Inlets } from '../../../../server/channels/inlets.ts'
 import { Intake } from '../../../../server/channels/intake.ts'
 import { Journal } from '../../../../server/channels/journal.ts'
 import { noDrops } from '../../../../server/channels/ledger.ts'

@@ -62,7 +62,7 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 const KIB = 1024
 
 describe('feeds', () => {
-  it('have 10 ms in a turn, all together, and take turns', async () => {
+  it('have 5 ms in a turn, all together, and take turns', async () => {
     const bench = new Bench()
     const a = bench.feed('a', bench.costs(64))
     const b = bench.feed('b', bench.costs(64), bench.newPacer())
@@ -73,9 +73,9 @@ describe('feeds', () => {
       const beganMs = bench.clock.monotonicMs()
       await turn()
       // A piece that took less than 1 ms is doubled, and so may take 2 ms.
-      expect(bench.clock.monotonicMs() - beganMs).toBeLessThanOrEqual(12)
+      expect(bench.clock.monotonicMs() - beganMs).toBeLessThanOrEqual(7)
       expect(Math.abs(a.bytes() - b.bytes())).toBeLessThanOrEqual(128)
-      expect(a.bytes() + b.bytes()).toBeGreaterThanOrEqual(n * 10 * 64)
+      expect(a.bytes() + b.bytes()).toBeGreaterThanOrEqual(n * 5 * 64)
     }
   })
 
@@ -87,7 +87,7 @@ describe('feeds', () => {
     expect(bench.taken).toEqual(['a16'])
     // The smallest piece there is takes 4 ms here.
     await turn()
-    expect(bench.taken).toEqual(['a16', 'a2', 'a2', 'a2'])
+    expect(bench.taken).toEqual(['a16', 'a2', 'a2'])
     const b = bench.feed('b', bench.costs(1000), bench.newPacer())
     b.feed.push(new Uint8Array(60 * KIB))
     for (let n = 0; n < 40; n++) await turn()
@@ -104,7 +104,7 @@ describe('feeds', () => {
       push: (bytes: Uint8Array) => void taken.push(`${bytes.length}`),
       work: () => {
         bench.clock.advance(0.5)
-        return ++steps % 30 !== 0
+        return ++steps % 15 !== 0
       },
       end: () => void taken.push('end'),
     }
@@ -112,11 +112,11 @@ describe('feeds', () => {
     feed.push(new Uint8Array(40))
     feed.end()
     await turn()
-    expect([taken, steps]).toEqual([['16'], 20])
+    expect([taken, steps]).toEqual([['16'], 10])
     await turn()
     expect(taken).toEqual(['16', '24'])
     for (let n = 0; n < 3; n++) await turn()
-    expect([taken, steps]).toEqual([['16', '24', 'end'], 60])
+    expect([taken, steps]).toEqual([['16', '24', 'end'], 30])
   })
 
   it('are not taken while too much waits to be stored, not even the rest of a slice', async () => {
@@ -209,7 +209,7 @@ describe('a feed that throws', () => {
 describe('datagrams', () => {
   const datagram = (port: number, bytes = 1) => ({ bytes: new Uint8Array(bytes), address: '127.0.0.1', port })
 
-  it('have their part of the 10 ms, in their order', async () => {
+  it('have their part of the 5 ms, in their order', async () => {
     const bench = new Bench()
     const taken: number[] = []
     const feed = new DatagramFeed(bench.turns, ({ port }) => {
@@ -219,7 +219,7 @@ describe('datagrams', () => {
     for (let port = 1; port <= 20; port++) feed.push(datagram(port))
     expect(taken).toEqual([])
     await turn()
-    expect(taken).toHaveLength(5)
+    expect(taken).toHaveLength(3)
     while (taken.length < 20) await turn()
     expect(taken).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
   })
@@ -243,18 +243,18 @@ describe('datagrams', () => {
     function* rest(port: number) {
       for (let step = 2; step <= 4; step++) {
         yield
-        bench.clock.advance(4)
+        bench.clock.advance(2)
         bench.taken.push(`${port}.${step}`)
       }
     }
     const feed = new DatagramFeed(bench.turns, ({ port }) => {
-      bench.clock.advance(4)
+      bench.clock.advance(2)
       bench.taken.push(`${port}.1`)
       const steps = rest(port)
       steps.next()
       return steps
     })
-    const stream = bench.feed('a', bench.costs(4))
+    const stream = bench.feed('a', bench.costs(8))
     for (const port of [1, 2]) feed.push(datagram(port))
     stream.feed.push(new Uint8Array(16))
     await turn()
