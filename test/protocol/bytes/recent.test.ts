@@ -25,6 +25,19 @@ describe('RecentByBytes', () => {
     }
   })
 
+  it('finds them in any order, also when the usual one changes', () => {
+    const recent = new RecentByBytes<string>(64, 16)
+    const texts = ['name', 'load', 'host', 'node-1', 'node-2']
+    for (const text of texts) recent.keep(bytesOf(text), 0, text.length, text)
+    const kept = texts.filter((text) => recent.get(bytesOf(text), 0, text.length) !== undefined)
+    expect(kept.length).toBeGreaterThan(2)
+    for (let round = 0; round < 50; round++) {
+      const order = round < 25 ? kept : [...kept.slice(round % kept.length), ...kept.slice(0, round % kept.length)]
+      for (const text of order) expect(recent.get(bytesOf(text), 0, text.length)).toBe(text)
+      expect(recent.get(bytesOf('absent'), 0, 6)).toBeUndefined()
+    }
+  })
+
   it('keeps nothing that is longer than its bound', () => {
     const recent = new RecentByBytes<string>(8, 4)
     recent.keep(bytesOf('longer'), 0, 6, 'longer')
