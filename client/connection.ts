@@ -16,6 +16,7 @@ import {
   writeCommand,
 } from '../protocol/monitor/commands.ts'
 import { MAX_ID, NoticeCode } from '../protocol/monitor/constants.ts'
+import { LabelledReader } from '../protocol/monitor/labelled.ts'
 import {
   type Gap,
   HEADER_BYTES,
@@ -77,6 +78,7 @@ export class ClientConnection {
   readonly #options: ConnectionOptions
   readonly #flow: FlowControl
   readonly #reader = new XdrReader().keepTexts()
+  readonly #values = new LabelledReader()
   readonly #writer = new XdrWriter()
   /** Commands that wait for their response, by seq. All have the same deadline, so the first is always the first to expire. */
   readonly #pending = new Map<number, { readonly command: PendingCommand; readonly dueMs: number }>()
@@ -269,7 +271,7 @@ export class ClientConnection {
       while (!this.#ended && framer === this.#framer && framer.next()) {
         const { bytes, start, end, view } = framer
         if (this.#isTaken(bytes, start, end, view)) continue
-        this.#message(readMessage(this.#reader.reset(bytes, start, end, view)))
+        this.#message(readMessage(this.#reader.reset(bytes, start, end, view), this.#values))
       }
       framer.settle()
     } catch (error) {

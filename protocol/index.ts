@@ -16,6 +16,7 @@ export {
 } from './monitor/commands.ts'
 export * from './monitor/constants.ts'
 export { messageToJson } from './monitor/json.ts'
+export { LabelledReader } from './monitor/labelled.ts'
 export {
   type Message,
   readMessage,

@@ -98,6 +98,11 @@ export class XdrReader extends ByteReader {
     return this
   }
 
+  /** The bytes that it reads, to look ahead: `remaining` of them from `offset` on. */
+  get dataView(): DataView {
+    return this.data
+  }
+
   /** A uint64 as a number: exact below 2^53, which transaction ids and times never reach; above it the nearest double. */
   uint53(): number {
     const at = this.take(8)
@@ -147,10 +152,10 @@ export class XdrReader extends ByteReader {
 
   /** Throws TypeError if it is not UTF-8. */
   #text(start: number, end: number): string {
-    const kept = this.#texts?.get(this.input, start, end)
+    const kept = this.#texts?.get(this.data, start, end)
     if (kept !== undefined) return kept
     const text = strictUtf8.decode(this.input.subarray(start, end))
-    this.#texts?.keep(this.input, start, end, text)
+    this.#texts?.keep(this.data, start, end, text)
     return text
   }
 

@@ -4,7 +4,7 @@
  * come in the same order again: the place of what came after the last one before is looked at first, without a hash.
  */
 interface Kept<T> {
-  readonly bytes: Uint8Array
+  readonly bytes: DataView
   readonly made: T
 }
 
@@ -24,7 +24,7 @@ export class RecentByBytes<T> {
   }
 
   /** What was kept for these bytes; undefined if nothing is. */
-  get(bytes: Uint8Array, start: number, end: number): T | undefined {
+  get(bytes: DataView, start: number, end: number): T | undefined {
     if (end - start > this.#maxBytes) return undefined
     const guess = this.#next[this.#last] as number
     const likely = this.#kept[guess]
@@ -44,23 +44,34 @@ export class RecentByBytes<T> {
     this.#last = place
   }
 
-  keep(bytes: Uint8Array, start: number, end: number, made: T): void {
+  keep(bytes: DataView, start: number, end: number, made: T): void {
     if (end - start > this.#maxBytes) return
-    // A constructor, not slice(): that of Node's Buffer gives a view.
     const place = this.#placeOf(bytes, start, end)
-    this.#kept[place] = { bytes: new Uint8Array(bytes.subarray(start, end)), made }
+    const own = bytes.buffer.slice(bytes.byteOffset + start, bytes.byteOffset + end)
+    this.#kept[place] = { bytes: new DataView(own), made }
     this.#cameNext(place)
   }
 
-  #placeOf(bytes: Uint8Array, start: number, end: number): number {
+  #placeOf(bytes: DataView, start: number, end: number): number {
     let hash = 0
-    for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + (bytes[at] as number)) | 0
+    let at = start
+    for (; at + 4 <= end; at += 4) hash = mixed(hash, bytes.getInt32(at))
+    for (; at < end; at++) hash = mixed(hash, bytes.getUint8(at))
     return (hash >>> 0) % this.#places
   }
 }
 
-function isSame(kept: Uint8Array, bytes: Uint8Array, start: number, end: number): boolean {
-  if (kept.length !== end - start) return false
-  for (let at = 0; at < kept.length; at++) if (kept[at] !== bytes[start + at]) return false
+function mixed(hash: number, word: number): number {
+  const product = Math.imul(hash ^ word, 0x9e3779b1)
+  return product ^ (product >>> 15)
+}
+
+/** By words of four bytes: byte by byte it took a fifth of a consumer's time. */
+function isSame(kept: DataView, bytes: DataView, start: number, end: number): boolean {
+  const length = kept.byteLength
+  if (length !== end - start) return false
+  let at = 0
+  for (; at + 4 <= length; at += 4) if (kept.getInt32(at) !== bytes.getInt32(start + at)) return false
+  for (; at < length; at++) if (kept.getUint8(at) !== bytes.getUint8(start + at)) return false
   return true
 }

@@ -27,17 +27,18 @@ export class PacketDecoder {
   decode(bytes: Uint8Array): GmetricPacket {
     const end = bytes.length - valueBytesOf(bytes)
     if (end <= WORD_BYTES || end > MAX_HEAD_BYTES) return decodePacket(bytes)
-    const head = this.#heads.get(bytes, 0, end)
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    const head = this.#heads.get(view, 0, end)
     if (head !== undefined) {
       const { type, packet } = head
       const { host, metric, format } = packet
-      const value = decodeNumber(this.#reader.reset(bytes, end, bytes.length), type)
+      const value = decodeNumber(this.#reader.reset(bytes, end, bytes.length, view), type)
       return { kind: 'value', host, metric, format, type, value }
     }
     const packet = decodePacket(bytes)
     // Bytes after the message would be taken for a value.
-    if (packet.kind === 'value' && packet.type !== 'string' && headBytesOf(bytes) === end) {
-      this.#heads.keep(bytes, 0, end, { packet, type: packet.type })
+    if (packet.kind === 'value' && packet.type !== 'string' && headBytesOf(view) === end) {
+      this.#heads.keep(view, 0, end, { packet, type: packet.type })
     }
     return packet
   }
@@ -51,8 +52,7 @@ function valueBytesOf(bytes: Uint8Array): number {
 }
 
 /** id | host | metric | spoof | format, in a packet that was decoded. */
-function headBytesOf(bytes: Uint8Array): number {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+function headBytesOf(view: DataView): number {
   const afterText = (at: number): number => at + WORD_BYTES + ((view.getUint32(at) + 3) & ~3)
   return afterText(afterText(afterText(WORD_BYTES)) + WORD_BYTES)
 }

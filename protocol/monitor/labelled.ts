@@ -3,9 +3,49 @@
  * and whether what stands there is a value at all.
  */
 import { XdrReader } from '../bytes/reader.ts'
+import { RecentByBytes } from '../bytes/recent.ts'
 import { ProtocolError } from '../errors.ts'
 import { BasicType } from './constants.ts'
-import { readBareValue, readName, readType, readTyped } from './value.ts'
+import { type Field, readBareValue, readName, readType, readTyped, type Value } from './value.ts'
+
+/** Series whose labels are kept, and how many bytes these have at most. */
+const [KEPT_SERIES, MAX_KEPT_BYTES] = [1_024, 512]
+
+/** Reads values, and keeps the labels of the series that came last: their RECs are the same but for the last field. */
+export class LabelledReader {
+  readonly #kept = new RecentByBytes<readonly Field[]>(KEPT_SERIES, MAX_KEPT_BYTES)
+
+  /** As `readTyped`. */
+  read(reader: XdrReader): Value {
+    const { dataView: view, offset } = reader
+    const place = placeOfValue(view, offset, offset + reader.remaining)
+    if (place < 0) return readTyped(reader)
+    const labels = this.#kept.get(view, offset, place)
+    if (labels === undefined) return this.#readNew(reader, place)
+    reader.offset = place
+    // Whoever gets them may change them.
+    const fields = copied(labels)
+    const { type, value } = readBareValue(reader, readType(reader), 1)
+    fields.push({ name: 'value', type, value } as Field)
+    return { type: BasicType.REC, value: fields }
+  }
+
+  #readNew(reader: XdrReader, place: number): Value {
+    const { dataView: view, offset } = reader
+    const read = readTyped(reader)
+    if (read.type !== BasicType.REC) return read
+    const labels = read.value.slice(0, -1)
+    // One that is not UTF-8 is given as its bytes, which could be changed.
+    if (labels.every(({ value }) => typeof value === 'string')) this.#kept.keep(view, offset, place, copied(labels))
+    return read
+  }
+}
+
+function copied(labels: readonly Field[]): Field[] {
+  const fields: Field[] = []
+  for (const { name, type, value } of labels) fields.push({ name, type, value } as Field)
+  return fields
+}
 
 /**
  * Where the basic type of the field `value` stands in the REC of a series; `at` is where that of the REC stands. -1 if it is no such

@@ -15,6 +15,7 @@ import type { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
 import { type Capabilities, readCapabilities } from './capabilities.ts'
 import { MAX_ID, MessageId } from './constants.ts'
+import type { LabelledReader } from './labelled.ts'
 import { StatusCode } from './status.ts'
 import { readTyped, readTypedInSteps, type Value, writeTyped } from './value.ts'
 
@@ -107,10 +108,11 @@ export function writeValueMessage(writer: XdrWriter, message: Omit<ValueMessage,
   writer.endFrame(frame)
 }
 
-export function readMessage(reader: XdrReader): Message {
+/** `values` reads the values, where those of the same series come again and again. */
+export function readMessage(reader: XdrReader, values?: LabelledReader): Message {
   const at = reader.offset
   const id = reader.uint32()
-  const message = readRest(reader, id, at)
+  const message = readRest(reader, id, at, values)
   reader.finish()
   return message
 }
@@ -131,7 +133,7 @@ export function* readMessageInSteps(reader: XdrReader): Generator<void, Message,
   return { kind: 'value', metric: id, transaction, time, value }
 }
 
-function readRest(reader: XdrReader, id: number, at: number): Message {
+function readRest(reader: XdrReader, id: number, at: number, values?: LabelledReader): Message {
   switch (id) {
     case MessageId.RESPONSE: {
       const seq = reader.uint32()
@@ -160,7 +162,8 @@ function readRest(reader: XdrReader, id: number, at: number): Message {
       if (id === 0 || id > MAX_ID) throw new ProtocolError('UNKNOWN_MESSAGE', `no message has the number ${id}`, at)
       const transaction = reader.uint53()
       const time = reader.uint53()
-      return { kind: 'value', metric: id, transaction, time, value: readTyped(reader) }
+      const value = values === undefined ? readTyped(reader) : values.read(reader)
+      return { kind: 'value', metric: id, transaction, time, value }
     }
   }
 }

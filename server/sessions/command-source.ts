@@ -100,11 +100,11 @@ export class XdrCommandSource implements CommandSource {
 
   read(): Record<string, unknown> {
     if (this.#code !== QUERY) return this.#decode()
-    const { bytes, start, end } = this.#framer
-    const kept = this.#queries.get(bytes, start + FIELDS_AT, end)
+    const { view, start, end } = this.#framer
+    const kept = this.#queries.get(view, start + FIELDS_AT, end)
     if (kept !== undefined) return kept
     const decoded = this.#decode()
-    this.#queries.keep(bytes, start + FIELDS_AT, end, decoded)
+    this.#queries.keep(view, start + FIELDS_AT, end, decoded)
     return decoded
   }
 

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { RecentByBytes } from '../../../protocol/bytes/recent.ts'
 
+const viewOf = ({ buffer, byteOffset, length }: Uint8Array): DataView => new DataView(buffer, byteOffset, length)
+
 describe('RecentByBytes', () => {
-  const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
-  const around = (text: string): Uint8Array => bytesOf(`before ${text} after`)
-  const [start, endOf] = [7, (text: string): number => 7 + bytesOf(text).length]
+  const bytesOf = (text: string): DataView => viewOf(new TextEncoder().encode(text))
+  const around = (text: string): DataView => bytesOf(`before ${text} after`)
+  const [start, endOf] = [7, (text: string): number => 7 + bytesOf(text).byteLength]
 
   it('gives what was kept for the same bytes, wherever they stand', () => {
     const recent = new RecentByBytes<object>(8, 16)
@@ -47,9 +49,9 @@ describe('RecentByBytes', () => {
   it('keeps its own copy of the bytes', () => {
     const recent = new RecentByBytes<string>(1, 16)
     const buffer = Buffer.from('one')
-    recent.keep(buffer, 0, 3, 'one')
+    recent.keep(viewOf(buffer), 0, 3, 'one')
     buffer.write('two')
-    expect(recent.get(buffer, 0, 3)).toBeUndefined()
+    expect(recent.get(viewOf(buffer), 0, 3)).toBeUndefined()
     expect(recent.get(bytesOf('one'), 0, 3)).toBe('one')
   })
 })

@@ -1,7 +1,7 @@
 /** Where the REC of a series has its value. Frames are written by hand; what is no such REC is told apart without an error. */
 import { describe, expect, it } from 'vitest'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
-import { checkTyped, placeOfValue, readLabels } from '../../../protocol/monitor/labelled.ts'
+import { checkTyped, LabelledReader, placeOfValue, readLabels } from '../../../protocol/monitor/labelled.ts'
 import { readTyped } from '../../../protocol/monitor/value.ts'
 import { f64, join, str, u32 } from '../../support/bytes.ts'
 import { Random } from '../../support/random.ts'
@@ -106,3 +106,63 @@ function reads(bytes: Uint8Array): boolean {
     return false
   }
 }
+
+describe('LabelledReader', () => {
+  const read = (values: LabelledReader, bytes: Uint8Array, at = 0) => values.read(new XdrReader(bytes, at))
+
+  it('reads what readTyped reads, the first time and again, wherever it stands', () => {
+    const values = new LabelledReader()
+    const other = record(
+      3,
+      label('name', 'host.load.one'),
+      label('producer', 'west'),
+      join(str('value'), u32(2), u32(7)),
+    )
+    const bare = join(u32(5), f64(2.5))
+    for (let round = 0; round < 3; round++) {
+      for (const bytes of [labelled, other, bare, record(1, value), record(1, label('name', 'x'))]) {
+        expect(read(values, join(u32(1), bytes), 4)).toEqual(readTyped(new XdrReader(bytes)))
+      }
+    }
+  })
+
+  it('ends where the value ends', () => {
+    const values = new LabelledReader()
+    for (let round = 0; round < 2; round++) {
+      const reader = new XdrReader(labelled)
+      values.read(reader)
+      expect(reader.remaining).toBe(0)
+    }
+  })
+
+  it('gives each time fields of their own', () => {
+    const values = new LabelledReader()
+    for (let round = 0; round < 3; round++) {
+      const { value: fields } = read(values, labelled) as unknown as { value: { name: string; value: unknown }[] }
+      expect(fields[0]).toMatchObject({ name: 'name', value: 'host.load.one' })
+      fields[0]!.value = 'changed'
+      fields.length = 0
+    }
+  })
+
+  it('refuses a broken value after known labels as it does after new ones', () => {
+    const values = new LabelledReader()
+    read(values, labelled)
+    const broken = join(labelled.subarray(0, place(labelled)), u32(99), f64(1))
+    expect(() => read(values, broken)).toThrow(expect.objectContaining({ code: 'BAD_TYPE' }))
+    expect(() => read(new LabelledReader(), broken)).toThrow(expect.objectContaining({ code: 'BAD_TYPE' }))
+    expect(() => read(values, labelled.subarray(0, labelled.length - 4))).toThrow(
+      expect.objectContaining({ code: 'TRUNCATED' }),
+    )
+  })
+
+  it('gives labels that are not UTF-8 as bytes, each time', () => {
+    const values = new LabelledReader()
+    const bytes = record(2, join(str('name'), u32(7), u32(4), Uint8Array.of(255, 255, 255, 255)), value)
+    for (let round = 0; round < 2; round++) {
+      const { value: fields } = read(values, bytes) as unknown as { value: { value: Uint8Array }[] }
+      expect([...fields[0]!.value]).toEqual([255, 255, 255, 255])
+      fields[0]!.value.fill(0)
+    }
+  })
+})
