@@ -1,4 +1,5 @@
 /** Consumers that connect to their producer. */
+import type { LabelledReader } from '../protocol/monitor/labelled.ts'
 import { type ClientClock, realClock, unlessAborted } from './clock.ts'
 import type { ConnectionListener } from './connection.ts'
 import { type ChannelOptions, Consumer } from './consumer.ts'
@@ -40,14 +41,14 @@ export type Connect = (
   options?: ConnectOptions,
 ) => Promise<Consumer>
 
-/** Makes a `connect` that dials in the given way unless the caller has another. */
-export function connector(dialUrl: DialTransport): Connect {
+/** Makes a `connect` that dials in the given way unless the caller has another. `newReader` makes what reads values. */
+export function connector(dialUrl: DialTransport, newReader?: () => LabelledReader): Connect {
   return async (url, credentials, options = {}) => {
     const { clock = realClock(), dial = dialUrl, deadlineMs = RESPONSE_DEADLINE_MS, tls, wrap, ...rest } = options
     const { signal, waitForServerMs = 0, retrying, ...ofChannel } = rest
     const urls = typeof url === 'string' ? [url] : url
     if (urls.length === 0) throw new RangeError('no address to connect to is given')
-    const sessions = new OutboundSessions({ urls, credentials, clock, dial, deadlineMs, tls, wrap })
+    const sessions = new OutboundSessions({ urls, credentials, clock, dial, deadlineMs, tls, wrap, newReader })
     const open = (signal?: AbortSignal) => Consumer.open({ ...ofChannel, clock, deadlineMs, sessions }, signal)
     if (!(waitForServerMs > 0)) return open(signal)
     return whenUp(open, { clock, signal, peer: sessions.url, forMs: waitForServerMs, retrying })
@@ -81,6 +82,7 @@ interface OutboundOptions extends Security {
   readonly dial: DialTransport
   readonly clock: ClientClock
   readonly deadlineMs: number
+  readonly newReader: (() => LabelledReader) | undefined
 }
 
 /** The sessions of a consumer that connects to its producer. */
@@ -122,12 +124,13 @@ class OutboundSessions implements SessionSource {
   }
 
   #open(url: string, listener: ConnectionListener, signal: AbortSignal | undefined): Promise<ClientSession> {
-    const { credentials, clock, deadlineMs, dial, tls, wrap = [] } = this.#options
+    const { credentials, clock, deadlineMs, dial, tls, wrap = [], newReader } = this.#options
     const peer = `${url} as ${describeCredentials(credentials)}`
     return inTime({ clock, signal, peer }, async (signal) => {
       const proof = 'token' in credentials ? await this.#byToken(credentials, signal) : credentials
       const transport = await dial(url, signal, { tls, wrap })
-      return openSession(transport, { peer, clock, deadlineMs, proof, wrap, signal, listener })
+      const values = newReader?.()
+      return openSession(transport, { peer, clock, deadlineMs, proof, wrap, signal, listener, values })
     })
   }
 

@@ -16,7 +16,7 @@ import {
   writeCommand,
 } from '../protocol/monitor/commands.ts'
 import { MAX_ID, NoticeCode } from '../protocol/monitor/constants.ts'
-import { LabelledReader } from '../protocol/monitor/labelled.ts'
+import type { LabelledReader } from '../protocol/monitor/labelled.ts'
 import {
   type Gap,
   HEADER_BYTES,
@@ -58,6 +58,8 @@ export interface ConnectionOptions {
   readonly deadlineMs: number
   readonly listener: ConnectionListener
   readonly frames?: FrameTaker | undefined
+  /** Reads the values, faster where those of the same series come again and again. The library for browsers has none, to be small. */
+  readonly values?: LabelledReader | undefined
 }
 
 /** The answer to AUTH: the channel, or the data with which the exchange continues. */
@@ -77,8 +79,7 @@ export class ClientConnection {
   readonly #transport: Transport
   readonly #options: ConnectionOptions
   readonly #flow: FlowControl
-  readonly #reader = new XdrReader().keepTexts()
-  readonly #values = new LabelledReader()
+  readonly #reader = new XdrReader()
   readonly #writer = new XdrWriter()
   /** Commands that wait for their response, by seq. All have the same deadline, so the first is always the first to expire. */
   readonly #pending = new Map<number, { readonly command: PendingCommand; readonly dueMs: number }>()
@@ -271,7 +272,7 @@ export class ClientConnection {
       while (!this.#ended && framer === this.#framer && framer.next()) {
         const { bytes, start, end, view } = framer
         if (this.#isTaken(bytes, start, end, view)) continue
-        this.#message(readMessage(this.#reader.reset(bytes, start, end, view), this.#values))
+        this.#message(readMessage(this.#reader.reset(bytes, start, end, view), this.#options.values))
       }
       framer.settle()
     } catch (error) {

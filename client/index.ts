@@ -1,5 +1,6 @@
 /** The entry of the client library on Node: `import { connect } from 'cinnabar/client'`. */
 
+import { LabelledReader } from '../protocol/monitor/labelled.ts'
 import { realClock } from './clock.ts'
 import { type Connect, connector } from './connect.ts'
 import { dial } from './dial/dial.ts'
@@ -21,7 +22,7 @@ export type { Publish, PublishedValue, PublishOptions } from './publish.ts'
  *     await consumer.follow('host.load.one')
  *     for await (const sample of consumer) console.log(sample.name, sample.plain)
  */
-export const connect: Connect = connector(dial)
+export const connect: Connect = connector(dial, () => new LabelledReader())
 
 /**
  * Accepts the connections of producers, for channels that were defined with a URL. Rejects with ConnectionError or RangeError.

@@ -4,6 +4,7 @@
  * channel has no connection [MON 14]. It has to prove that it knows the channel's secret, and learns nothing else from us. A
  * channel without a secret has only our certificate as a proof, and its connections only receive.
  */
+import { LabelledReader } from '../protocol/monitor/labelled.ts'
 import type { Gap, Notice, ValueMessage } from '../protocol/monitor/message.ts'
 import { type ClientClock, realClock } from './clock.ts'
 import { RESPONSE_DEADLINE_MS } from './connect.ts'
@@ -143,7 +144,16 @@ export class Calls implements AsyncIterable<Consumer> {
     try {
       const listener = new HeldMessages()
       const session = await inTime({ clock, signal, peer }, (signal) =>
-        openSession(transport, { peer, clock, deadlineMs, proof, wrap, signal, listener }),
+        openSession(transport, {
+          peer,
+          clock,
+          deadlineMs,
+          proof,
+          wrap,
+          signal,
+          listener,
+          values: new LabelledReader(),
+        }),
       )
       session.connection.hold(true, false)
       this.#sessionsOf(session.channel).accept({ ...session, held: listener })

@@ -3,7 +3,6 @@
  * checked against the bytes that are left before anything is allocated.
  */
 import { ProtocolError } from '../errors.ts'
-import { RecentByBytes } from './recent.ts'
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const NO_BYTES = new Uint8Array(0)
@@ -71,22 +70,9 @@ export class ByteReader {
   }
 }
 
-/** Texts that a reader keeps, and how long they are at most. */
-const [KEPT_TEXTS, MAX_KEPT_TEXT_BYTES] = [512, 64]
-
 /** One reader serves many frames: `reset` points it at the next. */
 export class XdrReader extends ByteReader {
-  #texts: RecentByBytes<string> | undefined
   #opaqueEnd = 0
-
-  /**
-   * Keeps the short texts that were read last, for frames whose names and labels repeat: to decode a text takes 150 ns, to find it
-   * again 40. A consumer by the client library needs 0.63 of the CPU seconds that it needs without this.
-   */
-  keepTexts(): this {
-    this.#texts = new RecentByBytes(KEPT_TEXTS, MAX_KEPT_TEXT_BYTES)
-    return this
-  }
 
   /** Points the reader at `bytes[start..end)`. A caller that already has a `view` of the same bytes can pass it. */
   reset(bytes: Uint8Array, start = 0, end = bytes.length, view?: DataView): this {
@@ -152,11 +138,7 @@ export class XdrReader extends ByteReader {
 
   /** Throws TypeError if it is not UTF-8. */
   #text(start: number, end: number): string {
-    const kept = this.#texts?.get(this.data, start, end)
-    if (kept !== undefined) return kept
-    const text = strictUtf8.decode(this.input.subarray(start, end))
-    this.#texts?.keep(this.data, start, end, text)
-    return text
+    return strictUtf8.decode(this.input.subarray(start, end))
   }
 
   /** Passes a string or opaque field over. Returns where its bytes begin; they go up to `#opaqueEnd`. */

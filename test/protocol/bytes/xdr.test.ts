@@ -79,18 +79,6 @@ describe('the reader', () => {
     expect(read('00000001 61000000').string()).toBe('a')
   })
 
-  it('reads the same if it keeps texts', () => {
-    const keeping = new XdrReader().keepTexts()
-    const long = 'x'.repeat(65)
-    for (const text of ['load', 'host', 'load', '', 'größe', long, 'load', long]) {
-      expect(keeping.reset(write('string', text)).string()).toBe(text)
-      expect(keeping.reset(write('string', text)).stringOrBytes()).toBe(text)
-    }
-    expect(() => keeping.reset(fromHex('00000001 ff000000')).string()).toThrow('not UTF-8')
-    expect(keeping.reset(fromHex('00000001 ff000000')).stringOrBytes()).toEqual(fromHex('ff'))
-    expect(() => keeping.reset(fromHex('00000004 6c6f6164')).string(3)).toThrow('4 bytes where at most 3')
-  })
-
   it('reads only the window it is pointed at', () => {
     const bytes = fromHex('eeeeeeee 00000001 00000002 eeeeeeee')
     const reader = new XdrReader().reset(bytes, 4, 12)
