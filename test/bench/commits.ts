@@ -4,6 +4,8 @@ import { TRANSACTION } from './connection.ts'
 const COMMIT = 10
 const PLAIN_BYTES = 20
 const THROUGH_BYTES = 24
+/** The seq of the first COMMIT: those of other commands are below. */
+const FIRST_SEQ = 1 << 24
 
 export class Commits {
   readonly #through: boolean
@@ -52,7 +54,7 @@ export class Commits {
     }
     this.#view.setUint32(at, bytes - 4)
     this.#view.setUint32(at + 4, COMMIT)
-    this.#view.setUint32(at + 8, 0)
+    this.#view.setUint32(at + 8, FIRST_SEQ + this.sent)
     this.#view.setUint32(at + 12, this.#high)
     this.#view.setUint32(at + 16, this.#low)
     this.#length = at + bytes
