@@ -1,6 +1,6 @@
 /** Section 8, COMMIT and Window: what may be committed, how much is sent ahead of it, and what stops the reading. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { command, type, u32 } from '../../support/bytes.ts'
+import { command, join, type, u32 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { numberOf, type Seat, type ValueMessage } from '../../support/seat.ts'
 
@@ -89,6 +89,61 @@ describe('COMMIT', () => {
     await seat.ok((seq) => command.stop(seq, values[0]?.metric ?? 0))
     for (const { transaction } of values) expect((await seat.commit(transaction)).status).toBe(OK)
     expect(await seat.ledger()).toMatchObject({ committed: 0, in_flight: 0, dropped: { stopped: 2 } })
+  })
+
+  describe('in runs, in one write', () => {
+    /** Sends COMMITs of these seqs and ids together; gives seq and status of each response, those of the same status in order. */
+    async function together(commits: readonly (readonly [number, number])[]): Promise<number[][]> {
+      seat.peer.send(join(...commits.map(([seq, transaction]) => command.commit(seq, transaction))))
+      const responses = (await unread('response')) as { seq: number; status: number }[]
+      // What is refused need not wait for the disk.
+      return responses.map(({ seq, status }) => [seq, status]).sort((one, other) => other[1]! - one[1]!)
+    }
+
+    it('is answered for each id by itself: those never given are refused where they stand', async () => {
+      const values = await given(6)
+      const first = values[0]!.transaction
+      const commits = Array.from({ length: 10 }, (_, index) => [9_000 + index, first - 2 + index] as const)
+      const refused = [9_000, 9_001, 9_008, 9_009].map((seq) => [seq, NO_SUCH_TRANSACTION])
+      const taken = [9_002, 9_003, 9_004, 9_005, 9_006, 9_007].map((seq) => [seq, OK])
+      expect(await together(commits)).toEqual([...refused, ...taken])
+      expect(await together(commits)).toEqual([...refused, ...taken])
+      expect(await seat.ledger()).toMatchObject({ committed: 6, in_flight: 0 })
+    })
+
+    it('is answered where seqs or ids do not follow each other, or begin anew', async () => {
+      const values = await given(8)
+      const ids = values.map(({ transaction }) => transaction) as [number, ...number[]]
+      const seqs = [9_000, 9_001, 9_001, 9_003, 0xffff_fffe, 0xffff_ffff, 0, 1]
+      const commits = seqs.map((seq, index) => [seq, ids[index]!] as const)
+      expect(await together(commits)).toEqual(seqs.map((seq) => [seq, OK]))
+      expect(await seat.ledger()).toMatchObject({ committed: 8, in_flight: 0 })
+    })
+
+    it('counts what was committed before once', async () => {
+      const ids = (await given(8)).map(({ transaction }) => transaction)
+      expect((await seat.commit(ids[2]!)).status).toBe(OK)
+      expect(await together(ids.map((id, index) => [9_000 + index, id]))).toEqual(ids.map((_, n) => [9_000 + n, OK]))
+      expect(await seat.ledger()).toMatchObject({ committed: 8, in_flight: 0 })
+    })
+
+    it('is answered beyond 2^53, where numbers are not exact', async () => {
+      await given(1)
+      const commits = [2 ** 53, 2 ** 53 + 2, 2 ** 53 + 4].map((id, index) => [9_000 + index, id] as const)
+      expect(await together(commits)).toEqual(commits.map(([seq]) => [seq, NO_SUCH_TRANSACTION]))
+    })
+
+    it('is answered when it is stored, each in its place between other commands', async () => {
+      const values = await given(3)
+      await producer.settle()
+      producer.store.manual = true
+      const commits = values.map(({ transaction }, index) => command.commit(9_000 + index, transaction))
+      seat.peer.send(join(...commits, command.nop(9_500), command.commit(9_003, values[0]!.transaction)))
+      expect(await unread('response')).toMatchObject([{ seq: 9_500, status: OK }])
+      producer.store.complete()
+      const responses = (await unread('response')) as { seq: number }[]
+      expect(responses.map(({ seq }) => seq)).toEqual([9_000, 9_001, 9_002, 9_003])
+    })
   })
 
   it('is answered when it is stored, not before', async () => {

@@ -2,14 +2,15 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { finish, type Steps } from '../../../../server/core/fair-work.ts'
+import type { ListeningSensor, Series } from '../../../../server/metrics/metric.ts'
 import type { StreamTaker } from '../../../../server/sources/io/pacer.ts'
 import { times } from '../../../support/long.ts'
 import { DEFINE_A, FakeHub, makeSensor, RESYNC, stream } from './fixture.ts'
 
 const A = 'smon.aaaa@192.0.2.7:1'
 
-function open(config = {}) {
-  const made = makeSensor(new FakeHub(), config)
+function open(config = {}, hub = new FakeHub()) {
+  const made = makeSensor(hub, config)
   const feed = made.sensor.open('192.0.2.7', 1)!
   return { ...made, feed, counters: () => made.sensor.status().counters }
 }
@@ -20,6 +21,23 @@ class CountingHub extends FakeHub {
 
   override emitEncoded(): void {
     this.values++
+  }
+}
+
+/** Each series has many subscriptions from its birth on. */
+class ManySubscriptions extends FakeHub {
+  /** The values of each run. */
+  readonly runs: number[] = []
+
+  override born(sensor: ListeningSensor, series: Series): void {
+    super.born(sensor, series)
+    const sink = { append: () => {} }
+    for (let at = 0; at < 8; at++) series.subscriptions.push({ framePrefix: new Uint8Array(0), sink, at })
+  }
+
+  override emitRun(series: Series, tails: readonly Uint8Array[]): void {
+    this.runs.push(tails.length)
+    super.emitRun(series, tails)
   }
 }
 
@@ -96,6 +114,27 @@ describe('a stream', () => {
     const [first] = sensor.series('smon.disk.io')
     expect(first?.matches('index', (text) => text === '3,0')).toBe(true)
     expect(first?.matches('host', () => true)).toBe(false)
+  })
+
+  test('gives the same to series with many subscriptions, whose values are handed over in runs', () => {
+    const bytes = stream(
+      ...['00 08', "'udisk.io'", 'fa03 fa00 01 0a 00 01 00 01 fc08 fb00 00 0f 00 01 00 02', 'fd 00 01 00 01 00 01'],
+      ...['fe 01', 'ff'.repeat(17), 'fe'],
+      ...['00 04', "'smsg'", '01 03', "'abc'", '00 03', "'def'", '00 f0 02 c3 28'],
+    )
+    const values = (hub: FakeHub, pieces: number): string[] => {
+      const { feed, counters } = open({}, hub)
+      for (let at = 0; at < bytes.length; at += pieces) pushAll(feed, bytes.subarray(at, at + pieces))
+      const news = hub.news()
+      feed.end()
+      return [...news, ...hub.news(), JSON.stringify(counters())]
+    }
+    for (const pieces of [bytes.length, 5, 1]) {
+      expect(values(new ManySubscriptions(), pieces)).toEqual(values(new FakeHub(), pieces))
+    }
+    const whole = new ManySubscriptions()
+    values(whole, bytes.length)
+    expect(whole.runs).toEqual([3, 3, 3, 3])
   })
 
   test('takes its series along when it ends', () => {
