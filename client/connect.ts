@@ -41,7 +41,7 @@ export type Connect = (
   options?: ConnectOptions,
 ) => Promise<Consumer>
 
-/** Makes a `connect` that dials in the given way unless the caller has another. `newReader` makes what reads values. */
+/** Makes a `connect` that dials in the given way unless the caller has another. `newReader` makes what reads a connection. */
 export function connector(dialUrl: DialTransport, newReader?: () => LabelledReader): Connect {
   return async (url, credentials, options = {}) => {
     const { clock = realClock(), dial = dialUrl, deadlineMs = RESPONSE_DEADLINE_MS, tls, wrap, ...rest } = options
@@ -129,8 +129,8 @@ class OutboundSessions implements SessionSource {
     return inTime({ clock, signal, peer }, async (signal) => {
       const proof = 'token' in credentials ? await this.#byToken(credentials, signal) : credentials
       const transport = await dial(url, signal, { tls, wrap })
-      const values = newReader?.()
-      return openSession(transport, { peer, clock, deadlineMs, proof, wrap, signal, listener, values })
+      const reader = newReader?.()
+      return openSession(transport, { peer, clock, deadlineMs, proof, wrap, signal, listener, reader })
     })
   }
 

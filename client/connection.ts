@@ -58,8 +58,8 @@ export interface ConnectionOptions {
   readonly deadlineMs: number
   readonly listener: ConnectionListener
   readonly frames?: FrameTaker | undefined
-  /** Reads the values, faster where those of the same series come again and again. The library for browsers has none, to be small. */
-  readonly values?: LabelledReader | undefined
+  /** Reads what comes, faster where values of the same series come again and again. The library for browsers has none, to be small. */
+  readonly reader?: LabelledReader | undefined
 }
 
 /** The answer to AUTH: the channel, or the data with which the exchange continues. */
@@ -79,7 +79,7 @@ export class ClientConnection {
   readonly #transport: Transport
   readonly #options: ConnectionOptions
   readonly #flow: FlowControl
-  readonly #reader = new XdrReader()
+  readonly #reader: XdrReader
   readonly #writer = new XdrWriter()
   /** Commands that wait for their response, by seq. All have the same deadline, so the first is always the first to expire. */
   readonly #pending = new Map<number, { readonly command: PendingCommand; readonly dueMs: number }>()
@@ -100,6 +100,7 @@ export class ClientConnection {
   constructor(transport: Transport, options: ConnectionOptions) {
     this.#transport = transport
     this.#options = options
+    this.#reader = options.reader ?? new XdrReader()
     this.#expectCapabilities()
     this.#flow = new FlowControl({
       clock: options.clock,
@@ -272,7 +273,7 @@ export class ClientConnection {
       while (!this.#ended && framer === this.#framer && framer.next()) {
         const { bytes, start, end, view } = framer
         if (this.#isTaken(bytes, start, end, view)) continue
-        this.#message(readMessage(this.#reader.reset(bytes, start, end, view), this.#options.values))
+        this.#message(readMessage(this.#reader.reset(bytes, start, end, view)))
       }
       framer.settle()
     } catch (error) {

@@ -152,7 +152,7 @@ export class Calls implements AsyncIterable<Consumer> {
           wrap,
           signal,
           listener,
-          values: new LabelledReader(),
+          reader: new LabelledReader(),
         }),
       )
       session.connection.hold(true, false)

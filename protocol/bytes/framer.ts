@@ -57,7 +57,7 @@ export class Framer {
     return true
   }
 
-  /** Moves past frames after the current one that the caller has read: `bytes` of them, all of which are here. */
+  /** Passes over the next `bytes`, which the caller has read: whole frames that have arrived. */
   skip(bytes: number): void {
     this.#next += bytes
   }

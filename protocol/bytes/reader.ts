@@ -84,11 +84,6 @@ export class XdrReader extends ByteReader {
     return this
   }
 
-  /** The bytes that it reads, to look ahead: `remaining` of them from `offset` on. */
-  get dataView(): DataView {
-    return this.data
-  }
-
   /** A uint64 as a number: exact below 2^53, which transaction ids and times never reach; above it the nearest double. */
   uint53(): number {
     const at = this.take(8)
@@ -118,7 +113,7 @@ export class XdrReader extends ByteReader {
     const at = this.offset
     try {
       const start = this.#opaque(maxBytes)
-      return this.#text(start, this.#opaqueEnd)
+      return this.decodeText(start, this.#opaqueEnd)
     } catch (error) {
       if (error instanceof ProtocolError) throw error
       throw new ProtocolError('BAD_UTF8', 'the string is not UTF-8', at)
@@ -130,14 +125,14 @@ export class XdrReader extends ByteReader {
     const start = this.#opaque()
     const end = this.#opaqueEnd
     try {
-      return this.#text(start, end)
+      return this.decodeText(start, end)
     } catch {
       return new Uint8Array(this.input.subarray(start, end))
     }
   }
 
   /** Throws TypeError if it is not UTF-8. */
-  #text(start: number, end: number): string {
+  protected decodeText(start: number, end: number): string {
     return strictUtf8.decode(this.input.subarray(start, end))
   }
 

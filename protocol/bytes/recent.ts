@@ -1,7 +1,7 @@
 /**
  * What was made of bytes that come again and again: the names and labels of values, the QUERYs of a program, the heads of datagrams.
  * A table with one place for each hash, so that it never grows; what shares a place with others is made more often. Mostly things
- * come in the same order again: the place of what came after the last one before is looked at first, without a hash.
+ * come in the same order again, so each place has a note of the one that was found next: that is looked at first, without a hash.
  */
 interface Kept<T> {
   readonly bytes: DataView
@@ -12,7 +12,7 @@ export class RecentByBytes<T> {
   readonly #places: number
   readonly #maxBytes: number
   readonly #kept: (Kept<T> | undefined)[] = []
-  /** For each place, that of what came after it the last time. */
+  /** For each place, the one that was found next the last time. */
   readonly #next: Uint16Array
   #last = 0
 
@@ -54,24 +54,29 @@ export class RecentByBytes<T> {
 
   #placeOf(bytes: DataView, start: number, end: number): number {
     let hash = 0
-    let at = start
-    for (; at + 4 <= end; at += 4) hash = mixed(hash, bytes.getInt32(at))
-    for (; at < end; at++) hash = mixed(hash, bytes.getUint8(at))
-    return (hash >>> 0) % this.#places
+    for (let at = start; at < end; at += 4) {
+      hash = Math.imul(hash ^ wordAt(bytes, at, end), 0x9e3779b1)
+      hash ^= hash >>> 15
+    }
+    // Finished as in MurmurHash3: names that differ in their last letter only would share a place.
+    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+    return ((hash ^ (hash >>> 13)) >>> 0) % this.#places
   }
 }
 
-function mixed(hash: number, word: number): number {
-  const product = Math.imul(hash ^ word, 0x9e3779b1)
-  return product ^ (product >>> 15)
+/** Four bytes, or what is left before `end`. Byte by byte, to compare took a fifth of a consumer's time. */
+function wordAt(bytes: DataView, at: number, end: number): number {
+  if (at + 4 <= end) return bytes.getInt32(at)
+  let word = 0
+  for (let next = at; next < end; next++) word = (word << 8) | bytes.getUint8(next)
+  return word
 }
 
-/** By words of four bytes: byte by byte it took a fifth of a consumer's time. */
 function isSame(kept: DataView, bytes: DataView, start: number, end: number): boolean {
   const length = kept.byteLength
   if (length !== end - start) return false
-  let at = 0
-  for (; at + 4 <= length; at += 4) if (kept.getInt32(at) !== bytes.getInt32(start + at)) return false
-  for (; at < length; at++) if (kept.getUint8(at) !== bytes.getUint8(start + at)) return false
+  for (let at = 0; at < length; at += 4) {
+    if (wordAt(kept, at, length) !== wordAt(bytes, start + at, end)) return false
+  }
   return true
 }

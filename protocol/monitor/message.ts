@@ -15,7 +15,6 @@ import type { XdrWriter } from '../bytes/writer.ts'
 import { ProtocolError } from '../errors.ts'
 import { type Capabilities, readCapabilities } from './capabilities.ts'
 import { MAX_ID, MessageId } from './constants.ts'
-import type { LabelledReader } from './labelled.ts'
 import { StatusCode } from './status.ts'
 import { readTyped, readTypedInSteps, type Value, writeTyped } from './value.ts'
 
@@ -108,11 +107,13 @@ export function writeValueMessage(writer: XdrWriter, message: Omit<ValueMessage,
   writer.endFrame(frame)
 }
 
-/** `values` reads the values, where those of the same series come again and again. */
-export function readMessage(reader: XdrReader, values?: LabelledReader): Message {
+/** A reader that has a way of its own to read values: `LabelledReader`. */
+type ValueReader = XdrReader & { typed?(): Value }
+
+export function readMessage(reader: ValueReader): Message {
   const at = reader.offset
   const id = reader.uint32()
-  const message = readRest(reader, id, at, values)
+  const message = readRest(reader, id, at)
   reader.finish()
   return message
 }
@@ -133,7 +134,7 @@ export function* readMessageInSteps(reader: XdrReader): Generator<void, Message,
   return { kind: 'value', metric: id, transaction, time, value }
 }
 
-function readRest(reader: XdrReader, id: number, at: number, values?: LabelledReader): Message {
+function readRest(reader: ValueReader, id: number, at: number): Message {
   switch (id) {
     case MessageId.RESPONSE: {
       const seq = reader.uint32()
@@ -162,7 +163,7 @@ function readRest(reader: XdrReader, id: number, at: number, values?: LabelledRe
       if (id === 0 || id > MAX_ID) throw new ProtocolError('UNKNOWN_MESSAGE', `no message has the number ${id}`, at)
       const transaction = reader.uint53()
       const time = reader.uint53()
-      const value = values === undefined ? readTyped(reader) : values.read(reader)
+      const value = reader.typed === undefined ? readTyped(reader) : reader.typed()
       return { kind: 'value', metric: id, transaction, time, value }
     }
   }

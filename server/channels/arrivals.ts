@@ -49,6 +49,7 @@ export class Arrivals {
       this.#append(lane, head, tail, time, key)
     } catch (error) {
       // There is no memory for a block, for example: the value is lost, and the loss is reported.
+      this.#inlet.close()
       this.#drop('overflow', lane, head, time)
       this.#parts.host.refused++
       throw error
@@ -87,11 +88,8 @@ export class Arrivals {
     const block = this.#openBlock(lane, bytes, maxBlockBytes)
     this.#inlet.open(block, Math.min(maxBlockBytes, block.length + settlement.roomIn(settings.maxBytes)))
     this.#inlet.put(head, tail, time)
-    if (lane.id === 0 && series === undefined) {
-      this.#inlet.leaveOpen()
-    } else {
-      this.#inlet.close()
-    }
+    if (lane.id === 0 && series === undefined) this.#inlet.leaveOpen()
+    else this.#inlet.close()
     if (series !== undefined) {
       block.sealed = true
       block.key = series

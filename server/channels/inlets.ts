@@ -1,7 +1,7 @@
 /** The inlets of all queues that are open: they stay so while feeds have their turn, and are closed together at its end. */
 export class Inlets {
   #mayStayOpen = false
-  #open: { close(): void }[] = []
+  readonly #open: { close(): void }[] = []
 
   begin(): void {
     this.#mayStayOpen = true
@@ -9,9 +9,7 @@ export class Inlets {
 
   end(): void {
     this.#mayStayOpen = false
-    const open = this.#open
-    this.#open = []
-    for (const inlet of open) inlet.close()
+    for (let inlet = this.#open.pop(); inlet !== undefined; inlet = this.#open.pop()) inlet.close()
   }
 
   /** Returns false if it has to be closed at once. */

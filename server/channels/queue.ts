@@ -6,7 +6,8 @@
  * `Delivery` and `MetricValues` act on these.
  *
  * `append` is the hottest path: one call per value and channel, allocation only at the borders of blocks, nothing awaited. Most
- * values go through the `Inlet`, which counts them later: everything else here closes it first.
+ * values go through the `Inlet`, which counts them later; those that find it closed through `Arrivals`. What reads or changes
+ * entries, ids or counts closes it first.
  */
 import { BasicType, GapReason } from '../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TYPE } from '../../protocol/monitor/message.ts'

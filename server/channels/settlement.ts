@@ -74,7 +74,7 @@ export class Settlement {
     this.enterCounted(values, bytes)
   }
 
-  /** Values entered the queue whose bytes the tenant has already. */
+  /** The same for values whose bytes are already counted for the tenant. */
   enterCounted(values: number, bytes: number): void {
     this.#ledger.unsettled += values
     this.#bytes += bytes

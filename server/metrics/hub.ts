@@ -480,7 +480,7 @@ export class Hub {
 
   /** The same for several values, in their order: each subscription gets all of them before the next does. */
   emitRun({ recent, subscriptions }: Series, tails: readonly Uint8Array[], time: number): void {
-    if (recent !== undefined && isDue(recent, time)) this.recent.takeEncoded(recent, tails[0] as Uint8Array, time)
+    for (const tail of tails) if (recent && isDue(recent, time)) this.recent.takeEncoded(recent, tail, time)
     passOnRun(subscriptions, tails, time)
   }
 

@@ -196,7 +196,7 @@ export class Selection {
 
   /** Throws StatusError PERMISSION_DENIED, or INVALID_ARGUMENT if its arguments name something, such as a disk, that is not there. */
   *check(): Steps<void> {
-    const targets = this.isPushed ? [] : yield* this.polled()
+    const targets = yield* this.polled()
     if (targets.length === 0) this.checkAllowed()
     for (const { sensor, metric, args, part } of targets) {
       // A part was there when it was listed, and may be gone by now: that refuses nothing.

@@ -1,7 +1,7 @@
 /** The subscriptions of a series: how they end, and how values reach them. */
 import type { Series, Subscription } from './metric.ts'
 
-/** Gives them a value; `tail` is basic type and value, `time` in microseconds since 1970. The hottest loop of the hub. */
+/** Gives a value to all subscriptions; `tail` is basic type and value, `time` in microseconds since 1970. The hottest loop of the hub. */
 export function passOn(subscriptions: readonly Subscription[], tail: Uint8Array, time: number): void {
   for (let index = 0; index < subscriptions.length; index++) {
     const { framePrefix, sink } = subscriptions[index] as Subscription

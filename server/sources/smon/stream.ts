@@ -17,7 +17,7 @@ const { UINT64, STRING } = BasicType
 const UINT64_BYTES = 12
 
 /**
- * The work that is done at once, about a millisecond: a value counts 1, and 1 for each subscription to it. What costs more
+ * The work that is done at once, about a millisecond: a value counts 1, and 1 for each subscription to it, less in runs. What costs more
  * counts more, because a sender chooses what its bytes ask for: two of them may be a text of 64 KiB.
  */
 const WORK_AT_ONCE = 2_048

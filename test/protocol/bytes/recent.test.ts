@@ -40,6 +40,13 @@ describe('RecentByBytes', () => {
     }
   })
 
+  it.each(['node', 'web-00', 'host-000'])('finds a place of its own for most of %s1, 2, 3 ...', (name) => {
+    const recent = new RecentByBytes<string>(128, 64)
+    const texts = Array.from({ length: 10 }, (_, index) => `${name}${index}`.padEnd(12, '\0'))
+    for (const text of texts) recent.keep(bytesOf(text), 0, 12, text)
+    expect(texts.filter((text) => recent.get(bytesOf(text), 0, 12) === text).length).toBeGreaterThan(6)
+  })
+
   it('keeps nothing that is longer than its bound', () => {
     const recent = new RecentByBytes<string>(8, 4)
     recent.keep(bytesOf('longer'), 0, 6, 'longer')

@@ -108,7 +108,7 @@ function reads(bytes: Uint8Array): boolean {
 }
 
 describe('LabelledReader', () => {
-  const read = (values: LabelledReader, bytes: Uint8Array, at = 0) => values.read(new XdrReader(bytes, at))
+  const read = (values: LabelledReader, bytes: Uint8Array, at = 0) => values.reset(bytes, at).typed()
 
   it('reads what readTyped reads, the first time and again, wherever it stands', () => {
     const values = new LabelledReader()
@@ -129,9 +129,8 @@ describe('LabelledReader', () => {
   it('ends where the value ends', () => {
     const values = new LabelledReader()
     for (let round = 0; round < 2; round++) {
-      const reader = new XdrReader(labelled)
-      values.read(reader)
-      expect(reader.remaining).toBe(0)
+      values.reset(labelled).typed()
+      expect(values.remaining).toBe(0)
     }
   })
 
@@ -163,6 +162,33 @@ describe('LabelledReader', () => {
       const { value: fields } = read(values, bytes) as unknown as { value: { value: Uint8Array }[] }
       expect([...fields[0]!.value]).toEqual([255, 255, 255, 255])
       fields[0]!.value.fill(0)
+    }
+  })
+
+  it('reads texts as any reader does, although it keeps them', () => {
+    const keeping = new LabelledReader()
+    const long = 'x'.repeat(65)
+    for (const text of ['load', 'host', 'load', '', 'größe', long, 'load', long]) {
+      expect(keeping.reset(str(text)).string()).toBe(text)
+      expect(keeping.reset(str(text)).stringOrBytes()).toBe(text)
+    }
+    const broken = join(u32(1), Uint8Array.of(255, 0, 0, 0))
+    expect(() => keeping.reset(broken).string()).toThrow('not UTF-8')
+    expect(keeping.reset(broken).stringOrBytes()).toEqual(Uint8Array.of(255))
+    expect(() => keeping.reset(str('load')).string(3)).toThrow('4 bytes where at most 3')
+  })
+
+  it('reads the values of more series than it has places for', () => {
+    const values = new LabelledReader()
+    for (let index = 0; index < 20_000; index++) {
+      const text = `series ${index % 9_000}`
+      const bytes = record(2, label('name', text), value)
+      expect(read(values, bytes)).toMatchObject({
+        value: [
+          { name: 'name', value: text },
+          { name: 'value', value: 1.5 },
+        ],
+      })
     }
   })
 })
