@@ -5,12 +5,15 @@ import { createServer } from 'node:net'
 
 /** Below the ports that Linux gives to whoever asks for any: nobody gets one of these while its server is not up. */
 const FIRST = 10_000
-const LAST = 32_000
+/** Each process of vitest has a share of its own: two that run at the same time never choose the same one. */
+const SHARE = 2_750
+const SHARES = 8
 
 /** A port of loopback that nobody has just now, neither for TCP nor for UDP. */
 export async function freePort(): Promise<number> {
+  const share = (Number(process.env['VITEST_POOL_ID'] ?? 0) % SHARES) * SHARE
   for (;;) {
-    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST))
+    const port = FIRST + share + Math.floor(Math.random() * SHARE)
     if ((await isFreeForTcp(port)) && (await isFreeForUdp(port))) return port
   }
 }
