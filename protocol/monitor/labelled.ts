@@ -16,8 +16,8 @@ const [PLACES, MAX_KEPT_BYTES] = [4_096, 512]
 const KEPT_ONE_IN = 32
 
 /**
- * A reader of values whose labels come again and again. To decode a text takes 150 ns, and to find it again 40; a value of one of 100
- * series takes 300 ns instead of the 510 that it takes with the texts alone.
+ * A reader of values whose labels come again and again: `npm run bench -- codec` reads 2.2 million values of 100 series a second with it
+ * (`valueReadAgain`), and 0.82 million with an XdrReader.
  */
 export class LabelledReader extends XdrReader {
   readonly #texts = new RecentByBytes<string>(TEXTS, MAX_TEXT_BYTES)

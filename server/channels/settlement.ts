@@ -126,8 +126,11 @@ export class Settlement {
   /** Commits ids that follow each other, as far as they are in flight at the head, in order; returns how many that is. */
   commitRun(first: number, count: number): number {
     let done = 0
-    for (let more = -1; more !== 0 && done < count; done += more)
-      more = this.#commitRunOfHead(first + done, count - done)
+    while (done < count) {
+      const more = this.#commitRunOfHead(first + done, count - done)
+      if (more === 0) break
+      done += more
+    }
     if (done > 0) this.#window.reopen()
     return done
   }

@@ -2,11 +2,13 @@
  * The codecs by themselves, one thread, nothing around them: how many values, commands or packets a second each takes. What
  * a whole server does is bounded by the slowest of them on its way.
  */
+import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { decodePacket } from '../../protocol/gmetric/decode.ts'
 import { encodeText } from '../../protocol/gmetric/encode.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import { writeResponse } from '../../protocol/monitor/message.ts'
+import { LabelledReader } from '../../protocol/monitor/labelled.ts'
+import { readMessage, writeResponse } from '../../protocol/monitor/message.ts'
 import { SmonDecoder, type SmonSink } from '../../protocol/smon/decode.ts'
 import { SmonEncoder } from '../../protocol/smon/encode.ts'
 import { Block, writeFrame } from '../../server/channels/block.ts'
@@ -29,6 +31,8 @@ type Pass = () => void
 export async function benchCodec(): Promise<object> {
   const passes: Readonly<Record<string, Pass>> = {
     valueAppend: valueAppend(),
+    valueRead: valueRead(new XdrReader()),
+    valueReadAgain: valueRead(new LabelledReader()),
     commitInPlace: commits((intake) => intake.plainCommit),
     commitByTable: commits((intake) => intake.read()['transaction'] as number),
     responseEncode: responseEncode(),
@@ -72,6 +76,21 @@ function valueAppend(): Pass {
         block.reserve(bytes, MAX_BLOCK_BYTES, pool)
       }
       block.extend(1, writeFrame(block.chunk as Chunk, block.length, head, tail, 1_700_000_000_000_000), id)
+    }
+  }
+}
+
+/** VALUEs of a pattern over SERIES series in turn, read as a consumer does; a LabelledReader keeps their labels. */
+function valueRead(reader: XdrReader): Pass {
+  const tail = new XdrWriter().uint32(BasicType.UINT64).uint53(1_000_000).copy()
+  const payloads = Array.from({ length: SERIES }, (_, index) => {
+    const labels = { name: `smon.reading.${String(index).padStart(4, '0')}`, source: '127.0.0.1:40000' }
+    return join(framePrefix(7, labels, new Set(['name', 'source'] as const)).subarray(4), tail)
+  })
+  return () => {
+    for (let i = 0; i < PER_PASS; i++) {
+      const message = readMessage(reader.reset(payloads[i % SERIES] as Uint8Array))
+      if (message.kind !== 'value') throw new Error(`a ${message.kind} was read`)
     }
   }
 }
