@@ -72,9 +72,9 @@ export function writeOk(writer: XdrWriter, seq: number, result: number): void {
   writer.words(RESPONSE_BYTES, MessageId.RESPONSE, seq, StatusCode.OK, result)
 }
 
-/** RESPONSE OK, without a result, to `count` commands whose seqs follow each other. */
-export function writeOks(writer: XdrWriter, seq: number, count: number): void {
-  for (let next = seq; next < seq + count; next++) writeOk(writer, next, 0)
+/** RESPONSE OK to `count` commands whose seqs follow each other, with the same result. */
+export function writeOks(writer: XdrWriter, seq: number, count: number, result = 0): void {
+  for (let next = seq; next < seq + count; next++) writeOk(writer, next, result)
 }
 
 export function writeResponse(writer: XdrWriter, seq: number, status: number, result: number, detail = ''): void {

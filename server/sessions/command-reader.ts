@@ -14,8 +14,12 @@ import { type CommandSource, JsonCommandSource, XdrCommandSource } from './comma
 import type { CommandHandler, CommandHandlers, CommandSession, Decision, Reply } from './handler.ts'
 import type { Effects, ResponseWriter } from './response-writer.ts'
 
-/** Reading stops while this many commands are unanswered [MON 8 Window]. */
-const MAX_UNANSWERED = 65_536
+/**
+ * Reading stops while this many commands are unanswered [MON 8 Window]. Those of one and a half transactions wait for the disk,
+ * 90 ms with a checkpoint: with 65,536, a consumer of more than a million values a second was held up, fell behind, and its
+ * values had to be read back.
+ */
+const MAX_UNANSWERED = 262_144
 /** No command is dispatched while so many have effects that have not ended. */
 const MAX_EFFECTS = 256
 /** Commands that are handled before the clock is looked at, unless one takes longer; plain COMMITs cost much less. */

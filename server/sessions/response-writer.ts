@@ -30,12 +30,11 @@ export interface ResponseWriterOptions {
 /** Effects that are started before the clock is looked at, unless one takes longer. */
 const EFFECTS_PER_STEP = 8
 
-/** Responses that wait for the same mark of the journal. */
+/** Responses that wait for the same mark of the journal, all of them OK. */
 interface PendingDurable {
   readonly mark: number
-  /** The position after their last byte in the writer of pending responses. */
-  end: number
-  count: number
+  /** Three numbers for each run of them: the first seq, how many seqs follow each other, and their result. */
+  readonly runs: number[]
   readonly effects: Effects[]
 }
 
@@ -62,8 +61,8 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   /** Effects outlive the connection. */
   readonly #party: Party
   readonly #work: Work = { step: () => this.#step(), failed: (error) => this.#effectFailed(error) }
-  readonly #pending = new XdrWriter(1024)
-  readonly #pendingMarks: PendingDurable[] = []
+  /** The oldest mark first. */
+  readonly #pending: PendingDurable[] = []
   #isEnded = false
   /** The number of commands whose response waits for the disk. */
   #unanswered = 0
@@ -100,26 +99,21 @@ export class ResponseWriter implements Task, DurabilityWaiter {
 
   /** Responds OK as soon as every change made so far is durable. */
   okWhenDurable(seq: number, result: number, effects?: Effects): void {
-    const pending = this.#pendingDurable()
-    if (pending === undefined) {
-      this.ok(seq, result, effects)
-      return
-    }
-    writeOk(this.#pending, seq, result)
-    this.#written(pending, 1)
-    if (effects !== undefined) pending.effects.push(effects)
+    this.oksWhenDurable(seq, 1, result, effects)
   }
 
-  /** The same for `count` commands whose seqs follow each other. */
-  oksWhenDurable(seq: number, count: number): void {
+  /** The same for `count` commands whose seqs follow each other. They wait as one: a consumer may have many thousands. */
+  oksWhenDurable(seq: number, count: number, result = 0, effects?: Effects): void {
     const pending = this.#pendingDurable()
     if (pending === undefined) {
-      writeOks(this.#ready, seq, count)
+      writeOks(this.#ready, seq, count, result)
+      if (effects !== undefined) this.#ofReady.push(effects)
       this.#schedule()
       return
     }
-    writeOks(this.#pending, seq, count)
-    this.#written(pending, count)
+    pending.runs.push(seq, count, result)
+    this.#unanswered += count
+    if (effects !== undefined) pending.effects.push(effects)
   }
 
   /** The responses that wait for every change made so far; undefined if all of them are durable. */
@@ -127,18 +121,12 @@ export class ResponseWriter implements Task, DurabilityWaiter {
     const { journal } = this.#options
     const mark = journal.mark()
     if (mark <= journal.durable) return undefined
-    const last = this.#pendingMarks[this.#pendingMarks.length - 1]
+    const last = this.#pending[this.#pending.length - 1]
     if (last?.mark === mark) return last
-    const pending: PendingDurable = { mark, end: 0, count: 0, effects: [] }
-    this.#pendingMarks.push(pending)
-    if (this.#pendingMarks.length === 1) journal.wait(this)
+    const pending: PendingDurable = { mark, runs: [], effects: [] }
+    this.#pending.push(pending)
+    if (this.#pending.length === 1) journal.wait(this)
     return pending
-  }
-
-  #written(pending: PendingDurable, count: number): void {
-    pending.end = this.#pending.length
-    pending.count += count
-    this.#unanswered += count
   }
 
   refuse(seq: number, status: number, detail: string): void {
@@ -165,26 +153,21 @@ export class ResponseWriter implements Task, DurabilityWaiter {
 
   /** The journal is durable up to `mark`. */
   durable(mark: number): void {
-    let end = 0
-    while (this.#pendingMarks.length > 0 && (this.#pendingMarks[0] as PendingDurable).mark <= mark) {
-      const first = this.#pendingMarks.shift() as PendingDurable
-      end = first.end
-      this.#unanswered -= first.count
-      for (const effects of first.effects) this.#ofReady.push(effects)
+    while (this.#pending.length > 0 && (this.#pending[0] as PendingDurable).mark <= mark) {
+      this.#release(this.#pending.shift() as PendingDurable)
     }
     if (this.#isEnded) this.#startEffects()
-    else if (end > 0) this.#release(end)
-    if (this.#pendingMarks.length > 0) this.#options.journal.wait(this)
+    else if (this.#ready.length > 0) this.#schedule()
+    if (this.#pending.length > 0) this.#options.journal.wait(this)
   }
 
-  /** Moves the first `end` bytes of the pending responses to the ready ones. */
-  #release(end: number): void {
-    const bytes = this.#pending.bytes()
-    this.#ready.raw(bytes.subarray(0, end))
-    const rest = bytes.slice(end)
-    this.#pending.clear().raw(rest)
-    for (const pending of this.#pendingMarks) pending.end -= end
-    this.#schedule()
+  #release({ runs, effects }: PendingDurable): void {
+    for (let at = 0; at < runs.length; at += 3) {
+      const [seq, count, result] = [runs[at] as number, runs[at + 1] as number, runs[at + 2] as number]
+      if (!this.#isEnded) writeOks(this.#ready, seq, count, result)
+      this.#unanswered -= count
+    }
+    for (const effect of effects) this.#ofReady.push(effect)
   }
 
   #schedule(): void {

@@ -287,7 +287,7 @@ describe('Window', () => {
     expect(await watcher.ledger(channel)).toBeUndefined()
   })
 
-  it('reading stops while 65,536 commands are unanswered', async () => {
+  it('reading stops while 262,144 commands are unanswered', async () => {
     await seat.follow('test.a')
     producer.emit(1)
     await seat.value()
@@ -299,7 +299,7 @@ describe('Window', () => {
     const commits = (count: number): void => {
       for (let i = 0; i < count; i++) seat.send((seq) => command.commit(seq, 0))
     }
-    commits(65_535)
+    commits(262_143)
     expect((await seat.ask((seq) => command.nop(seq))).status).toBe(OK)
     commits(1)
     const late = seat.send((seq) => command.nop(seq))
