@@ -17,6 +17,8 @@ import type { Settlement } from './settlement.ts'
 import type { TransactionIds } from './transaction-ids.ts'
 
 const MIN_BLOCK_BYTES = 1024
+/** Where a channel is full, it drops a block: that is to be a small part of what it has. */
+const BLOCKS_AT_LEAST = 8
 
 interface ArrivalsParts {
   readonly ids: TransactionIds
@@ -84,7 +86,10 @@ export class Arrivals {
       return
     }
     if (older !== undefined) this.supersede(lane, older)
-    const maxBlockBytes = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, settings.maxBytes >> 3))
+    const maxBlockBytes = Math.min(
+      MAX_BLOCK_BYTES,
+      Math.max(MIN_BLOCK_BYTES, Math.floor(settings.maxBytes / BLOCKS_AT_LEAST)),
+    )
     const block = this.#openBlock(lane, bytes, maxBlockBytes)
     this.#inlet.open(block, Math.min(maxBlockBytes, block.length + settlement.roomIn(settings.maxBytes)))
     this.#inlet.put(head, tail, time)
