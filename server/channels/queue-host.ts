@@ -32,6 +32,8 @@ export interface QueueHost {
   stamp(): number
   /** Why durable channels take nothing more: the disk is full, or too much waits to be stored. */
   readonly refusing: 'full' | 'overflow' | undefined
+  /** It is set while `unstored` is more than this, which changes between turns of the feeds only. */
+  readonly refusesAbove: number
   /** Bytes of all durable channels that no durable batch holds yet. */
   unstored: number
   /** The number of values that were dropped because of `refusing` or a lack of memory, whatever the limits of their channel. */

@@ -43,12 +43,12 @@ export interface ExplainOptions {
   readonly hub: Pick<Hub, 'sensors'>
   /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
   readonly destination: (url: string) => { readonly url: string }
-  /** Whether the operator's list permits a URL. */
-  readonly permits: (url: string) => boolean
+  /** Says whether the operator's list permits a URL. */
+  readonly dialler: { permits(url: string): boolean }
   /** Whether the metrics of this name or pattern take published values. */
   readonly isPublished: (object: string) => boolean
-  /** Whom a control is for, whatever the rules say. */
-  readonly audienceOf: (control: string) => Audience
+  /** Says whom a control is for, whatever the rules say. */
+  readonly executor: { audienceOf(control: string): Audience }
 }
 
 const { BOOLEAN, REC, STRING, UINT32 } = BasicType
@@ -186,9 +186,9 @@ export function roleExplain({
   rights,
   hub,
   destination,
-  permits,
+  dialler,
   isPublished,
-  audienceOf,
+  executor,
 }: ExplainOptions): Control {
   return {
     name: 'role.explain',
@@ -229,7 +229,7 @@ export function roleExplain({
           return answer(false, 'no metric of that name takes published values, whatever the rules say')
         }
         // To an asker who is no admin, controls of other tenants do not exist.
-        const { tenants, adminOnly } = ruledAs === 'EXECUTE' ? audienceOf(object) : {}
+        const { tenants, adminOnly } = ruledAs === 'EXECUTE' ? executor.audienceOf(object) : {}
         const isForOthers = asker.role === ADMIN_ROLE && tenants?.includes(identity.tenant) === false
         if (isForOthers) return answer(false, 'the control is for other tenants')
         if (adminOnly && identity.role !== ADMIN_ROLE) return answer(false, 'the control is for admins')
@@ -240,7 +240,7 @@ export function roleExplain({
         if (verdict.allowed && isDialled && !rights.may({ identity, credential: {}, destination: dialled }, request)) {
           return answer(false, 'no rule allows it that names this destination')
         }
-        if (verdict.allowed && isOneUrl && !permits(object)) {
+        if (verdict.allowed && isOneUrl && !dialler.permits(object)) {
           return answer(false, `${verdict.because}; but \`dial.allow\` in the configuration does not permit it`)
         }
         return answer(verdict.allowed, verdict.because)

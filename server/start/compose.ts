@@ -130,14 +130,13 @@ export interface ServerParts {
 
 /** Opens the store and joins the parts. Rejects with StorageError. */
 export async function composeServer(options: ComposeOptions): Promise<ServerParts> {
-  const { config, reloadable, clock, log, store, hasher, software, files, programs, diskSpace, listeners, onFailed } =
-    options
+  const { config, reloadable, clock, log, store, hasher, software, files, programs, diskSpace, listeners } = options
   // Where a live key is used, it is read from the configuration in force.
   const inForce = (): Config => reloadable?.config ?? config
   const { name, dataDir } = config.producer
 
   const notices = new Notices(clock)
-  const storage = new StorageState({ log, notices, directory: dataDir, onFailed })
+  const storage = new StorageState({ log, notices, directory: dataDir, onFailed: options.onFailed })
   const recovered = await store.open(storage)
   for (const warning of recovered.warnings ?? []) log.warn({ directory: dataDir }, warning)
   const age = ageClock(clock, recovered, options.downMs)
@@ -233,6 +232,9 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     dropped: noDrops(),
     get refusing() {
       return storage.refusing(this.unstored + journal.unstored)
+    },
+    get refusesAbove() {
+      return storage.refusesAbove - journal.unstored
     },
   }
   const intake = new Intake({ host, journal, storage, whenAsked: (sensor) => hub.whenAsked(sensor) })
@@ -437,10 +439,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const iterations = config.auth.scramIterations
   const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
   const destination = (url: string) => dialler.destination(url)
-  const permits = (url: string): boolean => dialler.permits(url)
   const isPublished = (object: string): boolean =>
     sources.some(({ published = [] }) => published.some((family) => object.startsWith(family)))
-  const audienceOf = (control: string) => executor.audienceOf(control)
   const endUser = ({ id }: { readonly id: number }): Promise<unknown> => {
     sessions.dismiss(id, 'the user was removed')
     names.forgetUser(id)
@@ -486,7 +486,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, hub, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
-      roleExplain({ accounts, rights, hub, destination, permits, isPublished, audienceOf }),
+      roleExplain({ accounts, rights, hub, destination, dialler, isPublished, executor }),
     ],
     sources.flatMap(({ controlSource }) => controlSource ?? []),
     sources.flatMap(({ remoteControls }) => remoteControls ?? []),

@@ -58,8 +58,13 @@ export class StorageState implements StoreEvents {
 
   /** Why values are refused. More than fits on the disk would stop the COMMITs after it too. */
   refusing(unstored: number): 'full' | 'overflow' | undefined {
-    if (this.#state === 'full' || unstored > this.#room) return 'full'
-    return unstored > MAX_UNSTORED_BYTES ? 'overflow' : undefined
+    if (unstored <= this.refusesAbove) return undefined
+    return this.#state === 'full' || unstored > this.#room ? 'full' : 'overflow'
+  }
+
+  /** Values are refused while more than this waits to be stored. */
+  get refusesAbove(): number {
+    return this.#state === 'full' ? -1 : Math.min(this.#room, MAX_UNSTORED_BYTES)
   }
 
   onDurable(number: number, room = Number.POSITIVE_INFINITY): void {

@@ -177,6 +177,7 @@ class Run {
     sent: 0,
     dropped: noDrops(),
     refusing: undefined,
+    refusesAbove: Number.POSITIVE_INFINITY,
     nextId(): number {
       return ++this.id
     },

@@ -22,7 +22,8 @@ if (isMainThread) {
       const { usedHeapSize } = beforeGC.heapStatistics
       allocatedBytes += Math.max(0, usedHeapSize - lastBytes)
       lastBytes = afterGC.heapStatistics.usedHeapSize
-      const kind = (kinds[gcType] ??= { times: 0, ms: 0 })
+      kinds[gcType] ??= { times: 0, ms: 0 }
+      const kind = kinds[gcType]
       kind.times++
       kind.ms += cost / 1000
     }

@@ -79,17 +79,11 @@ const inTurn: readonly Step[] = [
   ({ rig }, random) => rig.append(random.pick(METRICS), 1 + random.below(9), { bytes: 60 + 4 * random.below(40) }),
   ({ rig }, random) => rig.append(random.pick(METRICS), 1 + random.below(9)),
   ({ rig }, random) => rig.append(random.pick(METRICS), 1 + random.below(4), { waiting: true }),
-  ({ rig }, random) => {
-    rig.host.now += random.pick([700, 5_000])
-  },
   ({ rig }) => rig.queue.lost(0, { reason: GapReason.overflow, metric: 7, count: 2, from: 1, to: 2 }),
   ({ rig }) => rig.queue.addGap('paused'),
   ({ rig }) => rig.queue.appendResult(headOf(9), new Uint8Array(12), 5),
   ({ rig }, random) => rig.queue.release(random.pick(METRICS)),
   ({ rig }, random) => rig.queue.seal(random.pick(METRICS)),
-  ({ rig }, random) => {
-    rig.host.refusing = random.pick([undefined, undefined, 'full', 'overflow'])
-  },
   ({ rig }) => rig.queue.detach(),
   ({ rig }) => rig.queue.attach(),
   ({ rig }) => rig.queue.expire(),
@@ -111,8 +105,14 @@ const inTurn: readonly Step[] = [
   ({ rig }) => rig.persist(),
 ]
 
-/** What takes a while comes between them. */
+/** What takes a while comes between them, and what changes between turns only. */
 const between: readonly Step[] = [
+  ({ rig }, random) => {
+    rig.host.now += random.pick([700, 5_000])
+  },
+  ({ rig }, random) => {
+    rig.host.refusing = random.pick([undefined, undefined, 'full', 'overflow'])
+  },
   async ({ rig, sent }, random) => {
     // Nothing is sent or read back without a connection.
     rig.queue.attach()

@@ -55,6 +55,9 @@ export class Rig {
     pool: new Pool(),
     inlets: new Inlets(),
     refusing: undefined as 'full' | 'overflow' | undefined,
+    get refusesAbove(): number {
+      return this.refusing === undefined ? Number.POSITIVE_INFINITY : -1
+    },
     unstored: 0,
     refused: 0,
     accepted: 0,

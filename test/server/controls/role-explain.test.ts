@@ -24,9 +24,9 @@ const explain = roleExplain({
   rights: new Rights({ of: () => rules } as unknown as Rules),
   hub: { sensors: [] },
   destination: (url) => ({ url }),
-  permits: () => false,
+  dialler: { permits: () => false },
   isPublished: (object) => object.startsWith('otlp.'),
-  audienceOf: () => ({}),
+  executor: { audienceOf: () => ({}) },
 })
 
 async function asked(user: string, object: string, where = ''): Promise<unknown> {

@@ -86,6 +86,9 @@ export class World {
       pool: new Pool(),
       inlets: new Inlets(),
       refusing: undefined,
+      get refusesAbove(): number {
+        return this.refusing === undefined ? Number.POSITIVE_INFINITY : -1
+      },
       unstored: 0,
       refused: 0,
       accepted: 0,
