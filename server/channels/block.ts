@@ -60,6 +60,8 @@ export class Block {
   durableLength = 0
   /** Values were settled since the last batch. */
   settledChanged = false
+  /** Its bytes are being read back. */
+  isLoading = false
 
   constructor(id: number, lane: number, first: number) {
     this.lane = lane

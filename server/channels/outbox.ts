@@ -68,8 +68,8 @@ export class Outbox implements Task {
   #answers = new XdrWriter()
   /** What to do for answers that are not handed over when the connection ends. */
   #otherwise: { readonly metric: number; readonly act: () => void }[] = []
-  /** Portions of blocks that are being read back. */
-  #loading = 0
+  /** The bytes that are still to be sent before it reads on. */
+  #untilLoad = PORTION_BYTES
   #timer: Timer | undefined
   #full = false
   #paused = false
@@ -200,6 +200,11 @@ export class Outbox implements Task {
     this.#sendAnswers()
     const connection = this.#connection
     if (!connection || this.#paused) return
+    this.#sendValues(connection)
+    if (this.#untilLoad <= 0) this.#load()
+  }
+
+  #sendValues(connection: ChannelConnection): void {
     while (connection.undrained < UNDRAINED_BYTES) {
       const { undrained } = connection
       const next = this.#options.queue.next(UNDRAINED_BYTES - undrained, undrained === 0)
@@ -214,20 +219,20 @@ export class Outbox implements Task {
       this.#moved()
       if (next.kind === 'nothing') return
       const { bytes, chunk } = next
+      this.#untilLoad -= bytes.length
       connection.writeValues(bytes, () => chunk?.unhold())
     }
   }
 
+  /** Reads back what is sent next: before it is waited for, so that the store reads while the consumer takes what is there. */
   #load(): void {
-    if (this.#loading > 0) return
     const { queue, read } = this.#options
+    this.#untilLoad = PORTION_BYTES
     for (const blocks of portions(queue.readAhead())) {
-      this.#loading++
       // A read that fails is the end of the store, which reports that itself: nothing more is loaded.
       read(blocks)
         .then(
           (found) => {
-            this.#loading--
             for (const [index, block] of blocks.entries()) queue.loaded(block, found[index])
             this.wake()
           },

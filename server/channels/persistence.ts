@@ -257,20 +257,33 @@ export class Persistence implements Journaled {
     const submitted = this.#submittedBlocks
     this.#submittedBlocks = undefined
     this.#ids.durable()
+    let stored = this.#resident - this.#residentUnstored(submitted)
     for (const block of submitted ?? []) {
       if (block.durable === block.submitted) continue
       if (block.unsettled > 0) this.#host.unstored -= block.submittedLength - block.durableLength
       block.durable = block.submitted
       block.durableLength = block.unsettled > 0 ? block.submittedLength : block.length
-      if (!this.#isSentSoon(block)) this.releaseBytes(block)
+      if (this.#isSentSoon(block, stored)) stored += block.size
+      else this.releaseBytes(block)
     }
     this.#listener.ready()
   }
 
-  #isSentSoon(block: Block): boolean {
+  /** The memory of blocks that the batch of `submitted` makes durable, and of those that a later one does. */
+  #residentUnstored(submitted: readonly Block[] | undefined): number {
+    let bytes = 0
+    for (const { durable, submitted: made, size } of submitted ?? []) if (durable < made) bytes += size
+    for (const { durable, submitted: made, count, size } of this.#dirtyBlocks ?? []) {
+      if (durable === made && made < count) bytes += size
+    }
+    return bytes
+  }
+
+  /** `stored`: the bytes in memory that are on disk, too, and are sent before this block. */
+  #isSentSoon(block: Block, stored: number): boolean {
     if (!this.isConnected || block.lane !== 0 || block.sent === block.count) return false
-    if (this.#resident <= RESIDENT_BYTES) return true
-    return this.#resident <= MAX_RESIDENT_BYTES && this.#host.pool.used <= TOTAL_RESIDENT_BYTES
+    if (stored <= RESIDENT_BYTES) return true
+    return stored <= MAX_RESIDENT_BYTES && this.#host.pool.used <= TOTAL_RESIDENT_BYTES
   }
 
   get #isQuiet(): boolean {

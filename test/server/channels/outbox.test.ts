@@ -51,12 +51,15 @@ let rig: Rig
 let clock: FakeClock
 let turn: HandTurn
 let outbox: Outbox
-/** The ids of each read. */
+/** The ids of each read, and how many turns it takes. */
 let reads: number[][]
+let readTurns: number
 let standstills: number
 const failures: string[] = []
-const read = (blocks: readonly Block[]): Promise<(Uint8Array | undefined)[]> => {
+const turnEnd = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const read = async (blocks: readonly Block[]): Promise<(Uint8Array | undefined)[]> => {
   reads.push(blocks.map(({ id }) => id))
+  for (let turns = 1; turns < readTurns; turns++) await turnEnd()
   return Promise.all(blocks.map(rig.read))
 }
 
@@ -81,6 +84,7 @@ beforeEach(() => {
   clock = new FakeClock()
   turn = new HandTurn(clock)
   reads = []
+  readTurns = 0
   standstills = 0
 })
 
@@ -168,25 +172,47 @@ describe('the outbox', () => {
     outbox.atTurnEnd()
     expect(reads).toHaveLength(1)
     expect(new Set(reads[0]).size).toBe(20)
-    await new Promise((resolve) => setImmediate(resolve))
+    await turnEnd()
     outbox.atTurnEnd()
     expect(link.frames).toHaveLength(400)
     expect(reads).toHaveLength(1)
   })
 
-  it('reads at most 4 MiB ahead', async () => {
+  it('reads at most 8 MiB ahead', async () => {
     const link = await open()
     outbox.detach()
-    for (let i = 0; i < 20; i++) {
+    for (let i = 0; i < 40; i++) {
       rig.append(7, 4_000)
       rig.persist()
     }
     outbox.attach(link)
     outbox.atTurnEnd()
-    await new Promise((resolve) => setImmediate(resolve))
-    expect(rig.queue.resident).toBeGreaterThan(3 << 20)
-    expect(rig.queue.resident).toBeLessThanOrEqual(4 << 20)
+    await turnEnd()
+    expect(rig.queue.resident).toBeGreaterThan(7 << 20)
+    expect(rig.queue.resident).toBeLessThanOrEqual(8 << 20)
     expect(link.frames).toHaveLength(0)
+  })
+
+  it('reads on before what was read is sent: no turn has to wait for the store, and nothing is read twice', async () => {
+    const link = await open()
+    outbox.detach()
+    for (let i = 0; i < 60; i++) {
+      rig.append(7, 4_000)
+      rig.persist()
+    }
+    outbox.attach(link)
+    outbox.atTurnEnd()
+    await turnEnd()
+    readTurns = 10
+    for (let sent = 0; sent < 60 * 4_000; sent = link.bytes / 100) {
+      outbox.atTurnEnd()
+      expect(link.bytes / 100).toBeGreaterThan(sent)
+      expect(rig.queue.resident).toBeLessThanOrEqual(9 << 20)
+      link.drain()
+      rig.queue.commit(100 + link.bytes / 100, true)
+      await turnEnd()
+    }
+    expect(new Set(reads.flat()).size).toBe(reads.flat().length)
   })
 
   it('reads in portions of at most 768 KiB: more would let a batch pass, and come late', async () => {
@@ -215,11 +241,11 @@ describe('the outbox', () => {
     outbox.attach(link)
     outbox.atTurnEnd()
     outbox.detach()
-    await new Promise((resolve) => setImmediate(resolve))
+    await turnEnd()
     expect(rig.queue.resident).toBe(0)
     outbox.attach(link)
     outbox.atTurnEnd()
-    await new Promise((resolve) => setImmediate(resolve))
+    await turnEnd()
     outbox.atTurnEnd()
     expect(link.frames).toHaveLength(20)
   })

@@ -276,6 +276,22 @@ describe('memory', () => {
     expect(rig.queue.resident).toBeLessThan(10 << 20)
   })
 
+  it('keeps what is sent next, however much waits to be stored after it', async () => {
+    const rig = await Rig.connected()
+    rig.store.manual = true
+    rig.append(7, 20_000)
+    rig.journal.atTurnEnd()
+    rig.append(7, 100_000)
+    rig.store.complete()
+    // 2 MB are stored, and 10 MB wait. What is stored leaves first, and is still here.
+    for (let sent = 0; sent < 2_000_000; ) {
+      const next = rig.queue.next(256 << 10)
+      if (next.kind !== 'slice') throw new Error(`after ${sent} bytes: ${next.kind}`)
+      sent += next.bytes.length
+      next.chunk?.unhold()
+    }
+  })
+
   it('is given back by a channel that is not durable when its values are sent', async () => {
     const rig = await Rig.connected({ durable: false, maxBytes: 1 << 20 })
     for (let i = 0; i < 100; i++) rig.append(7, 1_000)
