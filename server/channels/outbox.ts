@@ -75,13 +75,15 @@ export class Outbox implements Task {
   #paused = false
   /** It is scheduled for the end of this turn: asking the scheduler for each value costs a tenth of what a value costs. */
   #due = false
-  readonly #answering: Task = {
-    atTurnEnd: () => this.#sendAnswers(),
-    failed: (error) => this.failed(error),
-  }
+  readonly #answering: Task
 
   constructor(options: OutboxOptions) {
     this.#options = options
+    this.#answering = {
+      tenant: options.tenant,
+      atTurnEnd: () => this.#sendAnswers(),
+      failed: (error) => this.failed(error),
+    }
   }
 
   get tenant(): string {

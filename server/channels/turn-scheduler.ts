@@ -5,8 +5,9 @@
  *
  * A write costs as much as some fifty values, to a connection as to the store: were each turn's values written at once to a
  * thousand connections, there would be time for nothing else. So values go out in rounds, and a round of many writes has a
- * pause after it. Channels are counted, not time: a slow machine does not make a single connection wait. Each tenant has
- * rounds of its own, and responses and answers are in none.
+ * pause after it. Channels are counted, not time: a slow machine does not make a single connection wait. Responses and answers
+ * have no pauses. Each tenant has rounds of its own, and each phase but the last a few milliseconds of a turn: what a connection is
+ * sent in the next one is written after the responses that it was to get before (Session.writeValues).
  */
 import type { Clock, Timer } from '../core/clock.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
@@ -18,20 +19,21 @@ export interface Task extends FaultOwner {
   atTurnEnd(): void
   /** How many channels the last call has written; 1 if it does not say. */
   readonly channelsWritten?: number
-  /** Whose values it sends: tenants take turns in sending. */
+  /** Whose responses, answers or values it sends: tenants take turns in that. */
   readonly tenant?: string
 }
 
 type TurnClock = Pick<Clock, 'monotonicMs' | 'setTimeout' | 'clear'>
 
-/** The time for sending in one turn. Connections that are left over are the first of the next turn. */
-const SEND_MS = 3
+/** The time for each of responding, answering and sending in one turn. Connections that are left over are the first of the next turn. */
+const PHASE_MS = 3
 /** The pause after a round, for each channel that was written in it but the first ones. */
 interface Pause {
   readonly msPerChannel: number
   readonly maxMs: number
 }
 const FREE_CHANNELS = 20
+const NO_PAUSE: Pause = { msPerChannel: 0, maxMs: 0 }
 /** Ten times what a write takes. */
 const SEND_PAUSE: Pause = { msPerChannel: 0.5, maxMs: 500 }
 /** A batch of many channels is one of small blocks. */
@@ -108,11 +110,57 @@ class Rounds {
   }
 }
 
-export class TurnScheduler {
-  readonly #responding = new Set<Task>()
-  readonly #answering = new Set<Task>()
+/** The tasks of a phase: tenants take turns, a task each. */
+class PhaseOfTenants {
+  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #pause: Pause
   /** By tenant; the first is the one whose last task is the longest ago. */
-  readonly #sending = new Map<string, Rounds>()
+  readonly #tenants = new Map<string, Rounds>()
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>, pause: Pause) {
+    this.#clock = clock
+    this.#pause = pause
+  }
+
+  add(task: Task): void {
+    const tenant = task.tenant ?? ''
+    let rounds = this.#tenants.get(tenant)
+    if (rounds === undefined) {
+      rounds = new Rounds(this.#clock, this.#pause)
+      this.#tenants.set(tenant, rounds)
+    }
+    rounds.add(task)
+  }
+
+  get nextMs(): number {
+    let nextMs = Number.POSITIVE_INFINITY
+    for (const rounds of this.#tenants.values()) nextMs = Math.min(nextMs, rounds.nextMs)
+    return nextMs
+  }
+
+  run(): void {
+    const endMs = this.#clock.monotonicMs() + PHASE_MS
+    const turns = new Map<string, Steps<void>>()
+    for (const [tenant, rounds] of this.#tenants) {
+      if (rounds.isOver) this.#tenants.delete(tenant)
+      else turns.set(tenant, rounds.turn())
+    }
+    for (const [tenant, turn] of turns) {
+      turns.delete(tenant)
+      if (turn.next().done === true) continue
+      turns.set(tenant, turn)
+      const rounds = this.#tenants.get(tenant) as Rounds
+      this.#tenants.delete(tenant)
+      this.#tenants.set(tenant, rounds)
+      if (this.#clock.monotonicMs() >= endMs) return
+    }
+  }
+}
+
+export class TurnScheduler {
+  readonly #responding: PhaseOfTenants
+  readonly #answering: PhaseOfTenants
+  readonly #sending: PhaseOfTenants
   readonly #storing: Rounds
   readonly #clock: TurnClock
   #scheduled = false
@@ -123,23 +171,18 @@ export class TurnScheduler {
 
   constructor(clock: TurnClock) {
     this.#clock = clock
+    this.#responding = new PhaseOfTenants(clock, NO_PAUSE)
+    this.#answering = new PhaseOfTenants(clock, NO_PAUSE)
+    this.#sending = new PhaseOfTenants(clock, SEND_PAUSE)
     this.#storing = new Rounds(clock, STORE_PAUSE)
   }
 
   schedule(phase: Phase, task: Task): void {
     if (phase === 'respond') this.#responding.add(task)
     else if (phase === 'answer') this.#answering.add(task)
-    else if (phase === 'send') this.#roundsOf(task.tenant ?? '').add(task)
+    else if (phase === 'send') this.#sending.add(task)
     else this.#storing.add(task)
     this.#scheduleEnd()
-  }
-
-  #roundsOf(tenant: string): Rounds {
-    const known = this.#sending.get(tenant)
-    if (known !== undefined) return known
-    const rounds = new Rounds(this.#clock, SEND_PAUSE)
-    this.#sending.set(tenant, rounds)
-    return rounds
   }
 
   #scheduleEnd(): void {
@@ -165,42 +208,18 @@ export class TurnScheduler {
   run(): void {
     this.#scheduled = false
     this.#number++
-    for (const tasks of [this.#responding, this.#answering]) {
-      for (const task of [...tasks]) {
-        tasks.delete(task)
-        runOwned(task, () => task.atTurnEnd())
-      }
-    }
-    this.#send()
+    this.#responding.run()
+    this.#answering.run()
+    this.#sending.run()
     finish(this.#storing.turn())
     this.#scheduleNext()
-  }
-
-  /** Tenants take turns, a task each. */
-  #send(): void {
-    const endMs = this.#clock.monotonicMs() + SEND_MS
-    const turns = new Map<string, Steps<void>>()
-    for (const [tenant, rounds] of this.#sending) {
-      if (rounds.isOver) this.#sending.delete(tenant)
-      else turns.set(tenant, rounds.turn())
-    }
-    for (const [tenant, turn] of turns) {
-      turns.delete(tenant)
-      if (turn.next().done === true) continue
-      turns.set(tenant, turn)
-      const rounds = this.#sending.get(tenant) as Rounds
-      this.#sending.delete(tenant)
-      this.#sending.set(tenant, rounds)
-      if (this.#clock.monotonicMs() >= endMs) return
-    }
   }
 
   #scheduleNext(): void {
     this.#clock.clear(this.#timer)
     this.#timer = undefined
-    let nextMs = this.#storing.nextMs
-    for (const rounds of this.#sending.values()) nextMs = Math.min(nextMs, rounds.nextMs)
-    const delayMs = nextMs - this.#clock.monotonicMs()
+    const phases = [this.#responding, this.#answering, this.#sending, this.#storing]
+    const delayMs = Math.min(...phases.map(({ nextMs }) => nextMs)) - this.#clock.monotonicMs()
     // A timer is late by a millisecond.
     if (delayMs <= 1) this.#scheduleEnd()
     else if (delayMs < Number.POSITIVE_INFINITY)

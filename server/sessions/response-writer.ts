@@ -64,6 +64,8 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   /** The oldest mark first. */
   readonly #pending: PendingDurable[] = []
   #isEnded = false
+  /** It is scheduled for the end of this turn. */
+  #isDue = false
   /** The number of commands whose response waits for the disk. */
   #unanswered = 0
 
@@ -74,6 +76,10 @@ export class ResponseWriter implements Task, DurabilityWaiter {
         return options.tenant()
       },
     }
+  }
+
+  get tenant(): string {
+    return this.#options.tenant()
   }
 
   get unanswered(): number {
@@ -171,22 +177,29 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   }
 
   #schedule(): void {
+    if (this.#isDue) return
+    this.#isDue = true
     this.#options.turn.schedule('respond', this)
   }
 
   atTurnEnd(): void {
+    this.#isDue = false
     this.flush()
     this.#options.onProgress()
   }
 
   /** Writes what is ready, then starts the effects that waited for it. */
   flush(): void {
-    if (this.#ready.length > 0) {
-      const bytes = this.#ready.copy()
-      this.#ready.clear()
-      if (!this.#isEnded) this.#options.linkWriter.write('responses', bytes, this.#options.onProgress)
-    }
+    this.writeReady()
     this.#startEffects()
+  }
+
+  /** Writes what is ready, so that what is written next comes after it. */
+  writeReady(): void {
+    if (this.#ready.length === 0) return
+    const bytes = this.#ready.copy()
+    this.#ready.clear()
+    if (!this.#isEnded) this.#options.linkWriter.write('responses', bytes, this.#options.onProgress)
   }
 
   /** Has an answer made after those that wait already. */

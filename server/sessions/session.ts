@@ -358,6 +358,7 @@ export class Session implements ReadSession {
   }
 
   writeValues(bytes: Uint8Array, written: () => void): void {
+    this.#responses.writeReady()
     this.#linkWriter.write('values', bytes, () => {
       written()
       if (!this.#isOver) this.#channel?.outbox.drained()
@@ -365,6 +366,7 @@ export class Session implements ReadSession {
   }
 
   writeAnswers(bytes: Uint8Array): void {
+    this.#responses.writeReady()
     this.#linkWriter.write('answers', bytes, () => this.resume())
   }
 
