@@ -33,11 +33,9 @@ interface Pause {
   readonly maxMs: number
 }
 const FREE_CHANNELS = 20
+/** Several times what a write takes. A batch of many channels is one of small blocks. */
+const PAUSE: Pause = { msPerChannel: 0.2, maxMs: 200 }
 const NO_PAUSE: Pause = { msPerChannel: 0, maxMs: 0 }
-/** Ten times what a write takes. */
-const SEND_PAUSE: Pause = { msPerChannel: 0.5, maxMs: 500 }
-/** A batch of many channels is one of small blocks. */
-const STORE_PAUSE: Pause = { msPerChannel: 0.2, maxMs: 200 }
 
 /** Tasks in rounds: all that are due once, then a pause in which only those that were not in it are run. */
 class Rounds {
@@ -173,8 +171,8 @@ export class TurnScheduler {
     this.#clock = clock
     this.#responding = new PhaseOfTenants(clock, NO_PAUSE)
     this.#answering = new PhaseOfTenants(clock, NO_PAUSE)
-    this.#sending = new PhaseOfTenants(clock, SEND_PAUSE)
-    this.#storing = new Rounds(clock, STORE_PAUSE)
+    this.#sending = new PhaseOfTenants(clock, PAUSE)
+    this.#storing = new Rounds(clock, PAUSE)
   }
 
   schedule(phase: Phase, task: Task): void {
