@@ -24,20 +24,21 @@ import type { Selection } from './selection.ts'
 
 /** The hub says which sensors are fenced, and measures: what fails gives VOID. */
 export type MeasuringHub = Pick<Hub, 'fences' | 'faults'>
+type Now = () => number
 /** Says which sensors are fenced; those give no values. */
 type Fenced = Pick<Fences, 'has'>
 
 /** A measurement, or a promise of one that is there when all sensors have answered; a list is then made of what they said. */
 export type Measured = Measurement | Promise<Measurement | Steps<Measurement>>
 
-/** Measures a selection. `now`, in microseconds, is the time of values that have none of their own. */
-export function* measure(selection: Selection, now: number, hub: MeasuringHub): Steps<Measured> {
+/** Measures a selection. `now` gives the time of values that have none of their own, in microseconds: most have one. */
+export function* measure(selection: Selection, now: Now, hub: MeasuringHub): Steps<Measured> {
   const { fences, faults } = hub
   const targets = selection.isPushed ? [] : yield* selection.polled()
   const asked = selection.remote.ask()
   if (selection.isPattern) return yield* measurePattern(selection, targets, asked, now, hub)
   for (const target of targets) {
-    if (fences.has(target.sensor)) return { value: VOID, time: now }
+    if (fences.has(target.sensor)) return { value: VOID, time: now() }
     const measured = faults.measure(target, selection.identity)
     return isSteps<Measurement>(measured) ? yield* measured : measured
   }
@@ -58,14 +59,9 @@ function newest(here: Measurement, answers: readonly RemoteMeasurement[]): Measu
 const isVoid = ({ value }: Measurement): boolean => value.type === BasicType.VOID
 
 /** Of a name that no catalogue has yet, only the answer says whether its values have labels, and so whether it is a list. */
-function asItCame(
-  selection: Selection,
-  answers: readonly RemoteMeasurement[],
-  now: number,
-  fences: Fenced,
-): Measurement {
+function asItCame(selection: Selection, answers: readonly RemoteMeasurement[], now: Now, fences: Fenced): Measurement {
   if (answers.some(({ isBare }) => !isBare)) return finish(listOf(selection, [], [], answers, now, fences))
-  return answers[0]?.measured ?? { value: VOID, time: now }
+  return answers[0]?.measured ?? { value: VOID, time: now() }
 }
 
 /** Lets sensors request what they do not receive otherwise. */
@@ -79,7 +75,7 @@ export function refresh(selection: Selection, fences: Fenced): readonly Promise<
   return refreshing
 }
 
-function* measureSeries(selection: Selection, now: number, fences: Fenced): Steps<Measurement> {
+function* measureSeries(selection: Selection, now: Now, fences: Fenced): Steps<Measurement> {
   for (const sensor of selection.listening()) {
     if (fences.has(sensor)) continue
     for (const series of sensor.series(selection.exactName)) {
@@ -91,7 +87,7 @@ function* measureSeries(selection: Selection, now: number, fences: Fenced): Step
       if (last !== undefined) return last
     }
   }
-  return { value: VOID, time: now }
+  return { value: VOID, time: now() }
 }
 
 interface LabelledMeasurement extends Pick<RemoteMeasurement, 'labels' | 'open'> {
@@ -102,7 +98,7 @@ function* measurePattern(
   selection: Selection,
   targets: readonly PolledTarget[],
   asked: readonly Promise<readonly RemoteMeasurement[]>[],
-  now: number,
+  now: Now,
   { fences, faults }: MeasuringHub,
 ): Steps<Measured> {
   const readings: LabelledMeasurement[] = []
@@ -131,7 +127,7 @@ function* listOf(
   readings: readonly LabelledMeasurement[],
   answered: readonly Measurement[],
   remote: readonly RemoteMeasurement[],
-  now: number,
+  now: Now,
   fences: Fenced,
 ): Steps<Measurement> {
   const list = new PatternRecords()
@@ -168,7 +164,7 @@ function* listOf(
     if (!list.addMeasured(selection.shownLabels(labels), open, measured)) break
     yield
   }
-  return { value: list.value(), time: list.time === 0 ? now : list.time }
+  return { value: list.value(), time: list.time === 0 ? now() : list.time }
 }
 
 /** The same for the same labels as they are sent: a series that several nodes have is shown once, with its newest value. */

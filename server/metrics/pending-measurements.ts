@@ -48,6 +48,7 @@ interface Pending {
 export class PendingMeasurements {
   readonly #clock: Clock
   readonly #hub: MeasuringHub
+  readonly #now = (): number => this.#clock.microseconds()
   /** By user id. */
   readonly #pending = new Map<number, Pending>()
 
@@ -85,7 +86,7 @@ export class PendingMeasurements {
   }
 
   #measure(selection: Selection): Steps<Measured> {
-    return measure(selection, this.#clock.microseconds(), this.#hub)
+    return measure(selection, this.#now, this.#hub)
   }
 
   #continued(steps: () => Steps<Measured>, selection: Selection, mine: Pending): AwaitedMeasurement {

@@ -384,7 +384,7 @@ export class Selection {
     if (!this.candidates.matchesName(series.name)) return undefined
     if (sensor.hasOpenLabels === true) return this.#openForAny(sensor, series)
     const metric = sensor.metric(series.name)
-    if (metric === undefined || this.#argumentsFor(metric) === undefined) return undefined
+    if (metric === undefined || !this.#areTakenBy(metric)) return undefined
     for (const parameter of metric.parameters) {
       if (parameter.selects === undefined) continue
       const wanted = this.#values.get(parameter.name)
@@ -423,13 +423,27 @@ export class Selection {
     return this.#rights.mayRead(this.identity, sensor.owner, name, argument)
   }
 
-  /** The arguments for a metric; undefined if one was given that it does not take, so that a pattern skips the metric. */
+  /** Whether a metric takes all arguments that were given; a pattern skips those that do not. */
+  #areTakenBy({ parameters, takesLabels }: Metric): boolean {
+    if (takesLabels === true) return true
+    for (const name of this.#values.keys()) {
+      if (!this.#isForAll(name) && !parameters.some((parameter) => parameter.name === name)) return false
+    }
+    return true
+  }
+
+  /** Arguments that are no metric's own. */
+  #isForAll(name: string): boolean {
+    return name === interval.name || name === deadline.name || this.#isReach(name)
+  }
+
+  /** The arguments for a metric; undefined if it does not take one of them. */
   #argumentsFor(metric: Metric): Arguments | undefined {
+    if (!this.#areTakenBy(metric)) return undefined
     const args = new Map<string, Value['value']>()
     for (const [name, value] of this.#values) {
-      if (name === interval.name || name === deadline.name || this.#isReach(name)) continue
+      if (this.#isForAll(name)) continue
       const parameter = metric.parameters.find((candidate) => candidate.name === name)
-      if (parameter === undefined && metric.takesLabels !== true) return undefined
       if (parameter === undefined || parameter.selects === undefined || parameter.selects === 'part')
         args.set(name, value)
     }

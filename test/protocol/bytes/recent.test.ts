@@ -47,6 +47,14 @@ describe('RecentByBytes', () => {
     expect(texts.filter((text) => recent.get(bytesOf(text), 0, 12) === text).length).toBeGreaterThan(6)
   })
 
+  it('keeps nearly all of a thousand in 4,096 places', () => {
+    const recent = new RecentByBytes<string>(4_096, 64)
+    const texts = Array.from({ length: 1_000 }, (_, index) => `gmetric.metric_${index}`)
+    for (const text of texts) recent.keep(bytesOf(text), 0, text.length, text)
+    const kept = texts.filter((text) => recent.get(bytesOf(text), 0, text.length) === text)
+    expect(kept.length).toBeGreaterThan(950)
+  })
+
   it('keeps nothing that is longer than its bound', () => {
     const recent = new RecentByBytes<string>(8, 4)
     recent.keep(bytesOf('longer'), 0, 6, 'longer')
@@ -54,7 +62,7 @@ describe('RecentByBytes', () => {
   })
 
   it('keeps its own copy of the bytes', () => {
-    const recent = new RecentByBytes<string>(1, 16)
+    const recent = new RecentByBytes<string>(4, 16)
     const buffer = Buffer.from('one')
     recent.keep(viewOf(buffer), 0, 3, 'one')
     buffer.write('two')

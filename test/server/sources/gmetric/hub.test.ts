@@ -26,7 +26,7 @@ function make() {
     return finish(Selection.of(made.hub.sensors, identity, name, args, { intervalMs: 1000, rights }))
   }
   const now = () => made.clock.microseconds()
-  const answer = (name: string, host?: string) => finish(measure(select(name, host), now(), made.hub))
+  const answer = (name: string, host?: string) => finish(measure(select(name, host), now, made.hub))
   /** The frames of a tap from now on, without the 24 bytes of length, id, transaction and time. */
   const tap = (name: string, host?: string) => {
     const frames: string[] = []
