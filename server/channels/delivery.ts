@@ -210,20 +210,28 @@ export class Delivery {
       sending: lane,
       host: { pool },
     } = this.#parts
-    const room = Math.min(READ_AHEAD_BYTES, TOTAL_RESIDENT_BYTES - pool.used)
-    const end = Math.min(lane.length, lane.cursor + READ_AHEAD_BLOCKS)
+    const room = Math.min(READ_AHEAD_BYTES, TOTAL_RESIDENT_BYTES - pool.used - pool.loading)
     const blocks: Block[] = []
     let bytes = 0
-    for (let index = lane.cursor; index < end; index++) {
+    let seen = 0
+    for (let index = lane.cursor; index < lane.length && seen < READ_AHEAD_BLOCKS; index++) {
       const entry = lane.at(index) as Entry
       if (entry.kind === 'gap' || entry.unsettled === 0) continue
+      seen++
       bytes += entry.length
       // The one at the cursor is read, whatever room there is.
       if (bytes > room && bytes > entry.length) break
       if (entry.chunk !== undefined || entry.isLoading) continue
       entry.isLoading = true
+      pool.loading += entry.length
       blocks.push(entry)
     }
     return blocks
+  }
+
+  endLoading(block: Block): void {
+    if (!block.isLoading) return
+    block.isLoading = false
+    this.#parts.host.pool.loading -= block.length
   }
 }

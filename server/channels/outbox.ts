@@ -203,11 +203,12 @@ export class Outbox implements Task {
     const connection = this.#connection
     if (!connection || this.#paused) return
     this.#sendValues(connection)
-    if (this.#untilLoad <= 0) this.#load()
+    if (this.#connection === connection && this.#untilLoad <= 0) this.#load()
   }
 
+  /** To write may end the connection, or make it leave the channel: then nothing more of the queue is for it. */
   #sendValues(connection: ChannelConnection): void {
-    while (connection.undrained < UNDRAINED_BYTES) {
+    while (this.#connection === connection && connection.undrained < UNDRAINED_BYTES) {
       const { undrained } = connection
       const next = this.#options.queue.next(UNDRAINED_BYTES - undrained, undrained === 0)
       if (next.kind === 'window') {
@@ -235,12 +236,21 @@ export class Outbox implements Task {
       read(blocks)
         .then(
           (found) => {
-            for (const [index, block] of blocks.entries()) queue.loaded(block, found[index])
+            for (const [index, block] of blocks.entries()) this.#loaded(block, found[index])
             this.wake()
           },
           () => {},
         )
         .catch((error) => this.failed(error))
+    }
+  }
+
+  /** What one block throws concerns no other: all that were to be read have been. */
+  #loaded(block: Block, bytes: Uint8Array | undefined): void {
+    try {
+      this.#options.queue.loaded(block, bytes)
+    } catch (error) {
+      this.failed(error)
     }
   }
 

@@ -279,7 +279,7 @@ export class Persistence implements Journaled {
     return bytes
   }
 
-  /** `stored`: the bytes in memory that are on disk, too, and are sent before this block. */
+  /** `stored`: the bytes in memory that are on disk, too. */
   #isSentSoon(block: Block, stored: number): boolean {
     if (!this.isConnected || block.lane !== 0 || block.sent === block.count) return false
     if (stored <= RESIDENT_BYTES) return true

@@ -59,6 +59,8 @@ const KEPT_BYTES = TOTAL_RESIDENT_BYTES
 export class Pool {
   /** Bytes held by blocks and links. */
   used = 0
+  /** Bytes of blocks that are being read back, for which no buffer is held yet. */
+  loading = 0
   readonly #free: Chunk[][] = CLASSES.map(() => [])
   #kept = 0
 

@@ -32,7 +32,7 @@ export interface QueueHost {
   stamp(): number
   /** Why durable channels take nothing more: the disk is full, or too much waits to be stored. */
   readonly refusing: 'full' | 'overflow' | undefined
-  /** It is set while `unstored` is more than this, which changes between turns of the feeds only. */
+  /** It is set while `unstored` is more than this; asked once for the values of a turn of the feeds. */
   readonly refusesAbove: number
   /** Bytes of all durable channels that no durable batch holds yet. */
   unstored: number

@@ -224,7 +224,7 @@ export class Queue implements Journaled {
   /** The bytes of a block that was read; undefined if they are damaged: a GAP reports that. */
   loaded(block: Block, bytes: Uint8Array | undefined): void {
     this.#inlet.close()
-    block.isLoading = false
+    this.#delivery.endLoading(block)
     if (bytes === undefined) this.#losses.dropDamaged(block)
     else this.#persistence.loaded(block, bytes)
   }

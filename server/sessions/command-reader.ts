@@ -20,8 +20,8 @@ import type { Effects, ResponseWriter } from './response-writer.ts'
  * values had to be read back.
  */
 const MAX_UNANSWERED = 262_144
-/** No command is dispatched while so many have effects that have not ended. */
-const MAX_EFFECTS = 1024
+/** No command is dispatched while so many have effects that have not ended: half of the measurements that an identity may wait for. */
+const MAX_EFFECTS = 512
 /** Commands that are handled before the clock is looked at, unless one takes longer; plain COMMITs cost much less. */
 const COMMANDS_PER_STEP = 8
 const COMMITS_PER_STEP = 256

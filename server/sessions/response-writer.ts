@@ -1,7 +1,8 @@
 /**
- * Writes the responses of a session: some at once, others when the change that they confirm is durable. All responses of
- * a turn leave in one write. The effects of a command start when its response is written, never before. They run one after
- * the other in the time that sessions share, and answers are made only while the peer takes them.
+ * Writes the responses of a session: some at once, others when the change that they confirm is durable. The responses of
+ * a turn leave together, at its end or before the first values or answers that follow them. The effects of a command start
+ * after its response is written, never before. They run one after the other in the time that sessions share, and answers are
+ * made only while the peer takes them.
  */
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Capabilities, writeCapabilities } from '../../protocol/monitor/capabilities.ts'
@@ -27,6 +28,10 @@ export interface ResponseWriterOptions {
   readonly failed: (error: unknown) => void
 }
 
+const READY_BYTES = 1024
+/** A buffer that has grown beyond this is given away with its bytes: a connection keeps none that it needed once. */
+const MAX_KEPT_BYTES = 64 << 10
+
 /** Effects that are started before the clock is looked at, unless one takes longer. */
 const EFFECTS_PER_STEP = 8
 
@@ -48,7 +53,7 @@ export interface Effects {
 
 export class ResponseWriter implements Task, DurabilityWaiter {
   readonly #options: ResponseWriterOptions
-  readonly #ready = new XdrWriter(1024)
+  #ready = new XdrWriter(READY_BYTES)
   /** The effects of responses that are ready. */
   #ofReady: Effects[] = []
   /** Those of responses that were sent. */
@@ -190,16 +195,33 @@ export class ResponseWriter implements Task, DurabilityWaiter {
 
   /** Writes what is ready, then starts the effects that waited for it. */
   flush(): void {
-    this.writeReady()
+    this.#write(this.#options.onProgress)
     this.#startEffects()
   }
 
-  /** Writes what is ready, so that what is written next comes after it. */
+  /**
+   * Writes what is ready, so that what the caller writes next comes after it. Nothing else goes on meanwhile, not even if the link
+   * is gone: the caller is in the middle of something.
+   */
   writeReady(): void {
+    this.#write(() => this.#schedule())
+  }
+
+  #write(drained: () => void): void {
     if (this.#ready.length === 0) return
-    const bytes = this.#ready.copy()
-    this.#ready.clear()
-    if (!this.#isEnded) this.#options.linkWriter.write('responses', bytes, this.#options.onProgress)
+    const bytes = this.#takeReady()
+    if (!this.#isEnded) this.#options.linkWriter.write('responses', bytes, drained)
+  }
+
+  #takeReady(): Uint8Array {
+    const ready = this.#ready
+    if (ready.length > MAX_KEPT_BYTES) {
+      this.#ready = new XdrWriter(READY_BYTES)
+      return ready.bytes()
+    }
+    const bytes = ready.copy()
+    ready.clear()
+    return bytes
   }
 
   /** Has an answer made after those that wait already. */

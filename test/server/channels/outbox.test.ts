@@ -233,6 +233,58 @@ describe('the outbox', () => {
     expect(Math.min(...portions.slice(0, -1))).toBeGreaterThanOrEqual(512 << 10)
   })
 
+  it('counts what is being read, so that all channels together do not read more than they may hold', async () => {
+    await open()
+    outbox.detach()
+    for (let i = 0; i < 40; i++) {
+      rig.append(7, 4_000)
+      rig.persist()
+    }
+    const { pool } = rig.host
+    outbox.attach(new Link())
+    outbox.atTurnEnd()
+    expect(pool.used).toBe(0)
+    expect(pool.loading).toBeGreaterThan(7 << 20)
+    await turnEnd()
+    expect(pool.loading).toBe(0)
+    outbox.detach()
+    pool.loading = 64 << 20
+    reads = []
+    outbox.attach(new Link())
+    outbox.atTurnEnd()
+    expect(reads.flat()).toHaveLength(1)
+  })
+
+  it('reads a block again, and the others of its portion, if one of them cannot be taken', async () => {
+    await open()
+    failures.length = 0
+    outbox.detach()
+    for (let i = 0; i < 3; i++) {
+      rig.append(7, 20)
+      rig.persist()
+      rig.queue.seal(7)
+    }
+    const { queue } = rig
+    const loaded = queue.loaded.bind(queue)
+    queue.loaded = (block, bytes) => {
+      loaded(block, bytes)
+      queue.loaded = loaded
+      throw new Error('no memory')
+    }
+    outbox.attach(new Link())
+    outbox.atTurnEnd()
+    await turnEnd()
+    expect(failures).toEqual(['Error: no memory'])
+    outbox.detach()
+    const link = new Link()
+    outbox.attach(link)
+    for (let turns = 0; turns < 3; turns++) {
+      outbox.atTurnEnd()
+      await turnEnd()
+    }
+    expect(link.frames).toHaveLength(60)
+  })
+
   it('throws away what was read for a connection that has ended', async () => {
     const link = await open()
     outbox.detach()

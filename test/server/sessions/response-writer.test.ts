@@ -17,11 +17,14 @@ function rig() {
   const journal = new Journal({ write: () => {} }, turn, { age: () => 0, wallMs: () => 0 })
   const answered: number[] = []
   const failures: string[] = []
+  const written: Uint8Array[] = []
+  const progress = { times: 0 }
   const failed = (error: unknown): void => void failures.push((error as Error).message)
-  const write = (bytes: Uint8Array, written?: () => void): void => {
+  const write = (bytes: Uint8Array, drained?: () => void): void => {
+    written.push(bytes)
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     for (let at = 0; at < bytes.length; at += 4 + view.getUint32(at)) answered.push(view.getUint32(at + 8))
-    written?.()
+    drained?.()
   }
   const linkWriter = new LinkWriter({ link: { write } as Link, crashed: failed }, clock)
   const isBehind = false
@@ -32,7 +35,7 @@ function rig() {
     work: new FairWork(clock, () => {}),
     tenant: () => 'default',
     isBehind: () => isBehind,
-    onProgress: () => {},
+    onProgress: () => void progress.times++,
     failed,
   })
   /** Answers commands that change something. */
@@ -43,7 +46,7 @@ function rig() {
     }
   }
   const effects: number[] = []
-  return { turn, journal, responses, answered, effects, failures, changeAndAnswer }
+  return { turn, journal, responses, answered, effects, failures, changeAndAnswer, written, progress }
 }
 
 describe('what follows a response', () => {
@@ -95,5 +98,47 @@ describe('responses that wait for the disk', () => {
     journal.onDurable(1)
     turn.run()
     expect(answered).toEqual([1, 4, 2, 3])
+  })
+
+  it('wait as runs of seqs, each with its result', () => {
+    const { turn, journal, responses, answered, changeAndAnswer } = rig()
+    changeAndAnswer(1)
+    responses.oksWhenDurable(10, 3)
+    responses.okWhenDurable(20, 7)
+    expect(responses.unanswered).toBe(5)
+    turn.run()
+    journal.onDurable(1)
+    turn.run()
+    expect([answered, responses.unanswered]).toEqual([[1, 10, 11, 12, 20], 0])
+  })
+})
+
+describe('responses that are written before something else', () => {
+  it('let nothing go on at once, and their effects start at the end of the turn', () => {
+    const { turn, responses, answered, effects, progress } = rig()
+    responses.ok(1, 0, { onSent: () => void effects.push(1) })
+    responses.writeReady()
+    expect([answered, effects, progress.times]).toEqual([[1], [], 0])
+    turn.run()
+    expect([answered, effects, progress.times > 0]).toEqual([[1], [1], true])
+  })
+})
+
+describe('the buffer of responses', () => {
+  it('is given away with its bytes if it has grown, and used again if not', () => {
+    const { turn, journal, responses, written, changeAndAnswer } = rig()
+    responses.ok(1, 0)
+    turn.run()
+    changeAndAnswer(2)
+    responses.oksWhenDurable(3, 10_000)
+    turn.run()
+    journal.onDurable(1)
+    turn.run()
+    const large = (written.at(-1) as Uint8Array).slice()
+    expect(large.length).toBe(10_001 * 20)
+    for (let seq = 0; seq < 10_000; seq++) responses.ok(seq, 9)
+    expect(written.at(-1)).toEqual(large)
+    turn.run()
+    expect(written.at(-1)?.length).toBe(10_000 * 20)
   })
 })
