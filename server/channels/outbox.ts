@@ -245,7 +245,7 @@ export class Outbox implements Task {
     }
   }
 
-  /** What one block throws concerns no other: all that were to be read have been. */
+  /** What one block throws must not leave the others as if they were still being read. */
   #loaded(block: Block, bytes: Uint8Array | undefined): void {
     try {
       this.#options.queue.loaded(block, bytes)

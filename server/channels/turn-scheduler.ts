@@ -6,8 +6,8 @@
  * A write costs as much as some fifty values, to a connection as to the store: were each turn's values written at once to a
  * thousand connections, there would be time for nothing else. So values go out in rounds, and a round of many writes has a
  * pause after it. Channels are counted, not time: a slow machine does not make a single connection wait. Responses and answers
- * have no pauses. Each tenant has rounds of its own, and each phase but the last a few milliseconds of a turn: what a connection is
- * sent in the next one is written after the responses that it was to get before (Session.writeValues).
+ * have no pauses. Each tenant has rounds of its own, and each phase but the last has 3 ms of a turn, in which tenants take turns.
+ * A connection is never written values or answers before responses of it that are ready (Session.writeValues).
  */
 import type { Clock, Timer } from '../core/clock.ts'
 import { finish, type Steps } from '../core/fair-work.ts'

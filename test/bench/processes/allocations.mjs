@@ -1,14 +1,14 @@
 /**
- * Preloaded into a Node server by hand, to see what its main thread allocates:
- * `BENCH_NODE_OPTIONS="--import ./test/bench/processes/allocations.mjs" npm run bench -- NAME`. When the server ends by
- * SIGTERM, it appends a line of JSON to the file that ALLOCATIONS names: the bytes that were allocated in the heap of V8, and
- * the collections of garbage with their times, from the start of the server to its end.
+ * Preloaded into Node programs by hand, to see what their main threads allocate:
+ * `ALLOCATIONS=FILE NODE_OPTIONS="--import $PWD/test/bench/processes/allocations.mjs" npm run bench -- NAME`. Each appends a line of
+ * JSON to the file when it ends (the server is ended by SIGTERM): the bytes that were allocated in the heap of V8, and the
+ * collections of garbage with their times, from its start to its end.
  */
 import { appendFileSync } from 'node:fs'
 import { GCProfiler, getHeapStatistics } from 'node:v8'
 import { isMainThread } from 'node:worker_threads'
 
-if (isMainThread) {
+if (isMainThread && process.env['ALLOCATIONS'] !== undefined) {
   const startBytes = getHeapStatistics().used_heap_size
   const profiler = new GCProfiler()
   profiler.start()
@@ -28,7 +28,7 @@ if (isMainThread) {
       kind.ms += cost / 1000
     }
     allocatedBytes += Math.max(0, endBytes - lastBytes)
-    const report = { allocatedMiB: allocatedBytes / 2 ** 20, kinds }
-    appendFileSync(process.env['ALLOCATIONS'] ?? 'allocations.json', `${JSON.stringify(report)}\n`)
+    const report = { program: process.argv[1], allocatedMiB: allocatedBytes / 2 ** 20, kinds }
+    appendFileSync(process.env['ALLOCATIONS'], `${JSON.stringify(report)}\n`)
   })
 }
