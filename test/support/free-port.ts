@@ -8,12 +8,17 @@ const FIRST = 10_000
 /** Each process of vitest has a share of its own: two that run at the same time never choose the same one. */
 const SHARE = 2_750
 const SHARES = 8
+/** A test with three nodes has twenty of them, most of which nobody listens on yet: two would be the same in every fifteenth run. */
+const given = new Set<number>()
 
-/** A port of loopback that nobody has just now, neither for TCP nor for UDP. */
+/** A port of loopback that nobody has just now, neither for TCP nor for UDP, and that this process has not given before. */
 export async function freePort(): Promise<number> {
   const share = (Number(process.env['VITEST_POOL_ID'] ?? 0) % SHARES) * SHARE
+  if (given.size > SHARE / 2) given.clear()
   for (;;) {
     const port = FIRST + share + Math.floor(Math.random() * SHARE)
+    if (given.has(port)) continue
+    given.add(port)
     if ((await isFreeForTcp(port)) && (await isFreeForUdp(port))) return port
   }
 }
