@@ -80,6 +80,14 @@ async function open(settings = {}): Promise<Link> {
   return link
 }
 
+/** Blocks of values that are on disk, and not in memory if there is no connection. */
+function storeBlocks(count: number, values: number): void {
+  for (let block = 0; block < count; block++) {
+    rig.append(7, values)
+    rig.persist()
+  }
+}
+
 beforeEach(() => {
   clock = new FakeClock()
   turn = new HandTurn(clock)
@@ -163,10 +171,7 @@ describe('the outbox', () => {
   it('reads several blocks back by one message to the store, and each only once', async () => {
     const link = await open()
     outbox.detach()
-    for (let i = 0; i < 20; i++) {
-      rig.append(7, 20)
-      rig.persist()
-    }
+    storeBlocks(20, 20)
     outbox.attach(link)
     outbox.atTurnEnd()
     outbox.atTurnEnd()
@@ -181,10 +186,7 @@ describe('the outbox', () => {
   it('reads at most 8 MiB ahead', async () => {
     const link = await open()
     outbox.detach()
-    for (let i = 0; i < 40; i++) {
-      rig.append(7, 4_000)
-      rig.persist()
-    }
+    storeBlocks(40, 4_000)
     outbox.attach(link)
     outbox.atTurnEnd()
     await turnEnd()
@@ -196,10 +198,7 @@ describe('the outbox', () => {
   it('reads on before what was read is sent: no turn has to wait for the store, and nothing is read twice', async () => {
     const link = await open()
     outbox.detach()
-    for (let i = 0; i < 60; i++) {
-      rig.append(7, 4_000)
-      rig.persist()
-    }
+    storeBlocks(60, 4_000)
     outbox.attach(link)
     outbox.atTurnEnd()
     await turnEnd()
@@ -218,10 +217,7 @@ describe('the outbox', () => {
   it('reads in portions of at most 768 KiB: more would let a batch pass, and come late', async () => {
     await open()
     outbox.detach()
-    for (let i = 0; i < 10; i++) {
-      rig.append(7, 4_000)
-      rig.persist()
-    }
+    storeBlocks(10, 4_000)
     const lengths = new Map<number, number>()
     for (const lane of rig.queue.lanes())
       for (const entry of lane) if (entry.kind === 'block') lengths.set(entry.id, entry.length)
@@ -236,10 +232,7 @@ describe('the outbox', () => {
   it('counts what is being read, so that all channels together do not read more than they may hold', async () => {
     await open()
     outbox.detach()
-    for (let i = 0; i < 40; i++) {
-      rig.append(7, 4_000)
-      rig.persist()
-    }
+    storeBlocks(40, 4_000)
     const { pool } = rig.host
     outbox.attach(new Link())
     outbox.atTurnEnd()

@@ -4,6 +4,17 @@ import { FakeClock } from '../../support/fake-clock.ts'
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
+/** Makes tasks that take a millisecond each; the first letter of their name is their tenant. */
+function millisecondsOf(clock: FakeClock, ran: string[]) {
+  return (name: string) => ({
+    tenant: name.charAt(0),
+    atTurnEnd: () => {
+      ran.push(name)
+      clock.advance(1)
+    },
+  })
+}
+
 describe('the end of a turn', () => {
   it('has four phases, whatever the order of entering; each task runs once', async () => {
     const turn = new TurnScheduler(new FakeClock())
@@ -75,13 +86,7 @@ describe('responding and answering', () => {
     const clock = new FakeClock()
     const turn = new TurnScheduler(clock)
     const ran: string[] = []
-    const task = (name: string) => ({
-      tenant: name.charAt(0),
-      atTurnEnd: () => {
-        ran.push(name)
-        clock.advance(1)
-      },
-    })
+    const task = millisecondsOf(clock, ran)
     for (let index = 0; index < 1_000; index++) turn.schedule(phase, task(`a${index}`))
     turn.schedule(phase, task('b'))
     turn.run()
@@ -129,13 +134,7 @@ describe('sending', () => {
     const clock = new FakeClock()
     const turn = new TurnScheduler(clock)
     const ran: string[] = []
-    const send = (name: string) => ({
-      tenant: name.charAt(0),
-      atTurnEnd: () => {
-        ran.push(name)
-        clock.advance(1)
-      },
-    })
+    const send = millisecondsOf(clock, ran)
     for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2']) turn.schedule('send', send(name))
     turn.run()
     expect(ran).toEqual(['a1', 'b1', 'a2'])
