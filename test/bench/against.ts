@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { addTree, HERE, removeTree, run, type Surroundings } from '../support/commit-tree.ts'
-import { type Figures, figuresIn, type Ratios, ratiosOf, type Spread, spreadsOf } from './ratios.ts'
+import { type Figures, figuresIn, type Ratios, ratiosOf, shownSpread, spreadsOf } from './ratios.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -59,7 +59,7 @@ export async function compare(name: string, { commit, pairs, options }: Comparis
   const tree = join(directory, 'tree')
   const here: Surroundings = {
     cwd: HERE,
-    env: { ...process.env, TMPDIR: mkdtempSync(join(directory, 'tmp-')) },
+    env: { ...process.env, TMPDIR: mkdtempSync(join(directory, 'tmp-')), BENCH_WITHOUT_LIMIT: '1' },
     interrupted: interrupted.signal,
   }
   const there: Surroundings = { ...here, cwd: tree }
@@ -78,7 +78,7 @@ export async function compare(name: string, { commit, pairs, options }: Comparis
       console.log(`pair ${pair}: ${listed(ratios, (ratio) => ratio.toFixed(3))}`)
     }
     const spreads = spreadsOf(all)
-    console.log(`median: ${listed(spreads, shown)}`)
+    console.log(`median: ${listed(spreads, shownSpread)}`)
     return { against: commit, pairs, ratios: spreads }
   } finally {
     await removeTree(tree)
@@ -93,8 +93,4 @@ function listed<T>(figures: Readonly<Record<string, T>>, show: (figure: T) => st
   return Object.entries(figures)
     .map(([name, figure]) => `${name} ${show(figure)}`)
     .join(', ')
-}
-
-function shown({ median, least, most }: Spread): string {
-  return `${median.toFixed(3)} (${least.toFixed(3)} to ${most.toFixed(3)})`
 }

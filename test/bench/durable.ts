@@ -24,8 +24,6 @@ const VALUES = 5_000_000
 interface Options {
   readonly values: number
   readonly commits: Commits
-  /** True if nothing else is measured beside it. */
-  readonly isPlain: boolean
   readonly own: Contender
   /** The same without `[recent]`, if that was asked for. */
   readonly without: readonly Contender[]
@@ -114,7 +112,6 @@ function optionsOf(argv: string[]): Options {
   return {
     values,
     commits,
-    isPlain: size === 0 && !given.peers && !given['without-recent'],
     cluster: size > 0 ? { size, values, commits, runs, dir: given.dir } : undefined,
     own: cinnabar(values, commits),
     without: given['without-recent'] ? [cinnabar(values, commits, { hasRecent: false })] : [],
@@ -124,10 +121,13 @@ function optionsOf(argv: string[]): Options {
   }
 }
 
-/** The least that any server has to do, with the same ends; `measured`: figures of the same with the server. */
-export async function limitOfDurable(argv: string[], measured: Measured): Promise<Measured> {
-  const { values, commits, dir, isPlain } = optionsOf(argv)
-  if (!isPlain) throw new Error('durable has a limit without --peers, --without-recent and --cluster')
+/**
+ * The least that any server has to do, with the same ends; `measured`: figures of the same with the server. Nothing with
+ * `--cluster`, whose peer is the server alone.
+ */
+export async function limitOfDurable(argv: string[], measured: Measured): Promise<Measured | undefined> {
+  const { values, commits, dir, cluster } = optionsOf(argv)
+  if (cluster !== undefined) return undefined
   return { ...(await runOnce(limitContender(values, commits, measured), dir)) }
 }
 

@@ -1,7 +1,7 @@
 /**
  * gmetric datagrams at each of `--rates` (per second; `max`: as fast as the kernel takes them), for `--seconds`, to Cinnabar,
- * to gmond where it is installed, and to a Node socket that only counts. What the kernel threw away stands in /proc/net/udp;
- * `--consumed`: a consumer of Cinnabar takes and commits every value. `--alone`: Cinnabar only.
+ * and to gmond where it is installed (`--alone`: Cinnabar only). What the kernel threw away stands in /proc/net/udp; `--consumed`:
+ * a consumer of Cinnabar takes and commits every value. The limit is a Node socket that only counts.
  */
 import { parseArgs } from 'node:util'
 import { GmetricFeed } from './gmetric-feed.ts'
@@ -17,7 +17,6 @@ import {
 } from './gmetric-takers.ts'
 import type { Figures } from './ratios.ts'
 
-const EMPTY = 'empty socket'
 /** Compiling and growing is not what is measured. */
 const WARM_UP_SECONDS = 1
 /** What waits in the receive buffer is taken in this time; nothing more is dropped. */
@@ -38,14 +37,13 @@ export async function benchGmetric(argv: string[]): Promise<object> {
   const takers: Record<string, () => Promise<Taker>> = {
     cinnabar: () => startCinnabar(options.consumed),
     ...(hasGmond() && !options.alone ? { gmond: startGmond } : {}),
-    ...(options.alone ? {} : { [EMPTY]: startReader }),
   }
   return runsOf(takers, options)
 }
 
 /** The empty socket alone: the least that any server has to do. */
 export async function limitOfGmetric(argv: string[]): Promise<Figures> {
-  return runsOf({ [EMPTY]: startReader }, optionsOf(argv))
+  return runsOf({ 'empty socket': startReader }, optionsOf(argv))
 }
 
 function optionsOf(argv: string[]) {

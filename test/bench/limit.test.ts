@@ -1,17 +1,18 @@
 /** The limits still do what they say. How fast is nobody's business here. */
 import { describe, expect, it } from 'vitest'
-import { besideLimit, limitIn } from './limit.ts'
+import { benchBesideLimit, besideIn, besideLimit } from './limit.ts'
+import { shownFigures } from './ratios.ts'
 
-describe('limitIn', () => {
-  it('is asked for by --limit, and leaves the other options to the benchmark', () => {
-    const args = ['--values', '10', '--limit', '--pairs', '2', '--through']
-    expect(limitIn(args)).toEqual({ pairs: 2, options: ['--values', '10', '--through'] })
-    expect(limitIn(['--pairs', '3'])).toBeUndefined()
+describe('besideIn', () => {
+  it('takes --pairs, and leaves the other options to the benchmark', () => {
+    const args = ['--values', '10', '--pairs', '2', '--through']
+    expect(besideIn('durable', args)).toEqual({ pairs: 2, options: ['--values', '10', '--through'] })
+    expect(besideIn('idle', args)).toBeUndefined()
   })
 
-  it('takes three pairs by default, and refuses none', () => {
-    expect(limitIn(['--limit'])).toEqual({ pairs: 3, options: [] })
-    expect(() => limitIn(['--limit', '--pairs', '0'])).toThrow('--pairs 0: at least 1')
+  it('takes one pair by default, and refuses none', () => {
+    expect(besideIn('durable', [])).toEqual({ pairs: 1, options: [] })
+    expect(() => besideIn('durable', ['--pairs', '0'])).toThrow('--pairs 0: at least 1')
   })
 })
 
@@ -24,9 +25,22 @@ describe('a limit', () => {
     ['backlog', ['--values', '20000'], 'drainedPerSecond'],
     ['client', ['--values', '5000', '--taking', 'handler'], 'handler values/s'],
   ])('brings every value of %s %j through, beside the server', async (name, options, rate) => {
-    const { limit, ofLimit } = await besideLimit(name, { pairs: 1, options })
+    const { limit, ratios } = await besideLimit(name, { pairs: 1, options })
     expect(Number(limit[rate])).toBeGreaterThan(0)
-    expect(ofLimit[rate]?.median).toBeGreaterThan(0)
+    expect(ratios[rate]?.median).toBeGreaterThan(0)
+  })
+
+  it('stands beside the rate, over all pairs', async () => {
+    const figures = await benchBesideLimit('fan-out', { pairs: 2, options: ['--values', '1000', '--channels', '5'] })
+    const ratio = String.raw`\d+\.\d\d \(\d+\.\d\d to \d+\.\d\d\)`
+    expect(shownFigures(figures).find((line) => line.startsWith('valuesPerSecond'))).toMatch(
+      new RegExp(`^valuesPerSecond +\\d+, ${ratio} of the limit$`),
+    )
+  })
+
+  it('is not there for datagrams on many channels', async () => {
+    const options = ['--gmetric', '--values', '100', '--channels', '2']
+    expect(await besideLimit('fan-out', { pairs: 1, options })).toMatchObject({ limit: {}, ratios: {} })
   })
 
   it('is not there for every benchmark', async () => {

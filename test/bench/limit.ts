@@ -1,7 +1,8 @@
 /**
  * How near a benchmark comes to the limit: the least that any server in this language has to do with the same bytes (limit/), or
- * for gmetric an empty socket, and for the client library a consumer that only walks frames. Both run in turn. `npm run bench --
- * NAME --limit` is for one, `npm run bench -- limit` for all: `--pairs` (3) each, `--only` some, `--scale 0.1` with fewer values.
+ * for gmetric an empty socket, and for the client library a consumer that only walks frames. Both run in turn. A benchmark that
+ * has a limit prints its ratio to it beside its rates, of `--pairs` (1) runs; `npm run bench -- limit` measures all of them:
+ * `--pairs` (3) each, `--only` some, `--scale 0.1` with fewer values.
  */
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -14,12 +15,12 @@ import { benchDurable, limitOfDurable } from './durable.ts'
 import { benchFanOut, limitOfFanOut } from './fan-out.ts'
 import { benchGmetric, limitOfGmetric } from './gmetric.ts'
 import { benchQuery, limitOfQuery } from './query.ts'
-import { type Figures, type Ratios, ratiosOf, type Spread, spreadsOf } from './ratios.ts'
+import { type Figures, type Ratios, ratiosOf, type Spread, shownSpread, spreadsOf } from './ratios.ts'
 
 interface Limited {
   readonly bench: (args: string[]) => Promise<object>
-  /** `measured`: figures of the server with the same options. */
-  readonly limit: (args: string[], measured: Figures) => Promise<Figures>
+  /** `measured`: figures of the server with the same options. Undefined if there is no limit with these. */
+  readonly limit: (args: string[], measured: Figures) => Promise<Figures | undefined>
 }
 
 const limited: Readonly<Record<string, Limited>> = {
@@ -27,7 +28,7 @@ const limited: Readonly<Record<string, Limited>> = {
   client: { bench: benchClient, limit: limitOfClient },
   durable: { bench: benchDurable, limit: limitOfDurable },
   'fan-out': { bench: benchFanOut, limit: limitOfFanOut },
-  gmetric: { bench: async (args) => benchGmetric([...args, '--alone']), limit: limitOfGmetric },
+  gmetric: { bench: benchGmetric, limit: limitOfGmetric },
   query: { bench: benchQuery, limit: limitOfQuery },
 }
 
@@ -67,7 +68,7 @@ const workloads: readonly Workload[] = [
   },
   {
     name: 'gmetric',
-    options: ['--rates', '100000'],
+    options: ['--alone', '--rates', '100000'],
     size: ['seconds', 4],
     ...figures('at 100000: takenPerSecond', 'at 100000: cpuPerMillion'),
     aim: 0.85,
@@ -100,12 +101,12 @@ export interface Beside {
   readonly options: string[]
 }
 
-/** What `--limit` and `--pairs` ask for; undefined if there is no `--limit`. */
-export function limitIn(args: string[]): Beside | undefined {
-  const options = { limit: { type: 'boolean' }, pairs: { type: 'string' } } as const
+/** What `--pairs` asks for; undefined if the benchmark `name` has no limit. */
+export function besideIn(name: string, args: string[]): Beside | undefined {
+  if (limited[name] === undefined) return undefined
+  const options = { pairs: { type: 'string' } } as const
   const { values, tokens } = parseArgs({ args, options, strict: false, tokens: true })
-  if (values['limit'] !== true) return undefined
-  return { pairs: pairsOf(values['pairs'] ?? '3'), options: othersIn(args, tokens, ['limit', 'pairs']) }
+  return { pairs: pairsOf(values['pairs'] ?? '1'), options: othersIn(args, tokens, ['pairs']) }
 }
 
 function pairsOf(given: unknown): number {
@@ -114,32 +115,48 @@ function pairsOf(given: unknown): number {
   return pairs
 }
 
-/** Runs the benchmark `name` and its limit in turn, every second pair in reverse order. Gives the figures of the last pair, and the ratios. */
-export async function besideLimit(name: string, { pairs, options }: Beside) {
+/** A benchmark and its limit. */
+export interface OfLimit {
+  /** Of the benchmark, in the last pair. */
+  readonly measured: Figures
+  /** Of its limit, in the last pair; empty if there is none with these options. */
+  readonly limit: Figures
+  readonly ratios: Readonly<Record<string, Spread>>
+}
+
+/** Runs the benchmark `name` and its limit in turn, every second pair in reverse order. */
+export async function besideLimit(name: string, { pairs, options }: Beside): Promise<OfLimit> {
   const entry = limited[name]
   if (entry === undefined) throw new Error(`${name} has no limit; these have: ${Object.keys(limited).join(', ')}`)
-  const all: Ratios[] = []
   const bench = async (): Promise<Figures> => ({ ...(await entry.bench(options)) })
-  let ours = await bench()
-  let limit = await entry.limit(options, ours)
-  const judge = (): void => {
-    const ratios = ratiosOf(ours, limit)
+  let measured = await bench()
+  let limit = await entry.limit(options, measured)
+  if (limit === undefined) {
+    console.log(`${name} has no limit with these options`)
+    return { measured, limit: {}, ratios: {} }
+  }
+  const all: Ratios[] = []
+  const judge = (limit: Figures): void => {
+    const ratios = ratiosOf(measured, limit)
     all.push(ratios)
     const shown = Object.entries(ratios).map(([figure, ratio]) => `${figure} ${ratio.toFixed(3)}`)
     console.log(`${name} by its limit, pair ${all.length}: ${shown.join(', ')}; load ${loadavg()[0]?.toFixed(1)}`)
   }
-  judge()
+  judge(limit)
   while (all.length < pairs) {
-    if (all.length % 2 === 1) {
-      limit = await entry.limit(options, ours)
-      ours = await bench()
-    } else {
-      ours = await bench()
-      limit = await entry.limit(options, ours)
-    }
-    judge()
+    const isReversed = all.length % 2 === 1
+    if (!isReversed) measured = await bench()
+    limit = (await entry.limit(options, measured)) ?? {}
+    if (isReversed) measured = await bench()
+    judge(limit)
   }
-  return { ...ours, limit, pairs, ofLimit: spreadsOf(all) }
+  return { measured, limit, ratios: spreadsOf(all) }
+}
+
+/** The figures of a benchmark, with its ratios to the limit. */
+export async function benchBesideLimit(name: string, beside: Beside): Promise<Figures> {
+  const { measured, limit, ratios } = await besideLimit(name, beside)
+  return { ...measured, limit, pairs: beside.pairs, ofLimit: ratios }
 }
 
 /** The table of all. */
@@ -156,22 +173,20 @@ export async function benchLimit(argv: string[]): Promise<object> {
     if (!names.includes(name)) continue
     const amount = Math.max(1, size[1] * Number(given.scale))
     const run = [...options, `--${size[0]}`, String(amount)]
-    const { ofLimit, limit, ...ours } = await besideLimit(name, { pairs: pairsOf(given.pairs), options: run })
+    const { measured, limit, ratios } = await besideLimit(name, { pairs: pairsOf(given.pairs), options: run })
     const load = loadavg()[0]?.toFixed(1) ?? ''
     const figuresOf = (all: Figures): string[] => [rate, cost].map((figure) => String(all[figure]))
     const workload = [name, ...run].join(' ')
-    results.push({ workload, ofLimit, aim, judged, load })
+    results.push({ workload, ofLimit: ratios, aim, judged, load })
     const aims = judged === 'rate' ? [String(aim), ''] : ['', String(aim)]
-    const ratios = [rate, cost].flatMap((figure, index) => [spread(ofLimit[figure]), aims[index] ?? ''])
-    rows.push([workload, ...figuresOf(ours), ...figuresOf(limit), ...ratios, load])
+    const shown = [rate, cost].flatMap((figure, index) => [
+      ratios[figure] === undefined ? '-' : shownSpread(ratios[figure]),
+      aims[index] ?? '',
+    ])
+    rows.push([workload, ...figuresOf(measured), ...figuresOf(limit), ...shown, load])
   }
   const head = ['', 'per second', 'CPU s/m', 'limit', 'CPU s/m', 'of limit', 'aim', 'by CPU', 'aim', 'load']
   const columns = head.map((title, index): Column => ({ head: title, align: index === 0 ? 'left' : 'right' }))
   console.log(formatTable(columns, rows, pc.createColors(false)))
   return { date: new Date().toISOString().slice(0, 10), pairs: given.pairs, results }
-}
-
-function spread(of: Spread | undefined): string {
-  if (of === undefined) return '-'
-  return `${of.median.toFixed(2)} (${of.least.toFixed(2)} to ${of.most.toFixed(2)})`
 }

@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- <name> [options]`: the project's own measurements. Each prints a small table for people and one JSON
- * line for programs. Figures depend on the machine; `--against COMMIT` compares two trees on the same one, and `--limit`
- * with what is possible there.
+ * line for programs. Figures depend on the machine: so the limit is measured beside it where there is one (limit.ts), unless
+ * BENCH_WITHOUT_LIMIT is in the environment, and `--against COMMIT` compares two trees.
  */
 import { compare, comparisonIn } from './against.ts'
 import { benchBacklog } from './backlog.ts'
@@ -15,11 +15,12 @@ import { benchFrozen } from './frozen.ts'
 import { benchGmetric } from './gmetric.ts'
 import { benchIdle } from './idle.ts'
 import { benchLatency } from './latency.ts'
-import { benchLimit, besideLimit, limitIn } from './limit.ts'
+import { benchBesideLimit, benchLimit, besideIn } from './limit.ts'
 import { benchMemory } from './memory.ts'
 import { benchMonoAgent } from './mono-agent.ts'
 import { benchQuery } from './query.ts'
 import { benchQueue } from './queue.ts'
+import { shownFigures } from './ratios.ts'
 import { benchScale } from './scale.ts'
 import { benchDrain, benchOtlp, benchRemoteWrite, benchScrape } from './stacks.ts'
 import { benchUpstream } from './upstream.ts'
@@ -53,14 +54,12 @@ const [name = '', ...args] = process.argv.slice(2)
 const bench = benches[name]
 if (bench === undefined) {
   console.error(
-    `usage: npm run bench -- <name> [--against <commit> | --limit] [--pairs <n>] [options]\nnames: ${Object.keys(benches).join(', ')}`,
+    `usage: npm run bench -- <name> [--against <commit>] [--pairs <n>] [options]\nnames: ${Object.keys(benches).join(', ')}`,
   )
   process.exit(2)
 }
 const comparison = comparisonIn(args)
-const limit = limitIn(args)
-const figures = await (comparison ? compare(name, comparison) : limit ? besideLimit(name, limit) : bench(args))
-for (const [figure, value] of Object.entries(figures)) {
-  if (typeof value !== 'object') console.log(`${figure.padEnd(24)}${value}`)
-}
+const beside = process.env['BENCH_WITHOUT_LIMIT'] === undefined ? besideIn(name, args) : undefined
+const figures = await (comparison ? compare(name, comparison) : beside ? benchBesideLimit(name, beside) : bench(args))
+for (const line of shownFigures({ ...figures })) console.log(line)
 console.log(JSON.stringify({ bench: name, options: args.join(' '), ...figures }))

@@ -54,6 +54,21 @@ export function spreadsOf(pairs: readonly Ratios[]): Readonly<Record<string, Spr
   return Object.fromEntries(Object.keys(first).map((figure) => [figure, spreadOf(ratiosOf(figure))]))
 }
 
+/** The figures that are no objects, a line for each, with its ratio to the limit if `ofLimit` has it. */
+export function shownFigures(figures: Figures): string[] {
+  const ofLimit = (figures['ofLimit'] ?? {}) as Readonly<Record<string, Spread>>
+  return Object.entries(figures).flatMap(([figure, value]) => {
+    if (typeof value === 'object') return []
+    const ratio = ofLimit[figure]
+    return `${figure.padEnd(24)} ${value}${ratio === undefined ? '' : `, ${shownSpread(ratio)} of the limit`}`
+  })
+}
+
+export function shownSpread({ median, least, most }: Spread): string {
+  if (least === most) return median.toFixed(2)
+  return `${median.toFixed(2)} (${least.toFixed(2)} to ${most.toFixed(2)})`
+}
+
 function spreadOf(ratios: readonly number[]): Spread {
   const sorted = ratios.toSorted((a, b) => a - b)
   const [lower, upper] = [sorted[(sorted.length - 1) >> 1]!, sorted[sorted.length >> 1]!]
