@@ -66,7 +66,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   /** Effects outlive the connection. */
   readonly #party: Party
   readonly #work: Work = { step: () => this.#step(), failed: (error) => this.#effectFailed(error) }
-  /** The oldest mark first. */
+  /** The oldest mark first. Those that are durable are written with the next responses: a batch may be that of a thousand sessions. */
   readonly #pending: PendingDurable[] = []
   #isEnded = false
   /** It is scheduled for the end of this turn. */
@@ -136,7 +136,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
     if (last?.mark === mark) return last
     const pending: PendingDurable = { mark, runs: [], effects: [] }
     this.#pending.push(pending)
-    if (this.#pending.length === 1) journal.wait(this)
+    if (last === undefined || last.mark <= journal.durable) journal.wait(this)
     return pending
   }
 
@@ -164,12 +164,17 @@ export class ResponseWriter implements Task, DurabilityWaiter {
 
   /** The journal is durable up to `mark`. */
   durable(mark: number): void {
-    while (this.#pending.length > 0 && (this.#pending[0] as PendingDurable).mark <= mark) {
+    const [first, last] = [this.#pending[0], this.#pending.at(-1)]
+    if (first === undefined || last === undefined) return
+    if (this.#isEnded) this.#startEffects()
+    else if (first.mark <= mark) this.#schedule()
+    if (last.mark > mark) this.#options.journal.wait(this)
+  }
+
+  #releaseDurable(): void {
+    while (this.#pending.length > 0 && (this.#pending[0] as PendingDurable).mark <= this.#options.journal.durable) {
       this.#release(this.#pending.shift() as PendingDurable)
     }
-    if (this.#isEnded) this.#startEffects()
-    else if (this.#ready.length > 0) this.#schedule()
-    if (this.#pending.length > 0) this.#options.journal.wait(this)
   }
 
   #release({ runs, effects }: PendingDurable): void {
@@ -208,6 +213,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   }
 
   #write(drained: () => void): void {
+    this.#releaseDurable()
     if (this.#ready.length === 0) return
     const bytes = this.#takeReady()
     if (!this.#isEnded) this.#options.linkWriter.write('responses', bytes, drained)
@@ -231,6 +237,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   }
 
   #startEffects(): void {
+    this.#releaseDurable()
     if (this.#ofReady.length === 0) return
     for (const effects of this.#ofReady) this.#effects.push(effects)
     this.#ofReady = []

@@ -100,6 +100,32 @@ describe('responses that wait for the disk', () => {
     expect(answered).toEqual([1, 4, 2, 3])
   })
 
+  it('are not made before the turn ends, and others that wait meanwhile have their own batch', () => {
+    const { turn, journal, responses, answered, changeAndAnswer } = rig()
+    changeAndAnswer(1)
+    turn.run()
+    journal.onDurable(1)
+    expect(responses.unanswered).toBe(1)
+    changeAndAnswer(2)
+    turn.run()
+    expect([answered, responses.unanswered]).toEqual([[1], 1])
+    journal.onDurable(2)
+    turn.run()
+    expect([answered, responses.unanswered]).toEqual([[1, 2], 0])
+  })
+
+  it('start their effects when the session ends before they are written', () => {
+    const { turn, journal, responses, answered, effects, changeAndAnswer } = rig()
+    changeAndAnswer(1)
+    turn.run()
+    journal.onDurable(1)
+    responses.end()
+    changeAndAnswer(2)
+    turn.run()
+    journal.onDurable(2)
+    expect([answered, effects]).toEqual([[], [1, 2]])
+  })
+
   it('wait as runs of seqs, each with its result', () => {
     const { turn, journal, responses, answered, changeAndAnswer } = rig()
     changeAndAnswer(1)
