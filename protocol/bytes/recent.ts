@@ -90,8 +90,9 @@ function wordAt(bytes: DataView, at: number, end: number): number {
 function isSame(kept: DataView, bytes: DataView, start: number, end: number): boolean {
   const length = kept.byteLength
   if (length !== end - start) return false
-  for (let at = 0; at < length; at += 4) {
-    if (wordAt(kept, at, length) !== wordAt(bytes, start + at, end)) return false
+  const whole = length & ~3
+  for (let at = 0; at < whole; at += 4) {
+    if (kept.getInt32(at) !== bytes.getInt32(start + at)) return false
   }
-  return true
+  return whole === length || wordAt(kept, whole, length) === wordAt(bytes, start + whole, end)
 }
