@@ -1,6 +1,7 @@
 /**
  * Password hashes (bcrypt), computed in one worker thread, because one hash keeps a processor busy for about 0.1 s. This file
- * is also the thread's program. The thread starts at first use and keeps the process alive only while a job waits for it.
+ * is also the thread's program. The thread starts at first use and keeps the process alive only while a job waits for it. With a
+ * clock it ends after ten seconds without a job, since it takes 10 MiB: to start it takes less than a hash does.
  * bcrypt uses only the first 72 bytes, so a longer password is refused instead of being truncated silently.
  *
  * The thread gets one job at a time, in turn from three queues: passwords that are set, logins under names that have logged in
@@ -17,12 +18,20 @@ export const MAX_PASSWORD_BYTES = 72
 const BCRYPT_THREAD = 'cinnabar-bcrypt'
 /** 2^10 rounds: about 93 ms on the machine where this was chosen. */
 const DEFAULT_ROUNDS = 10
+const IDLE_MS = 10_000
 /** If all queues are full, the last of `other` waits some 9 s: a peer has 10 s from connecting to success [MON 11]. */
 const PLACES = { set: 64, known: 24, other: 32 } as const
 
 export interface PasswordHasherOptions {
   /** Binary logarithm of bcrypt's cost, 4..31. */
   readonly rounds?: number
+  /** Without a clock, the thread stays until `close`. */
+  readonly clock?: IdleClock | undefined
+}
+
+/** What of the server's clock ends a thread that nobody needs. */
+export interface IdleClock {
+  setTimeout(callback: () => void, delayMs: number): { cancel(): void }
 }
 
 /** Who waits for the check of a password. */
@@ -59,12 +68,15 @@ export class PasswordHasher {
   #turns = [this.#set, this.#known, this.#other]
   #current: BcryptJob | undefined
   #worker: Worker | undefined
+  readonly #clock: IdleClock | undefined
+  #idling: { cancel(): void } | undefined
   #closed = false
   /** The number of jobs that found no place. */
   refused = 0
 
-  constructor({ rounds = DEFAULT_ROUNDS }: PasswordHasherOptions = {}) {
+  constructor({ rounds = DEFAULT_ROUNDS, clock }: PasswordHasherOptions = {}) {
     this.#rounds = rounds
+    this.#clock = clock
   }
 
   /** Jobs under way or waiting. */
@@ -94,6 +106,7 @@ export class PasswordHasher {
   /** Stops the thread; waiting callers get HASHER_CLOSED. */
   async close(): Promise<void> {
     this.#closed = true
+    this.#idling?.cancel()
     this.#giveUp(closedError())
     await this.#worker?.terminate()
   }
@@ -117,8 +130,10 @@ export class PasswordHasher {
   /** Gives the thread its next job. */
   #next(): void {
     this.#current = this.#take()
+    this.#idling?.cancel()
     if (this.#current === undefined) {
       this.#worker?.unref()
+      this.#idling = this.#clock?.setTimeout(() => this.#rest(), IDLE_MS)
       return
     }
     this.#worker ??= this.#start()
@@ -147,6 +162,13 @@ export class PasswordHasher {
     worker.on('error', (cause) => this.#lost(worker, cause))
     worker.on('exit', (code) => this.#lost(worker, new Error(`exit code ${code}`)))
     return worker
+  }
+
+  /** Ends the thread; the next job starts a new one. */
+  #rest(): void {
+    const worker = this.#worker
+    this.#worker = undefined
+    void worker?.terminate()
   }
 
   /** The next job starts a new thread. */

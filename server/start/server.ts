@@ -155,7 +155,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const { synchronous } = config.storage
   const store =
     options.store ?? new SqliteStore({ directory: dataDir, synchronous, restored: options.restored ?? false })
-  const hasher = options.hasher ?? new PasswordHasher()
+  const hasher = options.hasher ?? new PasswordHasher({ clock })
   opened(() => hasher.close())
   opened(() => store.close())
   const reported = options.onFailed ?? ((error) => log.fatal({ err: error }, 'storing failed'))

@@ -155,3 +155,37 @@ test('a process waits for a hash that is asked for, and ends although the hasher
   })
   expect({ stdout, stderr, status }).toEqual({ stdout: '60\n', stderr: '', status: 0 })
 })
+
+test.skipIf(process.platform !== 'linux')('a thread without a job ends, and the next job starts another', () => {
+  const module = JSON.stringify(new URL('../../dist/auth/password.js', import.meta.url))
+  // The clock rings when the script says so. Threads are counted as the kernel does.
+  const source = `
+    const { readdirSync } = require('node:fs')
+    const threads = () => readdirSync('/proc/self/task').length
+    const rings = []
+    const clock = { setTimeout: (ring, ms) => (rings.push([ring, ms]), { cancel: () => rings.pop() }) }
+    const run = async () => {
+      const { PasswordHasher } = await import(${module})
+      const hasher = new PasswordHasher({ rounds: 4, clock })
+      const hash = await hasher.hash('a')
+      const during = threads()
+      const verifying = hasher.verify('a', hash)
+      console.log('while it works:', rings.length)
+      console.log(await verifying)
+      const [[ring, ms]] = rings
+      ring()
+      while (threads() >= during) await new Promise(setImmediate)
+      console.log('ended after', ms)
+      console.log(await hasher.verify('a', hash), rings.length, threads() >= during)
+    }
+    run()
+  `
+  const { stdout, stderr } = spawnSync(process.execPath, ['--eval', source], {
+    encoding: 'utf8',
+    timeout: 50_000,
+  })
+  expect({ stdout, stderr }).toEqual({
+    stdout: 'while it works: 0\ntrue\nended after 10000\ntrue 1 true\n',
+    stderr: '',
+  })
+})

@@ -13,7 +13,7 @@ import { BenchConnection, inTurns, Local, openMany } from './connection.ts'
 import { GmetricFeed, valuePacket } from './gmetric-feed.ts'
 import { MeasuredServer } from './measured.ts'
 
-const CALM_MS = 3_000
+const CALM_MS = 12_000
 const METRICS_PER_HOST = 100
 /** Nothing comes on these connections but what a login brings. */
 const BUFFER_BYTES = 1024
