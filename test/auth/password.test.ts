@@ -156,9 +156,10 @@ test('a process waits for a hash that is asked for, and ends although the hasher
   expect({ stdout, stderr, status }).toEqual({ stdout: '60\n', stderr: '', status: 0 })
 })
 
+// Threads are counted in /proc.
 test.skipIf(process.platform !== 'linux')('a thread without a job ends, and the next job starts another', () => {
   const module = JSON.stringify(new URL('../../dist/auth/password.js', import.meta.url))
-  // The clock rings when the script says so. Threads are counted as the kernel does.
+  // The clock rings when the script says so.
   const source = `
     const { readdirSync } = require('node:fs')
     const threads = () => readdirSync('/proc/self/task').length
