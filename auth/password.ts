@@ -1,7 +1,8 @@
 /**
  * Password hashes (bcrypt), computed in one worker thread, because one hash keeps a processor busy for about 0.1 s. This file
  * is also the thread's program. The thread starts at first use and keeps the process alive only while a job waits for it. With a
- * clock it ends after ten seconds without a job, since it takes 10 MiB: to start it takes less than a hash does.
+ * clock, which may keep the process alive, the thread ends after ten seconds without a job: it takes 10 MiB, and starting one
+ * takes less time than a hash.
  * bcrypt uses only the first 72 bytes, so a longer password is refused instead of being truncated silently.
  *
  * The thread gets one job at a time, in turn from three queues: passwords that are set, logins under names that have logged in
@@ -29,7 +30,7 @@ export interface PasswordHasherOptions {
   readonly clock?: IdleClock | undefined
 }
 
-/** What of the server's clock ends a thread that nobody needs. */
+/** The part of the server's clock that ends an idle thread. */
 export interface IdleClock {
   setTimeout(callback: () => void, delayMs: number): { cancel(): void }
 }
@@ -106,9 +107,8 @@ export class PasswordHasher {
   /** Stops the thread; waiting callers get HASHER_CLOSED. */
   async close(): Promise<void> {
     this.#closed = true
-    this.#idling?.cancel()
     this.#giveUp(closedError())
-    await this.#worker?.terminate()
+    await this.#end()
   }
 
   #run(
@@ -133,12 +133,16 @@ export class PasswordHasher {
     this.#idling?.cancel()
     if (this.#current === undefined) {
       this.#worker?.unref()
-      this.#idling = this.#clock?.setTimeout(() => this.#rest(), IDLE_MS)
+      if (this.#worker !== undefined) this.#idling = this.#clock?.setTimeout(() => void this.#end(), IDLE_MS)
       return
     }
-    this.#worker ??= this.#start()
-    this.#worker.ref()
-    this.#worker.postMessage(this.#current.task)
+    try {
+      this.#worker ??= this.#start()
+      this.#worker.ref()
+      this.#worker.postMessage(this.#current.task)
+    } catch (cause) {
+      this.#giveUp(new Error('the thread that checks passwords could not be started', { cause }))
+    }
   }
 
   #take(): BcryptJob | undefined {
@@ -154,6 +158,7 @@ export class PasswordHasher {
   #start(): Worker {
     const worker = startWorker()
     worker.on('message', (answer: BcryptAnswer) => {
+      if (this.#worker !== worker) return
       const job = this.#current
       this.#next()
       if ('error' in answer) job?.reject(new Error(`bcrypt refused the stored hash: ${answer.error}`))
@@ -165,10 +170,11 @@ export class PasswordHasher {
   }
 
   /** Ends the thread; the next job starts a new one. */
-  #rest(): void {
+  async #end(): Promise<void> {
+    this.#idling?.cancel()
     const worker = this.#worker
     this.#worker = undefined
-    void worker?.terminate()
+    await worker?.terminate()
   }
 
   /** The next job starts a new thread. */

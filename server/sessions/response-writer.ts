@@ -71,7 +71,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   #isEnded = false
   /** It is scheduled for the end of this turn. */
   #isDue = false
-  /** The number of commands whose response waits for the disk. */
+  /** The number of commands whose response waits for the disk, or is durable and not written yet. */
   #unanswered = 0
 
   constructor(options: ResponseWriterOptions) {
@@ -117,6 +117,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   oksWhenDurable(seq: number, count: number, result = 0, effects?: Effects): void {
     const pending = this.#pendingDurable()
     if (pending === undefined) {
+      this.#releaseDurable()
       writeOks(this.#ready, seq, count, result)
       if (effects !== undefined) this.#ofReady.push(effects)
       this.#schedule()
@@ -158,6 +159,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   }
 
   notice(code: number, channel: number, detail: string): void {
+    this.#releaseDurable()
     writeNotice(this.#ready, code, channel, detail)
     this.#schedule()
   }
@@ -165,10 +167,15 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   /** The journal is durable up to `mark`. */
   durable(mark: number): void {
     const [first, last] = [this.#pending[0], this.#pending.at(-1)]
-    if (first === undefined || last === undefined) return
-    if (this.#isEnded) this.#startEffects()
-    else if (first.mark <= mark) this.#schedule()
-    if (last.mark > mark) this.#options.journal.wait(this)
+    if (this.#isEnded) this.#releaseEffects()
+    else if (first === undefined || first.mark <= mark) this.#schedule()
+    if (last !== undefined && last.mark > mark) this.#options.journal.wait(this)
+  }
+
+  /** Nobody reads the responses any more. */
+  #releaseEffects(): void {
+    this.#releaseDurable()
+    this.#startEffects()
   }
 
   #releaseDurable(): void {
@@ -237,7 +244,6 @@ export class ResponseWriter implements Task, DurabilityWaiter {
   }
 
   #startEffects(): void {
-    this.#releaseDurable()
     if (this.#ofReady.length === 0) return
     for (const effects of this.#ofReady) this.#effects.push(effects)
     this.#ofReady = []
@@ -297,7 +303,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
    */
   end(): void {
     this.#isEnded = true
-    this.#startEffects()
+    this.#releaseEffects()
     this.resume()
   }
 }

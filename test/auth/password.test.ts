@@ -190,3 +190,45 @@ test.skipIf(process.platform !== 'linux')('a thread without a job ends, and the 
     stderr: '',
   })
 })
+
+test('a thread that cannot be started fails its jobs, and the next job tries again', () => {
+  const module = JSON.stringify(new URL('../../dist/auth/password.js', import.meta.url))
+  // As Node does where the kernel refuses a thread.
+  const source = `
+    const threads = require('node:worker_threads')
+    const { syncBuiltinESMExports } = require('node:module')
+    const { Worker } = threads
+    threads.Worker = class { constructor() { throw new Error('EAGAIN') } }
+    syncBuiltinESMExports()
+    const run = async () => {
+      const { PasswordHasher } = await import(${module})
+      const hasher = new PasswordHasher({ rounds: 4 })
+      const failed = ({ message, cause }) => message + ': ' + cause.message
+      console.log(await Promise.all([hasher.hash('a').catch(failed), hasher.hash('b').catch(failed)]))
+      threads.Worker = Worker
+      syncBuiltinESMExports()
+      console.log((await hasher.hash('a')).length, hasher.waiting)
+    }
+    run()
+  `
+  const { stdout, stderr } = spawnSync(process.execPath, ['--eval', source], { encoding: 'utf8', timeout: 50_000 })
+  const failed = "'the thread that checks passwords could not be started: EAGAIN'"
+  expect({ stdout, stderr }).toEqual({ stdout: `[\n  ${failed},\n  ${failed}\n]\n60 0\n`, stderr: '' })
+})
+
+test('nothing goes on after closing, though the thread has answered meanwhile', async () => {
+  const rings = new Set<() => void>()
+  const setTimeout = (ring: () => void) => {
+    rings.add(ring)
+    return { cancel: () => void rings.delete(ring) }
+  }
+  const it = new PasswordHasher({ rounds: 4, clock: { setTimeout } })
+  await it.hash('a')
+  const late = it.verify(KNOWN.password, KNOWN.hash)
+  // The answer is there, and this thread has not seen it.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+  const closing = it.close()
+  await expect(late).rejects.toMatchObject({ code: 'HASHER_CLOSED' })
+  await closing
+  expect(rings.size).toBe(0)
+})

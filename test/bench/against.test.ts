@@ -18,8 +18,8 @@ describe('comparisonIn', () => {
 
   it.each([
     [['--against'], 'the name of a commit is missing'],
-    [['--against', 'main', '--pairs', '0'], '--pairs 0: at least 1'],
-    [['--against', 'main', '--pairs', 'x'], '--pairs x: at least 1'],
+    [['--against', 'main', '--pairs', '0'], '--pairs 0: a number of at least 1'],
+    [['--against', 'main', '--pairs', 'x'], '--pairs x: a number of at least 1'],
   ])('refuses %j', (args, message) => {
     expect(() => comparisonIn(args)).toThrow(message)
   })

@@ -26,9 +26,14 @@ export function comparisonIn(args: string[]): Comparison | undefined {
   if (values['against'] === undefined) return undefined
   const { against: commit, pairs = '5' } = values
   if (typeof commit !== 'string') throw new Error('--against: the name of a commit is missing')
-  if (!(Number.isInteger(Number(pairs)) && Number(pairs) >= 1))
-    throw new Error(`--pairs ${pairs}: at least 1 is needed`)
-  return { commit, pairs: Number(pairs), options: othersIn(args, tokens, ['against', 'pairs']) }
+  return { commit, pairs: pairsOf(pairs), options: othersIn(args, tokens, ['against', 'pairs']) }
+}
+
+/** What was given for `--pairs`; true if that was nothing. */
+export function pairsOf(given: string | boolean): number {
+  const pairs = given === true ? Number.NaN : Number(given)
+  if (!(Number.isInteger(pairs) && pairs >= 1)) throw new Error(`--pairs ${given}: a number of at least 1 is needed`)
+  return pairs
 }
 
 /** A token of parseArgs, as far as it is looked at. */
@@ -78,7 +83,7 @@ export async function compare(name: string, { commit, pairs, options }: Comparis
       console.log(`pair ${pair}: ${listed(ratios, (ratio) => ratio.toFixed(3))}`)
     }
     const spreads = spreadsOf(all)
-    console.log(`median: ${listed(spreads, shownSpread)}`)
+    console.log(`median: ${listed(spreads, (spread) => shownSpread(spread, 3))}`)
     return { against: commit, pairs, ratios: spreads }
   } finally {
     await removeTree(tree)

@@ -122,13 +122,15 @@ function optionsOf(argv: string[]): Options {
 }
 
 /**
- * The least that any server has to do, with the same ends; `measured`: figures of the same with the server. Nothing with
- * `--cluster`, whose peer is the server alone.
+ * The least that any server has to do, with the same ends; `measured`: figures of the same with the server. Undefined with
+ * `--cluster`, which is measured beside the server alone.
  */
 export async function limitOfDurable(argv: string[], measured: Measured): Promise<Measured | undefined> {
-  const { values, commits, dir, cluster } = optionsOf(argv)
+  const { values, commits, dir, cluster, runs } = optionsOf(argv)
   if (cluster !== undefined) return undefined
-  return { ...(await runOnce(limitContender(values, commits, measured), dir)) }
+  const rounds: Figures[][] = []
+  for (let run = 0; run < runs; run++) rounds.push([await runOnce(limitContender(values, commits, measured), dir)])
+  return { ...resultOf(rounds, 0).figures }
 }
 
 /** As many values each as take some seconds; `values` not empty: so many for all. */

@@ -13,6 +13,7 @@ import { BenchConnection, inTurns, Local, openMany } from './connection.ts'
 import { GmetricFeed, valuePacket } from './gmetric-feed.ts'
 import { MeasuredServer } from './measured.ts'
 
+/** Long enough for V8 to give back what the start needed, and for the thread of bcrypt to end. */
 const CALM_MS = 12_000
 const METRICS_PER_HOST = 100
 /** Nothing comes on these connections but what a login brings. */

@@ -12,7 +12,8 @@ describe('besideIn', () => {
 
   it('takes one pair by default, and refuses none', () => {
     expect(besideIn('durable', [])).toEqual({ pairs: 1, options: [] })
-    expect(() => besideIn('durable', ['--pairs', '0'])).toThrow('--pairs 0: at least 1')
+    expect(() => besideIn('durable', ['--pairs', '0'])).toThrow('--pairs 0: a number of at least 1')
+    expect(() => besideIn('durable', ['--pairs'])).toThrow('--pairs true: a number of at least 1')
   })
 })
 

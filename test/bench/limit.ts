@@ -8,7 +8,7 @@ import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import pc from 'picocolors'
 import { type Column, formatTable } from '../../cli/output.ts'
-import { othersIn } from './against.ts'
+import { othersIn, pairsOf } from './against.ts'
 import { benchBacklog, limitOfBacklog } from './backlog.ts'
 import { benchClient, limitOfClient } from './client.ts'
 import { benchDurable, limitOfDurable } from './durable.ts'
@@ -107,12 +107,6 @@ export function besideIn(name: string, args: string[]): Beside | undefined {
   const options = { pairs: { type: 'string' } } as const
   const { values, tokens } = parseArgs({ args, options, strict: false, tokens: true })
   return { pairs: pairsOf(values['pairs'] ?? '1'), options: othersIn(args, tokens, ['pairs']) }
-}
-
-function pairsOf(given: unknown): number {
-  const pairs = Number(given)
-  if (!(Number.isInteger(pairs) && pairs >= 1)) throw new Error(`--pairs ${given}: at least 1 is needed`)
-  return pairs
 }
 
 /** A benchmark and its limit. */

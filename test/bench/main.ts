@@ -59,7 +59,9 @@ if (bench === undefined) {
   process.exit(2)
 }
 const comparison = comparisonIn(args)
-const beside = process.env['BENCH_WITHOUT_LIMIT'] === undefined ? besideIn(name, args) : undefined
-const figures = await (comparison ? compare(name, comparison) : beside ? benchBesideLimit(name, beside) : bench(args))
+const beside = besideIn(name, args)
+const isAlone = beside === undefined || process.env['BENCH_WITHOUT_LIMIT'] !== undefined
+const alone = (): Promise<object> => bench(beside?.options ?? args)
+const figures = await (comparison ? compare(name, comparison) : isAlone ? alone() : benchBesideLimit(name, beside))
 for (const line of shownFigures({ ...figures })) console.log(line)
 console.log(JSON.stringify({ bench: name, options: args.join(' '), ...figures }))

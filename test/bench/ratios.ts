@@ -59,14 +59,18 @@ export function shownFigures(figures: Figures): string[] {
   const ofLimit = (figures['ofLimit'] ?? {}) as Readonly<Record<string, Spread>>
   return Object.entries(figures).flatMap(([figure, value]) => {
     if (typeof value === 'object') return []
+    const line = `${figure.padEnd(24)} ${value}`
     const ratio = ofLimit[figure]
-    return `${figure.padEnd(24)} ${value}${ratio === undefined ? '' : `, ${shownSpread(ratio)} of the limit`}`
+    if (ratio === undefined) return line
+    return COST.test(figure)
+      ? `${line}, of which the limit needs ${shownSpread(ratio)}`
+      : `${line}, ${shownSpread(ratio)} of the limit`
   })
 }
 
-export function shownSpread({ median, least, most }: Spread): string {
-  if (least === most) return median.toFixed(2)
-  return `${median.toFixed(2)} (${least.toFixed(2)} to ${most.toFixed(2)})`
+export function shownSpread({ median, least, most }: Spread, digits = 2): string {
+  if (least === most) return median.toFixed(digits)
+  return `${median.toFixed(digits)} (${least.toFixed(digits)} to ${most.toFixed(digits)})`
 }
 
 function spreadOf(ratios: readonly number[]): Spread {
