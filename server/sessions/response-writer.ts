@@ -123,7 +123,7 @@ export class ResponseWriter implements Task, DurabilityWaiter {
       this.#schedule()
       return
     }
-    pending.runs.push(seq, count, result)
+    addRun(pending.runs, seq, count, result)
     this.#unanswered += count
     if (effects !== undefined) pending.effects.push(effects)
   }
@@ -306,6 +306,14 @@ export class ResponseWriter implements Task, DurabilityWaiter {
     this.#releaseEffects()
     this.resume()
   }
+}
+
+/** COMMITs out of order come one by one, and have seqs that follow each other all the same. */
+function addRun(runs: number[], seq: number, count: number, result: number): void {
+  const last = runs.length - 3
+  if (last >= 0 && (runs[last] as number) + (runs[last + 1] as number) === seq && runs[last + 2] === result)
+    runs[last + 1] = (runs[last + 1] as number) + count
+  else runs.push(seq, count, result)
 }
 
 const MAX_TAKEN = 1024

@@ -39,7 +39,7 @@ export function versionOf(program: string, ...args: readonly string[]): string |
     return lines.split('\n', 1)[0] ?? ''
   } catch (error) {
     // mosquitto -h exits with 3 after it has printed what is wanted.
-    const printed = error instanceof Error && 'stdout' in error ? String(error.stdout).trim() : ''
+    const printed = error instanceof Error && 'stdout' in error ? String(error.stdout ?? '').trim() : ''
     return printed === '' ? undefined : printed.split('\n', 1)[0]
   }
 }

@@ -100,6 +100,33 @@ describe('responses that wait for the disk', () => {
     expect(answered).toEqual([1, 4, 2, 3])
   })
 
+  it('are each answered once if their seqs follow each other, over the greatest seq too, and with their own results', () => {
+    const { turn, journal, responses, written, changeAndAnswer } = rig()
+    changeAndAnswer(0xffff_fffe)
+    const answers = [
+      [0xffff_ffff, 0],
+      [0, 0],
+      [1, 0],
+      [2, 9],
+      [3, 9],
+      [4, 0],
+      [6, 0],
+    ] as const
+    for (const [seq, result] of answers) responses.okWhenDurable(seq, result)
+    expect(responses.unanswered).toBe(8)
+    turn.run()
+    journal.onDurable(1)
+    turn.run()
+    const { buffer, byteOffset, length } = written.at(-1) as Uint8Array
+    const view = new DataView(buffer, byteOffset, length)
+    const found: number[][] = []
+    for (let at = 0; at < length; at += 4 + view.getUint32(at)) {
+      found.push([view.getUint32(at + 8), view.getUint32(at + 12), view.getUint32(at + 16)])
+    }
+    expect(found).toEqual([[0xffff_fffe, 0], ...answers].map(([seq, result]) => [seq, 0, result]))
+    expect(responses.unanswered).toBe(0)
+  })
+
   it('are not made before the turn ends, and others that wait meanwhile have their own batch', () => {
     const { turn, journal, responses, answered, changeAndAnswer } = rig()
     changeAndAnswer(1)
