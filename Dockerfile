@@ -25,7 +25,7 @@ RUN chmod +x dist/cli/main.js \
   && ln -s /opt/cinnabar/dist/cli/main.js /usr/local/bin/cinnabar \
   && install -d -m 700 -o node -g node /var/lib/cinnabar
 
-# With an arena of malloc for each thread, as glibc makes them, the server takes 9 MiB more.
+# With an arena of malloc for each thread, as glibc makes them, the server takes 6 to 9 MiB more.
 ENV MALLOC_ARENA_MAX=2
 
 # The command line's own user `local` is admitted by listeners on loopback only, so not here: log in as `admin`.
