@@ -71,9 +71,11 @@ describe('Dockerfile', () => {
     for (const path of ['data', 'node_modules', 'dist', '.git', 'test']) expect(isSent(path), path).toBe(false)
   })
 
-  it('sets variables that are keys, as the loader takes them', () => {
+  it('sets variables that are keys, as the loader takes them, and one of glibc, as the unit does', () => {
     const known = schema.settings.map(({ variable }) => variable)
-    expect(Object.keys(variables).filter((name) => !known.includes(name))).toEqual([])
+    expect(Object.keys(variables).filter((name) => !known.includes(name))).toEqual(['MALLOC_ARENA_MAX'])
+    const ofUnit = /^Environment=MALLOC_ARENA_MAX=(\d+)$/m.exec(read('packaging/cinnabar.service'))?.[1]
+    expect(variables['MALLOC_ARENA_MAX']).toBe(ofUnit)
     expect(producer.data_dir).toBe(last('VOLUME'))
     expect(dockerfile).toContain(`install -d -m 700 -o node -g node ${producer.data_dir}`)
   })
