@@ -1,9 +1,8 @@
 /**
  * Password hashes (bcrypt), computed in one worker thread, because one hash keeps a processor busy for about 0.1 s. This file
  * is also the thread's program. The thread starts at first use and keeps the process alive only while a job waits for it. With a
- * clock, which may keep the process alive, the thread ends after ten seconds without a job: it takes 10 MiB, and starting one
- * takes less time than a hash.
- * bcrypt uses only the first 72 bytes, so a longer password is refused instead of being truncated silently.
+ * clock, which may keep the process alive, the thread ends after ten seconds without a job, since it takes some MiB. bcrypt uses
+ * only the first 72 bytes, so a longer password is refused instead of being truncated silently.
  *
  * The thread gets one job at a time, in turn from three queues: passwords that are set, logins under names that have logged in
  * from the same network before, and all other logins. So a flood of logins delays the others by two jobs at most.

@@ -123,28 +123,24 @@ export async function besideLimit(name: string, { pairs, options }: Beside): Pro
   const entry = limited[name]
   if (entry === undefined) throw new Error(`${name} has no limit; these have: ${Object.keys(limited).join(', ')}`)
   const bench = async (): Promise<Figures> => ({ ...(await entry.bench(options)) })
-  let measured = await bench()
-  let limit = await entry.limit(options, measured)
-  if (limit === undefined) {
-    console.log(`${name} has no limit with these options`)
-    return { measured, limit: {}, ratios: {} }
-  }
+  let measured: Figures = {}
+  let limit: Figures | undefined
   const all: Ratios[] = []
-  const judge = (limit: Figures): void => {
+  while (all.length < pairs) {
+    const isReversed = all.length % 2 === 1
+    if (!isReversed) measured = await bench()
+    limit = await entry.limit(options, measured)
+    if (limit === undefined) {
+      console.log(`${name} has no limit with these options`)
+      break
+    }
+    if (isReversed) measured = await bench()
     const ratios = ratiosOf(measured, limit)
     all.push(ratios)
     const shown = Object.entries(ratios).map(([figure, ratio]) => `${figure} ${ratio.toFixed(3)}`)
     console.log(`${name} by its limit, pair ${all.length}: ${shown.join(', ')}; load ${loadavg()[0]?.toFixed(1)}`)
   }
-  judge(limit)
-  while (all.length < pairs) {
-    const isReversed = all.length % 2 === 1
-    if (!isReversed) measured = await bench()
-    limit = (await entry.limit(options, measured)) ?? {}
-    if (isReversed) measured = await bench()
-    judge(limit)
-  }
-  return { measured, limit, ratios: spreadsOf(all) }
+  return { measured, limit: limit ?? {}, ratios: spreadsOf(all) }
 }
 
 /** The figures of a benchmark, with its ratios to the limit. */
