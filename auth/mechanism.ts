@@ -1,6 +1,6 @@
 /**
  * The parts of an AUTH exchange: a session runs an AuthExchange, AuthMethods picks the Mechanism (one per method of [MON 11]),
- * and the Mechanism does the work. server/accounts/users.ts implements Accounts.
+ * and the Mechanism does the work. server/kernel/accounts/users.ts implements Accounts.
  */
 import type { Scope } from './permissions.ts'
 import type { ScramVerifier } from './scram/keys.ts'

@@ -1,7 +1,7 @@
 /** The server's configuration. It is imported only when a command needs it: loading its schema takes longer than most commands. */
 import { readFileSync } from 'node:fs'
-import { OTHER_VARIABLES } from '../server/config/environment.ts'
-import { type Address, parseAddress } from '../server/core/address.ts'
+import { OTHER_VARIABLES } from '../server/kernel/config/environment.ts'
+import { type Address, parseAddress } from '../server/kernel/core/address.ts'
 import type { Config } from '../server/start/config.ts'
 import { ExitCode, errorCode, Failure } from './failure.ts'
 
@@ -79,10 +79,10 @@ async function parsed(file: string): Promise<Readonly<Record<string, unknown>> |
 
 /** Every section with every key, in the notation of the file. Throws Failure with every problem. */
 export async function readSections(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Sections> {
-  const { configFileOf, load } = await import('../server/config/load.ts')
+  const { configFileOf, load } = await import('../server/kernel/config/load.ts')
   const { schema } = await import('../server/start/config.ts')
-  const { checkModules } = await import('../server/sources/plugin/module-file.ts')
-  const { parseDuration } = await import('../server/config/duration.ts')
+  const { checkModules } = await import('../server/wings/plugin/module-file.ts')
+  const { parseDuration } = await import('../server/kernel/config/duration.ts')
 
   /** `byDefault` is the default of the key, which distinguishes a duration from a number, also of a key that takes a share. */
   const toNotation = (value: unknown, byDefault?: unknown): unknown => {

@@ -3,7 +3,7 @@
  * metrics and controls with units and parameter types.
  */
 import { type Arguments, BasicType, type Field, type Sample, StatusError, type Value } from '../client/index.ts'
-import { didYouMean } from '../server/config/errors.ts'
+import { didYouMean } from '../server/kernel/config/errors.ts'
 import { ExitCode, Failure } from './failure.ts'
 import { formatValue, printable } from './format.ts'
 

@@ -89,7 +89,7 @@ export interface DialRow {
   readonly bearer?: Uint8Array | undefined
 }
 /**
- * A record of the audit log. `hash` is the SHA-256 of the previous hash and this record (server/accounts/audit/record.ts).
+ * A record of the audit log. `hash` is the SHA-256 of the previous hash and this record (server/kernel/accounts/audit/record.ts).
  * Records are only appended at the end and, when they are too old, removed at the beginning.
  */
 export interface AuditRow {

@@ -101,7 +101,7 @@ const RULES: readonly IForbiddenRuleType[] = [
   {
     name: 'server: only the upstreams are consumers',
     severity: 'error',
-    from: { path: '^server/', pathNot: '^server/sources/upstream/' },
+    from: { path: '^server/', pathNot: '^server/wings/upstream/' },
     to: { path: '^client/' },
   },
   {
@@ -246,22 +246,22 @@ describe('a tree that breaks the rules', () => {
 
   it.each([
     'protocol/impure.ts -> net: no node: here',
-    'protocol/knows-server.ts -> server/channels/queue.ts: protocol imports only: nothing',
+    'protocol/knows-server.ts -> server/kernel/channels/queue.ts: protocol imports only: nothing',
     'auth/knows-storage.ts -> storage/store.ts: auth imports only: nothing',
     'auth/scram/keys.ts -> crypto: no node: here',
     'client/consumer.ts -> net: no node: here',
     'client/consumer.ts -> auth/scram/server.ts: only what is free of node: from auth',
-    'client/knows-server.ts -> server/channels/queue.ts: client imports only: protocol, auth',
+    'client/knows-server.ts -> server/kernel/channels/queue.ts: client imports only: protocol, auth',
     'cli/knows-protocol.ts -> protocol/link/tcp.ts: cli imports only: client, server',
     'cli/knows-console.ts -> console/view.ts: cli imports only: client, server',
     'console/view.ts -> client/consumer.ts: console imports only client/browser.ts',
     'console/view.ts -> protocol/link/tcp.ts: console imports only: client',
     'storage/tested.ts -> test/support.ts: storage imports only: nothing',
     'storage/knows-nats.ts -> ../../../node_modules/@nats-io/transport-node/index.js: only storage/replicated and server/cluster use NATS',
-    'server/channels/queue.ts -> server/sessions/session.ts: server: channels imports no room above it',
-    'server/core/log.ts -> server/metrics/metric.ts: server: core imports no room above it',
-    'server/sources/source.ts -> server/start/server.ts: server: sources imports no room above it',
-    'server/metrics/instance.ts -> server/metrics/metric.ts: no circle',
+    'server/kernel/channels/queue.ts -> server/kernel/sessions/session.ts: server: channels imports no room above it',
+    'server/kernel/core/log.ts -> server/kernel/metrics/metric.ts: server: core imports no room above it',
+    'server/kit/source.ts -> server/start/server.ts: server: sources imports no room above it',
+    'server/kernel/metrics/instance.ts -> server/kernel/metrics/metric.ts: no circle',
   ])('is reported: %s', (expected) => {
     expect(found).toContain(expected)
   })
@@ -277,13 +277,13 @@ describe('a tree that breaks the rules', () => {
 
   it('is reported for a short file that only the file beside it imports', () => {
     const short = fragments(broken, read)
-    expect(short).toContain('server/metrics/fragment.ts: 2 lines, only for server/metrics/whole.ts')
+    expect(short).toContain('server/kernel/metrics/fragment.ts: 2 lines, only for server/kernel/metrics/whole.ts')
     // It has importers in other folders.
-    expect(short.join()).not.toContain('server/channels/queue.ts')
+    expect(short.join()).not.toContain('server/kernel/channels/queue.ts')
   })
 
   it('is reported for a name that is exported twice', () => {
-    expect(exportedTwice(broken, read)).toContain('Queue: server/channels/queue.ts, storage/twice.ts')
+    expect(exportedTwice(broken, read)).toContain('Queue: server/kernel/channels/queue.ts, storage/twice.ts')
   })
 })
 

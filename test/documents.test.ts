@@ -87,7 +87,7 @@ describe('docs/architecture.md', () => {
   })
 
   it('names every file of the channel queue', () => {
-    for (const file of namesIn('server/channels')) expect(text).toContain(`\`${file}\``)
+    for (const file of namesIn('server/kernel/channels')) expect(text).toContain(`\`${file}\``)
   })
 
   it('names every part of the server, in the order of who may import whom', () => {

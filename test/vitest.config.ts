@@ -16,7 +16,7 @@ const FIRST = [
   'web',
   'cli/commands/demo',
   'server/start',
-  'server/sources/plugin/serve',
+  'server/wings/plugin/serve',
 ]
 
 class LongestFirst extends BaseSequencer {

@@ -1,7 +1,7 @@
 /** `cinnabar serve`, `cinnabar config check` and `cinnabar config reload`: the server and its configuration. */
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { type Address, formatAddress, parseAddress } from '../../server/core/address.ts'
+import { type Address, formatAddress, parseAddress } from '../../server/kernel/core/address.ts'
 import type { Config } from '../../server/start/config.ts'
 import { wholeNumber } from '../arguments.ts'
 import { DEFAULT_TCP, readConfiguration, readSections, type Sections } from '../configuration.ts'

@@ -5,7 +5,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { newToken } from '../../client/index.ts'
-import { parseDuration } from '../../server/config/duration.ts'
+import { parseDuration } from '../../server/kernel/config/duration.ts'
 import { USER_HELP, userArguments, wholeNumber } from '../arguments.ts'
 import { callControl, printControlList, runAndReport } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'

@@ -3,7 +3,7 @@
  * that a list of them is a snapshot. A series that has vanished (VOID) stays marked as gone for some seconds.
  */
 import { BasicType, type Value, valueToJson } from '../../client/index.ts'
-import { isPattern, matcher } from '../../server/metrics/pattern.ts'
+import { isPattern, matcher } from '../../server/kernel/metrics/pattern.ts'
 import { byNature, formatValue } from '../format.ts'
 import { fieldsOf, findField } from '../records.ts'
 

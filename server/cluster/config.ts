@@ -6,9 +6,18 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { isLoopback } from '../../auth/network.ts'
-import { camelCased, type Section, type SectionConfig } from '../config/schema.ts'
-import { addressOrOff, byteSize, decoded, duration, integer, key, pathOrOff, plainText } from '../config/value-types.ts'
-import { type Address, formatAddress, isHostName, parseAddress } from '../core/address.ts'
+import { camelCased, type Section, type SectionConfig } from '../kernel/config/schema.ts'
+import {
+  addressOrOff,
+  byteSize,
+  decoded,
+  duration,
+  integer,
+  key,
+  pathOrOff,
+  plainText,
+} from '../kernel/config/value-types.ts'
+import { type Address, formatAddress, isHostName, parseAddress } from '../kernel/core/address.ts'
 
 const MAX_NODES = 9
 const MAX_NATS_SERVERS = 9

@@ -1,9 +1,9 @@
 /** What is asked of the node from outside, and `cluster.hand_over`, the control by which an admin lets another node lead. */
 
-import { type Control, ok } from '../controls/control.ts'
-import type { Clock } from '../core/clock.ts'
-import { StatusError } from '../core/errors.ts'
-import type { Logger } from '../core/log.ts'
+import { type Control, ok } from '../kernel/controls/control.ts'
+import type { Clock } from '../kernel/core/clock.ts'
+import { StatusError } from '../kernel/core/errors.ts'
+import type { Logger } from '../kernel/core/log.ts'
 import type { CopyState } from './copying.ts'
 import type { ClusterState, NodeState } from './state.ts'
 

@@ -4,10 +4,10 @@
  * known, or it cannot be reached, connections wait unread; so an attempt to pass one on can be repeated.
  */
 import { createServer, type Server, type Socket } from 'node:net'
-import type { ListenerName } from '../connections/passed-on.ts'
-import { type Address, formatAddress } from '../core/address.ts'
-import type { Clock, Timer } from '../core/clock.ts'
-import { bindTcp } from '../core/listen.ts'
+import type { ListenerName } from '../edge/passed-on.ts'
+import { type Address, formatAddress } from '../kernel/core/address.ts'
+import type { Clock, Timer } from '../kernel/core/clock.ts'
+import { bindTcp } from '../kernel/core/listen.ts'
 import { isSameLeader, type Leader, type Leadership } from './leadership.ts'
 import type { NodeCertificates } from './node-certificates.ts'
 import { dialNode, NODE_SOCKET_OPTIONS, passingHeader, TAKEN } from './node-stream.ts'

@@ -1,5 +1,5 @@
 /** Whether a node works, as load balancers ask: /healthz and /readyz of the node itself, whether it leads or follows. */
-import type { Health } from '../connections/http/app.ts'
+import type { Health } from '../edge/http/app.ts'
 import type { ClusterState, NodeState } from './state.ts'
 
 /** A follower that is further behind the leader is not healthy. */

@@ -1,5 +1,5 @@
 /** Who leads, as far as other parts of a node have to know it: where to connect to, and when that changes. */
-import { type Address, formatAddress } from '../core/address.ts'
+import { type Address, formatAddress } from '../kernel/core/address.ts'
 
 /** The node that leads. */
 export interface Leader {

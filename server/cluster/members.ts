@@ -3,7 +3,7 @@
  * `AwakeTime`, so that a node that was frozen does not take the others for dead.
  */
 import type { LogPlace } from '../../storage/replicated/place.ts'
-import { formatAddress } from '../core/address.ts'
+import { formatAddress } from '../kernel/core/address.ts'
 import type { Alive } from './alive.ts'
 import type { NodeAddress } from './config.ts'
 import { comparePlaces } from './founding.ts'

@@ -2,9 +2,9 @@
 import { ADMIN_ROLE } from '../../auth/permissions.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Field } from '../../protocol/monitor/value.ts'
-import type { Clock } from '../core/clock.ts'
-import type { Metric, PolledSensor } from '../metrics/metric.ts'
-import { ProducerSensor } from '../sources/producer/sensor.ts'
+import type { Clock } from '../kernel/core/clock.ts'
+import type { Metric, PolledSensor } from '../kernel/metrics/metric.ts'
+import { ProducerSensor } from '../kernel/producer/sensor.ts'
 import type { ClusterControl } from './control.ts'
 import type { ClusterState, NodeState } from './state.ts'
 

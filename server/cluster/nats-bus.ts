@@ -4,8 +4,8 @@
  */
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { NatsOptions } from '../../storage/replicated/nats.ts'
-import type { Clock } from '../core/clock.ts'
-import type { Logger } from '../core/log.ts'
+import type { Clock } from '../kernel/core/clock.ts'
+import type { Logger } from '../kernel/core/log.ts'
 import type { Bus } from './alive.ts'
 
 /** The time between two attempts to connect for the first time. */

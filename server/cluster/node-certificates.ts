@@ -5,10 +5,10 @@
 import { isIP, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { checkServerIdentity, connect, type PeerCertificate, type TLSSocket, type TlsOptions } from 'node:tls'
 import { isLoopback, unmapped } from '../../auth/network.ts'
-import { Handshakes } from '../connections/tls/files.ts'
-import { type Material, optionsOf, readMaterial } from '../connections/tls/material.ts'
-import type { Address } from '../core/address.ts'
-import { type FileChange, readAgain, WatchedFile } from '../core/watched-file.ts'
+import { Handshakes } from '../edge/tls/files.ts'
+import { type Material, optionsOf, readMaterial } from '../edge/tls/material.ts'
+import type { Address } from '../kernel/core/address.ts'
+import { type FileChange, readAgain, WatchedFile } from '../kernel/core/watched-file.ts'
 
 /** Paths of PEM files. */
 export interface NodeCertificateFiles {

@@ -1,6 +1,6 @@
 /** What a node of a cluster is made of: the parts that it is handed, and what it asks of them. */
-import type { Clock } from '../core/clock.ts'
-import type { Logger } from '../core/log.ts'
+import type { Clock } from '../kernel/core/clock.ts'
+import type { Logger } from '../kernel/core/log.ts'
 import type { Bus } from './alive.ts'
 import type { ClusterSection } from './config.ts'
 import type { Replica } from './replica.ts'

@@ -1,6 +1,6 @@
 /** The figures of one node for Prometheus: what its process uses, and how it sees the cluster. On a follower these are all there is. */
 import { Exposition, type FamilyType, labelsText } from '../../protocol/prometheus/exposition.ts'
-import type { SensorStatus } from '../metrics/metric.ts'
+import type { SensorStatus } from '../kernel/metrics/metric.ts'
 import type { FrontCounters } from './front.ts'
 import { ownState } from './health.ts'
 import type { NodeListener } from './node-listener.ts'

@@ -3,7 +3,7 @@
  * each side ends when the other one has ended.
  */
 import type { Socket } from 'node:net'
-import type { Clock, Timer } from '../core/clock.ts'
+import type { Clock, Timer } from '../kernel/core/clock.ts'
 import type { Leader } from './leadership.ts'
 
 /** The time that a side has to take the last bytes, and to end, after the other one has ended. */

@@ -1,5 +1,5 @@
 /** How a node is present on the bus: it says how it is, several times per lease, and takes what the others and itself have said. */
-import { formatAddress } from '../core/address.ts'
+import { formatAddress } from '../kernel/core/address.ts'
 import { type Alive, decodeAlive, encodeAlive } from './alive.ts'
 import type { AwakeTime, Members } from './members.ts'
 import type { ClusterNodeOptions } from './node-options.ts'

@@ -1,6 +1,6 @@
 /** Warnings about what may happen very often, such as refused connections: of each at most one a minute is logged. */
-import type { Clock } from '../core/clock.ts'
-import type { Logger } from '../core/log.ts'
+import type { Clock } from '../kernel/core/clock.ts'
+import type { Logger } from '../kernel/core/log.ts'
 
 const MINUTE_MS = 60_000
 

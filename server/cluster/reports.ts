@@ -2,7 +2,7 @@
  * What a node reports to people: lines of the log, and notices. Only a node that leads has consumers, so notices wait while this
  * one does not.
  */
-import type { Logger } from '../core/log.ts'
+import type { Logger } from '../kernel/core/log.ts'
 import type { ClusterNotice, Leading } from './node-options.ts'
 
 /** Notices that wait; the oldest give way. */

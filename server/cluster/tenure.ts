@@ -1,6 +1,6 @@
 /** The time in which a node leads: from the attempt to take over until the server on its store has ended. */
 import { StorageError } from '../../storage/store.ts'
-import type { Clock, Timer } from '../core/clock.ts'
+import type { Clock, Timer } from '../kernel/core/clock.ts'
 import type { AliveRole } from './alive.ts'
 import type { Leading } from './node-options.ts'
 

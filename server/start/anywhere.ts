@@ -2,7 +2,7 @@
  * What acts on the machine that it is configured on. In a cluster that would be the node that leads, now this one and then
  * another, so such entries are refused unless the operator says that any node will do.
  */
-import { ConfigError, type ConfigProblem } from '../config/errors.ts'
+import { ConfigError, type ConfigProblem } from '../kernel/config/errors.ts'
 import type { Config } from './config.ts'
 
 /** `node`: the name of this node; undefined without a cluster. `file`: the configuration. Throws ConfigError with all problems. */

@@ -6,26 +6,29 @@ import { hostname } from 'node:os'
 import { z } from 'zod'
 import { isLoopback } from '../../auth/network.ts'
 import { clusterSection } from '../cluster/config.ts'
-import { type ConfigChange, changeOf } from '../config/change.ts'
-import type { ReadFile } from '../config/file.ts'
-import { configFileOf, type Loaded, type LoadOptions, load } from '../config/load.ts'
-import { type ConfigOf, camelCased, type Section, schemaOf, section } from '../config/schema.ts'
-import { bytesOrShare, duration, integer, key, liveKey, oneOf, path, toggle, wireName } from '../config/value-types.ts'
-import { announceSection } from '../connections/announce/config.ts'
+import { dialSection, httpSection, jwtSection, listenSection, metricsSection, tlsSection } from '../edge/config.ts'
+import { type ConfigChange, changeOf } from '../kernel/config/change.ts'
+import type { ReadFile } from '../kernel/config/file.ts'
+import { configFileOf, type Loaded, type LoadOptions, load } from '../kernel/config/load.ts'
+import { type ConfigOf, camelCased, type Section, schemaOf, section } from '../kernel/config/schema.ts'
 import {
-  dialSection,
-  httpSection,
-  jwtSection,
-  listenSection,
-  metricsSection,
-  tlsSection,
-} from '../connections/config.ts'
-import { drainSection } from '../connections/drains/config.ts'
-import { execSection } from '../controls/exec/config.ts'
-import { sourceSections } from '../sources/table.ts'
+  bytesOrShare,
+  duration,
+  integer,
+  key,
+  liveKey,
+  oneOf,
+  path,
+  toggle,
+  wireName,
+} from '../kernel/config/value-types.ts'
+import { execSection } from '../kernel/controls/exec/config.ts'
+import { announceSection } from '../wings/announce/config.ts'
+import { drainSection } from '../wings/drains/config.ts'
+import { sourceSections } from './wings.ts'
 
-export { ConfigError, type ConfigProblem } from '../config/errors.ts'
-export type { LoadOptions } from '../config/load.ts'
+export { ConfigError, type ConfigProblem } from '../kernel/config/errors.ts'
+export type { LoadOptions } from '../kernel/config/load.ts'
 
 const TEBIBYTE = 2 ** 40
 

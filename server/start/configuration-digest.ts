@@ -5,8 +5,8 @@
  */
 import { createHash, scryptSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { isTomlTable } from '../config/value-types.ts'
-import { WatchedFile } from '../core/watched-file.ts'
+import { isTomlTable } from '../kernel/config/value-types.ts'
+import { WatchedFile } from '../kernel/core/watched-file.ts'
 import type { Config } from './config.ts'
 
 /** Sections and keys that are those of one node. */

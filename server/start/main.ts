@@ -4,11 +4,11 @@ import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { AuthError } from '../../auth/errors.ts'
 import { StorageError } from '../../storage/store.ts'
-import { formatAddress } from '../core/address.ts'
-import { ForeignCode } from '../core/faults.ts'
-import { ListenError } from '../core/listen.ts'
-import { createLogger, type Logger } from '../core/log.ts'
-import { FileError } from '../core/watched-file.ts'
+import { formatAddress } from '../kernel/core/address.ts'
+import { ForeignCode } from '../kernel/core/faults.ts'
+import { ListenError } from '../kernel/core/listen.ts'
+import { createLogger, type Logger } from '../kernel/core/log.ts'
+import { FileError } from '../kernel/core/watched-file.ts'
 import { type Config, ConfigError, ReloadableConfig } from './config.ts'
 import { warnOfOtherData } from './first-run.ts'
 import { listenerUrls, type RunningServer, startServer } from './server.ts'
@@ -214,7 +214,7 @@ function fail(error: Error, log: Logger, end: (code: number) => void): void {
 }
 
 /**
- * What no session, channel or sensor has caused (server/core/faults.ts) leaves the server in a state that nobody knows. So it
+ * What no session, channel or sensor has caused (server/kernel/core/faults.ts) leaves the server in a state that nobody knows. So it
  * ends. Unhandled rejections come here too.
  */
 function abort(error: unknown, log: Logger, server: RunningServer | undefined): void {

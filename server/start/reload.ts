@@ -5,11 +5,11 @@
  */
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import type { Value } from '../../protocol/monitor/value.ts'
-import type { AuditLog } from '../accounts/audit/log.ts'
-import { type Control, failed, ok } from '../controls/control.ts'
-import type { Clock } from '../core/clock.ts'
-import type { Logger } from '../core/log.ts'
-import { readRegularFile, WatchedFile } from '../core/watched-file.ts'
+import type { AuditLog } from '../kernel/accounts/audit/log.ts'
+import { type Control, failed, ok } from '../kernel/controls/control.ts'
+import type { Clock } from '../kernel/core/clock.ts'
+import type { Logger } from '../kernel/core/log.ts'
+import { readRegularFile, WatchedFile } from '../kernel/core/watched-file.ts'
 import { type Config, ConfigError, type ReloadableConfig } from './config.ts'
 
 /** A file that changes within this time is still being written. */

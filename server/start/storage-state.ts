@@ -1,9 +1,9 @@
 /** The state of the storage, as the store reports it; what takes values in asks for it. */
 import { statfsSync } from 'node:fs'
 import type { StorageError, StoreEvents } from '../../storage/store.ts'
-import type { FileSystemSpace } from '../accounts/quotas.ts'
-import type { Logger } from '../core/log.ts'
-import type { Notices } from '../sources/producer/notices.ts'
+import type { FileSystemSpace } from '../kernel/accounts/quotas.ts'
+import type { Logger } from '../kernel/core/log.ts'
+import type { Notices } from '../kernel/producer/notices.ts'
 
 /** Above this much that waits to be stored, or half of what there is room for, streams are not read. */
 const BACKLOG_BYTES = 16 << 20

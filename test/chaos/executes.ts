@@ -6,7 +6,7 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { verifyAudit } from '../../server/accounts/audit/verify.ts'
+import { verifyAudit } from '../../server/kernel/accounts/audit/verify.ts'
 import { withAuditFile } from '../../storage/sqlite/audit-file.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'

@@ -1,8 +1,8 @@
 /** Rig: programs that run over their time, with children of their own: all of each process group ends, and is reaped. */
 import { valueToJson } from '../../protocol/monitor/json-value.ts'
-import type { ControlContext } from '../../server/controls/control.ts'
-import { execControls } from '../../server/controls/exec/exec-controls.ts'
-import { systemClock } from '../../server/core/clock.ts'
+import type { ControlContext } from '../../server/kernel/controls/control.ts'
+import { execControls } from '../../server/kernel/controls/exec/exec-controls.ts'
+import { systemClock } from '../../server/kernel/core/clock.ts'
 import { execTables } from '../support/exec-tables.ts'
 import { leftOf, zombies } from '../support/processes.ts'
 import type { Json } from '../support/records.ts'

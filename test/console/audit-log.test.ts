@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ConnectionError, type Consumer, type Handler, StatusError } from '../../client/browser.ts'
 import { AuditLog, type AuditRecord } from '../../console/audit-log.ts'
-import { hashOf, NO_HASH } from '../../server/accounts/audit/record.ts'
+import { hashOf, NO_HASH } from '../../server/kernel/accounts/audit/record.ts'
 
 /** A consumer whose server has a log. */
 class FakeConsumer {

@@ -30,7 +30,7 @@ function brokenLink(path: string, link: string): string | undefined {
   return anchors.get(target)?.has(anchor) ? undefined : `${target} has no heading for #${anchor}`
 }
 
-/** It begins with a folder of the tree, or is a source: `server/core/clock.ts`, `channels/journal.ts`, `protocol/<format>/`. */
+/** It begins with a folder of the tree, or is a source: `server/kernel/core/clock.ts`, `channels/journal.ts`, `protocol/<format>/`. */
 function isPath(text: string): boolean {
   if (!/^[\w.-]+(\/[\w.<>*-]+)*\/?(#[\w-]+)?$/.test(text)) return false
   const [first = '', ...rest] = text.split('/')

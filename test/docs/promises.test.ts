@@ -13,8 +13,8 @@ import { jsonCommandArguments, jsonCommandName, parseJsonCommands, typeName } fr
 import { type Message, readMessage } from '../../protocol/monitor/message.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import { type Field, readTyped, type Value } from '../../protocol/monitor/value.ts'
-import { dialPorts } from '../../server/config/destination.ts'
-import { TlsFiles } from '../../server/connections/tls/files.ts'
+import { TlsFiles } from '../../server/edge/tls/files.ts'
+import { dialPorts } from '../../server/kernel/config/destination.ts'
 import { defaultConfig } from '../../server/start/config.ts'
 import { args, command, status, str, type, u32, u64 } from '../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../support/certificates.ts'
@@ -137,7 +137,9 @@ describe('docs/protocol/monitoring.md', () => {
     const [row = []] = rowsBelow(section('3.2'), /^\| name /).filter(([name]) => name === '`extension`')
     const named = quoted(row[2])
     for (const name of offered.extension) expect(named).toContain(name)
-    const sources = readdirSync(join(ROOT, 'server/sessions')).map((file) => read(join('server/sessions', file)))
+    const sources = readdirSync(join(ROOT, 'server/kernel/sessions')).map((file) =>
+      read(join('server/kernel/sessions', file)),
+    )
     for (const name of named) expect(sources.some((text) => text.includes(`'${name}'`)) ? name : undefined).toBe(name)
   })
 

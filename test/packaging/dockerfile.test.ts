@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { load } from '../../server/config/load.ts'
+import { load } from '../../server/kernel/config/load.ts'
 import { schema } from '../../server/start/config.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
@@ -127,7 +127,7 @@ describe('the health check', () => {
 
   it('asks the route that the server has, with node, since there is no curl', () => {
     expect([program, flag]).toEqual(['node', '-e'])
-    expect(read('server/connections/http/app.ts')).toContain("app.get('/readyz'")
+    expect(read('server/edge/http/app.ts')).toContain("app.get('/readyz'")
   })
 
   it('is content with a server that is ready, and with no other', async () => {

@@ -47,7 +47,7 @@ describe('the rules and the dashboard', () => {
     const figures = { cpuSeconds: 1, residentBytes: 1, ...refused, traffic: NO_TRAFFIC }
     const node = [...nodeExposition(cluster, figures, { wallMs: 0, uptimeMs: 0 }).text()].join('')
     for (const name of node.match(/^[a-z_]+(?=[{ ])/gm) ?? []) shown.add(name)
-    // Those of hosts: test/server/sources/gmetric has them.
+    // Those of hosts: test/server/wings/gmetric has them.
     const ofHosts = ['ganglia_host_up', 'ganglia_host_late', 'cinnabar_last_heard_seconds']
     expect([...named].filter((name) => !shown.has(name) && !ofHosts.includes(name))).toEqual([])
   })

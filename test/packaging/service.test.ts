@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { load } from '../../server/config/load.ts'
+import { load } from '../../server/kernel/config/load.ts'
 import { schema } from '../../server/start/config.ts'
 import { runCli } from '../cli/fake-cli.ts'
 

@@ -1,7 +1,7 @@
 /** The tables of docs/configuration.md. The page around them is written by hand; a test keeps the tables true. */
 import type { z } from 'zod'
-import { type Section, tableKeys } from '../../server/config/schema.ts'
-import { docs } from '../../server/config/value-types.ts'
+import { type Section, tableKeys } from '../../server/kernel/config/schema.ts'
+import { docs } from '../../server/kernel/config/value-types.ts'
 import { schema } from '../../server/start/config.ts'
 
 const BEGIN =

@@ -1,5 +1,5 @@
 /** `[[exec]]` tables as the configuration reads them. */
-import type { ExecTable } from '../../server/controls/exec/config.ts'
+import type { ExecTable } from '../../server/kernel/controls/exec/config.ts'
 import { loadConfig } from '../../server/start/config.ts'
 
 export function execTables(toml: string): readonly ExecTable[] {

@@ -2,7 +2,7 @@
  * A clock that stands still until a test moves it. Timers run inside `advance`, at their exact moment, the earlier made
  * first where two are due together; promises settle only when the test itself awaits.
  */
-import type { Clock, Timer } from '../../server/core/clock.ts'
+import type { Clock, Timer } from '../../server/kernel/core/clock.ts'
 
 interface Pending {
   readonly callback: () => void

@@ -13,8 +13,8 @@ import type {
   PolledSensor,
   Series,
   Subscription,
-} from '../../server/metrics/metric.ts'
-import type { SensorHub } from '../../server/metrics/sensor-door.ts'
+} from '../../server/kernel/metrics/metric.ts'
+import type { SensorHub } from '../../server/kernel/metrics/sensor-door.ts'
 
 const host = { name: 'host', type: BasicType.STRING, description: '', selects: 'any' } as const
 

@@ -1,7 +1,7 @@
 /** `channel.count`: how many channels a user has. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Registry } from '../../../server/channels/registry.ts'
-import { type Control, ok } from '../../../server/controls/control.ts'
+import type { Registry } from '../../../server/kernel/channels/registry.ts'
+import { type Control, ok } from '../../../server/kernel/controls/control.ts'
 
 export function channelCount(registry: Pick<Registry, 'of'>): Control {
   return {

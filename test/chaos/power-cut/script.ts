@@ -4,7 +4,7 @@
  * the moment it is made, never later.
  */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
-import type { Queue } from '../../../server/channels/queue.ts'
+import type { Queue } from '../../../server/kernel/channels/queue.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { Batch, ChannelRow } from '../../../storage/store.ts'
 import type { Random } from '../../support/random.ts'

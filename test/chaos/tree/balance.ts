@@ -1,6 +1,6 @@
 /** The judge of a tree at its end: what must be equal at every level and over every link, when nothing waits any more. */
 import { GapReason } from '../../../protocol/monitor/constants.ts'
-import { type DropCause, dropCauses } from '../../../server/channels/ledger.ts'
+import { type DropCause, dropCauses } from '../../../server/kernel/channels/ledger.ts'
 import type { ChannelRow, Rows } from './rows.ts'
 
 export interface LevelAccount {

@@ -1,7 +1,7 @@
 /** The feed of the lowest server: requests of remote write, each value of which is a number that comes once. */
 import { setTimeout } from 'node:timers/promises'
 import { encodeWriteRequest, type OutgoingSeries } from '../../../protocol/prometheus/write-request.ts'
-import { finish } from '../../../server/core/fair-work.ts'
+import { finish } from '../../../server/kernel/core/fair-work.ts'
 
 export const METRIC = 'prometheus.feed'
 /** Values of a request, each of a series of its own. */

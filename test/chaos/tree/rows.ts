@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { type DropCause, dropCauses } from '../../../server/channels/ledger.ts'
+import { type DropCause, dropCauses } from '../../../server/kernel/channels/ledger.ts'
 import { isOfTree, type Level } from './servers.ts'
 
 const FILES = ['cinnabar.db', 'cinnabar.db-wal']

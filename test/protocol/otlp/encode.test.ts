@@ -12,7 +12,7 @@ import { expect, test } from 'vitest'
 import { decodeAnswer, encodeMetricsRequest } from '../../../protocol/otlp/encode.ts'
 import type { MetricData, OtlpMetric } from '../../../protocol/otlp/metrics.ts'
 import { decodeMetrics, encodeAnswer } from '../../../protocol/otlp/protobuf.ts'
-import { finish } from '../../../server/core/fair-work.ts'
+import { finish } from '../../../server/kernel/core/fair-work.ts'
 
 const decode = (bytes: Uint8Array) => finish(decodeMetrics(bytes, { elements: 100_000 }))
 const metricsIn = (bytes: Uint8Array): readonly OtlpMetric[] => decode(bytes)[0]?.scopes[0]?.metrics ?? []

@@ -14,7 +14,7 @@ import { textOfAny } from '../../../protocol/otlp/attributes.ts'
 import { answerAsJson, metricsFromJson } from '../../../protocol/otlp/json.ts'
 import type { ResourceMetrics } from '../../../protocol/otlp/metrics.ts'
 import { decodeMetrics, encodeAnswer } from '../../../protocol/otlp/protobuf.ts'
-import { finish } from '../../../server/core/fair-work.ts'
+import { finish } from '../../../server/kernel/core/fair-work.ts'
 import { Random } from '../../support/random.ts'
 
 const LIMITS = { elements: 100_000 }

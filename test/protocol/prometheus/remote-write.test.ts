@@ -9,7 +9,7 @@ import {
   decompress,
   type WriteRequest,
 } from '../../../protocol/prometheus/remote-write.ts'
-import { finish } from '../../../server/core/fair-work.ts'
+import { finish } from '../../../server/kernel/core/fair-work.ts'
 import { Random } from '../../support/random.ts'
 
 const LIMITS = { bytes: 1 << 20, elements: 100_000 }

@@ -4,7 +4,7 @@ import { snappyUncompress } from 'hysnappy'
 import { expect, test } from 'vitest'
 import { decodeWriteRequest, decompress } from '../../../protocol/prometheus/remote-write.ts'
 import { encodeWriteRequest, type OutgoingSeries } from '../../../protocol/prometheus/write-request.ts'
-import { finish } from '../../../server/core/fair-work.ts'
+import { finish } from '../../../server/kernel/core/fair-work.ts'
 
 const LIMITS = { bytes: 1 << 20, elements: 100_000 }
 

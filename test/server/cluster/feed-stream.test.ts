@@ -2,7 +2,7 @@
 import { createServer } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { compareLeads, connectToFeeder, feedStreamOf, kindOfFeeds } from '../../../server/cluster/feed-stream.ts'
-import { bindTcp } from '../../../server/core/listen.ts'
+import { bindTcp } from '../../../server/kernel/core/listen.ts'
 import { freePort } from '../../support/free-port.ts'
 
 const stream = { log: 3, epoch: 12, tenant: 'größe 2' }

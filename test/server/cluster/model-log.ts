@@ -1,6 +1,6 @@
 /** The log of a cluster in memory, and replicas of it: a record is taken only from whoever knows the end. */
 import type { FollowEvents, LogEnd, Replica } from '../../../server/cluster/replica.ts'
-import type { Clock } from '../../../server/core/clock.ts'
+import type { Clock } from '../../../server/kernel/core/clock.ts'
 import type { LogPlace } from '../../../storage/replicated/place.ts'
 import { NOWHERE } from '../../../storage/sqlite/log-places.ts'
 import {

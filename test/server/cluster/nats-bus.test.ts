@@ -1,8 +1,8 @@
 /** The bus over a real nats-server: what one node publishes all hear, and a server that is gone for a while is found again. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { NatsBus } from '../../../server/cluster/nats-bus.ts'
-import { systemClock } from '../../../server/core/clock.ts'
-import { createLogger } from '../../../server/core/log.ts'
+import { systemClock } from '../../../server/kernel/core/clock.ts'
+import { createLogger } from '../../../server/kernel/core/log.ts'
 import { connectNats, knownFault } from '../../../storage/replicated/nats.ts'
 import { eventually } from '../../support/eventually.ts'
 import { NatsServers, natsMissing } from '../../support/nats.ts'

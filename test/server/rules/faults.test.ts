@@ -1,8 +1,14 @@
 /** What costs whom: an exception in a sensor, a callback or a task costs its own sensor, session or channel, and nothing else. */
 import { afterEach, expect, test, vi } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Arguments, EventSensor, Measurement, Metric, PolledSensor } from '../../../server/metrics/metric.ts'
-import type { SensorHub } from '../../../server/metrics/sensor-door.ts'
+import type {
+  Arguments,
+  EventSensor,
+  Measurement,
+  Metric,
+  PolledSensor,
+} from '../../../server/kernel/metrics/metric.ts'
+import type { SensorHub } from '../../../server/kernel/metrics/sensor-door.ts'
 import { args, command, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer, type TestProducerOptions } from '../../support/producer.ts'
 import { decoded, type Json } from '../../support/records.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { finish } from '../../../server/core/fair-work.ts'
+import { finish } from '../../../server/kernel/core/fair-work.ts'
 import { command, frame, join, status, str, u32 } from '../../support/bytes.ts'
 import { DeafPeer } from '../../support/deaf-peer.ts'
 import { times } from '../../support/long.ts'

@@ -3,7 +3,7 @@
  * is counted, not timed: every look at the clock makes it later.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Metric, Series } from '../../../server/metrics/metric.ts'
+import type { Metric, Series } from '../../../server/kernel/metrics/metric.ts'
 import { args, command, status, str, type } from '../../support/bytes.ts'
 import { DeafPeer } from '../../support/deaf-peer.ts'
 import { FakeClock } from '../../support/fake-clock.ts'

@@ -1,4 +1,4 @@
-/** What a tenant may have, on every path that takes some of it [S-14]. Feeds are in test/server/sources/by-tenant.test.ts. */
+/** What a tenant may have, on every path that takes some of it [S-14]. Feeds are in test/server/kit/by-tenant.test.ts. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { defaultConfig } from '../../../server/start/config.ts'
 import { ALL, args, command, status, str, type, u32, u64 } from '../../support/bytes.ts'

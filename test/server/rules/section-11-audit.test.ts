@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { TlsFiles } from '../../../server/connections/tls/files.ts'
+import { TlsFiles } from '../../../server/edge/tls/files.ts'
 import { command, join, status, str } from '../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
 import { connectSecurable, secure } from '../../support/layers.ts'

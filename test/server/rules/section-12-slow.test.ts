@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { TlsFiles } from '../../../server/connections/tls/files.ts'
+import { TlsFiles } from '../../../server/edge/tls/files.ts'
 import { command, join, str } from '../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
 import { connectSecurable, deflated, secure, wrapped } from '../../support/layers.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { TlsFiles } from '../../../server/connections/tls/files.ts'
+import { TlsFiles } from '../../../server/edge/tls/files.ts'
 import { args, command, join, status, str } from '../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
 import { connectSecurable, offeredIn, secure, wrapDeflate, wrapped, wrapTls } from '../../support/layers.ts'

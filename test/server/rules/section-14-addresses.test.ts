@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { AllowList } from '../../../server/connections/outbound/allow-list.ts'
-import { parseDestination } from '../../../server/connections/outbound/destination.ts'
+import { AllowList } from '../../../server/edge/outbound/allow-list.ts'
+import { parseDestination } from '../../../server/edge/outbound/destination.ts'
 import { args, command, status, str, type } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import type { Response, Seat } from '../../support/seat.ts'
-import { Callee, failed, SECRET, until } from '../connections/outbound/callee.ts'
-import { forbiddenHosts, noDestinations } from '../connections/outbound/spellings.ts'
+import { Callee, failed, SECRET, until } from '../edge/outbound/callee.ts'
+import { forbiddenHosts, noDestinations } from '../edge/outbound/spellings.ts'
 
 const SCHEMES = ['tcp', 'tls', 'ws', 'wss', 'gmetric'] as const
 /** As much as can be allowed without a word about what is special. */

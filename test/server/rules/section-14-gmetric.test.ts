@@ -6,7 +6,7 @@ import { ALL, args, command, status, type, u32 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { balance } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
-import { redialled, until } from '../connections/outbound/callee.ts'
+import { redialled, until } from '../edge/outbound/callee.ts'
 
 let socket: Socket
 let port: number

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { args, command, status, str, type, u64 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { numberOf, type Seat } from '../../support/seat.ts'
-import { Callee, failed, redialled, SECRET, until } from '../connections/outbound/callee.ts'
+import { Callee, failed, redialled, SECRET, until } from '../edge/outbound/callee.ts'
 
 const secret = ['secret', type.opaque, str(SECRET)] as const
 

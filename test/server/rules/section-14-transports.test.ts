@@ -11,7 +11,7 @@ import { Authority, type Issued, OperatorDirectory } from '../../support/certifi
 import { TestProducer } from '../../support/producer.ts'
 import { RawPeer } from '../../support/raw-peer.ts'
 import { numberOf, Seat } from '../../support/seat.ts'
-import { Callee, failed, login, redialled, SECRET, until } from '../connections/outbound/callee.ts'
+import { Callee, failed, login, redialled, SECRET, until } from '../edge/outbound/callee.ts'
 
 const secret = ['secret', type.opaque, str(SECRET)] as const
 

@@ -3,7 +3,7 @@ import { done } from '../../support/administration.ts'
 import { args, command, status, str, toHex, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import type { Seat } from '../../support/seat.ts'
-import { Callee, failed, login, redialled, SECRET, until } from '../connections/outbound/callee.ts'
+import { Callee, failed, login, redialled, SECRET, until } from '../edge/outbound/callee.ts'
 
 const secretOf = (text: string) => ['secret', type.opaque, str(text)] as const
 const secret = secretOf(SECRET)

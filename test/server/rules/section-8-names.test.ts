@@ -5,7 +5,7 @@ import { args, command, status, str, type, u32, u64 } from '../../support/bytes.
 import { TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
 import { numberOf, type Seat } from '../../support/seat.ts'
-import { Callee, failed, redialled, SECRET, until } from '../connections/outbound/callee.ts'
+import { Callee, failed, redialled, SECRET, until } from '../edge/outbound/callee.ts'
 
 type Setting = readonly [string, number, Uint8Array]
 const named = (name: string): Setting => ['name', type.string, str(name)]

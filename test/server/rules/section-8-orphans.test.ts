@@ -1,7 +1,7 @@
 /** Section 8.1, Orphans: channels that nobody finds again cost no measurements, and no loss goes unreported. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Measurement, Metric, PolledSensor } from '../../../server/metrics/metric.ts'
+import type { Measurement, Metric, PolledSensor } from '../../../server/kernel/metrics/metric.ts'
 import { defaultConfig, type ReloadableConfig } from '../../../server/start/config.ts'
 import { args, command, status, str, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'

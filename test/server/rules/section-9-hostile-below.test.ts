@@ -1,7 +1,7 @@
 /** Section 9.13 with a hostile producer below: whatever it says after its login costs itself alone. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Metric } from '../../../server/metrics/metric.ts'
+import type { Metric } from '../../../server/kernel/metrics/metric.ts'
 import { always, isCapabilities, isResponse, isValue, put, resized } from '../../conformance/mutations.ts'
 import { args, command, frame, join, str, type, u32 } from '../../support/bytes.ts'
 import { decoded } from '../../support/records.ts'

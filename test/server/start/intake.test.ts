@@ -1,8 +1,8 @@
 /** What a request that brings values gets from the whole server: a refusal before the first, or a yes once all are durable. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Intake } from '../../../server/channels/intake.ts'
-import type { Sensor } from '../../../server/metrics/metric.ts'
+import type { Intake } from '../../../server/kernel/channels/intake.ts'
+import type { Sensor } from '../../../server/kernel/metrics/metric.ts'
 import { StorageError } from '../../../storage/store.ts'
 import { command } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'

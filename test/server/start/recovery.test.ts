@@ -1,8 +1,8 @@
 /** Metrics that are bound and missing at a start, as those of a plug-in that fails: nothing of them is lost. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { EventSensor, LocalSensor, Measurement, Metric } from '../../../server/metrics/metric.ts'
-import type { SensorHub } from '../../../server/metrics/sensor-door.ts'
+import type { EventSensor, LocalSensor, Measurement, Metric } from '../../../server/kernel/metrics/metric.ts'
+import type { SensorHub } from '../../../server/kernel/metrics/sensor-door.ts'
 import { done } from '../../support/administration.ts'
 import { args, command, f64, status, str, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'

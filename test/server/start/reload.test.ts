@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Address } from '../../../server/core/address.ts'
+import type { Address } from '../../../server/kernel/core/address.ts'
 import { ConfigError, ReloadableConfig } from '../../../server/start/config.ts'
 import type { ReloadedKeys, Reloader } from '../../../server/start/reload.ts'
 import { done, run } from '../../support/administration.ts'
@@ -18,7 +18,7 @@ import { times } from '../../support/long.ts'
 import { boundTo, TestProducer, type TestProducerOptions } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
-import { Callee, SECRET } from '../connections/outbound/callee.ts'
+import { Callee, SECRET } from '../edge/outbound/callee.ts'
 
 /** How long a file has to be as it is before it is read, and a little more. */
 const SETTLED_MS = 250

@@ -1,4 +1,4 @@
 // A leaf knows no other folder.
-import type { Queue } from '../server/channels/queue.ts'
+import type { Queue } from '../server/kernel/channels/queue.ts'
 
 export type Known = Queue

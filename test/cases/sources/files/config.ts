@@ -1,7 +1,7 @@
 /** The section [files]. */
 import { z } from 'zod'
-import { section } from '../../../../server/config/schema.ts'
-import { key, path } from '../../../../server/config/value-types.ts'
+import { section } from '../../../../server/kernel/config/schema.ts'
+import { key, path } from '../../../../server/kernel/config/value-types.ts'
 
 export const filesSection = section(
   z

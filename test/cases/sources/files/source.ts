@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../../protocol/monitor/value.ts'
-import type { Measurement, Metric, PolledSensor } from '../../../../server/metrics/metric.ts'
-import type { Source } from '../../../../server/sources/source.ts'
+import type { Measurement, Metric, PolledSensor } from '../../../../server/kernel/metrics/metric.ts'
+import type { Source } from '../../../../server/kit/source.ts'
 import type { filesSection } from './config.ts'
 
 const open: Metric = {

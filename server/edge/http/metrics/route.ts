@@ -1,0 +1,229 @@
+/**
+ * `GET /metrics`: what is known now, as text for Prometheus and what else scrapes (docs/prometheus.md). It is selected and judged
+ * as QUERY does, so nothing is measured unless somebody scrapes.
+ */
+import { Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ADMIN_ROLE, type Reader } from '../../../../auth/permissions.ts'
+import type { ArgumentList } from '../../../../protocol/monitor/arguments.ts'
+import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import {
+  contentTypes,
+  Exposition,
+  type ExpositionFormat,
+  labelsText,
+} from '../../../../protocol/prometheus/exposition.ts'
+import { type Asker, type Rights, readerOf } from '../../../kernel/accounts/rights.ts'
+import type { Network } from '../../../kernel/core/address.ts'
+import { isRefusal, type StatusError } from '../../../kernel/core/errors.ts'
+import type { Instances } from '../../../kernel/metrics/instances.ts'
+import { fromForeign } from '../../../kernel/metrics/labels.ts'
+import type { MeasuringHub } from '../../../kernel/metrics/measure.ts'
+import { type Reading, readAll } from '../../../kernel/metrics/readings.ts'
+import type { SessionContext } from '../../../kernel/sessions/context.ts'
+import { AllowedSenders } from '../../../kit/by-tenant.ts'
+import { type AskerOptions, askerByProof } from '../askers.ts'
+import { Turns } from '../turns.ts'
+import { SampleWriter } from './samples.ts'
+
+const PATH = '/metrics'
+/** What a scrape asks for that does not say. */
+const DEFAULT_METRICS = ['producer.*']
+/** What is shown to those who do not say who they are: figures that name no tenant, identity, channel or source. */
+const OPEN_METRICS = ['producer.stats']
+const MAX_METRICS = 64
+/** The text of a scrape is in memory until it is sent. */
+const MAX_LENGTH = 128 << 20
+const [MAX_AT_ONCE, MAX_WAITING] = [2, 16]
+/** Prometheus says how long it waits; these are what is left for the way, and what is assumed of others. */
+const [MARGIN_MS, PATIENCE_MS] = [500, 9_500]
+
+/** The parts of the server that select and measure. */
+export interface MetricsServices {
+  readonly rights: Rights
+  readonly instances: Pick<Instances, 'select'>
+  readonly hub: MeasuringHub
+}
+
+export interface MetricsOptions extends AskerOptions {
+  readonly context: SessionContext & MetricsServices
+  /** The networks from which the server's own figures may be read without a token. */
+  readonly openTo: () => readonly Network[]
+}
+
+/** A request that cannot be answered with metrics. */
+class Unanswerable extends Error {
+  readonly status: number
+
+  constructor(status: number, detail: string) {
+    super(detail)
+    this.status = status
+  }
+}
+
+/** Must be called after `hardenHttp`. */
+export function serveMetrics(app: FastifyInstance, options: MetricsOptions): void {
+  const turns = new Turns({ atOnce: MAX_AT_ONCE, waiting: MAX_WAITING })
+  const failures = app.createRateLimit()
+  app.get(PATH, async (request, reply) => {
+    const before = await failures(request, { increment: false })
+    if (!before.isAllowed && before.remaining <= 0) {
+      void reply.header('retry-after', String(before.ttlInSeconds))
+      return refuse(reply, 429, 'too many requests without a valid token from this address')
+    }
+    const asker = await askerByProof(request, options)
+    if (asker !== undefined && 'refused' in asker) {
+      await failures(request)
+      return refuse(reply, asker.status, asker.refused)
+    }
+    try {
+      const scrape = scrapeOf(request, asker, options)
+      const page = turns.take(scrape.reader.tenant, () => exposed(request, scrape, options))
+      if (page === undefined) throw new Unanswerable(429, 'too many scrapes of the tenant wait for their turn')
+      return send(request, reply, await page)
+    } catch (error) {
+      if (error instanceof Unanswerable) return refuse(reply, error.status, error.message)
+      if (isRefusal(error)) return refuse(reply, statusOf(error), error.message)
+      options.context.faults.report(`GET ${PATH}`, error)
+      return refuse(reply, 500, 'the server failed; its log says why')
+    }
+  })
+}
+
+interface Scrape {
+  readonly reader: Reader
+  readonly metrics: readonly string[]
+  readonly labels: ArgumentList
+  readonly format: ExpositionFormat
+  readonly hasTimes: boolean
+  readonly deadlineMs: number
+}
+
+/** Throws Unanswerable. */
+function scrapeOf(request: FastifyRequest, asker: Asker | undefined, options: MetricsOptions): Scrape {
+  const query = new URLSearchParams(/\?(.*)$/s.exec(request.url)?.[1] ?? '')
+  const named = query.getAll('metric')
+  const labels: ArgumentList[number][] = []
+  let hasTimes = false
+  for (const [name, text] of query) {
+    if (name === 'metric') continue
+    if (name !== 'timestamps') labels.push({ name: fromForeign(name), type: BasicType.STRING, value: text })
+    else if (text === 'own') hasTimes = true
+    else throw new Unanswerable(400, '`timestamps` can be `own`')
+  }
+  if (named.length > MAX_METRICS) throw new Unanswerable(400, `at most ${MAX_METRICS} times \`metric\``)
+  const rest = { labels, format: formatOf(request.headers.accept), hasTimes, deadlineMs: patienceOf(request) }
+  if (asker === undefined) return { ...rest, reader: anybody(request, named, labels, options), metrics: OPEN_METRICS }
+  const metrics = named.length === 0 ? DEFAULT_METRICS : named
+  const { rights } = options.context
+  const uncovered = metrics.find((object) => !rights.isCovered(asker.credential, { command: 'COLLECT', object }))
+  if (uncovered !== undefined) {
+    throw new Unanswerable(
+      403,
+      `the token does not cover reading ${uncovered}: it needs the scope "COLLECT ${uncovered}"`,
+    )
+  }
+  return { ...rest, reader: readerOf(asker), metrics }
+}
+
+/** Whoever does not say who he is, and asks for the server's own figures from where he may. Throws Unanswerable. */
+function anybody(
+  request: FastifyRequest,
+  named: readonly string[],
+  labels: ArgumentList,
+  { openTo }: MetricsOptions,
+): Reader {
+  const asksForMore = labels.length > 0 || named.some((name) => ![...OPEN_METRICS, ...DEFAULT_METRICS].includes(name))
+  if (asksForMore || !new AllowedSenders(openTo()).check(request.ip).allowed) {
+    throw new Unanswerable(401, 'a token is needed, Authorization: Bearer <token>, or the certificate of a user')
+  }
+  return { userId: 0, tenant: '', name: '', role: ADMIN_ROLE }
+}
+
+/** Collects everything. Rejects with Unanswerable or StatusError. */
+async function exposed(request: FastifyRequest, scrape: Scrape, { context }: MetricsOptions): Promise<Page> {
+  const { reader, metrics, labels, format, hasTimes, deadlineMs } = scrape
+  const { clock, work, instances, hub } = context
+  const exposition = new Exposition(format, MAX_LENGTH)
+  const writer = new SampleWriter({ exposition, hasTimes, now: clock.microseconds() })
+  const heard = new Map<string, number>()
+  const take = (reading: Reading): void => {
+    writer.add(reading)
+    const { hostHeardMs } = reading
+    const { host } = reading.labels
+    if (hostHeardMs !== undefined && host !== undefined) heard.set(host, Math.max(hostHeardMs, heard.get(host) ?? 0))
+  }
+  const isOver = (): boolean => request.raw.socket.destroyed || exposition.isFull
+  for (const metric of metrics) {
+    const selection = await work.run({ tenant: reader.tenant }, instances.select(reader, metric, labels, true))
+    await readAll(selection, { hub, clock, work, deadlineMs, isOver }, take)
+  }
+  if (exposition.isFull) {
+    throw new Unanswerable(413, `the text has more than ${MAX_LENGTH} characters: choose fewer metrics with \`metric\``)
+  }
+  addOwn(exposition, heard, clock.monotonicMs())
+  return { exposition, format }
+}
+
+/** What the text says of itself: how long ago each host was heard of, and what was left out. */
+function addOwn(exposition: Exposition, heard: ReadonlyMap<string, number>, nowMs: number): void {
+  if (heard.size > 0) {
+    const name = 'cinnabar_last_heard_seconds'
+    const help = 'Time since a packet of the host came last.'
+    const samples = exposition.samples(name, { type: 'gauge', help, unit: 's' }, name)
+    for (const [host, ms] of heard) samples.number(labelsText([['host', host]]), (nowMs - ms) / 1_000)
+  }
+  if (exposition.repeated > 0) {
+    const name = 'cinnabar_repeated_samples'
+    const help = 'Samples that this text leaves out because another one has the same name and labels.'
+    exposition.samples(name, { type: 'gauge', help, unit: '' }, name).number('', exposition.repeated)
+  }
+}
+
+interface Page {
+  readonly exposition: Exposition
+  readonly format: ExpositionFormat
+}
+
+function send(request: FastifyRequest, reply: FastifyReply, { exposition, format }: Page): FastifyReply {
+  void reply.header('content-type', contentTypes[format]).header('vary', 'Accept, Accept-Encoding')
+  const text = Readable.from(exposition.text(), { objectMode: false })
+  if (!acceptsGzip(request.headers['accept-encoding'])) return reply.send(text)
+  return reply.header('content-encoding', 'gzip').send(text.pipe(createGzip()))
+}
+
+function refuse(reply: FastifyReply, status: number, detail: string): FastifyReply {
+  if (status === 401) void reply.header('www-authenticate', 'Bearer')
+  return reply.code(status).type('text/plain; charset=utf-8').send(`${detail}\n`)
+}
+
+function statusOf({ status }: StatusError): number {
+  if (status === 'NO_SUCH_METRIC') return 404
+  return status === 'PERMISSION_DENIED' ? 403 : status === 'BUSY' ? 503 : 400
+}
+
+/** OpenMetrics where the scraper prefers it, as Prometheus does; else Prometheus' own format, which browsers show. */
+function formatOf(accept = ''): ExpositionFormat {
+  let best: { readonly format: ExpositionFormat; readonly q: number } = { format: 'prometheus', q: 0 }
+  for (const range of accept.split(',')) {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+    const q = Number(parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? 1)
+    const version = parameters.find((parameter) => parameter.startsWith('version='))?.slice(8)
+    const isOpen = type === 'application/openmetrics-text' && (version === undefined || version === '1.0.0')
+    const isText = type === 'text/plain' || type === 'text/*' || type === '*/*'
+    if ((isOpen || isText) && q > best.q) best = { format: isOpen ? 'openmetrics' : 'prometheus', q }
+  }
+  return best.format
+}
+
+function acceptsGzip(header: string | string[] | undefined): boolean {
+  return String(header ?? '')
+    .split(',')
+    .some((coding) => /^\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*$)[\d.]+\s*)?$/i.test(coding))
+}
+
+function patienceOf({ headers }: FastifyRequest): number {
+  const seconds = Number(headers['x-prometheus-scrape-timeout-seconds'])
+  return seconds > 0 && seconds <= 3_600 ? Math.max(MARGIN_MS, seconds * 1_000 - MARGIN_MS) : PATIENCE_MS
+}

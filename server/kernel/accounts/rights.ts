@@ -1,0 +1,102 @@
+/**
+ * Rights: the rules of a role, then the scope of the credential. Ownership (of a channel, an id, a metric of a tenant's feed)
+ * is checked before, by the owner of the object: what belongs to others is treated as absent.
+ */
+
+import type { AccessRequest, Verdict } from '../../../auth/permissions.ts'
+import {
+  covers,
+  type Identity,
+  includesRole,
+  isAllowedByName,
+  judge,
+  mayBeAllowed,
+  mayRead,
+  type Owner,
+  type Reader,
+  type Scope,
+} from '../../../auth/permissions.ts'
+import { type PublishedFamily, Publisher } from '../../../auth/publisher.ts'
+import type { Rules } from './rules.ts'
+
+/** A session, or anything else that knows an identity and the credential that proved it. */
+export interface Asker {
+  readonly identity: Identity
+  readonly credential: { readonly scope?: Scope | undefined }
+  /** Where the producer made the connection of a session to, as scheme://host:port; undefined if it came in. */
+  readonly destination?: string | undefined
+}
+
+type Argument = AccessRequest['argument']
+
+/** The argument that rules on EXECUTE name to allow it on a connection that the producer made. */
+export const DESTINATION = 'destination'
+
+export class Rights {
+  /** Those that it decides by. */
+  readonly rules: Rules
+
+  constructor(rules: Rules) {
+    this.rules = rules
+  }
+
+  /** Judges by the rules of the role alone. */
+  judge({ role }: Pick<Identity, 'role'>, request: AccessRequest): Verdict {
+    return judge(role, this.rules.of(role), request)
+  }
+
+  /**
+   * Judges by the rules of the role and by the scope of the credential. On a connection that the producer made, its destination
+   * is the argument `destination`, and a rule has to allow the request for that by name, for admins too [MON 14].
+   */
+  may({ identity, credential, destination }: Asker, request: AccessRequest): boolean {
+    if (!this.isCovered(credential, request)) return false
+    if (destination === undefined) return this.judge(identity, request).allowed
+    const argument: Argument = (name) => (name === DESTINATION ? destination : request.argument(name))
+    const there = { ...request, argument }
+    const { role } = identity
+    return this.judge(identity, there).allowed && isAllowedByName(role, this.rules.of(role), there, DESTINATION)
+  }
+
+  /** Whether a user may give a role to others, or administer users who have it: it allows nothing that its own does not. */
+  mayGive({ role }: Pick<Identity, 'role'>, other: string): boolean {
+    return includesRole(role, other, (of) => this.rules.of(of))
+  }
+
+  /** A scope need not name one's own channels and their settings: it only ever finds the channels that it covers. */
+  isCovered({ scope }: Asker['credential'], request: Pick<AccessRequest, 'command' | 'object'>): boolean {
+    const { command, object } = request
+    const isOwn = command === 'DEF_CHANNEL' ? object === '' : command === 'EXECUTE' && object.startsWith('channel.')
+    return isOwn || covers(scope, request)
+  }
+
+  /** Whether a control is listed: some arguments exist with which it may be executed. */
+  isShown({ role }: Identity, control: string): boolean {
+    return mayBeAllowed(role, this.rules.of(role), { command: 'EXECUTE', object: control })
+  }
+
+  /** Whether a metric may be read with these arguments: the labels of a series, or the arguments of COLLECT. */
+  mayRead(identity: Identity, owner: Owner, metric: string, argument: Argument): boolean {
+    if (!mayRead(identity, owner)) return false
+    return this.judge(identity, { command: 'COLLECT', object: metric, argument }).allowed
+  }
+
+  /** Whether a metric is listed: some arguments exist with which it may be read. */
+  mayReadSome(identity: Identity, owner: Owner, metric: string): boolean {
+    const { role } = identity
+    return mayRead(identity, owner) && mayBeAllowed(role, this.rules.of(role), { command: 'COLLECT', object: metric })
+  }
+
+  /**
+   * What judges the series of one request that publishes to a family. Rules that change later do not change its judgement.
+   * Whether the connection may carry a token at all is judged before, by whoever has the connection.
+   */
+  publisher(asker: Asker, family: PublishedFamily): Publisher {
+    return new Publisher(readerOf(asker), family, this.rules.of(asker.identity.role))
+  }
+}
+
+/** The identity narrowed by the scope of its credential. Later changes of the identity show through. */
+export function readerOf({ identity, credential: { scope } }: Asker): Reader {
+  return scope === undefined ? identity : Object.create(identity, { scope: { value: scope, enumerable: true } })
+}

@@ -1,0 +1,103 @@
+/** The arguments of an EXECUTE: conversion to the declared types, their form for rules, and digests that distinguish EXECUTEs. */
+import { createHash, createHmac } from 'node:crypto'
+import { toBase64 } from '../../../protocol/bytes/base64.ts'
+import { XdrWriter } from '../../../protocol/bytes/writer.ts'
+import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import { type Value, writeTyped } from '../../../protocol/monitor/value.ts'
+import { StatusError } from '../core/errors.ts'
+import { convertArguments } from '../metrics/arguments.ts'
+import { checkBounds } from './bounds.ts'
+import {
+  type Control,
+  type ControlArguments,
+  type ControlParameter,
+  commonParameters,
+  DRY_RUN_PARAMETER,
+  KEY_PARAMETER,
+  ON_BEHALF_OF_PARAMETER,
+} from './control.ts'
+import type { IdempotencyKey } from './executions.ts'
+
+const MAX_KEY_BYTES = 128
+
+/** An EXECUTE, split into the arguments of the control and those of every control. */
+export interface Invocation {
+  readonly args: ControlArguments
+  /** `args` without those that the control added, which may differ between two EXECUTEs with the same key. */
+  readonly given: ControlArguments
+  /** All arguments, for the audit log. */
+  readonly all: ControlArguments
+  readonly key: string | undefined
+  readonly isDryRun: boolean
+}
+
+/** Throws StatusError INVALID_ARGUMENT for unknown names and wrong types; `checkInvocation` finds missing arguments. */
+export function readInvocation(list: ArgumentList, control: Control): Invocation {
+  const all = convertArguments(list, [...control.parameters, ...commonParameters], control.name)
+  for (const parameter of control.parameters) {
+    if (parameter.default !== undefined && !all.has(parameter.name)) all.set(parameter.name, parameter.default)
+  }
+  const given = new Map(all)
+  control.complete?.(all)
+  const key = all.get(KEY_PARAMETER) as string | undefined
+  const isDryRun = all.get(DRY_RUN_PARAMETER) === true
+  const args = new Map(all)
+  args.delete(KEY_PARAMETER)
+  args.delete(DRY_RUN_PARAMETER)
+  args.delete(ON_BEHALF_OF_PARAMETER)
+  return { args, given, all, key, isDryRun }
+}
+
+/** Throws StatusError for missing arguments and for those out of their bounds. */
+export function checkInvocation({ args, all, key }: Invocation, { name, parameters }: Control): void {
+  const missing = parameters.find((parameter) => !parameter.optional && !args.has(parameter.name))
+  if (missing) throw new StatusError('INVALID_ARGUMENT', `${name} needs the argument ${missing.name}`)
+  for (const parameter of [...parameters, ...commonParameters]) {
+    const value = all.get(parameter.name)
+    if (value !== undefined) checkBounds(parameter, value)
+  }
+  if (key === undefined) return
+  const bytes = Buffer.byteLength(key)
+  if (bytes < 1 || bytes > MAX_KEY_BYTES || /\p{Cc}/u.test(key)) {
+    const wanted = `1 to ${MAX_KEY_BYTES} bytes without control characters`
+    throw new StatusError('INVALID_ARGUMENT', `${KEY_PARAMETER} must be ${wanted}`)
+  }
+}
+
+/** Formats an argument as text, as rules compare it. */
+export function argumentText(value: Value['value'] | undefined): string | undefined {
+  if (value === undefined) return undefined
+  return value instanceof Uint8Array ? toBase64(value) : String(value)
+}
+
+/**
+ * Computes the digests of the arguments that were given. `digest` is stored, so it excludes secrets, which could be guessed
+ * from it. `proof` includes them and is keyed with `secret`, which only this process knows.
+ */
+export function idempotencyKeyOf(
+  key: string,
+  given: ControlArguments,
+  { parameters }: Control,
+  secret: Uint8Array,
+): IdempotencyKey {
+  const masked = new Map(given)
+  for (const { name, masked: mask } of parameters) {
+    const value = given.get(name)
+    if (value !== undefined && mask !== undefined) masked.set(name, mask(value))
+  }
+  const publicParameters = parameters.filter((parameter) => !parameter.secret)
+  const digest = createHash('sha256').update(bytesOf(masked, publicParameters))
+  const proof = createHmac('sha256', secret).update(bytesOf(given, parameters)).digest('base64')
+  return { key, digest: new Uint8Array(digest.digest()), proof }
+}
+
+function bytesOf(given: ControlArguments, parameters: readonly ControlParameter[]): Uint8Array {
+  const writer = new XdrWriter()
+  for (const { name, type } of [...parameters].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const value = given.get(name)
+    if (value === undefined) continue
+    writer.string(name)
+    writeTyped(writer, { type, value } as Value)
+  }
+  return writer.bytes()
+}

@@ -1,0 +1,169 @@
+/** Which metrics of which sensors a name or pattern may select, for one identity. */
+import { mayRead, type Reader } from '../../../auth/permissions.ts'
+import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
+import type { Rights } from '../accounts/rights.ts'
+import type { Steps } from '../core/fair-work.ts'
+import { deadline, interval } from './arguments.ts'
+import type { Kind, Metric, Sensor } from './metric.ts'
+import { compilePattern, isPattern, literalPrefix, mayBegin } from './pattern.ts'
+import { isElsewhere, Reach } from './reach.ts'
+
+/** Names that are compared with a pattern in one step. */
+export const NAMES_PER_STEP = 64
+
+/** The arguments that every pattern takes. */
+const everyPattern: readonly string[] = [...labelNames.slice(1), interval.name, deadline.name]
+
+function familiesOf(sensor: Sensor): readonly string[] {
+  return (sensor.polled === 'remote' ? sensor.ofNodes : undefined) ?? [sensor.family]
+}
+
+/** The metrics that a name or pattern may select for one identity, as they are at the moment. */
+export class Candidates {
+  /** Sensors whose family may hold matching metrics. Rights are judged whenever they are used. */
+  readonly sensors: readonly Sensor[]
+  readonly matchesName: (name: string) => boolean
+  /** What all matching names begin with. */
+  readonly prefix: string
+  readonly #name: string
+  readonly #identity: Reader
+  readonly #rights: Pick<Rights, 'mayReadSome'>
+  readonly #withLists: boolean
+
+  /** `withLists`: whether a pattern selects lists, too. */
+  constructor(
+    sensors: readonly Sensor[],
+    identity: Reader,
+    name: string,
+    rights: Pick<Rights, 'mayReadSome'>,
+    withLists = false,
+  ) {
+    this.sensors = sensors.filter((sensor) => familiesOf(sensor).some((family) => mayBegin(name, family)))
+    this.matchesName = compilePattern(name)
+    this.prefix = literalPrefix(name)
+    this.#name = name
+    this.#identity = identity
+    this.#rights = rights
+    this.#withLists = withLists
+  }
+
+  /**
+   * Passes on the metrics of a sensor until `take` returns false. A sensor of others is passed over before any name is looked
+   * at, so that time tells nothing of them; and a metric that no arguments would make readable is treated as absent [MON 9].
+   * `shown`: whether this is judged.
+   */
+  *of(sensor: Sensor, take: (metric: Metric) => boolean, shown = true): Steps<boolean> {
+    if (shown && !mayRead(this.#identity, sensor.owner)) return true
+    let seen = 0
+    for (const metric of sensor.metrics(this.prefix)) {
+      if (++seen % NAMES_PER_STEP === 0) yield
+      if (!this.#isSelected(metric) || !this.matchesName(metric.name)) continue
+      if ((!shown || this.#isShown(sensor, metric)) && !take(metric)) return false
+      yield
+    }
+    if (seen > 0) yield
+    return true
+  }
+
+  /** Lists, such as producer.metrics, nest too deep for the REC of a pattern. */
+  #isSelected({ type, exposition }: Metric): boolean {
+    return this.#withLists ? exposition !== 'none' : type !== BasicType.ARRAY
+  }
+
+  /** The metric of a sensor that has the name, which is no pattern. */
+  named(sensor: Sensor, shown = true): Metric | undefined {
+    if (shown && !mayRead(this.#identity, sensor.owner)) return undefined
+    const metric = this.#name.startsWith(sensor.family) ? sensor.metric(this.#name) : undefined
+    return metric === undefined || (shown && !this.#isShown(sensor, metric)) ? undefined : metric
+  }
+
+  allNamed(shown = true): Metric[] {
+    const found: Metric[] = []
+    for (const sensor of this.sensors) {
+      const metric = this.named(sensor, shown)
+      if (metric !== undefined) found.push(metric)
+    }
+    return found
+  }
+
+  /** Whether a name that is no pattern has these metrics, described as they were when `allNamed` gave them. */
+  areStill(metrics: readonly Metric[]): boolean {
+    let count = 0
+    for (const sensor of this.sensors) {
+      const metric = this.named(sensor)
+      if (metric !== undefined && metric !== metrics[count++]) return false
+    }
+    return count === metrics.length
+  }
+
+  *all(take: (metric: Metric) => boolean, shown = true): Steps<void> {
+    for (const sensor of this.sensors) if (!(yield* this.of(sensor, take, shown))) return
+  }
+
+  #isShown({ owner }: Sensor, { name }: Metric): boolean {
+    return this.#rights.mayReadSome(this.#identity, owner, name)
+  }
+
+  /** Whether a sensor that may be read has open labels: then any argument selects. */
+  get haveOpenLabels(): boolean {
+    return this.sensors.some(({ hasOpenLabels, owner }) => hasOpenLabels === true && mayRead(this.#identity, owner))
+  }
+
+  /** The node of a cluster of which all metrics are that may be selected; undefined if some are not, or without a cluster. */
+  get node(): string | undefined {
+    const nodes = new Set(this.sensors.map((sensor) => (sensor.polled === true ? sensor.node : undefined)))
+    const [node] = nodes
+    return nodes.size === 1 ? node : undefined
+  }
+
+  /** Whether other producers are asked. */
+  get areRemote(): boolean {
+    return this.sensors.some((sensor) => isElsewhere(sensor) && mayRead(this.#identity, sensor.owner))
+  }
+
+  /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */
+  *survey(list: ArgumentList, shown: boolean): Steps<Metric[]> {
+    if (!isPattern(this.#name)) return this.allNamed(shown)
+    const found: Metric[] = []
+    const [kinds, known] = [new Set<Kind>(), new Set<string>(everyPattern)]
+    const { haveOpenLabels } = this
+    yield* this.all((metric) => {
+      const isNew = !kinds.has(metric.kind) || metric.parameters.some(({ name }) => !known.has(name))
+      if (isNew) found.push(metric)
+      kinds.add(metric.kind)
+      for (const { name } of metric.parameters) known.add(name)
+      return !(kinds.has('continuous') && (haveOpenLabels || list.every(({ name }) => known.has(name))))
+    }, shown)
+    return found
+  }
+}
+
+/** What a name or pattern that selects these metrics is. */
+export function kindOfAll(metrics: readonly Metric[]): Kind {
+  return metrics.length > 0 && metrics.every(({ kind }) => kind === 'event') ? 'event' : 'continuous'
+}
+
+export interface SelectionDefaults {
+  readonly intervalMs: number
+  /** The name of this producer; no argument `producer` selects it if it is left out. */
+  readonly producer?: string
+  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+  /** True for instances from the store: they include what may not be read any more, so that it is ended properly [MON 15]. */
+  readonly restored?: boolean
+  /** True if patterns select lists too: where the answer is no REC of the protocol. */
+  readonly withLists?: boolean
+}
+
+/** What a name or pattern may select from, and which producers its arguments reach. */
+export function candidatesOf(
+  sensors: readonly Sensor[],
+  identity: Reader,
+  name: string,
+  list: ArgumentList,
+  { rights, producer = '', withLists }: SelectionDefaults,
+): { readonly candidates: Candidates; readonly reach: Reach } {
+  const reach = Reach.of(list, name, sensors, producer)
+  const reached = sensors.filter((sensor) => reach.includes(sensor))
+  return { candidates: new Candidates(reached, identity, name, rights, withLists), reach }
+}

@@ -1,0 +1,101 @@
+/** Values that programs of others take: numbers, and records that say how values are distributed (docs/sources/otlp.md). */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field, Value } from '../../../protocol/monitor/value.ts'
+
+interface Totals {
+  readonly count: bigint
+  readonly sum: number | undefined
+  readonly min: number | undefined
+  readonly max: number | undefined
+  /** Since when it counts, microseconds since 1970. */
+  readonly start: number
+}
+
+export interface HistogramValue extends Totals {
+  readonly kind: 'histogram'
+  /** Whether it counts since the value before. */
+  readonly isDelta: boolean
+  readonly bounds: readonly number[]
+  readonly counts: readonly bigint[]
+}
+
+export interface SummaryValue extends Totals {
+  readonly kind: 'summary'
+  readonly quantiles: readonly number[]
+  readonly values: readonly number[]
+}
+
+/** As ExponentialHistogramDataPoint of OpenTelemetry has it. */
+export interface ExponentialValue extends Totals {
+  readonly kind: 'exponential-histogram'
+  readonly isDelta: boolean
+  readonly scale: number
+  readonly zeroCount: bigint
+  readonly zeroThreshold: number
+  readonly positive: ExponentialBuckets
+  readonly negative: ExponentialBuckets
+}
+
+interface ExponentialBuckets {
+  readonly offset: number
+  readonly counts: readonly bigint[]
+}
+
+/** The number of a value, if it is one or a boolean. */
+export function numberOf({ type, value }: Value): number | bigint | boolean | undefined {
+  switch (type) {
+    case BasicType.INT32:
+    case BasicType.UINT32:
+    case BasicType.DOUBLE:
+    case BasicType.INT64:
+    case BasicType.UINT64:
+    case BasicType.BOOLEAN:
+      return value as number | bigint | boolean
+    default:
+      return undefined
+  }
+}
+
+/** A record as a histogram or summary, if it is one. */
+export function distributionOf(fields: readonly Field[]): HistogramValue | ExponentialValue | SummaryValue | undefined {
+  const field = (name: string): Field | undefined => fields.find((one) => one.name === name)
+  const count = field('count')
+  if (count?.type !== BasicType.UINT64) return undefined
+  const double = (name: string): number | undefined => {
+    const found = field(name)
+    return found?.type === BasicType.DOUBLE ? found.value : undefined
+  }
+  const [min, max, sum] = [double('min'), double('max'), double('sum')]
+  const totals = { count: count.value, sum, min, max, start: Number(field('start')?.value ?? 0) }
+  const isDelta = field('delta')?.value === true
+  const scale = field('scale')
+  const [positive, negative] = [bucketsOf(field, 'positive'), bucketsOf(field, 'negative')]
+  if (scale?.type === BasicType.INT32 && positive !== undefined && negative !== undefined) {
+    const zeroCount = field('zero_count')?.value
+    const zeros = {
+      zeroCount: typeof zeroCount === 'bigint' ? zeroCount : 0n,
+      zeroThreshold: double('zero_threshold') ?? 0,
+    }
+    return { kind: 'exponential-histogram', isDelta, scale: scale.value, ...zeros, positive, negative, ...totals }
+  }
+  const bounds = listOf(field('bounds'), BasicType.DOUBLE)
+  const counts = listOf(field('counts'), BasicType.UINT64)
+  if (bounds !== undefined && counts !== undefined) {
+    return { kind: 'histogram', isDelta, bounds: bounds as number[], counts: counts as bigint[], ...totals }
+  }
+  const quantiles = listOf(field('quantiles'), BasicType.DOUBLE)
+  const values = listOf(field('values'), BasicType.DOUBLE)
+  if (quantiles === undefined || values === undefined) return undefined
+  return { kind: 'summary', quantiles: quantiles as number[], values: values as number[], ...totals }
+}
+
+function bucketsOf(field: (name: string) => Field | undefined, name: string): ExponentialBuckets | undefined {
+  const offset = field(`${name}_offset`)
+  const counts = listOf(field(`${name}_counts`), BasicType.UINT64)
+  if (offset?.type !== BasicType.INT32 || counts === undefined) return undefined
+  return { offset: offset.value, counts: counts as bigint[] }
+}
+
+function listOf(field: Field | undefined, element: BasicType): readonly Value['value'][] | undefined {
+  return field?.type === BasicType.ARRAY && field.value.element === element ? field.value.items : undefined
+}

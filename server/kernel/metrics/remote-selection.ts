@@ -1,0 +1,173 @@
+/** What a selection asks of other producers, and which of the series that come back its identity may read [MON 9.13]. */
+import { mayRead, type Reader } from '../../../auth/permissions.ts'
+import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import type { Rights } from '../accounts/rights.ts'
+import { deadline } from './arguments.ts'
+import type { Candidates } from './candidates.ts'
+import { AllLabelsBut, labelsFrom, labelText } from './labels.ts'
+import type { Labels, Measurement, Metric, OpenLabels, RemoteRequest, RemoteSensor, RemoteShape } from './metric.ts'
+import { isPattern } from './pattern.ts'
+import { isElsewhere, PRODUCER, type Reach } from './reach.ts'
+import { valueProblem } from './value-problem.ts'
+
+const NO_ARGUMENTS: ReadonlyMap<string, never> = new Map<string, never>()
+/** What is around a value in a list: an ARRAY and a REC. */
+const RECORD_DEPTH = 2
+const BARE: OpenLabels = new Set()
+const ALL_LABELS: OpenLabels = new AllLabelsBut()
+const BUT_PRODUCER: OpenLabels = new AllLabelsBut([PRODUCER])
+
+export interface RemoteSelectionOptions {
+  readonly name: string
+  readonly identity: Reader
+  readonly candidates: Candidates
+  readonly reach: Reach
+  /** As they were converted. */
+  readonly args: ArgumentList
+  readonly deadlineMs: number
+  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+}
+
+/** A request of a selection. */
+export interface RemoteTarget {
+  readonly sensor: RemoteSensor
+  /** A stand-in for all metrics where the name is a pattern. */
+  readonly metric: Metric
+  readonly request: RemoteRequest
+  readonly labels: { readonly name: string; readonly producer: string }
+  readonly args: ReadonlyMap<string, never>
+  readonly open: OpenLabels
+}
+
+/** The last value of a series of this producer, which one of its nodes has. */
+export interface NodeReading {
+  readonly metric: Metric
+  readonly labels: Labels
+  readonly measured: Measurement
+}
+
+/** A measurement with its labels, and those of them that are sent. */
+export interface RemoteMeasurement {
+  readonly labels: Labels
+  readonly open: OpenLabels
+  /** Whether it came without labels. */
+  readonly isBare: boolean
+  /** Whether it is of a series of this producer, which a node has: another node may have the same series. */
+  readonly isOwn: boolean
+  readonly measured: Measurement
+}
+
+export class RemoteSelection {
+  readonly #options: RemoteSelectionOptions
+  /** Without what is judged or waited for here. */
+  readonly #requested: ArgumentList
+
+  constructor(options: RemoteSelectionOptions) {
+    this.#options = options
+    this.#requested = options.args.filter(({ name }) => name !== PRODUCER && name !== deadline.name)
+  }
+
+  /** Whether other producers may be asked. Nodes of this one are always the same. */
+  get isReached(): boolean {
+    return this.#options.candidates.areRemote
+  }
+
+  /** Whether other producers may have something that the identity may read, now or later: each series is judged by itself. */
+  get isAllowed(): boolean {
+    const { name, identity, candidates, rights } = this.#options
+    return candidates.sensors.some(({ polled, owner }) => {
+      return polled === 'remote' && mayRead(identity, owner) && rights.mayReadSome(identity, owner, name)
+    })
+  }
+
+  /** One for each producer. */
+  targets(): RemoteTarget[] {
+    const { name, identity, candidates, reach } = this.#options
+    const targets: RemoteTarget[] = []
+    for (const sensor of candidates.sensors) {
+      if (sensor.polled !== 'remote' || !mayRead(identity, sensor.owner)) continue
+      const metric = isPattern(name) ? anyMetric(name) : candidates.named(sensor)
+      if (metric === undefined) continue
+      for (const producer of reach.producers(sensor)) {
+        const request = { producer, name, args: this.#requested }
+        targets.push({ sensor, metric, request, labels: { name, producer }, args: NO_ARGUMENTS, open: BARE })
+      }
+    }
+    return targets
+  }
+
+  /** What the producers answer, each as soon as all its values are there or the time is over. */
+  ask(): Promise<readonly RemoteMeasurement[]>[] {
+    const { identity, deadlineMs } = this.#options
+    return this.targets().map(async ({ sensor, request }) => {
+      const readings = await sensor.ask(request, deadlineMs, identity.userId)
+      return readings.flatMap(({ series, measured }) => {
+        const open = this.openFor(sensor, series)
+        return open === undefined || !this.#fits(series, measured)
+          ? []
+          : [{ labels: series.labels, open, measured, isBare: series.isBare, isOwn: !isElsewhere(sensor) }]
+      })
+    })
+  }
+
+  /**
+   * What each node of this producer has, one metric after the other: the answer to a pattern has room for one frame. Labels that
+   * an argument fixes, which are not sent, are among those of each reading.
+   */
+  askNodes(isOver: () => boolean): Promise<readonly NodeReading[]>[] {
+    const { deadlineMs, identity } = this.#options
+    const targets = this.targets().filter(({ sensor }) => !isElsewhere(sensor))
+    const fixed = this.#options.args.flatMap(({ name, value }): [string, string][] => {
+      return typeof value === 'string' && name !== PRODUCER && !isPattern(value) ? [[name, value]] : []
+    })
+    return targets.map(async ({ sensor, request }) => {
+      const readings: NodeReading[] = []
+      for (const metric of this.#metricsOf(sensor)) {
+        if (isOver()) break
+        for (const { series, measured } of await sensor.ask(
+          { ...request, name: metric.name },
+          deadlineMs,
+          identity.userId,
+        )) {
+          if (this.openFor(sensor, series) === undefined) continue
+          const sent = Object.entries(series.labels).filter(
+            (label): label is [string, string] => label[1] !== undefined,
+          )
+          readings.push({ metric, labels: labelsFrom([...fixed, ...sent]), measured })
+        }
+      }
+      return readings
+    })
+  }
+
+  #metricsOf(sensor: RemoteSensor): readonly Metric[] {
+    const { name, candidates } = this.#options
+    if (!isPattern(name)) return [candidates.named(sensor) ?? []].flat()
+    return [...sensor.metrics(candidates.prefix)].filter((metric) => candidates.matchesName(metric.name))
+  }
+
+  /** Whether a value that came without labels is not nested too deep in a REC of a list. */
+  #fits({ isBare }: RemoteShape, { value }: Measurement): boolean {
+    return !isBare || !this.#options.reach.isOpen || valueProblem(value, RECORD_DEPTH) === undefined
+  }
+
+  /** The labels that are sent with the values of a series; undefined if it is not selected, or may not be read. */
+  openFor(sensor: RemoteSensor, { name, labels, isBare }: RemoteShape): OpenLabels | undefined {
+    const { identity, candidates, reach, args, rights } = this.#options
+    const { owner } = sensor
+    if (!mayRead(identity, owner) || !candidates.matchesName(name)) return undefined
+    const argument = (wanted: string): string | undefined => {
+      const value = labelText(labels, wanted) ?? args.find((argument) => argument.name === wanted)?.value
+      return value === undefined ? undefined : String(value)
+    }
+    if (!rights.mayRead(identity, owner, name, argument)) return undefined
+    if (reach.isOpen) return ALL_LABELS
+    if (isBare) return BARE
+    return isElsewhere(sensor) ? BUT_PRODUCER : ALL_LABELS
+  }
+}
+
+/** Stands for all metrics that a pattern selects. */
+function anyMetric(name: string): Metric {
+  return { name, kind: 'continuous', type: undefined, unit: '', description: '', parameters: [] }
+}

@@ -1,0 +1,180 @@
+/**
+ * `producer.series`: every series that there is, ascending by metric and labels: which hosts have a metric, and which metrics a
+ * host has. Rights are judged for each series, as for a QUERY of its metric.
+ */
+import { covers, mayRead, type Reader } from '../../../auth/permissions.ts'
+import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import type { Rights } from '../accounts/rights.ts'
+import { StatusError } from '../core/errors.ts'
+import type { Steps } from '../core/fair-work.ts'
+import type { Hub } from '../metrics/hub.ts'
+import { openFields } from '../metrics/instance.ts'
+import { AllLabelsBut, labelText, MAX_SERIES_BYTES, otherLabels } from '../metrics/labels.ts'
+import { RecordList } from '../metrics/measure.ts'
+import type { Arguments, Labels, Sensor } from '../metrics/metric.ts'
+import { compilePattern, literalPrefix } from '../metrics/pattern.ts'
+import { metricsInOrder } from './catalogue.ts'
+import type { ProducerView } from './sensor.ts'
+
+const { ARRAY, STRING, UINT32, UINT64 } = BasicType
+
+const sourceLabels = labelNames.slice(1)
+const allLabels = new AllLabelsBut()
+/** Arguments that are no labels. */
+const ownArguments: ReadonlySet<string> = new Set(['match', 'after', 'limit'])
+/** Room for a field `after`: JSON may write a byte of names and labels as six. */
+const AFTER_BYTES = 6 * MAX_SERIES_BYTES + 1024
+
+/** A place in the list: a metric, and the key of one of its series. */
+type Place = readonly [name: string, key: string]
+const START: Place = ['', '[]']
+
+interface ShownSeries {
+  readonly sensor: Sensor
+  readonly labels: Labels
+  /** The time of its last value, microseconds since 1970; 0 if it has none, or is measured on request. */
+  readonly time: number
+}
+
+export interface SeriesOptions {
+  readonly hub: Pick<Hub, 'sensors' | 'fences'>
+  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+}
+
+export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
+  return {
+    metric: {
+      name: 'producer.series',
+      exposition: 'none',
+      kind: 'continuous',
+      type: ARRAY,
+      unit: '',
+      description: 'All series that you may read: each metric with each of its sources, ordered by name and labels.',
+      parameters: [
+        { name: 'match', type: STRING, description: 'Only metrics whose name matches this pattern.' },
+        ...sourceLabels.map((name) => ({ name, type: STRING, description: `Only series with this \`${name}\`.` })),
+        { name: 'after', type: STRING, description: 'Only series after this place in the list.' },
+        { name: 'limit', type: UINT32, description: 'The largest number of series to return.' },
+      ],
+      takesLabels: true,
+    },
+    check(args) {
+      // The place would be the same again and again.
+      if (args.get('limit') === 0) throw new StatusError('INVALID_ARGUMENT', '`limit` is a number from 1 on')
+      placeOf(args)
+      matchersOf(args)
+    },
+    *show(reader, args) {
+      const { matchesName, matchesLabels, prefix } = matchersOf(args)
+      const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
+      const list = new RecordList(AFTER_BYTES)
+      let [count, place] = [0, placeOf(args)]
+      // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
+      const mine = hub.sensors.filter((sensor) => mayRead(reader, sensor.owner) && !hub.fences.has(sensor))
+      for (const name of namesFrom(mine, prefix, place[0])) {
+        yield
+        if (!matchesName(name) || !covers(reader.scope, { command: 'COLLECT', object: name })) continue
+        for (const [key, series] of yield* seriesOf(mine, name, name === place[0] ? place[1] : '')) {
+          yield
+          if (!matchesLabels(series.labels) || !isShown(reader, name, series)) continue
+          const rest: Field[] = [{ name: 'after', type: STRING, value: `[${JSON.stringify(place[0])},${place[1]}]` }]
+          if (count++ === limit) {
+            list.more(rest)
+            return list.value()
+          }
+          if (!list.add(describe(series), rest)) return list.value()
+          place = [name, key]
+        }
+      }
+      return list.value()
+    },
+  }
+
+  /** What is measured on request is shown if it may be read with some arguments: they may name a part that its labels do not. */
+  function isShown(reader: Reader, name: string, { sensor, labels }: ShownSeries): boolean {
+    const { owner } = sensor
+    if (sensor.polled !== false) return rights.mayReadSome(reader, owner, name)
+    const absent = sensor.hasOpenLabels === true ? '' : undefined
+    return rights.mayRead(reader, owner, name, (label) => labelText(labels, label) ?? absent)
+  }
+}
+
+/** Names of metrics from `first` on, ascending, each once. */
+function* namesFrom(sensors: readonly Sensor[], prefix: string, first: string): Generator<string> {
+  if (first !== '') yield first
+  let last = first
+  for (const [{ name, type }] of metricsInOrder(sensors, prefix, first)) {
+    // Lists, such as producer.metrics, are no series.
+    if (name <= last || type === ARRAY) continue
+    last = name
+    yield name
+  }
+}
+
+/**
+ * The series of one metric whose keys are above `after`, by their keys, in their order. Those of several tenants with the same
+ * labels are one, with the time of the latest value.
+ */
+function* seriesOf(sensors: readonly Sensor[], name: string, after: string): Steps<[string, ShownSeries][]> {
+  const all = new Map<string, ShownSeries>()
+  const add = (sensor: Sensor, labels: Labels, time: number): void => {
+    const key = keyOf(labels)
+    if (key > after && time >= (all.get(key)?.time ?? 0)) all.set(key, { sensor, labels, time })
+  }
+  for (const sensor of sensors) {
+    if (!name.startsWith(sensor.family)) continue
+    if (sensor.polled === false) {
+      for (const series of sensor.series(name)) {
+        yield
+        if (series.name === name) add(sensor, series.labels, sensor.last(series)?.time ?? 0)
+      }
+    } else {
+      const metric = sensor.metric(name)
+      if (metric !== undefined) add(sensor, sensor.polled === true ? sensor.labels(metric) : { name }, 0)
+    }
+  }
+  return [...all].sort(([one], [other]) => (one < other ? -1 : 1))
+}
+
+/** Tells the series of a metric apart, and orders them: an array in JSON of texts, and of names and texts of other labels. */
+function keyOf(labels: Labels): string {
+  const others = otherLabels(labels).flatMap((name) => [name, labelText(labels, name) ?? ''])
+  return JSON.stringify([...sourceLabels.map((label) => labels[label] ?? ''), ...others])
+}
+
+function describe({ labels, time }: ShownSeries): Field[] {
+  return [...openFields(labels, allLabels), { name: 'time', type: UINT64, value: BigInt(Math.floor(time)) }]
+}
+
+interface Matchers {
+  readonly matchesName: (name: string) => boolean
+  readonly matchesLabels: (labels: Labels) => boolean
+  /** What all matching names begin with. */
+  readonly prefix: string
+}
+
+/** Throws StatusError INVALID_ARGUMENT. */
+function matchersOf(args: Arguments): Matchers {
+  const match = (args.get('match') as string | undefined) ?? '*'
+  const given = [...args].flatMap(([label, pattern]) => {
+    return ownArguments.has(label) ? [] : [{ label, matches: compilePattern(String(pattern)) }]
+  })
+  return {
+    matchesName: compilePattern(match),
+    matchesLabels: (labels) => given.every(({ label, matches }) => matches(labelText(labels, label) ?? '')),
+    prefix: literalPrefix(match),
+  }
+}
+
+/** Throws StatusError INVALID_ARGUMENT. */
+function placeOf(args: Arguments): Place {
+  const after = args.get('after')
+  if (after === undefined || after === '') return START
+  try {
+    const place: unknown = JSON.parse(String(after))
+    const [name, labels] = Array.isArray(place) && place.length === 2 ? (place as unknown[]) : []
+    if (typeof name === 'string' && Array.isArray(labels)) return [name, JSON.stringify(labels)]
+  } catch {}
+  throw new StatusError('INVALID_ARGUMENT', '`after` is not a place in the list: give back that of the last record')
+}

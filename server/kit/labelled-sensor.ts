@@ -1,0 +1,217 @@
+/**
+ * The families whose series have any labels: a sensor for each tenant, made when the first value or the first consumer needs
+ * it. Doors such as those of OTLP and Prometheus hand in what they have decoded.
+ */
+
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import type { Field, Value } from '../../protocol/monitor/value.ts'
+import type { Count, Quotas } from '../kernel/accounts/quotas.ts'
+import type { Clock } from '../kernel/core/clock.ts'
+import type { Steps } from '../kernel/core/fair-work.ts'
+import { Catalogue, type MetricMetadata } from '../kernel/metrics/catalogue.ts'
+import type { Hub } from '../kernel/metrics/hub.ts'
+import { labelsFrom, openLabelsProblem } from '../kernel/metrics/labels.ts'
+import type { Labels, ListeningSensor, Measurement, Parameter, Series, TenantFamily } from '../kernel/metrics/metric.ts'
+import { keyOfSeries, LabelledSeries } from './labelled-series.ts'
+import { ReceivingSensor, type SourceReport } from './receiving-sensor.ts'
+
+/** In a sweep, which comes every second, this part of the series is looked at. */
+const SWEEPS = 16
+const LEAST_SWEPT = 1024
+
+const OPEN: readonly Field[] = [{ name: 'labels', type: BasicType.STRING, value: 'any' }]
+
+export interface LabelledOptions {
+  /** The prefix of its metric names, with the dot, and its name in `producer.sensors`. */
+  readonly family: string
+  readonly kind: string
+  /** Of its metrics; labels of other names are taken as well. */
+  readonly parameters?: readonly Parameter[]
+  /** Where its values come in, for people. */
+  readonly from: string
+  readonly hub: Pick<Hub, 'add' | 'addFamily' | 'born' | 'died' | 'emit'>
+  readonly quotas: Quotas
+  readonly clock: Pick<Clock, 'monotonicMs'>
+  /** How long a series is kept after its last value, milliseconds. */
+  readonly keptMs: () => number
+  /** Set if it takes published values: PUBLISH decides who may bring some in. */
+  readonly isPublished?: true
+  /** What the sensor of a tenant requests, besides what comes by itself. */
+  readonly requests?: (tenant: string) => Requests
+}
+
+/** The part of a listening sensor that requests series. */
+export type Requests = Required<Pick<ListeningSensor, 'expected' | 'refresh'>>
+
+/** Why a series is not taken. */
+export interface RefusedSeries {
+  readonly refused: 'labels' | 'quota'
+  /** For people. */
+  readonly detail: string
+}
+
+export class LabelledFamily implements TenantFamily {
+  readonly family: string
+  readonly #options: LabelledOptions
+  readonly #sensors = new Map<string, LabelledSensor>()
+
+  constructor(options: LabelledOptions) {
+    this.family = options.family
+    this.#options = options
+    options.hub.addFamily(this)
+  }
+
+  /** The sensor of a tenant, which is made if it is missing. */
+  of(tenant: string): LabelledSensor {
+    let sensor = this.#sensors.get(tenant)
+    if (sensor === undefined) {
+      sensor = new LabelledSensor(tenant, this.#options)
+      this.#sensors.set(tenant, sensor)
+      this.#options.hub.add(sensor)
+    }
+    return sensor
+  }
+
+  open(tenant: string): void {
+    this.of(tenant)
+  }
+
+  *endSeries(tenant: string): Steps<void> {
+    yield* this.#sensors.get(tenant)?.endAll() ?? []
+  }
+
+  /** To be called every second: ends series that nobody has sent for too long. */
+  sweep(): void {
+    for (const sensor of this.#sensors.values()) sensor.sweep()
+  }
+}
+
+export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
+  readonly hasOpenLabels = true
+  readonly isPublished?: true
+  readonly #options: LabelledOptions
+  readonly #requests: Requests | undefined
+  readonly #quota: Count
+  readonly #series = new Map<string, LabelledSeries>()
+  #sweeping: Iterator<LabelledSeries> | undefined
+  #values = 0
+  #repeated = 0
+  #refusedLabels = 0
+  #refusedSeries = 0
+
+  constructor(tenant: string, options: LabelledOptions) {
+    const { family, kind, parameters = [], hub, quotas } = options
+    const { values, series } = quotas.of(tenant)
+    const catalogue = new Catalogue<LabelledSeries>(family, parameters, () => OPEN)
+    super({ kind, named: tenant, family, tenant, allow: [], meter: values, catalogue, hub })
+    this.#options = options
+    this.#requests = options.requests?.(tenant)
+    this.#quota = series
+    if (options.isPublished) this.isPublished = true
+    this.listens(options.from)
+  }
+
+  /**
+   * The series with this name, which begins with the family, and these labels; it is born if it is new. An empty text is no
+   * label.
+   */
+  of(name: string, labels: Iterable<readonly [name: string, text: string]>): LabelledSeries | RefusedSeries {
+    const given = labelsFrom(labels)
+    const key = keyOfSeries(name, given)
+    return this.#series.get(key) ?? this.#begin(name, given, key)
+  }
+
+  #begin(name: string, given: Labels, key: string): LabelledSeries | RefusedSeries {
+    const problem = this.metric(name) === undefined ? `not a name of ${this.family}*` : openLabelsProblem(name, given)
+    if (problem !== undefined) {
+      this.#refusedLabels++
+      return { refused: 'labels', detail: problem }
+    }
+    if (!this.#quota.hasRoom()) {
+      this.#refusedSeries++
+      this.#quota.refused++
+      return { refused: 'quota', detail: `the tenant has ${this.#quota.used} series and may have ${this.#quota.limit}` }
+    }
+    this.#quota.enter()
+    const texts = Object.entries(given).filter(([, text]) => text !== '') as [string, string][]
+    const series = new LabelledSeries(name, labelsFrom([...texts, ['name', name]]), key)
+    series.heardMs = this.#options.clock.monotonicMs()
+    this.#series.set(key, series)
+    this.born(series)
+    return series
+  }
+
+  /** What a source says about the metric of a series. */
+  describe(series: LabelledSeries, metadata: MetricMetadata): void {
+    this.catalogue.update(series, metadata)
+  }
+
+  /**
+   * Takes a value; VOID says that the series has ended. `time`: microseconds since 1970. Returns false if the same value of this
+   * time was taken before: then it is passed over.
+   */
+  take(series: LabelledSeries, value: Value, time: number): boolean {
+    if (!series.isNew(value, time)) {
+      this.#repeated++
+      return false
+    }
+    this.#values++
+    series.heardMs = this.#options.clock.monotonicMs()
+    if (value.type === BasicType.VOID) series.last = undefined
+    else if (series.last === undefined || time >= series.last.time) series.last = { value, time }
+    this.#options.hub.emit(series, value, time)
+    return true
+  }
+
+  last(series: Series): Measurement | undefined {
+    return (series as LabelledSeries).last
+  }
+
+  expected(name?: string): Iterable<Series> {
+    return this.#requests?.expected(name) ?? []
+  }
+
+  refresh(selects: Parameters<Requests['refresh']>[0]): Promise<unknown> | undefined {
+    return this.#requests?.refresh(selects)
+  }
+
+  /** Whether a series has not ended. */
+  has(series: LabelledSeries): boolean {
+    return this.#series.get(series.key) === series
+  }
+
+  sweep(): void {
+    const oldest = this.#options.clock.monotonicMs() - this.#options.keptMs()
+    const most = Math.max(LEAST_SWEPT, Math.ceil(this.#series.size / SWEEPS))
+    for (let looked = 0; looked < most; looked++) {
+      this.#sweeping ??= this.#series.values()
+      const { done, value } = this.#sweeping.next()
+      if (done === true) {
+        this.#sweeping = undefined
+        return
+      }
+      if (value.heardMs < oldest) this.end(value)
+    }
+  }
+
+  /** Ends a series, which its subscribers get one VOID of. Does nothing if it has ended. */
+  end(series: LabelledSeries): void {
+    if (!this.has(series)) return
+    this.#series.delete(series.key)
+    this.#quota.leave()
+    this.died(series)
+  }
+
+  *endAll(): Steps<void> {
+    for (const series of this.#series.values()) {
+      this.end(series)
+      yield
+    }
+  }
+
+  protected report(): SourceReport {
+    const [values, repeated, series] = [this.#values, this.#repeated, this.seriesCount]
+    const [refusedLabels, refusedSeries] = [this.#refusedLabels, this.#refusedSeries]
+    return { notes: [], counters: { values, series, repeated, refusedLabels, refusedSeries } }
+  }
+}

@@ -1,0 +1,80 @@
+/** A series with any labels, as metrics of today's programs have them [MON 9 Labels]. */
+import { createHash } from 'node:crypto'
+import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
+import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../kernel/metrics/catalogue.ts'
+import { labelText } from '../kernel/metrics/labels.ts'
+import type { Labels, Measurement, Subscription } from '../kernel/metrics/metric.ts'
+
+/** Samples of a series that are known again if they are sent again. */
+const REMEMBERED = 8
+/** Each takes a time and a mark of its value. */
+const PAIR = 2
+const MARK_BYTES = 6
+
+export class LabelledSeries implements CataloguedSeries {
+  readonly name: string
+  readonly labels: Labels
+  readonly key: string
+  readonly subscriptions: Subscription[] = []
+  metadata: MetricMetadata = NO_METADATA
+  /** Undefined after its source has said that it ended. */
+  last: Measurement | undefined
+  first?: () => Measurement | undefined
+  /** When a value came last, monotonic milliseconds. */
+  heardMs = 0
+  #newest = Number.NEGATIVE_INFINITY
+  /** Times and marks of its last samples; the place of the next one. */
+  #samples: Float64Array | undefined
+  #next = 0
+
+  constructor(name: string, labels: Labels, key: string) {
+    this.name = name
+    this.labels = labels
+    this.key = key
+  }
+
+  matches(label: string, matcher: (text: string) => boolean): boolean {
+    return matcher(labelText(this.labels, label) ?? '')
+  }
+
+  /** Remembers a sample; returns false if it is one of the last ones again. `time`: microseconds since 1970. */
+  isNew(value: Value, time: number): boolean {
+    const mark = markOf(value)
+    const samples = this.#samples ?? new Float64Array(REMEMBERED * PAIR).fill(Number.NEGATIVE_INFINITY)
+    this.#samples = samples
+    if (time <= this.#newest) {
+      for (let at = 0; at < samples.length; at += PAIR) {
+        if (samples[at] === time && Object.is(samples[at + 1], mark)) return false
+      }
+    } else this.#newest = time
+    samples[this.#next] = time
+    samples[this.#next + 1] = mark
+    this.#next = (this.#next + PAIR) % samples.length
+    return true
+  }
+
+  /** Nothing is known again: samples that were taken were not all stored, and will be sent again. */
+  forget(): void {
+    this.#samples?.fill(Number.NEGATIVE_INFINITY)
+  }
+}
+
+/** A number that two different values do not share, as far as a hash of six bytes tells them apart. */
+function markOf(value: Value): number {
+  if (typeof value.value === 'number') return value.value
+  if (typeof value.value === 'boolean') return Number(value.value)
+  const writer = new XdrWriter()
+  writeTyped(writer, value)
+  return createHash('sha256').update(writer.bytes()).digest().readUIntBE(0, MARK_BYTES)
+}
+
+/** Tells the series of a family apart: each label with the length of its text, since a text may hold anything. */
+export function keyOfSeries(name: string, labels: Labels): string {
+  let key = name
+  for (const label of Object.keys(labels).sort()) {
+    const text = labels[label]
+    if (label !== 'name' && text !== undefined && text !== '') key += `\0${label}\0${text.length}\0${text}`
+  }
+  return key
+}

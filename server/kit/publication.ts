@@ -1,0 +1,180 @@
+/**
+ * What programs hand over in one request, for the families that take published values: rights are judged for all series before
+ * the first value is taken, what begins is taken whole, and the yes is given when it is durable (channels/intake.ts).
+ */
+import type { Value } from '../../protocol/monitor/value.ts'
+import type { Asker } from '../kernel/accounts/rights.ts'
+import type { IntakeRefusal } from '../kernel/channels/intake.ts'
+import type { Steps } from '../kernel/core/fair-work.ts'
+import type { MetricMetadata } from '../kernel/metrics/catalogue.ts'
+import { fromForeign } from '../kernel/metrics/labels.ts'
+import type { LabelledFamily, LabelledSensor } from './labelled-sensor.ts'
+import { LabelledSeries } from './labelled-series.ts'
+import type { SourceContext } from './source.ts'
+
+const SERIES_PER_STEP = 32
+const VALUES_PER_STEP = 128
+const SECOND_MS = 1_000
+/** Times on the wire are exact up to here: the year 2255. */
+const MAX_TIME = Number.MAX_SAFE_INTEGER
+/** Senders of OTLP wait for ten seconds unless they are told otherwise. */
+const PATIENCE_MS = 9_000
+
+export interface PublishedSeries {
+  /** With the family. */
+  readonly name: string
+  /** Its labels under their own names. */
+  readonly labels: readonly (readonly [name: string, text: string])[]
+  readonly metadata: MetricMetadata | undefined
+  /** Ascending by time, microseconds since 1970. */
+  readonly values: readonly { readonly value: Value; readonly time: number }[]
+}
+
+/** Why nothing of a request is taken: its sender has to send it again, later. */
+export interface NotNow {
+  readonly reason: IntakeRefusal['reason'] | 'quota' | 'fenced'
+  readonly detail: string
+  readonly retryAfterS: number
+}
+
+const LATE: NotNow = { reason: 'behind', detail: 'the values are taken, but not stored yet', retryAfterS: 1 }
+
+export type Published =
+  | { readonly outcome: 'not-now'; readonly why: NotNow }
+  /** Nothing was taken, because a series may not be published. */
+  | { readonly outcome: 'denied'; readonly detail: string }
+  /** Everything but `rejected` values; `detail` says for people why the first of those was not. */
+  | { readonly outcome: 'taken'; readonly taken: number; readonly rejected: number; readonly detail: string }
+
+export interface PublicationOptions extends Pick<SourceContext, 'hub' | 'intake' | 'work' | 'clock'> {
+  readonly family: LabelledFamily
+  readonly rights: SourceContext['server']['rights']
+}
+
+export class Publication {
+  readonly #options: PublicationOptions
+
+  constructor(options: PublicationOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Publishes series for an identity. `whole`: one series that may not be published refuses the whole request; otherwise it is
+   * left out, and counts as rejected.
+   */
+  async publish(asker: Asker, given: readonly PublishedSeries[], whole: boolean): Promise<Published> {
+    const { family, work, intake } = this.#options
+    const { tenant } = asker.identity
+    const sensor = family.of(tenant)
+    const party = { tenant }
+    const rejections = new Rejections()
+    const allowed = await work.run(party, this.#allowed(asker, sensor, given, rejections))
+    if (whole && rejections.values > 0) return { outcome: 'denied', detail: rejections.first }
+    const why = this.#notNow(sensor)
+    if (why !== undefined) return { outcome: 'not-now', why }
+    const taking = intake.begin(sensor)
+    const touched: LabelledSeries[] = []
+    const taken = await work.run(party, this.#take(sensor, allowed, touched, rejections))
+    const refusal = await this.#within(taking.stored())
+    if (refusal === LATE) return { outcome: 'not-now', why: LATE }
+    if (refusal !== undefined) {
+      // It comes again, and is new then.
+      for (const series of touched) series.forget()
+      return { outcome: 'not-now', why: refusal }
+    }
+    return { outcome: 'taken', taken, rejected: rejections.values, detail: rejections.first }
+  }
+
+  /** What is known after a while: senders do not wait for long, and what is sent again then is known again. */
+  #within(stored: Promise<IntakeRefusal | undefined>): Promise<NotNow | undefined> {
+    const { clock } = this.#options
+    return new Promise((resolve) => {
+      const timer = clock.setTimeout(() => resolve(LATE), PATIENCE_MS)
+      void stored.then((refusal) => {
+        clock.clear(timer)
+        resolve(refusal)
+      })
+    })
+  }
+
+  #notNow(sensor: LabelledSensor): NotNow | undefined {
+    const { intake, hub } = this.#options
+    if (intake.refusal !== undefined) return intake.refusal
+    if (hub.fences.has(sensor)) {
+      return { reason: 'fenced', detail: `an operator has fenced ${sensor.family}*`, retryAfterS: 30 }
+    }
+    const { waitMs } = sensor.meter
+    if (waitMs === 0) return undefined
+    const detail = 'the tenant has reached its quota of values in a second'
+    return { reason: 'quota', detail, retryAfterS: Math.max(1, Math.ceil(waitMs / SECOND_MS)) }
+  }
+
+  *#allowed(
+    asker: Asker,
+    sensor: LabelledSensor,
+    given: readonly PublishedSeries[],
+    rejections: Rejections,
+  ): Steps<PublishedSeries[]> {
+    const publisher = this.#options.rights.publisher(asker, sensor)
+    const allowed: PublishedSeries[] = []
+    let judged = 0
+    for (const series of given) {
+      const { name, labels } = series
+      // Rules name labels as they are shown.
+      const text = (wanted: string): string => labels.find(([label]) => fromForeign(label) === wanted)?.[1] ?? ''
+      if (publisher.may(name, text)) allowed.push(series)
+      else rejections.add(series, `PUBLISH of ${name} is not allowed with these labels`)
+      if (++judged % SERIES_PER_STEP === 0) yield
+    }
+    return allowed
+  }
+
+  *#take(
+    sensor: LabelledSensor,
+    allowed: readonly PublishedSeries[],
+    touched: LabelledSeries[],
+    rejections: Rejections,
+  ): Steps<number> {
+    let [taken, sinceStep] = [0, 0]
+    for (const given of allowed) {
+      const series = sensor.of(
+        given.name,
+        given.labels.map(([name, text]) => [fromForeign(name), text] as const),
+      )
+      if (!(series instanceof LabelledSeries)) rejections.add(given, `${given.name}: ${series.detail}`)
+      else {
+        if (given.metadata !== undefined) sensor.describe(series, given.metadata)
+        touched.push(series)
+        for (const { value, time } of given.values) {
+          if (!(time >= 0 && time <= MAX_TIME)) {
+            rejections.addValue(`${given.name}: the time ${time} µs is not possible`)
+            continue
+          }
+          sensor.meter.take()
+          sensor.take(series, value, time)
+          taken++
+          if (++sinceStep % VALUES_PER_STEP === 0) yield
+        }
+      }
+      if (++sinceStep % VALUES_PER_STEP === 0) yield
+    }
+    return taken
+  }
+}
+
+/** What of a request is not taken. */
+class Rejections {
+  values = 0
+  /** Why the first was not, for people. */
+  first = ''
+
+  add({ values }: PublishedSeries, detail: string): void {
+    this.values += values.length
+    if (this.first === '') this.first = detail
+  }
+
+  addValue(detail: string): void {
+    this.values++
+    if (this.first === '') this.first = detail
+  }
+}

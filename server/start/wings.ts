@@ -1,0 +1,74 @@
+/**
+ * The sources of the server, one line for each, under the name of its section. Most commands of the command line read the
+ * configuration, so the code of a source is loaded only when a server opens it.
+ */
+import type { Section, SectionConfig } from '../kernel/config/schema.ts'
+import type { MoreSections, OpenedSource, Source, SourceContext } from '../kit/source.ts'
+import { gmetricSection } from '../wings/gmetric/config.ts'
+import { hostSection } from '../wings/host/config.ts'
+import { monoSection } from '../wings/mono/config.ts'
+import { otlpSection } from '../wings/otlp/config.ts'
+import { pluginSection } from '../wings/plugin/config.ts'
+import { prometheusSection } from '../wings/prometheus/config.ts'
+import { scrapeSection } from '../wings/prometheus/scrape/config.ts'
+import { qmfSection } from '../wings/qmf/config.ts'
+import { smonSection } from '../wings/smon/config.ts'
+import { statsdSection } from '../wings/statsd/config.ts'
+import { upstreamSection } from '../wings/upstream/config.ts'
+
+const sources = {
+  host: entry(hostSection, async () => (await import('../wings/host/source.ts')).host),
+  gmetric: entry(gmetricSection, async () => (await import('../wings/gmetric/source.ts')).gmetric),
+  smon: entry(smonSection, async () => (await import('../wings/smon/source.ts')).smon),
+  mono: entry(monoSection, async () => (await import('../wings/mono/source.ts')).mono),
+  qmf: entry(qmfSection, async () => (await import('../wings/qmf/source.ts')).qmf),
+  otlp: entry(otlpSection, async () => (await import('../wings/otlp/source.ts')).otlp),
+  prometheus: entry(prometheusSection, async () => (await import('../wings/prometheus/source.ts')).prometheus),
+  statsd: entry(statsdSection, async () => (await import('../wings/statsd/source.ts')).statsd),
+  upstream: entry(upstreamSection, async () => (await import('../wings/upstream/source.ts')).upstream),
+  plugin: entry(pluginSection, async () => (await import('../wings/plugin/source.ts')).plugin),
+}
+
+/** Sections of sources that have another one of their own. */
+const more = { scrape: scrapeSection }
+
+interface Entry<S extends Section> {
+  readonly section: S
+  open(context: SourceContext, config: SectionConfig<S>, more: MoreSections): Promise<OpenedSource<S>>
+}
+
+function entry<S extends Section>(section: S, load: () => Promise<Source<S>>): Entry<S> {
+  return { section, open: async (context, config, more) => (await load()).open(context, config, more) }
+}
+
+type Name = keyof typeof sources
+type SourceSections = { readonly [N in Name]: (typeof sources)[N]['section'] }
+type AllSections = SourceSections & typeof more
+export type SourcesConfig = { readonly [N in keyof AllSections]: SectionConfig<AllSections[N]> }
+
+const names = Object.keys(sources) as Name[]
+
+/** The sections of all sources, for the schema of the configuration. */
+export const sourceSections = {
+  ...Object.fromEntries(names.map((name) => [name, sources[name].section])),
+  ...more,
+} as unknown as AllSections
+
+/** A source that takes its own section out of the configuration. */
+export interface RunningSource extends Omit<OpenedSource, 'reload'> {
+  reload?(config: SourcesConfig): void
+}
+
+/** Opens every source of the table, and finally the one that reports on the others. */
+export async function openSources(context: SourceContext, config: SourcesConfig): Promise<readonly RunningSource[]> {
+  const table: { readonly [N in Name]: Entry<SourceSections[N]> } = sources
+  const open = async <N extends Name>(name: N): Promise<RunningSource> => {
+    const opened = await table[name].open(context, config[name], config)
+    return { ...opened, reload: (config) => opened.reload?.(config[name], config) }
+  }
+  const opened = await Promise.all(names.map((name) => open(name)))
+  const ofSources = () => opened.flatMap(({ statuses = [] }) => statuses)
+  const { hub, server } = context
+  const { openProducer } = await import('../kernel/producer/source.ts')
+  return [...opened, openProducer(context, () => [...hub.sensors, ...ofSources(), ...server.statuses])]
+}

@@ -1,0 +1,207 @@
+/**
+ * Connections to main monitors that cannot reach this server [MON 9.13]. This server makes the connections and says who it is;
+ * from then on a session is as any other: the main monitor logs in, and asks for what it wants.
+ */
+import { readFile } from 'node:fs/promises'
+import { isDeepStrictEqual } from 'node:util'
+import { parseIdentityOrNone } from '../../../auth/login-attempt.ts'
+import type { Account } from '../../../auth/mechanism.ts'
+import type { Owner } from '../../../auth/permissions.ts'
+import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
+import { channelAuth, secretVerifier } from '../../edge/outbound/channel-auth.ts'
+import { parseDestination } from '../../edge/outbound/destination.ts'
+import { openConnection } from '../../edge/outbound/open-connection.ts'
+import type { Resolver } from '../../edge/outbound/resolve.ts'
+import type { Users } from '../../kernel/accounts/users.ts'
+import type { Clock } from '../../kernel/core/clock.ts'
+import type { Logger } from '../../kernel/core/log.ts'
+import type { SensorStatus } from '../../kernel/metrics/metric.ts'
+import type { AuthProvider, IncomingConnection } from '../../kernel/sessions/incoming-connection.ts'
+import type { AnnounceTable } from './config.ts'
+
+/** A main monitor has one for channels that are durable, and one for everything else. */
+const CONNECTIONS = 2
+/** From resolving the name to the end of the handshake of TLS. */
+const OPEN_MS = 10_000
+const FIRST_BACKOFF_MS = 1_000
+const MAX_BACKOFF_MS = 30_000
+/** A connection that was shorter counts as a failed attempt. */
+const STEADY_MS = 10_000
+/** Whoever answers at the address of this server could try out shorter ones. */
+const MIN_SECRET_BYTES = 16
+
+export interface AnnouncerOptions {
+  readonly clock: Clock
+  readonly log: Logger
+  readonly accounts: Pick<Users, 'find'>
+  readonly self: ProducerName
+  readonly serverSecret: Uint8Array
+  readonly resolve: Resolver
+  /** Takes a connection that was made. */
+  readonly accept: (connection: IncomingConnection) => void
+  /** 0..1 */
+  readonly random: () => number
+}
+
+export class Announcer {
+  readonly #options: AnnouncerOptions
+  #running: Announcement[] = []
+
+  constructor(options: AnnouncerOptions) {
+    this.#options = options
+  }
+
+  /** Entries of `producer.sensors`. */
+  get statuses(): readonly Announcement[] {
+    return this.#running
+  }
+
+  /** Announces this server where the tables say, and nowhere else; connections of tables that are as before stay. */
+  follow(tables: readonly AnnounceTable[]): void {
+    const before = this.#running
+    this.#running = tables.map((table) => {
+      const same = before.find((one) => isDeepStrictEqual(one.table, table))
+      return same ?? new Announcement(table, this.#options)
+    })
+    for (const one of before) if (!this.#running.includes(one)) one.stop()
+    for (const one of this.#running) if (!before.includes(one)) one.start()
+  }
+
+  stop(): void {
+    for (const one of this.#running) one.stop()
+  }
+}
+
+class Announcement {
+  readonly owner: Owner
+  readonly table: AnnounceTable
+  readonly #options: AnnouncerOptions
+  readonly #abort = new AbortController()
+  readonly #counters = { attempts: 0, connections: 0 }
+  /** Connections over which the main monitor has logged in. */
+  #open = 0
+  #problem = 'connecting'
+
+  constructor(table: AnnounceTable, options: AnnouncerOptions) {
+    this.table = table
+    this.#options = options
+    this.owner = { tenant: parseIdentityOrNone(table.user)?.tenant ?? '' }
+  }
+
+  start(): void {
+    for (let i = 0; i < CONNECTIONS; i++) void this.#keep()
+  }
+
+  stop(): void {
+    this.#abort.abort(new Error('the server does not announce itself any more'))
+  }
+
+  status(): SensorStatus {
+    const { url } = this.table
+    const isUp = this.#open > 0
+    return {
+      name: `announce/${new URL(url).host}`,
+      state: isUp ? 'ok' : 'failed',
+      detail: isUp ? url : `${url}; ${this.#problem}`,
+      counters: { ...this.#counters, open: this.#open },
+    }
+  }
+
+  get #name(): string {
+    return this.table.name === '' ? this.#options.self.name : this.table.name
+  }
+
+  /** Makes one connection after another. Never rejects. */
+  async #keep(): Promise<void> {
+    const { clock, random } = this.#options
+    const { signal } = this.#abort
+    for (let failures = 0; !signal.aborted; ) {
+      const begunMs = clock.monotonicMs()
+      const problem = await this.#connection().catch((error: Error) => error.message)
+      if (signal.aborted) return
+      this.#ended(problem)
+      failures = clock.monotonicMs() - begunMs >= STEADY_MS ? 0 : failures + 1
+      await this.#pause(
+        Math.min(FIRST_BACKOFF_MS * 2 ** Math.max(0, failures - 1), MAX_BACKOFF_MS) * (1 - random() / 2),
+      )
+    }
+  }
+
+  #ended(problem: string): void {
+    if (this.#open > 0 || this.#problem === problem) return
+    this.#problem = problem
+    this.#options.log.warn({ url: this.table.url, problem }, 'not announced to a main monitor')
+  }
+
+  /** One connection, from its beginning to its end. Resolves with the reason of that, and rejects if there was none. */
+  async #connection(): Promise<string> {
+    const { clock, log, resolve, accept, self } = this.#options
+    const { url, ca } = this.table
+    const attempt = this.#counters.attempts++
+    const auth = await this.#auth()
+    const destination = parseDestination(url)
+    const addresses = destination.isAddress ? [destination.host] : await resolve(destination.host)
+    const address = addresses[attempt % addresses.length]
+    if (address === undefined) throw new Error(`${destination.host} has no address`)
+    const late = new AbortController()
+    const timer = clock.setTimeout(() => late.abort(new Error(`no connection after ${OPEN_MS / 1000} s`)), OPEN_MS)
+    const signal = AbortSignal.any([this.#abort.signal, late.signal])
+    const opened = await openConnection(destination, address, { clock, ca }, signal).finally(() => clock.clear(timer))
+    let isLoggedIn = false
+    await new Promise<void>((resolve) => {
+      opened.socket.once('close', () => resolve())
+      opened.handOver((connection) =>
+        accept({
+          ...connection,
+          announced: { auth, producer: { id: self.id, name: this.#name } },
+          admitted: () => {
+            connection.admitted?.()
+            isLoggedIn = true
+            this.#counters.connections++
+            if (this.#open++ === 0) log.info({ url }, 'announced to a main monitor')
+          },
+        }),
+      )
+    })
+    if (isLoggedIn) this.#open--
+    return isLoggedIn
+      ? 'the main monitor has closed the connection'
+      : `the main monitor has closed the connection without a login: it knows no upstream ${this.#name} that announces ` +
+          'itself there, or its user or secret is another one'
+  }
+
+  /** Lets the user of the table log in with the secret that the file has now. Rejects with Error, without the secret. */
+  async #auth(): Promise<AuthProvider> {
+    const { clock, serverSecret } = this.#options
+    const { user, secretFile } = this.table
+    const [line = ''] = (await readFile(secretFile, 'utf8')).split(/\r?\n/)
+    const secret = new TextEncoder().encode(line)
+    if (secret.length < MIN_SECRET_BYTES) throw new Error(`${secretFile}: its first line has less than 16 characters`)
+    if (this.#account() === undefined) throw new Error(`there is no user ${user}`)
+    return channelAuth({
+      owner: () => this.#account(),
+      verifier: await secretVerifier(secret),
+      serverSecret,
+      now: () => clock.monotonicMs(),
+    })
+  }
+
+  #account(): Account | undefined {
+    const who = parseIdentityOrNone(this.table.user)
+    return who && this.#options.accounts.find(who.tenant, who.name)
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    const { clock } = this.#options
+    const { signal } = this.#abort
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clock.clear(timer)
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = clock.setTimeout(done, delayMs)
+      signal.addEventListener('abort', done)
+    })
+  }
+}

@@ -1,0 +1,125 @@
+/** The tables `[[drain]]`: destinations to which the server delivers values by itself (docs/drains.md). */
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { isLoopback } from '../../../auth/network.ts'
+import { type SectionConfig, tableList } from '../../kernel/config/schema.ts'
+import {
+  decoded,
+  duration,
+  integer,
+  key,
+  needed,
+  optional,
+  path,
+  plainText,
+  tenant,
+} from '../../kernel/config/value-types.ts'
+
+export type DrainProtocol = 'prometheus' | 'otlp'
+
+export interface DrainUrl {
+  readonly protocol: DrainProtocol
+  /** As it is requested, http or https. */
+  readonly href: string
+  /** As it stands in the configuration. */
+  readonly text: string
+}
+
+const SHAPE = /^(prometheus|otlp)\+(https?:\/\/.+)$/i
+
+/** undefined if it is no URL of a drain. */
+function parseDrainUrl(text: string): DrainUrl | undefined {
+  const [, protocol, rest] = SHAPE.exec(text) ?? []
+  if (protocol === undefined || rest === undefined || !URL.canParse(rest)) return undefined
+  const http = new URL(rest)
+  if (http.username !== '' || http.password !== '' || http.hash !== '') return undefined
+  return { protocol: protocol.toLowerCase() as DrainProtocol, href: http.href, text }
+}
+
+const drainName = () => ({
+  type: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+  expected: 'a name: 1 to 64 letters, digits, ".", "_" or "-", the first a letter or digit',
+})
+const drainUrl = () => ({
+  type: decoded(parseDrainUrl),
+  expected:
+    'a URL like "prometheus+https://host/api/v1/write" or "otlp+https://host/v1/metrics", or with +http, and without a user',
+  isSecret: true,
+})
+const patterns = () => ({
+  type: z
+    .array(z.string().regex(/^\P{Cc}{1,255}$/u))
+    .min(1)
+    .max(64),
+  expected: 'a list of 1 to 64 names or patterns of metrics, like ["gmetric.*", "host.load.one"]',
+})
+const roleName = () => ({ type: z.string().regex(/^\P{Cc}{1,255}$/u), expected: 'the name of a role' })
+
+const table = z
+  .strictObject({
+    name: needed(
+      drainName(),
+      'Its name. Its channel is called `drain:` and this name, and belongs to a user of that name.',
+    ),
+    url: needed(drainUrl(), 'Where the values go.'),
+    metrics: needed(patterns(), 'What is delivered. `prometheus.*` and `otlp.*` are only if a name here begins so.'),
+    tenant: key(tenant(), 'default', 'The tenant whose metrics these are.'),
+    role: key(roleName(), 'consumer', 'The role whose rules say which metrics may be read.'),
+    token_file: optional(
+      path(),
+      'A file with a token, which is sent as `Authorization: Bearer`. Read for each request.',
+    ),
+    username: key(plainText(), '', 'A user name for HTTP Basic authentication.'),
+    password_file: optional(path(), 'A file with the password of that user. Read for each request.'),
+    ca: optional(path(), 'Authorities for the certificate of the destination, a PEM file; else those of Node.'),
+    cert: optional(path(), 'A client certificate with its chain, a PEM file.'),
+    key: optional(path(), 'Its private key, a PEM file.'),
+    batch_size: key(integer(1, 50_000), 2_000n, 'Values of one request at most.'),
+    batch_age: key(duration('10ms', '1h'), '1s', 'How long a value waits for others to share a request with.'),
+    timeout: key(duration('100ms', '10m'), '30s', 'How long the destination may take for its answer.'),
+  })
+  .superRefine(({ url, token_file, username, password_file, cert, key }, context) => {
+    const add = (message: string): void => context.addIssue({ code: 'custom', message })
+    if ((cert === undefined) !== (key === undefined)) add('`cert` and `key` go together')
+    if ((username === '') !== (password_file === undefined)) add('`username` and `password_file` go together')
+    if (token_file !== undefined && username !== '') add('either `token_file` or `username`, not both')
+    const hasSecret = token_file !== undefined || username !== ''
+    const { protocol, hostname } = new URL(url.href)
+    if (hasSecret && protocol === 'http:' && !isOwnMachine(hostname)) {
+      add('`url`: a token or password would be sent in clear: use +https')
+    }
+  })
+  .transform(({ token_file, password_file, batch_size, batch_age, timeout, ...rest }) => ({
+    ...rest,
+    tokenFile: token_file,
+    passwordFile: password_file,
+    batchSize: batch_size,
+    batchAgeMs: batch_age,
+    timeoutMs: timeout,
+  }))
+
+function isOwnMachine(hostname: string): boolean {
+  const host = hostname.replace(/^\[|\]$/g, '')
+  return host === 'localhost' || (isIP(host) !== 0 && isLoopback(host))
+}
+
+export const drainSection = tableList(
+  z
+    .array(table)
+    .max(100)
+    .superRefine((tables, context) => {
+      const names = new Set<string>()
+      for (const { name, tenant } of tables) {
+        const message = `two of the tenant ${tenant} are called ${name}`
+        if (names.has(`${tenant}/${name}`)) context.addIssue({ code: 'custom', message })
+        names.add(`${tenant}/${name}`)
+      }
+    })
+    .default([])
+    .describe(
+      'Destinations to which values are delivered, one table each; only in the file. How they are delivered: ' +
+        '[drains.md](drains.md).',
+    ),
+  { isLive: true },
+)
+export type DrainTable = SectionConfig<typeof drainSection>[number]

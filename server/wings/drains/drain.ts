@@ -1,0 +1,304 @@
+/**
+ * The connection of a drain's channel. It has no session: values are committed when the destination has answered that it has
+ * them. One request is under way at a time. What is refused is halved until the refused values stand alone, and only those are
+ * committed as refused; everything else is sent again until it is taken (docs/drains.md).
+ */
+import { BasicType, gapReasonName } from '../../../protocol/monitor/constants.ts'
+import type { Channel } from '../../kernel/channels/channel.ts'
+import type { ChannelConnection } from '../../kernel/channels/outbox.ts'
+import type { Clock, Timer } from '../../kernel/core/clock.ts'
+import type { FairWork } from '../../kernel/core/fair-work.ts'
+import type { DrainTable } from './config.ts'
+import type { DrainCounts } from './counts.ts'
+import { type DrainWire, type Label, type OutgoingLoss, type OutgoingValue, readFrames } from './outgoing.ts'
+import type { Receiver, ReceiverAnswer } from './post.ts'
+import { type DeliveryProblem, problemIn, retryAfterMs } from './problem.ts'
+
+const [FIRST_BACKOFF_MS, MAX_BACKOFF_MS] = [1_000, 60_000]
+/** The same failure of the destination for so long may be that of one value. */
+const SUSPECT_MS = 60_000
+const LOST_METRIC = 'cinnabar_lost_values_total'
+const MAX_DETAIL = 300
+
+export interface DrainOptions {
+  readonly table: Pick<DrainTable, 'name' | 'batchSize' | 'batchAgeMs'>
+  readonly channel: Channel
+  readonly wire: DrainWire
+  readonly destination: Receiver
+  readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds' | 'wallMs' | 'setTimeout' | 'clear'>
+  readonly work: Pick<FairWork, 'run'>
+  /** 0..1 */
+  readonly random: () => number
+  /** Whether values of a metric are delivered. */
+  readonly isWanted: (name: string) => boolean
+  /** The labels of this server's own metrics, which stand in no record, such as `host`. */
+  readonly ownLabels: (name: string) => readonly Label[]
+  /** They go on when the connection is made again. */
+  readonly counts: DrainCounts
+  readonly refused: (refusal: DeliveryProblem, value: OutgoingValue) => void
+  /** What is wrong, for people; empty when the destination takes values again. */
+  readonly state: (problem: string) => void
+  /** Called when the channel must be left. */
+  readonly ended: (drain: Drain) => void
+}
+
+/** What is left of a batch: from here to there. */
+interface Range {
+  readonly from: number
+  readonly to: number
+}
+
+export class Drain implements ChannelConnection {
+  readonly #options: DrainOptions
+  readonly #values: OutgoingValue[] = []
+  /** When the first of them came, monotonic milliseconds. */
+  #sinceMs = 0
+  readonly #lost = new Map<string, number>()
+  #isReading = false
+  readonly #frames: { readonly bytes: Uint8Array; readonly written: () => void }[] = []
+  #isOver = false
+  #timer: Timer | undefined
+  #wake: () => void = () => {}
+  undrained = 0
+  readonly behind = false
+
+  constructor(options: DrainOptions) {
+    this.#options = options
+  }
+
+  /** Begins to deliver what comes. */
+  start(): void {
+    this.#run().catch((error: unknown) => this.#failed(error))
+  }
+
+  writeValues(bytes: Uint8Array, written: () => void): void {
+    this.undrained += bytes.length
+    this.#frames.push({ bytes, written })
+    this.#readMore()
+  }
+
+  /** Nobody asks on this channel. */
+  writeAnswers(): void {}
+
+  notice(): void {}
+
+  end(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    for (const { written } of this.#frames.splice(0)) written()
+    this.#options.destination.close()
+    this.#options.clock.clear(this.#timer)
+    this.#wake()
+    this.#options.ended(this)
+  }
+
+  #readMore(): void {
+    if (!this.#isReading) this.#read().catch((error: unknown) => this.#failed(error))
+  }
+
+  /** A fault of the server costs the connection, which is made again. */
+  #failed(error: unknown): void {
+    this.#options.channel.outbox.failed(error)
+  }
+
+  /** Reads what was handed over, as far as it is needed soon: frames take less memory than what is read from them. */
+  async #read(): Promise<void> {
+    const { channel, work, clock, ownLabels, table } = this.#options
+    this.#isReading = true
+    while (!this.#isOver && this.#values.length < table.batchSize) {
+      const [next] = this.#frames
+      if (next === undefined) break
+      const { bytes, written } = next
+      if (this.#values.length === 0) this.#sinceMs = clock.monotonicMs()
+      const take = (outgoing: OutgoingValue | OutgoingLoss): void => {
+        this.#values.push('count' in outgoing ? this.#loss(outgoing) : outgoing)
+      }
+      await work.run({ tenant: channel.owner.tenant }, readFrames(bytes, channel, ownLabels, take))
+      if (this.#isOver) break
+      this.#frames.shift()
+      this.undrained -= bytes.length
+      written()
+      this.#wake()
+      channel.outbox.drained()
+    }
+    this.#isReading = false
+  }
+
+  /** A GAP becomes the sum of what was lost for its reason since the server started. */
+  #loss({ transaction, count, reason }: OutgoingLoss): OutgoingValue {
+    const { counts, clock, table } = this.#options
+    const word = gapReasonName(reason) ?? String(reason)
+    const sum = (this.#lost.get(word) ?? 0) + count
+    this.#lost.set(word, sum)
+    counts.lost += count
+    const labels = [
+      ['drain', table.name],
+      ['reason', word],
+    ] as const
+    return {
+      transaction,
+      name: LOST_METRIC,
+      labels,
+      value: { type: BasicType.DOUBLE, value: sum },
+      time: clock.microseconds(),
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { batchSize } = this.#options.table
+    while (!this.#isOver) {
+      await this.#enough()
+      if (this.#isOver) return
+      const batch = this.#values.slice(0, batchSize)
+      await this.#deliver(batch)
+      this.#values.splice(0, batch.length)
+      this.#readMore()
+      this.#sinceMs = this.#options.clock.monotonicMs()
+    }
+  }
+
+  /** Settles when there are values for a whole request, or some that have waited long enough. */
+  async #enough(): Promise<void> {
+    const { table, clock } = this.#options
+    while (!this.#isOver && this.#values.length < table.batchSize) {
+      const waited = clock.monotonicMs() - this.#sinceMs
+      if (this.#values.length === 0) await this.#until(undefined)
+      else if (waited >= table.batchAgeMs) return
+      else await this.#until(table.batchAgeMs - waited)
+    }
+  }
+
+  /** Settles when something has come, when the time is over, or at the end. */
+  #until(delayMs: number | undefined): Promise<void> {
+    const { clock } = this.#options
+    return new Promise((resolve) => {
+      this.#wake = () => {
+        clock.clear(this.#timer)
+        this.#timer = undefined
+        this.#wake = () => {}
+        resolve()
+      }
+      if (delayMs !== undefined) this.#timer = clock.setTimeout(this.#wake, delayMs)
+    })
+  }
+
+  async #pause(delayMs: number): Promise<void> {
+    const { clock } = this.#options
+    const endMs = clock.monotonicMs() + delayMs
+    for (let left = delayMs; left > 0 && !this.#isOver; left = endMs - clock.monotonicMs()) await this.#until(left)
+  }
+
+  /** Settles when each value was taken, or stands alone and was refused. What comes before the range under way is committed. */
+  async #deliver(batch: readonly OutgoingValue[]): Promise<void> {
+    const { counts, clock, state, refused } = this.#options
+    const ranges: Range[] = [{ from: 0, to: batch.length }]
+    // Of the range that is the first now.
+    let [failures, sinceMs] = [0, undefined as number | undefined]
+    let isSplitting = false
+    for (let range = ranges[0]; range !== undefined && !this.#isOver; range = ranges[0]) {
+      const { from, to } = range
+      const refusal = await this.#attempt(batch.slice(from, to))
+      if (this.#isOver) return
+      if (refusal === undefined) {
+        ranges.shift()
+        this.#commit(batch[to - 1] as OutgoingValue)
+        ;[failures, sinceMs] = [0, undefined]
+        state('')
+        continue
+      }
+      const isOne = to - from === 1
+      sinceMs ??= clock.monotonicMs()
+      const isLong = clock.monotonicMs() - sinceMs >= SUSPECT_MS || (isSplitting && !isOne)
+      const isSuspect = refusal.kind === 'forbidden' || (refusal.status > 0 && isLong)
+      if (refusal.kind === 'refused' || (isSuspect && (await this.#isWell()))) {
+        if (isOne) {
+          const value = batch[from] as OutgoingValue
+          counts[refusal.counter]++
+          refused(refusal, value)
+          ranges.shift()
+          this.#commit(value)
+        } else {
+          const half = from + Math.ceil((to - from) / 2)
+          ranges.splice(0, 1, { from, to: half }, { from: half, to })
+          isSplitting = refusal.kind === 'failed'
+        }
+        ;[failures, sinceMs] = [0, undefined]
+        continue
+      }
+      if (this.#isOver) return
+      state(refusal.detail.slice(0, MAX_DETAIL))
+      counts.retries++
+      await this.#pause(this.#backoffMs(failures++, refusal))
+    }
+  }
+
+  /** Whether the destination takes a request without values: then it is the values that it does not take. */
+  async #isWell(): Promise<boolean> {
+    const { wire, destination } = this.#options
+    try {
+      const { status } = await destination.post(wire.empty, wire.headers)
+      return status >= 200 && status < 300
+    } catch {
+      return false
+    }
+  }
+
+  #backoffMs(failures: number, { retryAfter }: DeliveryProblem): number {
+    const { clock, random } = this.#options
+    const doubled = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(failures, 16), MAX_BACKOFF_MS)
+    return Math.max(doubled * (1 - random() / 2), retryAfterMs(retryAfter, clock.wallMs()))
+  }
+
+  /** Sends values; gives why they were not taken, undefined if they were. */
+  async #attempt(values: readonly OutgoingValue[]): Promise<DeliveryProblem | undefined> {
+    const { wire, destination, counts, work, channel, refused } = this.#options
+    const wanted = values.filter((value) => value.name !== '' && this.#options.isWanted(value.name))
+    const { body, unsent } = await work.run({ tenant: channel.owner.tenant }, wire.encode(wanted))
+    const leftOut = values.filter(({ name }) => name !== '').length - wanted.length
+    const settle = (rejected = 0): void => {
+      counts.unsupported += unsent.unsupported
+      counts.superseded += unsent.superseded
+      counts.leftOut += leftOut
+      counts.values += wanted.length - unsent.unsupported - unsent.superseded - rejected
+    }
+    if (body === undefined) {
+      settle()
+      return undefined
+    }
+    let answer: ReceiverAnswer
+    try {
+      counts.requests++
+      answer = await destination.post(body, wire.headers)
+    } catch (error) {
+      const detail = error instanceof Error ? error.message : String(error)
+      return { kind: 'failed', counter: 'refusedFailed', status: 0, detail, retryAfter: undefined }
+    }
+    const refusal = problemIn(answer)
+    if (refusal !== undefined) return refusal
+    // What a destination takes only in part must not be sent again (OTLP, "Partial Success").
+    const { rejected, message } = this.#partialRefusal(answer)
+    settle(rejected)
+    if (rejected > 0 && wanted[0] !== undefined) {
+      counts.refusedInvalid += rejected
+      const detail = `${rejected} of ${wanted.length} values: ${message}`
+      refused(
+        { kind: 'refused', counter: 'refusedInvalid', status: answer.status, detail, retryAfter: undefined },
+        wanted[0],
+      )
+    }
+    return undefined
+  }
+
+  /** An answer that cannot be read says nothing: 2xx alone means that everything was taken. */
+  #partialRefusal({ body }: ReceiverAnswer): ReturnType<DrainWire['partialRefusal']> {
+    try {
+      return this.#options.wire.partialRefusal(body)
+    } catch {
+      return { rejected: 0, message: '' }
+    }
+  }
+
+  #commit({ transaction }: OutgoingValue): void {
+    if (transaction !== 0) this.#options.channel.queue.commit(transaction, true)
+  }
+}

@@ -1,0 +1,48 @@
+/** What drains know of the metrics that they deliver. */
+import type { Channel } from '../../kernel/channels/channel.ts'
+import type { Hub } from '../../kernel/metrics/hub.ts'
+import { ownLabels } from '../../kernel/metrics/labels.ts'
+import type { Metric } from '../../kernel/metrics/metric.ts'
+import { otlpWire } from './otlp.ts'
+import type { DrainWire, Label } from './outgoing.ts'
+import { remoteWrite } from './prometheus.ts'
+
+/** Families that others have brought in over the same protocols: a drain that does not name them would send them in circles. */
+const NAMED_ONLY = ['prometheus.', 'otlp.']
+
+type Sensors = Pick<Hub, 'sensors'>
+
+export function wireOf(protocol: 'prometheus' | 'otlp', { sensors }: Sensors, tenant: string): DrainWire {
+  if (protocol === 'prometheus') return remoteWrite
+  return otlpWire((name): Metric | undefined => {
+    const sensor = sensors.find(({ family, owner }) => {
+      return name.startsWith(family) && (owner === 'producer' || owner.tenant === tenant)
+    })
+    return sensor?.metric(name)
+  })
+}
+
+/** What is measured here has the labels of its sensor, `host` above all. */
+export function sensorLabels({ sensors }: Sensors): (name: string) => readonly Label[] {
+  const known = new Map<string, readonly Label[]>()
+  return (name) => {
+    let labels = known.get(name)
+    if (labels === undefined) {
+      const sensor = sensors.find(({ polled, family }) => polled === true && name.startsWith(family))
+      const metric = sensor?.metric(name)
+      labels = sensor?.polled === true && metric !== undefined ? ownLabels(sensor.labels(metric)) : []
+      known.set(name, labels)
+    }
+    return labels
+  }
+}
+
+/** Whether values of a metric are delivered: where a family has to be named, a binding of the channel does so. */
+export function isNamedOn({ bindings }: Channel): (name: string) => boolean {
+  return (name) => {
+    const family = NAMED_ONLY.find((prefix) => name.startsWith(prefix))
+    if (family === undefined) return true
+    for (const { instance } of bindings.values()) if (instance.selection.name.startsWith(family)) return true
+    return false
+  }
+}

@@ -1,0 +1,102 @@
+/** Values on their way to a destination: frames of a channel become these, and each protocol makes its requests of them. */
+import { XdrReader } from '../../../protocol/bytes/reader.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { readMessage } from '../../../protocol/monitor/message.ts'
+import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
+import type { Channel } from '../../kernel/channels/channel.ts'
+import type { Steps } from '../../kernel/core/fair-work.ts'
+import { toForeign } from '../../kernel/metrics/labels.ts'
+import type { Selection } from '../../kernel/metrics/selection.ts'
+
+export type Label = readonly [name: string, text: string]
+
+/** A value as it stands in the channel. */
+export interface OutgoingValue {
+  readonly transaction: number
+  /** Empty if there is nothing to be sent. */
+  readonly name: string
+  readonly labels: readonly Label[]
+  readonly value: Value
+  /** Microseconds since 1970. */
+  readonly time: number
+}
+
+/** A GAP: values that the channel has lost. */
+export interface OutgoingLoss {
+  readonly transaction: number
+  /** 0: it is not known how many. */
+  readonly count: number
+  readonly reason: number
+}
+
+/** A request of some values, and what of them it does not have. */
+export interface EncodedBatch {
+  /** undefined if there is nothing to be sent. */
+  readonly body: Uint8Array | undefined
+  readonly unsent: { readonly unsupported: number; readonly superseded: number }
+}
+
+/** How a protocol makes a request of values, and what its answers say. */
+export interface DrainWire {
+  readonly headers: Readonly<Record<string, string>>
+  /** A request without values. */
+  readonly empty: Uint8Array
+  encode(values: readonly OutgoingValue[]): Steps<EncodedBatch>
+  /** Values that an answer of 2xx says were refused, and why. */
+  partialRefusal(body: Uint8Array): { readonly rejected: number; readonly message: string }
+}
+
+type Unwrapped = Pick<OutgoingValue, 'name' | 'labels' | 'value'>
+
+/** Of a value whose metric is not known any more nothing is sent. */
+const NOTHING: Unwrapped = { name: '', labels: [], value: VOID }
+
+/** Reads the frames of a channel, one in each step. `ownLabels`: those that this server's own metrics have besides. */
+export function* readFrames(
+  bytes: Uint8Array,
+  channel: Channel,
+  ownLabels: (name: string) => readonly Label[],
+  take: (outgoing: OutgoingValue | OutgoingLoss) => void,
+): Steps<void> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const reader = new XdrReader()
+  for (let at = 0; at < bytes.length; ) {
+    const start = at + 4
+    at = start + view.getUint32(at)
+    const message = readMessage(reader.reset(bytes, start, at, view))
+    if (message.kind === 'gap') take(message)
+    else if (message.kind === 'value') {
+      const { transaction, metric, value, time } = message
+      // Without a binding it is a result, or the binding was stopped meanwhile.
+      const instance = channel.bindings.get(metric)?.instance
+      const outgoing = instance === undefined ? NOTHING : unwrapped(instance.selection, value)
+      const own = ownLabels(outgoing.name).filter(([name]) => !outgoing.labels.some(([given]) => given === name))
+      const labels = own.length === 0 ? outgoing.labels : [...outgoing.labels, ...own]
+      take({ transaction, time, ...outgoing, labels })
+    }
+    yield
+  }
+}
+
+/** The name and labels that stand before the value in the REC of a pattern [MON 9 Patterns]. */
+function unwrapped({ name, isPattern, args }: Selection, value: Value): Unwrapped {
+  const labels: Label[] = []
+  for (const { name, type, value } of args) {
+    if (type === BasicType.STRING && typeof value === 'string' && !value.includes('*'))
+      labels.push([toForeign(name), value])
+  }
+  if (!isPattern || value.type !== BasicType.REC) return { name, labels, value }
+  let full = name
+  for (const field of value.value) {
+    if (field.name === 'value') return { name: full, labels, value: bare(field) }
+    if (field.type !== BasicType.STRING) continue
+    const text = String(field.value)
+    if (field.name === 'name') full = text
+    else if (text !== '') labels.push([toForeign(field.name), text])
+  }
+  return { name: full, labels, value }
+}
+
+function bare({ type, value }: Field): Value {
+  return { type, value } as Value
+}

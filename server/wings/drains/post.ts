@@ -1,0 +1,118 @@
+/** One HTTP request of a drain. Redirects are not followed: a destination is what the operator has named. */
+import { Agent as HttpAgent, request as httpRequest } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { isIPv6, type LookupFunction } from 'node:net'
+import type { Clock } from '../../kernel/core/clock.ts'
+import { authorizationFrom, type CredentialFiles, type TlsPaths, tlsFrom } from '../../kernel/core/http-credentials.ts'
+
+/** What is read of an answer. */
+const MAX_ANSWER_BYTES = 64 << 10
+
+export interface ReceiverAnswer {
+  readonly status: number
+  /** Seconds, or a date; undefined if it says nothing. */
+  readonly retryAfter: string | undefined
+  readonly body: Uint8Array
+}
+
+/** Sends requests, each with what proves who we are as it is in its files now. */
+export interface Receiver {
+  /** Rejects if there is no answer, or if a file cannot be read. */
+  post(body: Uint8Array, headers: Readonly<Record<string, string>>): Promise<ReceiverAnswer>
+  close(): void
+}
+
+export interface ReceiverOptions extends CredentialFiles, TlsPaths {
+  readonly href: string
+  readonly timeoutMs: number
+  /** The only address that may be connected to; undefined if the name is resolved for each connection. */
+  readonly address?: string | undefined
+  /** A token, instead of a file with one. */
+  readonly bearer?: () => Uint8Array | undefined
+}
+
+export function openReceiver(options: ReceiverOptions, clock: Pick<Clock, 'setTimeout' | 'clear'>): Receiver {
+  const { href, timeoutMs, address } = options
+  const isTls = href.startsWith('https:')
+  const settings = { keepAlive: true, maxSockets: 1 }
+  const agent = isTls ? new HttpsAgent(settings) : new HttpAgent(settings)
+  const lookup = address === undefined ? {} : { lookup: onlyTo(address) }
+  const aborting = new AbortController()
+  return {
+    async post(body, given) {
+      const [authorization, tls] = await Promise.all([
+        authorizationOf(options),
+        isTls ? tlsFrom(options, new URL(href).hostname) : {},
+      ])
+      const headers = {
+        ...given,
+        'content-length': String(body.length),
+        'user-agent': 'cinnabar',
+        ...(authorization !== undefined && { authorization }),
+      }
+      const late = new AbortController()
+      const timer = clock.setTimeout(() => late.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
+      const signal = AbortSignal.any([aborting.signal, late.signal])
+      try {
+        return await exchange({ url: href, isTls, agent, headers, options: { ...tls, ...lookup }, signal }, body)
+      } finally {
+        clock.clear(timer)
+      }
+    },
+    close() {
+      aborting.abort()
+      agent.destroy()
+    },
+  }
+}
+
+interface Exchange {
+  readonly url: string
+  readonly isTls: boolean
+  readonly agent: HttpAgent | HttpsAgent
+  readonly headers: Readonly<Record<string, string>>
+  /** Of the connection. */
+  readonly options: object
+  readonly signal: AbortSignal
+}
+
+function exchange(
+  { url, isTls, agent, headers, options: more, signal }: Exchange,
+  body: Uint8Array,
+): Promise<ReceiverAnswer> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: Error): void => {
+      reject(signal.aborted && signal.reason instanceof Error ? signal.reason : error)
+    }
+    const options = { method: 'POST', agent, headers, signal, ...more }
+    const request = (isTls ? httpsRequest : httpRequest)(url, options, (response) => {
+      const parts: Buffer[] = []
+      let length = 0
+      response.on('data', (part: Buffer) => {
+        if (length < MAX_ANSWER_BYTES) parts.push(part)
+        length += part.length
+      })
+      response.once('error', failed)
+      response.once('end', () => {
+        const answer = Buffer.concat(parts).subarray(0, MAX_ANSWER_BYTES)
+        resolve({ status: response.statusCode ?? 0, retryAfter: response.headers['retry-after'], body: answer })
+      })
+    })
+    request.once('error', failed)
+    request.end(body)
+  })
+}
+
+/** Resolves every name to an address that was checked. */
+function onlyTo(address: string): LookupFunction {
+  const family = isIPv6(address) ? 6 : 4
+  return (_name, options, found) => {
+    if (options.all === true) found(null, [{ address, family }])
+    else found(null, address, family)
+  }
+}
+
+async function authorizationOf({ bearer, ...files }: ReceiverOptions): Promise<string | undefined> {
+  const token = bearer?.()
+  return token === undefined ? authorizationFrom(files) : `Bearer ${Buffer.from(token).toString('latin1')}`
+}

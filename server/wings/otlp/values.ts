@@ -1,0 +1,167 @@
+/** Metrics of OpenTelemetry as series of the family `otlp.`: names, labels and values (docs/sources/otlp.md). */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
+import { textOfAny } from '../../../protocol/otlp/attributes.ts'
+import {
+  type Attribute,
+  type Buckets,
+  type MetricData,
+  type OtlpMetric,
+  type ResourceMetrics,
+  type ScopeMetrics,
+  Temporality,
+} from '../../../protocol/otlp/metrics.ts'
+import type { Steps } from '../../kernel/core/fair-work.ts'
+import type { MetricMetadata } from '../../kernel/metrics/catalogue.ts'
+import type { PublishedSeries } from '../../kit/publication.ts'
+
+export const OTLP_FAMILY = 'otlp.'
+
+const { ARRAY, BOOLEAN, DOUBLE, INT32, INT64, REC, UINT64 } = BasicType
+
+const POINTS_PER_STEP = 64
+
+type Label = readonly [name: string, text: string]
+type Points = MetricData['points'][number]
+
+/** The series of a request, a point each. `now`: the time of points without one, microseconds since 1970. */
+export function* seriesOf(resources: readonly ResourceMetrics[], now: number): Steps<PublishedSeries[]> {
+  const series: PublishedSeries[] = []
+  for (const resource of resources) {
+    const ofResource = resource.attributes.map(labelOf)
+    for (const scope of resource.scopes) {
+      const outer = [...ofResource, ...labelsOfScope(scope)]
+      for (const metric of scope.metrics) {
+        const { data } = metric
+        if (data === undefined) continue
+        const metadata = metadataOf(metric, data)
+        for (const point of data.points) {
+          const value = point.isEnd ? VOID : measuredOf(data, point)
+          const time = point.time === 0 ? now : point.time
+          const labels = merged(outer, point.attributes)
+          series.push({ name: OTLP_FAMILY + metric.name, labels, metadata, values: [{ value, time }] })
+          // A histogram may have very many buckets.
+          if (value.type === BasicType.REC || series.length % POINTS_PER_STEP === 0) yield
+        }
+      }
+    }
+  }
+  return series
+}
+
+function labelOf({ key, value }: Attribute): Label {
+  return [key, textOfAny(value)]
+}
+
+function labelsOfScope({ name, version, attributes }: ScopeMetrics): Label[] {
+  const labels: Label[] = attributes.map(({ key, value }) => [`otel.scope.${key}`, textOfAny(value)])
+  if (name !== '') labels.push(['otel.scope.name', name])
+  if (version !== '') labels.push(['otel.scope.version', version])
+  return labels
+}
+
+/** An attribute of the point keeps its name; one of the resource with the same name becomes `resource.<name>`. */
+function merged(outer: readonly Label[], attributes: readonly Attribute[]): Label[] {
+  const own = attributes.map(labelOf)
+  const names = new Set(own.map(([name]) => name))
+  const others = outer.map(([name, text]): Label => (names.has(name) ? [`resource.${name}`, text] : [name, text]))
+  return [...others, ...own]
+}
+
+function metadataOf({ unit, description }: OtlpMetric, data: MetricData): MetricMetadata {
+  const [first] = data.points
+  const type = first === undefined ? undefined : measuredOf(data, first).type
+  return { type: type === BasicType.VOID ? undefined : type, unit, description, isCounter: isCounter(data) }
+}
+
+/** A monotonic sum of differences does not grow. */
+function isCounter(data: MetricData): boolean | undefined {
+  if (data.kind === 'gauge') return false
+  if (data.kind !== 'sum') return undefined
+  return data.isMonotonic && data.temporality === Temporality.CUMULATIVE
+}
+
+function measuredOf(data: MetricData, point: Points): Value {
+  if (data.kind === 'gauge' || data.kind === 'sum') return numberOf((point as { value?: number | bigint }).value)
+  const temporality = data.kind === 'summary' ? [] : [temporalityField(data.temporality)]
+  return { type: REC, value: [...temporality, startField(point.start), ...distributionOf(data, point)] }
+}
+
+function numberOf(value: number | bigint | undefined): Value {
+  if (value === undefined) return VOID
+  return typeof value === 'bigint' ? { type: INT64, value: BigInt.asIntN(64, value) } : { type: DOUBLE, value }
+}
+
+function temporalityField(temporality: number): Field {
+  return { name: 'delta', type: BOOLEAN, value: temporality === Temporality.DELTA }
+}
+
+function startField(start: number): Field {
+  return { name: 'start', type: UINT64, value: BigInt(Math.max(0, start)) }
+}
+
+function uint64(name: string, value: bigint): Field {
+  return { name, type: UINT64, value: BigInt.asUintN(64, value) }
+}
+
+function double(name: string, value: number | undefined): readonly Field[] {
+  return value === undefined ? [] : [{ name, type: DOUBLE, value }]
+}
+
+function array(name: string, element: BasicType, items: readonly Value['value'][]): Field {
+  return { name, type: ARRAY, value: { element, items } } as Field
+}
+
+function distributionOf(data: MetricData, point: Points): Field[] {
+  switch (data.kind) {
+    case 'histogram': {
+      const { count, sum, min, max, bounds, counts } = point as Extract<Points, { bounds: unknown }>
+      return [
+        uint64('count', count),
+        ...double('sum', sum),
+        ...double('min', min),
+        ...double('max', max),
+        array('bounds', DOUBLE, bounds),
+        array('counts', UINT64, counts),
+      ]
+    }
+    case 'exponential-histogram': {
+      const exponential = point as Extract<Points, { scale: unknown }>
+      const { count, sum, min, max, scale, zeroCount, zeroThreshold, positive, negative } = exponential
+      return [
+        uint64('count', count),
+        ...double('sum', sum),
+        ...double('min', min),
+        ...double('max', max),
+        { name: 'scale', type: INT32, value: scale },
+        uint64('zero_count', zeroCount),
+        ...double('zero_threshold', zeroThreshold),
+        ...buckets('positive', positive),
+        ...buckets('negative', negative),
+      ]
+    }
+    case 'summary': {
+      const { count, sum, quantiles } = point as Extract<Points, { quantiles: unknown }>
+      return [
+        uint64('count', count),
+        ...double('sum', sum),
+        array(
+          'quantiles',
+          DOUBLE,
+          quantiles.map(({ quantile }) => quantile),
+        ),
+        array(
+          'values',
+          DOUBLE,
+          quantiles.map(({ value }) => value),
+        ),
+      ]
+    }
+    default:
+      return []
+  }
+}
+
+function buckets(name: string, { offset, counts }: Buckets): Field[] {
+  return [{ name: `${name}_offset`, type: INT32, value: offset }, array(`${name}_counts`, UINT64, counts)]
+}

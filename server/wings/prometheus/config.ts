@@ -1,0 +1,18 @@
+/** The section [prometheus]. */
+import { z } from 'zod'
+import { camelCased, type Section, type SectionConfig } from '../../kernel/config/schema.ts'
+import { duration, liveKey } from '../../kernel/config/value-types.ts'
+
+const type = z
+  .strictObject({
+    keep: liveKey(duration('1m', '7d'), '10m', 'How long a series is kept after its last value.'),
+  })
+  .describe(
+    'Series that Prometheus and others write to /api/v1/write of the HTTP listeners with a token (remote write).',
+  )
+
+export const prometheusSection = {
+  type,
+  read: ({ keep, ...rest }: z.output<typeof type>) => ({ ...camelCased(rest), keepMs: keep }),
+} satisfies Section<typeof type>
+export type PrometheusSection = SectionConfig<typeof prometheusSection>

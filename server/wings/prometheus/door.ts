@@ -1,0 +1,191 @@
+/** `POST /api/v1/write`: Prometheus remote write, versions 1.0 and 2.0. */
+import { ProtocolError } from '../../../protocol/errors.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { VOID } from '../../../protocol/monitor/value.ts'
+import {
+  decodeWriteRequest,
+  decodeWriteRequest2,
+  decompress,
+  type WriteRequest,
+  type WrittenMetadata,
+  type WrittenSeries,
+} from '../../../protocol/prometheus/remote-write.ts'
+import type { FairWork, Steps } from '../../kernel/core/fair-work.ts'
+import type { Publication, Published, PublishedSeries } from '../../kit/publication.ts'
+import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/source.ts'
+
+export const PROMETHEUS_FAMILY = 'prometheus.'
+
+/** A body under Snappy: senders limit requests to some thousand samples. */
+const MAX_BYTES = 4 << 20
+const LIMITS = { bytes: 8 << 20, elements: 1_000_000 }
+const SAMPLES_PER_STEP = 512
+
+const PROTOBUF = 'application/x-protobuf'
+const VERSION_1 = 'prometheus.WriteRequest'
+const VERSION_2 = 'io.prometheus.write.v2.Request'
+
+export interface WriteDoorOptions {
+  readonly publication: Publication
+  readonly work: FairWork
+}
+
+export class WriteDoor implements HttpDoor {
+  readonly path = '/api/v1/write'
+  readonly maxBytes = MAX_BYTES
+  readonly #options: WriteDoorOptions
+  readonly #metadata = new FamilyMetadata()
+
+  constructor(options: WriteDoorOptions) {
+    this.#options = options
+  }
+
+  async take({ asker, headers, body }: DoorRequest): Promise<DoorAnswer> {
+    const message = messageOf(headers['content-type'])
+    if (message === undefined)
+      return this.refusal(415, `the content type is ${PROTOBUF}, with ${VERSION_1} or ${VERSION_2}`)
+    const encoding = String(headers['content-encoding'] ?? 'snappy').toLowerCase()
+    if (encoding !== 'snappy') return this.refusal(415, 'the body is compressed by snappy')
+    const { publication, work } = this.#options
+    try {
+      const bytes = decompress(body, LIMITS)
+      const { tenant } = asker.identity
+      const metadata = this.#metadata
+      const steps = function* () {
+        const decode = message === VERSION_2 ? decodeWriteRequest2 : decodeWriteRequest
+        const request = yield* decode(bytes, LIMITS)
+        metadata.learn(tenant, request.families)
+        return yield* seriesOf(request, (name) => metadata.of(tenant, name))
+      }
+      const { series, samples, histograms } = await work.run({ tenant }, steps())
+      return answerOf(await publication.publish(asker, series, true), samples, histograms)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      return this.refusal(error.code === 'TOO_LONG' ? 413 : 400, `${error.message} (at byte ${error.offset})`)
+    }
+  }
+
+  refusal(status: number, detail: string): DoorAnswer {
+    return answer(status, detail)
+  }
+}
+
+function answer(status: number, detail: string, headers: Readonly<Record<string, string>> = {}): DoorAnswer {
+  const body = detail === '' ? '' : `${detail}\n`
+  return { status, headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' }, body }
+}
+
+/** The message that a content type names; version 1.0 named none. */
+function messageOf(header: string | string[] | undefined): string | undefined {
+  const [type = '', ...parameters] = String(header ?? '')
+    .split(';')
+    .map((part) => part.trim())
+  if (type.toLowerCase() !== PROTOBUF) return undefined
+  const proto = parameters.find((parameter) => parameter.startsWith('proto='))?.slice('proto='.length) ?? VERSION_1
+  return proto === VERSION_1 || proto === VERSION_2 ? proto : undefined
+}
+
+function answerOf(published: Published, samples: number, histograms: number): DoorAnswer {
+  switch (published.outcome) {
+    case 'denied':
+      return answer(403, published.detail, written(0))
+    case 'not-now': {
+      const { reason, detail, retryAfterS } = published.why
+      return answer(reason === 'quota' ? 429 : 503, detail, { ...written(0), 'retry-after': String(retryAfterS) })
+    }
+    case 'taken': {
+      const { taken, rejected, detail } = published
+      if (rejected > 0)
+        return answer(400, `${rejected} of ${samples} samples were not taken: ${detail}`, written(taken))
+      if (histograms > 0) return answer(400, `${histograms} native histograms were not taken`, written(taken))
+      return answer(204, '', written(taken))
+    }
+  }
+}
+
+/** The headers of version 2.0 ("Required Written Response Headers"). */
+function written(samples: number): Readonly<Record<string, string>> {
+  return {
+    'x-prometheus-remote-write-samples-written': String(samples),
+    'x-prometheus-remote-write-histograms-written': '0',
+    'x-prometheus-remote-write-exemplars-written': '0',
+  }
+}
+
+interface Given {
+  readonly series: PublishedSeries[]
+  readonly samples: number
+  readonly histograms: number
+}
+
+function* seriesOf(
+  { series: written }: WriteRequest,
+  metadataOf: (name: string) => WrittenMetadata | undefined,
+): Steps<Given> {
+  const series: PublishedSeries[] = []
+  let [samples, histograms, sinceStep] = [0, 0, 0]
+  for (const each of written) {
+    histograms += each.histograms
+    samples += each.samples.length
+    if (each.samples.length > 0) series.push(published(each, each.metadata ?? metadataOf(each.name)))
+    sinceStep += 1 + each.samples.length
+    if (sinceStep < SAMPLES_PER_STEP) continue
+    sinceStep = 0
+    yield
+  }
+  return { series, samples, histograms }
+}
+
+function published({ name, labels, samples }: WrittenSeries, metadata: WrittenMetadata | undefined): PublishedSeries {
+  return {
+    name: PROMETHEUS_FAMILY + name,
+    labels,
+    metadata: {
+      type: BasicType.DOUBLE,
+      unit: metadata?.unit || undefined,
+      description: metadata?.help || undefined,
+      isCounter: metadata && isCounter(name, metadata.type),
+    },
+    values: samples.map(({ value, time }) => ({
+      value: value === undefined ? VOID : { type: BasicType.DOUBLE, value },
+      time: Math.max(0, time),
+    })),
+  }
+}
+
+/** Types of MetricMetadata, which both versions number in the same way. */
+const [COUNTER, GAUGE, HISTOGRAM, SUMMARY] = [1, 2, 3, 5]
+
+/** Whether a series of a family only grows: those of a histogram or summary do, but for the quantiles. */
+function isCounter(name: string, type: number): boolean | undefined {
+  if (type === COUNTER) return true
+  if (type === GAUGE) return false
+  if (type === HISTOGRAM || type === SUMMARY) return /_(?:bucket|sum|count)$/.test(name)
+  return undefined
+}
+
+/** Families of a tenant whose metadata is kept; further ones are not described. */
+const MAX_FAMILIES = 20_000
+const MAX_TEXT = 1_024
+/** What the series of a histogram or summary have after the name of their family. */
+const PARTS = /_(?:bucket|sum|count|total|created|info)$/
+
+/** What version 1.0 says of metrics: in requests of its own, not together with their values. */
+class FamilyMetadata {
+  readonly #tenants = new Map<string, Map<string, WrittenMetadata>>()
+
+  learn(tenant: string, families: WriteRequest['families']): void {
+    if (families.size === 0) return
+    const known = this.#tenants.get(tenant) ?? new Map<string, WrittenMetadata>()
+    this.#tenants.set(tenant, known)
+    for (const [name, { type, help, unit }] of families) {
+      if (known.size >= MAX_FAMILIES && !known.has(name)) continue
+      known.set(name, { type, help: help.slice(0, MAX_TEXT), unit: unit.slice(0, MAX_TEXT) })
+    }
+  }
+
+  of(tenant: string, name: string): WrittenMetadata | undefined {
+    const known = this.#tenants.get(tenant)
+    return known?.get(name) ?? known?.get(name.replace(PARTS, ''))
+  }
+}

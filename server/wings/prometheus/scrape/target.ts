@@ -1,0 +1,313 @@
+/**
+ * One target: when it is scraped, and what becomes of it. It is scraped at its interval while an instance may select its
+ * series, and once when somebody asks. What it will say is unknown before, so one placeholder stands for all its series.
+ */
+import { type TextMetadata, TextParser } from '../../../../protocol/prometheus/text.ts'
+import type { Clock, Timer } from '../../../kernel/core/clock.ts'
+import type { FairWork, Steps } from '../../../kernel/core/fair-work.ts'
+import { labelsFrom } from '../../../kernel/metrics/labels.ts'
+import type { Labels, SensorStatus, Series, Subscription } from '../../../kernel/metrics/metric.ts'
+import type { StatusEntry } from '../../../kernel/producer/status.ts'
+import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
+import type { SourceContext } from '../../../kit/source.ts'
+import { PROMETHEUS_FAMILY } from '../door.ts'
+import type { ScrapeTable } from './config.ts'
+import type { Fetched } from './fetcher.ts'
+import { ScrapedSeries } from './scraped-series.ts'
+
+/** Asked by many, a target that nobody has bound is scraped no more often than this. */
+const REFRESHED_MS = 1_000
+/** Whoever COLLECTs binds soon after that, and is to have the first values too. */
+const FIRST_MS = 100
+/** How long somebody who asks waits for a scrape. */
+const MAX_REFRESH_MS = 5_000
+const SECOND_MS = 1_000
+const SAMPLES_PER_STEP = 128
+const LIMITS = { lineBytes: 65_536, families: 20_000 }
+
+type PendingSamples = ReturnType<ScrapedSeries['pend']>[]
+
+/** A scrape that was read to its end. */
+interface Body {
+  readonly pending: PendingSamples
+  readonly families: ReadonlyMap<string, TextMetadata>
+}
+
+export interface TargetOptions extends Pick<SourceContext, 'hub' | 'intake' | 'work' | 'clock' | 'log' | 'notices'> {
+  readonly table: ScrapeTable
+  readonly sensor: LabelledSensor
+  readonly fetcher: { fetch(signal: AbortSignal): Promise<Fetched>; close(): void }
+  /** 0..1; spreads targets over their interval. */
+  readonly random?: () => number
+}
+
+export class ScrapeTarget implements StatusEntry {
+  readonly owner: { readonly tenant: string }
+  /** Stands for all its series. */
+  readonly placeholder: Series
+  readonly #options: TargetOptions
+  readonly #clock: Clock
+  readonly #work: FairWork
+  readonly #series: ScrapedSeries
+  /** Where it is, without what may be a secret. */
+  readonly #shownUrl: string
+  #isStarted = false
+  #isWanted = false
+  #timer: Timer | undefined
+  /** When the next scrape is due while it is wanted, monotonic milliseconds. */
+  #nextMs = 0
+  #startedMs = Number.NEGATIVE_INFINITY
+  #running: Promise<void> | undefined
+  #abort: AbortController | undefined
+  /** Undefined before the first scrape. */
+  #isUp: boolean | undefined
+  #problem = ''
+  /** Why the last scrape was put off. */
+  #waits = ''
+  readonly #counters = { scrapes: 0, failures: 0, postponed: 0, samples: 0, duplicates: 0, refused: 0 }
+
+  constructor(options: TargetOptions) {
+    const { table, sensor, clock, work } = options
+    this.#options = options
+    this.#clock = clock
+    this.#work = work
+    this.owner = { tenant: table.tenant }
+    this.#series = new ScrapedSeries({ ...table, sensor })
+    const { origin, pathname } = new URL(table.url)
+    this.#shownUrl = origin + pathname
+    // A target may have labels of its own in their place, if it may.
+    const known = table.honorsLabels ? {} : table.labels
+    this.placeholder = new Placeholder(labelsFrom(Object.entries(known)), (isWanted) => this.#want(isWanted))
+  }
+
+  /** Where it is, with what. */
+  get table(): ScrapeTable {
+    return this.#options.table
+  }
+
+  /** Takes its values. */
+  get sensor(): LabelledSensor {
+    return this.#options.sensor
+  }
+
+  /** Nothing is scraped before: values would find no channels. */
+  start(): void {
+    this.#isStarted = true
+    this.#want(this.#isWanted)
+  }
+
+  /** Scrapes it for somebody who asks, unless its values are new. Never rejects; undefined if there is nothing to wait for. */
+  refresh(): Promise<unknown> | undefined {
+    if (!this.#isStarted) return undefined
+    const isReceived = this.#isWanted && this.#isUp !== undefined
+    const isNew = this.#clock.monotonicMs() - this.#startedMs < REFRESHED_MS
+    const scraping = this.#running ?? (isReceived || isNew || this.#postponedMs() > 0 ? undefined : this.#begin())
+    return scraping && this.#within(scraping)
+  }
+
+  status(): SensorStatus {
+    const isOff = this.#isUp === undefined || !(this.#isWanted || this.#running !== undefined)
+    return {
+      name: `scrape/${this.table.name}`,
+      state: this.#isUp === false ? 'failed' : isOff ? 'off' : 'measuring',
+      detail: [this.#shownUrl, this.#problem, this.#waits].filter((part) => part !== '').join('; '),
+      counters: { ...this.#counters, series: this.#series.size },
+    }
+  }
+
+  /** Ends it with its series. */
+  async close(): Promise<void> {
+    await this.stop()
+    await this.#work.run(this.owner, this.#series.close())
+  }
+
+  /** Ends what it does; its series stay, because the server ends. */
+  async stop(): Promise<void> {
+    this.#isStarted = false
+    this.#clock.clear(this.#timer)
+    this.#timer = undefined
+    this.#abort?.abort(new Error('the server ends'))
+    await this.#running
+    this.#options.fetcher.close()
+  }
+
+  #want(isWanted: boolean): void {
+    this.#isWanted = isWanted
+    this.#clock.clear(this.#timer)
+    this.#timer = undefined
+    if (!isWanted || !this.#isStarted) return
+    const now = this.#clock.monotonicMs()
+    this.#schedule(Math.max(now + FIRST_MS, this.#startedMs + REFRESHED_MS))
+    // From the first on, targets that became wanted together go their own ways.
+    const { random = Math.random } = this.#options
+    this.#nextMs += this.table.intervalMs * (1 - random() / 2)
+  }
+
+  #schedule(atMs: number): void {
+    this.#nextMs = atMs
+    this.#timer = this.#clock.setTimeout(() => this.#due(), atMs - this.#clock.monotonicMs())
+  }
+
+  #due(): void {
+    this.#timer = undefined
+    const { intervalMs } = this.table
+    const postponedMs = this.#postponedMs()
+    if (postponedMs > 0) {
+      this.#counters.postponed++
+      this.#timer = this.#clock.setTimeout(() => this.#due(), Math.min(postponedMs, intervalMs))
+      return
+    }
+    void this.#begin()
+    const now = this.#clock.monotonicMs()
+    const behind = Math.max(0, Math.ceil((now + 1 - this.#nextMs) / intervalMs))
+    this.#schedule(this.#nextMs + behind * intervalMs)
+  }
+
+  /** Milliseconds until values may come again; 0 if they may now. */
+  #postponedMs(): number {
+    const { sensor, intake, hub } = this.#options
+    const { refusal } = intake
+    const { waitMs } = sensor.meter
+    const isFenced = hub.fences.has(sensor)
+    if (isFenced) this.#waits = 'waits: an operator has fenced the source'
+    else if (refusal !== undefined) this.#waits = `waits: ${refusal.detail}`
+    else this.#waits = waitMs > 0 ? 'waits: the tenant has reached its quota of values in a second' : ''
+    if (isFenced) return this.table.intervalMs
+    return refusal === undefined ? waitMs : refusal.retryAfterS * SECOND_MS
+  }
+
+  /** Scrapes now, unless it does so already. Never rejects. */
+  #begin(): Promise<void> {
+    this.#running ??= this.#scrape().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  async #scrape(): Promise<void> {
+    const { hub, sensor } = this.#options
+    try {
+      await this.#scrapeOnce()
+    } catch (error) {
+      hub.faults.report(sensor, error)
+    }
+  }
+
+  async #scrapeOnce(): Promise<void> {
+    const { hub, sensor } = this.#options
+    const startedMs = this.#clock.monotonicMs()
+    const time = this.#clock.microseconds()
+    this.#startedMs = startedMs
+    this.#counters.scrapes++
+    const read = await this.#read()
+    if (!this.#isStarted || hub.fences.has(sensor)) return
+    const scrape_duration_seconds = (this.#clock.monotonicMs() - startedMs) / SECOND_MS
+    if ('problem' in read) {
+      this.#counters.failures++
+      await this.#work.run(this.owner, this.#series.fail())
+      this.#series.takeOwn({ up: 0, scrape_duration_seconds, scrape_samples_scraped: 0 }, time)
+      this.#turned(false, read.problem)
+      return
+    }
+    const { pending, families } = read
+    const taken = await this.#work.run(this.owner, this.#series.take(pending, families, time))
+    for (const name of ['samples', 'duplicates', 'refused'] as const) this.#counters[name] += taken[name]
+    this.#series.takeOwn({ up: 1, scrape_duration_seconds, scrape_samples_scraped: pending.length }, time)
+    this.#turned(true, '')
+  }
+
+  /** All of a scrape, or why there is none. */
+  async #read(): Promise<Body | { readonly problem: string }> {
+    const { fetcher } = this.#options
+    const { timeoutMs } = this.table
+    const abort = new AbortController()
+    this.#abort = abort
+    const late = new Error(`no answer within ${timeoutMs / SECOND_MS} s`)
+    const timer = this.#clock.setTimeout(() => abort.abort(late), timeoutMs)
+    try {
+      return await this.#body(await fetcher.fetch(abort.signal), abort.signal)
+    } catch (error) {
+      const { aborted, reason } = abort.signal
+      // Ends a body that was not read to its end.
+      abort.abort()
+      return { problem: messageOf(aborted ? reason : (error as Error)) }
+    } finally {
+      this.#clock.clear(timer)
+      this.#abort = undefined
+    }
+  }
+
+  async #body({ format, body }: Fetched, signal: AbortSignal): Promise<Body> {
+    const parser = new TextParser(format, LIMITS)
+    const pending: PendingSamples = []
+    for await (const chunk of body) {
+      signal.throwIfAborted()
+      await this.#work.run(this.owner, this.#pend(parser.push(chunk), pending))
+    }
+    signal.throwIfAborted()
+    await this.#work.run(this.owner, this.#pend(parser.end(), pending))
+    return { pending, families: parser.families }
+  }
+
+  *#pend(samples: ReturnType<TextParser['push']>, pending: PendingSamples): Steps<void> {
+    const { maxSamples } = this.table
+    for (const sample of samples) {
+      if (pending.length >= maxSamples) throw new Error(`the target has more than \`max_samples\` (${maxSamples})`)
+      pending.push(this.#series.pend(sample))
+      if (pending.length % SAMPLES_PER_STEP === 0) yield
+    }
+  }
+
+  /** Reports a target that is down, and one that is up again. */
+  #turned(isUp: boolean, problem: string): void {
+    const { log, notices, table } = this.#options
+    const wasUp = this.#isUp
+    this.#isUp = isUp
+    this.#problem = problem
+    if (isUp === wasUp || (isUp && wasUp === undefined)) return
+    const detail = isUp ? `target ${table.name} is up again` : `target ${table.name} is down: ${problem}`
+    log[isUp ? 'info' : 'warn'](
+      { target: table.name, url: this.#shownUrl, problem },
+      isUp ? 'target up' : 'target down',
+    )
+    notices.emit({ severity: isUp ? 'info' : 'warning', subject: 'scrape', detail }, this.owner)
+  }
+
+  #within(scraping: Promise<unknown>): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#clock.setTimeout(resolve, MAX_REFRESH_MS)
+      void scraping.then(() => {
+        this.#clock.clear(timer)
+        resolve()
+      })
+    })
+  }
+}
+
+/** Has no values, but can be wanted. */
+class Placeholder implements Series {
+  readonly name = PROMETHEUS_FAMILY
+  readonly hasAnyName = true
+  readonly subscriptions: Subscription[] = []
+  readonly labels: Labels
+  readonly wanted: (isWanted: boolean) => void
+
+  constructor(labels: Labels, wanted: (isWanted: boolean) => void) {
+    this.labels = labels
+    this.wanted = wanted
+  }
+
+  matches(): boolean {
+    return false
+  }
+}
+
+/** A name with several addresses (localhost) fails with one error for each of them and no message of its own. */
+function messageOf(error: Error): string {
+  const all: readonly Error[] = error instanceof AggregateError ? error.errors : [error]
+  return all
+    .map(({ message }) => message)
+    .join(', ')
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .toWellFormed()
+}

@@ -1,0 +1,252 @@
+/**
+ * What comes in at the addresses of one table `[[statsd]]`: lines are summed up, and at each flush become values of the sensor
+ * of its tenant.
+ */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { MAX_LINE_BYTES, parseLine, type StatsdLine } from '../../../protocol/statsd/lines.ts'
+import type { Clock } from '../../kernel/core/clock.ts'
+import type { Steps } from '../../kernel/core/fair-work.ts'
+import { fromForeign } from '../../kernel/metrics/labels.ts'
+import type { SensorStatus } from '../../kernel/metrics/metric.ts'
+import { AllowedSenders } from '../../kit/by-tenant.ts'
+import type { StreamTaker } from '../../kit/io/pacer.ts'
+import type { LabelledSensor } from '../../kit/labelled-sensor.ts'
+import { LabelledSeries } from '../../kit/labelled-series.ts'
+import type { StatsdTable } from './config.ts'
+import { StatsdMetric } from './metric.ts'
+
+export const STATSD_FAMILY = 'statsd.'
+
+const METRICS_PER_STEP = 64
+const LINES_PER_STEP = 64
+const NEWLINE = 0x0a
+const types = {
+  counter: BasicType.DOUBLE,
+  gauge: BasicType.DOUBLE,
+  set: BasicType.UINT64,
+  timer: BasicType.REC,
+} as const
+
+export interface StatsdFeedOptions extends Pick<StatsdTable, 'tenant' | 'allow' | 'flushMs' | 'keepMs' | 'maxMetrics'> {
+  readonly sensor: LabelledSensor
+  /** The label `node` of its series: in a cluster each node sums up what is sent to it. Undefined without a cluster. */
+  readonly node: string | undefined
+  readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
+  /** Does work of the sensor in steps. */
+  readonly run: (steps: Steps<void>) => void
+}
+
+export class StatsdFeed {
+  readonly sensor: LabelledSensor
+  readonly senders: AllowedSenders
+  readonly #options: StatsdFeedOptions
+  /** By kind, name and tags in the order of their names. */
+  readonly #metrics = new Map<string, StatsdMetric>()
+  readonly #listening: string[] = []
+  #kernelDrops: () => number | undefined = () => undefined
+  #flushedMs: number
+  #startUs: number
+  #isFlushing = false
+  readonly #counters = {
+    datagrams: 0,
+    streams: 0,
+    lines: 0,
+    badLines: 0,
+    otherLines: 0,
+    metricsFull: 0,
+    membersFull: 0,
+    overQuota: 0,
+    refusedSource: 0,
+  }
+  /** What was wrong with the last bad line, and who sent it. */
+  #lastProblem = ''
+
+  constructor(options: StatsdFeedOptions) {
+    const { sensor, allow, clock } = options
+    this.sensor = sensor
+    this.senders = new AllowedSenders(allow)
+    this.#options = options
+    this.#flushedMs = clock.monotonicMs()
+    this.#startUs = clock.microseconds()
+  }
+
+  listens(detail: string, kernelDrops?: () => number | undefined): void {
+    this.#listening.push(detail)
+    if (kernelDrops) this.#kernelDrops = kernelDrops
+  }
+
+  /** A datagram of lines. */
+  datagram(bytes: Uint8Array, from: string): Steps<void> | undefined {
+    const { address, allowed } = this.senders.check(from)
+    if (!allowed) {
+      this.#counters.refusedSource++
+      return undefined
+    }
+    this.#counters.datagrams++
+    return this.#takeAll(textOf(bytes).split('\n'), address)
+  }
+
+  /** A stream of lines; undefined if its sender is refused. */
+  open(from: string): StreamTaker | undefined {
+    const { address, allowed } = this.senders.check(from)
+    if (!allowed) {
+      this.#counters.refusedSource++
+      return undefined
+    }
+    this.#counters.streams++
+    return new LineStream(
+      (line) => this.#take(line, address),
+      () => this.#bad(`a line of more than ${MAX_LINE_BYTES} bytes`, address),
+    )
+  }
+
+  *#takeAll(lines: readonly string[], from: string): Steps<void> {
+    let taken = 0
+    for (const line of lines) {
+      this.#take(line, from)
+      if (++taken % LINES_PER_STEP === 0) yield
+    }
+  }
+
+  #take(text: string, from: string): void {
+    const line = parseLine(text.endsWith('\r') ? text.slice(0, -1) : text)
+    if (line === undefined) {
+      if (text !== '' && text !== '\r') this.#counters.otherLines++
+      return
+    }
+    if ('problem' in line) {
+      this.#bad(line.problem, from)
+      return
+    }
+    this.#counters.lines++
+    if (!this.sensor.meter.take()) this.#counters.overQuota++
+    else this.#count(line)
+  }
+
+  #bad(problem: string, from: string): void {
+    this.#counters.badLines++
+    this.#lastProblem = `${problem} (from ${from})`
+  }
+
+  #count(line: StatsdLine): void {
+    const tags = inOrder(line.tags)
+    const key = `${line.kind}\0${line.name}\0${tags.map(([name, text]) => `${name}\0${text}`).join('\0')}`
+    let metric = this.#metrics.get(key)
+    if (metric === undefined) {
+      if (this.#metrics.size >= this.#options.maxMetrics) {
+        this.#counters.metricsFull++
+        return
+      }
+      metric = new StatsdMetric({ ...line, tags })
+      this.#metrics.set(key, metric)
+    }
+    metric.heardMs = this.#options.clock.monotonicMs()
+    this.#counters.membersFull += metric.take(line)
+  }
+
+  /** To be called every second. */
+  sweep(): void {
+    const { clock, flushMs, run } = this.#options
+    const now = clock.monotonicMs()
+    if (this.#isFlushing || now - this.#flushedMs < flushMs) return
+    this.#flushedMs = now
+    this.#isFlushing = true
+    run(this.#flush())
+  }
+
+  *#flush(): Steps<void> {
+    const { clock, keepMs } = this.#options
+    const [start, end] = [this.#startUs, clock.microseconds()]
+    this.#startUs = end
+    const oldest = clock.monotonicMs() - keepMs
+    let seen = 0
+    try {
+      for (const [key, metric] of this.#metrics) {
+        if (metric.isTouched) this.#emit(metric, start, end)
+        else if (metric.heardMs < oldest) this.#metrics.delete(key)
+        if (++seen % METRICS_PER_STEP === 0) yield
+      }
+    } finally {
+      this.#isFlushing = false
+    }
+  }
+
+  #emit(metric: StatsdMetric, start: number, end: number): void {
+    const { kind, name, tags, unit } = metric
+    const value = metric.flush(start)
+    const { node } = this.#options
+    const labels = tags.map(([tag, text]): readonly [string, string] => [fromForeign(tag), text])
+    if (node !== undefined) labels.push(['node', node])
+    const series = this.sensor.of(STATSD_FAMILY + name, labels)
+    // The sensor counts what is beyond the bounds.
+    if (!(series instanceof LabelledSeries)) return
+    const isCounter = kind === 'timer' ? undefined : kind === 'counter'
+    this.sensor.describe(series, { type: types[kind], unit: unit || undefined, description: undefined, isCounter })
+    this.sensor.take(series, value, end)
+  }
+
+  status(): SensorStatus {
+    const kernelDrops = this.#kernelDrops()
+    return {
+      name: `statsd-feed/${this.#options.tenant}`,
+      state: this.#listening.length > 0 ? 'listening' : 'off',
+      detail: [...this.#listening, this.#lastProblem].filter((part) => part !== '').join('; '),
+      counters: { ...this.#counters, metrics: this.#metrics.size, ...(kernelDrops !== undefined && { kernelDrops }) },
+    }
+  }
+}
+
+/** Of equal names the last one counts. */
+function inOrder(tags: StatsdLine['tags']): StatsdLine['tags'] {
+  if (tags.length < 2) return tags
+  return [...new Map(tags)].sort(([one], [other]) => (one < other ? -1 : 1))
+}
+
+const utf8 = new TextDecoder()
+
+function textOf(bytes: Uint8Array): string {
+  return utf8.decode(bytes)
+}
+
+/** Lines of a stream. One that is too long is passed over up to its end. */
+class LineStream implements StreamTaker {
+  readonly #take: (line: string) => void
+  readonly #tooLong: () => void
+  /** The beginning of a line whose end has not come. */
+  #rest: Uint8Array = new Uint8Array(0)
+  #isSkipping = false
+
+  constructor(take: (line: string) => void, tooLong: () => void) {
+    this.#take = take
+    this.#tooLong = tooLong
+  }
+
+  readonly push = (bytes: Uint8Array): number => {
+    const end = bytes.indexOf(NEWLINE)
+    const piece = end < 0 ? bytes : bytes.subarray(0, end)
+    if (!this.#isSkipping && this.#rest.length + piece.length > MAX_LINE_BYTES) {
+      this.#tooLong()
+      this.#isSkipping = true
+      this.#rest = new Uint8Array(0)
+    }
+    if (!this.#isSkipping) this.#rest = joined(this.#rest, piece)
+    if (end < 0) return bytes.length
+    if (!this.#isSkipping) this.#take(textOf(this.#rest))
+    this.#isSkipping = false
+    this.#rest = new Uint8Array(0)
+    return end + 1
+  }
+
+  end(): void {
+    if (!this.#isSkipping && this.#rest.length > 0) this.#take(textOf(this.#rest))
+    this.#rest = new Uint8Array(0)
+  }
+}
+
+/** A copy: the bytes of a chunk are not kept. */
+function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
+  const both = new Uint8Array(one.length + other.length)
+  both.set(one)
+  both.set(other, one.length)
+  return both
+}

@@ -1,0 +1,99 @@
+/**
+ * How far the channel of an upstream was taken. It is stored in the batch that has the values, so that a crash neither loses nor
+ * repeats one; what is stored is committed at the upstream.
+ */
+import type { UpstreamRow } from '../../../storage/store.ts'
+import type { BatchBuilder } from '../../kernel/channels/batch.ts'
+import type { Journal, Journaled } from '../../kernel/channels/journal.ts'
+import type { HeldQueue } from '../../kernel/metrics/metric.ts'
+
+interface Barrier {
+  release(): void
+}
+
+export class Position implements Journaled {
+  readonly #name: string
+  readonly #journal: Pick<Journal, 'touch'>
+  /** Called with what was stored. */
+  onStored: (reached: number) => void = () => {}
+  #row: UpstreamRow | undefined
+  #reached = 0
+  #submitted = 0
+  #durable = 0
+  /** What holds back the values that no batch has yet, by the queue, and those of the batch on its way. */
+  readonly #held = new Map<HeldQueue, Barrier>()
+  readonly #submittedHeld: Barrier[] = []
+  #round = 1
+  /** Whether the next batch has it already. */
+  #isTouched = false
+
+  /** `name`: `tenant/name`. `row`: as it was stored. */
+  constructor(name: string, row: UpstreamRow | undefined, journal: Pick<Journal, 'touch'>) {
+    this.#name = name
+    this.#journal = journal
+    this.#row = row
+    this.#reached = row?.reached ?? 0
+    this.#durable = this.#reached
+  }
+
+  /** Undefined before the first channel was taken up. */
+  get row(): Pick<UpstreamRow, 'generation' | 'channel'> | undefined {
+    return this.#row
+  }
+
+  /** Everything up to this id was taken. */
+  get reached(): number {
+    return this.#reached
+  }
+
+  /** Everything up to this id is on the disk. */
+  get stored(): number {
+    return this.#durable
+  }
+
+  /** Another history of ids begins. */
+  begin(generation: string, channel: number): void {
+    this.#reached = 0
+    this.#submitted = 0
+    this.#durable = 0
+    this.#row = { name: this.#name, generation, channel, reached: 0 }
+    this.#journal.touch(this)
+  }
+
+  /** Another number for each batch: what is held back is so until that of its round is stored. */
+  get round(): number {
+    return this.#round
+  }
+
+  /**
+   * What is appended to a queue from now on is not sent before it is stored. After a crash it would come from the upstream again, and
+   * whoever had it already could not tell: it would have another transaction id.
+   */
+  hold(queue: HeldQueue): void {
+    if (!this.#held.has(queue)) this.#held.set(queue, queue.holdBack())
+  }
+
+  /** To be called in the turn in which the values up to this id were appended. */
+  reach(transaction: number): void {
+    this.#reached = transaction
+    if (this.#isTouched) return
+    this.#isTouched = true
+    this.#journal.touch(this)
+  }
+
+  submit(builder: BatchBuilder): void {
+    this.#isTouched = false
+    this.#round++
+    this.#submittedHeld.push(...this.#held.values())
+    this.#held.clear()
+    if (this.#row === undefined) return
+    this.#submitted = this.#reached
+    builder.changes.push({ put: 'upstream', row: { ...this.#row, reached: this.#reached } })
+  }
+
+  durable(): void {
+    this.#durable = this.#submitted
+    for (const barrier of this.#submittedHeld.splice(0)) barrier.release()
+    this.onStored(this.#durable)
+  }
+}

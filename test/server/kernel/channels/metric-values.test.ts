@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest'
+import type { Block } from '../../../../server/kernel/channels/block.ts'
+import type { MetricCopies } from '../../../../server/kernel/channels/metric-values.ts'
+import { describeFrames, Rig } from './rig.ts'
+
+/** In flight: 100, 101; queued: 102 to 105; waiting: one of metric 8. Metrics 7 and 8 in turn. */
+async function rigOf(): Promise<Rig> {
+  const rig = await Rig.connected({ window: 2 })
+  for (let i = 0; i < 3; i++) {
+    rig.append(7, 1)
+    rig.append(8, 1)
+  }
+  rig.append(8, 1, { waiting: true })
+  rig.persist()
+  expect(await rig.send()).toHaveLength(2)
+  return rig
+}
+
+const ids = (frames: readonly string[]): number[] => frames.map((frame) => Number(frame.split(' ')[2]))
+
+describe('STOP', () => {
+  it('drops what waits, takes what is in flight out of the window, and passes over what is queued [MON 6.6]', async () => {
+    const rig = await rigOf()
+    expect(rig.queue.stop(8, rig.read)).toBeUndefined()
+    expect(rig.queue.status()).toMatchObject({ inFlight: 1, queued: 4, dropped: { stopped: 2 } })
+    expect(ids(await rig.send())).toEqual([102])
+    rig.append(8, 1)
+    rig.queue.commit(102, true)
+    expect(ids(await rig.send())).toEqual([104, 106])
+    expect(rig.queue.status().dropped.stopped).toBe(4)
+    expect(rig.queue.commit(101, false)).toBe(true)
+    expect(rig.queue.status().committed).toBe(2)
+  })
+
+  it('reads back what it has to tell apart', async () => {
+    const rig = await rigOf()
+    rig.append(9, 20)
+    rig.queue.detach()
+    rig.persist()
+    rig.queue.attach()
+    await rig.send()
+    rig.persist()
+    const [lane] = rig.queue.lanes()
+    const head = lane!.head
+    if (head?.kind === 'block') head.dropBytes()
+    await rig.queue.stop(8, rig.read)
+    expect(rig.queue.status()).toMatchObject({ inFlight: 1, dropped: { stopped: 2 } })
+  })
+
+  it('is forgotten when everything before it is gone, and holds after a restart until then', async () => {
+    const rig = await rigOf()
+    await rig.queue.stop(8, rig.read)
+    expect(rig.queue.endPassedStops()).toEqual([])
+    const [[metric, through]] = [...rig.queue.stops] as [[number, number]]
+    rig.persist()
+    await rig.crash()
+    rig.queue.restoreStop(metric, through)
+    rig.queue.attach()
+    rig.persist()
+    expect(ids(await rig.send())).toEqual([100, 102])
+    rig.queue.commit(102, true)
+    await rig.send()
+    rig.queue.commit(104, true)
+    expect(ids(await rig.send())).toHaveLength(0)
+    expect(rig.queue.endPassedStops()).toEqual([8])
+    expect(rig.queue.imbalance).toBe(0)
+  })
+})
+
+describe('purge', () => {
+  it('drops a metric everywhere, and tells it where it was lost', async () => {
+    const rig = await rigOf()
+    expect(await rig.queue.purge({ metric: 8 }, rig.read)).toBe(4)
+    expect(rig.queue.status()).toMatchObject({ inFlight: 1, queued: 2, dropped: { purged: 4 } })
+    rig.queue.commit(100, false)
+    expect(ids(await rig.send())).toEqual([102, 104])
+    rig.queue.commit(104, true)
+    expect(await rig.send()).toEqual(['GAP 8 106 x3 @2-6 reason 4'])
+    rig.queue.release(8)
+    expect(await rig.send()).toEqual(['GAP 8 107 x1 @7-7 reason 4'])
+  })
+
+  it('drops everything up to an id, in flight or not, and nothing that waits', async () => {
+    const rig = await rigOf()
+    expect(await rig.queue.purge({ through: 103 }, rig.read)).toBe(4)
+    expect(ids(await rig.send())).toEqual([104, 105])
+    expect(rig.queue.status()).toMatchObject({ inFlight: 2, queued: 1, dropped: { purged: 4 } })
+  })
+
+  it('reads nothing back to drop everything', async () => {
+    const rig = await rigOf()
+    rig.append(7, 20)
+    rig.queue.detach()
+    rig.persist()
+    const purged = await rig.queue.purge({}, () => Promise.reject(new Error('it was read')))
+    expect(purged).toBe(27)
+    expect(rig.queue.status()).toMatchObject({ inFlight: 0, queued: 0 })
+    rig.queue.attach()
+    expect(await rig.send()).toEqual([expect.stringMatching(/^GAP 0 126 x26 /)])
+  })
+})
+
+async function copied(copies: MetricCopies): Promise<Uint8Array[]> {
+  await copies.load()
+  const found = copies.now()
+  if (found === undefined) throw new Error('frames are missing after they were loaded')
+  return found.map(({ frame }) => frame)
+}
+
+describe('the copies of SUBSCRIBE', () => {
+  it('are all uncommitted values of the metric, in order, with their old times and new ids [MON 8 Binding]', async () => {
+    const rig = await rigOf()
+    rig.queue.commit(101, false)
+    const frames = await copied(rig.queue.copiesOf(8, rig.read))
+    expect(frames.flatMap(describeFrames)).toEqual(['VALUE 8 103 @4', 'VALUE 8 105 @6', 'VALUE 8 0 @7'])
+    const other = await Rig.connected()
+    for (const frame of frames) other.queue.appendFrames(frame, false)
+    other.persist()
+    expect(await other.send()).toEqual(['VALUE 8 100 @4', 'VALUE 8 101 @6', 'VALUE 8 102 @7'])
+    expect(other.queue.status().accepted).toBe(3)
+  })
+
+  it('miss nothing that comes while blocks are read back', async () => {
+    const rig = await rigOf()
+    rig.append(8, 20)
+    rig.queue.detach()
+    rig.persist()
+    const read = async (block: Block): Promise<Uint8Array | undefined> => {
+      rig.append(8, 1)
+      return rig.read(block)
+    }
+    const frames = await copied(rig.queue.copiesOf(8, read))
+    const times = frames.flatMap(describeFrames).map((frame) => Number(frame.split('@')[1]))
+    expect(times.slice(0, 3)).toEqual([2, 4, 6])
+    expect(times.at(-2)).toBeGreaterThan(27)
+    expect(times.at(-1)).toBe(7)
+  })
+
+  it('are no values that were stopped', async () => {
+    const rig = await rigOf()
+    await rig.queue.stop(8, rig.read)
+    expect(await copied(rig.queue.copiesOf(8, rig.read))).toEqual([])
+  })
+})

@@ -1,0 +1,206 @@
+/** How a target is asked: certificates, names, secrets, and connections that are kept. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TLSSocket } from 'node:tls'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { ScrapeTable } from '../../../../../server/wings/prometheus/scrape/config.ts'
+import { Fetcher } from '../../../../../server/wings/prometheus/scrape/fetcher.ts'
+import { Authority, type Issued } from '../../../../support/certificates.ts'
+import { ScriptedTarget, scrapeTables } from './scripted-target.ts'
+
+let directory: string
+let authority: Authority
+let issued: Issued
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'scrape-'))
+  authority = await Authority.make()
+  issued = await authority.server(['node.example'])
+})
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+let target: ScriptedTarget
+const fetchers: Fetcher[] = []
+afterEach(async () => {
+  for (const fetcher of fetchers.splice(0)) fetcher.close()
+  await target.stop()
+})
+
+function write(name: string, text: string): string {
+  const path = join(directory, name)
+  writeFileSync(path, text)
+  return path
+}
+
+function fetcher(keys: object = {}): Fetcher {
+  const [table] = scrapeTables({ name: 'node', url: target.url, ...keys })
+  const made = new Fetcher({ ...(table as ScrapeTable), software: 'cinnabar/1' })
+  fetchers.push(made)
+  return made
+}
+
+async function textOf(from: Fetcher, signal = new AbortController().signal): Promise<string> {
+  const { body } = await from.fetch(signal)
+  const chunks: Uint8Array[] = []
+  for await (const chunk of body) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+describe('over TLS', () => {
+  beforeEach(async () => {
+    target = await ScriptedTarget.start({ ...issued, ca: authority.cert, requestCert: true, rejectUnauthorized: false })
+    target.text = 'a 1\n'
+  })
+
+  it('a certificate of another authority is refused, whatever the environment says', async () => {
+    const before = process.env['NODE_TLS_REJECT_UNAUTHORIZED']
+    process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
+    try {
+      await expect(textOf(fetcher({ server_name: 'node.example' }))).rejects.toThrow(/certificate|self.signed/i)
+    } finally {
+      if (before === undefined) delete process.env['NODE_TLS_REJECT_UNAUTHORIZED']
+      else process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = before
+    }
+    expect(target.requests).toHaveLength(0)
+  })
+
+  it('it has to be for the name that the table says', async () => {
+    const ca = write('ca.pem', authority.cert)
+    await expect(textOf(fetcher({ ca, server_name: 'other.example' }))).rejects.toThrow(/altnames|does not match/i)
+    expect(await textOf(fetcher({ ca, server_name: 'node.example' }))).toBe('a 1\n')
+  })
+
+  it('shows its own certificate, which is read anew', async () => {
+    const client = await authority.client('cinnabar')
+    const keys = {
+      ca: write('ca.pem', authority.cert),
+      cert: write('client.pem', client.cert),
+      key: write('client.key', client.key),
+      server_name: 'node.example',
+    }
+    const one = fetcher(keys)
+    const subject = () => (target.requests.at(-1)?.socket as TLSSocket | undefined)?.getPeerCertificate().subject.CN
+    await textOf(one)
+    expect(subject()).toBe('cinnabar')
+    const next = await authority.client('renewed')
+    write('client.pem', next.cert)
+    write('client.key', next.key)
+    await textOf(one)
+    expect(subject()).toBe('renewed')
+  })
+
+  it('sends a token or a password, read anew each time', async () => {
+    const tls = { ca: write('ca.pem', authority.cert), server_name: 'node.example' }
+    const withToken = fetcher({ ...tls, token_file: write('token', 'first\n') })
+    const sent = () => target.requests.at(-1)?.headers.authorization
+    await textOf(withToken)
+    expect(sent()).toBe('Bearer first')
+    write('token', 'second')
+    await textOf(withToken)
+    expect(sent()).toBe('Bearer second')
+    // The example of RFC 7617.
+    await textOf(fetcher({ ...tls, username: 'Aladdin', password_file: write('password', 'open sesame\n') }))
+    expect(sent()).toBe('Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==')
+  })
+})
+
+describe('without TLS', () => {
+  beforeEach(async () => {
+    target = await ScriptedTarget.start()
+    target.text = 'a 1\n'
+  })
+
+  it('keeps its connection, and makes a new one if the target has closed it', async () => {
+    const one = fetcher()
+    const sockets = new Set()
+    for (let count = 0; count < 3; count++) {
+      expect(await textOf(one)).toBe('a 1\n')
+      sockets.add(target.requests.at(-1)?.socket)
+    }
+    expect(sockets.size).toBe(1)
+    const { answer } = target
+    target.answer = (request) => {
+      target.answer = answer
+      request.socket.resetAndDestroy()
+    }
+    expect(await textOf(one)).toBe('a 1\n')
+    expect(target.requests).toHaveLength(5)
+  })
+
+  it('says what is wrong with a file, and not what is in it', async () => {
+    const file = write('broken', 'a secret with blanks\n')
+    await expect(textOf(fetcher({ token_file: file }))).rejects.toThrow(`${file} holds no token`)
+    await expect(textOf(fetcher({ token_file: file }))).rejects.not.toThrow('secret with')
+    await expect(textOf(fetcher({ token_file: join(directory, 'none') }))).rejects.toThrow(/ENOENT/)
+  })
+
+  it('ends when it is told to, also in the middle of a body', async () => {
+    target.answer = (_request, response) => void response.write('a 1\n')
+    const leave = new AbortController()
+    const reading = textOf(fetcher(), leave.signal)
+    const closed = new Promise((resolve) => {
+      const { answer } = target
+      target.answer = (request, response) => {
+        request.socket.once('close', resolve)
+        answer(request, response)
+        leave.abort()
+      }
+    })
+    await expect(reading).rejects.toThrow()
+    await closed
+  })
+})
+
+describe('the table', () => {
+  const problems = (keys: object): string[] => {
+    try {
+      scrapeTables({ name: 'node', url: 'http://node.example:9100', ...keys })
+      return []
+    } catch (error) {
+      return (error as { issues: { message: string; path: string[] }[] }).issues.map(
+        ({ message, path }) => `${path.slice(1).join('.')}: ${message}`,
+      )
+    }
+  }
+  beforeEach(async () => {
+    target = await ScriptedTarget.start()
+  })
+
+  it.each([
+    [{ token_file: 't' }, ': a secret is only sent over `https://`, or to this machine'],
+    [{ username: 'u', password_file: 'p' }, ': a secret is only sent over `https://`, or to this machine'],
+    [{ username: 'u' }, ': `username` and `password_file` are needed together'],
+    [
+      { url: 'https://h', username: 'u', password_file: 'p', token_file: 't' },
+      ': `token_file` and `username` exclude each other',
+    ],
+    [{ ca: 'c' }, ': `ca`, `cert` and `server_name` are for an `https://` url'],
+    [{ url: 'https://h', cert: 'c' }, ': `cert` and `key` are needed together'],
+  ])('%o has a problem', (keys, problem) => expect(problems(keys)).toEqual([problem]))
+
+  it.each([
+    { url: 'ftp://h' },
+    { url: 'http://user:pass@h' },
+    { url: 'http://h/#part' },
+    { url: 'h:9100' },
+    { labels: { name: 'x' } },
+    { labels: { time: 'x' } },
+    { labels: { '': 'x' } },
+    { interval: '10ms' },
+    { server_name: '10.0.0.1', url: 'https://h' },
+  ])('%o cannot be used', (keys) => expect(problems(keys)).not.toEqual([]))
+
+  it('says where the target is, and what its series are labelled', () => {
+    const [table] = scrapeTables({ name: 'a', url: 'http://node.example', interval: '5s', labels: { job: 'nodes' } })
+    expect(table).toMatchObject({
+      url: 'http://node.example/metrics',
+      labels: { job: 'nodes', instance: 'node.example:80' },
+      timeoutMs: 5_000,
+    })
+    const [other] = scrapeTables({ name: 'a', url: 'https://[::1]:9100/probe?target=x', token_file: 't' })
+    expect(other).toMatchObject({
+      url: 'https://[::1]:9100/probe?target=x',
+      labels: { job: 'a', instance: '[::1]:9100' },
+    })
+  })
+})
