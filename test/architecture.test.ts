@@ -28,7 +28,7 @@ const STAR: Readonly<Record<string, readonly string[]>> = {
 }
 const SOURCES = Object.keys(STAR)
 
-/** The rooms of the server, from the lowest to the highest: each imports only those before it. */
+/** The rooms of the kernel, from the lowest to the highest: each imports only those before it. */
 const ROOMS = [
   'core',
   'config',
@@ -38,11 +38,21 @@ const ROOMS = [
   'controls',
   'sessions',
   'commands',
-  'sources',
-  'connections',
-  'cluster',
-  'start',
+  'producer',
 ] as const
+
+/**
+ * The parts of the server, and what each may import of the others. A wing may be ignored by everyone who does not work on it:
+ * nothing but `start`, which lists the wings, knows one.
+ */
+const PARTS = {
+  kernel: [],
+  kit: ['kernel'],
+  wings: ['kernel', 'kit'],
+  edge: ['kernel', 'kit'],
+  cluster: ['kernel', 'kit', 'edge'],
+  start: ['kernel', 'kit', 'wings', 'edge', 'cluster'],
+} as const
 
 /** A command has its name of the wire in every layer that knows it. */
 const COMMANDS = [
@@ -88,16 +98,34 @@ function starRule(folder: string, allowed: readonly string[]): IForbiddenRuleTyp
 
 function roomRule(room: string, rank: number): IForbiddenRuleType {
   return {
-    name: `server: ${room} imports no room above it`,
+    name: `kernel: ${room} imports no room above it`,
     severity: 'error',
-    from: { path: `^server/${room}/` },
-    to: { path: `^server/(${anyOf(ROOMS.slice(rank + 1))})/` },
+    from: { path: `^server/kernel/${room}/` },
+    to: { path: `^server/kernel/(${anyOf(ROOMS.slice(rank + 1))})/` },
+  }
+}
+
+function partRule([part, allowed]: [string, readonly string[]]): IForbiddenRuleType {
+  const foreign = Object.keys(PARTS).filter((other) => other !== part && !allowed.includes(other))
+  return {
+    name: `server/${part} imports only: ${allowed.join(', ') || 'nothing'}`,
+    severity: 'error',
+    // Announcing makes connections as the dialler does, with its parts.
+    from: { path: `^server/${part}/`, pathNot: '^server/wings/announce/' },
+    to: { path: `^server/(${anyOf(foreign)})/` },
   }
 }
 
 const RULES: readonly IForbiddenRuleType[] = [
   ...Object.entries(STAR).map(([folder, allowed]) => starRule(folder, allowed)),
+  ...Object.entries(PARTS).slice(0, -1).map(partRule),
   ...ROOMS.slice(0, -1).map(roomRule),
+  {
+    name: 'a wing imports no other',
+    severity: 'error',
+    from: { path: '^server/wings/([^/]+)/' },
+    to: { path: '^server/wings/', pathNot: '^server/wings/$1/' },
+  },
   {
     name: 'server: only the upstreams are consumers',
     severity: 'error',
@@ -157,10 +185,14 @@ function violations({ summary }: ICruiseResult): string[] {
   return summary.violations.map(({ from, to, rule }) => `${from} -> ${to}: ${rule.name}`)
 }
 
-/** Entries of server/ that are no room. */
+/** Entries of server/ that are no part, and those of its kernel that are no room. */
 function withoutPlace(server: string): string[] {
-  const known: readonly string[] = ROOMS
-  return readdirSync(server).filter((entry) => !known.includes(entry))
+  const parts: readonly string[] = Object.keys(PARTS)
+  const rooms: readonly string[] = ROOMS
+  return [
+    ...readdirSync(server).filter((entry) => !parts.includes(entry)),
+    ...readdirSync(join(server, 'kernel')).filter((entry) => !rooms.includes(entry)),
+  ]
 }
 
 const linesOf = (source: string): number => source.split('\n').length - 1
@@ -222,7 +254,7 @@ describe('the sources', () => {
     expect(violations(read)).toEqual([])
   })
 
-  it('of the server are in rooms, so that each has a rule', () => {
+  it('of the server are in parts and rooms, so that each has a rule', () => {
     expect(withoutPlace(join(ROOT, 'server'))).toEqual([])
   })
 
@@ -258,9 +290,11 @@ describe('a tree that breaks the rules', () => {
     'console/view.ts -> protocol/link/tcp.ts: console imports only: client',
     'storage/tested.ts -> test/support.ts: storage imports only: nothing',
     'storage/knows-nats.ts -> ../../../node_modules/@nats-io/transport-node/index.js: only storage/replicated and server/cluster use NATS',
-    'server/kernel/channels/queue.ts -> server/kernel/sessions/session.ts: server: channels imports no room above it',
-    'server/kernel/core/log.ts -> server/kernel/metrics/metric.ts: server: core imports no room above it',
-    'server/kit/source.ts -> server/start/server.ts: server: sources imports no room above it',
+    'server/kernel/channels/queue.ts -> server/kernel/sessions/session.ts: kernel: channels imports no room above it',
+    'server/kernel/core/log.ts -> server/kernel/metrics/metric.ts: kernel: core imports no room above it',
+    'server/kit/source.ts -> server/start/server.ts: server/kit imports only: kernel',
+    'server/edge/knows-gmetric.ts -> server/wings/gmetric/knows-smon.ts: server/edge imports only: kernel, kit',
+    'server/wings/gmetric/knows-smon.ts -> server/wings/smon/sensor.ts: a wing imports no other',
     'server/kernel/metrics/instance.ts -> server/kernel/metrics/metric.ts: no circle',
   ])('is reported: %s', (expected) => {
     expect(found).toContain(expected)
@@ -271,8 +305,8 @@ describe('a tree that breaks the rules', () => {
     expect(allowed).toEqual([])
   })
 
-  it('is reported for a folder that is no room', () => {
-    expect(withoutPlace(join(broken, 'server'))).toEqual(['unplanned'])
+  it('is reported for a folder that is no part, or no room', () => {
+    expect(withoutPlace(join(broken, 'server'))).toEqual(['annex', 'unplanned'])
   })
 
   it('is reported for a short file that only the file beside it imports', () => {

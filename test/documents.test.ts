@@ -90,9 +90,14 @@ describe('docs/architecture.md', () => {
     for (const file of namesIn('server/kernel/channels')) expect(text).toContain(`\`${file}\``)
   })
 
-  it('names every part of the server, in the order of who may import whom', () => {
-    const order = /^core < .+ < start$/m.exec(text)?.[0].split(' < ') ?? []
-    const parts = new Set(namesIn('server').map((name) => name.replace(/\.ts$/, '')))
-    expect([...order].sort()).toEqual([...parts].sort())
+  it('names every room of the kernel, in the order of who may import whom', () => {
+    const order = /^core < .+ < producer$/m.exec(text)?.[0].split(' < ') ?? []
+    expect(order.sort()).toEqual(namesIn('server/kernel').sort())
+  })
+
+  it('draws every part of the server, and every wing', () => {
+    const drawing = /## The parts of the server\n\n```text\n(.+?)```/s.exec(text)?.[1] ?? ''
+    const drawn = new Set(drawing.match(/\w+/g))
+    expect([...namesIn('server'), ...namesIn('server/wings')].filter((name) => !drawn.has(name))).toEqual([])
   })
 })

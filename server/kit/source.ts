@@ -1,19 +1,16 @@
 /**
  * A source: where metrics come from. Each has a folder with its section of the configuration, its sensors, its controls and
- * what it listens on; `source.ts` there makes it one of these, and a line in table.ts makes it part of the server.
+ * what it listens on; `source.ts` there makes it one of these, and a line in `server/start/wings.ts` makes it part of the server.
  */
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import type { Identity } from '../../auth/permissions.ts'
 import type { QmfAgentRow, UpstreamBindingRow, UpstreamRow } from '../../storage/store.ts'
-import type { AuditLog } from '../kernel/accounts/audit/log.ts'
 import type { Quotas } from '../kernel/accounts/quotas.ts'
-import type { Asker, Rights } from '../kernel/accounts/rights.ts'
-import type { Channel } from '../kernel/channels/channel.ts'
+import type { Asker } from '../kernel/accounts/rights.ts'
 import type { Intake } from '../kernel/channels/intake.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
 import type { Section, SectionConfig } from '../kernel/config/schema.ts'
-import type { Control, ControlSource, RemoteControl, RemoteControls } from '../kernel/controls/control.ts'
+import type { Control, ControlSource, RemoteControls } from '../kernel/controls/control.ts'
 import type { Address } from '../kernel/core/address.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { FairWork } from '../kernel/core/fair-work.ts'
@@ -22,21 +19,28 @@ import type { Logger } from '../kernel/core/log.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
 import type { Sensor } from '../kernel/metrics/metric.ts'
 import type { Notices } from '../kernel/producer/notices.ts'
-import type { Stats, StatusEntry } from '../kernel/producer/status.ts'
+import type { ServerView } from '../kernel/producer/own-metrics.ts'
+import type { StatusEntry } from '../kernel/producer/status.ts'
 import type { Admission } from '../kernel/sessions/admission.ts'
-import type { ScrapeTable } from '../wings/prometheus/scrape/config.ts'
 import type { Pacing } from './io/pacer.ts'
+import type { PushDestination } from './push.ts'
 
-/** `S` is its section of the configuration: `config.ts` in its folder, with the documentation of each key. */
-export interface Source<S extends Section> {
+/** NamedSections of the configuration by their names, and what is read of them. */
+export type NamedSections = Readonly<Record<string, Section>>
+export type SectionConfigs<M extends NamedSections> = { readonly [N in keyof M]: SectionConfig<M[N]> }
+export type NoSections = Readonly<Record<never, never>>
+
+/**
+ * `S` is its section of the configuration: `config.ts` in its folder, with the documentation of each key. `M`: the sections that
+ * it has in addition, if any.
+ */
+export interface Source<S extends Section, M extends NamedSections = NoSections> {
   /** Makes the sensors. No address is bound yet. */
-  open(context: SourceContext, config: SectionConfig<S>, more: MoreSections): OpenedSource<S> | Promise<OpenedSource<S>>
-}
-
-/** Sections that a source has in addition to its own. */
-export interface MoreSections {
-  /** Of `prometheus`. */
-  readonly scrape: readonly ScrapeTable[]
+  open(
+    context: SourceContext,
+    config: SectionConfig<S>,
+    more: SectionConfigs<M>,
+  ): OpenedSource<S, M> | Promise<OpenedSource<S, M>>
 }
 
 /** The services that the server provides to its sources. */
@@ -82,6 +86,8 @@ export interface FeedingNodes {
   readonly names: readonly string[]
   /** Those that have feeds. */
   readonly tenants: readonly string[]
+  /** The prefixes of the families of what feeds bring, with the dot. */
+  readonly families: readonly string[]
   /** Connects to the feeder of a node for one tenant. Rejects with Error. */
   connect(node: string, tenant: string, signal: AbortSignal): Promise<Duplex>
   /**
@@ -91,28 +97,8 @@ export interface FeedingNodes {
   takeOwn(): Promise<void>
 }
 
-/** The state of the server, for the source that reports it. */
-export interface ServerView {
-  stats(reader: Pick<Identity, 'tenant' | 'role'>): Stats
-  channels(): Iterable<Channel>
-  /** Those that an identity may see. */
-  channelsOf(identity: Identity): Iterable<Channel>
-  /** A channel that an identity may see; undefined if there is none with this id. */
-  channel(identity: Identity, id: number): Channel | undefined
-  /** Those that an identity can see, and undefined for others. */
-  controls(identity: Identity): Iterable<Control | undefined>
-  /** The same of other producers whose paths match. */
-  remoteControls(producers: (path: string) => boolean, identity: Identity): Iterable<RemoteControl>
-  readonly rights: Rights
-  readonly audit: AuditLog
-  /** When a user was added, milliseconds since 1970. */
-  createdOf(userId: number): number
-  /** Entries of `producer.sensors` that belong to no source. */
-  readonly statuses: readonly StatusEntry[]
-}
-
 /** A source with the sensors that it has made. */
-export interface OpenedSource<S extends Section = Section> {
+export interface OpenedSource<S extends Section = Section, M extends NamedSections = NoSections> {
   readonly sensors?: readonly Sensor[]
   /** The prefixes of the families that take published values, with the dot: a tenant's sensor may be made at its first value. */
   readonly published?: readonly string[]
@@ -123,6 +109,8 @@ export interface OpenedSource<S extends Section = Section> {
   readonly remoteControls?: RemoteControls
   /** Entries of `producer.sensors` in addition to those of the sensors; they may come and go. */
   readonly statuses?: readonly StatusEntry[]
+  /** Where values of channels are delivered without a session. */
+  readonly destinations?: readonly PushDestination[]
   /** Where programs hand over metrics by HTTP. */
   readonly doors?: readonly HttpDoor[]
   /** Begins to take what others have kept. Called after bindings are recovered, and before any source listens. */
@@ -132,7 +120,7 @@ export interface OpenedSource<S extends Section = Section> {
   /** Removes what has been silent for too long; called every second. */
   sweep?(): void
   /** Puts the live keys of its section in force. Never throws. */
-  reload?(config: SectionConfig<S>, more: MoreSections): void
+  reload?(config: SectionConfig<S>, more: SectionConfigs<M>): void
 }
 
 /** A path of the HTTP listeners to which programs POST metrics, each with a token. */

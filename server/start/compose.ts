@@ -68,6 +68,7 @@ import { Sessions } from '../kernel/sessions/sessions.ts'
 import { FeedTurns } from '../kit/io/pacer.ts'
 import type { FeedingNodes } from '../kit/source.ts'
 import { Announcer } from '../wings/announce/announcer.ts'
+import { httpDestination } from '../wings/drains/destination.ts'
 import { Drains } from '../wings/drains/drains.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config, ReloadableConfig } from './config.ts'
@@ -275,10 +276,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     accounts,
     quotas,
     registry,
-    hub,
     rights,
-    notices,
-    work,
     serverSecret: recovered.secret,
     resolve: options.resolve,
   })
@@ -434,6 +432,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     },
   }
   const sources = await openSources(context, config)
+  for (const { destinations = [] } of sources) for (const each of destinations) dialler.offer(each)
+  dialler.offer(httpDestination({ hub, clock, log, notices, work }))
   for (const { sensors = [] } of sources) for (const sensor of sensors) hub.add(sensor)
 
   const iterations = config.auth.scramIterations

@@ -31,7 +31,7 @@ import { checkAnywhere } from './anywhere.ts'
 import type { Config } from './config.ts'
 import { ConfigurationDigest } from './configuration-digest.ts'
 import { Feeder } from './feeder.ts'
-import { tenantsOfFeeds } from './feeds.ts'
+import { FEED_FAMILIES, tenantsOfFeeds } from './feeds.ts'
 import { type RunningServer, type ServerOptions, softwareVersion, startServer } from './server.ts'
 
 /** Of the files that the process may have open, the share of connections that a front passes on: each takes two, so half is left. */
@@ -369,6 +369,7 @@ class NodeParts implements NodeFront, Leadership {
     return {
       names: this.#options.cluster.nodes.map(({ name }) => name),
       tenants: this.#tenants,
+      families: FEED_FAMILIES,
       connect: (node, tenant, signal) => this.#connectToFeeder(node, tenant, signal),
       takeOwn: () => feeder.takeOwn(),
     }

@@ -3,7 +3,7 @@
  * configuration, so the code of a source is loaded only when a server opens it.
  */
 import type { Section, SectionConfig } from '../kernel/config/schema.ts'
-import type { MoreSections, OpenedSource, Source, SourceContext } from '../kit/source.ts'
+import type { OpenedSource, SectionConfigs, Source, SourceContext } from '../kit/source.ts'
 import { gmetricSection } from '../wings/gmetric/config.ts'
 import { hostSection } from '../wings/host/config.ts'
 import { monoSection } from '../wings/mono/config.ts'
@@ -31,20 +31,21 @@ const sources = {
 
 /** Sections of sources that have another one of their own. */
 const more = { scrape: scrapeSection }
+type More = typeof more
 
 interface Entry<S extends Section> {
   readonly section: S
-  open(context: SourceContext, config: SectionConfig<S>, more: MoreSections): Promise<OpenedSource<S>>
+  open(context: SourceContext, config: SectionConfig<S>, more: SectionConfigs<More>): Promise<OpenedSource<S, More>>
 }
 
-function entry<S extends Section>(section: S, load: () => Promise<Source<S>>): Entry<S> {
+function entry<S extends Section>(section: S, load: () => Promise<Source<S, More>>): Entry<S> {
   return { section, open: async (context, config, more) => (await load()).open(context, config, more) }
 }
 
 type Name = keyof typeof sources
 type SourceSections = { readonly [N in Name]: (typeof sources)[N]['section'] }
-type AllSections = SourceSections & typeof more
-export type SourcesConfig = { readonly [N in keyof AllSections]: SectionConfig<AllSections[N]> }
+type AllSections = SourceSections & More
+export type SourcesConfig = SectionConfigs<AllSections>
 
 const names = Object.keys(sources) as Name[]
 
@@ -69,6 +70,6 @@ export async function openSources(context: SourceContext, config: SourcesConfig)
   const opened = await Promise.all(names.map((name) => open(name)))
   const ofSources = () => opened.flatMap(({ statuses = [] }) => statuses)
   const { hub, server } = context
-  const { openProducer } = await import('../kernel/producer/source.ts')
-  return [...opened, openProducer(context, () => [...hub.sensors, ...ofSources(), ...server.statuses])]
+  const { openOwnMetrics } = await import('../kernel/producer/own-metrics.ts')
+  return [...opened, openOwnMetrics(context, () => [...hub.sensors, ...ofSources(), ...server.statuses])]
 }

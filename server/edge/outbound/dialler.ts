@@ -16,6 +16,7 @@ import type { ChannelDialler, DialProof } from '../../kernel/commands/services.t
 import type { Clock, Timer } from '../../kernel/core/clock.ts'
 import type { Logger } from '../../kernel/core/log.ts'
 import type { AuthProvider, IncomingConnection } from '../../kernel/sessions/incoming-connection.ts'
+import type { PushDestination } from '../../kit/push.ts'
 import type { AllowList } from './allow-list.ts'
 import { channelAuth, secretVerifier, untilAborted } from './channel-auth.ts'
 import { type Destination, parseDestination } from './destination.ts'
@@ -49,17 +50,11 @@ export interface DiallerOptions {
   /** The rate limit of a tenant: the delay before its next attempt, ms; `take` counts an attempt. */
   readonly rate: (tenant: string) => { readonly waitMs: number; take(): void }
   readonly resolve: Resolver
-  /** Whether certificates are verified by authorities that the operator has chosen (`dial.ca`). */
-  readonly hasAuthorities: boolean
   readonly connect: (destination: Destination, address: string, signal: AbortSignal) => Promise<OpenedConnection>
-  /** Opens a connection that sends the values of a channel without a session; `bearer` gives what it shows from now on. */
-  readonly openPush: (
-    channel: Channel,
-    destination: Destination,
-    address: string,
-    bearer: () => Uint8Array | undefined,
-  ) => Promise<ChannelConnection>
+  /** The authorities that the operator has chosen for certificates (`dial.ca`), the path of a PEM file. */
+  readonly ca: string | undefined
   readonly attach: (channel: Channel, connection: ChannelConnection) => void
+  readonly detach: (channel: Channel, connection: ChannelConnection) => void
   readonly serverSecret: Uint8Array
   /** 0..1 */
   readonly random: () => number
@@ -119,6 +114,8 @@ export class Dialler implements ChannelDialler {
   readonly #options: DiallerOptions
   readonly #targets = new Map<number, OutboundTarget>()
   readonly #queue: OutboundTarget[] = []
+  /** By the schemes of their URLs. */
+  readonly #pushes = new Map<string, PushDestination>()
   #own: readonly OwnPort[] = []
   #accept: (connection: IncomingConnection) => void = ({ link }) => link.destroy()
   #running = false
@@ -126,6 +123,11 @@ export class Dialler implements ChannelDialler {
 
   constructor(options: DiallerOptions) {
     this.#options = options
+  }
+
+  /** Has channels delivered by a destination without a session. */
+  offer(push: PushDestination): void {
+    for (const scheme of push.schemes) this.#pushes.set(scheme, push)
   }
 
   /** Throws StatusError INVALID_ARGUMENT. */
@@ -144,7 +146,7 @@ export class Dialler implements ChannelDialler {
 
   provesItself(url: string): boolean {
     const { scheme } = parseDestination(url)
-    return this.#options.hasAuthorities && (scheme === 'tls' || scheme === 'wss')
+    return this.#options.ca !== undefined && (scheme === 'tls' || scheme === 'wss')
   }
 
   /**
@@ -361,8 +363,20 @@ export class Dialler implements ChannelDialler {
   }
 
   async #openPush(target: OutboundTarget, address: string, signal: AbortSignal): Promise<void> {
-    const { clock, openPush, attach } = this.#options
-    const connection = await openPush(target.channel, target.destination, address, () => target.bearer)
+    const { clock, ca, attach, detach } = this.#options
+    const { channel } = target
+    const { scheme, url, port } = target.destination
+    const push = this.#pushes.get(scheme)
+    if (push === undefined) throw new Refused(`this server delivers nothing by ${scheme}`)
+    const connection = await push.open({
+      channel,
+      url,
+      address,
+      port,
+      bearer: () => target.bearer,
+      ca,
+      left: (connection) => detach(channel, connection),
+    })
     if (signal.aborted) {
       connection.end()
       throw signal.reason
@@ -370,7 +384,7 @@ export class Dialler implements ChannelDialler {
     target.attempt = undefined
     target.willAttach = true
     target.push = connection
-    attach(target.channel, connection)
+    attach(channel, connection)
     target.timer = clock.setTimeout(() => connection.end(), RENEW_MS)
   }
 

@@ -11,15 +11,17 @@ import type { Pacing } from '../../kit/io/pacer.ts'
 import { listenUdp, type UdpListening, type UdpOptions } from '../../kit/io/udp.ts'
 import type { Source } from '../../kit/source.ts'
 import type { GmetricSection, gmetricSection } from './config.ts'
+import { gmetricDestination } from './destination.ts'
 import { GmetricSensor } from './sensor.ts'
 import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 
 export const gmetric: Source<typeof gmetricSection> = {
-  open({ hub, clock, log, quotas, pacing }, config) {
+  open({ producer, hub, clock, log, quotas, pacing }, config) {
     const sensors = sensorsByTenant(config, quotas, (section, feed) => new GmetricSensor(section, hub, clock, feed))
     const readers = new AllowedSenders(config.xmlAllow)
     return {
       sensors: sensors.all().flatMap((sensor) => [sensor, sensor.liveness]),
+      destinations: [gmetricDestination({ name: producer.name, hub, clock, log })],
       async listen(listeners) {
         const { packets, xml } = await listenGmetric(sensors, readers, config, { log, pacing }, listeners.opened)
         listeners.bound({ key: 'gmetric.listen', use: 'gmetric', transport: 'udp' }, packets)

@@ -4,12 +4,13 @@ import { Publication } from '../../kit/publication.ts'
 import type { Source } from '../../kit/source.ts'
 import type { prometheusSection } from './config.ts'
 import { PROMETHEUS_FAMILY, WriteDoor } from './door.ts'
+import type { scrapeSection } from './scrape/config.ts'
 import { ScrapeTargets } from './scrape/targets.ts'
 
 /** A series of a target is kept for so many intervals at least, so that it does not end between two scrapes. */
 const KEPT_INTERVALS = 3
 
-export const prometheus: Source<typeof prometheusSection> = {
+export const prometheus: Source<typeof prometheusSection, { readonly scrape: typeof scrapeSection }> = {
   open(context, config, { scrape }) {
     const { hub, quotas, clock, intake, work, server } = context
     let { keepMs } = config

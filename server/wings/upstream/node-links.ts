@@ -8,7 +8,6 @@ import type { Transport } from '../../../client/transport.ts'
 import type { ListeningSensor, Metric } from '../../kernel/metrics/metric.ts'
 import type { StatusEntry } from '../../kernel/producer/status.ts'
 import type { FeedingNodes, SourceContext } from '../../kit/source.ts'
-import { FEED_FAMILIES } from '../../start/feeds.ts'
 import type { UpstreamTable } from './config.ts'
 import { keptUpstream, openUpstream } from './open-upstream.ts'
 import { UpstreamReport } from './report.ts'
@@ -26,7 +25,7 @@ export class NodeLinks {
     this.#nodes = nodes
     for (const tenant of nodes.tenants) {
       const metric = (name: string): Metric | undefined => sensorHere(context, tenant, name)?.metric(name)
-      const sensor = new UpstreamSensor(tenant, { families: FEED_FAMILIES, metric })
+      const sensor = new UpstreamSensor(tenant, { families: nodes.families, metric })
       context.hub.add(sensor)
       for (const name of nodes.names) this.#links.push(this.#link(context, name, tenant, sensor))
     }
@@ -53,7 +52,7 @@ export class NodeLinks {
     const { fences } = context.hub
     const hasFence = (sensor: ListeningSensor | undefined): boolean => sensor !== undefined && fences.has(sensor)
     return openUpstream(context, {
-      table: tableOf(name, tenant),
+      table: tableOf(name, tenant, this.#nodes.families),
       report: new UpstreamReport({ ...context, name, kind: 'link', tenant, family: undefined }),
       ...keptUpstream(context, key),
       sensor,
@@ -71,14 +70,14 @@ export class NodeLinks {
   }
 }
 
-function tableOf(name: string, tenant: string): UpstreamTable {
+function tableOf(name: string, tenant: string, families: readonly string[]): UpstreamTable {
   return {
     name,
     tenant,
     url: undefined,
     listen: undefined,
     where: `node ${name}`,
-    metrics: FEED_FAMILIES.map((family) => `${family}*`),
+    metrics: families.map((family) => `${family}*`),
     controls: [],
     tokenFile: undefined,
     user: '',

@@ -18,6 +18,7 @@ import { type Reading, readAll } from '../../../server/kernel/metrics/readings.t
 import type { FeedingNodes } from '../../../server/kit/source.ts'
 import { type Config, defaultConfig } from '../../../server/start/config.ts'
 import { Feeder } from '../../../server/start/feeder.ts'
+import { FEED_FAMILIES } from '../../../server/start/feeds.ts'
 import { done } from '../../support/administration.ts'
 import { args, command, join, str, type, u32 } from '../../support/bytes.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -82,6 +83,7 @@ function fail(error: Error): void {
 const nodes: FeedingNodes = {
   names: ['n2'],
   tenants: ['default'],
+  families: FEED_FAMILIES,
   connect: (name, tenant, signal) =>
     connectToFeeder({ name, address }, { log: 1, epoch, tenant }, { certificates: undefined }, signal),
   takeOwn: () => own.takeOwn(),

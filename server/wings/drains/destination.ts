@@ -1,0 +1,71 @@
+/** Channels with a URL of Prometheus's remote write or of OTLP: their values are delivered as those of a drain are. */
+import type { Clock } from '../../kernel/core/clock.ts'
+import type { FairWork } from '../../kernel/core/fair-work.ts'
+import type { Logger } from '../../kernel/core/log.ts'
+import type { Hub } from '../../kernel/metrics/hub.ts'
+import type { Notices } from '../../kernel/producer/notices.ts'
+import type { PushDestination, PushRequest } from '../../kit/push.ts'
+import { noCounts } from './counts.ts'
+import { Drain } from './drain.ts'
+import { isNamedOn, sensorLabels, wireOf } from './metrics.ts'
+import { openReceiver } from './post.ts'
+
+/** Values of one request at most, how long one waits for others, and how long the destination may take. */
+const DRAIN = { batchSize: 2_000, batchAgeMs: 1_000 }
+const TIMEOUT_MS = 30_000
+/** One notice of refused values in this time is enough. */
+const NOTICE_MS = 60_000
+
+export interface HttpDestinationOptions {
+  readonly hub: Pick<Hub, 'sensors'>
+  readonly clock: Clock
+  readonly log: Logger
+  readonly notices: Pick<Notices, 'emit'>
+  readonly work: FairWork
+}
+
+export function httpDestination(options: HttpDestinationOptions): PushDestination {
+  return {
+    schemes: ['prometheus+http', 'prometheus+https', 'otlp+http', 'otlp+https'],
+    open: async (request) => openDrain(options, request),
+  }
+}
+
+/** Delivers the values of a channel that a consumer has defined. The answers of the destination are for the log alone. */
+function openDrain(
+  { hub, clock, log, notices, work }: HttpDestinationOptions,
+  { channel, url, address, bearer, ca, left }: PushRequest,
+): Drain {
+  const [protocol = '', href = ''] = url.split(/\+(.*)/)
+  const counts = noCounts()
+  const receiver = { href, address, bearer, ca, timeoutMs: TIMEOUT_MS }
+  let noticedMs = Number.NEGATIVE_INFINITY
+  const drain = new Drain({
+    table: { name: channel.row.name || String(channel.id), ...DRAIN },
+    channel,
+    wire: wireOf(protocol as 'prometheus' | 'otlp', hub, channel.owner.tenant),
+    destination: openReceiver(receiver, clock),
+    clock,
+    work,
+    random: Math.random,
+    isWanted: isNamedOn(channel),
+    ownLabels: sensorLabels(hub),
+    counts,
+    refused({ detail }, { name }) {
+      if (clock.monotonicMs() - noticedMs < NOTICE_MS) return
+      noticedMs = clock.monotonicMs()
+      log.warn({ channel: channel.id, url, metric: name, detail }, 'a destination has refused values')
+      const text = `channel ${channel.label}: its destination has refused values, the last of ${name}; they are committed`
+      notices.emit({ severity: 'warning', subject: 'channel', detail: text }, channel.owner.userId)
+    },
+    state(problem) {
+      if (problem !== '') log.info({ channel: channel.id, url, detail: problem }, 'values cannot be delivered')
+    },
+    ended(ended) {
+      log.info({ channel: channel.id, url, ...counts }, 'values were delivered')
+      left(ended)
+    },
+  })
+  drain.start()
+  return drain
+}

@@ -1,0 +1,44 @@
+/** Channels with a URL of the scheme `gmetric`: their values are sent as datagrams, as `gmetric` sends them. */
+import { mayRead } from '../../../auth/permissions.ts'
+import type { Clock } from '../../kernel/core/clock.ts'
+import type { Logger } from '../../kernel/core/log.ts'
+import type { Hub } from '../../kernel/metrics/hub.ts'
+import type { Sensor } from '../../kernel/metrics/metric.ts'
+import type { PushDestination } from '../../kit/push.ts'
+import { GmetricPackets } from './send-packets.ts'
+import { GmetricSender, openDatagrams } from './sender.ts'
+
+export interface GmetricDestinationOptions {
+  /** The host that the values come from, as receivers see it. */
+  readonly name: string
+  readonly hub: Pick<Hub, 'sensors'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+export function gmetricDestination({ name, hub, clock, log }: GmetricDestinationOptions): PushDestination {
+  return {
+    schemes: ['gmetric'],
+    async open({ channel, url, address, port, left }) {
+      const packets = new GmetricPackets({
+        name,
+        now: () => clock.monotonicMs(),
+        metric: (name) => {
+          const isReadable = ({ family, owner }: Sensor): boolean =>
+            name.startsWith(family) && mayRead(channel.owner, owner)
+          return hub.sensors.find(isReadable)?.metric(name)
+        },
+      })
+      const datagrams = await openDatagrams(address, port)
+      return new GmetricSender({
+        channel,
+        datagrams,
+        packets,
+        ended: (sender, counts) => {
+          log.info({ channel: channel.id, url, ...counts }, 'values were sent by gmetric')
+          left(sender)
+        },
+      })
+    },
+  }
+}

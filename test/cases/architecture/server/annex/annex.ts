@@ -1,0 +1,2 @@
+// A part that nobody has planned.
+export const annex = 1

@@ -1,0 +1,4 @@
+// Connections know no wing.
+import { sensors } from '../wings/gmetric/knows-smon.ts'
+
+export const known = [...sensors]
