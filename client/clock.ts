@@ -26,14 +26,3 @@ export function withinTime(clock: ClientClock, delayMs: number, waiting: Promise
     waiting.then(resolve, reject).finally(() => timer.cancel())
   })
 }
-
-/** Settles with `waiting`, or rejects with the reason of `signal` as soon as that is aborted. */
-export function unlessAborted<T>(signal: AbortSignal | undefined, waiting: Promise<T>): Promise<T> {
-  if (signal === undefined) return waiting
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason)
-    signal.addEventListener('abort', abort)
-    if (signal.aborted) abort()
-    waiting.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
-}

@@ -1,4 +1,5 @@
 /** The commands of a consumer as methods [MON 2], and the values that answer some of them. */
+import { onAbort } from '../protocol/kept/pause.ts'
 import type { CommandArguments, CommandName } from '../protocol/monitor/commands.ts'
 import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
@@ -133,9 +134,10 @@ export class AwaitedValues {
         const expire = () => giveUp(new ConnectionError('TIMEOUT', late))
         const timer = deadlineMs === undefined ? undefined : this.#clock.setTimeout(expire, deadlineMs)
         const abort = () => giveUp(signal?.reason)
+        const ignore = onAbort(signal, abort)
         const release = () => {
           timer?.cancel()
-          signal?.removeEventListener('abort', abort)
+          ignore()
         }
         const after = <T>(settle: (result: T) => void) => {
           return (result: T) => {
@@ -144,7 +146,6 @@ export class AwaitedValues {
           }
         }
         this.#byId.set(id, { resolve: after(resolve), reject: after(reject), isKept })
-        signal?.addEventListener('abort', abort)
         if (signal?.aborted) abort()
       }
       send(name, values, expect, signal).catch(reject)

@@ -1,11 +1,13 @@
 /** Consumers that connect to their producer. */
+import { Backoff, TO_PRODUCER } from '../protocol/kept/backoff.ts'
+import { pause, unlessAborted } from '../protocol/kept/pause.ts'
 import type { LabelledReader } from '../protocol/monitor/labelled.ts'
-import { type ClientClock, realClock, unlessAborted } from './clock.ts'
+import { type ClientClock, realClock } from './clock.ts'
 import type { ConnectionListener } from './connection.ts'
 import { type ChannelOptions, Consumer } from './consumer.ts'
 import { type Credentials, describeCredentials, type Proof, type TokenCredentials, tokenOf } from './credentials.ts'
 import { ConnectionError, isNotUp, isTransient } from './errors.ts'
-import { Backoff, type RetryEvent } from './reconnect.ts'
+import type { RetryEvent } from './reconnect.ts'
 import { type ClientSession, type InTimeOptions, inTime, openSession, type SessionSource } from './session.ts'
 import type { Security, Transport } from './transport.ts'
 
@@ -60,7 +62,7 @@ function whenUp<T>(
   attempt: (signal: AbortSignal) => Promise<T>,
   { retrying, ...options }: InTimeOptions & Pick<ConnectOptions, 'retrying'>,
 ): Promise<T> {
-  const backoff = new Backoff(options.clock)
+  const backoff = new Backoff(TO_PRODUCER)
   let lastError: Error | undefined
   return inTime({ ...options, lastError: () => lastError }, async (signal) => {
     for (let failed = 1; ; failed++) {
@@ -69,7 +71,9 @@ function whenUp<T>(
       } catch (error) {
         if (signal.aborted || !isNotUp(error)) throw error
         lastError = error
-        await backoff.pause(signal, (delayMs) => retrying?.({ attempt: failed, delayMs, error }))
+        const delayMs = backoff.next()
+        retrying?.({ attempt: failed, delayMs, error })
+        await pause(options.clock, delayMs, signal)
         signal.throwIfAborted()
       }
     }

@@ -3,11 +3,12 @@
  * A consumer: one channel of a producer, taken up again after every lost connection. Values come in the order of the
  * channel, to the handler of their metric or to the loop over the consumer.
  */
+import { onAbort, unlessAborted } from '../protocol/kept/pause.ts'
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
 import type { CommandArguments } from '../protocol/monitor/commands.ts'
 import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
-import { type ClientClock, unlessAborted, withinTime } from './clock.ts'
+import { type ClientClock, withinTime } from './clock.ts'
 import {
   type AskingCommand,
   AwaitedValues,
@@ -315,7 +316,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     )
     const { connection } = session
     const abort = () => connection.close(signal?.reason)
-    signal?.addEventListener('abort', abort)
+    const release = onAbort(signal, abort)
     try {
       await this.#restore(session)
       if (signal?.aborted) abort()
@@ -325,7 +326,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       connection.close()
       throw error
     } finally {
-      signal?.removeEventListener('abort', abort)
+      release()
     }
     this.#isAttached = true
     this.#isConfidential = session.isConfidential

@@ -2,14 +2,12 @@
  * Keeps a consumer connected: a lost connection is made again, at growing intervals, until that cannot succeed any more or
  * the consumer is closed.
  */
+import { TO_PRODUCER } from '../protocol/kept/backoff.ts'
+import { type ConnectionAttempt, KeptConnection } from '../protocol/kept/kept-connection.ts'
+import { onAbort, unlessAborted } from '../protocol/kept/pause.ts'
 import type { ClientClock } from './clock.ts'
 import type { ClientConnection } from './connection.ts'
 import { ConnectionError, isTransient } from './errors.ts'
-
-const FIRST_MS = 100
-const MAX_MS = 10_000
-/** A connection that was shorter than this does not count as a success. */
-const LASTED_MS = 5_000
 
 /** Another attempt to connect is going to be made. */
 export interface RetryEvent {
@@ -19,40 +17,6 @@ export interface RetryEvent {
   readonly delayMs: number
   /** Why there is no connection: what ended the last one, or the last attempt. */
   readonly error: Error
-}
-
-/** The intervals between attempts, which grow. */
-export class Backoff {
-  readonly #clock: ClientClock
-  #pauses = 0
-
-  constructor(clock: ClientClock) {
-    this.#clock = clock
-  }
-
-  reset(): void {
-    this.#pauses = 0
-  }
-
-  /**
-   * Waits between half of the interval and all of it, so that not all consumers of a producer come back at once. `begun` is called
-   * with the time that it takes. Ends early once `signal` is aborted.
-   */
-  pause(signal: AbortSignal, begun: (delayMs: number) => void): Promise<void> {
-    const longestMs = Math.min(MAX_MS, FIRST_MS * 2 ** this.#pauses++)
-    const delayMs = Math.ceil(longestMs * (0.5 + Math.random() / 2))
-    begun(delayMs)
-    return new Promise((resolve) => {
-      const done = () => {
-        timer.cancel()
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = this.#clock.setTimeout(done, delayMs)
-      signal.addEventListener('abort', done)
-      if (signal.aborted) done()
-    })
-  }
 }
 
 export interface ReconnectOptions {
@@ -66,67 +30,46 @@ export interface ReconnectOptions {
 }
 
 export class Reconnect {
-  readonly #options: ReconnectOptions
-  readonly #backoff: Backoff
-  readonly #abort = new AbortController()
-  #connectedMs: number
-  #isRunning = false
-  /** Why the new connection was lost before `connect` had settled; undefined if it was not. */
-  #lost: Error | undefined
+  readonly #kept: KeptConnection
+  /** Attempts since the connection was lost. */
+  #attempts = 0
+  #ended: (reason: Error) => void = () => {}
 
-  constructor(options: ReconnectOptions) {
-    this.#options = options
-    this.#backoff = new Backoff(options.clock)
-    this.#connectedMs = options.clock.monotonicMs()
+  /** There is a connection already. */
+  constructor({ clock, connect, retrying, ended }: ReconnectOptions) {
+    let isFirst = true
+    const run = async ({ signal, connected }: ConnectionAttempt): Promise<Error> => {
+      // The new connection may be lost before `connect` has settled.
+      const lost = new Promise<Error>((resolve) => {
+        this.#ended = resolve
+      })
+      if (!isFirst) await connect(signal)
+      isFirst = false
+      this.#attempts = 0
+      connected()
+      return unlessAborted(signal, lost)
+    }
+    this.#kept = new KeptConnection({
+      clock,
+      intervals: TO_PRODUCER,
+      run,
+      isFinal: (error) => !isTransient(error),
+      changed: (state) => {
+        if (state.is === 'ended') ended(state.reason)
+        if (state.is === 'waiting') retrying({ attempt: ++this.#attempts, delayMs: state.delayMs, error: state.lost })
+      },
+    })
+    this.#kept.start()
   }
 
   /** The connection that `connect` has made has ended, for this reason. */
   lost(reason: Error): void {
-    if (this.#abort.signal.aborted) return
-    if (this.#isRunning) {
-      this.#lost = reason
-      return
-    }
-    if (this.#options.clock.monotonicMs() - this.#connectedMs >= LASTED_MS) this.#backoff.reset()
-    this.#isRunning = true
-    void this.#run(reason)
+    this.#ended(reason)
   }
 
   /** Makes no further attempts. */
   stop(): void {
-    this.#abort.abort()
-  }
-
-  async #run(reason: Error): Promise<void> {
-    const { clock, connect, retrying, ended } = this.#options
-    const { signal } = this.#abort
-    try {
-      let error: Error | undefined = reason
-      for (let attempt = 1; error !== undefined && !signal.aborted; attempt++) {
-        const event = { attempt, error }
-        await this.#backoff.pause(signal, (delayMs) => retrying({ ...event, delayMs }))
-        if (!signal.aborted) error = await failureOf(connect(signal))
-      }
-    } catch (error) {
-      if (!signal.aborted) ended(error as Error)
-      return
-    }
-    this.#connectedMs = clock.monotonicMs()
-    this.#isRunning = false
-    const lost = this.#lost
-    this.#lost = undefined
-    if (lost !== undefined) this.lost(lost)
-  }
-}
-
-/** Why the attempt has failed; undefined if it has not. Rejects if it has failed for good. */
-async function failureOf(attempt: Promise<void>): Promise<Error | undefined> {
-  try {
-    await attempt
-    return undefined
-  } catch (error) {
-    if (isTransient(error)) return error as Error
-    throw error
+    void this.#kept.stop(new Error('the consumer was closed'))
   }
 }
 
@@ -149,7 +92,7 @@ export class NextConnection {
     return new Promise((resolve, reject) => {
       const release = () => {
         timer.cancel()
-        signal?.removeEventListener('abort', abort)
+        ignore()
         this.#waiting.delete(settle)
       }
       const settle = (next: ClientConnection | Error) => {
@@ -163,7 +106,7 @@ export class NextConnection {
       }
       const late = `${this.#url}: there was no connection for ${this.#deadlineMs / 1000} seconds`
       const timer = this.#clock.setTimeout(() => settle(new ConnectionError('TIMEOUT', late)), this.#deadlineMs)
-      signal?.addEventListener('abort', abort)
+      const ignore = onAbort(signal, abort)
       this.#waiting.add(settle)
     })
   }

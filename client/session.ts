@@ -4,6 +4,7 @@
  */
 import { AuthError } from '../auth/errors.ts'
 import { XdrWriter } from '../protocol/bytes/writer.ts'
+import { onAbort } from '../protocol/kept/pause.ts'
 import type { ClientClock } from './clock.ts'
 import { ClientConnection, type ConnectionListener, type ConnectionOptions } from './connection.ts'
 import { ALL_METHODS, type Method, type Proof } from './credentials.ts'
@@ -49,7 +50,7 @@ export async function openSession(transport: Transport, options: OpenSessionOpti
   const { proof, wrap, signal } = options
   const connection = new ClientConnection(transport, { ...options, isReceiver: proof === undefined })
   const abort = () => connection.close(signal.reason)
-  signal.addEventListener('abort', abort)
+  const release = onAbort(signal, abort)
   if (signal.aborted) abort()
   try {
     if (wrap.includes('tls')) await addLayer(connection, transport, 'tls')
@@ -60,7 +61,7 @@ export async function openSession(transport: Transport, options: OpenSessionOpti
     connection.close()
     throw error
   } finally {
-    signal.removeEventListener('abort', abort)
+    release()
   }
 }
 
@@ -79,7 +80,7 @@ export async function inTime<T>(options: InTimeOptions, work: (signal: AbortSign
   const { clock, signal, peer, forMs = DEADLINE_MS, lastError } = options
   const abort = new AbortController()
   const giveUp = () => abort.abort(signal?.reason)
-  signal?.addEventListener('abort', giveUp)
+  const release = onAbort(signal, giveUp)
   if (signal?.aborted) giveUp()
   const expire = () => {
     const cause = lastError?.()
@@ -93,7 +94,7 @@ export async function inTime<T>(options: InTimeOptions, work: (signal: AbortSign
     throw abort.signal.aborted ? abort.signal.reason : error
   } finally {
     timer.cancel()
-    signal?.removeEventListener('abort', giveUp)
+    release()
   }
 }
 

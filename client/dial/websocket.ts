@@ -2,6 +2,7 @@
  * The transport over a WebSocket [MON 13], which may be that of a browser, of Node, or of `ws`. Only that of `ws` can stop
  * reading. For the others, data that arrives during a pause is kept here, and too much of it ends the connection.
  */
+import { onAbort } from '../../protocol/kept/pause.ts'
 import { ConnectionError } from '../errors.ts'
 import type { Transport, TransportListener } from '../transport.ts'
 import { isLoopbackHost } from './url.ts'
@@ -45,7 +46,7 @@ export function dialWebSocket(
   return new Promise((resolve, reject) => {
     const socket = new WebSocket(url.href, [SUBPROTOCOL])
     const refuse = (why: string, cause?: Error) => {
-      signal.removeEventListener('abort', abort)
+      release()
       const unreachable = () => new ConnectionError('UNREACHABLE', `cannot connect to ${url.href}: ${why}`, { cause })
       reject(cause && explain ? explain(cause) : unreachable())
     }
@@ -53,7 +54,7 @@ export function dialWebSocket(
       refuse('the attempt was abandoned')
       socket.close()
     }
-    signal.addEventListener('abort', abort)
+    const release = onAbort(signal, abort)
     socket.binaryType = 'arraybuffer'
     // Only `ws` says what went wrong; a browser does not.
     socket.onerror = ({ message, error }: ErrorEvent) => refuse(message ?? 'there is no WebSocket', error)
@@ -61,7 +62,7 @@ export function dialWebSocket(
     // It must listen at once: a message may arrive before any promise settles.
     const transport = new WebSocketTransport(socket, url)
     socket.onopen = () => {
-      signal.removeEventListener('abort', abort)
+      release()
       if (socket.protocol === SUBPROTOCOL) return resolve(transport)
       refuse(`the server does not support the subprotocol ${SUBPROTOCOL}`)
       socket.close()

@@ -3,20 +3,25 @@
  * not wait for the records of the log.
  */
 import type { NatsConnection } from '@nats-io/transport-node'
+import type { Intervals } from '../../protocol/kept/backoff.ts'
+import { type ConnectionAttempt, KeptConnection } from '../../protocol/kept/kept-connection.ts'
 import type { NatsOptions } from '../../storage/replicated/nats.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Logger } from '../kernel/core/log.ts'
 import type { Bus } from './alive.ts'
 
-/** The time between two attempts to connect for the first time. */
-const RETRY_MS = 250
+/**
+ * Only for the first connection: the client of NATS makes a lost one again by itself, and faster, since nodes that do not hear
+ * from each other elect another one. Its attempts do not become rarer: a cluster has few nodes, and waits for each.
+ */
+const TO_NATS: Intervals = { firstMs: 250, maxMs: 250, steadyMs: 0 }
 
 export interface NatsBusOptions {
   /** The name of the cluster, and of this node. */
   readonly cluster: string
   readonly node: string
   readonly nats: NatsOptions
-  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
+  readonly clock: Pick<Clock, 'setTimeout' | 'monotonicMs'>
   readonly log: Logger
 }
 
@@ -27,8 +32,7 @@ export class NatsBus implements Bus {
   /** Whether that connection is there just now: while it is not, the client of NATS would keep what is published. */
   #isConnected = false
   #isClosed = false
-  #running: Promise<void> = Promise.resolve()
-  #endPause: () => void = () => {}
+  #kept: KeptConnection | undefined
   /** Why the nats-servers cannot be used, as the log has it. */
   #problem: string | undefined
   #hasWarned = false
@@ -39,7 +43,16 @@ export class NatsBus implements Bus {
   }
 
   open(receive: (bytes: Uint8Array) => void): void {
-    this.#running = this.#run(receive)
+    this.#kept = new KeptConnection({
+      clock: this.#options.clock,
+      intervals: TO_NATS,
+      run: (attempt) => this.#connect(attempt, receive),
+      changed: (state) => {
+        if (state.is === 'connected') this.#report(undefined)
+        if (state.is === 'waiting') this.#report(state.lost.message)
+      },
+    })
+    this.#kept.start()
   }
 
   publish(bytes: Uint8Array): void {
@@ -48,37 +61,28 @@ export class NatsBus implements Bus {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#endPause()
+    const stopped = this.#kept?.stop(new Error('this node leaves'))
     const connection = this.#connection
     // What was published last says that this node leaves.
     if (this.#isConnected) await connection?.flush().catch(() => {})
     await connection?.close()
-    await this.#running
+    await stopped
   }
 
-  /** Connects, and again if the client of NATS should give up. */
-  async #run(receive: (bytes: Uint8Array) => void): Promise<void> {
-    while (!this.#isClosed) {
-      try {
-        await this.#connect(receive)
-      } catch (error) {
-        this.#report(error instanceof Error ? error.message : String(error))
-      }
-      await this.#pause()
-    }
-  }
-
-  /** Resolves when the connection has ended for good. */
-  async #connect(receive: (bytes: Uint8Array) => void): Promise<void> {
+  /** Resolves when the client of NATS has given the connection up, or it was closed. */
+  async #connect({ signal, connected }: ConnectionAttempt, receive: (bytes: Uint8Array) => void): Promise<Error> {
     const { cluster, node, nats } = this.#options
     // Only here, so that nothing of NATS is loaded by a server that is alone.
     const { connectNats, knownFault } = await import('../../storage/replicated/nats.ts')
     const connection = await connectNats(nats, `cinnabar ${cluster} ${node} alive`)
-    if (this.#isClosed) return connection.close()
+    if (signal.aborted) {
+      await connection.close()
+      throw signal.reason
+    }
     this.#warn(knownFault(connection.info?.version ?? ''))
     this.#connection = connection
     this.#isConnected = true
-    this.#report(undefined)
+    connected()
     connection.subscribe(this.#subject, {
       callback: (error, message) => {
         if (error === null && !this.#isClosed) receive(message.data)
@@ -89,7 +93,7 @@ export class NatsBus implements Bus {
     const reason = await connection.closed()
     this.#isConnected = false
     this.#connection = undefined
-    if (reason instanceof Error) throw reason
+    return reason ?? new Error('the connection was closed')
   }
 
   async #watch(connection: NatsConnection): Promise<void> {
@@ -117,17 +121,5 @@ export class NatsBus implements Bus {
     const { log, nats } = this.#options
     if (problem === undefined) log.info({ servers: nats.servers }, 'the nats-servers are reached again')
     else log.warn({ servers: nats.servers }, `the nats-servers cannot be used: ${problem}`)
-  }
-
-  #pause(): Promise<void> {
-    const { clock } = this.#options
-    if (this.#isClosed) return Promise.resolve()
-    return new Promise((resolve) => {
-      const timer = clock.setTimeout(resolve, RETRY_MS)
-      this.#endPause = () => {
-        clock.clear(timer)
-        resolve()
-      }
-    })
   }
 }

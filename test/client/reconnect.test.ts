@@ -10,18 +10,19 @@ const cut = new ConnectionError('CLOSED', 'cut')
 
 describe('attempts', () => {
   /** `outcomes` of the attempts in their order; each of them takes no time. */
-  function reconnecting(...outcomes: readonly (Error | 'ok')[]) {
+  function reconnecting(...outcomes: readonly (Error | 'ok' | 'lost')[]) {
     const clock = new FakeClock()
     const attempts: number[] = []
     const ended: Error[] = []
     const retries: RetryEvent[] = []
-    const reconnect = new Reconnect({
+    const reconnect: Reconnect = new Reconnect({
       clock,
       retrying: (event) => retries.push(event),
       connect: async () => {
         attempts.push(clock.monotonicMs())
         const outcome = outcomes[attempts.length - 1] ?? new ConnectionError('UNREACHABLE', 'nobody answers')
-        if (outcome !== 'ok') throw outcome
+        if (outcome === 'lost') reconnect.lost(cut)
+        else if (outcome !== 'ok') throw outcome
       },
       ended: (error) => ended.push(error),
     })
@@ -49,6 +50,7 @@ describe('attempts', () => {
   test('are announced, each with its time and with the reason that there is no connection', async () => {
     const { clock, attempts, reconnect, madeAfter, retries } = reconnecting()
     reconnect.lost(cut)
+    await settle()
     const due: number[] = []
     for (let made = 1; made <= 3; made++) {
       due.push(clock.monotonicMs() + retries.at(-1)!.delayMs)
@@ -108,8 +110,8 @@ describe('attempts', () => {
     expect(ended).toEqual([])
   })
 
-  test('are not made twice if the new connection is lost before the attempt has ended', async () => {
-    const { clock, attempts, reconnect, madeAfter } = reconnecting('ok', 'ok')
+  test('go on if the new connection is lost before `connect` has settled', async () => {
+    const { clock, attempts, reconnect, madeAfter } = reconnecting('lost', 'ok')
     reconnect.lost(cut)
     reconnect.lost(cut)
     await settle()

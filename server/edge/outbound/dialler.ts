@@ -8,6 +8,8 @@ import type { Account } from '../../../auth/mechanism.ts'
 import { AuthMethods } from '../../../auth/mechanism.ts'
 import type { Identity } from '../../../auth/permissions.ts'
 import type { ScramVerifier } from '../../../auth/scram/keys.ts'
+import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
+import { unlessAborted } from '../../../protocol/kept/pause.ts'
 import { NoticeCode } from '../../../protocol/monitor/constants.ts'
 import type { AuditEntry } from '../../kernel/accounts/audit/log.ts'
 import type { Channel } from '../../kernel/channels/channel.ts'
@@ -31,11 +33,6 @@ const RENEW_MS = 3_600_000
 
 /** Nobody logs in where a certificate was the proof. */
 const NO_METHODS = new AuthMethods([])
-
-const FIRST_BACKOFF_MS = 1_000
-const MAX_BACKOFF_MS = 60_000
-/** Where a certificate is the proof, a connection that ends sooner counts as a failed attempt: the peer need not have done anything. */
-const STEADY_MS = 10_000
 
 export interface DiallerOptions {
   readonly clock: Clock
@@ -67,7 +64,7 @@ class OutboundTarget {
   /** undefined if the target has no session, in which case nobody logs in. */
   auth: AuthProvider | undefined
   /** True if the certificate of the peer is its proof. */
-  isByCertificate: boolean
+  isByCertificate = false
   /** What the producer shows where it delivers by HTTP. */
   bearer: Uint8Array | undefined
   timer: Timer | undefined
@@ -85,25 +82,18 @@ class OutboundTarget {
   isRefused = false
   /** When such a connection took the channel. */
   attachedMs = 0
-  /** Failed attempts since the last successful one. */
-  failures = 0
+  readonly backoff: Backoff
   /** All attempts; they use the addresses of a name in rotation. */
   attempts = 0
 
-  constructor(channel: Channel, destination: Destination, auth: AuthProvider | undefined, isByCertificate: boolean) {
+  constructor(channel: Channel, destination: Destination, backoff: Backoff) {
     this.channel = channel
     this.destination = destination
-    this.auth = auth
-    this.isByCertificate = isByCertificate
+    this.backoff = backoff
   }
 
   get isIdle(): boolean {
     return this.timer === undefined && this.attempt === undefined && !this.isQueued
-  }
-
-  /** Delay until the next attempt: 1 s, doubled up to 60 s, and reduced by up to a half at random (0..1). */
-  backoffMs(random: number): number {
-    return Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(this.failures, 16), MAX_BACKOFF_MS) * (1 - random / 2)
   }
 }
 
@@ -167,8 +157,8 @@ export class Dialler implements ChannelDialler {
       Object.assign(known, { auth, isByCertificate, bearer })
       return
     }
-    const target = new OutboundTarget(channel, destination, auth, isByCertificate)
-    target.bearer = bearer
+    const target = new OutboundTarget(channel, destination, new Backoff(TO_PEER, this.#options.random))
+    Object.assign(target, { auth, isByCertificate, bearer })
     this.#targets.set(channel.id, target)
     channel.onConnectionChange = () => this.#connectionChanged(target)
   }
@@ -221,7 +211,7 @@ export class Dialler implements ChannelDialler {
     const { channel } = target
     const nowMs = this.#options.clock.monotonicMs()
     this.#cancel(target)
-    if (target.isAttached && nowMs - target.attachedMs >= STEADY_MS) target.failures = 0
+    if (target.isAttached && nowMs - target.attachedMs >= TO_PEER.steadyMs) target.backoff.reset()
     target.isAttached = target.willAttach && channel.connection !== undefined
     if (target.isAttached) target.attachedMs = nowMs
     target.willAttach = false
@@ -238,12 +228,13 @@ export class Dialler implements ChannelDialler {
     )
   }
 
-  #schedule(target: OutboundTarget, delayMs = target.backoffMs(this.#options.random())): void {
+  /** Without `delayMs` it is the next pause. */
+  #schedule(target: OutboundTarget, delayMs?: number): void {
     if (!this.#running || !target.isIdle || target.channel.deleted || target.channel.connection !== undefined) return
     target.timer = this.#options.clock.setTimeout(() => {
       target.timer = undefined
       this.#enqueue(target)
-    }, delayMs)
+    }, delayMs ?? target.backoff.next())
   }
 
   /** Waits for the rate limit of the tenant, then for a free attempt. */
@@ -294,17 +285,15 @@ export class Dialler implements ChannelDialler {
       target.isRefused = false
       if (destination.isPush) await this.#openPush(target, address, signal)
       else await this.#openSession(target, address, signal, () => clock.clear(timer))
-      target.failures = target.isByCertificate ? target.failures + 1 : 0
+      // Where a certificate is the proof, the peer need not have done anything yet: the connection has to last.
+      if (!target.isByCertificate) target.backoff.reset()
       this.#record(target, address, 'ok')
     } catch (error) {
       const detail = error instanceof Error ? error.message : String(error)
       const isRefused = error instanceof Refused
       if (address !== '') this.#record(target, address, 'failed', detail)
       else if (isRefused && !target.isRefused) this.#record(target, address, 'refused', detail)
-      if (!channel.deleted && channel.connection === undefined) {
-        target.failures++
-        target.isRefused = isRefused
-      }
+      if (!channel.deleted && channel.connection === undefined) target.isRefused = isRefused
       log.info({ channel: channel.id, url: destination.url, address, detail }, 'dialling failed')
     } finally {
       clock.clear(timer)
@@ -319,7 +308,7 @@ export class Dialler implements ChannelDialler {
     if (!this.#mayDial(channel, destination)) throw new Refused('the owner may no longer dial this destination')
     const addresses = destination.isAddress
       ? [destination.host]
-      : await unlessAborted(resolve(destination.host), signal)
+      : await unlessAborted(signal, resolve(destination.host))
     for (const address of addresses) {
       if (!allow.permitsAddress(destination, address)) throw new Refused(`\`dial.allow\` does not permit ${address}`)
       if (isOwnListener(destination, address, this.#own))
@@ -399,13 +388,4 @@ export class Dialler implements ChannelDialler {
 /** scheme://host:port, as rules name it. */
 function originOf({ url, path }: Destination): string {
   return url.slice(0, url.length - path.length)
-}
-
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }

@@ -7,6 +7,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { parseIdentityOrNone } from '../../../auth/login-attempt.ts'
 import type { Account } from '../../../auth/mechanism.ts'
 import type { Owner } from '../../../auth/permissions.ts'
+import { TO_MAIN_MONITOR } from '../../../protocol/kept/backoff.ts'
+import { type ConnectionAttempt, KeptConnection } from '../../../protocol/kept/kept-connection.ts'
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { channelAuth, secretVerifier } from '../../edge/outbound/channel-auth.ts'
 import { parseDestination } from '../../edge/outbound/destination.ts'
@@ -23,10 +25,6 @@ import type { AnnounceTable } from './config.ts'
 const CONNECTIONS = 2
 /** From resolving the name to the end of the handshake of TLS. */
 const OPEN_MS = 10_000
-const FIRST_BACKOFF_MS = 1_000
-const MAX_BACKOFF_MS = 30_000
-/** A connection that was shorter counts as a failed attempt. */
-const STEADY_MS = 10_000
 /** Whoever answers at the address of this server could try out shorter ones. */
 const MIN_SECRET_BYTES = 16
 
@@ -76,24 +74,38 @@ class Announcement {
   readonly owner: Owner
   readonly table: AnnounceTable
   readonly #options: AnnouncerOptions
-  readonly #abort = new AbortController()
+  readonly #kept: readonly KeptConnection[]
   readonly #counters = { attempts: 0, connections: 0 }
   /** Connections over which the main monitor has logged in. */
   #open = 0
   #problem = 'connecting'
 
   constructor(table: AnnounceTable, options: AnnouncerOptions) {
+    const { clock, random } = options
     this.table = table
     this.#options = options
     this.owner = { tenant: parseIdentityOrNone(table.user)?.tenant ?? '' }
+    this.#kept = Array.from(
+      { length: CONNECTIONS },
+      () =>
+        new KeptConnection({
+          clock,
+          intervals: TO_MAIN_MONITOR,
+          random,
+          run: (attempt) => this.#connection(attempt),
+          changed: (state) => {
+            if (state.is === 'waiting') this.#lost(state.lost.message)
+          },
+        }),
+    )
   }
 
   start(): void {
-    for (let i = 0; i < CONNECTIONS; i++) void this.#keep()
+    for (const one of this.#kept) one.start()
   }
 
   stop(): void {
-    this.#abort.abort(new Error('the server does not announce itself any more'))
+    for (const one of this.#kept) void one.stop(new Error('the server does not announce itself any more'))
   }
 
   status(): SensorStatus {
@@ -111,41 +123,25 @@ class Announcement {
     return this.table.name === '' ? this.#options.self.name : this.table.name
   }
 
-  /** Makes one connection after another. Never rejects. */
-  async #keep(): Promise<void> {
-    const { clock, random } = this.#options
-    const { signal } = this.#abort
-    for (let failures = 0; !signal.aborted; ) {
-      const begunMs = clock.monotonicMs()
-      const problem = await this.#connection().catch((error: Error) => error.message)
-      if (signal.aborted) return
-      this.#ended(problem)
-      failures = clock.monotonicMs() - begunMs >= STEADY_MS ? 0 : failures + 1
-      await this.#pause(
-        Math.min(FIRST_BACKOFF_MS * 2 ** Math.max(0, failures - 1), MAX_BACKOFF_MS) * (1 - random() / 2),
-      )
-    }
-  }
-
-  #ended(problem: string): void {
+  #lost(problem: string): void {
     if (this.#open > 0 || this.#problem === problem) return
     this.#problem = problem
     this.#options.log.warn({ url: this.table.url, problem }, 'not announced to a main monitor')
   }
 
   /** One connection, from its beginning to its end. Resolves with the reason of that, and rejects if there was none. */
-  async #connection(): Promise<string> {
+  async #connection(attempt: ConnectionAttempt): Promise<Error> {
     const { clock, log, resolve, accept, self } = this.#options
     const { url, ca } = this.table
-    const attempt = this.#counters.attempts++
+    const count = this.#counters.attempts++
     const auth = await this.#auth()
     const destination = parseDestination(url)
     const addresses = destination.isAddress ? [destination.host] : await resolve(destination.host)
-    const address = addresses[attempt % addresses.length]
+    const address = addresses[count % addresses.length]
     if (address === undefined) throw new Error(`${destination.host} has no address`)
     const late = new AbortController()
     const timer = clock.setTimeout(() => late.abort(new Error(`no connection after ${OPEN_MS / 1000} s`)), OPEN_MS)
-    const signal = AbortSignal.any([this.#abort.signal, late.signal])
+    const signal = AbortSignal.any([attempt.signal, late.signal])
     const opened = await openConnection(destination, address, { clock, ca }, signal).finally(() => clock.clear(timer))
     let isLoggedIn = false
     await new Promise<void>((resolve) => {
@@ -157,6 +153,7 @@ class Announcement {
           admitted: () => {
             connection.admitted?.()
             isLoggedIn = true
+            attempt.connected()
             this.#counters.connections++
             if (this.#open++ === 0) log.info({ url }, 'announced to a main monitor')
           },
@@ -164,10 +161,11 @@ class Announcement {
       )
     })
     if (isLoggedIn) this.#open--
-    return isLoggedIn
-      ? 'the main monitor has closed the connection'
-      : `the main monitor has closed the connection without a login: it knows no upstream ${this.#name} that announces ` +
-          'itself there, or its user or secret is another one'
+    if (isLoggedIn) return new Error('the main monitor has closed the connection')
+    throw new Error(
+      `the main monitor has closed the connection without a login: it knows no upstream ${this.#name} that announces ` +
+        'itself there, or its user or secret is another one',
+    )
   }
 
   /** Lets the user of the table log in with the secret that the file has now. Rejects with Error, without the secret. */
@@ -189,19 +187,5 @@ class Announcement {
   #account(): Account | undefined {
     const who = parseIdentityOrNone(this.table.user)
     return who && this.#options.accounts.find(who.tenant, who.name)
-  }
-
-  #pause(delayMs: number): Promise<void> {
-    const { clock } = this.#options
-    const { signal } = this.#abort
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clock.clear(timer)
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = clock.setTimeout(done, delayMs)
-      signal.addEventListener('abort', done)
-    })
   }
 }

@@ -3,6 +3,8 @@
  * them. One request is under way at a time. What is refused is halved until the refused values stand alone, and only those are
  * committed as refused; everything else is sent again until it is taken (docs/drains.md).
  */
+import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
+import { pause } from '../../../protocol/kept/pause.ts'
 import { BasicType, gapReasonName } from '../../../protocol/monitor/constants.ts'
 import type { Channel } from '../../kernel/channels/channel.ts'
 import type { ChannelConnection } from '../../kernel/channels/outbox.ts'
@@ -14,7 +16,6 @@ import { type DrainWire, type Label, type OutgoingLoss, type OutgoingValue, read
 import type { Receiver, ReceiverAnswer } from './post.ts'
 import { type DeliveryProblem, problemIn, retryAfterMs } from './problem.ts'
 
-const [FIRST_BACKOFF_MS, MAX_BACKOFF_MS] = [1_000, 60_000]
 /** The same failure of the destination for so long may be that of one value. */
 const SUSPECT_MS = 60_000
 const LOST_METRIC = 'cinnabar_lost_values_total'
@@ -56,7 +57,8 @@ export class Drain implements ChannelConnection {
   readonly #lost = new Map<string, number>()
   #isReading = false
   readonly #frames: { readonly bytes: Uint8Array; readonly written: () => void }[] = []
-  #isOver = false
+  readonly #over = new AbortController()
+  readonly #backoff: Backoff
   #timer: Timer | undefined
   #wake: () => void = () => {}
   undrained = 0
@@ -64,6 +66,7 @@ export class Drain implements ChannelConnection {
 
   constructor(options: DrainOptions) {
     this.#options = options
+    this.#backoff = new Backoff(TO_PEER, options.random)
   }
 
   /** Begins to deliver what comes. */
@@ -84,12 +87,16 @@ export class Drain implements ChannelConnection {
 
   end(): void {
     if (this.#isOver) return
-    this.#isOver = true
+    this.#over.abort()
     for (const { written } of this.#frames.splice(0)) written()
     this.#options.destination.close()
     this.#options.clock.clear(this.#timer)
     this.#wake()
     this.#options.ended(this)
+  }
+
+  get #isOver(): boolean {
+    return this.#over.signal.aborted
   }
 
   #readMore(): void {
@@ -182,18 +189,16 @@ export class Drain implements ChannelConnection {
     })
   }
 
-  async #pause(delayMs: number): Promise<void> {
-    const { clock } = this.#options
-    const endMs = clock.monotonicMs() + delayMs
-    for (let left = delayMs; left > 0 && !this.#isOver; left = endMs - clock.monotonicMs()) await this.#until(left)
-  }
-
   /** Settles when each value was taken, or stands alone and was refused. What comes before the range under way is committed. */
   async #deliver(batch: readonly OutgoingValue[]): Promise<void> {
     const { counts, clock, state, refused } = this.#options
     const ranges: Range[] = [{ from: 0, to: batch.length }]
-    // Of the range that is the first now.
-    let [failures, sinceMs] = [0, undefined as number | undefined]
+    // When the range that is the first now has failed first.
+    let sinceMs: number | undefined
+    const goOn = (): void => {
+      sinceMs = undefined
+      this.#backoff.reset()
+    }
     let isSplitting = false
     for (let range = ranges[0]; range !== undefined && !this.#isOver; range = ranges[0]) {
       const { from, to } = range
@@ -202,7 +207,7 @@ export class Drain implements ChannelConnection {
       if (refusal === undefined) {
         ranges.shift()
         this.#commit(batch[to - 1] as OutgoingValue)
-        ;[failures, sinceMs] = [0, undefined]
+        goOn()
         state('')
         continue
       }
@@ -222,13 +227,13 @@ export class Drain implements ChannelConnection {
           ranges.splice(0, 1, { from, to: half }, { from: half, to })
           isSplitting = refusal.kind === 'failed'
         }
-        ;[failures, sinceMs] = [0, undefined]
+        goOn()
         continue
       }
       if (this.#isOver) return
       state(refusal.detail.slice(0, MAX_DETAIL))
       counts.retries++
-      await this.#pause(this.#backoffMs(failures++, refusal))
+      await pause(clock, this.#pauseMs(refusal), this.#over.signal)
     }
   }
 
@@ -243,10 +248,8 @@ export class Drain implements ChannelConnection {
     }
   }
 
-  #backoffMs(failures: number, { retryAfter }: DeliveryProblem): number {
-    const { clock, random } = this.#options
-    const doubled = Math.min(FIRST_BACKOFF_MS * 2 ** Math.min(failures, 16), MAX_BACKOFF_MS)
-    return Math.max(doubled * (1 - random() / 2), retryAfterMs(retryAfter, clock.wallMs()))
+  #pauseMs({ retryAfter }: DeliveryProblem): number {
+    return Math.max(this.#backoff.next(), retryAfterMs(retryAfter, this.#options.clock.wallMs()))
   }
 
   /** Sends values; gives why they were not taken, undefined if they were. */

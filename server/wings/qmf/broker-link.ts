@@ -7,7 +7,9 @@ import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { AmqpClient, type AmqpEvents, redactReason } from '../../../protocol/amqp/client.ts'
 import type { FieldTable } from '../../../protocol/amqp/field-table.ts'
-import type { Clock, Timer } from '../../kernel/core/clock.ts'
+import { TO_PEER } from '../../../protocol/kept/backoff.ts'
+import { type ConnectionAttempt, KeptConnection } from '../../../protocol/kept/kept-connection.ts'
+import type { Clock } from '../../kernel/core/clock.ts'
 import { guarded } from '../../kernel/core/faults.ts'
 import type { Logger } from '../../kernel/core/log.ts'
 import type { SensorFaults } from '../../kernel/metrics/sensor-faults.ts'
@@ -17,10 +19,6 @@ import type { QmfTable } from './config.ts'
 /** The limit for making a connection; afterwards AMQP has its own. */
 const CONNECT_MS = 10_000
 const GOODBYE_MS = 1_000
-const FIRST_MS = 1_000
-const LONGEST_MS = 60_000
-/** A connection that lasted this long was good; one that ends earlier is likely to end again. */
-const STEADY_MS = 10_000
 /** The limit for bytes that a broker has not read. */
 const MAX_UNSENT_BYTES = 1 << 20
 const MAX_BODY_BYTES = 1 << 20
@@ -39,6 +37,9 @@ export interface BrokerHandler {
   /** Closes the connection in order. */
   end(): void
 }
+
+/** What TLS needs of the authorities and of this client, as far as it is configured. */
+type TlsFiles = Partial<Record<'ca' | 'cert' | 'key', Buffer>>
 
 /** A connection that was made. */
 export interface BrokerConnection {
@@ -78,16 +79,11 @@ export class BrokerLink {
   readonly #table: QmfTable
   readonly #factory: BrokerHandlerFactory
   readonly #clock: Clock
-  readonly #log: Logger
   readonly #faults: Pick<SensorFaults, 'report'>
   readonly #software: string
-  readonly #random: () => number
-  /** Failures in a row. */
-  #failures = 0
+  readonly #kept: KeptConnection
   /** Connections made so far. */
   #connections = 0
-  /** The monotonic time since which the connection works. */
-  #readyMs: number | undefined
   #password: string | undefined
   #socket: Socket | undefined
   #handler: BrokerHandler | undefined
@@ -95,50 +91,57 @@ export class BrokerLink {
   #isBehind = (): boolean => false
   /** The reason for ending the handler, which it cannot know itself. */
   #reason: string | undefined
-  /** The time to the next attempt, or the limit of the current one. */
-  #timer: Timer | undefined
-  #isClosed = false
+  /** Ends the current attempt, with the reason for people. */
+  #ended: (reason: Error) => void = () => {}
 
   constructor(
     table: QmfTable,
     factory: BrokerHandlerFactory,
-    { clock, log, faults, software, random = Math.random }: BrokerLinkOptions,
+    { clock, log, faults, software, random }: BrokerLinkOptions,
   ) {
     this.#table = table
     this.#factory = factory
     this.#clock = clock
-    this.#log = log
     this.#faults = faults
     this.#software = software
-    this.#random = random
+    this.#kept = new KeptConnection({
+      clock,
+      intervals: TO_PEER,
+      random,
+      run: (attempt) => this.#run(attempt),
+      changed: (state) => {
+        if (state.is === 'connected') log.info({ broker: table.name }, factory.messages.ready)
+        if (state.is !== 'waiting') return
+        const level = state.failures === 1 ? 'warn' : 'debug'
+        log[level]({ broker: table.name, detail: state.lost.message }, factory.messages.lost)
+      },
+    })
   }
 
-  /** Never rejects. */
-  async connect(): Promise<void> {
-    const { host, port, isTls, passwordFile, password } = this.#table
+  connect(): void {
+    this.#kept.start()
+  }
+
+  /** One connection, from the attempt to its end. */
+  async #run(attempt: ConnectionAttempt): Promise<Error> {
+    const ended = new Promise<Error>((resolve) => {
+      this.#ended = resolve
+    })
+    attempt.signal.addEventListener('abort', () => this.#abort(attempt.signal.reason))
     try {
+      const { passwordFile, password } = this.#table
       this.#password = passwordFile === undefined ? password : await readPassword(passwordFile)
       const files = await this.#tlsFiles()
-      if (this.#isClosed) return
-      const to = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
-      const socket = isTls
-        ? connectTls({
-            ...to,
-            ...files,
-            ...(isIP(host) === 0 && { servername: host }),
-            // Otherwise an environment variable could switch it off.
-            rejectUnauthorized: true,
-            minVersion: 'TLSv1.2',
-          })
-        : connect(to)
-      this.#open(socket, isTls ? 'secureConnect' : 'connect')
+      attempt.signal.throwIfAborted()
+      this.#open(attempt, files)
     } catch (error) {
+      if (attempt.signal.aborted) throw error
       this.#lost(messageOf(error as Error))
     }
+    return ended
   }
 
-  /** Authorities, and the certificate of this client with its key, as far as they are configured. */
-  async #tlsFiles(): Promise<Partial<Record<'ca' | 'cert' | 'key', Buffer>>> {
+  async #tlsFiles(): Promise<TlsFiles> {
     const { ca, cert, key } = this.#table
     const paths = Object.entries({ ca, cert, key }).filter(([, path]) => path !== undefined)
     return Object.fromEntries(
@@ -162,33 +165,48 @@ export class BrokerLink {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true
-    this.#clock.clear(this.#timer)
     const socket = this.#socket
-    if (socket === undefined) return
     // It may be closed already, with bytes that were not handled yet.
-    const closed = socket.closed || new Promise((resolve) => socket.once('close', resolve))
-    if (this.#handler === undefined) socket.destroy()
-    else this.#end('the server ends')
+    const closed = socket && !socket.closed && new Promise((resolve) => socket.once('close', resolve))
+    await this.#kept.stop(new Error('the server ends'))
     await closed
   }
 
-  #open(socket: Socket, event: 'connect' | 'secureConnect'): void {
+  #abort({ message }: Error): void {
+    if (this.#handler === undefined) this.#socket?.destroy()
+    else this.#end(message)
+  }
+
+  #open(attempt: ConnectionAttempt, files: TlsFiles): void {
+    const { host, port, isTls } = this.#table
+    const to = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
+    const socket = isTls
+      ? connectTls({
+          ...to,
+          ...files,
+          ...(isIP(host) === 0 && { servername: host }),
+          // Otherwise an environment variable could switch it off.
+          rejectUnauthorized: true,
+          minVersion: 'TLSv1.2',
+        })
+      : connect(to)
     this.#socket = socket
     let reason = 'the broker closed the connection'
     const timer = this.#clock.setTimeout(() => {
       socket.destroy(new Error(`no connection within ${CONNECT_MS / 1000} s`))
     }, CONNECT_MS)
-    this.#timer = timer
     socket.on('error', (error) => {
       reason = messageOf(error)
     })
-    const before = (): void => this.#lost(reason)
+    const before = (): void => {
+      this.#clock.clear(timer)
+      this.#lost(reason)
+    }
     socket.once('close', before)
-    socket.once(event, () => {
+    socket.once(isTls ? 'secureConnect' : 'connect', () => {
       this.#clock.clear(timer)
       socket.off('close', before)
-      const handler = this.#factory.open(this.#connection(socket))
+      const handler = this.#factory.open(this.#connection(socket, attempt))
       this.#handler = handler
       const end = (): void => {
         if (this.#handler === handler) this.#end(reason)
@@ -220,8 +238,8 @@ export class BrokerLink {
     })
   }
 
-  #connection(socket: Socket): BrokerConnection {
-    const { name, user, cert, virtualHost } = this.#table
+  #connection(socket: Socket, attempt: ConnectionAttempt): BrokerConnection {
+    const { user, cert, virtualHost } = this.#table
     const session = `${this.#factory.session}-${++this.#connections}`
     const write = (bytes: Uint8Array): void => {
       if (!socket.writable) return
@@ -233,12 +251,9 @@ export class BrokerLink {
     return {
       session,
       connect: (events) => new AmqpClient({ ...options, maxBodyBytes: MAX_BODY_BYTES, write, events }),
-      ready: () => {
-        this.#readyMs = this.#clock.monotonicMs()
-        this.#log.info({ broker: name }, this.#factory.messages.ready)
-      },
+      ready: () => attempt.connected(),
       down: (reason, isProgress) => {
-        if (isProgress) this.#failures = 0
+        if (isProgress) attempt.progressed()
         this.#lost(this.#reason ?? reason)
       },
     }
@@ -256,18 +271,10 @@ export class BrokerLink {
     this.#handler = undefined
     this.#reason = undefined
     this.#isBehind = () => false
-    this.#clock.clear(this.#timer)
     if (socket !== undefined) this.#close(socket)
     const detail = this.#shown(reason)
-    if (this.#readyMs !== undefined && this.#clock.monotonicMs() - this.#readyMs >= STEADY_MS) this.#failures = 0
-    this.#readyMs = undefined
-    const waitMs = Math.min(FIRST_MS * 2 ** Math.min(this.#failures, 16), LONGEST_MS) * (1 - this.#random() / 2)
     this.#factory.down(detail)
-    if (this.#isClosed) return
-    const level = this.#failures === 0 ? 'warn' : 'debug'
-    this.#log[level]({ broker: this.#table.name, detail }, this.#factory.messages.lost)
-    this.#failures++
-    this.#timer = this.#clock.setTimeout(() => void this.connect(), waitMs)
+    this.#ended(new Error(detail))
   }
 
   /** Lets the last bytes go out, if the broker takes them. */

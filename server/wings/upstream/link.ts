@@ -1,14 +1,14 @@
-/** Keeps one connection to an upstream: a lost one is made again, at growing intervals, and as long as something speaks against it, not. */
-import { Backoff } from '../../../client/reconnect.ts'
+/** Keeps one connection to an upstream: a lost one is made again, but not while something speaks against it. */
+import { TO_PRODUCER } from '../../../protocol/kept/backoff.ts'
+import { type ConnectionAttempt, KeptConnection } from '../../../protocol/kept/kept-connection.ts'
+import { pause } from '../../../protocol/kept/pause.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
-import { shownProblem, type UpstreamReceiver, type UpstreamSession } from './session.ts'
+import { shownProblem, type UpstreamSession } from './session.ts'
 
 /** How often it is asked whether something still speaks against a connection. */
 const LOOK_MS = 500
-/** A connection that was shorter does not count as a success. */
-const LASTED_MS = 1_000
 
 /** What is done with the connection. */
 export interface LinkUser {
@@ -34,92 +34,77 @@ export interface LinkOptions {
 export class UpstreamLink {
   readonly #options: LinkOptions
   readonly #user: LinkUser
-  readonly #backoff: Backoff
-  readonly #abort = new AbortController()
-  #session: UpstreamSession | undefined
-  #running: Promise<void> | undefined
+  readonly #kept: KeptConnection
 
   constructor(options: LinkOptions, user: LinkUser) {
     this.#options = options
     this.#user = user
-    this.#backoff = new Backoff(options.clock)
+    this.#kept = new KeptConnection({
+      clock: options.clock,
+      intervals: TO_PRODUCER,
+      run: (attempt) => this.#connection(attempt),
+      changed: (state) => {
+        if (state.is === 'connected') user.changed('')
+        if (state.is === 'waiting') user.changed(shownProblem(state.lost.message))
+      },
+    })
   }
 
   start(): void {
-    this.#running ??= this.#run()
+    this.#kept.start()
   }
 
   /** Ends the connection that there is; the next one is made after a pause. */
   drop(reason: Error): void {
-    this.#session?.close(reason)
+    this.#kept.drop(reason)
   }
 
-  async stop(): Promise<void> {
-    this.#abort.abort(new Error('the server ends'))
-    this.#session?.close()
-    await this.#running
-  }
-
-  async #run(): Promise<void> {
-    const { clock } = this.#options
-    const { signal } = this.#abort
-    while (!signal.aborted) {
-      const { hindrance } = this.#user
-      if (hindrance !== '') {
-        this.#user.changed(hindrance)
-        await this.#wait(LOOK_MS)
-        continue
-      }
-      const begunMs = clock.monotonicMs()
-      const reason = await this.#connection().catch((error: Error) => error)
-      if (signal.aborted) return
-      this.#user.changed(shownProblem(reason.message))
-      if (clock.monotonicMs() - begunMs >= LASTED_MS) this.#backoff.reset()
-      await this.#backoff.pause(signal, () => {})
-    }
+  stop(): Promise<void> {
+    return this.#kept.stop(new Error('the server ends'))
   }
 
   /** One connection, from its beginning to its end. Resolves with the reason of that. */
-  async #connection(): Promise<Error> {
+  async #connection({ signal, connected }: ConnectionAttempt): Promise<Error> {
+    await this.#unhindered(signal)
     const user = this.#user
-    let end: (reason: Error) => void = () => {}
-    const ended = new Promise<Error>((resolve) => {
-      end = resolve
-    })
-    const receiver: UpstreamReceiver = {
-      value: (metric, bytes, start, end, view) => user.value(metric, bytes, start, end, view),
-      gap: (gap) => user.gap(gap),
-      capabilities: (caps) => user.capabilities(caps),
-      ended: (reason) => end(reason),
-    }
+    let session: UpstreamSession | undefined
+    const close = (): void => session?.close(signal.reason)
+    signal.addEventListener('abort', close)
     try {
-      const session = await this.#options.open(this.#abort.signal)
-      this.#session = session
-      session.receive(receiver)
+      session = await this.#options.open(signal)
+      const ended = this.#receive(session)
+      if (signal.aborted) close()
       await user.begin(session)
-      user.changed('')
+      connected()
       return await ended
     } catch (error) {
-      this.#session?.close()
-      return error instanceof Error ? error : new Error(String(error))
+      session?.close()
+      throw error
     } finally {
-      this.#session = undefined
+      signal.removeEventListener('abort', close)
       await user.over()
     }
   }
 
-  #wait(delayMs: number): Promise<void> {
-    const { clock } = this.#options
-    const { signal } = this.#abort
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clock.clear(timer)
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = clock.setTimeout(done, delayMs)
-      signal.addEventListener('abort', done)
-      if (signal.aborted) done()
+  /** Has what comes over the connection go to the user. Settles when it has ended, with the reason. */
+  #receive(session: UpstreamSession): Promise<Error> {
+    const user = this.#user
+    return new Promise((ended) => {
+      session.receive({
+        value: (metric, bytes, start, end, view) => user.value(metric, bytes, start, end, view),
+        gap: (gap) => user.gap(gap),
+        capabilities: (caps) => user.capabilities(caps),
+        ended,
+      })
     })
+  }
+
+  /** Settles when nothing speaks against a connection any more. Rejects with the reason of `signal`. */
+  async #unhindered(signal: AbortSignal): Promise<void> {
+    for (let { hindrance } = this.#user; hindrance !== ''; { hindrance } = this.#user) {
+      this.#user.changed(hindrance)
+      await pause(this.#options.clock, LOOK_MS, signal)
+      signal.throwIfAborted()
+    }
   }
 }

@@ -48,7 +48,7 @@ describe('the attempts', () => {
     const { phone, producer, boss, url } = await stage()
     await define(boss, url)
     // A connection that came to nothing doubles it.
-    for (const [index, most] of [2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000].entries()) {
+    for (const [index, most] of [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000].entries()) {
       ;(await phone.call()).destroy()
       await until(() => failed(producer) === index + 1)
       const waited = redialled(producer)

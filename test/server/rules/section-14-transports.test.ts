@@ -280,7 +280,7 @@ describe('a channel without a secret', () => {
     for (let n = 0; n < 7; n++) waits.push(await calledAfter(0))
     // Jitter takes up to a half.
     for (const [index, wait] of waits.entries()) {
-      const most = Math.min(60_000, 2_000 * 2 ** index)
+      const most = Math.min(60_000, 1_000 * 2 ** index)
       expect(wait).toBeGreaterThanOrEqual(most / 2)
       expect(wait).toBeLessThanOrEqual(most + 100)
     }
