@@ -7,7 +7,7 @@ import type { ConnectionListener } from './connection.ts'
 import { type ChannelOptions, Consumer } from './consumer.ts'
 import { type Credentials, describeCredentials, type Proof, type TokenCredentials, tokenOf } from './credentials.ts'
 import { ConnectionError, isNotUp, isTransient } from './errors.ts'
-import type { RetryEvent } from './reconnect.ts'
+import type { RetryEvent } from './events.ts'
 import { type ClientSession, type InTimeOptions, inTime, openSession, type SessionSource } from './session.ts'
 import type { Security, Transport } from './transport.ts'
 

@@ -3,6 +3,8 @@
  * A consumer: one channel of a producer, taken up again after every lost connection. Values come in the order of the
  * channel, to the handler of their metric or to the loop over the consumer.
  */
+import { TO_PRODUCER } from '../protocol/kept/backoff.ts'
+import { type ConnectionAttempt, KeptConnection } from '../protocol/kept/kept-connection.ts'
 import { onAbort, unlessAborted } from '../protocol/kept/pause.ts'
 import type { Capabilities } from '../protocol/monitor/capabilities.ts'
 import type { CommandArguments } from '../protocol/monitor/commands.ts'
@@ -18,10 +20,10 @@ import {
   type WaitOptions,
 } from './commands.ts'
 import type { ClientConnection } from './connection.ts'
-import { ConnectionError, StatusError } from './errors.ts'
+import { ConnectionError, isTransient, StatusError } from './errors.ts'
 import { type ConsumerEvents, Emitter, type Listener, toGapEvent, toNoticeEvent } from './events.ts'
 import { Mailbox } from './mailbox.ts'
-import { NextConnection, Reconnect } from './reconnect.ts'
+import { NextConnection } from './next-connection.ts'
 import type { ClientSession, SessionSource } from './session.ts'
 import {
   type BoundMetric,
@@ -65,7 +67,14 @@ export interface ConsumerOptions extends ChannelOptions {
 
 export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   readonly #options: ConsumerOptions
-  readonly #reconnect: Reconnect
+  readonly #kept: KeptConnection
+  /** Attempts to connect since the connection was lost. */
+  #attempts = 0
+  /** Whether the connection is kept that was made first. */
+  #isKept = false
+  /** Settles when the connection is lost, with the reason: `#lost` does that. */
+  #ending!: Promise<ConnectionError>
+  #lost!: (reason: ConnectionError) => void
   readonly #awaited: AwaitedValues
   readonly #mailbox: Mailbox
   readonly #subscriptions = new Subscriptions()
@@ -86,6 +95,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     checkOptions(options)
     const consumer = new Consumer(options)
     await consumer.#establish(signal)
+    consumer.#kept.start()
     return consumer
   }
 
@@ -109,14 +119,11 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       commit: (transaction, through) => this.#commit(transaction, through),
       failed: (error) => this.#end(error),
     })
-    this.#reconnect = new Reconnect({
+    this.#kept = new KeptConnection({
       clock,
-      connect: async (signal) => {
-        await this.#establish(signal)
-        this.#events.emit('connected', { channel: this.#channel })
-      },
-      retrying: (event) => this.#events.emit('retrying', event),
-      ended: (error) => this.#end(error),
+      intervals: TO_PRODUCER,
+      run: (attempt) => this.#keep(attempt),
+      changed: (state) => state.is === 'waiting' && this.#retrying(state.delayMs, state.lost),
     })
   }
 
@@ -258,7 +265,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
    * that the value counts as not handled. Call it in a handler or loop, but do not wait for it there.
    */
   async close(): Promise<void> {
-    this.#reconnect.stop()
+    void this.#kept.stop(this.#reason)
     this.#mailbox.end(undefined)
     await withinTime(this.#options.clock, PATIENCE_MS, this.#mailbox.idle())
     if (this.#connection && !this.#ended) await this.#mailbox.committed()
@@ -304,8 +311,37 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     this.#subscriptions.stopped(followed)
   }
 
+  /** One connection, from the attempt to its end, which is the reason. The first one is there already. */
+  async #keep({ signal, connected }: ConnectionAttempt): Promise<Error> {
+    try {
+      if (this.#isKept) {
+        await this.#establish(signal)
+        this.#events.emit('connected', { channel: this.#channel })
+      }
+    } catch (error) {
+      if (!isTransient(error)) this.#end(error as Error)
+      throw error
+    }
+    this.#isKept = true
+    this.#attempts = 0
+    connected()
+    return unlessAborted(signal, this.#ending)
+  }
+
+  #retrying(delayMs: number, error: Error): void {
+    try {
+      this.#events.emit('retrying', { attempt: ++this.#attempts, delayMs, error })
+    } catch (error) {
+      this.#end(error as Error)
+    }
+  }
+
   /** Connects, logs in, and makes everything as it was on the last connection. */
   async #establish(signal?: AbortSignal): Promise<void> {
+    // It may be lost before this has settled.
+    this.#ending = new Promise((resolve) => {
+      this.#lost = resolve
+    })
     const session = await this.#options.sessions.next(
       {
         message: (message) => this.#mailbox.receive(message),
@@ -436,14 +472,14 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     try {
       this.#events.emit('disconnected', reason)
     } finally {
-      this.#reconnect.lost(reason)
+      this.#lost(reason)
     }
   }
 
   #end(error: Error | undefined): void {
     if (this.#ended) return
     this.#ended = { error }
-    this.#reconnect.stop()
+    void this.#kept.stop(this.#reason)
     this.#mailbox.end(error)
     this.#awaited.reject(this.#reason, false)
     this.#next.settle(this.#reason)

@@ -3,7 +3,16 @@ import { type GapReasonName, gapReasonName, type NoticeName, noticeName } from '
 import type { Gap, Notice } from '../protocol/monitor/message.ts'
 import type { ConnectionError } from './errors.ts'
 import type { Restored } from './mailbox.ts'
-import type { RetryEvent } from './reconnect.ts'
+
+/** Another attempt to connect is going to be made. */
+export interface RetryEvent {
+  /** Its number: 1 for the first after the connection was lost, or after the first attempt has failed. */
+  readonly attempt: number
+  /** How long it is until then. */
+  readonly delayMs: number
+  /** Why there is no connection: what ended the last one, or the last attempt. */
+  readonly error: Error
+}
 
 /** The events of a consumer beside its values. */
 export interface ConsumerEvents {

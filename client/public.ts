@@ -15,9 +15,8 @@ export {
   type TokenCredentials,
 } from './credentials.ts'
 export { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
-export type { ConsumerEvents, GapEvent, Listener, NoticeEvent } from './events.ts'
+export type { ConsumerEvents, GapEvent, Listener, NoticeEvent, RetryEvent } from './events.ts'
 export type { Restored } from './mailbox.ts'
-export type { RetryEvent } from './reconnect.ts'
 export type { BoundMetric, Followed, Handler } from './subscriptions.ts'
 export type { Layer, Security, TlsOptions, Transport, TransportListener } from './transport.ts'
 export {

@@ -6,11 +6,12 @@
  *   ────────────► connecting ─────────────► connected
  *                  ▲      │ failed               │ lost
  *   the pause ends │      ▼                      │
- *                  └── waiting ◄─────────────────┘        stop(), or a final failure: ended
+ *                  └── waiting ◄─────────────────┘            stop(), from anywhere: ended
  * ```
  *
  * Its user opens the connection, notices a silent peer by the means of its protocol (only that knows what to ask, and when
- * silence is its own fault), and says when the connection is of use. When to try again is decided here.
+ * silence is its own fault), says when the connection is of use, and stops it if no other may follow. When to try again is
+ * decided here.
  */
 import { Backoff, type Intervals } from './backoff.ts'
 import { type PauseClock, pause } from './pause.ts'
@@ -26,7 +27,7 @@ export type KeptState =
       readonly delayMs: number
       readonly nextMs: number
     }
-  | { readonly is: 'ended'; readonly reason: Error }
+  | { readonly is: 'ended' }
 
 /** One attempt, and the connection that it makes. */
 export interface ConnectionAttempt {
@@ -46,9 +47,7 @@ export interface KeptConnectionOptions {
   readonly random?: (() => number) | undefined
   /** Makes a connection, and resolves with the reason when it has ended. Rejects if there was none. Leaves nothing open. */
   readonly run: (attempt: ConnectionAttempt) => Promise<Error>
-  /** Whether no attempt may follow one that has failed, which is when `run` rejects, for this reason. */
-  readonly isFinal?: (reason: Error) => boolean
-  /** Called with each new state until `stop`. What it throws while there is no connection ends all attempts. */
+  /** Called with each new state, except after `stop`. Must not throw. */
   readonly changed?: (state: KeptState) => void
 }
 
@@ -82,7 +81,7 @@ export class KeptConnection {
 
   /** Ends it for good. Settles when nothing is left open. */
   async stop(reason: Error): Promise<void> {
-    if (this.#state.is !== 'ended') this.#state = { is: 'ended', reason }
+    this.#state = { is: 'ended' }
     this.#stopped.abort()
     this.#attempt.abort(reason)
     await this.#running
@@ -91,29 +90,25 @@ export class KeptConnection {
   async #keep(): Promise<void> {
     const { clock } = this.#options
     const { signal } = this.#stopped
-    try {
-      while (!signal.aborted) {
-        this.#become({ is: 'connecting' })
-        if (signal.aborted) return
-        const lost = await this.#connection()
-        const delayMs = this.#backoff.next()
-        const nextMs = clock.monotonicMs() + delayMs
-        this.#become({ is: 'waiting', lost, failures: this.#backoff.pauses, delayMs, nextMs })
-        await pause(clock, delayMs, signal)
-      }
-    } catch (error) {
-      this.#become({ is: 'ended', reason: error as Error })
+    while (!signal.aborted) {
+      const lost = await this.#connection()
+      const delayMs = this.#backoff.next()
+      const nextMs = clock.monotonicMs() + delayMs
+      this.#become({ is: 'waiting', lost, failures: this.#backoff.pauses, delayMs, nextMs })
+      await pause(clock, delayMs, signal)
     }
   }
 
-  /** One connection, from the attempt to its end. Rejects if no other may follow. */
+  /** One connection, from the attempt to its end. Never rejects. */
   async #connection(): Promise<Error> {
-    const { clock, intervals, run, isFinal } = this.#options
+    const { clock, intervals, run } = this.#options
     const attempt = new AbortController()
     const { signal } = attempt
     this.#attempt = attempt
-    let connectedMs = Number.POSITIVE_INFINITY
+    this.#become({ is: 'connecting' })
+    let connectedMs: number | undefined
     try {
+      signal.throwIfAborted()
       return await run({
         signal,
         connected: () => {
@@ -126,16 +121,15 @@ export class KeptConnection {
         },
       })
     } catch (error) {
-      if (isFinal?.(error as Error)) throw error
       return error as Error
     } finally {
       attempt.abort()
-      if (clock.monotonicMs() - connectedMs >= intervals.steadyMs) this.#backoff.reset()
+      if (clock.monotonicMs() - (connectedMs ?? Number.NaN) >= intervals.steadyMs) this.#backoff.reset()
     }
   }
 
   #become(state: KeptState): void {
-    if (this.#stopped.signal.aborted) return
+    if (this.#state.is === 'ended') return
     this.#state = state
     this.#options.changed?.(state)
   }

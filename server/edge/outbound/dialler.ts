@@ -3,6 +3,9 @@
  * has it. Every attempt checks everything again: the owner, its rights, the operator's list, and every address of the name.
  * An attempt is in the audit log before its first packet leaves. Why it failed is in the log and the audit log only; the
  * owner of the channel sees `waiting`, so that nobody can use channels to find out which hosts answer, or what names resolve to.
+ *
+ * The pauses between attempts are those of `protocol/kept/`, the loop is not: an attempt also waits for the connection that has the
+ * channel, for the rate limit of the tenant and for a free place, and a connection may leave the channel to another one.
  */
 import type { Account } from '../../../auth/mechanism.ts'
 import { AuthMethods } from '../../../auth/mechanism.ts'

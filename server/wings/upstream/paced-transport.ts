@@ -1,28 +1,16 @@
 /** A transport whose bytes are read at the pace of feeds: in turn with others, and not while too much waits to be stored. */
 import type { Transport, TransportListener } from '../../../client/transport.ts'
 import type { PacedStream, Pacer } from '../../kit/io/pacer.ts'
+import { PassingTransport } from './passing-transport.ts'
 
-export class PacedTransport implements Transport {
-  readonly #transport: Transport
+export class PacedTransport extends PassingTransport {
   readonly #pacer: Pacer
   #isHeld = false
   #isPaced = false
 
   constructor(transport: Transport, pacer: Pacer) {
-    this.#transport = transport
+    super(transport)
     this.#pacer = pacer
-  }
-
-  get encrypted(): boolean {
-    return this.#transport.encrypted
-  }
-
-  get loopback(): boolean {
-    return this.#transport.loopback
-  }
-
-  get exporter(): Uint8Array | undefined {
-    return this.#transport.exporter
   }
 
   open(listener: TransportListener): void {
@@ -34,9 +22,9 @@ export class PacedTransport implements Transport {
     const stream: PacedStream = this.#pacer.feed(taker, {
       pause: () => this.#pace(true),
       resume: () => this.#pace(false),
-      destroy: () => this.#transport.close(),
+      destroy: () => this.transport.close(),
     })
-    this.#transport.open({
+    this.transport.open({
       // The buffer belongs to the socket, and the bytes may wait.
       data: (bytes) => stream.push(new Uint8Array(bytes)),
       closed: (cause) => {
@@ -46,27 +34,19 @@ export class PacedTransport implements Transport {
     })
   }
 
-  send(bytes: Uint8Array, isSecret?: boolean): void {
-    this.#transport.send(bytes, isSecret)
-  }
-
-  pause(): void {
+  override pause(): void {
     this.#isHeld = true
-    this.#transport.pause()
+    super.pause()
   }
 
-  resume(): void {
+  override resume(): void {
     this.#isHeld = false
-    if (!this.#isPaced) this.#transport.resume()
-  }
-
-  close(): void {
-    this.#transport.close()
+    if (!this.#isPaced) super.resume()
   }
 
   #pace(isPaced: boolean): void {
     this.#isPaced = isPaced
-    if (isPaced) this.#transport.pause()
-    else if (!this.#isHeld) this.#transport.resume()
+    if (isPaced) this.transport.pause()
+    else if (!this.#isHeld) this.transport.resume()
   }
 }

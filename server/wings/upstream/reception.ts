@@ -14,6 +14,7 @@ import { bindTcp } from '../../kernel/core/listen.ts'
 import type { SensorStatus } from '../../kernel/metrics/metric.ts'
 import type { StatusEntry } from '../../kernel/producer/status.ts'
 import type { SourceContext } from '../../kit/source.ts'
+import { PassingTransport } from './passing-transport.ts'
 import { shownProblem } from './session.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -148,17 +149,16 @@ export class Reception implements StatusEntry {
 }
 
 /** A transport of which the first frame is read before anybody else opens it, who gets it again. */
-class HeardTransport implements Transport {
+class HeardTransport extends PassingTransport {
   /** What the other end calls itself in its capabilities. Rejects if they do not come first. */
   readonly name: Promise<string>
-  readonly #transport: Transport
   #heard = NO_BYTES
   #listener: TransportListener | undefined
   /** What has ended it before it was opened. */
   #closed: { readonly cause: Error | undefined } | undefined
 
   constructor(transport: Transport) {
-    this.#transport = transport
+    super(transport)
     const framer = new Framer(MAX_GREETING_BYTES)
     let isHeard = false
     this.name = new Promise((resolve, reject) => {
@@ -195,40 +195,12 @@ class HeardTransport implements Transport {
     })
   }
 
-  get encrypted(): boolean {
-    return this.#transport.encrypted
-  }
-
-  get loopback(): boolean {
-    return this.#transport.loopback
-  }
-
-  get exporter(): Uint8Array | undefined {
-    return this.#transport.exporter
-  }
-
   open(listener: TransportListener): void {
     this.#listener = listener
     listener.data(this.#heard)
     this.#heard = NO_BYTES
-    if (this.#closed === undefined) this.#transport.resume()
+    if (this.#closed === undefined) this.transport.resume()
     else listener.closed(this.#closed.cause)
-  }
-
-  send(bytes: Uint8Array, isSecret?: boolean): void {
-    this.#transport.send(bytes, isSecret)
-  }
-
-  pause(): void {
-    this.#transport.pause()
-  }
-
-  resume(): void {
-    this.#transport.resume()
-  }
-
-  close(): void {
-    this.#transport.close()
   }
 }
 

@@ -49,8 +49,8 @@ function kept(options: Partial<KeptConnectionOptions> = {}) {
   /** What was reported, each in a word or two. */
   const reported = () =>
     states.map((state) => {
-      if (state.is === 'waiting') return `${state.failures}: ${state.lost.message}, at ${state.nextMs}`
-      return state.is === 'ended' ? `ended: ${state.reason.message}` : state.is
+      if (state.is !== 'waiting') return state.is
+      return `${state.failures}: ${state.lost.message}, at ${state.nextMs}`
     })
   return { clock, calls, states, connection, last, advance, reported }
 }
@@ -151,36 +151,6 @@ describe('a kept connection', () => {
     await settle()
     expect(connection.state).toMatchObject({ failures: 3, delayMs: 400 })
   })
-
-  test('is not made again after a final failure', async () => {
-    const { connection, calls, last, advance, clock, reported } = kept({
-      isFinal: ({ message }) => message === 'refused',
-    })
-    connection.start()
-    last().end('refused')
-    await settle()
-    await advance(100)
-    last().fail('refused')
-    await settle()
-    expect(reported().slice(1)).toEqual(['1: refused, at 100', 'connecting', 'ended: refused'])
-    await advance(60_000)
-    expect([calls.length, clock.timers]).toEqual([2, 0])
-    await connection.stop(new Error('over'))
-    expect(connection.state).toMatchObject({ is: 'ended', reason: { message: 'refused' } })
-  })
-
-  test('ends if the report of a state fails, and says so', async () => {
-    const ended: unknown[] = []
-    const changed = (state: KeptState) => {
-      if (state.is === 'waiting') throw new Error('mine')
-      if (state.is === 'ended') ended.push(state.reason)
-    }
-    const { connection, last, advance, calls } = kept({ changed })
-    connection.start()
-    last().fail('nobody')
-    await advance(60_000)
-    expect([ended, calls.length]).toEqual([[new Error('mine')], 1])
-  })
 })
 
 describe('dropping', () => {
@@ -271,7 +241,7 @@ describe('stopping', () => {
       expect(last().signal.aborted).toBe(true)
       expect(clock.timers).toBe(0)
       await advance(60_000)
-      expect([calls.length, states.length, connection.state]).toEqual([1, before, { is: 'ended', reason: over }])
+      expect([calls.length, states.length, connection.state]).toEqual([1, before, { is: 'ended' }])
     },
   )
 
@@ -287,6 +257,18 @@ describe('stopping', () => {
     expect(isStopped).toBe(false)
     resolve(over)
     await stopped
+  })
+
+  test('from an attempt that has failed for good means that no other follows', async () => {
+    const setting = kept({
+      run: async () => {
+        void setting.connection.stop(over)
+        throw new Error('refused')
+      },
+    })
+    setting.connection.start()
+    await setting.advance(60_000)
+    expect([setting.reported(), setting.clock.timers]).toEqual([['connecting'], 0])
   })
 
   test('before the start means that nothing is made', async () => {

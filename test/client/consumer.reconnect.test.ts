@@ -1,127 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { ClientConnection } from '../../client/connection.ts'
-import { ConnectionError, type ConnectionErrorCode } from '../../client/index.ts'
-import { NextConnection, Reconnect, type RetryEvent } from '../../client/reconnect.ts'
-import { FakeClock } from '../support/fake-clock.ts'
+import { ConnectionError, type ConnectionErrorCode, type RetryEvent } from '../../client/index.ts'
 import { FakeProducer, following, loggedIn, settle } from './fake-producer.ts'
 import { caps, notice, response, values } from './wire.ts'
-
-const cut = new ConnectionError('CLOSED', 'cut')
-
-describe('attempts', () => {
-  /** `outcomes` of the attempts in their order; each of them takes no time. */
-  function reconnecting(...outcomes: readonly (Error | 'ok' | 'lost')[]) {
-    const clock = new FakeClock()
-    const attempts: number[] = []
-    const ended: Error[] = []
-    const retries: RetryEvent[] = []
-    const reconnect: Reconnect = new Reconnect({
-      clock,
-      retrying: (event) => retries.push(event),
-      connect: async () => {
-        attempts.push(clock.monotonicMs())
-        const outcome = outcomes[attempts.length - 1] ?? new ConnectionError('UNREACHABLE', 'nobody answers')
-        if (outcome === 'lost') reconnect.lost(cut)
-        else if (outcome !== 'ok') throw outcome
-      },
-      ended: (error) => ended.push(error),
-    })
-    /** How many attempts there are when `ms` have gone by. */
-    const madeAfter = async (ms: number) => {
-      clock.advance(ms)
-      await settle()
-      return attempts.length
-    }
-    return { clock, attempts, ended, retries, reconnect, madeAfter }
-  }
-
-  test('are made at intervals that double from 100 ms to 10 s, and are at least half of that', async () => {
-    const { reconnect, madeAfter } = reconnecting()
-    reconnect.lost(cut)
-    await settle()
-    let made = 0
-    for (const ms of [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000]) {
-      expect(await madeAfter(ms / 2 - 1)).toBe(made)
-      expect(await madeAfter(ms / 2 + 1)).toBe(++made)
-      await settle()
-    }
-  })
-
-  test('are announced, each with its time and with the reason that there is no connection', async () => {
-    const { clock, attempts, reconnect, madeAfter, retries } = reconnecting()
-    reconnect.lost(cut)
-    await settle()
-    const due: number[] = []
-    for (let made = 1; made <= 3; made++) {
-      due.push(clock.monotonicMs() + retries.at(-1)!.delayMs)
-      expect(await madeAfter(retries.at(-1)!.delayMs)).toBe(made)
-    }
-    expect(attempts).toEqual(due)
-    expect(retries.map(({ attempt, error }) => `${attempt}: ${error.message}`)).toEqual([
-      '1: cut',
-      '2: nobody answers',
-      '3: nobody answers',
-      '4: nobody answers',
-    ])
-  })
-
-  test('continue to grow if a connection is lost again within 5 s', async () => {
-    const { reconnect, madeAfter } = reconnecting('ok', 'ok')
-    reconnect.lost(cut)
-    await settle()
-    expect(await madeAfter(100)).toBe(1)
-    await madeAfter(4_999)
-    reconnect.lost(cut)
-    await settle()
-    expect(await madeAfter(99)).toBe(1)
-    expect(await madeAfter(101)).toBe(2)
-  })
-
-  test('begin anew after a connection that lasted for 5 s', async () => {
-    const { reconnect, madeAfter } = reconnecting('ok', 'ok')
-    reconnect.lost(cut)
-    await settle()
-    expect(await madeAfter(100)).toBe(1)
-    await madeAfter(5_000)
-    reconnect.lost(cut)
-    await settle()
-    expect(await madeAfter(49)).toBe(1)
-    expect(await madeAfter(51)).toBe(2)
-  })
-
-  test('end with an error that is final', async () => {
-    const denied = new ConnectionError('LOGIN_FAILED', 'no')
-    const { clock, reconnect, madeAfter, ended } = reconnecting(denied)
-    reconnect.lost(cut)
-    await settle()
-    expect(await madeAfter(60_000)).toBe(1)
-    expect(ended).toEqual([denied])
-    expect(clock.timers).toBe(0)
-  })
-
-  test('end when they are stopped, and leave no timer', async () => {
-    const { clock, reconnect, madeAfter, ended } = reconnecting()
-    reconnect.lost(cut)
-    await settle()
-    reconnect.stop()
-    expect(clock.timers).toBe(0)
-    reconnect.lost(cut)
-    expect(await madeAfter(60_000)).toBe(0)
-    expect(ended).toEqual([])
-  })
-
-  test('go on if the new connection is lost before `connect` has settled', async () => {
-    const { clock, attempts, reconnect, madeAfter } = reconnecting('lost', 'ok')
-    reconnect.lost(cut)
-    reconnect.lost(cut)
-    await settle()
-    expect(await madeAfter(100)).toBe(1)
-    expect(await madeAfter(200)).toBe(2)
-    expect(await madeAfter(60_000)).toBe(2)
-    expect(attempts).toHaveLength(2)
-    expect(clock.timers).toBe(0)
-  })
-})
 
 describe('a consumer whose connection is lost', () => {
   test('connects again, even if a listener fails', async () => {
@@ -152,6 +32,66 @@ describe('a consumer whose connection is lost', () => {
     const nop = consumer.nop()
     await second.grant('NOP')
     await nop
+  })
+
+  test('announces each attempt with its number, its time, and the reason that there is no connection', async () => {
+    const { clock, network, producer, consumer } = await loggedIn()
+    const retries: RetryEvent[] = []
+    consumer.on('retrying', (event) => retries.push(event))
+    producer.hangUp()
+    await settle()
+    for (const longestMs of [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]) {
+      const { delayMs } = retries.at(-1)!
+      expect(delayMs).toBeGreaterThanOrEqual(longestMs / 2)
+      expect(delayMs).toBeLessThanOrEqual(longestMs)
+      clock.advance(delayMs - 1)
+      await settle()
+      expect(network.calls).toBe(retries.length)
+      clock.advance(1)
+      await settle()
+      expect(network.calls).toBe(retries.length)
+    }
+    const [first, second] = retries
+    expect([first?.attempt, second?.attempt, retries.at(-1)?.attempt]).toEqual([1, 2, 10])
+    expect([first?.error.message, second?.error.message]).toEqual([
+      expect.stringContaining('connection'),
+      expect.stringContaining('nobody answers'),
+    ])
+  })
+
+  test.each([
+    ['go on growing after a connection of less than 5 s', 4_999, 200],
+    ['begin anew after one of 5 s', 5_000, 100],
+  ])('makes attempts whose intervals %s', async (_, lastedMs, longestMs) => {
+    const { setting, clock, producer, consumer } = await loggedIn()
+    const second = await setting.reconnected(producer)
+    await second.takeUp(9, {})
+    await settle()
+    const retries: RetryEvent[] = []
+    consumer.on('retrying', (event) => retries.push(event))
+    clock.advance(lastedMs)
+    second.hangUp()
+    await settle()
+    expect(retries).toHaveLength(1)
+    expect(retries[0]?.attempt).toBe(1)
+    expect(retries[0]?.delayMs).toBeGreaterThanOrEqual(longestMs / 2)
+    expect(retries[0]?.delayMs).toBeLessThanOrEqual(longestMs)
+  })
+
+  test.each(['retrying', 'connected'] as const)('ends with what a listener of `%s` throws', async (event) => {
+    const { setting, clock, network, producer, consumer } = await loggedIn()
+    const closed: unknown[] = []
+    consumer.on('closed', (error) => closed.push(error))
+    consumer.on(event, () => {
+      throw new Error('mine')
+    })
+    if (event === 'retrying') producer.hangUp()
+    else await (await setting.reconnected(producer)).takeUp(9, {})
+    await settle()
+    expect(closed).toEqual([new Error('mine')])
+    clock.advance(60_000)
+    await settle()
+    expect([network.calls, clock.timers]).toEqual([event === 'retrying' ? 1 : 2, 0])
   })
 
   test('keeps trying if nobody answers, if the login takes too long, and if the producer is busy', async () => {
@@ -307,35 +247,5 @@ describe('a consumer whose connection is lost', () => {
     const third = await setting.setting.reconnected(second)
     await third.takeUp(9, { 7: 'a' })
     expect(await third.rest()).toEqual([])
-  })
-})
-
-describe('the next connection', () => {
-  const connection = {} as ClientConnection
-
-  test('all that wait get the next connection, and no timer is left', async () => {
-    const clock = new FakeClock()
-    const next = new NextConnection(clock, 30_000, 'tcp://far:1')
-    const waiting = Promise.all([next.wait(), next.wait()])
-    next.settle(connection)
-    expect(await waiting).toEqual([connection, connection])
-    expect(clock.timers).toBe(0)
-  })
-
-  test('a wait that takes too long is rejected', async () => {
-    const clock = new FakeClock()
-    const next = new NextConnection(clock, 30_000, 'tcp://far:1')
-    const waiting = next.wait()
-    clock.advance(30_000)
-    await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('30 seconds') })
-  })
-
-  test('a wait is rejected when there will be no connection', async () => {
-    const clock = new FakeClock()
-    const next = new NextConnection(clock, 30_000, 'tcp://far:1')
-    const waiting = next.wait()
-    next.settle(new Error('closed'))
-    await expect(waiting).rejects.toThrow('closed')
-    expect(clock.timers).toBe(0)
   })
 })
