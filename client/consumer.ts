@@ -10,6 +10,7 @@ import type { Capabilities } from '../protocol/monitor/capabilities.ts'
 import type { CommandArguments } from '../protocol/monitor/commands.ts'
 import { ALL_CHANNELS, BasicType, CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
+import { type ChannelOptions, checkOptions } from './channel-options.ts'
 import { type ClientClock, withinTime } from './clock.ts'
 import {
   type AskingCommand,
@@ -34,29 +35,11 @@ import {
   type SendQuery,
   Subscriptions,
 } from './subscriptions.ts'
-import { type Arguments, type Place, plainOf, type Sample, toArgumentList } from './values.ts'
+import { type Arguments, plainOf, type Sample, toArgumentList } from './values.ts'
 
 /** How long a closing consumer waits for the handler of a value. */
 const PATIENCE_MS = 1000
 const NOTHING_BOUND: ReadonlyMap<number, BoundMetric> = new Map()
-
-export interface ChannelOptions {
-  /**
-   * The name of the channel to take up. If the user has no channel with this name, it is created: a program that is started again
-   * continues where it was.
-   */
-  readonly name?: string | undefined
-  /** The id of the channel to take up. With `name`, the channel that `after` is about: that of the name may be another by now. */
-  readonly channel?: number | undefined
-  /** How far an earlier run has come. */
-  readonly after?: Place | undefined
-  /** With false the channel keeps nothing while there is no connection, and ends with it. */
-  readonly durable?: boolean | undefined
-  /** With `explicit` only the `commit` method commits. */
-  readonly commit?: 'automatic' | 'explicit' | undefined
-  /** With false the end of the connection is the end of the consumer. */
-  readonly reconnect?: boolean | undefined
-}
 
 export interface ConsumerOptions extends ChannelOptions {
   readonly sessions: SessionSource
@@ -492,16 +475,6 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
     if (!this.#carrier) throw new ConnectionError('CLOSED', `${this.#options.sessions.url}: there is no connection`)
     await this.#carrier.request('COMMIT', { transaction, through })
   }
-}
-
-/** Throws RangeError. */
-function checkOptions({ name, channel, after, durable }: ChannelOptions): void {
-  if (name === undefined) return
-  if (durable === false) throw new RangeError('a channel with a name is durable: leave out `durable`, or `name`')
-  if (after === undefined || channel !== undefined) return
-  throw new RangeError(
-    'with `name`, `after` needs the `channel` that it is about: the name may have another one by now',
-  )
 }
 
 function checkDone({ value }: ValueMessage): void {

@@ -2,9 +2,10 @@
 export { BasicType, type GapReasonName, type NoticeName } from '../protocol/monitor/constants.ts'
 export type { StatusName } from '../protocol/monitor/status.ts'
 export { type Field, type Value, VOID } from '../protocol/monitor/value.ts'
+export type { ChannelOptions } from './channel-options.ts'
 export type { CommandOptions, WaitOptions } from './commands.ts'
 export type { Connect, ConnectOptions } from './connect.ts'
-export type { ChannelOptions, Consumer } from './consumer.ts'
+export type { Consumer } from './consumer.ts'
 export {
   type CertificateCredentials,
   type Credentials,
