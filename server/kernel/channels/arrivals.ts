@@ -2,47 +2,36 @@
  * How values enter a queue: the limits of the channel are judged, and the block is found that takes the value. What follows in
  * the sending order goes through the inlet alone, as long as it is open.
  */
+
 import { FRAME_TIME, HEADER_BYTES } from '../../../protocol/monitor/message.ts'
 import { Block, getUint53 } from './block.ts'
 import { lossOfFrame } from './gap.ts'
 import type { Inlet } from './inlet.ts'
-import type { Lane, Lanes } from './lane.ts'
-import type { QueueLedger } from './ledger.ts'
+import type { Lane } from './lane.ts'
 import type { Losses } from './losses.ts'
-import type { Persistence } from './persistence.ts'
 import { MAX_BLOCK_BYTES } from './pool.ts'
-import type { QueueHost, QueueListener, QueueSettings } from './queue-host.ts'
 import { seriesKey, seriesKeyOfFrame } from './series-key.ts'
-import type { Settlement } from './settlement.ts'
-import type { TransactionIds } from './transaction-ids.ts'
+import type { SettledQueue } from './settlement.ts'
 
 const MIN_BLOCK_BYTES = 1024
 /** Where a channel is full, it drops a block: that is to be a small part of what it has. */
 const BLOCKS_AT_LEAST = 8
 
-interface ArrivalsParts {
-  readonly ids: TransactionIds
-  readonly lanes: Lanes
-  readonly ledger: QueueLedger
-  readonly persistence: Persistence
-  readonly settlement: Settlement
+interface ArrivalsParts extends SettledQueue {
   readonly losses: Losses
-  readonly host: QueueHost
-  readonly listener: QueueListener
+  readonly inlet: Inlet
 }
 
 /** The inlet is closed before each call. */
 export class Arrivals {
-  readonly #settings: () => QueueSettings
   readonly #parts: ArrivalsParts
   readonly #inlet: Inlet
   /** keep-latest: the key of each frame template seen. */
   readonly #keys = new WeakMap<Uint8Array, string>()
 
-  constructor(settings: () => QueueSettings, parts: ArrivalsParts, inlet: Inlet) {
-    this.#settings = settings
+  constructor(parts: ArrivalsParts) {
     this.#parts = parts
-    this.#inlet = inlet
+    this.#inlet = parts.inlet
   }
 
   /** Takes a value into a lane, as `Queue.append` does. */
@@ -68,8 +57,7 @@ export class Arrivals {
   }
 
   #append(lane: Lane, head: Uint8Array, tail: Uint8Array, time: number, key?: string): void {
-    const { settlement, losses, listener, host } = this.#parts
-    const settings = this.#settings()
+    const { settings, settlement, losses, listener, host } = this.#parts
     const { refusing } = host
     const bytes = head.length + tail.length
     if (refusing !== undefined && settings.durable) {
@@ -126,8 +114,7 @@ export class Arrivals {
 
   /** As `Queue.appendResult`. */
   appendResult(head: Uint8Array, tail: Uint8Array, time: number): number {
-    const { ids, lanes, persistence, host, listener } = this.#parts
-    const { sending } = lanes
+    const { ids, sending, persistence, host, listener } = this.#parts
     const bytes = head.length + tail.length
     sending.sealTail()
     const block = new Block(host.nextId(), 0, ids.next)
@@ -144,8 +131,8 @@ export class Arrivals {
 
   /** As `Queue.appendFrames`. */
   appendFrames(frames: Uint8Array, pattern: boolean): void {
-    const { sending } = this.#parts.lanes
-    const keepsLatest = this.#settings().overflow === 'keep-latest'
+    const { sending, settings } = this.#parts
+    const keepsLatest = settings.overflow === 'keep-latest'
     const view = new DataView(frames.buffer, frames.byteOffset, frames.byteLength)
     for (let at = 0, end = 0; at < frames.length; at = end) {
       end = at + 4 + view.getUint32(at)

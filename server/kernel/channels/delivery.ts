@@ -2,16 +2,13 @@
  * What goes out next on a channel's connection: slices of blocks, wire-ready, from the cursor on. Sending never copies and
  * never seals a block. Only values that are settled, stopped or beyond the window make it walk along the frames.
  */
+
 import { FRAME_METRIC, GAP_FRAME_BYTES } from '../../../protocol/monitor/message.ts'
 import type { Block } from './block.ts'
 import type { GapEntry } from './gap.ts'
-import { type Entry, isUnsettled, type Lane } from './lane.ts'
-import type { Persistence } from './persistence.ts'
+import { type Entry, isUnsettled } from './lane.ts'
 import { type Chunk, TOTAL_RESIDENT_BYTES } from './pool.ts'
-import type { QueueHost } from './queue-host.ts'
-import type { Settlement } from './settlement.ts'
-import type { TransactionIds } from './transaction-ids.ts'
-import type { Window } from './window.ts'
+import type { SettledQueue } from './settlement.ts'
 
 /**
  * As much as may be in flight unless a channel is configured otherwise. With 4 MiB, a consumer that was held up for 0.2 s at three
@@ -39,21 +36,12 @@ const NOTHING = { kind: 'nothing' } as const
 /** What was left of the block is settled or stopped: the next entry may follow. */
 const SKIPPED = { kind: 'skipped' } as const
 
-interface DeliveryParts {
-  readonly ids: TransactionIds
-  readonly sending: Lane
-  readonly window: Window
-  readonly persistence: Persistence
-  readonly settlement: Settlement
-  readonly host: Pick<QueueHost, 'pool' | 'sent'>
-}
-
 export class Delivery {
-  readonly #parts: DeliveryParts
+  readonly #parts: SettledQueue
   /** Metric id -> transaction id up to which its values are skipped. */
   readonly #stops = new Map<number, number>()
 
-  constructor(parts: DeliveryParts) {
+  constructor(parts: SettledQueue) {
     this.#parts = parts
   }
 

@@ -3,7 +3,8 @@
  * that came after it when the inlet is closed. With a thousand channels, the places in memory that a value touches decide what
  * it costs; here they are few, and the limits are judged once for the room that is left.
  *
- * An inlet stays open only while feeds have their turn, and `Queue` closes it before anything of it is read or changed. In
+ * An inlet stays open only while feeds have their turn. `Queue` has no other way to its parts than `closed`, so nothing of it is
+ * read or changed before the inlet is closed. In
  * `fan-out`, 1.03 million values a second arrive instead of 0.86; `durable` needs 1.11 CPU seconds per million instead of 1.2.
  */
 import { type Block, writeFrame } from './block.ts'
@@ -11,19 +12,10 @@ import type { QueueLedger } from './ledger.ts'
 import type { Persistence } from './persistence.ts'
 import type { Chunk } from './pool.ts'
 import type { QueueHost, SharedLimit } from './queue-host.ts'
-import type { Settlement } from './settlement.ts'
+import type { SettledQueue, Settlement } from './settlement.ts'
 import type { TransactionIds } from './transaction-ids.ts'
 
-interface InletParts {
-  readonly ids: TransactionIds
-  readonly ledger: QueueLedger
-  readonly persistence: Persistence
-  readonly settlement: Settlement
-  readonly host: QueueHost
-  readonly share: SharedLimit
-}
-
-export class Inlet {
+export class Inlet<Parts extends SettledQueue = SettledQueue> {
   /** Where the frames in the block end, and where the last one has to end: at 0 while the inlet is closed. */
   #length = 0
   #end = 0
@@ -39,8 +31,11 @@ export class Inlet {
   readonly #ledger: QueueLedger
   readonly #persistence: Persistence
   readonly #settlement: Settlement
+  readonly #parts: Parts
 
-  constructor({ ids, ledger, persistence, settlement, host, share }: InletParts) {
+  constructor(parts: Parts) {
+    const { ids, ledger, persistence, settlement, host, share } = parts
+    this.#parts = parts
     this.#ids = ids
     this.#ledger = ledger
     this.#persistence = persistence
@@ -82,6 +77,12 @@ export class Inlet {
   /** Stays open if it may. */
   leaveOpen(): void {
     if (!this.#host.inlets.keep(this)) this.close()
+  }
+
+  /** The parts of the queue, to be read or changed: it is closed before. */
+  closed(): Parts {
+    this.close()
+    return this.#parts
   }
 
   /** Counts what it took, and gives it ids. */

@@ -4,6 +4,7 @@
  * losses of the same reason side by side become one GAP as long as it is unsent. One drop frees at most a block: an eighth
  * of the limit.
  */
+
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME } from '../../../protocol/monitor/message.ts'
 import { type Block, getUint53 } from './block.ts'
@@ -11,24 +12,13 @@ import { GapEntry, type Loss } from './gap.ts'
 import type { Entry, Lane, Lanes } from './lane.ts'
 import { LanesByAge } from './lanes-by-age.ts'
 import type { DropCause } from './ledger.ts'
-import type { Persistence } from './persistence.ts'
-import type { QueueHost, QueueListener, QueueSettings } from './queue-host.ts'
-import type { Settlement } from './settlement.ts'
-import type { TransactionIds } from './transaction-ids.ts'
+import type { QueueSettings } from './queue-host.ts'
+import type { SettledQueue } from './settlement.ts'
 
 const MAX_UNSENT_GAPS = 1024
 
-interface LossesParts {
-  readonly ids: TransactionIds
-  readonly lanes: Lanes
-  readonly persistence: Persistence
-  readonly settlement: Settlement
-  readonly host: QueueHost
-  readonly listener: QueueListener
-}
-
 export class Losses {
-  readonly #parts: LossesParts
+  readonly #parts: SettledQueue
   /** The buffer lanes that may have values to drop, by age. It exists only while the channel is full. */
   #waitingByAge: LanesByAge | undefined
   /** Nothing that is not in flight was appended before this age. */
@@ -36,7 +26,7 @@ export class Losses {
   /** The lanes that may have more than one unsent GAP. */
   readonly #lanesWithGaps = new Set<Lane>()
 
-  constructor(parts: LossesParts) {
+  constructor(parts: SettledQueue) {
     this.#parts = parts
   }
 

@@ -2,6 +2,7 @@
  * The values of one metric inside a queue: STOP, purge, and the copies of SUBSCRIBE [MON 6.6, 8 Binding]. Blocks carry many
  * metrics, so their frames have to be walked, and those that are only on disk read back first.
  */
+
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME } from '../../../protocol/monitor/message.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
@@ -9,9 +10,7 @@ import { type Block, getUint53 } from './block.ts'
 import type { Delivery } from './delivery.ts'
 import type { Lane, Lanes } from './lane.ts'
 import type { Losses } from './losses.ts'
-import type { QueueListener } from './queue-host.ts'
-import type { Settlement } from './settlement.ts'
-import type { TransactionIds } from './transaction-ids.ts'
+import type { SettledQueue } from './settlement.ts'
 
 /** Reads the frames of a block back; undefined if they are damaged. */
 export type ReadBlock = (block: Block) => Promise<Uint8Array | undefined>
@@ -31,13 +30,9 @@ interface Walk {
   readonly visit: (frame: WalkedFrame) => void
 }
 
-interface MetricValuesParts {
-  readonly ids: TransactionIds
-  readonly lanes: Lanes
+interface MetricValuesParts extends SettledQueue {
   readonly losses: Losses
-  readonly settlement: Settlement
   readonly delivery: Delivery
-  readonly listener: QueueListener
 }
 
 export class MetricValues {

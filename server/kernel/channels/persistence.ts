@@ -11,6 +11,7 @@ import type { Journaled } from './journal.ts'
 import { type Entry, isUnsettled, type Lanes } from './lane.ts'
 import type { QueueLedger } from './ledger.ts'
 import { Chunk, TOTAL_RESIDENT_BYTES } from './pool.ts'
+import type { QueueCore } from './queue-core.ts'
 import type { QueueHost, QueueListener } from './queue-host.ts'
 import type { TransactionIds } from './transaction-ids.ts'
 
@@ -20,15 +21,6 @@ const QUIET_MS = 10_000
 const RESIDENT_BYTES = 512 << 10
 /** The same while all channels together keep to what the pool may give. */
 const MAX_RESIDENT_BYTES = 8 << 20
-
-interface PersistenceParts {
-  readonly channel: number
-  readonly ids: TransactionIds
-  readonly lanes: Lanes
-  readonly ledger: QueueLedger
-  readonly host: QueueHost
-  readonly listener: QueueListener
-}
 
 export class Persistence implements Journaled {
   // What each value touches comes first, and the parts are fields: with a thousand channels, each line of memory counts.
@@ -55,8 +47,8 @@ export class Persistence implements Journaled {
   /** The blocks that the batch on its way was made from. */
   #submittedBlocks: readonly Block[] | undefined
 
-  constructor(isDurable: boolean, { channel, ids, lanes, ledger, host, listener }: PersistenceParts) {
-    this.#isDurable = isDurable
+  constructor({ channel, settings, ids, lanes, ledger, host, listener }: QueueCore) {
+    this.#isDurable = settings.durable
     this.#host = host
     this.#listener = listener
     this.#ids = ids

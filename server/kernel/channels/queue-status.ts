@@ -1,11 +1,8 @@
 /** What a queue reports of itself: counts of this moment, and what a look at every block shows. */
+
 import type { Steps } from '../core/fair-work.ts'
-import type { Lanes } from './lane.ts'
-import type { DropCause, QueueLedger } from './ledger.ts'
-import type { Persistence } from './persistence.ts'
-import type { Settlement } from './settlement.ts'
-import type { TransactionIds } from './transaction-ids.ts'
-import type { Window } from './window.ts'
+import type { DropCause } from './ledger.ts'
+import type { SettledQueue } from './settlement.ts'
 
 export interface QueueCounts {
   readonly accepted: number
@@ -26,16 +23,7 @@ export interface QueueStatus extends QueueCounts {
   readonly oldest: number
 }
 
-export interface StatusParts {
-  readonly ids: TransactionIds
-  readonly lanes: Lanes
-  readonly ledger: QueueLedger
-  readonly window: Window
-  readonly persistence: Persistence
-  readonly settlement: Settlement
-}
-
-export function countsOf({ ledger, window, settlement }: StatusParts): QueueCounts {
+export function countsOf({ ledger, window, settlement }: SettledQueue): QueueCounts {
   const inFlight = window.values
   return {
     accepted: ledger.accepted,
@@ -53,7 +41,7 @@ export function countsOf({ ledger, window, settlement }: StatusParts): QueueCoun
  * The counts are those of the beginning. What is settled while the steps go on may be missing from `oldest` and `unstored`;
  * `stored` never says too much, because entries that come meanwhile have later ids, and stored ones stay so.
  */
-export function* statusOf(parts: StatusParts): Steps<QueueStatus> {
+export function* statusOf(parts: SettledQueue): Steps<QueueStatus> {
   const { ids, lanes, persistence } = parts
   const counts = countsOf(parts)
   let unstored = 0

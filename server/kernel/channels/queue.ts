@@ -1,55 +1,35 @@
 /**
  * The queue of a channel: values that are accepted, wait, are in flight, are committed or lost. It decides; the store keeps.
  *
- * It is composed of objects that each keep one invariant: `TransactionIds` the ids and their reservation, `Lanes` the order,
+ * It is composed of objects (`QueueParts`) that each keep one invariant: `TransactionIds` the ids and their reservation, `Lanes` the order,
  * `Window` what is in flight, `Persistence` what is stored and in memory, `Settlement` the ledger and the bytes. `Losses`,
  * `Delivery` and `MetricValues` act on these.
  *
  * `append` is the hottest path: one call per value and channel, allocation only at the borders of blocks, nothing awaited. Most
- * values go through the `Inlet`, which counts them later; those that find it closed through `Arrivals`. What reads or changes
- * entries, ids or counts closes it first.
+ * values go through the `Inlet`, which counts them later; those that find it closed through `Arrivals`. The queue has its parts
+ * from the inlet alone, which closes itself before it hands them out: what reads or changes entries, ids or counts cannot forget it.
  */
 import { BasicType, GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TYPE } from '../../../protocol/monitor/message.ts'
 import { CHANNEL_WIDTH } from '../../../storage/store.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
-import { Arrivals } from './arrivals.ts'
 import type { BatchBuilder } from './batch.ts'
 import { Block } from './block.ts'
-import { Delivery, type Next } from './delivery.ts'
+import type { Next } from './delivery.ts'
 import { GapEntry, type Loss } from './gap.ts'
-import { Inlet } from './inlet.ts'
+import type { Inlet } from './inlet.ts'
 import type { Journaled } from './journal.ts'
-import { type Entry, isUnsettled, type Lane, Lanes } from './lane.ts'
-import { QueueLedger } from './ledger.ts'
-import { Losses } from './losses.ts'
-import { MetricCopies, MetricValues, type ReadBlock } from './metric-values.ts'
-import { Persistence } from './persistence.ts'
+import { type Entry, isUnsettled, type Lane } from './lane.ts'
+import { MetricCopies, type ReadBlock } from './metric-values.ts'
 import type { QueueHost, QueueListener, QueueSettings, SharedLimit } from './queue-host.ts'
-import { countsOf, type QueueCounts, type QueueStatus, type StatusParts, statusOf } from './queue-status.ts'
+import { QueueParts } from './queue-parts.ts'
+import { countsOf, type QueueCounts, type QueueStatus, statusOf } from './queue-status.ts'
 import { seriesKeyOfFrame } from './series-key.ts'
-import { Settlement } from './settlement.ts'
-import { TransactionIds } from './transaction-ids.ts'
-import { type SendBarrier, Window } from './window.ts'
+import type { SendBarrier } from './window.ts'
 
 export class Queue implements Journaled {
-  // What each value touches comes first: with a thousand channels, each line of memory counts.
-  readonly #inlet: Inlet
-  readonly #lanes = new Lanes()
-  readonly #sending = this.#lanes.sending
-  readonly #ledger: QueueLedger
-  #settings: QueueSettings
-  readonly #host: QueueHost
-  readonly #settlement: Settlement
-  readonly #ids: TransactionIds
-  readonly #persistence: Persistence
-  readonly #listener: QueueListener
-  readonly #window: Window
-  readonly #losses: Losses
-  readonly #arrivals: Arrivals
-  readonly #delivery: Delivery
-  readonly #metricValues: MetricValues
-  readonly #statusParts: StatusParts
+  /** The only way to the parts, and `closed` of it: nothing can be read or changed while values are not counted yet. */
+  readonly #inlet: Inlet<QueueParts>
 
   /** `share` is the limit that it fills together with others; by default it stands alone. */
   constructor(
@@ -60,48 +40,20 @@ export class Queue implements Journaled {
     listener: QueueListener,
     share: SharedLimit = { bytes: 0, limit: Number.POSITIVE_INFINITY },
   ) {
-    this.#host = host
-    this.#ledger = new QueueLedger(host.dropped)
-    this.#listener = listener
-    this.#settings = settings
-    const ids = new TransactionIds(origin)
-    const lanes = this.#lanes
-    const ledger = this.#ledger
-    const window = new Window(() => listener.ready())
-    window.configure(settings)
-    const persistence = new Persistence(settings.durable, { channel, ids, lanes, ledger, host, listener })
-    const settlement = new Settlement({ ids, lanes, window, ledger, persistence, listener, share })
-    const losses = new Losses({ ids, lanes, persistence, settlement, host, listener })
-    const sending = this.#sending
-    const delivery = new Delivery({ ids, sending, window, persistence, settlement, host })
-    this.#inlet = new Inlet({ ids, ledger, persistence, settlement, host, share })
-    const inForce = (): QueueSettings => this.#settings
-    this.#arrivals = new Arrivals(
-      inForce,
-      { ids, lanes, ledger, persistence, settlement, losses, host, listener },
-      this.#inlet,
-    )
-    this.#ids = ids
-    this.#window = window
-    this.#persistence = persistence
-    this.#losses = losses
-    this.#settlement = settlement
-    this.#delivery = delivery
-    this.#statusParts = { ids, lanes, ledger, window, persistence, settlement }
-    this.#metricValues = new MetricValues({ ids, lanes, losses, settlement, delivery, listener })
+    this.#inlet = new QueueParts({ channel, origin, settings, host, listener, share }).inlet
   }
 
   get settings(): QueueSettings {
-    return this.#settings
+    return this.#inlet.closed().settings
   }
 
   /** `durable` may change only while the queue is empty. */
   set settings(settings: QueueSettings) {
-    this.#inlet.close()
-    this.#settings = settings
-    this.#window.configure(settings)
-    this.#persistence.isDurable = settings.durable
-    this.#listener.ready()
+    const parts = this.#inlet.closed()
+    parts.settings = settings
+    parts.window.configure(settings)
+    parts.persistence.isDurable = settings.durable
+    parts.listener.ready()
   }
 
   /**
@@ -110,220 +62,176 @@ export class Queue implements Journaled {
    */
   append(waiting: number, head: Uint8Array, tail: Uint8Array, time: number): void {
     if (waiting === 0 && this.#inlet.take(head, tail, time)) return
-    this.#inlet.close()
-    this.#arrivals.append(waiting === 0 ? this.#sending : this.#lanes.open(waiting), head, tail, time)
+    const { arrivals, lanes, sending } = this.#inlet.closed()
+    arrivals.append(waiting === 0 ? sending : lanes.open(waiting), head, tail, time)
   }
 
   /** Values that were to come are lost. `waiting` as in `append`. */
   lost(waiting: number, loss: Loss): void {
-    this.#inlet.close()
-    this.#losses.add(waiting === 0 ? this.#sending : this.#lanes.open(waiting), loss)
-    this.#listener.ready()
+    const { losses, lanes, sending, listener } = this.#inlet.closed()
+    losses.add(waiting === 0 ? sending : lanes.open(waiting), loss)
+    listener.ready()
   }
 
   /** The result of an EXECUTE: a block of its own that no limit touches. Returns its transaction id, 0 if not durable. */
   appendResult(head: Uint8Array, tail: Uint8Array, time: number): number {
-    this.#inlet.close()
-    return this.#arrivals.appendResult(head, tail, time)
+    return this.#inlet.closed().arrivals.appendResult(head, tail, time)
   }
 
   /** GET and SUBSCRIBE: what waits for a metric enters the sending order, in order. */
   release(metric: number): void {
-    this.#inlet.close()
-    const lane = this.#lanes.takeWaiting(metric)
+    const parts = this.#inlet.closed()
+    const lane = parts.lanes.takeWaiting(metric)
     if (lane === undefined) return
-    this.#sending.sealTail()
-    for (const entry of lane) if (isUnsettled(entry)) this.#enterSending(entry)
-    this.#persistence.entered()
-    this.#persistence.changed()
-    this.#listener.ready()
-  }
-
-  /** An entry of a buffer lane goes to the end of the sending order and gets its ids. */
-  #enterSending(entry: Entry): void {
-    const sending = this.#sending
-    const { durable } = this.#settings
-    entry.lane = 0
-    if (entry.kind === 'gap') {
-      if (this.#losses.joinTail(entry)) return
-      if (durable) entry.transaction = this.#ids.give()
-      this.#persistence.touchGap(entry)
-    } else {
-      if (entry.key !== undefined) {
-        const older = sending.supersededBy(entry.key)
-        if (older !== undefined) this.#arrivals.supersede(sending, older)
-        sending.latest.set(entry.key, entry)
-      }
-      entry.sealed = true
-      entry.first = this.#ids.give(entry.count)
-      if (durable) entry.number(entry.first)
-      this.#persistence.moved(entry)
-    }
-    sending.push(entry)
+    parts.sending.sealTail()
+    for (const entry of lane) if (isUnsettled(entry)) enterSending(parts, entry)
+    parts.persistence.entered()
+    parts.persistence.changed()
+    parts.listener.ready()
   }
 
   /** Takes whole VALUE frames that stand back to back into the sending lane, with new ids and their old times. */
   appendFrames(frames: Uint8Array, pattern: boolean): void {
-    this.#inlet.close()
-    this.#arrivals.appendFrames(frames, pattern)
+    this.#inlet.closed().arrivals.appendFrames(frames, pattern)
   }
 
   /** COMMIT [MON 8]: false if the channel has never given this id. */
   commit(transaction: number, through: boolean): boolean {
-    this.#inlet.close()
-    return this.#settlement.commit(transaction, through)
+    return this.#inlet.closed().settlement.commit(transaction, through)
   }
 
   /** Commits ids from `first` on, as far as they are in flight and come in order; returns how many, of `count` at most. */
   commitRun(first: number, count: number): number {
-    this.#inlet.close()
-    return this.#settlement.commitRun(first, count)
+    return this.#inlet.closed().settlement.commitRun(first, count)
   }
 
   /** Nothing that enters the sending order from now on is sent before the barrier is released. */
   holdBack(): SendBarrier {
-    this.#inlet.close()
-    return this.#window.holdBack(this.#ids.next)
+    const { window, ids } = this.#inlet.closed()
+    return window.holdBack(ids.next)
   }
 
   attach(): void {
-    this.#inlet.close()
-    this.#persistence.isConnected = true
-    this.#listener.ready()
+    const { persistence, listener } = this.#inlet.closed()
+    persistence.isConnected = true
+    listener.ready()
   }
 
   /** The connection ended or left. */
   detach(): void {
-    this.#inlet.close()
-    this.#persistence.isConnected = false
-    this.#delivery.detach()
-    this.#losses.detached()
-    if (this.#settings.overflow === 'keep-latest') this.#supersedeOlder()
-  }
-
-  #supersedeOlder(): void {
-    const sending = this.#sending
-    for (const entry of sending) {
-      if (entry.kind === 'block' && entry.key !== undefined && sending.latest.get(entry.key) !== entry) {
-        this.#settlement.settleAll(entry, 'superseded')
-      }
-    }
-    sending.dropSettledHead()
+    const parts = this.#inlet.closed()
+    parts.persistence.isConnected = false
+    parts.delivery.detach()
+    parts.losses.detached()
+    if (parts.settings.overflow === 'keep-latest') supersedeOlder(parts)
   }
 
   next(maxBytes: number, mayExceed = true): Next {
-    this.#inlet.close()
-    return this.#delivery.next(maxBytes, mayExceed)
+    return this.#inlet.closed().delivery.next(maxBytes, mayExceed)
   }
 
   readAhead(): Block[] {
-    this.#inlet.close()
-    return this.#delivery.readAhead()
+    return this.#inlet.closed().delivery.readAhead()
   }
 
   /** The bytes of a block that was read; undefined if they are damaged: a GAP reports that. */
   loaded(block: Block, bytes: Uint8Array | undefined): void {
-    this.#inlet.close()
-    this.#delivery.endLoading(block)
-    if (bytes === undefined) this.#losses.dropDamaged(block)
-    else this.#persistence.loaded(block, bytes)
+    const { delivery, losses, persistence } = this.#inlet.closed()
+    delivery.endLoading(block)
+    if (bytes === undefined) losses.dropDamaged(block)
+    else persistence.loaded(block, bytes)
   }
 
   stop(metric: number, read: ReadBlock): Promise<void> | undefined {
-    this.#inlet.close()
-    return this.#metricValues.stop(metric, read)
+    return this.#inlet.closed().metricValues.stop(metric, read)
   }
 
   /** The stops in force, to be stored: metric id and last transaction id. */
   get stops(): ReadonlyMap<number, number> {
-    return this.#delivery.stops
+    return this.#inlet.closed().delivery.stops
   }
 
   restoreStop(metric: number, through: number): void {
-    this.#delivery.stop(metric, through)
+    this.#inlet.closed().delivery.stop(metric, through)
   }
 
   endPassedStops(): number[] {
-    this.#inlet.close()
-    return this.#delivery.endPassedStops()
+    return this.#inlet.closed().delivery.endPassedStops()
   }
 
   purge(only: { readonly metric?: number; readonly through?: number }, read: ReadBlock): Promise<number> {
-    this.#inlet.close()
-    return this.#metricValues.purge(only, read)
+    return this.#inlet.closed().metricValues.purge(only, read)
   }
 
   copiesOf(metric: number, read: ReadBlock): MetricCopies {
-    this.#inlet.close()
-    return new MetricCopies(metric, read, this.#lanes, this.#delivery)
+    const { lanes, delivery } = this.#inlet.closed()
+    return new MetricCopies(metric, read, lanes, delivery)
   }
 
   /** The next values of a metric begin new blocks. */
   seal(metric: number): void {
-    this.#inlet.close()
-    this.#sending.sealTail()
-    this.#lanes.get(metric)?.sealTail()
+    const { sending, lanes } = this.#inlet.closed()
+    sending.sealTail()
+    lanes.get(metric)?.sealTail()
   }
 
   /** Drops values older than `max_age`, and gives back what a quiet queue does not need. To be called every second. */
   expire(): void {
-    this.#inlet.close()
-    this.#losses.expire(this.#host.age() - this.#settings.maxAgeMs)
-    this.#persistence.rest()
+    const { losses, host, settings, persistence } = this.#inlet.closed()
+    losses.expire(host.age() - settings.maxAgeMs)
+    persistence.rest()
   }
 
   submit(builder: BatchBuilder): void {
-    this.#inlet.close()
-    this.#persistence.submit(builder)
+    this.#inlet.closed().persistence.submit(builder)
   }
 
   durable(): void {
-    this.#inlet.close()
-    this.#persistence.durable()
+    this.#inlet.closed().persistence.durable()
   }
 
   /** Has its numbers, and with them the channel, written with the next batch. */
   markChanged(): void {
-    this.#persistence.changed()
+    this.#inlet.closed().persistence.changed()
   }
 
   /** The channel is deleted: everything is discarded, and nothing is reported. */
   *discard(): Steps<void> {
-    this.#inlet.close()
-    const sending = this.#sending
-    for (const metric of this.#lanes.waitingIds()) yield* this.#metricValues.dropLane(metric)
-    yield* this.#settlement.discard(sending)
+    const { lanes, sending, metricValues, settlement } = this.#inlet.closed()
+    for (const metric of lanes.waitingIds()) yield* metricValues.dropLane(metric)
+    yield* settlement.discard(sending)
     sending.dropSettledHead()
   }
 
   /** The server stops: nothing new is sent before another batch. */
   close(): void {
-    this.#inlet.close()
-    this.#persistence.close()
+    this.#inlet.closed().persistence.close()
   }
 
   /** Restores the numbers of a row. Blocks and GAPs follow by `restoreBlock` and `restoreGap`, in order, then `recovered`. */
   restoreNumbers(numbers: Float64Array, row: number): { floor: number; clean: boolean } {
     const [, floor = 0, next = 0, reserved = 0] = numbers.subarray(row * CHANNEL_WIDTH, (row + 1) * CHANNEL_WIDTH)
-    this.#ids.restore(next, reserved)
-    this.#ledger.restore(numbers.subarray(row * CHANNEL_WIDTH + 4, (row + 1) * CHANNEL_WIDTH))
+    const { ids, ledger } = this.#inlet.closed()
+    ids.restore(next, reserved)
+    ledger.restore(numbers.subarray(row * CHANNEL_WIDTH + 4, (row + 1) * CHANNEL_WIDTH))
     return { floor, clean: reserved <= next }
   }
 
   /** Restores a block. Its frames stay on disk until their turn comes. */
   restoreBlock(rows: Float64Array, row: number, floor: number, bitmap: Uint8Array | undefined): Block {
+    const { persistence, settlement, lanes } = this.#inlet.closed()
     const block = Block.restored(rows, row, floor, bitmap)
-    if (block.unsettled === 0) this.#persistence.remove(block)
+    if (block.unsettled === 0) persistence.remove(block)
     else {
-      this.#settlement.enter(block.unsettled, block.unsettledBytes)
-      this.#lanes.open(block.lane).push(block)
+      settlement.enter(block.unsettled, block.unsettledBytes)
+      lanes.open(block.lane).push(block)
     }
     return block
   }
 
   restoreGap(rows: Float64Array, row: number): void {
     const gap = GapEntry.restored(rows, row)
-    const lane = this.#lanes.open(gap.lane)
+    const lane = this.#inlet.closed().lanes.open(gap.lane)
     const isAfter = (entry: Entry): boolean => (gap.lane === 0 ? entry.first > gap.transaction : entry.id > gap.id)
     let index = lane.length
     while (index > 0 && isAfter(lane.at(index - 1) as Entry)) index--
@@ -332,7 +240,7 @@ export class Queue implements Journaled {
 
   /** Restores a result of an EXECUTE; false if its value is gone. */
   restoreResult(transaction: number): boolean {
-    const sending = this.#sending
+    const { sending } = this.#inlet.closed()
     const entry = sending.at(sending.find(transaction))
     if (entry?.kind !== 'block') return false
     entry.exempt = true
@@ -344,25 +252,25 @@ export class Queue implements Journaled {
    * values may be missing; so does one for blocks that are damaged and gone: the ledger knows how many they had [MON 8].
    */
   recovered(clean: boolean, reason: 'restart' | 'restored' = 'restart'): void {
-    const ledger = this.#ledger
-    this.#ids.recovered(clean)
+    const { ids, ledger, losses, sending, settings } = this.#inlet.closed()
+    ids.recovered(clean)
     const missing = ledger.imbalance
-    if (!this.#settings.durable) {
+    if (!settings.durable) {
       // Its values survive nothing, and no storage is to blame.
       ledger.accepted -= missing
       return
     }
     if (missing > 0) {
       ledger.drop('damaged', missing)
-      this.#losses.add(this.#sending, { reason: GapReason.damaged, metric: 0, count: missing, from: 0, to: 0 })
+      losses.add(sending, { reason: GapReason.damaged, metric: 0, count: missing, from: 0, to: 0 })
     }
     if (!clean) this.addGap(reason)
   }
 
   /** Reports the loss of an unknown number of values at the end of the sending order. */
   addGap(reason: keyof typeof GapReason): void {
-    this.#inlet.close()
-    this.#losses.add(this.#sending, { reason: GapReason[reason], metric: 0, count: 0, from: 0, to: 0 })
+    const { losses, sending } = this.#inlet.closed()
+    losses.add(sending, { reason: GapReason[reason], metric: 0, count: 0, from: 0, to: 0 })
   }
 
   /**
@@ -371,8 +279,9 @@ export class Queue implements Journaled {
    * all of them stay.
    */
   async restoreSeries(read: ReadBlock, isPattern: (metric: number) => boolean | undefined): Promise<void> {
-    if (this.#settings.overflow !== 'keep-latest') return
-    for (const lane of [...this.#lanes]) {
+    const { settings, lanes } = this.#inlet.closed()
+    if (settings.overflow !== 'keep-latest') return
+    for (const lane of [...lanes]) {
       for (const block of [...lane]) {
         if (block.kind !== 'block' || block.key !== undefined || block.count !== 1 || block.exempt) continue
         const frame = await read(block)
@@ -382,55 +291,40 @@ export class Queue implements Journaled {
         const hasLabels = isPattern(view.getUint32(FRAME_METRIC))
         if (hasLabels === undefined) continue
         const labelled = view.getUint32(FRAME_TYPE) === BasicType.REC && hasLabels
-        this.#keepNewest(lane, block, seriesKeyOfFrame(frame, labelled))
+        keepNewest(this.#inlet.closed(), lane, block, seriesKeyOfFrame(frame, labelled))
       }
       lane.dropSettledHead()
     }
   }
 
-  #keepNewest(lane: Lane, block: Block, key: string): void {
-    const other = lane.latest.get(key)
-    if (other !== undefined && other.id > block.id) {
-      this.#settlement.settleAll(block, 'superseded')
-      return
-    }
-    if (other !== undefined) this.#settlement.settleAll(other, 'superseded')
-    block.key = key
-    lane.latest.set(key, block)
-  }
-
   /** True if something waits for GET. */
   isWaiting(metric: number): boolean {
-    this.#inlet.close()
-    return metric !== 0 && this.#lanes.get(metric)?.lastUnsettled !== undefined
+    return metric !== 0 && this.#inlet.closed().lanes.get(metric)?.lastUnsettled !== undefined
   }
 
   /** The entries, lane by lane, in order. Not to be changed. */
   lanes(): IterableIterator<Lane> {
-    this.#inlet.close()
-    return this.#lanes[Symbol.iterator]()
+    return this.#inlet.closed().lanes[Symbol.iterator]()
   }
 
   /** Bytes of frames that it holds in memory. */
   get resident(): number {
-    return this.#persistence.resident
+    return this.#inlet.closed().persistence.resident
   }
 
   /** Nothing is queued, in flight or waiting. */
   get empty(): boolean {
-    this.#inlet.close()
-    return this.#ledger.unsettled === 0 && [...this.#lanes].every((lane) => lane.length === 0)
+    const { ledger, lanes } = this.#inlet.closed()
+    return ledger.unsettled === 0 && [...lanes].every((lane) => lane.length === 0)
   }
 
   /** Zero while the ledger balances. */
   get imbalance(): number {
-    this.#inlet.close()
-    return this.#ledger.imbalance
+    return this.#inlet.closed().ledger.imbalance
   }
 
   get counts(): QueueCounts {
-    this.#inlet.close()
-    return countsOf(this.#statusParts)
+    return countsOf(this.#inlet.closed())
   }
 
   /** The status of this moment, at once: for where nobody else is kept waiting. */
@@ -439,7 +333,50 @@ export class Queue implements Journaled {
   }
 
   measure(): Steps<QueueStatus> {
-    this.#inlet.close()
-    return statusOf(this.#statusParts)
+    return statusOf(this.#inlet.closed())
   }
+}
+
+/** An entry of a buffer lane goes to the end of the sending order and gets its ids. */
+function enterSending({ sending, settings, losses, ids, persistence, arrivals }: QueueParts, entry: Entry): void {
+  const { durable } = settings
+  entry.lane = 0
+  if (entry.kind === 'gap') {
+    if (losses.joinTail(entry)) return
+    if (durable) entry.transaction = ids.give()
+    persistence.touchGap(entry)
+  } else {
+    if (entry.key !== undefined) {
+      const older = sending.supersededBy(entry.key)
+      if (older !== undefined) arrivals.supersede(sending, older)
+      sending.latest.set(entry.key, entry)
+    }
+    entry.sealed = true
+    entry.first = ids.give(entry.count)
+    if (durable) entry.number(entry.first)
+    persistence.moved(entry)
+  }
+  sending.push(entry)
+}
+
+/** keep-latest: a connection has ended, so that values which were in flight are no longer the latest of their series. */
+function supersedeOlder({ sending, settlement }: QueueParts): void {
+  for (const entry of sending) {
+    if (entry.kind === 'block' && entry.key !== undefined && sending.latest.get(entry.key) !== entry) {
+      settlement.settleAll(entry, 'superseded')
+    }
+  }
+  sending.dropSettledHead()
+}
+
+/** keep-latest: of two restored values of a series, the newer one stays. */
+function keepNewest({ settlement }: QueueParts, lane: Lane, block: Block, key: string): void {
+  const other = lane.latest.get(key)
+  if (other !== undefined && other.id > block.id) {
+    settlement.settleAll(block, 'superseded')
+    return
+  }
+  if (other !== undefined) settlement.settleAll(other, 'superseded')
+  block.key = key
+  lane.latest.set(key, block)
 }

@@ -6,26 +6,24 @@
  * unsettled and, from the first value settled out of order on, a bitmap; a COMMIT in order costs one comparison and a few
  * additions.
  */
+
 import type { Steps } from '../core/fair-work.ts'
 import type { Block } from './block.ts'
 import type { GapEntry } from './gap.ts'
 import type { Lane, Lanes } from './lane.ts'
 import type { DropCause, QueueLedger } from './ledger.ts'
 import type { Persistence } from './persistence.ts'
+import type { QueueCore } from './queue-core.ts'
 import type { QueueListener, SharedLimit } from './queue-host.ts'
 import type { TransactionIds } from './transaction-ids.ts'
 import type { Window } from './window.ts'
 
 export type SettleCause = DropCause | 'committed'
 
-interface SettlementParts {
-  readonly ids: TransactionIds
-  readonly lanes: Lanes
-  readonly window: Window
-  readonly ledger: QueueLedger
+/** The parts of a queue that count and store, for those that act on them. */
+export interface SettledQueue extends QueueCore {
   readonly persistence: Persistence
-  readonly listener: QueueListener
-  readonly share: SharedLimit
+  readonly settlement: Settlement
 }
 
 export class Settlement {
@@ -42,10 +40,11 @@ export class Settlement {
   readonly #listener: QueueListener
   #unsentGaps = 0
 
-  constructor({ ids, lanes, window, ledger, persistence, listener, share }: SettlementParts) {
+  constructor(parts: QueueCore & { readonly persistence: Persistence }) {
+    const { ids, lanes, sending, window, ledger, persistence, listener, share } = parts
     this.#ids = ids
     this.#lanes = lanes
-    this.#sending = lanes.sending
+    this.#sending = sending
     this.#window = window
     this.#ledger = ledger
     this.#persistence = persistence
