@@ -53,7 +53,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
   readonly #kept: KeptConnection
   /** Attempts to connect since the connection was lost. */
   #attempts = 0
-  /** Whether the connection is kept that was made first. */
+  /** Whether the connection is kept that `open` has made: then `#keep` makes the others. */
   #isKept = false
   /** Settles when the connection is lost, with the reason: `#lost` does that. */
   #ending!: Promise<ConnectionError>
@@ -302,7 +302,7 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
         this.#events.emit('connected', { channel: this.#channel })
       }
     } catch (error) {
-      if (!isTransient(error)) this.#end(error as Error)
+      if (!signal.aborted && !isTransient(error)) this.#end(error as Error)
       throw error
     }
     this.#isKept = true

@@ -29,6 +29,12 @@ export const TO_PEER: Intervals = { firstMs: 1_000, maxMs: 60_000, steadyMs: 10_
 /** A main monitor to which a server announces itself (docs/hierarchy.md): as above, but it waits and cannot connect by itself. */
 export const TO_MAIN_MONITOR: Intervals = { firstMs: 1_000, maxMs: 30_000, steadyMs: 10_000 }
 
+/**
+ * The nats-servers of a cluster, until the first connection: a lost one is made again by the client of NATS, and faster, since nodes
+ * that do not hear from each other elect another leader. The pauses do not grow: a cluster has few nodes, and waits for each.
+ */
+export const TO_NATS: Intervals = { firstMs: 250, maxMs: 250, steadyMs: 0 }
+
 export class Backoff {
   readonly #intervals: Pick<Intervals, 'firstMs' | 'maxMs'>
   readonly #random: () => number

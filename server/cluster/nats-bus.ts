@@ -3,18 +3,12 @@
  * not wait for the records of the log.
  */
 import type { NatsConnection } from '@nats-io/transport-node'
-import type { Intervals } from '../../protocol/kept/backoff.ts'
+import { TO_NATS } from '../../protocol/kept/backoff.ts'
 import { type ConnectionAttempt, KeptConnection } from '../../protocol/kept/kept-connection.ts'
 import type { NatsOptions } from '../../storage/replicated/nats.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Logger } from '../kernel/core/log.ts'
 import type { Bus } from './alive.ts'
-
-/**
- * Only for the first connection: the client of NATS makes a lost one again by itself, and faster, since nodes that do not hear
- * from each other elect another one. Its attempts do not become rarer: a cluster has few nodes, and waits for each.
- */
-const TO_NATS: Intervals = { firstMs: 250, maxMs: 250, steadyMs: 0 }
 
 export interface NatsBusOptions {
   /** The name of the cluster, and of this node. */

@@ -159,9 +159,9 @@ export class BrokerLink {
   )
 
   /** Something of this connection has thrown: it is made again. */
-  #failed(error: unknown): void {
+  #failed(error: unknown, socket = this.#socket): void {
     this.#faults.report({ family: 'qmf.', owner: { tenant: this.#table.tenant } }, error)
-    this.#lost(UNEXPECTED)
+    if (socket === this.#socket) this.#lost(UNEXPECTED)
   }
 
   async close(): Promise<void> {
@@ -220,11 +220,13 @@ export class BrokerLink {
       const reading = {
         pause: () => socket.pause(),
         resume: () => socket.resume(),
-        destroy: () => this.#lost(UNEXPECTED),
+        destroy: () => {
+          if (this.#socket === socket) this.#lost(UNEXPECTED)
+        },
       }
       const work = (): boolean => this.#handler === handler && handler.work?.() === true
       const feed = this.#factory.feed?.({ push, work, end }, reading) ?? { push, end }
-      const failed = (error: unknown): void => this.#failed(error)
+      const failed = (error: unknown): void => this.#failed(error, socket)
       const arrived = (chunk: Uint8Array): void => {
         waiting += chunk.length
         feed.push(chunk)
