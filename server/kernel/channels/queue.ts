@@ -1,7 +1,7 @@
 /**
  * The queue of a channel: values that are accepted, wait, are in flight, are committed or lost. It decides; the store keeps.
  *
- * It is composed of objects (`QueueParts`) that each keep one invariant: `TransactionIds` the ids and their reservation, `Lanes` the order,
+ * It is composed of objects that each keep one invariant: `TransactionIds` the ids and their reservation, `Lanes` the order,
  * `Window` what is in flight, `Persistence` what is stored and in memory, `Settlement` the ledger and the bytes. `Losses`,
  * `Delivery` and `MetricValues` act on these.
  *
@@ -13,19 +13,34 @@ import { BasicType, GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TYPE } from '../../../protocol/monitor/message.ts'
 import { CHANNEL_WIDTH } from '../../../storage/store.ts'
 import { finish, type Steps } from '../core/fair-work.ts'
+import { Arrivals } from './arrivals.ts'
 import type { BatchBuilder } from './batch.ts'
 import { Block } from './block.ts'
-import type { Next } from './delivery.ts'
+import { Delivery, type Next } from './delivery.ts'
 import { GapEntry, type Loss } from './gap.ts'
-import type { Inlet } from './inlet.ts'
+import { Inlet } from './inlet.ts'
 import type { Journaled } from './journal.ts'
 import { type Entry, isUnsettled, type Lane } from './lane.ts'
-import { MetricCopies, type ReadBlock } from './metric-values.ts'
+import { Losses } from './losses.ts'
+import { MetricCopies, MetricValues, type ReadBlock } from './metric-values.ts'
+import { Persistence } from './persistence.ts'
+import { QueueCore } from './queue-core.ts'
 import type { QueueHost, QueueListener, QueueSettings, SharedLimit } from './queue-host.ts'
-import { QueueParts } from './queue-parts.ts'
 import { countsOf, type QueueCounts, type QueueStatus, statusOf } from './queue-status.ts'
 import { seriesKeyOfFrame } from './series-key.ts'
+import { Settlement } from './settlement.ts'
 import type { SendBarrier } from './window.ts'
+
+/** Made in this order: each part is given all of them, and takes those before it that its type names. */
+class QueueParts extends QueueCore {
+  readonly persistence = new Persistence(this)
+  readonly settlement: Settlement = new Settlement(this)
+  readonly losses: Losses = new Losses(this)
+  readonly delivery: Delivery = new Delivery(this)
+  readonly inlet = new Inlet<QueueParts>(this)
+  readonly arrivals: Arrivals = new Arrivals(this)
+  readonly metricValues: MetricValues = new MetricValues(this)
+}
 
 export class Queue implements Journaled {
   /** The only way to the parts, and `closed` of it: nothing can be read or changed while values are not counted yet. */
