@@ -219,7 +219,7 @@ export class ClientConnection {
     if (isSecret) this.#flush()
     const seq = this.#nextSeq()
     const start = this.#writer.length
-    writeCommand(this.#writer, commands[name] as CommandDeclaration, seq, values)
+    this.#writer.whole((writer) => writeCommand(writer, commands[name] as CommandDeclaration, seq, values))
     const bytes = this.#writer.length - start - 4
     const limit = this.capabilities?.maxFrameBytes || Number.POSITIVE_INFINITY
     if (bytes > limit) {

@@ -185,9 +185,14 @@ export function recordsOf({ type, value }: Value): readonly (readonly Field[])[]
 export type ArgumentValue = string | number | bigint | boolean | Uint8Array
 export type Arguments = Readonly<Record<string, ArgumentValue>>
 
+const MIN_INT64 = -(2n ** 63n)
 const MAX_INT64 = 2n ** 63n - 1n
+const MAX_UINT64 = 2n ** 64n - 1n
 
-/** The producer converts the arguments to their declared types if nothing is lost by that. */
+/**
+ * The producer converts the arguments to their declared types if nothing is lost by that. Throws TypeError for a value of another
+ * type, as programs in JavaScript may pass it, and RangeError for an integer of more than 64 bits.
+ */
 export function toArgumentList(values: Arguments): ArgumentList {
   return Object.entries(values).map(([name, value]) => toArgument(name, value))
 }
@@ -199,6 +204,9 @@ function toArgument(name: string, value: ArgumentValue): Argument {
     case 'boolean':
       return { name, type: BasicType.BOOLEAN, value }
     case 'bigint':
+      if (value < MIN_INT64 || value > MAX_UINT64) {
+        throw new RangeError(`argument \`${name}\`: ${value} does not fit into 64 bits`)
+      }
       return { name, type: value > MAX_INT64 ? BasicType.UINT64 : BasicType.INT64, value }
     case 'number':
       // An integer is accepted for a parameter of type DOUBLE, but not the other way round [MON 2].
@@ -206,6 +214,17 @@ function toArgument(name: string, value: ArgumentValue): Argument {
         ? { name, type: BasicType.INT64, value: BigInt(value) }
         : { name, type: BasicType.DOUBLE, value }
     default:
+      if (!isBytes(value)) {
+        const type = value === null ? 'null' : typeof value
+        throw new TypeError(
+          `argument \`${name}\`: ${type} is not possible, only string, number, bigint, boolean or Uint8Array`,
+        )
+      }
       return { name, type: BasicType.OPAQUE, value }
   }
+}
+
+/** Not by `instanceof`: bytes of another realm, such as the sandbox of a test runner, are bytes. */
+function isBytes(value: unknown): value is Uint8Array {
+  return ArrayBuffer.isView(value) && Object.prototype.toString.call(value) === '[object Uint8Array]'
 }

@@ -51,11 +51,13 @@ export class ByteWriter {
     return this
   }
 
-  /** Makes room for the next bytes and returns their position. */
+  /** Makes room for the next bytes and returns their position. Throws TypeError if the count is no number. */
   protected reserve(count: number): number {
     const at = this.length
     const need = at + count
-    if (need > this.output.length) {
+    // Written so that NaN, the length of something that is no bytes, comes here: it costs nothing for others.
+    if (!(need <= this.output.length)) {
+      if (Number.isNaN(need)) throw new TypeError('cannot write a value that has no length in bytes')
       const grown = new Uint8Array(Math.max(need, this.output.length * 2))
       grown.set(this.output.subarray(0, at))
       this.output = grown
@@ -125,6 +127,17 @@ export class XdrWriter extends ByteWriter {
 
   string(value: string): this {
     return this.opaque(utf8.encode(value))
+  }
+
+  /** Has a frame written whole or not at all: half a frame would spoil everything after it. Throws what `write` throws. */
+  whole(write: (writer: XdrWriter) => void): void {
+    const { length } = this
+    try {
+      write(this)
+    } catch (error) {
+      this.length = length
+      throw error
+    }
   }
 
   /** Leaves room for a frame's length; `endFrame` fills it in. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ClientConnection } from '../../client/connection.ts'
 import type { ConnectionError } from '../../client/errors.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeProducer, loggedIn, settle } from './fake-producer.ts'
 import { caps, gap, large, notice, response, value, values } from './wire.ts'
@@ -284,4 +285,21 @@ describe('the response to a command', () => {
     expect(made.received).toEqual(['1 CLOSED', '2 CLOSED'])
     expect(made.clock.timers).toBe(0)
   })
+})
+
+test.each([
+  ['whose length is missing', undefined],
+  ['that is no bytes', {}],
+  ['that is null', null],
+])('a command that cannot be written, with a value %s, is rejected, and those beside it are sent', async (_, value) => {
+  const { producer, connection: ours } = await admitted()
+  const arg = { name: 'after', type: BasicType.OPAQUE, value: value as unknown as Uint8Array }
+  const bad = ours.request('QUERY', { metric: 'producer.channels', args: [arg] })
+  const beside = ours.request('NOP', {})
+  await expect(bad).rejects.toThrow(TypeError)
+  await producer.grant('NOP', 0)
+  await expect(beside).resolves.toBe(0)
+  const later = ours.request('NOP', {})
+  await producer.grant('NOP', 0)
+  await expect(later).resolves.toBe(0)
 })

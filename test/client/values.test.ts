@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import { plainOf, Sample, toArgumentList } from '../../client/values.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
@@ -165,4 +166,31 @@ test('plain values become arguments of the type that loses nothing', () => {
     { name: 't', type: BasicType.BOOLEAN, value: true },
     { name: 'o', type: BasicType.OPAQUE, value: bytes },
   ])
+})
+
+test.each([
+  ['undefined', undefined],
+  ['null', null],
+  ['an object', {}],
+  ['a date', new Date(0)],
+  ['an array', [1, 2]],
+  ['a map', new Map()],
+  ['a view of other elements', new Uint16Array(2)],
+  ['a function', () => 1],
+  ['a symbol', Symbol('s')],
+])('%s is no argument', (_, value) => {
+  // As a program in JavaScript may pass it.
+  const given = { good: 1, after: value } as unknown as Parameters<typeof toArgumentList>[0]
+  expect(() => toArgumentList(given)).toThrow(TypeError)
+  expect(() => toArgumentList(given)).toThrow(/argument `after`.*string, number, bigint, boolean or Uint8Array/)
+})
+
+test.each([2n ** 64n, -(2n ** 63n) - 1n])('the integer %s is no argument', (value) => {
+  expect(() => toArgumentList({ far: value })).toThrow(RangeError)
+  expect(() => toArgumentList({ far: value })).toThrow(/argument `far`.*64 bits/)
+})
+
+test('bytes of another realm are bytes', () => {
+  const bytes: Uint8Array = runInNewContext('new Uint8Array([1])')
+  expect(toArgumentList({ o: bytes })).toEqual([{ name: 'o', type: BasicType.OPAQUE, value: bytes }])
 })

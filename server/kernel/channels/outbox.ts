@@ -154,13 +154,7 @@ export class Outbox implements Task {
   answer(write: (writer: XdrWriter) => void, metric = 0, otherwise?: () => void): boolean {
     if (!this.#connection) return false
     const { length } = this.#answers
-    try {
-      write(this.#answers)
-    } catch (error) {
-      // Half a frame would spoil everything after it.
-      this.#answers.length = length
-      throw error
-    }
+    this.#answers.whole(write)
     if (otherwise) this.#otherwise.push({ metric, act: otherwise })
     if (length === 0) this.#wakeAnswers()
     return true
