@@ -15,7 +15,7 @@ export interface StatsdLine {
   readonly values: readonly (number | string)[]
   /** Whether the numbers of a gauge are added to it: they were written with a sign. */
   readonly isRelative: boolean
-  /** How many values each of them stands for: 1 divided by the sample rate. */
+  /** How many values each of them stands for: 1 divided by the sample rate, and finite as the numbers are. */
   readonly weight: number
   /** `ms` for timers in milliseconds, else empty. */
   readonly unit: string
@@ -53,6 +53,7 @@ export function parseLine(line: string): StatsdLine | BadLine | undefined {
   if (texts.length > MAX_VALUES) return { problem: `more than ${MAX_VALUES} values` }
   const values = kind === 'set' ? texts : numbersOf(texts)
   if (values === undefined) return { problem: 'a value that is no number' }
+  if (values.some(isInfinite)) return { problem: 'a number that is too large' }
   const named = namedOf(line.slice(0, colon))
   let weight = 1
   for (const field of fields) {
@@ -60,12 +61,17 @@ export function parseLine(line: string): StatsdLine | BadLine | undefined {
       const rate = NUMBER.test(field.slice(1)) ? Number(field.slice(1)) : Number.NaN
       if (!(rate > 0 && rate <= 1)) return { problem: 'a sample rate that is not above 0 and at most 1' }
       weight = 1 / rate
+      if (isInfinite(weight)) return { problem: 'a sample rate that is too small' }
     } else if (field.startsWith('#')) addTags(named.tags, field.slice(1), ',', ':')
   }
   if (named.name === '') return { problem: 'no name' }
   if (named.tags.length > MAX_TAGS) return { problem: `more than ${MAX_TAGS} tags` }
   const isRelative = kind === 'gauge' && /^[+-]/.test(texts[0] as string)
   return { kind, ...named, values, isRelative, weight, unit: type === 'ms' ? 'ms' : '' }
+}
+
+function isInfinite(value: number | string): boolean {
+  return typeof value === 'number' && !Number.isFinite(value)
 }
 
 function numbersOf(texts: readonly string[]): number[] | undefined {

@@ -34,6 +34,8 @@ export interface StatsdFeedOptions extends Pick<StatsdTable, 'tenant' | 'allow' 
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   /** Does work of the sensor in steps. */
   readonly run: (steps: Steps<void>) => void
+  /** A metric could not be flushed. */
+  readonly failed: (error: unknown) => void
 }
 
 export class StatsdFeed {
@@ -55,6 +57,7 @@ export class StatsdFeed {
     otherLines: 0,
     metricsFull: 0,
     membersFull: 0,
+    tooLarge: 0,
     overQuota: 0,
     refusedSource: 0,
   }
@@ -141,7 +144,7 @@ export class StatsdFeed {
       this.#metrics.set(key, metric)
     }
     metric.heardMs = this.#options.clock.monotonicMs()
-    this.#counters.membersFull += metric.take(line)
+    this.#counters[line.kind === 'set' ? 'membersFull' : 'tooLarge'] += metric.take(line)
   }
 
   /** To be called every second. */
@@ -162,12 +165,21 @@ export class StatsdFeed {
     let seen = 0
     try {
       for (const [key, metric] of this.#metrics) {
-        if (metric.isTouched) this.#emit(metric, start, end)
+        if (metric.isTouched) this.#tryEmit(metric, start, end)
         else if (metric.heardMs < oldest) this.#metrics.delete(key)
         if (++seen % METRICS_PER_STEP === 0) yield
       }
     } finally {
       this.#isFlushing = false
+    }
+  }
+
+  /** What one metric throws costs no other its value. */
+  #tryEmit(metric: StatsdMetric, start: number, end: number): void {
+    try {
+      this.#emit(metric, start, end)
+    } catch (error) {
+      this.#options.failed(error)
     }
   }
 

@@ -33,19 +33,34 @@ export class StatsdMetric {
     this.unit = unit
   }
 
-  /** Takes the values of a line; returns how many members of a set there was no room for. */
+  /**
+   * Takes the values of a line; returns how many were refused: members of a set that there was no room for, and numbers that would
+   * make a sum larger than a value can be.
+   */
   take({ values, isRelative, weight }: StatsdLine): number {
-    this.isTouched = true
     let refused = 0
     for (const value of values) {
-      if (typeof value === 'string') {
-        if (this.#members.size < MAX_MEMBERS || this.#members.has(value)) this.#members.add(value)
-        else refused++
-      } else if (this.kind === 'counter') this.#number += value * weight
-      else if (this.kind === 'timer') this.#timings.add(value, weight)
-      else this.#number = isRelative ? this.#number + value : value
+      const isTaken = typeof value === 'string' ? this.#addMember(value) : this.#addNumber(value, isRelative, weight)
+      if (isTaken) this.isTouched = true
+      else refused++
     }
     return refused
+  }
+
+  #addMember(text: string): boolean {
+    if (this.#members.size >= MAX_MEMBERS && !this.#members.has(text)) return false
+    this.#members.add(text)
+    return true
+  }
+
+  #addNumber(value: number, isRelative: boolean, weight: number): boolean {
+    if (this.kind === 'timer') return this.#timings.add(value, weight)
+    let number = value
+    if (this.kind === 'counter') number = this.#number + value * weight
+    else if (isRelative) number = this.#number + value
+    if (!Number.isFinite(number)) return false
+    this.#number = number
+    return true
   }
 
   /** What has come in; the next interval begins. `start`: when this one began, microseconds since 1970. */
@@ -77,14 +92,18 @@ class Timings {
   #max = Number.NEGATIVE_INFINITY
   readonly #counts = new Array<number>(BOUNDS.length + 1).fill(0)
 
-  add(value: number, weight: number): void {
-    this.#count += weight
-    this.#sum += value * weight
+  /** Returns false if it would count or sum up more than a value can be. */
+  add(value: number, weight: number): boolean {
+    const [count, sum] = [this.#count + weight, this.#sum + value * weight]
+    if (count > Number.MAX_SAFE_INTEGER || !Number.isFinite(sum)) return false
+    this.#count = count
+    this.#sum = sum
     this.#min = Math.min(this.#min, value)
     this.#max = Math.max(this.#max, value)
     let bucket = 0
     while (bucket < BOUNDS.length && value > (BOUNDS[bucket] as number)) bucket++
     this.#counts[bucket] = (this.#counts[bucket] as number) + weight
+    return true
   }
 
   /** In the form of a histogram of `otlp.`, whose counts are differences. */

@@ -1,5 +1,6 @@
 /** The source `statsd`: lines over UDP and TCP, a tenant for each table of the configuration. */
 import { formatAddress } from '../../kernel/core/address.ts'
+import type { Steps } from '../../kernel/core/fair-work.ts'
 import { pacersOf } from '../../kit/io/pacer.ts'
 import { listenStreams } from '../../kit/io/tcp.ts'
 import { listenUdp } from '../../kit/io/udp.ts'
@@ -25,7 +26,9 @@ export const statsd: Source<typeof statsdSection> = {
     })
     const feeds = tables.map((table) => {
       const sensor = family.of(table.tenant)
-      return { table, feed: new StatsdFeed({ ...table, sensor, node, clock, run: (steps) => hub.run(sensor, steps) }) }
+      const run = (steps: Steps<void>): void => hub.run(sensor, steps)
+      const failed = (error: unknown): void => hub.faults.report(sensor, error)
+      return { table, feed: new StatsdFeed({ ...table, sensor, node, clock, run, failed }) }
     })
     return {
       statuses: feeds.map(({ feed, table: { tenant } }) => ({ owner: { tenant }, status: () => feed.status() })),

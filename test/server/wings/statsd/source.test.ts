@@ -148,3 +148,28 @@ describe('bounds', () => {
     expect(await countersOf('statsd-feed/default')).toMatchObject({ otherLines: 2, badLines: 0 })
   })
 })
+
+describe('numbers that nothing can be made of', () => {
+  it('are refused and counted, and silence no other metric', async () => {
+    for (let round = 1; round <= 3; round++) {
+      await send(`evil:1|ms|@1e-320\nhuge:1e999|g\ncount:1|c|@1e-320\ngood:${round}|g`)
+      await flushed(round)
+      expect(await query('statsd.*')).toEqual([{ name: 'statsd.good', value: round }])
+    }
+    expect(await countersOf('statsd-feed/default')).toMatchObject({ badLines: 9 })
+    expect(await countersOf('statsd/default')).not.toHaveProperty('faults')
+  })
+
+  it('add up to no more than a value can be', async () => {
+    await send('sum:1e308:1e308|c\nlevel:1e308|g\nlevel:+1e308|g\ntimes:1e308:1e308:2|ms\nmany:1|h|@1e-300\ngood:1|g')
+    await flushed(6)
+    const rows = await query('statsd.*')
+    expect(rows).toContainEqual({ name: 'statsd.good', value: 1 })
+    expect(rows).toContainEqual({ name: 'statsd.sum', value: 1e308 })
+    expect(rows).toContainEqual({ name: 'statsd.level', value: 1e308 })
+    const { value } = rows.find(({ name }) => name === 'statsd.times') as { value: Record<string, unknown> }
+    expect(value).toMatchObject({ count: 2, sum: 1e308, min: 2, max: 1e308 })
+    expect(rows.map(({ name }) => name)).not.toContain('statsd.many')
+    expect(await countersOf('statsd-feed/default')).toMatchObject({ tooLarge: 4 })
+  })
+})
