@@ -75,10 +75,10 @@ export function publisher(post: Post, clock: ClientClock): Publish {
     const body = JSON.stringify(requestOf(values))
     const token = await tokenOf(credentials)
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    signal?.throwIfAborted()
     const ended = new AbortController()
     const abort = () => ended.abort(signal?.reason)
     const timer = clock.setTimeout(() => ended.abort(), deadlineMs)
-    signal?.throwIfAborted()
     signal?.addEventListener('abort', abort)
     try {
       judge(await post(url, headers, body, ended.signal, tls), values.length)

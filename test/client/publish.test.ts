@@ -85,6 +85,15 @@ describe('an answer', () => {
     expect(clock.timers).toBe(0)
   })
 
+  it('is not asked for, and no timer waits for it, if the signal is aborted before', async () => {
+    const clock = new FakeClock()
+    const publishing = publisher(async () => expect.fail('nothing is sent'), clock)
+    const signal = AbortSignal.abort(new Error('we left'))
+    const publishingTo = publishing('http://127.0.0.1:1', credentials, values, { signal })
+    expect(await problem(publishingTo)).toMatchObject({ message: 'we left' })
+    expect(clock.timers).toBe(0)
+  })
+
   it('is not waited for any more once the signal is aborted', async () => {
     const leave = new AbortController()
     const url = await answering(() => leave.abort(new Error('we leave')))
