@@ -322,7 +322,7 @@ export class Upstream {
     for (const path of paths) if (!known.has(path) && PATH.test(path)) known.set(path, '')
     this.#id = producer?.id ?? this.#id
     for (const path of this.#below.keys()) if (!known.has(path) && this.#isFollowed(path)) known.set(path, '')
-    if ([...known].join() === [...this.#below].join()) return
+    if (isSame(known, this.#below)) return
     this.#below = known
     await producersChanged()
   }
@@ -478,4 +478,8 @@ export class Upstream {
     this.report.lost({ count: 0, reason: GapReason.replaced, transaction: 0 }, table.name)
     this.#durable.lostHistory()
   }
+}
+
+function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
+  return one.size === other.size && [...one].every(([path, id]) => other.get(path) === id)
 }
