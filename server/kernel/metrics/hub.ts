@@ -383,8 +383,10 @@ export class Hub {
     for (const binding of [...this.#starved]) {
       if (binding.isSearching || !binding.count.hasRoom()) continue
       this.#starved.delete(binding)
+      // The refusals of this attempt were counted the first time. It ends nothing: what a change of rights ends has to be noticed
+      // by `rematch`, which may not have begun.
       binding.isRetried = true
-      void this.#work.run(binding.instance.owner, this.#feed(binding))
+      void this.#work.run(binding.instance.owner, this.#again(binding, this.#matchAll(binding, 'none')))
     }
   }
 
@@ -395,24 +397,21 @@ export class Hub {
       binding.isSearching = true
       // What had no room was counted the first time.
       binding.isRetried = this.#starved.has(binding)
-      void this.#work.run(binding.instance.owner, this.#search(binding))
+      // Each part that is gone gets one VOID, as a series that ends.
+      void this.#work.run(binding.instance.owner, this.#again(binding, this.#follow(binding, 'gone')))
     }
   }
 
-  /** Each part that is gone gets one VOID, as a series that ends. */
-  *#search(binding: BoundInstance): Steps<void> {
-    yield* this.#follow(binding, 'gone')
-    binding.isSearching = false
-    binding.isRetried = false
-  }
-
-  /**
-   * The refusals of this attempt were counted the first time. It ends nothing: what a change of rights ends has to be noticed by
-   * `rematch`, which may not have begun.
-   */
-  *#feed(binding: BoundInstance): Steps<void> {
-    yield* this.#matchAll(binding, 'none')
-    binding.isRetried = false
+  /** Does the work of a sweep for a binding, which alone pays for a selection that throws: the next sweep tries again. */
+  *#again(binding: BoundInstance, steps: Steps<void>): Steps<void> {
+    try {
+      yield* steps
+    } catch (error) {
+      this.faults.reportBinding(binding.instance, error)
+    } finally {
+      binding.isSearching = false
+      binding.isRetried = false
+    }
   }
 
   #match(binding: BoundInstance, sensor: ListeningSensor, series: Series): void {

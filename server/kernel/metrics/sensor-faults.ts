@@ -7,6 +7,7 @@ import { VOID } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { isSteps, type Steps } from '../core/fair-work.ts'
 import { Faults } from '../core/faults.ts'
+import type { MetricInstance } from './instance.ts'
 import type { Measurement, PolledTarget, SensorStatus } from './metric.ts'
 
 /** The state of a sensor is `failed` for so long after a fault. */
@@ -42,6 +43,11 @@ export class SensorFaults {
     if (whole !== undefined) this.#count(whole)
     const { family, owner } = sensor
     this.#faults.report(typeof owner === 'string' ? `sensor ${family}*` : `sensor ${family}* of ${owner.tenant}`, error)
+  }
+
+  /** What a binding selects could not be found out: that costs the binding alone. */
+  reportBinding({ owner, selection }: MetricInstance, error: unknown): void {
+    this.#faults.report(`binding to ${selection.name} of ${owner.tenant}`, error)
   }
 
   #count(sensor: object): void {

@@ -417,3 +417,22 @@ describe('a binding that pauses', () => {
     expect(sink.numbers).toEqual([undefined])
   })
 })
+
+test('a selection that throws in a search costs only its binding, is reported, and is asked again', () => {
+  const [broken, other] = [metrics.instance('thing.*', []), metrics.instance('test.a', atH1)]
+  Object.defineProperty(broken.selection, 'selectsParts', { value: true })
+  metrics.hub.bind(broken, sink)
+  metrics.hub.bind(other, sink)
+  const reported: unknown[] = []
+  metrics.hub.faults.reportBinding = (_, error) => reported.push(error)
+  Object.defineProperty(broken.selection, 'polled', {
+    value: () => {
+      throw new Error('not selectable')
+    },
+  })
+  // A search comes with each tenth sweep.
+  for (let sweep = 0; sweep < 20; sweep++) metrics.hub.sweep()
+  expect(reported).toEqual([new Error('not selectable'), new Error('not selectable')])
+  push('test.a', 1)
+  expect(sink.numbers.at(-1)).toBe(1)
+})
