@@ -273,8 +273,9 @@ export class Session implements ReadSession {
     const { quotas, registry, clock, log } = this.#context
     const { outbound, admitted, peer } = this.#connection
     // An admin belongs to every tenant, and has to get in even where one has used up its quota.
-    if (identity.role !== ADMIN_ROLE) this.#quota = quotas.of(identity.tenant).connections
-    this.#quota?.enter()
+    const quota = identity.role === ADMIN_ROLE ? undefined : quotas.of(identity.tenant).connections
+    quota?.enter()
+    this.#quota = quota
     const channel = outbound?.channel ?? registry.create(identity, false)
     clock.clear(this.#loginTimeout)
     this.#identity = identity
@@ -427,7 +428,7 @@ export class Session implements ReadSession {
     clock.clear(this.#loginTimeout)
     this.#responses.end()
     if (this.#channel !== undefined) registry.detach(this.#channel, this)
-    if (this.#identity !== undefined) this.#quota?.leave()
+    this.#quota?.leave()
     const unbound = work.run({ tenant: this.tenant }, bindings.endAllUnbound([...this.unboundInstances]))
     if (unbound instanceof Promise) unbound.catch((error) => this.#report(error))
     this.#ended(this)
