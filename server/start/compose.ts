@@ -153,16 +153,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const quotaInForce = () => ({ ...inForce().quota, queuedBytes: inBytes(inForce().quota.queuedBytes, sizeBytes) })
   const tenants = new Tenants(recovered.tenants, quotaInForce, change)
   const quotas = new Quotas((tenant) => tenants.quotaOf(tenant), clock)
-  storage.follow({
-    onDurable(number) {
-      journal.onDurable(number)
-      quotas.apportion(diskSpace(), tenants.count)
-    },
-    stop() {
-      journal.stop()
-      intake.end()
-    },
-  })
   // What admins do belongs to every tenant: with a control they raise what another user has used up.
   const isCounted = ({ role }: { readonly role?: string }): boolean => role !== ADMIN_ROLE
   const audit = new AuditLog({
@@ -239,6 +229,16 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     },
   }
   const intake = new Intake({ host, journal, storage, whenAsked: (sensor) => hub.whenAsked(sensor) })
+  storage.follow({
+    onDurable(number) {
+      journal.onDurable(number)
+      quotas.apportion(diskSpace(), tenants.count)
+    },
+    stop() {
+      journal.stop()
+      intake.end()
+    },
+  })
   const hourOfDrops = new HourOfDrops(host.dropped, () => clock.monotonicMs())
   const names = new ChannelNames(recovered.lostNames, change)
   const registry = new Registry({
