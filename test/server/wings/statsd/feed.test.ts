@@ -1,5 +1,9 @@
-/** A feed alone: a metric that cannot be flushed costs no other its value. */
+/** A feed alone: a metric that cannot be flushed, or numbers beyond what a value can be, cost no other metric its value. */
+import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { XdrWriter } from '../../../../protocol/bytes/writer.ts'
+import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { type Value, writeTyped } from '../../../../protocol/monitor/value.ts'
 import { type Quota, Quotas } from '../../../../server/kernel/accounts/quotas.ts'
 import type { Steps } from '../../../../server/kernel/core/fair-work.ts'
 import type { Series } from '../../../../server/kernel/metrics/metric.ts'
@@ -20,17 +24,20 @@ const NO_LIMIT = {
   series: 0,
 } satisfies Quota
 
-it('reports the fault of a metric, and flushes those after it', () => {
+/** A feed of its own, its clock, what it has emitted, and its faults. `isFaulty`: the names of series that throw. */
+function feedOf(isFaulty: (name: string) => boolean = () => false) {
   const clock = new FakeClock()
-  const emitted: string[] = []
+  const emitted: { readonly name: string; readonly value: Value }[] = []
+  const writer = new XdrWriter()
   const hub = {
     add() {},
     addFamily() {},
     born() {},
     died() {},
-    emit({ name }: Series) {
-      if (name === 'statsd.evil') throw new Error('not this one')
-      emitted.push(name)
+    emit({ name }: Series, value: Value) {
+      if (isFaulty(name)) throw new Error('not this one')
+      writeTyped(writer.clear(), value)
+      emitted.push({ name, value })
     },
   }
   const quotas = new Quotas(() => NO_LIMIT, clock)
@@ -49,11 +56,60 @@ it('reports the fault of a metric, and flushes those after it', () => {
     run: (steps: Steps<void>) => void [...steps],
     failed: (error) => faults.push(error),
   })
-  for (let round = 1; round <= 2; round++) {
-    void [...(feed.datagram(Buffer.from(`before:${round}|g\nevil:1|g\nafter:${round}|g`), '127.0.0.1') ?? [])]
+  const send = (text: string): void => void [...(feed.datagram(Buffer.from(text), '127.0.0.1') ?? [])]
+  const flush = (): void => {
     clock.advance(FLUSH_MS)
     feed.sweep()
   }
-  expect(emitted).toEqual(['statsd.before', 'statsd.after', 'statsd.before', 'statsd.after'])
+  return { feed, emitted, faults, send, flush }
+}
+
+it('reports the fault of a metric, and flushes those after it', () => {
+  const { emitted, faults, send, flush } = feedOf((name) => name === 'statsd.evil')
+  for (let round = 1; round <= 2; round++) {
+    send(`before:${round}|g\nevil:1|g\nafter:${round}|g`)
+    flush()
+  }
+  const names = emitted.map(({ name }) => name)
+  expect(names).toEqual(['statsd.before', 'statsd.after', 'statsd.before', 'statsd.after'])
   expect(faults).toEqual([new Error('not this one'), new Error('not this one')])
+})
+
+const numbers = fc.oneof(
+  fc.constantFrom('1e999', '-1e999', '1e308', '-1e308', '1e-320', '-0', '+5', '-7', '18446744073709551616'),
+  fc.double({ noNaN: true }).map(String),
+)
+const rates = fc.constantFrom('', '|@1', '|@0.5', '|@1e-15', '|@1e-300', '|@1e-320', '|@0')
+/** Few names, so that the same metric comes again and again in one interval. */
+const lines = fc
+  .tuple(
+    fc.constantFrom('a', 'b'),
+    fc.array(numbers, { minLength: 1, maxLength: 3 }),
+    fc.constantFrom('c', 'g', 'ms', 's'),
+    rates,
+  )
+  .map(([name, values, type, rate]) => `${name}:${values.join(':')}|${type}${rate}`)
+
+it('makes values of whatever numbers come, silences nothing, and counts what it refuses', () => {
+  fc.assert(
+    fc.property(fc.array(fc.array(lines, { maxLength: 20 }), { minLength: 1, maxLength: 3 }), (rounds) => {
+      const { feed, emitted, faults, send, flush } = feedOf()
+      for (const [round, sent] of rounds.entries()) {
+        send([...sent, `good:${round}|g`].join('\n'))
+        flush()
+      }
+      expect(faults).toEqual([])
+      const good = emitted.filter(({ name }) => name === 'statsd.good').map(({ value }) => value.value)
+      expect(good).toEqual(rounds.map((_, round) => round))
+      for (const { value } of emitted) {
+        const parts = value.type === BasicType.REC ? value.value : [value]
+        for (const part of parts) {
+          if (part.type === BasicType.DOUBLE) expect(part.value).toSatisfy(Number.isFinite)
+          if (part.type === BasicType.UINT64) expect(part.value < 2n ** 64n && part.value >= 0n).toBe(true)
+        }
+      }
+      const { lines = 0, badLines = 0 } = feed.status().counters
+      expect(lines + badLines).toBe(rounds.flat().length + rounds.length)
+    }),
+  )
 })
