@@ -18,8 +18,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { GapReason } from '../../protocol/monitor/constants.ts'
+import { openSqlite } from '../../storage/sqlite/driver.ts'
 import { codeOf, storageError } from '../../storage/sqlite/errors.ts'
 import { type Batch, BLOCK_WIDTH, GAP_WIDTH, type Recovered, StorageError } from '../../storage/store.ts'
 import { compiled } from '../support/compiled.ts'
@@ -120,7 +120,7 @@ function rowsIn(path: string): Base['rows'] {
   const bytes = readFileSync(path)
   const alone = `${path}-alone`
   writeFileSync(alone, bytes)
-  const database = new Database(alone)
+  const database = openSqlite(alone)
   try {
     const pages = database.prepare<unknown[], [string, number]>(
       "select name, pageno from dbstat where pagetype = 'leaf' and ncell > 0",

@@ -1,9 +1,9 @@
 /** How each block of a document is tried, by its language. A block of which nothing is known fails. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { jsonCommandArguments, jsonCommandName, parseJsonCommands } from '../../protocol/monitor/json.ts'
 import { loadConfig } from '../../server/start/config.ts'
+import { openSqlite } from '../../storage/sqlite/driver.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import { commandsOf, isConsole, isMeanwhile, missingFor, runCommands, startsItself } from './console.ts'
 import { type Example, isOfTree, runExample, shownBy, typeCheck, usersOf, writeExamples } from './examples.ts'
@@ -174,7 +174,7 @@ async function trySql(trials: Trials, page: Page, { line, lines }: Block): Promi
   const store = new SqliteStore({ directory, synchronous: 'normal' })
   await store.open({ onDurable() {}, onRoom() {}, onFull() {}, onFailed() {} })
   await store.close()
-  const database = new Sqlite(join(directory, 'cinnabar.db'), { readonly: true })
+  const database = openSqlite(join(directory, 'cinnabar.db'), { readonly: true })
   try {
     database.prepare(lines.join('\n'))
   } finally {

@@ -1,7 +1,7 @@
 /** The storage thread of a limit server: SQLite as the server opens it, rows of up to 256 KiB, one transaction per message. */
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
-import Database from 'better-sqlite3'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { FrameRun } from '../limit/frame-run.ts'
 import { BLOCK_BYTES, type FromStorage, ID_AT, type StorageJob, type ToStorage, valuesPerBlock } from '../limit/job.ts'
 import { valueFrame } from '../limit/value-frame.ts'
@@ -11,7 +11,7 @@ const PAGES_UNTIL_CHECKPOINT = 2_048
 
 const { directory, halves, frameBytes, values } = workerData as StorageJob
 const memory = halves.map((half) => new Uint8Array(half))
-const database = new Database(join(directory, 'limit.db'))
+const database = openSqlite(join(directory, 'limit.db'))
 database.pragma('page_size = 16384')
 database.pragma('journal_mode = wal')
 database.pragma('synchronous = full')

@@ -2,8 +2,8 @@
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { compareRows } from './databases.ts'
 
@@ -23,7 +23,7 @@ beforeEach(async () => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 function change(sql: string): void {
-  const database = new Database(other)
+  const database = openSqlite(other)
   database.exec(sql)
   database.close()
 }

@@ -4,8 +4,9 @@
  */
 import { execFileSync } from 'node:child_process'
 import { dirname } from 'node:path'
-import Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { ReplicatedStore } from '../../../storage/replicated/store.ts'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { PROGRAM } from '../../support/program.ts'
 import type { Totals } from '../rig.ts'
 import type { ChaosNode, Nodes } from './nodes.ts'
@@ -54,8 +55,8 @@ async function catchUp({ name, server }: ChaosNode, nodes: Nodes): Promise<void>
 
 /** Compares two databases table by table, in the order of their columns. Rows: of all tables of the first. */
 export function compareRows(one: string, other: string): { readonly rows: number; readonly difference?: string } {
-  const databases = [one, other].map((path) => new Database(path, { readonly: true, fileMustExist: true }))
-  const [left, right] = databases as [Database.Database, Database.Database]
+  const databases = [one, other].map((path) => openSqlite(path, { readonly: true, fileMustExist: true }))
+  const [left, right] = databases as [Database, Database]
   try {
     const [tables, otherTables] = [tablesOf(left), tablesOf(right)]
     if (tables.join() !== otherTables.join()) return { rows: 0, difference: `tables ${tables} and ${otherTables}` }
@@ -81,12 +82,12 @@ export function compareRows(one: string, other: string): { readonly rows: number
   }
 }
 
-function tablesOf(database: Database.Database): string[] {
+function tablesOf(database: Database): string[] {
   const names = "select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name"
   return database.prepare<unknown[], string>(names).pluck().all()
 }
 
-function queryOf(database: Database.Database, table: string): string {
+function queryOf(database: Database, table: string): string {
   const columns = (database.pragma(`table_info(${table})`) as { name: string }[])
     .map(({ name }) => name)
     .filter((name) => table !== 'meta' || !OWN.includes(name))
@@ -94,7 +95,7 @@ function queryOf(database: Database.Database, table: string): string {
   return `select ${columns.join()} from "${table}" order by ${columns.join()}`
 }
 
-function rowsOf(database: Database.Database, query: string): Iterator<unknown[]> {
+function rowsOf(database: Database, query: string): Iterator<unknown[]> {
   return database.prepare<unknown[], unknown[]>(query).raw().iterate()
 }
 

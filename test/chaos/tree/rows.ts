@@ -2,8 +2,9 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { type DropCause, dropCauses } from '../../../server/kernel/channels/ledger.ts'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { isOfTree, type Level } from './servers.ts'
 
 const FILES = ['cinnabar.db', 'cinnabar.db-wal']
@@ -35,7 +36,7 @@ export function rowsOf({ server }: Pick<Level, 'server'>): Rows {
       const file = join(server.directory, 'data', name)
       if (existsSync(file)) copyFileSync(file, join(directory, name))
     }
-    const database = new Database(join(directory, 'cinnabar.db'))
+    const database = openSqlite(join(directory, 'cinnabar.db'))
     try {
       return read(database)
     } finally {
@@ -48,7 +49,7 @@ export function rowsOf({ server }: Pick<Level, 'server'>): Rows {
 
 type Row = Readonly<Record<string, number>> & { readonly id: number; readonly name: string }
 
-function read(database: Database.Database): Rows {
+function read(database: Database): Rows {
   const rows = database
     .prepare<unknown[], Row>('select id, name, numbers.* from channel join numbers on channel.id = numbers.channel')
     .all()

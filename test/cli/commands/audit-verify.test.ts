@@ -1,10 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { hashOf, NO_HASH } from '../../../server/kernel/accounts/audit/record.ts'
 import { AuditTable } from '../../../storage/sqlite/audit.ts'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { migrate } from '../../../storage/sqlite/migrations.ts'
 import { runCli } from '../fake-cli.ts'
 
@@ -14,7 +14,7 @@ afterAll(() => rmSync(directory, { recursive: true }))
 beforeAll(() => {
   mkdirSync(join(directory, 'data'))
   writeFileSync(join(directory, 'c.toml'), `[producer]\ndata_dir = ${JSON.stringify(join(directory, 'data'))}\n`)
-  const database = new Database(join(directory, 'data', 'cinnabar.db'))
+  const database = openSqlite(join(directory, 'data', 'cinnabar.db'))
   migrate(database)
   const audit = new AuditTable(database)
   let before = NO_HASH
@@ -51,7 +51,7 @@ test('a record that was noted down has to be what it was, and has to be there', 
 })
 
 test('what was changed is found, with its place', async () => {
-  const database = new Database(join(directory, 'data', 'cinnabar.db'))
+  const database = openSqlite(join(directory, 'data', 'cinnabar.db'))
   database.prepare("update audit set actor = 'mallory' where number = 2").run()
   database.close()
   const { code, out, err } = await verify()

@@ -122,7 +122,8 @@ describe('a client with TLS 1.2', () => {
     socket.destroy()
     return name
   }
-  const REFUSED = 'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE'
+  // OpenSSL 3.5, from Node 24 on, names the alert without the version of SSL.
+  const REFUSED = expect.stringMatching(/^ERR_SSL_(SSL|TLS)V3?_?.*ALERT_HANDSHAKE_FAILURE$/)
 
   it.each([
     ['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
@@ -131,7 +132,7 @@ describe('a client with TLS 1.2', () => {
     ['ECDHE-ECDSA-AES128-SHA', REFUSED],
     ['ECDHE-ECDSA-AES256-SHA384', REFUSED],
   ])('that has only %s agrees on %s', async (ciphers, name) => {
-    expect(await agreed(ciphers)).toBe(name)
+    expect(await agreed(ciphers)).toEqual(name)
   })
 
   it('gets no suite without forward secrecy from a server with a key of RSA', async () => {
@@ -141,7 +142,7 @@ describe('a client with TLS 1.2', () => {
     const rsa = await TestProducer.start({ config: { listen: { tls: loopback }, tls: { cert, key } } })
     more.push(rsa)
     for (const suite of ['AES128-SHA', 'AES128-GCM-SHA256', 'ECDHE-RSA-AES128-SHA', 'DHE-RSA-AES128-GCM-SHA256']) {
-      expect(await agreed(suite, rsa)).toBe(REFUSED)
+      expect(await agreed(suite, rsa)).toEqual(REFUSED)
     }
     expect(await agreed('ECDHE-RSA-AES128-GCM-SHA256', rsa)).toBe('ECDHE-RSA-AES128-GCM-SHA256')
   })

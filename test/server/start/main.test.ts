@@ -15,8 +15,8 @@ import {
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { args, command, type, u32 } from '../../support/bytes.ts'
 import { eventually } from '../../support/eventually.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -208,7 +208,7 @@ describe('a server that runs', () => {
 
   test('leaves a database that an older version does not start with, nor change', async () => {
     const path = join(server.directory, 'data', 'cinnabar.db')
-    const database = new Database(path)
+    const database = openSqlite(path)
     database.pragma('user_version = 999')
     database.close()
     const before = readFileSync(path)

@@ -100,8 +100,9 @@ const ways = {
     make: async () => {
       // As `sqlite3 cinnabar.db ".backup copy.db"` does it, in a process of its own.
       const program =
-        'const D = require("better-sqlite3"); new D(process.argv[1], { readonly: true }).backup(process.argv[2])'
-      execFileSync(process.execPath, ['-e', program, join(data, 'cinnabar.db'), copy()])
+        'const { openSqlite } = await import(process.argv[1]); await openSqlite(process.argv[2], { readonly: true }).backup(process.argv[3])'
+      const driver = new URL('../../../dist/storage/sqlite/driver.js', import.meta.url).href
+      execFileSync(process.execPath, ['--input-type=module', '-e', program, driver, join(data, 'cinnabar.db'), copy()])
     },
     restore: async () => {
       for (const end of ['-wal', '-shm']) rmSync(join(data, `cinnabar.db${end}`), { force: true })

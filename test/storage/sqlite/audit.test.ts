@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { AuditRow, Recovered } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
@@ -37,7 +37,7 @@ describe('an audit log that somebody cut', () => {
 
   async function cut(sql: string): Promise<Recovered> {
     await store.close()
-    const database = new Database(join(directory, 'cinnabar.db'))
+    const database = openSqlite(join(directory, 'cinnabar.db'))
     database.exec(sql)
     database.close()
     return open()
@@ -69,7 +69,7 @@ describe('an audit log that somebody cut', () => {
   })
 
   test('cannot be read: the caller gets the error, and storing continues', async () => {
-    const other = new Database(join(directory, 'cinnabar.db'))
+    const other = openSqlite(join(directory, 'cinnabar.db'))
     other.exec('alter table audit rename to hidden')
     await expect(store.audit(0, 10)).rejects.toMatchObject({ name: 'StorageError' })
     other.exec('alter table hidden rename to audit')

@@ -12,9 +12,10 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { backUp, restoreBackup, SYNC_BYTES } from '../../../storage/sqlite/backup.ts'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { type BackupProgress, BLOCK_WIDTH, type Recovered } from '../../../storage/store.ts'
@@ -81,7 +82,7 @@ describe('a backup', () => {
     const steps = seen.map(({ copiedBytes, totalBytes }) => copiedBytes / totalBytes)
     expect(steps.length).toBeGreaterThan(5)
     expect(steps.every((step) => step >= 0 && step <= 1)).toBe(true)
-    const copy = new Database(join(root, 'copy.db'), { readonly: true })
+    const copy = openSqlite(join(root, 'copy.db'), { readonly: true })
     expect(copy.pragma('integrity_check', { simple: true })).toBe('ok')
     const ids = copy.prepare('select id from block order by id').pluck().all() as number[]
     copy.close()
@@ -120,9 +121,9 @@ describe('a backup', () => {
 
 describe('the syncs of a backup', () => {
   const MIB = 1024 * 1024
-  let database: Database.Database
+  let database: Database
   beforeEach(() => {
-    database = new Database(join(root, 'large.db'))
+    database = openSqlite(join(root, 'large.db'))
     database.pragma('page_size = 16384')
     database.pragma('journal_mode = wal')
     migrate(database)
@@ -167,7 +168,7 @@ describe('the syncs of a backup', () => {
     expect(begun.length).toBeGreaterThanOrEqual(5)
     expect((await made) - (begun.at(-1) ?? 0)).toBeLessThanOrEqual(2 * SYNC_BYTES)
     expect(rounds).toBeGreaterThan(5)
-    const copy = new Database(join(root, 'copy.db'), { readonly: true })
+    const copy = openSqlite(join(root, 'copy.db'), { readonly: true })
     expect(copy.prepare('select count(*) from block').pluck().get()).toBe(100)
     copy.close()
   })
@@ -228,7 +229,7 @@ describe('a backup that is restored', () => {
 
   test('may be of an older format', async () => {
     await store.close()
-    const old = new Database(copy())
+    const old = openSqlite(copy())
     migrate(old, MIGRATIONS.slice(0, 6))
     old.close()
     restoreBackup({ file: copy(), directory: join(root, 'other') })
@@ -265,14 +266,14 @@ describe('a backup that is restored', () => {
     const files = (): string[] => readdirSync(directory).sort()
     const before = files()
     const broken = readFileSync(copy()).fill(0xff, 3 * 16_384, 4 * 16_384)
-    const other = new Database(join(root, 'other.db'))
+    const other = openSqlite(join(root, 'other.db'))
     other.exec('create table one (x)')
     other.pragma('application_id = 7')
     other.close()
     writeFileSync(join(root, 'broken.db'), broken)
     writeFileSync(join(root, 'text.db'), 'hello, world')
     writeFileSync(join(root, 'empty.db'), '')
-    const foreign = new Database(join(root, 'foreign.db'))
+    const foreign = openSqlite(join(root, 'foreign.db'))
     foreign.exec('create table one (x)')
     foreign.close()
     for (const [name, code] of [

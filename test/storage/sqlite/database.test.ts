@@ -11,9 +11,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type DatabaseOptions, openDatabase } from '../../../storage/sqlite/database.ts'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { MIGRATIONS } from '../../../storage/sqlite/migrations.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { StorageError } from '../../../storage/store.ts'
@@ -111,7 +111,7 @@ describe('opening a data directory', () => {
 
   test('a database of a newer version is refused and not touched', async () => {
     const path = await createDatabase()
-    const newer = new Database(path)
+    const newer = openSqlite(path)
     newer.pragma('user_version = 99')
     newer.close()
     const before = digests()
@@ -124,7 +124,7 @@ describe('opening a data directory', () => {
 
   test('a newer version that only the log knows of is refused as well', async () => {
     const path = await createDatabase()
-    const newer = new Database(path)
+    const newer = openSqlite(path)
     newer.pragma('user_version = 99')
     const copy = join(directory, 'copy')
     mkdirSync(copy)
@@ -142,7 +142,7 @@ describe('opening a data directory', () => {
   })
 
   test('the database of another program is refused and not touched', async () => {
-    const other = new Database(join(directory, 'cinnabar.db'))
+    const other = openSqlite(join(directory, 'cinnabar.db'))
     other.exec('create table theirs (x)')
     other.pragma('application_id = 4711')
     other.close()
@@ -160,7 +160,7 @@ describe('opening a data directory', () => {
 
   test('whether the end was clean is known from outside', async () => {
     const closed = (): unknown => {
-      const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
+      const look = openSqlite(join(directory, 'cinnabar.db'), { readonly: true })
       const found = look.prepare('select closed from meta').pluck().get()
       look.close()
       return found

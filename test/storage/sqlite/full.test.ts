@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { Batch } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
@@ -67,7 +67,7 @@ describe('a database that may not grow', () => {
     // Answered after the attempt that let go of the reserve.
     await expectServed(store, 1)
     expect(existsSync(join(directory, 'reserve'))).toBe(false)
-    const other = new Database(join(directory, 'cinnabar.db'))
+    const other = openSqlite(join(directory, 'cinnabar.db'))
     other.prepare('delete from block where id in (1, 2)').run()
     other.close()
     await events.durable(number)
@@ -175,7 +175,7 @@ describe('an error that is not want of room', () => {
     const events = new EventLog()
     const store = new SqliteStore({ directory })
     await store.open(events)
-    const other = new Database(join(directory, 'cinnabar.db'))
+    const other = openSqlite(join(directory, 'cinnabar.db'))
     other.exec('drop table gap')
     other.close()
     store.write(batch(1, { gapsRemoved: [1], blocks: [{ id: 1, frames: frames(1) }] }))

@@ -2,8 +2,8 @@
 import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { Recovered } from '../../../storage/store.ts'
@@ -97,7 +97,7 @@ describe('goes on', () => {
     await serve()
     rmSync(directory, { recursive: true })
     await serve([], { at: join(root, 'other') })
-    const other = new Database(join(root, 'old.db'))
+    const other = openSqlite(join(root, 'old.db'))
     migrate(other, MIGRATIONS.slice(0, 7))
     other.close()
     rmSync(join(root, 'other'), { recursive: true })
@@ -107,7 +107,7 @@ describe('goes on', () => {
 
   test('of a format that stored its directory without the file, unless that is a copy', async () => {
     const { generation } = await serve([told])
-    const database = new Database(path('cinnabar.db'))
+    const database = openSqlite(path('cinnabar.db'))
     const stored = String(database.prepare('select directory from meta').pluck().get())
     database.prepare('update meta set directory = ?').run(stored.split(' ').slice(0, 2).join(' '))
     database.close()
@@ -183,7 +183,7 @@ describe('counts as restored', () => {
   })
 
   test('of an older format, where a newer one was served', async () => {
-    const old = new Database(join(root, 'old.db'))
+    const old = openSqlite(join(root, 'old.db'))
     migrate(old, MIGRATIONS.slice(0, 7))
     old.close()
     cpSync(join(root, 'old.db'), path('cinnabar.db'))

@@ -1,26 +1,27 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, type Recovered } from '../../../storage/store.ts'
 import { batch, directoryRow, EventLog, frames, gapRow } from '../../contracts/store-batch.ts'
 
-const one = (database: Database.Database): void => {
+const one = (database: Database): void => {
   database.exec('create table one (x)')
 }
-const two = (database: Database.Database): void => {
+const two = (database: Database): void => {
   database.exec('create table two (x)')
 }
 
-function tables(database: Database.Database): unknown[] {
+function tables(database: Database): unknown[] {
   return database.prepare('select name from sqlite_schema order by name').pluck().all()
 }
 
 test('each step is taken once, also when later versions add more', () => {
-  const database = new Database(':memory:')
+  const database = openSqlite(':memory:')
   migrate(database, [one])
   expect([tables(database), database.pragma('user_version', { simple: true })]).toEqual([['one'], 1])
   migrate(database, [one, two])
@@ -35,8 +36,8 @@ test('the package says which format it has, by which an upgrade knows whether th
 })
 
 test('a step that fails leaves the version before it, whole', () => {
-  const database = new Database(':memory:')
-  const failing = (target: Database.Database): void => {
+  const database = openSqlite(':memory:')
+  const failing = (target: Database): void => {
     two(target)
     target.exec('create table one (x)')
   }
@@ -46,7 +47,7 @@ test('a step that fails leaves the version before it, whole', () => {
 
 test('the secret is made once and differs from database to database', () => {
   const secrets = [1, 2].map(() => {
-    const database = new Database(':memory:')
+    const database = openSqlite(':memory:')
     migrate(database)
     migrate(database)
     expect(database.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
@@ -57,7 +58,7 @@ test('the secret is made once and differs from database to database', () => {
 })
 
 test('channels of format 8 have no names, and none is lost; those that were defined may have been given settings', () => {
-  const database = new Database(':memory:')
+  const database = openSqlite(':memory:')
   migrate(database, MIGRATIONS.slice(0, 8))
   database.exec("insert into channel values (7, 3, '', 1, 0, 1, 1, 1, 1, 1, 1, 'drop-oldest', 9, 0)")
   database.exec("insert into channel values (8, 3, '', 0, 0, 1, 1, 1, 1, 1, 1, 'drop-oldest', 9, 0)")
@@ -70,7 +71,7 @@ test('channels of format 8 have no names, and none is lost; those that were defi
 })
 
 test('dials of format 9 have no bearer', () => {
-  const database = new Database(':memory:')
+  const database = openSqlite(':memory:')
   migrate(database, MIGRATIONS.slice(0, 9))
   database.exec('insert into dial values (7, null, null, null, null)')
   migrate(database)
@@ -78,7 +79,7 @@ test('dials of format 9 have no bearer', () => {
 })
 
 test('a database of format 11 has no agents of QMF: they were in a file', () => {
-  const database = new Database(':memory:')
+  const database = openSqlite(':memory:')
   migrate(database, MIGRATIONS.slice(0, 11))
   expect(tables(database)).not.toContain('qmf_agent')
   migrate(database)
@@ -86,7 +87,7 @@ test('a database of format 11 has no agents of QMF: they were in a file', () => 
 })
 
 test('a database of format 13 keeps how far upstreams were taken, and does not know yet what they bind', () => {
-  const database = new Database(':memory:')
+  const database = openSqlite(':memory:')
   migrate(database, MIGRATIONS.slice(0, 13))
   database.exec("insert into upstream values ('default/east', 'a1', 7, 99)")
   migrate(database)
@@ -101,7 +102,7 @@ describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'migrations-'))
-    const old = new Database(join(directory, 'cinnabar.db'))
+    const old = openSqlite(join(directory, 'cinnabar.db'))
     old.exec(readFileSync(new URL('format-1.sql', import.meta.url), 'utf8'))
     old.close()
   })
@@ -146,7 +147,7 @@ describe('a database of format 1', () => {
       expect(read.map(({ bytes }) => bytes && [...bytes])).toEqual([[...frames(1, 96)], [...frames(2, 64)]])
       await store.close()
     }
-    const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
+    const look = openSqlite(join(directory, 'cinnabar.db'), { readonly: true })
     expect(look.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
     look.close()
   })
@@ -156,7 +157,7 @@ describe('a database of format 1', () => {
     store.write(batch(1, { moved: [[2, 0, origin + 4]] }))
     await events.durable(1)
     await store.close()
-    const other = new Database(join(directory, 'cinnabar.db'))
+    const other = openSqlite(join(directory, 'cinnabar.db'))
     other.exec('update block set metric = 9; update numbers set committed = 2 where channel = 1')
     other.exec('delete from numbers where channel = 2; update gap set count = 1; delete from settled')
     other.close()
@@ -173,7 +174,7 @@ describe('a database of format 2', () => {
   let directory = ''
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'migrations-'))
-    const old = new Database(join(directory, 'cinnabar.db'))
+    const old = openSqlite(join(directory, 'cinnabar.db'))
     old.exec(readFileSync(new URL('format-2.sql', import.meta.url), 'utf8'))
     old.close()
   })
@@ -222,7 +223,7 @@ describe('a database of format 3', () => {
   let directory = ''
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'migrations-'))
-    const old = new Database(join(directory, 'cinnabar.db'))
+    const old = openSqlite(join(directory, 'cinnabar.db'))
     old.exec(readFileSync(new URL('format-3.sql', import.meta.url), 'utf8'))
     old.close()
   })
@@ -252,7 +253,7 @@ describe('a database of format 3', () => {
       ])
       await store.close()
     }
-    const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
+    const look = openSqlite(join(directory, 'cinnabar.db'), { readonly: true })
     const columns = look.prepare<unknown[], string>("select name from pragma_table_info('dial')").pluck().all()
     expect(columns).toEqual([
       'channel',
@@ -269,7 +270,7 @@ describe('a database of format 3', () => {
 
 test('a database of format 4 keeps its users, who were added at no known time', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'migrations-'))
-  const old = new Database(join(directory, 'cinnabar.db'))
+  const old = openSqlite(join(directory, 'cinnabar.db'))
   old.exec(readFileSync(new URL('format-4.sql', import.meta.url), 'utf8'))
   old.close()
   for (let time = 1; time <= 2; time++) {
@@ -289,7 +290,7 @@ test.each(['salt', 'iterations', 'stored_key', 'server_key'])(
   'a dial has no row at all if the %s of its verifier is lost: a certificate is not enough then',
   async (lost) => {
     const directory = mkdtempSync(join(tmpdir(), 'migrations-'))
-    const old = new Database(join(directory, 'cinnabar.db'))
+    const old = openSqlite(join(directory, 'cinnabar.db'))
     old.exec(readFileSync(new URL('format-6.sql', import.meta.url), 'utf8'))
     const row = 'select count(*) from dial where scram_salt is not null'
     expect(old.prepare(row).pluck().get()).toBe(1)
@@ -306,7 +307,7 @@ test.each(['salt', 'iterations', 'stored_key', 'server_key'])(
 describe('a database of format 5', () => {
   test('keeps everything, and has nothing to remove', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'migrations-'))
-    const old = new Database(join(directory, 'cinnabar.db'))
+    const old = openSqlite(join(directory, 'cinnabar.db'))
     old.exec(readFileSync(new URL('format-5.sql', import.meta.url), 'utf8'))
     old.close()
     const store = new SqliteStore({ directory, reserveBytes: 0 })
@@ -319,7 +320,7 @@ describe('a database of format 5', () => {
     expect(recovered.executions).toHaveLength(1)
     expect(recovered.users.map(({ created }) => created)).toEqual([1690000000000, 1690000000000])
     await store.close()
-    const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
+    const look = openSqlite(join(directory, 'cinnabar.db'), { readonly: true })
     expect(look.prepare('select count(*) from removal').pluck().get()).toBe(0)
     expect(look.pragma('user_version', { simple: true })).toBe(MIGRATIONS.length)
     look.close()
@@ -329,7 +330,7 @@ describe('a database of format 5', () => {
 
 test('a database of format 6 keeps its bindings, which are older than every value', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'migrations-'))
-  const old = new Database(join(directory, 'cinnabar.db'))
+  const old = openSqlite(join(directory, 'cinnabar.db'))
   old.exec(readFileSync(new URL('format-6.sql', import.meta.url), 'utf8'))
   old.close()
   const store = new SqliteStore({ directory, reserveBytes: 0 })

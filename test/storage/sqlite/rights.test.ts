@@ -1,8 +1,8 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { type Recovered, type RuleRow, StorageError, type TokenRow } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
@@ -44,7 +44,7 @@ describe('damaged rights', () => {
   afterAll(() => rmSync(whole, { recursive: true, force: true }))
 
   function damage(sql: string): void {
-    const database = new Database(join(directory, 'cinnabar.db'))
+    const database = openSqlite(join(directory, 'cinnabar.db'))
     database.exec(sql)
     database.close()
   }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { examineLog } from '../../../../storage/sqlite/damage/log.ts'
 import { openDatabase } from '../../../../storage/sqlite/database.ts'
@@ -24,7 +24,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 /** The files of a process that wrote `next` = 2 to 6 of channel 7 in five transactions and was killed. */
-function killed(before: (database: Database.Database) => void = () => {}): void {
+function killed(before: (database: Database) => void = () => {}): void {
   const source = mkdtempSync(join(directory, 'source-'))
   const { database, close } = openDatabase({ directory: source })
   const numbers = new NumbersTable(database)

@@ -2,8 +2,8 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openSqlite } from '../../../../storage/sqlite/driver.ts'
 import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../../storage/store.ts'
 import { batch, EventLog, frames, gapRow, type TestBlock } from '../../../contracts/store-batch.ts'
@@ -76,7 +76,7 @@ async function open(): Promise<{ store: SqliteStore; events: EventLog; recovered
 
 /** Opens what was changed; then a batch that touches everything, and opens again: nothing is found any more. */
 async function reopened(...changes: string[]): Promise<Recovered> {
-  const other = new Database(join(directory, 'cinnabar.db'))
+  const other = openSqlite(join(directory, 'cinnabar.db'))
   other.unsafeMode()
   for (const change of changes) other.exec(change)
   other.close()
@@ -145,7 +145,7 @@ describe('numbers that do not match', () => {
   test('of a channel without values go on from what the row itself says', async () => {
     const low = ORIGIN + 7
     await reopened()
-    const other = new Database(join(directory, 'cinnabar.db'))
+    const other = openSqlite(join(directory, 'cinnabar.db'))
     expect(other.prepare('select count(*) from numbers').pluck().get()).toBe(0)
     other.close()
     rmSync(directory, { recursive: true })
@@ -171,14 +171,14 @@ describe('a block whose place does not match', () => {
     expect(blockIds(recovered)).toEqual([12, 21])
     expect(numbersOf(recovered, 1)).toEqual(numbers[1])
     expect(recovered.warnings?.join()).toContain('blocks do not match their checksums (1: 11)')
-    const look = new Database(join(directory, 'cinnabar.db'), { readonly: true })
+    const look = openSqlite(join(directory, 'cinnabar.db'), { readonly: true })
     expect(look.prepare('select * from damaged').all()).toEqual([{ id: 11, reason: 'checksum' }])
     look.close()
   })
 
   test('that is moved keeps being noticed', async () => {
     const { store, events } = await open()
-    const other = new Database(join(directory, 'cinnabar.db'))
+    const other = openSqlite(join(directory, 'cinnabar.db'))
     other.exec('update block set metric = 8 where id = 12')
     other.close()
     store.write(batch(1, { moved: [[12, 0, NEXT]] }))

@@ -1,12 +1,13 @@
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { auditTexts, hashOf, NO_HASH } from '../../../../../server/kernel/accounts/audit/record.ts'
 import { verifyAudit } from '../../../../../server/kernel/accounts/audit/verify.ts'
 import { AuditTable } from '../../../../../storage/sqlite/audit.ts'
+import { openSqlite } from '../../../../../storage/sqlite/driver.ts'
 import { migrate } from '../../../../../storage/sqlite/migrations.ts'
 import type { AuditRow } from '../../../../../storage/store.ts'
 import { times } from '../../../../support/long.ts'
@@ -30,8 +31,8 @@ describe('verifying the audit log', () => {
   beforeEach(() => copyFileSync(sound, path))
 
   /** A file that nobody waits for to be on disk. */
-  function opened(file: string): Database.Database {
-    const database = new Database(file)
+  function opened(file: string): Database {
+    const database = openSqlite(file)
     database.pragma('synchronous = off')
     return database
   }
@@ -50,7 +51,7 @@ describe('verifying the audit log', () => {
   }
 
   test('a log that nobody touched is whole; its last number and hash are reported', () => {
-    const last = new Database(path, { readonly: true })
+    const last = openSqlite(path, { readonly: true })
     const hash = last.prepare<unknown[], Buffer>('select hash from audit order by number desc').pluck().get()
     last.close()
     const expected = { records: RECORDS - PRUNED, first: FIRST, last: RECORDS, hash: hash?.toString('hex') }
@@ -59,7 +60,7 @@ describe('verifying the audit log', () => {
 
   test('a log in which nothing was written is whole', () => {
     const empty = join(directory, 'empty.db')
-    const database = new Database(empty)
+    const database = openSqlite(empty)
     migrate(database)
     database.close()
     expect(verifyAudit(empty)).toEqual({ whole: true, records: 0, first: 0, last: 0, hash: '00'.repeat(32) })
@@ -159,7 +160,7 @@ describe('verifying the audit log', () => {
       copyFileSync(sound, path)
       const table = kind === 'ends' ? 'meta' : 'audit'
       const where = kind === 'ends' ? '' : `where number = ${number}`
-      const read = (database: Database.Database) =>
+      const read = (database: Database) =>
         JSON.stringify(database.prepare(`select hex(${column}), typeof(${column}) from ${table} order by 1, 2`).all())
       const database = opened(path)
       const before = read(database)
@@ -216,7 +217,7 @@ function record(number: number, before: Uint8Array, outcome = 'ok\ufffd'): Audit
 }
 
 function writeLog(file: string): void {
-  const database = new Database(file)
+  const database = openSqlite(file)
   migrate(database)
   const audit = new AuditTable(database)
   let before = NO_HASH
