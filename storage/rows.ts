@@ -1,192 +1,438 @@
-/** The rows that rarely change, one interface per table. Rows of every batch are arrays of numbers, see store.ts. */
+/**
+ * The rows that rarely change, each kind declared once: its type, its table, its record in the replicated log, and what goes with
+ * it follow from here. Rows of every batch are arrays of numbers, see store.ts. A column that is added needs a step in
+ * sqlite/migrations.ts, and another tag: a tag that was released keeps its columns and their order for ever.
+ */
+import { type ColumnValues, columnKinds, type RowColumns } from './columns.ts'
 
-export interface UserRow {
-  readonly id: number
-  readonly tenant: string
-  readonly name: string
-  readonly role: string
-  readonly bcrypt: string | undefined
-  readonly scram: ScramRow | undefined
-  readonly loopbackOnly: boolean
-  /** Milliseconds since 1970; 0 for users that were added before this was stored. */
-  readonly created: number
+/** A row of another kind, with which the row goes. */
+export interface RowOwner {
+  readonly kind: 'user' | 'channel' | 'binding'
+  /** The columns that hold the key of the owner, in the order of its key. */
+  readonly by: readonly string[]
+  /** There may be many: a store may mark them, and remove them later in pieces. */
+  readonly isInPieces?: true
 }
-export interface ScramRow {
-  readonly salt: Uint8Array
-  readonly iterations: number
-  readonly storedKey: Uint8Array
-  readonly serverKey: Uint8Array
+
+export interface RowDeclaration<C extends RowColumns = RowColumns> {
+  readonly columns: C
+  /** The number of the kind in records; that of its removal is 128 more. */
+  readonly tag: number
+  readonly table: string
+  /** The columns by which rows are told apart. Without any, there is one row or none. */
+  readonly key: readonly string[]
+  /** The order in which rows are recovered, if it is not that of the key: by these columns, or as they were stored. */
+  readonly order?: readonly string[] | 'stored'
+  /** The columns of a removal: those of the key, or columns of its own if it removes several rows. Without it none is removed. */
+  readonly removal?: 'key' | RowColumns
+  /** The list of Recovered in which the rows are; without it the store reads them otherwise. */
+  readonly recoveredAs?: string
+  readonly goesWith?: readonly RowOwner[]
+  /** The column of `meta` that is above all ids ever given: none is given twice. */
+  readonly counter?: 'next_user' | 'next_rule' | 'next_token'
+  /** Each row has a checksum over its columns, since it decides who may do what. */
+  readonly hasChecksum?: true
+  /** A row with a key that is stored is refused, not replaced. */
+  readonly isAppendOnly?: true
+  /** What follows for people if a row is left out because it is damaged; without it the store is not opened. */
+  readonly leftOut?: string
 }
-/** A rule by which an administrator allows or denies something to a role. A `number` is never reused. */
-export interface RuleRow {
-  readonly number: number
-  readonly role: string
-  readonly effect: 'allow' | 'deny'
-  /** COLLECT, EXECUTE, DEF_CHANNEL, PUBLISH, or `*` */
-  readonly command: string
-  readonly object: string
-  /** Argument patterns as JSON: {"host":"web*"} */
-  readonly where: string
+
+/** Everything of a declaration but its columns, whose names it may use. */
+type Described<C extends RowColumns> = Omit<RowDeclaration, 'columns' | 'key' | 'order' | 'goesWith'> & {
+  readonly key: readonly (keyof C & string)[]
+  readonly order?: readonly (keyof C & string)[] | 'stored'
+  readonly goesWith?: readonly (RowOwner & { readonly by: readonly (keyof C & string)[] })[]
 }
-/** How far the values of another server were taken whose channel this one empties. */
-export interface UpstreamRow {
-  /** `tenant/name` */
-  readonly name: string
-  /** Of the other server: transaction ids of another generation mean nothing. */
-  readonly generation: string
-  /** The channel there. */
-  readonly channel: number
-  /** Everything up to this transaction id was taken. */
-  readonly reached: number
+
+function row<const C extends RowColumns, const D extends Described<C>>(columns: C, described: D) {
+  return { ...described, columns }
 }
-/**
- * A binding of the channel of another server that this one empties, stored before it is made. Metric ids and channels of another
- * generation mean nothing.
- */
-export interface UpstreamBindingRow {
-  /** `tenant/name`, as in UpstreamRow. */
-  readonly upstream: string
-  readonly generation: string
-  /** The channel there, and the metric id there. */
-  readonly channel: number
-  readonly metric: number
-  /** What is selected there as JSON: the name, then a pair of texts for each argument, ascending: ["test.a",["host","h1"]]. */
-  readonly selection: string
+
+const { number, text, bytes, flag, word, group, optional, named } = columnKinds
+
+const scram = group({ salt: bytes, iterations: number, storedKey: bytes, serverKey: bytes })
+const OF_CHANNEL = { kind: 'channel', by: ['channel'] } as const
+
+export const ROWS = {
+  tenant: row(
+    {
+      name: text,
+      /** The tenant's own limits as JSON, {"channels":10}; the configuration sets the others. */
+      quota: text,
+    },
+    { tag: 1, table: 'tenant', key: ['name'], removal: 'key', recoveredAs: 'tenants' },
+  ),
+  user: row(
+    {
+      id: number,
+      tenant: text,
+      name: text,
+      role: text,
+      bcrypt: optional(text),
+      scram: optional(scram),
+      loopbackOnly: flag,
+      /** Milliseconds since 1970; 0 for users that were added before this was stored. */
+      created: number,
+    },
+    { tag: 2, table: 'user', key: ['id'], removal: 'key', recoveredAs: 'users', counter: 'next_user' },
+  ),
+  channel: row(
+    {
+      id: number,
+      user: number,
+      /** What its owner calls it; "" if it has no name. */
+      name: text,
+      url: text,
+      /** Made by DEF_CHANNEL. */
+      defined: flag,
+      /** Its owner chose settings for it: it is neither disposable nor an orphan. */
+      configured: flag,
+      durable: flag,
+      window: number,
+      windowBytes: number,
+      maxBytes: number,
+      maxAgeMs: number,
+      expireMs: number,
+      overflow: word({ 'drop-oldest': 0, 'drop-newest': 1, 'keep-latest': 2 }),
+      /** The first transaction id of the channel. */
+      origin: number,
+      /** The time on the age clock (ms) at which a connection last used it. */
+      lastUsed: number,
+      /** It is an orphan, and its queue has the GAP for the polled metrics that are not read meanwhile. */
+      paused: flag,
+    },
+    { tag: 3, table: 'channel', key: ['id'], removal: 'key', recoveredAs: 'channels' },
+  ),
+  /** A name whose channel was deleted and not by its owner: the next channel of that name reports the loss. */
+  'lost name': row(
+    { user: number, name: text, reason: word({ expired: 0, purged: 1 }) },
+    {
+      tag: 4,
+      table: 'lost_name',
+      key: ['user', 'name'],
+      order: 'stored',
+      removal: 'key',
+      recoveredAs: 'lostNames',
+      goesWith: [{ kind: 'user', by: ['user'] }],
+    },
+  ),
+  instance: row(
+    {
+      id: number,
+      user: number,
+      metric: text,
+      /** The arguments as given, in XDR: uint32 count, then name, type and value of each. */
+      args: bytes,
+    },
+    { tag: 5, table: 'instance', key: ['id'], removal: 'key', recoveredAs: 'instances' },
+  ),
+  binding: row(
+    {
+      channel: number,
+      metric: number,
+      mode: word({ subscribe: 0, buffer: 1 }),
+      /** What has a lower block id was accepted before the binding was made. */
+      since: number,
+    },
+    {
+      tag: 6,
+      table: 'binding',
+      key: ['channel', 'metric'],
+      removal: 'key',
+      recoveredAs: 'bindings',
+      goesWith: [{ ...OF_CHANNEL, isInPieces: true }],
+    },
+  ),
+  /** The resume point of a binding to a metric with history: the number of the last record it has passed. */
+  place: row(
+    { channel: number, metric: number, reached: number },
+    {
+      tag: 7,
+      table: 'place',
+      key: ['channel', 'metric'],
+      recoveredAs: 'places',
+      goesWith: [
+        { ...OF_CHANNEL, isInPieces: true },
+        { kind: 'binding', by: ['channel', 'metric'] },
+      ],
+    },
+  ),
+  /** How far the values of another server were taken whose channel this one empties. */
+  upstream: row(
+    {
+      /** `tenant/name` */
+      name: text,
+      /** Of the other server: transaction ids of another generation mean nothing. */
+      generation: text,
+      /** The channel there. */
+      channel: number,
+      /** Everything up to this transaction id was taken. */
+      reached: number,
+    },
+    { tag: 8, table: 'upstream', key: ['name'], removal: 'key', recoveredAs: 'upstreams' },
+  ),
+  /** The channel skips values of `metric` up to `through`. */
+  stop: row(
+    { channel: number, metric: number, through: number },
+    {
+      tag: 9,
+      table: 'stop',
+      key: ['channel', 'metric'],
+      removal: 'key',
+      recoveredAs: 'stops',
+      goesWith: [{ ...OF_CHANNEL, isInPieces: true }],
+    },
+  ),
+  /** An EXECUTE whose result is pending. */
+  result: row(
+    {
+      id: number,
+      channel: number,
+      user: number,
+      control: text,
+      /** The transaction id of the result's value; 0 before there is one. */
+      transaction: named('transaction_id', number),
+    },
+    {
+      tag: 10,
+      table: 'result',
+      key: ['id'],
+      removal: 'key',
+      recoveredAs: 'results',
+      goesWith: [{ ...OF_CHANNEL, isInPieces: true }],
+    },
+  ),
+  /**
+   * A rule by which an administrator allows or denies something to a role. Without one that is damaged, something it denied would
+   * be allowed.
+   */
+  rule: row(
+    {
+      number,
+      role: text,
+      effect: word({ allow: 0, deny: 1 }),
+      /** COLLECT, EXECUTE, DEF_CHANNEL, PUBLISH, or `*` */
+      command: text,
+      object: text,
+      /** Argument patterns as JSON: {"host":"web*"} */
+      where: text,
+    },
+    {
+      tag: 11,
+      table: 'rule',
+      key: ['number'],
+      removal: 'key',
+      recoveredAs: 'rules',
+      counter: 'next_rule',
+      hasChecksum: true,
+    },
+  ),
+  /** An opaque token, of which only the hash is stored. */
+  token: row(
+    {
+      id: number,
+      user: number,
+      name: text,
+      /** SHA-256 of the token's bytes. */
+      hash: bytes,
+      /** The scope, one entry per line ("COLLECT host.*"); empty if the token allows everything that its user may do. */
+      scope: text,
+      /** Milliseconds since 1970. */
+      made: number,
+      /** Milliseconds since 1970; undefined if it never expires. */
+      expires: optional(number),
+    },
+    {
+      tag: 12,
+      table: 'token',
+      key: ['id'],
+      removal: 'key',
+      recoveredAs: 'tokens',
+      goesWith: [{ kind: 'user', by: ['user'] }],
+      counter: 'next_token',
+      hasChecksum: true,
+      leftOut: 'they are not accepted; revoke them',
+    },
+  ),
+  /**
+   * What verifies a consumer that the producer connects to [MON 14]. A verifier of which a part is missing is no row without one,
+   * which would let in whoever has a certificate.
+   */
+  dial: row(
+    {
+      channel: number,
+      scram: optional(scram),
+      /** What the producer itself shows to a destination that it delivers to. */
+      bearer: optional(bytes),
+    },
+    {
+      tag: 13,
+      table: 'dial',
+      key: ['channel'],
+      recoveredAs: 'dials',
+      goesWith: [OF_CHANNEL],
+      leftOut: 'their channels are not connected; define them again with a secret',
+    },
+  ),
+  /**
+   * A record of the audit log. `hash` is the SHA-256 of the previous hash and this record (server/kernel/accounts/audit/record.ts).
+   * Records are only appended at the end and, when they are too old, removed at the beginning.
+   */
+  audit: row(
+    {
+      /** 1, 2, 3 ... without gaps. */
+      number,
+      /** Microseconds since 1970. */
+      time: number,
+      /** execute, outcome, auth, dial, admin ... */
+      action: text,
+      /** `tenant/user` in canonical form; "" if nobody is known. */
+      actor: text,
+      /** The actor's tenant. */
+      tenant: text,
+      address: text,
+      /** The name of the control, method or destination. */
+      object: text,
+      /** Arguments as JSON, without secrets. */
+      args: text,
+      outcome: text,
+      detail: text,
+      hash: bytes,
+    },
+    /** Removes all records up to the number `through`. */
+    { tag: 14, table: 'audit', key: ['number'], removal: { through: number }, isAppendOnly: true },
+  ),
+  /** An idempotency key that was used [MON 10]. */
+  execution: row(
+    {
+      user: number,
+      control: text,
+      key: text,
+      /** SHA-256 of the arguments. */
+      digest: bytes,
+      /** Milliseconds on the age clock. */
+      at: number,
+      /** The REC of the result in XDR (type and value); undefined while it is pending. */
+      result: optional(bytes),
+    },
+    {
+      tag: 15,
+      table: 'execution',
+      key: ['user', 'control', 'key'],
+      order: ['at', 'user', 'control', 'key'],
+      /** Removes all that were used before this time on the age clock, in ms. */
+      removal: { before: number },
+      recoveredAs: 'executions',
+      goesWith: [{ kind: 'user', by: ['user'], isInPieces: true }],
+    },
+  ),
+  /** A sensor whose values are discarded until an operator resumes it. */
+  fence: row({ sensor: text }, { tag: 16, table: 'fence', key: ['sensor'], removal: 'key' }),
+  /** What the brokers of QMF know this server by as an agent. */
+  'qmf agent': row(
+    {
+      /** A UUID. */
+      systemId: text,
+      /** The number of the last start that has shown an agent. */
+      boot: number,
+      /** The banks that each broker gave as JSON, {"b1":{"brokerBank":1,"agentBank":10}}. */
+      banks: text,
+    },
+    { tag: 19, table: 'qmf_agent', key: [] },
+  ),
+  /**
+   * A binding of the channel of another server that this one empties, stored before it is made. Metric ids and channels of another
+   * generation mean nothing.
+   */
+  'upstream binding': row(
+    {
+      /** `tenant/name`, as in UpstreamRow. */
+      upstream: text,
+      generation: text,
+      /** The channel there, and the metric id there. */
+      channel: number,
+      metric: number,
+      /** What is selected there as JSON: the name, then a pair of texts for each argument, ascending: ["test.a",["host","h1"]]. */
+      selection: text,
+    },
+    {
+      tag: 20,
+      table: 'upstream_binding',
+      key: ['upstream', 'metric'],
+      removal: 'key',
+      recoveredAs: 'upstreamBindings',
+    },
+  ),
+} as const satisfies Readonly<Record<string, RowDeclaration>>
+
+type Rows = typeof ROWS
+export type RowKind = keyof Rows
+export type RowOf<Kind extends RowKind> = ColumnValues<Rows[Kind]['columns']>
+
+export const ROW_KINDS = Object.keys(ROWS) as readonly RowKind[]
+
+export type ScramRow = NonNullable<UserRow['scram']>
+export type TenantRow = RowOf<'tenant'>
+export type UserRow = RowOf<'user'>
+export type ChannelRow = RowOf<'channel'>
+export type Overflow = ChannelRow['overflow']
+export type LostNameRow = RowOf<'lost name'>
+export type InstanceRow = RowOf<'instance'>
+export type BindingRow = RowOf<'binding'>
+export type PlaceRow = RowOf<'place'>
+export type UpstreamRow = RowOf<'upstream'>
+export type UpstreamBindingRow = RowOf<'upstream binding'>
+export type StopRow = RowOf<'stop'>
+export type ResultRow = RowOf<'result'>
+export type RuleRow = RowOf<'rule'>
+export type TokenRow = RowOf<'token'>
+export type DialRow = RowOf<'dial'>
+export type AuditRow = RowOf<'audit'>
+export type ExecutionRow = RowOf<'execution'>
+export type QmfAgentRow = RowOf<'qmf agent'>
+
+/** Puts a row in the place of that with its key, if there is one. */
+export type RowPut = { readonly [Kind in RowKind]: { readonly put: Kind; readonly row: RowOf<Kind> } }[RowKind]
+
+type RemovalColumns<D> = D extends {
+  readonly removal: 'key'
+  readonly key: readonly (infer Key)[]
+  readonly columns: infer C
 }
-/** What the brokers of QMF know this server by as an agent. There is one row, or none. */
-export interface QmfAgentRow {
-  /** A UUID. */
-  readonly systemId: string
-  /** The number of the last start that has shown an agent. */
-  readonly boot: number
-  /** The banks that each broker gave as JSON, {"b1":{"brokerBank":1,"agentBank":10}}. */
-  readonly banks: string
+  ? Pick<ColumnValues<C>, Key & keyof C>
+  : D extends { readonly removal: infer C extends RowColumns }
+    ? ColumnValues<C>
+    : never
+
+/** Removes a row, and those that go with it. */
+export type RowRemoval = {
+  readonly [Kind in RowKind as Rows[Kind] extends { readonly removal: unknown } ? Kind : never]: {
+    readonly remove: Kind
+  } & RemovalColumns<Rows[Kind]>
+} extends infer Removals
+  ? Removals[keyof Removals]
+  : never
+
+/** The rows that a store gives back, each kind in its order. */
+export type RecoveredRows = {
+  readonly [Kind in RowKind as Rows[Kind] extends { readonly recoveredAs: infer Name extends string }
+    ? Name
+    : never]: readonly RowOf<Kind>[]
 }
-export interface TenantRow {
-  readonly name: string
-  /** The tenant's own limits as JSON, {"channels":10}; the configuration sets the others. */
-  readonly quota: string
+
+export function declarationOf(kind: RowKind): RowDeclaration {
+  return ROWS[kind]
 }
-/** An opaque token, of which only the hash is stored. */
-export interface TokenRow {
-  readonly id: number
-  readonly user: number
-  readonly name: string
-  /** SHA-256 of the token's bytes. */
-  readonly hash: Uint8Array
-  /** The scope, one entry per line ("COLLECT host.*"); empty if the token allows everything that its user may do. */
-  readonly scope: string
-  /** Milliseconds since 1970. */
-  readonly made: number
-  /** Milliseconds since 1970; undefined if it never expires. */
-  readonly expires: number | undefined
-}
-/** What verifies a consumer that the producer connects to [MON 14]. */
-export interface DialRow {
-  readonly channel: number
-  readonly scram: ScramRow | undefined
-  /** What the producer itself shows to a destination that it delivers to. */
-  readonly bearer?: Uint8Array | undefined
-}
-/**
- * A record of the audit log. `hash` is the SHA-256 of the previous hash and this record (server/kernel/accounts/audit/record.ts).
- * Records are only appended at the end and, when they are too old, removed at the beginning.
- */
-export interface AuditRow {
-  /** 1, 2, 3 ... without gaps. */
-  readonly number: number
-  /** Microseconds since 1970. */
-  readonly time: number
-  /** execute, outcome, auth, dial, admin ... */
-  readonly action: string
-  /** `tenant/user` in canonical form; "" if nobody is known. */
-  readonly actor: string
-  /** The actor's tenant. */
-  readonly tenant: string
-  readonly address: string
-  /** The name of the control, method or destination. */
-  readonly object: string
-  /** Arguments as JSON, without secrets. */
-  readonly args: string
-  readonly outcome: string
-  readonly detail: string
-  readonly hash: Uint8Array
-}
-/** An idempotency key that was used [MON 10]. */
-export interface ExecutionRow {
-  readonly user: number
-  readonly control: string
-  readonly key: string
-  /** SHA-256 of the arguments. */
-  readonly digest: Uint8Array
-  /** Milliseconds on the age clock. */
-  readonly at: number
-  /** The REC of the result in XDR (type and value); undefined while it is pending. */
-  readonly result: Uint8Array | undefined
-}
-export type Overflow = 'drop-oldest' | 'drop-newest' | 'keep-latest'
-export interface ChannelRow {
-  readonly id: number
-  readonly user: number
-  /** What its owner calls it; "" if it has no name. */
-  readonly name: string
-  readonly url: string
-  /** Made by DEF_CHANNEL. */
-  readonly defined: boolean
-  /** Its owner chose settings for it: it is neither disposable nor an orphan. */
-  readonly configured: boolean
-  readonly durable: boolean
-  readonly window: number
-  readonly windowBytes: number
-  readonly maxBytes: number
-  readonly maxAgeMs: number
-  readonly expireMs: number
-  readonly overflow: Overflow
-  /** The first transaction id of the channel. */
-  readonly origin: number
-  /** The time on the age clock (ms) at which a connection last used it. */
-  readonly lastUsed: number
-  /** It is an orphan, and its queue has the GAP for the polled metrics that are not read meanwhile. */
-  readonly paused: boolean
-}
-/** A name whose channel was deleted and not by its owner: the next channel of that name reports the loss. */
-export interface LostNameRow {
-  readonly user: number
-  readonly name: string
-  readonly reason: 'expired' | 'purged'
-}
-export interface InstanceRow {
-  readonly id: number
-  readonly user: number
-  readonly metric: string
-  /** The arguments as given, in XDR: uint32 count, then name, type and value of each. */
-  readonly args: Uint8Array
-}
-export interface BindingRow {
-  readonly channel: number
-  readonly metric: number
-  readonly mode: 'subscribe' | 'buffer'
-  /** What has a lower block id was accepted before the binding was made. */
-  readonly since: number
-}
-/** The resume point of a binding to a metric with history: the number of the last record it has passed. */
-export interface PlaceRow {
-  readonly channel: number
-  readonly metric: number
-  readonly reached: number
-}
-/** The channel skips values of `metric` up to `through`. */
-export interface StopRow {
-  readonly channel: number
-  readonly metric: number
-  readonly through: number
-}
-/** An EXECUTE whose result is pending. */
-export interface ResultRow {
-  readonly id: number
-  readonly channel: number
-  readonly user: number
-  readonly control: string
-  /** The transaction id of the result's value; 0 before there is one. */
-  readonly transaction: number
+
+/** The kinds of rows that go with a row of this kind: those of which there are few, or those that are removed in pieces. */
+export function dependentsOf(
+  owner: RowOwner['kind'],
+  amount: 'few' | 'many',
+): { kind: RowKind; by: readonly string[] }[] {
+  return ROW_KINDS.flatMap((kind) => {
+    const owners: readonly RowOwner[] = declarationOf(kind).goesWith ?? []
+    const found = owners.find((one) => one.kind === owner && (one.isInPieces ? 'many' : 'few') === amount)
+    return found === undefined ? [] : [{ kind, by: found.by }]
+  })
 }

@@ -5,25 +5,7 @@
  * Rows that change with every batch are numbers in Float64Arrays of the widths below instead of objects, because a batch
  * crosses a thread boundary.
  */
-import type {
-  AuditRow,
-  BindingRow,
-  ChannelRow,
-  DialRow,
-  ExecutionRow,
-  InstanceRow,
-  LostNameRow,
-  PlaceRow,
-  QmfAgentRow,
-  ResultRow,
-  RuleRow,
-  StopRow,
-  TenantRow,
-  TokenRow,
-  UpstreamBindingRow,
-  UpstreamRow,
-  UserRow,
-} from './rows.ts'
+import type { AuditRow, QmfAgentRow, RecoveredRows, RowPut, RowRemoval } from './rows.ts'
 
 export type * from './rows.ts'
 
@@ -77,82 +59,28 @@ export interface Batch {
   readonly wall: number
 }
 
+/** What a batch removes is gone for good when it is durable, also if the store removes the rows later, in pieces. */
 export type Change =
-  | { readonly put: 'tenant'; readonly row: TenantRow }
-  | { readonly put: 'user'; readonly row: UserRow }
-  | { readonly put: 'channel'; readonly row: ChannelRow }
-  | { readonly put: 'lost name'; readonly row: LostNameRow }
-  | { readonly put: 'instance'; readonly row: InstanceRow }
-  | { readonly put: 'binding'; readonly row: BindingRow }
-  | { readonly put: 'place'; readonly row: PlaceRow }
-  | { readonly put: 'upstream'; readonly row: UpstreamRow }
-  | { readonly put: 'upstream binding'; readonly row: UpstreamBindingRow }
-  | { readonly put: 'qmf agent'; readonly row: QmfAgentRow }
-  | { readonly put: 'stop'; readonly row: StopRow }
-  | { readonly put: 'result'; readonly row: ResultRow }
-  | { readonly put: 'rule'; readonly row: RuleRow }
-  | { readonly put: 'token'; readonly row: TokenRow }
-  | { readonly put: 'dial'; readonly row: DialRow }
-  | { readonly put: 'audit'; readonly row: AuditRow }
-  | { readonly put: 'execution'; readonly row: ExecutionRow }
-  /** A sensor whose values are discarded until an operator resumes it. */
-  | { readonly put: 'fence'; readonly row: { readonly sensor: string } }
-  /** Removes its tokens, executions and lost names too. */
-  | { readonly remove: 'user'; readonly id: number }
-  | { readonly remove: 'tenant'; readonly name: string }
-  | { readonly remove: 'rule'; readonly number: number }
-  | { readonly remove: 'token'; readonly id: number }
-  /** Removes all records up to this number. */
-  | { readonly remove: 'audit'; readonly through: number }
-  /** Removes all that were used before this time on the age clock, in ms. */
-  | { readonly remove: 'execution'; readonly before: number }
-  | { readonly remove: 'fence'; readonly sensor: string }
-  | { readonly remove: 'upstream'; readonly name: string }
-  | { readonly remove: 'upstream binding'; readonly upstream: string; readonly metric: number }
-  /**
-   * Removes everything of the channel: blocks, gaps, bindings and their places, stops, results, numbers, dial. Like all that a
-   * batch removes, it is gone for good when the batch is durable, also if the store removes the rows later, in pieces.
-   */
-  | { readonly remove: 'channel'; readonly id: number }
-  | { readonly remove: 'lost name'; readonly user: number; readonly name: string }
-  | { readonly remove: 'instance'; readonly id: number }
-  /** Removes its place too. */
-  | { readonly remove: 'binding'; readonly channel: number; readonly metric: number }
-  | { readonly remove: 'stop'; readonly channel: number; readonly metric: number }
-  | { readonly remove: 'result'; readonly id: number }
+  | RowPut
+  /** With a channel go its blocks, GAPs and numbers, too. */
+  | RowRemoval
   /** A clean shutdown: reserved transaction ids are known to be unused. */
   | { readonly put: 'closed'; readonly row: Record<string, never> }
   /** Consumers will be informed of what the start has found: it need not be found again. */
   | { readonly put: 'recovered'; readonly row: Record<string, never> }
 
 /** The content of a store when it is opened: all states and the directory of blocks, without frames. */
-export interface Recovered {
-  readonly tenants: readonly TenantRow[]
-  readonly users: readonly UserRow[]
+export interface Recovered extends RecoveredRows {
   readonly nextUserId: number
-  readonly rules: readonly RuleRow[]
   readonly nextRule: number
-  readonly tokens: readonly TokenRow[]
   readonly nextTokenId: number
-  readonly dials: readonly DialRow[]
-  readonly executions: readonly ExecutionRow[]
   readonly fences: readonly string[]
-  /** The last record of the audit log; undefined before the first. */
-  readonly audited: Pick<AuditRow, 'number' | 'hash'> | undefined
-  readonly channels: readonly ChannelRow[]
-  /** The oldest first. */
-  readonly lostNames: readonly LostNameRow[]
-  /** CHANNEL_WIDTH numbers each. */
-  readonly numbers: Float64Array
-  readonly instances: readonly InstanceRow[]
-  readonly bindings: readonly BindingRow[]
-  readonly places: readonly PlaceRow[]
-  readonly upstreams: readonly UpstreamRow[]
-  readonly upstreamBindings: readonly UpstreamBindingRow[]
   /** undefined if this server was an agent of no broker yet. */
   readonly qmfAgent: QmfAgentRow | undefined
-  readonly stops: readonly StopRow[]
-  readonly results: readonly ResultRow[]
+  /** The last record of the audit log; undefined before the first. */
+  readonly audited: Pick<AuditRow, 'number' | 'hash'> | undefined
+  /** CHANNEL_WIDTH numbers each. */
+  readonly numbers: Float64Array
   /** BLOCK_WIDTH numbers each (offset 0), ascending by channel, lane, first, id. */
   readonly blocks: Float64Array
   readonly settled: ReadonlyMap<number, Uint8Array>

@@ -4,6 +4,7 @@
  */
 import type { Database, Statement } from 'better-sqlite3'
 import type { AuditRow, Change, Recovered } from '../store.ts'
+import { RowTable } from './row-table.ts'
 
 type Audited = Pick<AuditRow, 'number' | 'hash'>
 interface Ends {
@@ -18,29 +19,27 @@ export interface AuditFound extends Pick<Recovered, 'audited'> {
 }
 
 export class AuditTable {
-  readonly #put: Statement<unknown[]>
+  readonly #records: RowTable<AuditRow>
   readonly #setEnd: Statement<unknown[]>
   readonly #setStart: Statement<unknown[]>
   readonly #remove: Statement<unknown[]>
-  readonly #read: Statement<unknown[], AuditRow>
+  readonly #read: (after: number, limit: number) => AuditRow[]
   readonly #lastUpTo: Statement<unknown[], Audited>
   readonly #ends: Statement<unknown[], Ends>
 
   constructor(database: Database) {
-    this.#put = database.prepare(`
-      insert into audit values (@number, @time, @action, @actor, @tenant, @address, @object, @args, @outcome, @detail,
-        @hash)`)
+    this.#records = new RowTable(database, 'audit')
     this.#setEnd = database.prepare('update meta set audit_number = ?, audit_hash = ?')
     this.#setStart = database.prepare('update meta set audit_start = ?, audit_start_hash = ?')
     this.#remove = database.prepare('delete from audit where number <= ?')
-    this.#read = database.prepare('select * from audit where number > ? order by number limit ?')
+    this.#read = this.#records.selection('where number > ? order by number limit ?')
     this.#lastUpTo = database.prepare('select number, hash from audit where number <= ? order by number desc limit 1')
     this.#ends = database.prepare('select audit_number as number, audit_hash as hash, audit_start as start from meta')
   }
 
   change(change: AuditChange): void {
     if ('put' in change) {
-      this.#put.run(change.row)
+      this.#records.put(change.row)
       this.#setEnd.run(change.row.number, change.row.hash)
       return
     }
@@ -50,9 +49,9 @@ export class AuditTable {
     this.#remove.run(change.through)
   }
 
-  /** Reads records above number `after`, ascending, at most `limit`. */
+  /** Reads records above number `after`, ascending, at most `limit`. Throws StorageError DAMAGED. */
   read(after: number, limit: number): AuditRow[] {
-    return this.#read.all(after, limit)
+    return this.#read(after, limit)
   }
 
   /** Continues after the last record ever written, even if it is missing: no number is reused, so the break stays visible. */

@@ -27,6 +27,7 @@ export interface NumbersFound {
 export class NumbersTable {
   readonly #put: Statement<unknown[]>
   readonly #putFirst: Statement<unknown[]>
+  readonly #remove: Statement<unknown[]>
   readonly #removeAll: Statement<unknown[]>
   readonly #all: Statement<unknown[], number[]>
   readonly #sum = new RowSum(CHANNEL_WIDTH)
@@ -37,6 +38,7 @@ export class NumbersTable {
     const values = `values (${Array(CHANNEL_WIDTH + 1).fill('?')})`
     this.#put = database.prepare(`insert or replace into numbers ${values}`)
     this.#putFirst = database.prepare(`insert or ignore into numbers ${values}`)
+    this.#remove = database.prepare('delete from numbers where channel = ?')
     this.#removeAll = database.prepare('delete from numbers')
     this.#all = database.prepare<unknown[], number[]>('select * from numbers order by channel').raw()
   }
@@ -52,6 +54,10 @@ export class NumbersTable {
   putFirst(channel: number, origin: number): void {
     const row = firstRow(channel, origin)
     this.#putFirst.run(...row, this.#sum.of(row))
+  }
+
+  remove(channel: number): void {
+    this.#remove.run(channel)
   }
 
   /** Rewrites all rows, since one under a wrong channel cannot be found to delete it. */

@@ -6,26 +6,18 @@
 import type { Database, Statement } from 'better-sqlite3'
 import type { Change } from '../store.ts'
 import type { BlockTables } from './blocks.ts'
+import type { RowTables } from './row-tables.ts'
 
 /** A change that is made here alone. */
 export type RemovalsChange = Extract<Change, { remove: 'instance' | 'execution' }>
 
 /** What a mark names: a block, the rows of a channel, the executions of a user, or those that were used before a time. */
-type Subject = 'block' | 'channel' | 'user' | 'execution'
-interface Mark {
+interface Mark<Subject = 'block' | 'channel' | 'user' | 'execution'> {
   readonly subject: Subject
   readonly id: number
 }
-
-/** Rows that go with their channel, besides its blocks. Each statement takes the channel twice and the number of rows. */
-const OF_CHANNEL = [
-  'delete from gap where channel = ? and id in (select id from gap where channel = ? limit ?)',
-  ...['binding', 'place', 'stop'].map(
-    (table) =>
-      `delete from ${table} where channel = ? and metric in (select metric from ${table} where channel = ? limit ?)`,
-  ),
-  'delete from result where channel = ? and id in (select id from result where channel = ? limit ?)',
-]
+/** A mark of rows that are found when they are removed. */
+type WideMark = Mark<'channel' | 'user' | 'execution'>
 
 export class Removals {
   readonly #blocks: BlockTables
@@ -33,8 +25,8 @@ export class Removals {
   readonly #unmark: Statement<unknown[]>
   readonly #first: Statement<unknown[], Mark>
   readonly #markedBlocks: Statement<unknown[], number>
-  readonly #rowsOfChannel: readonly Statement<unknown[]>[]
-  readonly #executionsOfUser: Statement<unknown[]>
+  /** Rows that go with their owner, besides the blocks of a channel. Each takes the owner twice and the number of rows. */
+  readonly #rowsOf: Readonly<Record<'channel' | 'user', readonly Statement<unknown[]>[]>>
   readonly #executionsBefore: Statement<unknown[]>
   readonly #removeInstance: Statement<unknown[]>
   readonly #markedChannels: Statement<unknown[], number>
@@ -49,9 +41,8 @@ export class Removals {
   #left = 0
   #isPending: boolean
 
-  constructor(database: Database, blocks: BlockTables) {
-    const executions = (which: string): Statement<unknown[]> =>
-      database.prepare(`delete from execution where rowid in (select rowid from execution where ${which} limit ?)`)
+  constructor(database: Database, blocks: BlockTables, rows: RowTables) {
+    const gaps = 'delete from gap where channel = ? and id in (select id from gap where channel = ? limit ?)'
     this.#blocks = blocks
     this.#mark = database.prepare('insert or ignore into removal values (?, ?)')
     this.#unmark = database.prepare('delete from removal where subject = ? and id = ?')
@@ -59,9 +50,13 @@ export class Removals {
     this.#markedBlocks = database
       .prepare<unknown[], number>("select id from removal where subject = 'block' limit ?")
       .pluck()
-    this.#rowsOfChannel = OF_CHANNEL.map((sql) => database.prepare(sql))
-    this.#executionsOfUser = executions('user = ?')
-    this.#executionsBefore = executions('at < ?')
+    this.#rowsOf = {
+      channel: [database.prepare(gaps), ...rows.removalsOfSome('channel')],
+      user: rows.removalsOfSome('user'),
+    }
+    this.#executionsBefore = database.prepare(
+      'delete from execution where rowid in (select rowid from execution where at < ? limit ?)',
+    )
     this.#removeInstance = database.prepare('delete from instance where id = ?')
     this.#markedChannels = database
       .prepare<unknown[], number>("select id from removal where subject = 'channel'")
@@ -145,7 +140,7 @@ export class Removals {
     return ids
   }
 
-  #remove(mark: Mark): void {
+  #remove(mark: WideMark): void {
     const rows = Math.max(0, this.#left)
     const removed = this.#removeRows(mark, rows)
     this.#left -= removed
@@ -156,28 +151,28 @@ export class Removals {
   }
 
   #removeMarked(mark: Mark, rows: number): number {
-    if (mark.subject === 'block') {
+    const { subject, id } = mark
+    if (subject === 'block') {
       const ids = this.#markedBlocks.all(rows)
       for (const id of ids) this.#blocks.remove(id)
       for (const id of ids) this.#unmark.run('block', id)
       return ids.length
     }
-    const removed = this.#removeRows(mark, rows)
+    const removed = this.#removeRows({ subject, id }, rows)
     if (removed < rows) this.#end(mark)
     return removed
   }
 
   /** Removes up to `rows` rows; fewer if no more are left. */
-  #removeRows({ subject, id }: Mark, rows: number): number {
-    if (subject === 'user') return this.#executionsOfUser.run(id, rows).changes
+  #removeRows({ subject, id }: WideMark, rows: number): number {
     if (subject === 'execution') return this.#executionsBefore.run(id, rows).changes
-    let removed = this.#blocks.removeOfChannel(id, rows)
-    for (const statement of this.#rowsOfChannel) removed += statement.run(id, id, rows - removed).changes
+    let removed = subject === 'channel' ? this.#blocks.removeOfChannel(id, rows) : 0
+    for (const statement of this.#rowsOf[subject]) removed += statement.run(id, id, rows - removed).changes
     return removed
   }
 
   #finish(channel: number): void {
-    const mark: Mark = { subject: 'channel', id: channel }
+    const mark: WideMark = { subject: 'channel', id: channel }
     this.#removeRows(mark, Number.MAX_SAFE_INTEGER)
     this.#end(mark)
   }

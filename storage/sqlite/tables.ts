@@ -4,15 +4,12 @@ import { AuditTable } from './audit.ts'
 import { BlockTables } from './blocks.ts'
 import { LogPlaces } from './log-places.ts'
 import { Removals } from './removals.ts'
-import { RightsTables } from './rights.ts'
+import { RowTables } from './row-tables.ts'
 import { StateTables } from './state.ts'
-import { UserTables } from './users.ts'
 
 export interface Tables {
   readonly blocks: BlockTables
   readonly state: StateTables
-  readonly users: UserTables
-  readonly rights: RightsTables
   readonly audit: AuditTable
   readonly removals: Removals
   readonly log: LogPlaces
@@ -20,13 +17,12 @@ export interface Tables {
 
 export function openTables(database: Database): Tables {
   const blocks = new BlockTables(database)
+  const rows = new RowTables(database)
   return {
     blocks,
-    state: new StateTables(database),
-    users: new UserTables(database),
-    rights: new RightsTables(database),
+    state: new StateTables(database, rows),
     audit: new AuditTable(database),
-    removals: new Removals(database, blocks),
+    removals: new Removals(database, blocks, rows),
     log: new LogPlaces(database),
   }
 }

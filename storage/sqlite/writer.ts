@@ -6,6 +6,7 @@
 import type { Database, Statement } from 'better-sqlite3'
 import type { LogPlace } from '../replicated/place.ts'
 import type { Batch, Change, StorageError } from '../store.ts'
+import type { AuditChange } from './audit.ts'
 import { PAGE_BYTES } from './database.ts'
 import { type DiskReserve, FreeSpace } from './disk-space.ts'
 import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
@@ -193,11 +194,9 @@ export class Writer {
   }
 
   #change(change: Change): void {
-    const { state, users, rights, audit, removals } = this.#parts.tables
+    const { state, audit, removals } = this.#parts.tables
     removals.change(change)
-    if (isAbout(change, 'tenant', 'user')) users.change(change)
-    else if (isAbout(change, 'rule', 'token')) rights.change(change)
-    else if (isAbout(change, 'audit')) audit.change(change)
+    if (isAudit(change)) audit.change(change)
     else if (!isRemoval(change)) state.change(change)
   }
 
@@ -474,12 +473,6 @@ function isRemoval(change: Change): change is RemovalsChange {
   return 'remove' in change && (change.remove === 'instance' || change.remove === 'execution')
 }
 
-type Subject<C> = C extends { put: infer S } | { remove: infer S } ? S : never
-
-function isAbout<S extends Subject<Change>>(
-  change: Change,
-  ...subjects: readonly S[]
-): change is Extract<Change, { put: S } | { remove: S }> {
-  const subject: string = 'put' in change ? change.put : change.remove
-  return subjects.some((one) => one === subject)
+function isAudit(change: Change): change is AuditChange {
+  return 'put' in change ? change.put === 'audit' : change.remove === 'audit'
 }

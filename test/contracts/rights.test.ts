@@ -32,7 +32,7 @@ const token: TokenRow = {
   expires: 1_800_000_000_000,
 }
 const scram = { salt: frames(2, 16), iterations: 4096, storedKey: frames(3, 32), serverKey: frames(4, 32) }
-const dial: DialRow = { channel: 1, scram }
+const dial: DialRow = { channel: 1, scram, bearer: undefined }
 const execution: ExecutionRow = {
   user: 3,
   control: 'exec.restart',
@@ -107,7 +107,7 @@ describe.each(implementations)('a store ($name) of rights', ({ make, stop: stopA
   })
 
   test('what is needed to dial comes back, and goes with its channel', async () => {
-    const plainDial: DialRow = { channel: 2, scram: undefined }
+    const plainDial: DialRow = { channel: 2, scram: undefined, bearer: undefined }
     await write(
       { put: 'dial', row: { ...dial, scram: { ...scram, iterations: 8192 } } },
       { put: 'dial', row: plainDial },
@@ -116,8 +116,9 @@ describe.each(implementations)('a store ($name) of rights', ({ make, stop: stopA
     await write({ put: 'dial', row: dial })
     await write({ put: 'dial', row: bearing })
     expect(plain((await subject.reopen()).dials)).toEqual(plain([dial, plainDial, bearing]))
-    await write({ put: 'dial', row: { channel: 3, scram: undefined } })
-    expect(plain((await subject.reopen()).dials)).toEqual(plain([dial, plainDial, { channel: 3, scram: undefined }]))
+    const bare: DialRow = { ...bearing, bearer: undefined }
+    await write({ put: 'dial', row: bare })
+    expect(plain((await subject.reopen()).dials)).toEqual(plain([dial, plainDial, bare]))
     await write({ remove: 'channel', id: 1 }, { remove: 'channel', id: 3 })
     expect((await subject.reopen()).dials).toEqual([plainDial])
   })

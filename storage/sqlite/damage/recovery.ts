@@ -27,10 +27,9 @@ interface Found {
 const MAX_NAMED = 10
 
 export function recover(opened: OpenDatabase, tables: Tables): Recovered {
-  const { users, state } = tables
-  const { warnings: ofRights, ...rights } = tables.rights.recover()
+  const { warnings: ofState, ...state } = tables.state.recover()
   const { warnings: ofAudit, audited } = tables.audit.recover()
-  const kept = { ...users.recover(), ...rights, audited, ...state.recover() }
+  const kept = { ...state, audited }
   const found = read(opened, tables)
   const { numbers, directory, settled, gaps } = found
   const sound = { ...kept, numbers, blocks: directory.blocks, settled: settled.sound, gaps: gaps.sound }
@@ -43,7 +42,7 @@ export function recover(opened: OpenDatabase, tables: Tables): Recovered {
     ...aboutGeneration(opened),
     ...aboutLog(opened.log),
     ...aboutRows(found, repaired),
-    ...ofRights,
+    ...ofState,
     ...ofAudit,
   ]
   const restored = opened.generation.reason !== undefined

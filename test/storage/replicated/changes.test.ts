@@ -54,7 +54,7 @@ describe('what may be missing', () => {
     ['a user that has no password', { put: 'user', row: { ...user, bcrypt: undefined, scram: undefined } }],
     ['a token that does not expire', tokenThatExpires(undefined)],
     ['a token that has expired', tokenThatExpires(0)],
-    ['a dial with a verifier', { put: 'dial', row: { channel: 1, scram } }],
+    ['a dial with a verifier', { put: 'dial', row: { channel: 1, scram, bearer: undefined } }],
     ['an execution with a result', executionWith(hex('0b'))],
     ['an execution with an empty result', executionWith(new Uint8Array(0))],
   ])('%s', (_, change) => {

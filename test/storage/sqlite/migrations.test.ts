@@ -237,7 +237,8 @@ describe('a database of format 3', () => {
       const [dial, plainDial] = recovered.dials
       expect(recovered.dials).toHaveLength(2)
       expect(plainDial).toEqual({ channel: 2, scram: undefined })
-      expect(Object.keys(dial ?? {})).toEqual(['channel', 'scram'])
+      expect(Object.keys(dial ?? {})).toEqual(['channel', 'scram', 'bearer'])
+      expect(dial?.bearer).toBeUndefined()
       expect([dial?.channel, dial?.scram?.iterations]).toEqual([1, 4096])
       const keys = [dial?.scram?.salt, dial?.scram?.storedKey, dial?.scram?.serverKey]
       expect(keys.map((key) => [...(key ?? [])])).toEqual([[...frames(1, 16)], [...frames(2, 32)], [...frames(3, 32)]])

@@ -75,7 +75,10 @@ describe('damaged rights', () => {
         (error: unknown) => error,
       )
       expect(refusal).toBeInstanceOf(StorageError)
-      expect(refusal).toMatchObject({ code: 'DAMAGED', message: expect.stringContaining('rule 1 of role') })
+      expect(refusal).toMatchObject({
+        code: 'DAMAGED',
+        message: expect.stringContaining('rule 1 does not match its checksum'),
+      })
     },
   )
 })
