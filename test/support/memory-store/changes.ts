@@ -1,4 +1,5 @@
 /** What a batch does to what a store in memory holds: the reference for what a store has to do. */
+import { declarationOf, ROW_KINDS, type RowKind } from '../../../storage/rows.ts'
 import {
   type Batch,
   BLOCK_WIDTH,
@@ -8,7 +9,7 @@ import {
   MOVE_WIDTH,
   SETTLED_WIDTH,
 } from '../../../storage/store.ts'
-import { type Contents, keyOf, type Pair } from './contents.ts'
+import { type Contents, columnsText, keyOf } from './contents.ts'
 
 export function applyBatch(contents: Contents, batch: Batch): void {
   for (const change of batch.changes) applyChange(contents, change)
@@ -49,140 +50,50 @@ function applyChange(contents: Contents, change: Change): void {
 }
 
 function put(contents: Contents, change: Extract<Change, { put: unknown }>): void {
-  switch (change.put) {
-    case 'tenant':
-      contents.tenants.set(change.row.name, change.row)
-      return
-    case 'user':
-      contents.users.set(change.row.id, change.row)
-      contents.nextUserId = Math.max(contents.nextUserId, change.row.id + 1)
-      return
-    case 'channel':
-      contents.channels.set(change.row.id, change.row)
-      return
-    case 'lost name': {
-      const key = nameKey(change.row)
-      contents.lostNames.delete(key)
-      contents.lostNames.set(key, change.row)
-      return
-    }
-    case 'instance':
-      contents.instances.set(change.row.id, change.row)
-      return
-    case 'binding':
-      contents.bindings.set(pair(change.row), change.row)
-      return
-    case 'place':
-      contents.places.set(pair(change.row), change.row)
-      return
-    case 'upstream':
-      contents.upstreams.set(change.row.name, change.row)
-      return
-    case 'upstream binding':
-      contents.upstreamBindings.set(`${change.row.upstream} ${change.row.metric}`, change.row)
-      return
-    case 'qmf agent':
-      contents.qmfAgent = change.row
-      return
-    case 'stop':
-      contents.stops.set(pair(change.row), change.row)
-      return
-    case 'result':
-      contents.results.set(change.row.id, change.row)
-      return
-    case 'rule':
-      contents.rules.set(change.row.number, change.row)
-      contents.nextRule = Math.max(contents.nextRule, change.row.number + 1)
-      return
-    case 'token':
-      contents.tokens.set(change.row.id, change.row)
-      contents.nextTokenId = Math.max(contents.nextTokenId, change.row.id + 1)
-      return
-    case 'dial':
-      contents.dials.set(change.row.channel, change.row)
-      return
-    case 'audit':
-      contents.audit.set(change.row.number, change.row)
-      contents.audited = { number: change.row.number, hash: change.row.hash }
-      return
-    case 'execution':
-      contents.executions.set(keyOf(change.row), change.row)
-      return
-    case 'fence':
-      contents.fences.add(change.row.sensor)
-      return
-    case 'recovered':
-    case 'closed':
-      return
-  }
+  if (change.put === 'closed' || change.put === 'recovered') return
+  const { counter } = declarationOf(change.put)
+  const rows: Map<string, object> = contents.rows[change.put]
+  const key = keyOf(change.put, change.row)
+  // So that it is the last one in the order in which rows were stored.
+  rows.delete(key)
+  rows.set(key, change.row)
+  if (counter !== undefined) contents.next[counter] = Math.max(contents.next[counter], idIn(key) + 1)
+  if (change.put === 'audit') contents.audited = { number: change.row.number, hash: change.row.hash }
 }
 
-function remove(contents: Contents, change: Extract<Change, { remove: unknown }>): void {
+function idIn(key: string): number {
+  const [id] = JSON.parse(key) as [number]
+  return id
+}
+
+function remove({ rows, ...contents }: Contents, change: Extract<Change, { remove: unknown }>): void {
   switch (change.remove) {
-    case 'user':
-      removeUser(contents, change.id)
-      return
-    case 'tenant':
-      contents.tenants.delete(change.name)
-      return
-    case 'rule':
-      contents.rules.delete(change.number)
-      return
-    case 'token':
-      contents.tokens.delete(change.id)
-      return
     case 'audit':
-      for (const number of contents.audit.keys()) if (number <= change.through) contents.audit.delete(number)
+      removeAll(rows.audit, ({ number }) => number <= change.through)
       return
     case 'execution':
-      for (const [key, { at }] of contents.executions) if (at < change.before) contents.executions.delete(key)
+      removeAll(rows.execution, ({ at }) => at < change.before)
       return
-    case 'fence':
-      contents.fences.delete(change.sensor)
-      return
-    case 'upstream':
-      contents.upstreams.delete(change.name)
-      return
-    case 'upstream binding':
-      contents.upstreamBindings.delete(`${change.upstream} ${change.metric}`)
-      return
-    case 'channel':
-      removeChannel(contents, change.id)
-      return
-    case 'lost name':
-      contents.lostNames.delete(nameKey(change))
-      return
-    case 'instance':
-      contents.instances.delete(change.id)
-      return
-    case 'binding':
-      contents.bindings.delete(pair(change))
-      contents.places.delete(pair(change))
-      return
-    case 'stop':
-      contents.stops.delete(pair(change))
-      return
-    case 'result':
-      contents.results.delete(change.id)
-      return
+    default:
+      rows[change.remove].delete(keyOf(change.remove, change))
+  }
+  if (change.remove === 'channel') removeNumbers(contents, change.id)
+  removeDependents(rows, change.remove, keyOf(change.remove, change))
+}
+
+function removeAll<Row>(rows: Map<string, Row>, isRemoved: (row: Row) => boolean): void {
+  for (const [key, row] of rows) if (isRemoved(row)) rows.delete(key)
+}
+
+function removeDependents(rows: Contents['rows'], owner: RowKind, key: string): void {
+  for (const kind of ROW_KINDS) {
+    const found = declarationOf(kind).goesWith?.find((one) => one.kind === owner)
+    if (found !== undefined) removeAll<object>(rows[kind], (row) => columnsText(row, found.by) === key)
   }
 }
 
-function removeUser({ users, tokens, executions, lostNames }: Contents, id: number): void {
-  users.delete(id)
-  for (const [token, { user }] of tokens) if (user === id) tokens.delete(token)
-  for (const [key, { user }] of lostNames) if (user === id) lostNames.delete(key)
-  for (const [key, { user }] of executions) if (user === id) executions.delete(key)
-}
-
-function nameKey({ user, name }: { readonly user: number; readonly name: string }): string {
-  return `${user} ${name}`
-}
-
-function removeChannel(contents: Contents, channel: number): void {
-  const { channels, numbers, bindings, places, stops, results, blocks, settled, gaps, dials } = contents
-  channels.delete(channel)
-  dials.delete(channel)
+/** What belongs to a channel and is no row. */
+function removeNumbers({ numbers, blocks, settled, gaps }: Omit<Contents, 'rows'>, channel: number): void {
   numbers.delete(channel)
   for (const [id, { row }] of blocks) {
     if (row[1] !== channel) continue
@@ -190,14 +101,6 @@ function removeChannel(contents: Contents, channel: number): void {
     settled.delete(id)
   }
   for (const [id, row] of gaps) if (row[1] === channel) gaps.delete(id)
-  for (const map of [bindings, places, stops]) {
-    for (const [key, row] of map) if (row.channel === channel) map.delete(key)
-  }
-  for (const [id, row] of results) if (row.channel === channel) results.delete(id)
-}
-
-function pair({ channel, metric }: Pair): string {
-  return `${channel} ${metric}`
 }
 
 function* rowsOf(numbers: Float64Array, width: number): Generator<number[]> {

@@ -57,7 +57,7 @@ export class MemoryStore implements Store {
   }
 
   async audit(after: number, limit: number): Promise<AuditRow[]> {
-    const rows = [...this.#contents.audit.values()].filter(({ number }) => number > after)
+    const rows = [...this.#contents.rows.audit.values()].filter(({ number }) => number > after)
     return structuredClone(rows.slice(0, limit))
   }
 
