@@ -96,12 +96,12 @@ export interface LogPages {
 
 export class FreeSpace {
   readonly #freeBytes: () => number
-  readonly #reserve: DiskReserve
+  readonly #reserve: Pick<DiskReserve, 'bytes'>
   readonly #logPages: () => LogPages
   /** The size of the largest recent batch, which decays. */
   #largest = 0
 
-  constructor(freeBytes: () => number, reserve: DiskReserve, logPages: () => LogPages) {
+  constructor(freeBytes: () => number, reserve: Pick<DiskReserve, 'bytes'>, logPages: () => LogPages) {
     this.#freeBytes = freeBytes
     this.#reserve = reserve
     this.#logPages = logPages

@@ -86,7 +86,7 @@ export class Removals {
   /** The transaction was rolled back. */
   rolledBack(): void {
     this.#channels = new Set(this.#markedChannels.all())
-    this.#isPending = true
+    this.#isPending = this.#first.get() !== undefined
   }
 
   /** Removes or marks the rows that go with what a change removes. */

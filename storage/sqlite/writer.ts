@@ -41,12 +41,12 @@ export interface WriterEvents {
 }
 
 export interface WriterParts {
-  readonly database: Database
+  readonly database: Pick<Database, 'name' | 'inTransaction' | 'prepare' | 'pragma' | 'transaction'>
   /** Bytes that this process may still write on the disk of the database. */
   readonly freeBytes: () => number
   readonly tables: Tables
   readonly generation: Pick<Generation, 'advanced' | 'adopt'>
-  readonly reserve: DiskReserve
+  readonly reserve: Pick<DiskReserve, 'bytes' | 'make' | 'release'>
   readonly events: WriterEvents
   /** The delay before a batch that did not fit is retried. */
   readonly retryMs: number
