@@ -1,25 +1,44 @@
 /**
  * Writes batches: each is one transaction, retried while there is no space and abandoned on any other error. Between the batches
- * it removes what they have left to remove, and it decides when checkpoints run. SQLite is synchronous: all of this runs on the
- * worker thread, between two messages.
+ * it removes what they have left to remove. SQLite is synchronous: all of this runs on the storage thread, between two messages.
+ *
+ *     state          | event                                                                | next
+ *     ---------------|----------------------------------------------------------------------|--------
+ *     idle           | write                                                                | waiting
+ *     waiting        | an attempt is committed                                              | idle
+ *     waiting        | an attempt has run, and the log of the cluster may lack its record   | held
+ *     waiting, held  | an attempt or its commit meets an error that may go away             | waiting
+ *     held           | inLog, and it is committed                                           | idle
+ *     any            | an error that does not go away; abandon                              | failed
+ *     all but failed | close                                                                | closed
+ *
+ * A batch that waits is tried at once when it comes, then after a piece of what is left was removed, after `retryMs`, and when the
+ * writer is closed. An attempt that fails is rolled back, and what is tried next depends on how the batch was tried:
+ *
+ *     error      | tried by          | next                                                           | when
+ *     -----------|-------------------|----------------------------------------------------------------|---------
+ *     unreadable | removing, marking | examined: the damaged rows that it touches are set aside       | at once
+ *     unreadable | examined          | the writer has failed                                          |
+ *     no room    | removing          | marking: all that it would remove is marked; after a checkpoint | at once
+ *     no room    | marking, examined | the same, after a checkpoint, if the reserve has made space    | at once
+ *     no room    | marking, examined | the same, after free pages were returned to the disk           | it waits
+ *     busy       | any               | the same                                                       | it waits
+ *     any other  | any               | the writer has failed                                          |
+ *
+ * Whether the disk counts as full does not depend on this: disk-room.ts has those states. A piece that fails is removed again as
+ * half as many rows, as long as the reserve makes space or there was more than one row, and otherwise waits, too.
  */
 import type { Database, Statement } from 'better-sqlite3'
 import type { LogPlace } from '../replicated/place.ts'
 import type { Batch, Change, StorageError } from '../store.ts'
 import type { AuditChange } from './audit.ts'
-import { PAGE_BYTES } from './database.ts'
-import { type DiskReserve, FreeSpace } from './disk-space.ts'
+import { DiskRoom, type DiskRoomParts } from './disk-room.ts'
 import { isBusy, isNoRoom, isUnreadable, storageError } from './errors.ts'
 import type { Generation, Origin } from './generation.ts'
 import type { RemovalsChange } from './removals.ts'
 import { isProgress } from './state.ts'
 import type { Tables } from './tables.ts'
 
-const MIN_CHECKPOINT_PAGES = 16
-/** Free pages returned to the disk in one step: when it is full (small steps, since they need space in the log), and when idle. */
-const FULL_SHRINK_PAGES = 64
-const FULL_SHRINK_STEPS = 16
-const IDLE_SHRINK_PAGES = 1024
 /** The most rows that a batch removes itself, and that are removed in one transaction between two batches. */
 const MAX_REMOVED_ROWS = 4096
 const MAX_PIECE_ROWS = 256
@@ -40,53 +59,46 @@ export interface WriterEvents {
   failed(error: StorageError): void
 }
 
-export interface WriterParts {
+export interface WriterParts extends DiskRoomParts {
   readonly database: Pick<Database, 'name' | 'inTransaction' | 'prepare' | 'pragma' | 'transaction'>
-  /** Bytes that this process may still write on the disk of the database. */
-  readonly freeBytes: () => number
   readonly tables: Tables
   readonly generation: Pick<Generation, 'advanced' | 'adopt'>
-  readonly reserve: Pick<DiskReserve, 'bytes' | 'make' | 'release'>
   readonly events: WriterEvents
   /** The delay before a batch that did not fit is retried. */
   readonly retryMs: number
   /** The time without a batch after which the log is truncated. */
   readonly idleMs: number
-  /** The size of the log, in pages, at which a checkpoint runs. */
-  readonly checkpointPages: number
 }
+
+/** The batch in flight. */
+interface Flight {
+  readonly batch: Batch
+  /** Undefined without a cluster. */
+  record: BatchRecordPlace | undefined
+  triedBy: 'removing' | 'marking' | 'examined'
+}
+type WriterState =
+  | { readonly name: 'idle' }
+  /** Nothing of the batch is stored. */
+  | { readonly name: 'waiting'; readonly flight: Flight }
+  /** The statements of the batch have run, and their transaction is open. */
+  | { readonly name: 'held'; readonly flight: Flight }
+  | { readonly name: 'failed' }
+  | { readonly name: 'closed' }
 
 export class Writer {
   readonly #parts: WriterParts
+  readonly #room: DiskRoom
   readonly #begin: Statement<unknown[]>
   readonly #commit: Statement<unknown[]>
   readonly #rollback: Statement<unknown[]>
   readonly #removal: () => void
-  readonly #logSize: Statement<unknown[], number[]>
-  readonly #checkpointNow: Statement<unknown[], number[]>
-  readonly #freePages: Statement<unknown[], number>
-  readonly #pages: Statement<unknown[], number>
-  readonly #room: FreeSpace
-  #batch: Batch | undefined
-  /** Of the batch in flight; undefined without a cluster. */
-  #record: BatchRecordPlace | undefined
-  /** The statements of the batch in flight have run, and their transaction is open until the log has its record. */
-  #isHeld = false
-  /** A full disk was reported for the batch in flight. */
-  #reported = false
-  /** A full disk was reported, and the reserve is not restored yet. */
-  #isFull = false
-  #examined = false
-  /** The batch in flight removes nothing itself: it marks all rows that are to be removed. */
-  #marking = false
-  #failed = false
-  #isClosed = false
-  #checkpointPages = 0
+  #state: WriterState = { name: 'idle' }
   /** The most rows to remove in the next piece: fewer after one that found no space. */
   #pieceRows = MAX_PIECE_ROWS
   #piece: NodeJS.Immediate | undefined
-  #timer: NodeJS.Timeout | undefined
-  #idle: NodeJS.Timeout | undefined
+  #retry: NodeJS.Timeout | undefined
+  #rest: NodeJS.Timeout | undefined
   /** A batch was written since the timer above was set. */
   #isBusy = false
 
@@ -97,24 +109,16 @@ export class Writer {
     this.#commit = database.prepare('commit')
     this.#rollback = database.prepare('rollback')
     this.#removal = database.transaction(() => parts.tables.removals.step()).immediate
-    this.#logSize = database.prepare<unknown[], number[]>('pragma wal_checkpoint(noop)').raw()
-    this.#checkpointNow = database.prepare<unknown[], number[]>('pragma wal_checkpoint(passive)').raw()
-    this.#freePages = database.prepare<unknown[], number>('pragma freelist_count').pluck()
-    this.#pages = database.prepare<unknown[], number>('pragma page_count').pluck()
-    this.#room = new FreeSpace(parts.freeBytes, parts.reserve, () => {
-      const [, written = 0, carried = 0] = this.#logSize.get() ?? []
-      return { written, carried }
-    })
-    this.#planCheckpoint()
+    this.#room = new DiskRoom(parts, this)
   }
 
   get failed(): boolean {
-    return this.#failed
+    return this.#state.name === 'failed'
   }
 
   /** Continues to remove what was left, at a start by an earlier process. */
   start(): void {
-    if (this.#failed || !this.#parts.tables.removals.isPending) return
+    if (this.failed || !this.#parts.tables.removals.isPending) return
     // Messages are handled between two pieces: a batch waits for one of them at most.
     clearImmediate(this.#piece)
     this.#piece = setImmediate(() => this.#removePiece())
@@ -122,28 +126,26 @@ export class Writer {
 
   /** Takes one batch at a time, the next one only after `durable`. After `failed` or `close` nothing is written. */
   write(batch: Batch, record?: BatchRecordPlace): void {
-    if (this.#failed || this.#isClosed) return
+    if (this.#state.name === 'failed' || this.#state.name === 'closed') return
     this.#isBusy = true
-    this.#batch = batch
-    this.#record = record
-    this.#reported = false
-    this.#examined = false
-    this.#marking = false
-    this.#attempt()
+    this.#room.beginBatch()
+    const flight: Flight = { batch, record, triedBy: 'removing' }
+    this.#enter({ name: 'waiting', flight })
+    this.#attempt(flight)
   }
 
   /** The log of the cluster has the record of the batch in flight, which may be committed now. */
   inLog(place: LogPlace): void {
-    this.#record = { ...this.#record, place }
-    if (this.#isHeld) this.#end()
+    if (this.#state.name !== 'waiting' && this.#state.name !== 'held') return
+    const { flight } = this.#state
+    flight.record = { ...flight.record, place }
+    if (this.#state.name === 'held') this.#attempt(flight)
   }
 
   /** Whether the log of the cluster has the batch in flight is found by following: nothing of it is kept, and nothing is written again. */
   abandon(): void {
-    this.#failed = true
-    this.#stopTimers()
+    this.#enter({ name: 'failed' })
     this.#undo()
-    this.#batch = undefined
   }
 
   /** Reads the frames of blocks, `undefined` for a missing or damaged one; stops early once `budget` bytes are reached. */
@@ -161,15 +163,27 @@ export class Writer {
 
   /** Tries a batch that waits for space a last time; whether it succeeds or not, nothing is in progress afterwards. */
   close(): void {
-    if (this.#batch !== undefined) this.#attempt()
-    this.#batch = undefined
-    this.#isClosed = true
+    if (this.#state.name === 'waiting') this.#attempt(this.#state.flight)
+    if (!this.failed) this.#enter({ name: 'closed' })
     this.#stopTimers()
   }
 
+  /** Reports an error after which nothing may be written. */
+  fail(error: unknown): void {
+    if (this.failed) return
+    this.#enter({ name: 'failed' })
+    this.#parts.events.failed(storageError(error, this.#parts.database.name))
+  }
+
+  /** The only place where the state changes. */
+  #enter(state: WriterState): void {
+    this.#state = state
+    if (state.name === 'failed' || state.name === 'closed') this.#stopTimers()
+  }
+
   #stopTimers(): void {
-    clearTimeout(this.#timer)
-    clearTimeout(this.#idle)
+    clearTimeout(this.#retry)
+    clearTimeout(this.#rest)
     clearImmediate(this.#piece)
   }
 
@@ -178,15 +192,41 @@ export class Writer {
       return this.#parts.tables.blocks.read(id)
     } catch (error) {
       // Recording a damaged row needs space; without it the damage is found again after the next start.
-      if (!isNoRoom(error) && !isBusy(error)) this.#fail(error)
+      if (!isNoRoom(error) && !isBusy(error)) this.fail(error)
       return undefined
     }
   }
 
-  #store(batch: Batch): void {
+  /** Tries the batch in flight, as often as that makes sense at once. */
+  #attempt(flight: Flight): void {
+    clearTimeout(this.#retry)
+    let isRetried = true
+    while (isRetried) {
+      try {
+        if (this.#state.name !== 'held') this.#run(flight)
+        if (flight.record !== undefined && flight.record.place === undefined) {
+          this.#enter({ name: 'held', flight })
+          return
+        }
+        if (flight.record?.place !== undefined) this.#parts.tables.log.put(flight.record.place)
+        this.#commit.run()
+        isRetried = false
+      } catch (error) {
+        this.#undo()
+        this.#enter({ name: 'waiting', flight })
+        if (!this.#mend(flight, error)) return
+      }
+    }
+    this.#committed(flight.batch)
+  }
+
+  /** Opens the transaction of a batch, and runs its statements. */
+  #run({ batch, record, triedBy }: Flight): void {
     const { generation, tables } = this.#parts
     const { blocks, state, removals } = tables
-    if (this.#record?.adopts) generation.adopt(this.#record.adopts.origin, this.#record.adopts.isSkipping)
+    removals.begin(triedBy === 'removing' ? this.#room.removable(MAX_REMOVED_ROWS) : 0)
+    this.#begin.run()
+    if (record?.adopts) generation.adopt(record.adopts.origin, record.adopts.isSkipping)
     for (const change of batch.changes) this.#change(change)
     // Removed first: that frees space for the rest.
     removals.blocks(batch.removed)
@@ -200,78 +240,74 @@ export class Writer {
     else if (!isRemoval(change)) state.change(change)
   }
 
-  #attempt(): void {
-    const batch = this.#batch
-    if (batch === undefined || this.#failed || this.#isHeld) return
-    clearTimeout(this.#timer)
-    const { removals } = this.#parts.tables
-    try {
-      removals.begin(this.#marking ? 0 : this.#room.removable(MAX_REMOVED_ROWS))
-      this.#begin.run()
-      this.#store(batch)
-    } catch (error) {
-      this.#undo()
-      this.#recover(batch, error)
-      return
-    }
-    this.#isHeld = true
-    if (this.#record === undefined || this.#record.place !== undefined) this.#end()
-  }
-
-  /** Commits the transaction of the batch in flight. */
-  #end(): void {
-    const batch = this.#batch!
-    const { removals, log } = this.#parts.tables
-    try {
-      if (this.#record?.place !== undefined) log.put(this.#record.place)
-      this.#commit.run()
-    } catch (error) {
-      this.#undo()
-      this.#recover(batch, error)
-      return
-    }
-    this.#isHeld = false
-    removals.committed()
-    if (isProgress(batch) && !this.#note()) return
-    this.#batch = undefined
-    this.#parts.events.durable(batch, this.#room.bytesLeft)
-    this.#checkpoint()
-    this.#room.noteBatch(batch.dataLength)
-    if (!this.#isFull && this.#room.isLow) this.#onLow()
-    this.#settle()
-  }
-
   /** SQLite itself rolls back after some errors. */
   #undo(): void {
-    this.#isHeld = false
     if (this.#parts.database.inTransaction) this.#rollback.run()
     this.#parts.tables.removals.rolledBack()
   }
 
-  /** Notes progress outside the database before a transaction id of it is used. Returns whether that worked. */
-  #note(): boolean {
-    try {
-      this.#parts.generation.advanced()
-      return true
-    } catch (error) {
-      this.#fail(error)
+  /**
+   * Handles the error of an attempt, which was rolled back completely: the second table at the beginning of this file. Returns
+   * whether the batch is to be tried again at once; otherwise it waits, or the writer has failed.
+   */
+  #mend(flight: Flight, error: unknown): boolean {
+    const { blocks } = this.#parts.tables
+    const { triedBy } = flight
+    if (isUnreadable(error) && triedBy !== 'examined') {
+      // A row that the batch deletes or replaces is damaged: it is set aside and must not block the others.
+      flight.triedBy = 'examined'
+      this.#room.guarded(() => blocks.examine(blocks.touchedBy(flight.batch)))
+      return !this.failed
+    }
+    if (!isNoRoom(error) && !isBusy(error)) {
+      this.fail(error)
       return false
     }
+    if (isNoRoom(error)) {
+      if (triedBy === 'removing') flight.triedBy = 'marking'
+      if (this.#room.makeRoom() || triedBy === 'removing') {
+        // The checkpoint comes first: if the batch took the space that the log needs in the database, neither would ever fit.
+        this.#room.checkpoint()
+        return !this.failed
+      }
+      this.#room.shrink()
+      this.start()
+    }
+    this.#retryLater()
+    return false
+  }
+
+  #committed(batch: Batch): void {
+    const { generation, tables, events } = this.#parts
+    tables.removals.committed()
+    try {
+      // Noted outside the database before a transaction id of it is used.
+      if (isProgress(batch)) generation.advanced()
+    } catch (error) {
+      this.fail(error)
+      return
+    }
+    this.#enter({ name: 'idle' })
+    events.durable(batch, this.#room.bytesLeft)
+    this.#room.stored(batch.dataLength)
+    this.#settle()
   }
 
   /** After each transaction: gives space back as far as it is needed now, and removes what is left to remove. */
   #settle(): void {
-    const { reserve, idleMs } = this.#parts
-    if (this.#isFull) this.#restore()
-    // It is still missing if the server was started on a disk without space for it.
-    else reserve.make()
-    this.#idle ??= setTimeout(() => this.#rest(), idleMs)
+    if (this.failed) return
+    this.#restore()
+    this.#rest ??= setTimeout(() => this.#atRest(), this.#parts.idleMs)
     this.start()
+  }
+
+  #restore(): void {
+    if (!this.#room.restore(this.#parts.tables.removals.isPending)) this.#retryLater()
   }
 
   /** Removes some of the rows that batches have left, in a transaction that is small enough. */
   #removePiece(): void {
-    if (this.#failed || this.#isHeld) return
+    if (this.failed || this.#state.name === 'held') return
     const { removals } = this.#parts.tables
     let rows = 1
     try {
@@ -280,192 +316,62 @@ export class Writer {
       this.#removal()
     } catch (error) {
       removals.rolledBack()
-      this.#recoverPiece(error, rows)
+      if (this.#mendPiece(error, rows)) this.start()
+      else this.#retryLater()
       return
     }
     removals.committed()
     this.#pieceRows = Math.min(MAX_PIECE_ROWS, rows * 2)
-    this.#checkpoint()
+    this.#room.checkpointIfLarge()
     // It may fit now.
-    if (this.#batch === undefined) this.#settle()
-    else this.#attempt()
+    if (this.#state.name === 'waiting') this.#attempt(this.#state.flight)
+    else this.#settle()
   }
 
-  #recoverPiece(error: unknown, rows: number): void {
-    const { tables } = this.#parts
-    const { setAsideCount } = tables.blocks
+  /** Returns whether the piece is to be tried again at once. */
+  #mendPiece(error: unknown, rows: number): boolean {
+    const { blocks, removals } = this.#parts.tables
+    const { setAsideCount } = blocks
     if (isUnreadable(error)) {
-      this.#guarded(() => tables.blocks.examine(tables.removals.next(rows)))
+      this.#room.guarded(() => blocks.examine(removals.next(rows)))
       // Each attempt sets at least one more block aside, so that there is an end.
-      if (tables.blocks.setAsideCount > setAsideCount) {
-        this.start()
-        return
-      }
+      if (blocks.setAsideCount > setAsideCount) return true
     }
     if (!isNoRoom(error) && !isBusy(error)) {
-      this.#fail(error)
-      return
+      this.fail(error)
+      return false
     }
     this.#pieceRows = Math.max(1, rows >> 1)
-    const helped = isNoRoom(error) && this.#onFull()
+    const isHelped = isNoRoom(error) && this.#room.makeRoom()
     // After a checkpoint the log is overwritten from its beginning.
-    this.#guarded(() => this.#checkpointNow.get())
-    if (helped || rows > 1) this.start()
-    else this.#retryLater()
+    this.#room.checkpoint()
+    return isHelped || rows > 1
   }
 
   /** Tries again what found no space, or another reader. */
   #retryLater(): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
-      if (this.#batch !== undefined) this.#attempt()
-      else if (this.#isFull) this.#restore()
+    clearTimeout(this.#retry)
+    if (this.failed) return
+    this.#retry = setTimeout(() => {
+      if (this.#state.name === 'waiting') this.#attempt(this.#state.flight)
+      else if (!this.#room.isEnough) this.#restore()
       this.start()
     }, this.#parts.retryMs)
   }
 
-  /** Handles the error of a transaction, which was rolled back completely. */
-  #recover(batch: Batch, error: unknown): void {
-    const { tables } = this.#parts
-    if (isUnreadable(error) && !this.#examined) {
-      // A row that the batch deletes or replaces is damaged: it is set aside and must not block the others.
-      this.#examined = true
-      this.#marking = true
-      this.#guarded(() => tables.blocks.examine(tables.blocks.touchedBy(batch)))
-      this.#attempt()
-      return
-    }
-    if (!isNoRoom(error) && !isBusy(error)) {
-      this.#fail(error)
-      return
-    }
-    if (isNoRoom(error)) {
-      const isSmaller = !this.#marking
-      this.#marking = true
-      if (this.#onFull() || isSmaller) {
-        // The checkpoint comes first: if the batch took the space that the log needs in the database, neither would ever fit.
-        this.#guarded(() => this.#checkpointNow.get())
-        this.#attempt()
-        return
-      }
-      this.#shrink(FULL_SHRINK_PAGES)
-      this.start()
-    }
-    this.#retryLater()
-  }
-
-  /** Reports a full disk. Returns whether the reserve freed space. */
-  #onFull(): boolean {
-    this.#isFull = true
-    if (!this.#reported) this.#parts.events.full()
-    this.#reported = true
-    return this.#parts.reserve.release()
-  }
-
-  /** Space is low: runs a checkpoint, and reports a full disk if that is not enough. */
-  #onLow(): void {
-    this.#guarded(() => this.#checkpointNow.get())
-    if (!this.#room.isLow) return
-    this.#isFull = true
-    this.#parts.events.full()
-  }
-
-  /** Restores the reserve; only then values are accepted again, since they would take the space that commits need. */
-  #restore(): void {
-    const { reserve, events, tables } = this.#parts
-    const isThere = (): boolean => reserve.make() && this.#room.isEnough
-    // Pages are not moved far while those between them are still to be removed.
-    const steps = tables.removals.isPending ? 1 : FULL_SHRINK_STEPS
-    for (let step = 0; step < steps && !isThere(); step++) {
-      if (!this.#shrink(FULL_SHRINK_PAGES)) break
-    }
-    if (isThere()) {
-      this.#isFull = false
-      this.#reported = false
-      events.room()
-      return
-    }
-    this.#retryLater()
-  }
-
-  /** Returns free pages of the database to the disk; false if there were none or it failed. */
-  #shrink(pages: number): boolean {
-    const { database } = this.#parts
-    const some = this.#freePages.get() !== 0
-    const shrunk = this.#guarded(() => {
-      if (some) database.pragma(`incremental_vacuum(${pages})`)
-      this.#checkpointNow.get()
-    })
-    return some && shrunk
-  }
-
-  #checkpoint(): void {
-    const [, pages = 0] = this.#logSize.get() ?? []
-    if (pages < (this.#isFull ? 1 : this.#checkpointPages)) return
-    try {
-      this.#checkpointNow.get()
-    } catch (error) {
-      // The log does not fit into the database: reported now, while the reserve can still make space for it.
-      if (!isNoRoom(error)) this.#fail(error)
-      else if (this.#onFull()) this.#guarded(() => this.#checkpointNow.get())
-    }
-    this.#planCheckpoint()
-  }
-
-  /** Plans checkpoints at a smaller log while space is low: the log must still fit into the database. */
-  #planCheckpoint(): void {
-    const { freeBytes, checkpointPages } = this.#parts
-    const pages = Math.floor(freeBytes() / PAGE_BYTES / 4)
-    this.#checkpointPages = Math.max(MIN_CHECKPOINT_PAGES, Math.min(checkpointPages, pages))
-  }
-
   /**
    * Returns space to the disk while idle, and of a database that is mostly free also between batches: a server that is never
-   * idle would keep for good what a removed channel took. It does not wait for other readers of the database.
+   * idle would keep for good what a removed channel took.
    */
-  #rest(): void {
+  #atRest(): void {
     const { idleMs } = this.#parts
     const isIdle = !this.#isBusy
-    this.#idle = undefined
+    this.#rest = undefined
     this.#isBusy = false
-    if (this.#batch !== undefined) return
-    const more = (isIdle || this.#isMostlyFree) && this.#shrink(IDLE_SHRINK_PAGES)
-    if (isIdle) this.#truncateLog()
-    if ((more || !isIdle) && !this.#failed) this.#idle = setTimeout(() => this.#rest(), idleMs)
-  }
-
-  get #isMostlyFree(): boolean {
-    return (this.#freePages.get() ?? 0) > (this.#pages.get() ?? 0) / 2
-  }
-
-  #truncateLog(): void {
-    const { database } = this.#parts
-    const patience = database.pragma('busy_timeout', { simple: true })
-    database.pragma('busy_timeout = 0')
-    this.#guarded(() => database.pragma('wal_checkpoint(truncate)'))
-    database.pragma(`busy_timeout = ${patience}`)
-  }
-
-  /**
-   * Runs work that may fail because of missing space, a damaged page or another reader, and is then left for later. After a
-   * failure nothing is run, above all no second fsync.
-   */
-  #guarded(work: () => void): boolean {
-    if (this.#failed) return false
-    try {
-      work()
-      return true
-    } catch (error) {
-      if (!isNoRoom(error) && !isBusy(error) && !isUnreadable(error)) this.#fail(error)
-      return false
-    }
-  }
-
-  #fail(error: unknown): void {
-    if (this.#failed) return
-    this.#failed = true
-    this.#stopTimers()
-    this.#parts.events.failed(storageError(error, this.#parts.database.name))
+    if (this.#state.name === 'waiting' || this.#state.name === 'held') return
+    const more = (isIdle || this.#room.isMostlyFree) && this.#room.shrinkAtRest()
+    if (isIdle) this.#room.truncateLog()
+    if ((more || !isIdle) && !this.failed) this.#rest = setTimeout(() => this.#atRest(), idleMs)
   }
 }
 

@@ -230,6 +230,13 @@ describe('a batch', () => {
     expect(bench.noted).toEqual(['removes 4096', 'examines', 'marks', 'durable 1'])
   })
 
+  test('that was examined and finds no room gets the space of the reserve', () => {
+    bench.onStore.push(UNREADABLE, FULL)
+    bench.write()
+    const noted = bench.noted.slice(0, 8)
+    expect(noted).toEqual(['removes 4096', 'examines', 'marks', 'full', 'releases', 'checkpoint', 'marks', 'durable 1'])
+  })
+
   test('that was examined and is still unreadable fails', () => {
     bench.onStore.push(UNREADABLE, UNREADABLE)
     bench.write()
@@ -286,6 +293,15 @@ describe('a batch of a cluster', () => {
     bench.write({}, false)
     bench.writer.inLog(PLACE)
     expect(bench.noted.slice(0, 6)).toEqual(['removes 4096', 'full', 'releases', 'checkpoint', 'marks', 'durable 1'])
+  })
+
+  test('that meets another reader when it is committed runs again later', () => {
+    bench.onCommit.push(BUSY)
+    bench.write({}, false)
+    bench.writer.inLog(PLACE)
+    expect(bench.noted).toEqual(['removes 4096'])
+    wait(RETRY_MS)
+    expect(bench.noted).toEqual(['removes 4096', 'durable 1'])
   })
 
   test('that is abandoned is rolled back, and nothing is written any more', () => {
@@ -461,6 +477,16 @@ describe('the disk', () => {
     bench.onCheckpoint.push(FULL)
     bench.write({ blocks: large() })
     expect(bench.noted.slice(1, 6)).toEqual(['durable 1', 'checkpoint', 'full', 'releases', 'checkpoint'])
+  })
+
+  test('that fails in a checkpoint ends the writing: nothing is tried, reported or planned any more', () => {
+    reopen()
+    bench.onCheckpoint.push(BROKEN)
+    bench.free = 2 ** 20
+    bench.write({ blocks: large() })
+    expect(bench.noted.slice(1)).toEqual(['durable 1', 'checkpoint', 'failed IO'])
+    wait(10 * IDLE_MS)
+    expect([bench.noted, vi.getTimerCount()]).toEqual([[], 0])
   })
 
   /** Opens it again with a checkpoint for each 16 pages of the log. */
