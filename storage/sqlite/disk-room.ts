@@ -1,15 +1,14 @@
 /**
  * The space on the disk of the database: when checkpoints run, when the disk counts as full, and what makes room again.
  *
- *     state   | event                                                          | next   | what is done
- *     --------|----------------------------------------------------------------|--------|-----------------------------------
- *     enough  | after a batch, space is low, also after a checkpoint           | low    | `full` is reported
- *     enough  | a transaction or a checkpoint finds no space                   | full   | `full` is reported, reserve released
- *     low     | the same                                                       | full   | the same
- *     full    | the same                                                       | full   | reserve released
- *     full    | the next batch begins: if that finds no space, people are told | low    |
- *     low     | reserve restored, and enough space                             | enough | `room` is reported
- *     full    | the same                                                       | enough | the same
+ *     state     | event                                                     | next   | what is done
+ *     ----------|-----------------------------------------------------------|--------|-----------------------------------
+ *     enough    | space is low after a batch and a checkpoint               | low    | `full` is reported
+ *     enough    | a transaction or a checkpoint finds no space              | full   | `full` is reported, reserve released
+ *     low       | a transaction or a checkpoint finds no space              | full   | `full` is reported, reserve released
+ *     full      | a transaction or a checkpoint finds no space              | full   | reserve released
+ *     full      | another batch begins, for which `full` may be reported    | low    |
+ *     low, full | the reserve is restored, and there is enough space        | enough | `room` is reported
  */
 import type { Database, Statement } from 'better-sqlite3'
 import { PAGE_BYTES } from './database.ts'

@@ -94,13 +94,13 @@ export class RowTable<Row extends object = object> {
       return isInPieces ? [`${columns} not in (select id from removal where subject = '${kind}')`] : []
     })
     const by = order === 'stored' ? ['rowid'] : this.#named(order).flatMap(({ stored }) => stored)
-    return this.#read(this.#select(`where ${['true', ...kept].join(' and ')} order by ${by.join() || 'one'}`).all())
+    return this.#read(this.#select(`where ${['true', ...kept].join(' and ')} order by ${by.join() || 'one'}`).iterate())
   }
 
   /** Prepares a read of some rows. It throws StorageError DAMAGED if one is not sound. */
   selection(clauses: string): (...parameters: readonly StoredValue[]) => Row[] {
     const statement = this.#select(clauses)
-    return (...parameters) => this.sound(this.#read(statement.all(...parameters)))
+    return (...parameters) => this.sound(this.#read(statement.iterate(...parameters)))
   }
 
   /** Throws StorageError DAMAGED if a row is not sound. */
@@ -119,7 +119,7 @@ export class RowTable<Row extends object = object> {
       .raw()
   }
 
-  #read(rows: readonly unknown[][]): RowsFound<Row> {
+  #read(rows: Iterable<unknown[]>): RowsFound<Row> {
     const found: RowsFound<Row> = { sound: [], damaged: [] }
     for (const stored of rows) {
       try {

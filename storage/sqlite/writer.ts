@@ -15,18 +15,19 @@
  * A batch that waits is tried at once when it comes, then after a piece of what is left was removed, after `retryMs`, and when the
  * writer is closed. An attempt that fails is rolled back, and what is tried next depends on how the batch was tried:
  *
- *     error      | tried by          | next                                                           | when
- *     -----------|-------------------|----------------------------------------------------------------|---------
- *     unreadable | removing, marking | examined: the damaged rows that it touches are set aside       | at once
- *     unreadable | examined          | the writer has failed                                          |
+ *     error      | tried by          | next                                                            | when
+ *     -----------|-------------------|-----------------------------------------------------------------|---------
+ *     unreadable | removing, marking | examined: the damaged rows that it touches are set aside        | at once
+ *     unreadable | examined          | the writer has failed                                           |
  *     no room    | removing          | marking: all that it would remove is marked; after a checkpoint | at once
- *     no room    | marking, examined | the same, after a checkpoint, if the reserve has made space    | at once
- *     no room    | marking, examined | the same, after free pages were returned to the disk           | it waits
- *     busy       | any               | the same                                                       | it waits
- *     any other  | any               | the writer has failed                                          |
+ *     no room    | marking, examined | the same, after a checkpoint, if the reserve has made space     | at once
+ *     no room    | marking, examined | the same, after free pages were returned to the disk            | it waits
+ *     busy       | any               | the same                                                        | it waits
+ *     any other  | any               | the writer has failed                                           |
  *
- * Whether the disk counts as full does not depend on this: disk-room.ts has those states. A piece that fails is removed again as
- * half as many rows, as long as the reserve makes space or there was more than one row, and otherwise waits, too.
+ * Whether the disk counts as full does not depend on this: disk-room.ts has those states. A piece of the rows that are left is one
+ * transaction as well. If it fails, it is tried again with half as many rows as long as it has several, or the reserve makes space
+ * for it; otherwise it waits.
  */
 import type { Database, Statement } from 'better-sqlite3'
 import type { LogPlace } from '../replicated/place.ts'
