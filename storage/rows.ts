@@ -426,10 +426,7 @@ export function declarationOf(kind: RowKind): RowDeclaration {
 }
 
 /** The kinds of rows that go with a row of this kind: those of which there are few, or those that are removed in pieces. */
-export function dependentsOf(
-  owner: RowOwner['kind'],
-  amount: 'few' | 'many',
-): { kind: RowKind; by: readonly string[] }[] {
+export function dependentsOf(owner: RowKind, amount: 'few' | 'many'): { kind: RowKind; by: readonly string[] }[] {
   return ROW_KINDS.flatMap((kind) => {
     const owners: readonly RowOwner[] = declarationOf(kind).goesWith ?? []
     const found = owners.find((one) => one.kind === owner && (one.isInPieces ? 'many' : 'few') === amount)

@@ -3,7 +3,7 @@
  * removals.ts, and the audit log has more to keep (audit.ts).
  */
 import type { Database, Statement } from 'better-sqlite3'
-import { declarationOf, dependentsOf, ROW_KINDS, type RowKind, type RowOf, type RowOwner } from '../rows.ts'
+import { declarationOf, dependentsOf, ROW_KINDS, type RowKind, type RowOf } from '../rows.ts'
 import type { Change, Recovered, RecoveredRows } from '../store.ts'
 import type { AuditChange } from './audit.ts'
 import { RowTable } from './row-table.ts'
@@ -19,9 +19,6 @@ export interface RowTablesFound extends RecoveredRows, Pick<Recovered, 'fences' 
   readonly warnings: readonly string[]
 }
 
-const OWNERS: readonly string[] = ['user', 'channel', 'binding'] satisfies RowOwner['kind'][]
-const isOwner = (kind: RowKind): kind is RowOwner['kind'] => OWNERS.includes(kind)
-
 export class RowTables {
   readonly #tables = new Map<RowKind, RowTable>()
   /** By the kind of their owner, whose key each of them takes. */
@@ -29,12 +26,9 @@ export class RowTables {
 
   constructor(database: Database) {
     for (const kind of ROW_KINDS) this.#tables.set(kind, new RowTable(database, kind))
-    for (const kind of ROW_KINDS.filter(isOwner)) {
-      const few = dependentsOf(kind, 'few')
-      this.#dependents.set(
-        kind,
-        few.map((found) => this.#of(found.kind).removalBy(found.by)),
-      )
+    for (const owner of ROW_KINDS) {
+      const few = dependentsOf(owner, 'few').map(({ kind, by }) => this.#of(kind).removalBy(by))
+      if (few.length > 0) this.#dependents.set(owner, few)
     }
   }
 
@@ -48,7 +42,7 @@ export class RowTables {
   }
 
   /** Prepares the removal of some of the many rows that go with an owner. Each takes its id twice and the number of rows. */
-  removalsOfSome(owner: RowOwner['kind']): Statement<unknown[]>[] {
+  removalsOfSome(owner: RowKind): Statement<unknown[]>[] {
     return dependentsOf(owner, 'many').map(({ kind, by }) => this.#of(kind).removalOfSome(by))
   }
 
