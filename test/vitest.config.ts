@@ -1,22 +1,27 @@
-import { readdirSync, readFileSync } from 'node:fs'
+/**
+ * Two projects. `fast`: tests of what runs in this process. `process`: those that start processes, browsers or clusters, which
+ * run after the others, at most as many at a time as there are cores, so that none of them waits for what a third takes from it.
+ * With TEST_LONG=1 each file that has a long form runs in that one; `*.long.ts` have no other.
+ */
+import { readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { startsProcesses } from './projects.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 /** Begun first, in this order, since they take longest: one that began last would run alone. */
 const FIRST = [
-  'packaging',
+  'mutants',
   'chaos',
-  'conformance',
-  'e2e',
-  'docs',
-  'agents',
-  'bench',
-  'web',
   'cli/commands/demo',
-  'server/start',
-  'server/wings/plugin/serve',
+  'bench',
+  'storage/replicated',
+  'contracts',
+  'docs',
+  'e2e',
+  'web',
 ]
 
 class LongestFirst extends BaseSequencer {
@@ -29,29 +34,34 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** With TEST_LONG=1 the long forms are run, of the tests that have one: those that import support/long.ts, and `*.long.ts`. */
 const isLong = process.env['TEST_LONG'] === '1'
 /** Where the CI wants the results as JSON: it fails if a test was skipped. */
 const report = process.env['TEST_REPORT']
 
-function testsWithLongForm(): string[] {
-  const paths = readdirSync(`${ROOT}test`, { recursive: true }).map((name) => `test/${name}`)
-  const hasLongForm = (path: string) => /\/long\.ts'$/m.test(readFileSync(`${ROOT}${path}`, 'utf8'))
-  return paths.filter((path) => path.endsWith('.long.ts') || (path.endsWith('.test.ts') && hasLongForm(path)))
+const files = readdirSync(join(ROOT, 'test'), { recursive: true })
+  .map((name) => `test/${name}`)
+  .filter((path) => path.endsWith('.test.ts') || (isLong && path.endsWith('.long.ts') && !path.endsWith('/long.ts')))
+const inProcess = files.filter((path) => !startsProcesses(ROOT, path))
+const ofProcesses = files.filter((path) => !inProcess.includes(path))
+
+function project(name: string, include: readonly string[], groupOrder: number) {
+  return {
+    extends: true as const,
+    test: { name, include: [...include], sequence: { groupOrder } },
+  }
 }
 
 export default defineConfig({
   test: {
     root: ROOT,
-    include: isLong ? testsWithLongForm() : ['test/**/*.test.ts'],
     // A worker for each file would load the server again for each.
     isolate: false,
-    // A machine may be busy with other work: the end of a test that hangs, no measure of speed.
+    // They end what would never come, and are longer than any patience inside of a test, which says what it waited for.
     testTimeout: 120_000,
-    hookTimeout: 60_000,
-    // Half of those that take long wait for processes.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    hookTimeout: 120_000,
+    maxWorkers: availableParallelism(),
     sequence: { sequencer: LongestFirst },
+    projects: [project('fast', inProcess, 0), project('process', ofProcesses, 1)],
     globalSetup: ['test/support/built.ts'],
     reporters: report ? ['default', 'json'] : ['default'],
     ...(report ? { outputFile: { json: report } } : {}),

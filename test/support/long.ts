@@ -1,6 +1,6 @@
 /**
  * Tests that import this have two forms: a short one for `npm test`, and a long one, the same with more of everything, for
- * `npm run test:long`, which runs these tests and those in files `*.long.ts`.
+ * `TEST_LONG=1 npm test`, which also runs those in files `*.long.ts`.
  */
 export const isLong = process.env['TEST_LONG'] === '1'
 
