@@ -11,7 +11,7 @@ import { type OwnServer, startOwnServer } from './own-server.ts'
 import { describeOutcome, summary } from './report.ts'
 import { readScripts, type Script, type Way } from './script.ts'
 import { DOCUMENT, refresh } from './table.ts'
-import { Run } from './target.ts'
+import { Run, type TargetOptions } from './target.ts'
 
 const MINUTES = 60_000
 const scripts = readScripts(new URL('scripts/', import.meta.url))
@@ -20,6 +20,24 @@ beforeAll(async () => {
   server = await startOwnServer()
 })
 afterAll(() => server.stop())
+
+/** Runs beside each other: a script mostly waits, for what comes and for what must not come. */
+const RUNS = 4
+
+/** Plays scripts in several runs with users of their own. */
+async function inRuns(
+  scripts: readonly Script[],
+  name: string,
+  play: (run: Run, script: Script) => Promise<void>,
+  begin: (users: TargetOptions) => Promise<Run>,
+): Promise<void> {
+  const left = scripts.values()
+  const runs = Array.from({ length: RUNS }, async (_, index) => {
+    const run = await begin(await server.users(`${name}-${index}`))
+    for (const script of left) await play(run, script)
+  })
+  await Promise.all(runs)
+}
 
 /** What does not apply where a connection has no TLS: those scripts are played over TCP. */
 const NEEDS_TLS = /TLS|tls|certificate/
@@ -38,26 +56,35 @@ describe('Cinnabar', () => {
       : []),
   ]
   it.concurrent.for(ways)('keeps every rule, %s %s', { timeout: 5 * MINUTES }, async ([scheme, way]) => {
-    const run = await Run.begin(server[scheme], way, await server.users(`${scheme}-${way}`))
     const applicable = scripts.filter(({ ways }) => ways.includes(way))
     expect(applicable.length).toBeGreaterThan(100)
     const isSecure = scheme === 'tls' || scheme === 'wss'
     // In the short form only what is about TLS is tried over it.
     const tried = isSecure && !isLong ? applicable.filter(({ name }) => /^(11|12|14)\//.test(name)) : applicable
-    for (const script of tried) {
-      const outcome = await run.play(script)
-      // Nothing else that a script may need is missing here.
-      if (outcome.isMissing && (scheme !== 'tcp' || way !== 'tcp')) expect(outcome.why).toMatch(NEEDS_TLS)
-      else expect(outcome.result, describeOutcome(outcome)).toBe('ok')
-    }
+    await inRuns(
+      tried,
+      `${scheme}-${way}`,
+      async (run, script) => {
+        const outcome = await run.play(script)
+        // Nothing else that a script may need is missing here.
+        if (outcome.isMissing && (scheme !== 'tcp' || way !== 'tcp')) expect(outcome.why).toMatch(NEEDS_TLS)
+        else expect(outcome.result, describeOutcome(outcome)).toBe('ok')
+      },
+      (users) => Run.begin(server[scheme], way, users),
+    )
   })
 
   it.concurrent('keeps every rule where frames come in pieces of one byte', { timeout: 5 * MINUTES }, async () => {
-    const run = await Run.begin(server.tcp, 'tcp', { ...(await server.users('pieces')), byteByByte: true })
-    for (const script of scripts.filter(({ name, ways }) => ways.includes('tcp') && /^(1|2|3|6|12)\//.test(name))) {
-      const outcome = await run.play(script)
-      expect(outcome.result, describeOutcome(outcome)).toBe('ok')
-    }
+    const tried = scripts.filter(({ name, ways }) => ways.includes('tcp') && /^(1|2|3|6|12)\//.test(name))
+    await inRuns(
+      tried,
+      'pieces',
+      async (run, script) => {
+        const outcome = await run.play(script)
+        expect(outcome.result, describeOutcome(outcome)).toBe('ok')
+      },
+      (users) => Run.begin(server.tcp, 'tcp', { ...users, byteByByte: true }),
+    )
   })
 })
 
