@@ -22,7 +22,7 @@ const identity = { userId: 1, tenant: 'default', name: 'a', role: 'consumer' }
 const schema = schemaOf({ files: filesSection })
 
 test.each(['config', 'source'])('the page shows %s.ts as it is, but for where it stands', (name) => {
-  const block = /^```ts\n\/\/ file: server\/sources\/files\/(\w+)\.ts\n([\s\S]*?)^```$/gm
+  const block = /^```ts\n\/\/ file: server\/wings\/files\/(\w+)\.ts\n([\s\S]*?)^```$/gm
   const shown = new Map([...readFileSync(PAGE, 'utf8').matchAll(block)].map(([, file, text]) => [file, text]))
   const inPlace = readFileSync(new URL(`${name}.ts`, EXAMPLE), 'utf8')
     .replaceAll('../../../../server/wings/', '../')

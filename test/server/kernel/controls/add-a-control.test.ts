@@ -9,11 +9,10 @@ const EXAMPLE = new URL('../../../cases/controls/channel-count.ts', import.meta.
 const PAGE = new URL('../../../../docs/contributing.md', import.meta.url)
 
 test('the page shows channel-count.ts as it is, but for where it stands', () => {
-  const block = /^```ts\n\/\/ file: server\/controls\/channel-count\.ts\n([\s\S]*?)^```$/m
+  const block = /^```ts\n\/\/ file: server\/kernel\/controls\/channel-count\.ts\n([\s\S]*?)^```$/m
   const inPlace = readFileSync(EXAMPLE, 'utf8')
-    .replaceAll('../../../../server/kernel/controls/', './')
-    .replaceAll('../../../../server/', '../../')
-    .replaceAll('../../../../protocol/', '../../../protocol/')
+    .replaceAll('../../../server/kernel/controls/', './')
+    .replaceAll('../../../server/kernel/', '../')
   expect(block.exec(readFileSync(PAGE, 'utf8'))?.[1]).toBe(inPlace)
 })
 
