@@ -1,7 +1,7 @@
 /** What the server can measure: `producer.metrics` as the views need it. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Consumer, PlainRecord } from '../client/browser.ts'
-import { messageOf, pagesOf, recordsOf, untilAnswered } from './parts/query.ts'
+import { messageOf, pagesOf, recordsOf, untilAnswered } from './query.ts'
 
 /** Entries that are loaded; the search is told if there are more. */
 export const MAX_ENTRIES = 20_000

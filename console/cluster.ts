@@ -1,6 +1,6 @@
 /** The nodes of the cluster that the server belongs to, as `producer.cluster` shows them. */
 import type { PlainRecord } from '../client/browser.ts'
-import { recordsOf } from './parts/query.ts'
+import { recordsOf } from './query.ts'
 
 export interface ClusterView {
   readonly name: string

@@ -5,8 +5,8 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { type Consumer, type PlainRecord, type Sample, StatusError } from '../client/browser.ts'
 import { type ClusterView, clusterOf } from './cluster.ts'
-import { type Arguments, messageOf, pagesOf, recordsOf } from './parts/query.ts'
 import { hostText, ofAll, producerIn, producersOf } from './producers.ts'
+import { type Arguments, messageOf, pagesOf, recordsOf } from './query.ts'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
@@ -374,14 +374,6 @@ export function isSlow(channel: ChannelState, nowMs: number): boolean {
 export function channelLook(channel: ChannelState, nowMs: number): Look {
   if (channel.state === 'orphan') return 'gone'
   return channel.state === 'connected' && !isSlow(channel, nowMs) ? 'good' : 'attention'
-}
-
-const goodStates: readonly string[] = ['measuring', 'listening', 'sending']
-
-/** What is off was not asked for. */
-export function sourceLook({ state }: SensorState): Look {
-  if (state === 'off') return 'gone'
-  return goodStates.includes(state) ? 'good' : 'attention'
 }
 
 function channelOf(

@@ -5,8 +5,8 @@
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, Sample } from '../client/browser.ts'
-import { messageOf, pagesOf, untilAnswered } from './parts/query.ts'
 import { naturalOrder, OWN, ofAll, producerIn, producersOf } from './producers.ts'
+import { messageOf, pagesOf, untilAnswered } from './query.ts'
 
 /** So few at once that the page is never held up. */
 const PAGE = 1_000

@@ -3,7 +3,7 @@
  * server itself is the empty text: an argument `producer` is not needed for it.
  */
 import type { Consumer, Sample } from '../client/browser.ts'
-import type { Arguments } from './parts/query.ts'
+import type { Arguments } from './query.ts'
 
 export const OWN = ''
 /** Numbers in names are compared as numbers. */

@@ -14,8 +14,8 @@ import {
   plainOf,
   type Sample,
 } from '../client/browser.ts'
-import { messageOf, pagesOf, untilAnswered } from './parts/query.ts'
 import { producersOf } from './producers.ts'
+import { messageOf, pagesOf, untilAnswered } from './query.ts'
 import { Samples } from './samples.ts'
 
 /** Samples that are kept of all series of a metric together; each has room for so many at least. */

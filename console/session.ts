@@ -4,7 +4,7 @@
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { ConnectionError, type Consumer, connect, StatusError } from '../client/browser.ts'
-import { messageOf, recordsOf } from './parts/query.ts'
+import { messageOf, recordsOf } from './query.ts'
 
 export type Secret = { readonly password: string } | { readonly token: string }
 

@@ -84,6 +84,9 @@ const NODE_FREE = [
 ]
 const NODE_FREE_AUTH = NODE_FREE.filter((path) => path.startsWith('^auth/'))
 
+/** What puts the views of the console together. */
+const CONSOLE_FRAME = '^console/(app|main)[.]'
+
 const anyOf = (names: readonly string[]) => names.join('|')
 
 function starRule(folder: string, allowed: readonly string[]): IForbiddenRuleType {
@@ -150,6 +153,24 @@ const RULES: readonly IForbiddenRuleType[] = [
     severity: 'error',
     from: { path: '^console/' },
     to: { path: '^client/', pathNot: '^client/browser[.]ts$' },
+  },
+  {
+    name: 'console: models import neither parts nor views nor the frame',
+    severity: 'error',
+    from: { path: '^console/[^/]+[.]ts$', pathNot: CONSOLE_FRAME },
+    to: { path: ['^console/(parts|views)/', CONSOLE_FRAME] },
+  },
+  {
+    name: 'console: parts import neither views nor the frame',
+    severity: 'error',
+    from: { path: '^console/parts/' },
+    to: { path: ['^console/views/', CONSOLE_FRAME] },
+  },
+  {
+    name: 'console: a view imports neither another view nor the frame',
+    severity: 'error',
+    from: { path: '^console/views/' },
+    to: { path: ['^console/views/', CONSOLE_FRAME] },
   },
   {
     name: 'no node: here',
@@ -288,6 +309,13 @@ describe('a tree that breaks the rules', () => {
     'cli/knows-console.ts -> console/view.ts: cli imports only: client, server',
     'console/view.ts -> client/consumer.ts: console imports only client/browser.ts',
     'console/view.ts -> protocol/link/tcp.ts: console imports only: client',
+    'console/model.ts -> console/parts/table.ts: console: models import neither parts nor views nor the frame',
+    'console/model.ts -> console/views/other.ts: console: models import neither parts nor views nor the frame',
+    'console/model.ts -> console/app.ts: console: models import neither parts nor views nor the frame',
+    'console/parts/knows-views.ts -> console/views/other.ts: console: parts import neither views nor the frame',
+    'console/parts/knows-views.ts -> console/app.ts: console: parts import neither views nor the frame',
+    'console/views/one.ts -> console/views/other.ts: console: a view imports neither another view nor the frame',
+    'console/views/one.ts -> console/app.ts: console: a view imports neither another view nor the frame',
     'storage/tested.ts -> test/support.ts: storage imports only: nothing',
     'storage/knows-nats.ts -> ../../../node_modules/@nats-io/transport-node/index.js: only storage/replicated and server/cluster use NATS',
     'server/kernel/channels/queue.ts -> server/kernel/sessions/session.ts: kernel: channels imports no room above it',
@@ -301,7 +329,9 @@ describe('a tree that breaks the rules', () => {
   })
 
   it('is not reported for what is allowed', () => {
-    const allowed = found.filter((line) => /^(protocol\/link|auth\/scram\/server|client\/dial)/.test(line))
+    const allowed = found.filter((line) =>
+      /^(protocol\/link|auth\/scram\/server|client\/dial|console\/(app|views\/other))/.test(line),
+    )
     expect(allowed).toEqual([])
   })
 

@@ -1,9 +1,9 @@
 /** A button that runs a control after it was asked in words. What was done stands beside the button. */
 import { useRef } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
+import type { Arguments } from '../query.ts'
 import { ConfirmDialog } from './confirm-dialog.tsx'
 import { useExecution } from './execution.ts'
-import type { Arguments } from './query.ts'
 
 interface ActionProps {
   readonly consumer: Consumer

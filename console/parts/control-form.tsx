@@ -1,6 +1,7 @@
 /** A form that is made of the declared parameters of a control, and what came of it. */
 import { useId, useRef, useState } from 'preact/hooks'
 import type { Consumer, Plain } from '../../client/browser.ts'
+import { useIsListed } from '../query.ts'
 import { linkTo } from '../route.ts'
 import { ConfirmDialog } from './confirm-dialog.tsx'
 import {
@@ -14,7 +15,6 @@ import {
 } from './control-parameters.ts'
 import { type Ended, type Execution, useExecution } from './execution.ts'
 import { Name } from './name.tsx'
-import { useIsListed } from './query.ts'
 import { State } from './state.tsx'
 
 interface ControlFormProps {

@@ -1,7 +1,7 @@
 /** The parameters of a control as `producer.controls` declares them, and the values that people type into their fields. */
 import type { PlainRecord } from '../../client/browser.ts'
+import type { Arguments } from '../query.ts'
 import { formatCount } from '../units.ts'
-import type { Arguments } from './query.ts'
 
 export interface Parameter {
   readonly name: string

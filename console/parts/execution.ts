@@ -4,7 +4,7 @@
  */
 import { useRef, useState } from 'preact/hooks'
 import { ConnectionError, type Consumer, type Plain, type PlainRecord } from '../../client/browser.ts'
-import { type Arguments, messageOf } from './query.ts'
+import { type Arguments, messageOf } from '../query.ts'
 
 /** How often it is asked again after a lost connection before somebody has to press for it. */
 const MAX_ATTEMPTS = 5

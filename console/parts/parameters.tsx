@@ -3,8 +3,8 @@ import { useEffect, useId, useMemo, useState } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
 import type { CatalogueEntry, CatalogueParameter } from '../catalogue.ts'
 import { argumentsFor, naturalOrder, OWN, producersOf } from '../producers.ts'
+import { recordsOf, untilAnswered, useQuery } from '../query.ts'
 import type { LineArguments } from '../series-watch.ts'
-import { recordsOf, untilAnswered, useQuery } from './query.ts'
 
 /** Choices that are offered of one parameter; others can be typed. */
 const MAX_CHOICES = 500

@@ -1,6 +1,6 @@
 /** What a state looks like. States differ by shape as well as by colour. */
 import type { Look } from '../fleet.ts'
-import type { Refusal } from './query.ts'
+import type { Refusal } from '../query.ts'
 
 const shapes: Readonly<Record<Look, string>> = { good: '●', attention: '◆', gone: '○' }
 

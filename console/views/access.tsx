@@ -5,14 +5,14 @@ import { type Consumer, newToken, type PlainRecord } from '../../client/browser.
 import { Action } from '../parts/action.tsx'
 import { ControlForm } from '../parts/control-form.tsx'
 import type { Control, Texts } from '../parts/control-parameters.ts'
+import { Explain } from '../parts/explain.tsx'
 import { fieldText, type Listing, useListing, userOf } from '../parts/listing.ts'
 import { Name } from '../parts/name.tsx'
-import type { Arguments } from '../parts/query.ts'
 import { ShowMore } from '../parts/show-more.tsx'
 import { State, Unreadable } from '../parts/state.tsx'
+import type { Arguments } from '../query.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
-import { Explain } from './explain.tsx'
 
 interface TabProps {
   readonly consumer: Consumer

@@ -3,7 +3,7 @@ import type { Consumer } from '../../client/browser.ts'
 import { ControlForm } from '../parts/control-form.tsx'
 import { type Control, controlOf } from '../parts/control-parameters.ts'
 import { Name } from '../parts/name.tsx'
-import { hasMore, recordsOf, useQuery } from '../parts/query.ts'
+import { hasMore, recordsOf, useQuery } from '../query.ts'
 import { linkTo, type Router, type ViewProps } from '../route.ts'
 
 const TYPING_MS = 150

@@ -1,6 +1,5 @@
 /** All hosts, whatever their source is, with small live charts of those on screen. */
 import { useEffect, useMemo } from 'preact/hooks'
-import { sourceLook } from '../fleet.ts'
 import { type Host, Hosts, ROLES } from '../hosts.ts'
 import { Name } from '../parts/name.tsx'
 import { Spark } from '../parts/spark.tsx'
@@ -8,8 +7,8 @@ import { State } from '../parts/state.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { argumentsFor, OWN, producersOf } from '../producers.ts'
 import { linkTo, type ViewProps } from '../route.ts'
+import { sourceLook, UPSTREAM } from '../sources.ts'
 import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
-import { UPSTREAM } from './sources.tsx'
 
 const ROW = 44
 const filters = ['all', 'silent'] as const
@@ -218,7 +217,7 @@ function HostCells({ consumer, fleet, host: { name, producer, isSilent, time, ro
   )
 }
 
-export function HostState({ isSilent, time }: Pick<Host, 'isSilent' | 'time'>) {
+function HostState({ isSilent, time }: Pick<Host, 'isSilent' | 'time'>) {
   if (!isSilent) return <State look="good" text="reports" />
   return (
     <span title={`The last value came at ${formatUtc(time)}`}>

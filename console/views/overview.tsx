@@ -1,11 +1,12 @@
 /** The state of the server at one glance. Every figure leads to where it comes from. */
 import { nodeLook } from '../cluster.ts'
 import type { Fleet, Points, Stats } from '../fleet.ts'
-import { type ChannelState, droppedOf, lagOf, sourceLook, waitingOf } from '../fleet.ts'
+import { type ChannelState, droppedOf, lagOf, waitingOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
 import { Curve } from '../parts/curve.tsx'
 import { Problem, State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
+import { refusedBy, reporters, sourceLook } from '../sources.ts'
 import {
   formatBytes,
   formatCount,
@@ -16,7 +17,6 @@ import {
   formatUtc,
   UNKNOWN,
 } from '../units.ts'
-import { refusedBy, reporters } from './sources.tsx'
 
 const MAX_CHANNELS = 8
 

@@ -1,29 +1,8 @@
 /** Where values come from: each sensor with its state and all of its counters. */
-import { type SensorState, sourceLook } from '../fleet.ts'
 import { Problem, State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
+import { isRefusal, reporters, sourceLook } from '../sources.ts'
 import { formatCount, formatRate } from '../units.ts'
-
-/** Counters of what was not taken, by their names (docs/sources/README.md): they should stay 0. */
-const REFUSALS = /refused|bad|full$|^over|drops|invalid|failures|unserved|unanswered|wrong|cutoff/i
-
-export function refusedBy({ counters }: SensorState): number {
-  return Object.entries(counters).reduce((sum, [name, count]) => sum + (REFUSALS.test(name) ? count : 0), 0)
-}
-
-/** The entry of a server that is consumed begins with this; the name of that server follows. */
-export const UPSTREAM = 'upstream/'
-
-/** How many things report through it, as `14 hosts`; empty if it does not count them. */
-export function reporters({ name: sensor, counters }: SensorState): string {
-  // Of a server that is consumed, connections are all that there have been.
-  const names = sensor.startsWith(UPSTREAM) ? ['metrics'] : ['hosts', 'agents', 'sources', 'brokers', 'connections']
-  for (const name of names) {
-    const count = counters[name]
-    if (count !== undefined) return `${formatCount(count)} ${count === 1 ? name.slice(0, -1) : name}`
-  }
-  return ''
-}
 
 export function SourcesView({ fleet, router }: ViewProps) {
   const chosen = router.route.value.object
@@ -59,7 +38,7 @@ export function SourcesView({ fleet, router }: ViewProps) {
           {sensor.detail === '' ? null : <p class="padded">{sensor.detail}</p>}
           <dl class="counters">
             {Object.entries(sensor.counters).map(([name, count]) => (
-              <div key={name} class={count > 0 && REFUSALS.test(name) ? 'refusal' : ''}>
+              <div key={name} class={count > 0 && isRefusal(name) ? 'refusal' : ''}>
                 <dt>{name}</dt>
                 <dd>{formatCount(count)}</dd>
               </div>

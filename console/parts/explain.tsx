@@ -1,8 +1,8 @@
 /** Why somebody may do something, or may not: `role.explain` as a form. */
 import type { Consumer, PlainRecord } from '../../client/browser.ts'
-import { ControlForm } from '../parts/control-form.tsx'
-import { useListing, userOf } from '../parts/listing.ts'
-import { State, Unreadable } from '../parts/state.tsx'
+import { ControlForm } from './control-form.tsx'
+import { useListing, userOf } from './listing.ts'
+import { State, Unreadable } from './state.tsx'
 
 interface ExplainProps {
   readonly consumer: Consumer

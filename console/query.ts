@@ -1,6 +1,6 @@
 /** One QUERY and its answer, as a view needs them. */
 import { useEffect, useState } from 'preact/hooks'
-import { ConnectionError, type Consumer, type PlainRecord, type Sample, StatusError } from '../../client/browser.ts'
+import { ConnectionError, type Consumer, type PlainRecord, type Sample, StatusError } from '../client/browser.ts'
 
 export type Arguments = Readonly<Record<string, string | number | boolean | bigint>>
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ConnectionError, type Consumer, StatusError } from '../../../client/browser.ts'
-import { pagesOf, untilAnswered } from '../../../console/parts/query.ts'
+import { ConnectionError, type Consumer, StatusError } from '../../client/browser.ts'
+import { pagesOf, untilAnswered } from '../../console/query.ts'
 
 const lost = new ConnectionError('CLOSED', 'the connection is lost')
 const late = new ConnectionError('TIMEOUT', 'there was no answer')

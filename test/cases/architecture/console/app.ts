@@ -1,0 +1,3 @@
+import { other } from './views/other.ts'
+
+export const app = [other]

@@ -1,0 +1,3 @@
+import { table } from '../parts/table.ts'
+
+export const other = table
