@@ -12,7 +12,7 @@ export interface ClusterView {
   readonly nodes: readonly ClusterNode[]
 }
 
-interface ClusterNode {
+export interface ClusterNode {
   readonly name: string
   /** `leader`, `follower` or `not heard`. */
   readonly role: string

@@ -1,67 +1,63 @@
 /** Channels with their ledgers, and why values wait. */
+import type { ComponentChildren } from 'preact'
 import { type ChannelState, channelLook, droppedOf, lagOf, waitingOf, whyWaiting } from '../fleet.ts'
 import { linkTo } from '../route.ts'
 import { formatCount, formatDuration, formatRate, UNKNOWN } from '../units.ts'
 import { LedgerBar } from './ledger-bar.tsx'
 import { Name } from './name.tsx'
 import { State } from './state.tsx'
+import { type Column, PagedTable } from './table.tsx'
 
 /** Characters of a binding. */
 const MAX_BINDING = 60
 
-export function ChannelTable({
-  channels,
-  nowMs,
-}: {
+interface ChannelTableProps {
   readonly channels: readonly ChannelState[]
   readonly nowMs: number
-}) {
+  /** How many are drawn at first; more of them on demand, since each is drawn anew every second. */
+  readonly page: number
+  /** Shown if there are no channels. */
+  readonly empty: ComponentChildren
+}
+
+export function ChannelTable({ channels, nowMs, page, empty }: ChannelTableProps) {
   return (
-    <table>
-      <thead>
-        <tr>
-          <th>Name</th>
-          <th class="wide">Identity</th>
-          <th class="wide">Bindings</th>
-          <th>State</th>
-          <th class="wide">Ledger</th>
-          <th class="number wide">In</th>
-          <th class="number wide">Committed</th>
-          <th class="number">Waiting</th>
-          <th class="number wide">Dropped</th>
-          <th class="number">Lag</th>
-        </tr>
-      </thead>
-      <tbody>
-        {channels.map((channel) => (
-          <tr key={channel.id}>
-            <td class="code name">
-              <a href={linkTo('channels', String(channel.id))}>
-                <Name text={channel.name === '' ? String(channel.id) : channel.name} />
-              </a>
-              {channel.isOwn ? <small>this page</small> : null}
-            </td>
-            <td class="wide">
-              <bdi>{channel.identity}</bdi>
-            </td>
-            <td class="wide code">
-              <Bindings channel={channel} />
-            </td>
-            <td>
-              <State look={channelLook(channel, nowMs)} text={channel.state} detail={whyWaiting(channel)} />
-            </td>
-            <td class="wide">
-              <LedgerBar channel={channel} />
-            </td>
-            <td class="number wide">{formatRate(channel.acceptedRate)}</td>
-            <td class="number wide">{formatRate(channel.committedRate)}</td>
-            <td class="number">{formatCount(waitingOf(channel))}</td>
-            <td class="number wide">{formatCount(droppedOf(channel))}</td>
-            <td class="number">{formatDuration(lagOf(channel, nowMs))}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <PagedTable
+      rows={channels}
+      keyOf={({ id }) => id}
+      columns={columnsAt(nowMs)}
+      page={page}
+      empty={<p class="empty">{empty}</p>}
+    />
+  )
+}
+
+function columnsAt(nowMs: number): readonly Column<ChannelState>[] {
+  return [
+    { title: 'Name', cellLook: 'code name', cell: (channel) => <Title channel={channel} /> },
+    { title: 'Identity', look: 'wide', cell: ({ identity }) => <bdi>{identity}</bdi> },
+    { title: 'Bindings', look: 'wide', cellLook: 'code', cell: (channel) => <Bindings channel={channel} /> },
+    {
+      title: 'State',
+      cell: (channel) => <State look={channelLook(channel, nowMs)} text={channel.state} detail={whyWaiting(channel)} />,
+    },
+    { title: 'Ledger', look: 'wide', cell: (channel) => <LedgerBar channel={channel} /> },
+    { title: 'In', look: 'number wide', cell: ({ acceptedRate }) => formatRate(acceptedRate) },
+    { title: 'Committed', look: 'number wide', cell: ({ committedRate }) => formatRate(committedRate) },
+    { title: 'Waiting', look: 'number', cell: (channel) => formatCount(waitingOf(channel)) },
+    { title: 'Dropped', look: 'number wide', cell: (channel) => formatCount(droppedOf(channel)) },
+    { title: 'Lag', look: 'number', cell: (channel) => formatDuration(lagOf(channel, nowMs)) },
+  ]
+}
+
+function Title({ channel: { id, name, isOwn } }: { readonly channel: ChannelState }) {
+  return (
+    <>
+      <a href={linkTo('channels', String(id))}>
+        <Name text={name === '' ? String(id) : name} />
+      </a>
+      {isOwn ? <small>this page</small> : null}
+    </>
   )
 }
 

@@ -1,19 +1,15 @@
 /** All channels, or those that need to be looked at: those that wait longest first. */
-import { useState } from 'preact/hooks'
 import { type ChannelState, droppedOf, isSlow, lagOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
-import { ShowMore } from '../parts/show-more.tsx'
 import { Problem } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount } from '../units.ts'
 
-/** Rows that are drawn; more of them on demand, since each is drawn anew every second. */
 const PAGE = 100
 const FILTERS = ['all', 'slow', 'dropped', 'orphans'] as const
 
 export function ChannelsView({ fleet, router }: ViewProps) {
   const { args } = router.route.value
-  const [pages, setPages] = useState(1)
   const all = fleet.channels.value
   const filter = FILTERS.find((one) => one === args.get('show')) ?? 'all'
   const text = args.get('match') ?? ''
@@ -57,17 +53,21 @@ export function ChannelsView({ fleet, router }: ViewProps) {
               ))}
             </p>
           </div>
-          {all.length === 0 ? (
-            <p class="empty">
-              No channels yet. A consumer makes one with <code>connect()</code>, or{' '}
-              <code>cinnabar tail --name first host.load.one</code>.
-            </p>
-          ) : found.length === 0 ? (
-            <p class="empty">No channel is to be shown here.</p>
-          ) : (
-            <ChannelTable channels={found.slice(0, pages * PAGE)} nowMs={nowMs} />
-          )}
-          <ShowMore count={found.length} shown={pages * PAGE} page={PAGE} onMore={() => setPages(pages + 1)} />
+          <ChannelTable
+            channels={found}
+            nowMs={nowMs}
+            page={PAGE}
+            empty={
+              all.length === 0 ? (
+                <>
+                  No channels yet. A consumer makes one with <code>connect()</code>, or{' '}
+                  <code>cinnabar tail --name first host.load.one</code>.
+                </>
+              ) : (
+                'No channel is to be shown here.'
+              )
+            }
+          />
         </section>
       )}
     </>

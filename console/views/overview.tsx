@@ -1,10 +1,11 @@
 /** The state of the server at one glance. Every figure leads to where it comes from. */
-import { nodeLook } from '../cluster.ts'
-import type { Fleet, Points, Stats } from '../fleet.ts'
+import { type ClusterNode, nodeLook } from '../cluster.ts'
+import type { Fleet, NoticeLine, Points, SensorState, Stats } from '../fleet.ts'
 import { type ChannelState, droppedOf, lagOf, waitingOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
 import { Curve } from '../parts/curve.tsx'
 import { Problem, State } from '../parts/state.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { refusedBy, reporters, sourceLook } from '../sources.ts'
 import {
@@ -203,16 +204,35 @@ function ChannelsToLookAt({ channels, nowMs }: { readonly channels: readonly Cha
           <a href={linkTo('channels')}>all</a>
         </p>
       </div>
-      {channels.length === 0 ? (
-        <p class="empty">
-          No channels yet. A consumer makes one with <code>connect()</code>.
-        </p>
-      ) : (
-        <ChannelTable channels={shown} nowMs={nowMs} />
-      )}
+      <ChannelTable
+        channels={shown}
+        nowMs={nowMs}
+        page={MAX_CHANNELS}
+        empty={
+          <>
+            No channels yet. A consumer makes one with <code>connect()</code>.
+          </>
+        }
+      />
     </section>
   )
 }
+
+const NODE_COLUMNS: readonly Column<ClusterNode>[] = [
+  { title: 'Node', cellLook: 'code', cell: ({ name }) => name },
+  { title: 'Role', cell: (node) => <State look={nodeLook(node)} text={node.role} detail={node.obstacle} /> },
+  {
+    title: 'Lag',
+    look: 'number',
+    cell: ({ role, lagMs }) => (role === 'follower' ? formatDuration(lagMs / 1000) : UNKNOWN),
+  },
+  {
+    title: 'Sequence',
+    look: 'number wide',
+    cell: ({ role, sequence }) => (role === 'not heard' ? UNKNOWN : formatCount(sequence)),
+  },
+  { title: 'Address', look: 'wide', cellLook: 'code', cell: ({ address }) => address },
+]
 
 /** The nodes of the cluster, if the server is one of them. Only admins see more of it than who leads. */
 function Nodes({ fleet }: { readonly fleet: Fleet }) {
@@ -231,34 +251,24 @@ function Nodes({ fleet }: { readonly fleet: Fleet }) {
           {formatCount(epoch)}
         </p>
       </div>
-      {nodes.length === 0 ? null : (
-        <table>
-          <thead>
-            <tr>
-              <th>Node</th>
-              <th>Role</th>
-              <th class="number">Lag</th>
-              <th class="number wide">Sequence</th>
-              <th class="wide">Address</th>
-            </tr>
-          </thead>
-          <tbody>
-            {nodes.map((node) => (
-              <tr key={node.name}>
-                <td class="code">{node.name}</td>
-                <td>
-                  <State look={nodeLook(node)} text={node.role} detail={node.obstacle} />
-                </td>
-                <td class="number">{node.role === 'follower' ? formatDuration(node.lagMs / 1000) : UNKNOWN}</td>
-                <td class="number wide">{node.role === 'not heard' ? UNKNOWN : formatCount(node.sequence)}</td>
-                <td class="code wide">{node.address}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
+      <Table rows={nodes} keyOf={({ name: node }) => node} columns={NODE_COLUMNS} empty={null} />
     </section>
   )
+}
+
+function sensorColumns(fleet: Fleet): readonly Column<SensorState>[] {
+  return [
+    { title: 'Source', cellLook: 'code', cell: ({ name }) => <a href={linkTo('sources', name)}>{name}</a> },
+    {
+      title: 'State',
+      cell: (sensor) => {
+        const look = sourceLook(sensor)
+        return <State look={look} text={sensor.state} detail={look === 'good' ? reporters(sensor) : sensor.detail} />
+      },
+    },
+    { title: 'Values', look: 'number', cell: ({ name }) => formatRate(fleet.curve(`sensor ${name}`).value.at(-1)) },
+    { title: 'Refused', look: 'number', cell: (sensor) => formatCount(refusedBy(sensor)) },
+  ]
 }
 
 function Sensors({ fleet }: { readonly fleet: Fleet }) {
@@ -270,60 +280,32 @@ function Sensors({ fleet }: { readonly fleet: Fleet }) {
           <a href={linkTo('sources')}>all counters</a>
         </p>
       </div>
-      <table>
-        <thead>
-          <tr>
-            <th>Source</th>
-            <th>State</th>
-            <th class="number">Values</th>
-            <th class="number">Refused</th>
-          </tr>
-        </thead>
-        <tbody>
-          {(fleet.sensors.value ?? []).map((sensor) => {
-            const { name, state, detail } = sensor
-            const look = sourceLook(sensor)
-            return (
-              <tr key={name}>
-                <td class="code">
-                  <a href={linkTo('sources', name)}>{name}</a>
-                </td>
-                <td>
-                  <State look={look} text={state} detail={look === 'good' ? reporters(sensor) : detail} />
-                </td>
-                <td class="number">{formatRate(fleet.curve(`sensor ${name}`).value.at(-1))}</td>
-                <td class="number">{formatCount(refusedBy(sensor))}</td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
+      <Table rows={fleet.sensors.value ?? []} keyOf={({ name }) => name} columns={sensorColumns(fleet)} />
     </section>
   )
 }
 
+const NOTICE_COLUMNS: readonly Column<NoticeLine>[] = [
+  { cellLook: 'code', cell: ({ time }) => <time title={formatUtc(time)}>{formatTime(time)}</time> },
+  {
+    cell: ({ severity, subject, detail }) => (
+      <State look={severity === 'info' ? 'good' : 'attention'} text={`${subject}: ${detail}`} />
+    ),
+  },
+]
+
 function Notices({ fleet }: { readonly fleet: Fleet }) {
-  const notices = fleet.notices.value
   return (
     <section class="card" aria-label="Notices">
       <div class="head">
         <h2>Notices</h2>
       </div>
-      {notices.length === 0 ? <p class="empty">Nothing has happened since this page was opened.</p> : null}
-      <table>
-        <tbody>
-          {notices.map(({ time, severity, subject, detail }) => (
-            <tr key={`${time} ${detail}`}>
-              <td class="code">
-                <time title={formatUtc(time)}>{formatTime(time)}</time>
-              </td>
-              <td>
-                <State look={severity === 'info' ? 'good' : 'attention'} text={`${subject}: ${detail}`} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        rows={fleet.notices.value}
+        keyOf={({ time, detail }) => `${time} ${detail}`}
+        columns={NOTICE_COLUMNS}
+        empty={<p class="empty">Nothing has happened since this page was opened.</p>}
+      />
     </section>
   )
 }
