@@ -10,6 +10,7 @@ import { formatCount, formatMeasured, formatTime, formatUtc } from '../units.ts'
 import { Chart, type Drawn, MAX_SHOWN } from './chart.tsx'
 import type { ChartPage } from './chart-page.ts'
 import { Name } from './name.tsx'
+import { Cells, type Column, Heads, Table } from './table.tsx'
 import { VirtualTable } from './virtual-table.tsx'
 
 /** What the server has kept of the last hour is asked for. */
@@ -95,6 +96,26 @@ export function ChartCard({ consumer, page, spec, head, height, hasList = false 
   )
 }
 
+const SERIES_COLUMNS: readonly Column<Drawn>[] = [
+  {
+    title: 'Series',
+    cellLook: 'code',
+    cell: ({ watch, args, series, label }) => {
+      const { name = watch.metric, ...labels } = series.labels
+      return (
+        <a href={linkTo('metrics', name, { ...args, ...labels })}>
+          <Name text={label} />
+        </a>
+      )
+    },
+  },
+  {
+    title: 'Last value',
+    look: 'number',
+    cell: ({ series, unit }) => formatMeasured(series.samples.lastValue, unit),
+  },
+]
+
 function AllSeries({ all, judged }: { readonly all: readonly Drawn[]; readonly judged: number }) {
   const sorted = useMemo(() => all.toSorted(byLast), [all.length, judged])
   return (
@@ -102,59 +123,34 @@ function AllSeries({ all, judged }: { readonly all: readonly Drawn[]; readonly j
       label="All series"
       rows={sorted}
       keyOf={({ watch, label }) => `${watch.metric} ${label}`}
-      head={
-        <>
-          <th>Series</th>
-          <th class="number">Last value</th>
-        </>
-      }
-      cells={({ watch, args, series, label, unit }) => {
-        const { name = watch.metric, ...labels } = series.labels
-        return (
-          <>
-            <td class="code">
-              <a href={linkTo('metrics', name, { ...args, ...labels })}>
-                <Name text={label} />
-              </a>
-            </td>
-            <td class="number">{formatMeasured(series.samples.lastValue, unit)}</td>
-          </>
-        )
-      }}
+      head={<Heads columns={SERIES_COLUMNS} />}
+      cells={(one) => <Cells columns={SERIES_COLUMNS} row={one} />}
     />
   )
 }
+
+const TIME: Column<TextLine> = {
+  title: 'Time',
+  cellLook: 'code',
+  cell: ({ time }) => <time title={formatUtc(time)}>{formatTime(time)}</time>,
+}
+const SOURCE: Column<TextLine> = {
+  title: 'Source',
+  look: 'source',
+  cellLook: 'code',
+  cell: ({ label }) => <Name text={label} max={32} />,
+}
+const VALUE: Column<TextLine> = { title: 'Value', cell: ({ text }) => <bdi>{text}</bdi> }
 
 function Texts({ lines, hasLabels }: { readonly lines: readonly TextLine[]; readonly hasLabels: boolean }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
     <section class="texts" aria-label="Values" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th>Time</th>
-            {hasLabels ? <th class="source">Source</th> : null}
-            <th>Value</th>
-          </tr>
-        </thead>
-        <tbody>
-          {lines.map(({ number, time, label, text }) => (
-            <tr key={`${number} ${label}`}>
-              <td class="code">
-                <time title={formatUtc(time)}>{formatTime(time)}</time>
-              </td>
-              {hasLabels ? (
-                <td class="code source">
-                  <Name text={label} max={32} />
-                </td>
-              ) : null}
-              <td>
-                <bdi>{text}</bdi>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        rows={lines}
+        keyOf={({ number, label }) => `${number} ${label}`}
+        columns={hasLabels ? [TIME, SOURCE, VALUE] : [TIME, VALUE]}
+      />
     </section>
   )
 }

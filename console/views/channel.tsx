@@ -17,6 +17,7 @@ import { LedgerBar } from '../parts/ledger-bar.tsx'
 import { Name } from '../parts/name.tsx'
 import { ChannelSettingsForm } from '../parts/settings-form.tsx'
 import { Problem, State } from '../parts/state.tsx'
+import { type Column, Table } from '../parts/table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatDuration, formatNumber, formatRate, formatTime, formatUtc } from '../units.ts'
 
@@ -156,20 +157,25 @@ function Since({ time, seconds }: { readonly time: number; readonly seconds: num
   )
 }
 
+const FACT_COLUMNS: readonly Column<Fact>[] = [
+  { isRowHead: true, cell: ([name]) => name },
+  { cellLook: 'code', cell: ([, value]) => value },
+]
+
 function Facts({ rows }: { readonly rows: readonly Fact[] }) {
-  return (
-    <table class="facts">
-      <tbody>
-        {rows.map(([name, value]) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            <td class="code">{value}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
+  return <Table look="facts" rows={rows} keyOf={([name]) => name} columns={FACT_COLUMNS} />
 }
+
+const BINDING_COLUMNS: readonly Column<string>[] = [
+  {
+    cellLook: 'code',
+    cell: (name) => (
+      <a href={name.includes('*') ? linkTo('metrics', '', { match: name }) : linkTo('metrics', name)}>
+        <Name text={name} max={120} />
+      </a>
+    ),
+  },
+]
 
 function Bindings({ channel }: { readonly channel: ChannelState }) {
   const names = [...new Set(channel.bindings)]
@@ -181,20 +187,12 @@ function Bindings({ channel }: { readonly channel: ChannelState }) {
           {channel.bound === 1 ? '1 metric or pattern' : `${formatCount(channel.bound)} metrics or patterns`}
         </p>
       </div>
-      {names.length === 0 ? <p class="empty">It binds nothing: nothing comes in.</p> : null}
-      <table>
-        <tbody>
-          {names.map((name) => (
-            <tr key={name}>
-              <td class="code">
-                <a href={name.includes('*') ? linkTo('metrics', '', { match: name }) : linkTo('metrics', name)}>
-                  <Name text={name} max={120} />
-                </a>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        rows={names}
+        keyOf={(name) => name}
+        columns={BINDING_COLUMNS}
+        empty={<p class="empty">It binds nothing: nothing comes in.</p>}
+      />
       {channel.bound > names.length && channel.bindings.length < channel.bound ? (
         <p class="empty">and {formatCount(channel.bound - channel.bindings.length)} more</p>
       ) : null}

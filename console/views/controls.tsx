@@ -3,6 +3,7 @@ import type { Consumer } from '../../client/browser.ts'
 import { ControlForm } from '../parts/control-form.tsx'
 import { type Control, controlOf } from '../parts/control-parameters.ts'
 import { Name } from '../parts/name.tsx'
+import { Table } from '../parts/table.tsx'
 import { hasMore, recordsOf, useQuery } from '../query.ts'
 import { linkTo, type Router, type ViewProps } from '../route.ts'
 
@@ -74,22 +75,22 @@ function Family({ name: family, controls }: { readonly name: string; readonly co
         </h2>
         <p class="note">{controls.length}</p>
       </div>
-      <table class="controls">
-        <tbody>
-          {controls.map(({ name, description }) => (
-            <tr key={name}>
-              <td class="code">
-                <a href={linkTo('controls', name)}>
-                  <Name text={name.slice(family.length + 1)} />
-                </a>
-              </td>
-              <td>
-                <bdi>{description}</bdi>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        look="controls"
+        rows={controls}
+        keyOf={({ name }) => name}
+        columns={[
+          {
+            cellLook: 'code',
+            cell: ({ name }) => (
+              <a href={linkTo('controls', name)}>
+                <Name text={name.slice(family.length + 1)} />
+              </a>
+            ),
+          },
+          { cell: ({ description }) => <bdi>{description}</bdi> },
+        ]}
+      />
     </section>
   )
 }
