@@ -8,8 +8,8 @@ import type { Control, Texts } from '../parts/control-parameters.ts'
 import { Explain } from '../parts/explain.tsx'
 import { fieldText, type Listing, useListing, userOf } from '../parts/listing.ts'
 import { Name } from '../parts/name.tsx'
-import { ShowMore } from '../parts/show-more.tsx'
 import { State, Unreadable } from '../parts/state.tsx'
+import { type Column, PagedTable } from '../parts/table.tsx'
 import type { Arguments } from '../query.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
@@ -55,23 +55,43 @@ export function AccessView({ consumer, router }: ViewProps) {
   )
 }
 
-/** A list with its filter, or why it cannot be read. */
-interface ListProps {
-  readonly listing: Listing
-  readonly what: string
-  readonly heads: readonly string[]
-  readonly textOf: (record: PlainRecord) => string
-  readonly row: (record: PlainRecord) => ComponentChildren
+/** What can be done with a row, after a question. */
+interface RowAction {
+  readonly label: string
+  readonly control: string
+  /** The row that it is done to, in words and for the control. */
+  readonly of: (record: PlainRecord) => {
+    readonly object: string
+    readonly args: Arguments
+    readonly question: string
+  }
 }
 
-function List({ listing, what, heads, textOf, row }: ListProps) {
+/** A list with its filter, or why it cannot be read. */
+interface ListProps {
+  readonly consumer: Consumer
+  readonly listing: Listing
+  readonly what: string
+  readonly keyOf: (record: PlainRecord) => string
+  readonly textOf: (record: PlainRecord) => string
+  readonly columns: readonly Column<PlainRecord>[]
+  /** The last cell of each row; it is empty if the control may not be run. */
+  readonly action: RowAction
+}
+
+function List({ consumer, listing, what, keyOf, textOf, columns, action: { label, control, of } }: ListProps) {
   const [text, setText] = useState('')
-  const [pages, setPages] = useState(1)
   const { records, refusal } = listing
   if (refusal !== undefined) return <Unreadable what={what} refusal={refusal} />
   if (records === undefined) return null
   const found = records.filter((record) => textOf(record).toLowerCase().includes(text.toLowerCase()))
-  const shown = found.slice(0, pages * PAGE)
+  const does: Column<PlainRecord> = {
+    cellLook: 'does',
+    cell: (record) =>
+      listing.controls.has(control) ? (
+        <Action consumer={consumer} label={label} control={control} {...of(record)} onDone={listing.reload} />
+      ) : null,
+  }
   return (
     <section class="card access" aria-label={what}>
       <div class="head">
@@ -89,37 +109,15 @@ function List({ listing, what, heads, textOf, row }: ListProps) {
           onInput={({ currentTarget }) => setText(currentTarget.value)}
         />
       </div>
-      {records.length === 0 ? <p class="empty">There are no {what} yet.</p> : null}
-      {found.length === 0 ? null : (
-        <table class="stacked">
-          <thead>
-            <tr>{heads.map((head, index) => (head === '' ? <td key={index} /> : <th key={index}>{head}</th>))}</tr>
-          </thead>
-          <tbody>{shown.map(row)}</tbody>
-        </table>
-      )}
-      <ShowMore count={found.length} shown={shown.length} page={PAGE} onMore={() => setPages(pages + 1)} />
+      <PagedTable
+        look="stacked"
+        rows={found}
+        keyOf={keyOf}
+        columns={[...columns, does]}
+        page={PAGE}
+        empty={records.length === 0 ? <p class="empty">There are no {what} yet.</p> : null}
+      />
     </section>
-  )
-}
-
-interface RowActionProps {
-  readonly consumer: Consumer
-  readonly listing: Listing
-  readonly control: string
-  readonly label: string
-  /** What it is done to, in words and for the control. */
-  readonly object: string
-  readonly args: Arguments
-  readonly question: string
-}
-
-/** The last cell of a row: empty if the control may not be run. */
-function RowAction({ listing, control, ...action }: RowActionProps) {
-  return (
-    <td class="does">
-      {listing.controls.has(control) ? <Action {...action} control={control} onDone={listing.reload} /> : null}
-    </td>
   )
 }
 
@@ -182,29 +180,23 @@ function Users({ consumer }: TabProps) {
   return (
     <>
       <List
-        listing={listing}
+        {...form}
         what="users"
-        heads={['User', 'Role', '']}
+        keyOf={userOf}
         textOf={(one) => `${userOf(one)} ${fieldText(one, 'role')}`}
-        row={(one) => (
-          <tr key={userOf(one)}>
-            <td class="code">
-              <Name text={userOf(one)} />
-            </td>
-            <td>
-              <Name text={fieldText(one, 'role')} max={32} />
-            </td>
-            <RowAction
-              consumer={consumer}
-              listing={listing}
-              label="Remove"
-              object={userOf(one)}
-              control="user.remove"
-              args={{ user: fieldText(one, 'user'), tenant: fieldText(one, 'tenant') }}
-              question={`Remove ${userOf(one)}? Its channels with what waits in them, its metrics and tokens are gone, and its sessions end at once.`}
-            />
-          </tr>
-        )}
+        columns={[
+          { title: 'User', cellLook: 'code', cell: (one) => <Name text={userOf(one)} /> },
+          { title: 'Role', cell: (one) => <Name text={fieldText(one, 'role')} max={32} /> },
+        ]}
+        action={{
+          label: 'Remove',
+          control: 'user.remove',
+          of: (one) => ({
+            object: userOf(one),
+            args: { user: fieldText(one, 'user'), tenant: fieldText(one, 'tenant') },
+            question: `Remove ${userOf(one)}? Its channels with what waits in them, its metrics and tokens are gone, and its sessions end at once.`,
+          }),
+        }}
       />
       <Form
         {...form}
@@ -234,39 +226,45 @@ function Users({ consumer }: TabProps) {
   )
 }
 
+function tenantOf(record: PlainRecord): string {
+  return fieldText(record, 'tenant')
+}
+
 function Tenants({ consumer }: TabProps) {
   const listing = useListing(consumer, 'tenant')
-  const offers = { tenant: (listing.records ?? []).map((one) => fieldText(one, 'tenant')) }
+  const offers = { tenant: (listing.records ?? []).map(tenantOf) }
   const form = { consumer, listing }
   return (
     <>
       <List
-        listing={listing}
+        {...form}
         what="tenants"
-        heads={['Tenant', '', 'Used, and its limits', '']}
-        textOf={(one) => fieldText(one, 'tenant')}
-        row={(one) => (
-          <tr key={fieldText(one, 'tenant')}>
-            <td class="code">
-              <Name text={fieldText(one, 'tenant')} />
-            </td>
-            <td>
-              <span class="code">{formatCount(Number(one['users']))}</span> <small>users</small>
-            </td>
-            <td class="whole">
-              <Quota quota={one['quota'] as PlainRecord} used={one['used'] as PlainRecord} />
-            </td>
-            <RowAction
-              consumer={consumer}
-              listing={listing}
-              label="Remove"
-              object={fieldText(one, 'tenant')}
-              control="tenant.remove"
-              args={{ tenant: fieldText(one, 'tenant') }}
-              question={`Remove the tenant ${fieldText(one, 'tenant')}? It goes only if it has no users.`}
-            />
-          </tr>
-        )}
+        keyOf={tenantOf}
+        textOf={tenantOf}
+        columns={[
+          { title: 'Tenant', cellLook: 'code', cell: (one) => <Name text={tenantOf(one)} /> },
+          {
+            cell: (one) => (
+              <>
+                <span class="code">{formatCount(Number(one['users']))}</span> <small>users</small>
+              </>
+            ),
+          },
+          {
+            title: 'Used, and its limits',
+            cellLook: 'whole',
+            cell: (one) => <Quota quota={one['quota'] as PlainRecord} used={one['used'] as PlainRecord} />,
+          },
+        ]}
+        action={{
+          label: 'Remove',
+          control: 'tenant.remove',
+          of: (one) => ({
+            object: tenantOf(one),
+            args: { tenant: tenantOf(one) },
+            question: `Remove the tenant ${tenantOf(one)}? It goes only if it has no users.`,
+          }),
+        }}
       />
       <Form
         {...form}
@@ -318,36 +316,36 @@ function Roles({ consumer }: TabProps) {
         rule decides, and among equals one that denies.
       </p>
       <List
+        consumer={consumer}
         listing={listing}
         what="rules"
-        heads={['Role', 'Rule', '']}
+        keyOf={(one) => String(one['rule'])}
         textOf={(one) => [fieldText(one, 'role'), fieldText(one, 'object')].join(' ')}
-        row={(one) => {
-          const sentence = `${fieldText(one, 'effect')} ${rule(one as Texts)}`
-          return (
-            <tr key={String(one['rule'])}>
-              <td class="code">
-                <Name text={fieldText(one, 'role')} />
-              </td>
-              <td class="whole">
+        columns={[
+          { title: 'Role', cellLook: 'code', cell: (one) => <Name text={fieldText(one, 'role')} /> },
+          {
+            title: 'Rule',
+            cellLook: 'whole',
+            cell: (one) => (
+              <>
                 <State
                   look={fieldText(one, 'effect') === 'allow' ? 'good' : 'attention'}
                   text={fieldText(one, 'effect')}
                   detail={`rule ${String(one['rule'])}`}
                 />{' '}
                 <bdi class="code">{rule(one as Texts)}</bdi>
-              </td>
-              <RowAction
-                consumer={consumer}
-                listing={listing}
-                label="Forget"
-                object={`rule ${String(one['rule'])}`}
-                control="role.forget"
-                args={{ rule: Number(one['rule']) }}
-                question={`Forget the rule "${sentence}" of the role ${fieldText(one, 'role')}? What is allowed by nothing else ends at once.`}
-              />
-            </tr>
-          )
+              </>
+            ),
+          },
+        ]}
+        action={{
+          label: 'Forget',
+          control: 'role.forget',
+          of: (one) => ({
+            object: `rule ${String(one['rule'])}`,
+            args: { rule: Number(one['rule']) },
+            question: `Forget the rule "${fieldText(one, 'effect')} ${rule(one as Texts)}" of the role ${fieldText(one, 'role')}? What is allowed by nothing else ends at once.`,
+          }),
         }}
       />
       <Form
@@ -382,34 +380,40 @@ function Tokens({ consumer }: TabProps) {
   return (
     <>
       <List
+        consumer={consumer}
         listing={listing}
         what="tokens"
-        heads={['Token', 'User', 'For', 'Expires', '']}
+        keyOf={(one) => String(one['token'])}
         textOf={(one) => [userOf(one), fieldText(one, 'name'), fieldText(one, 'scope')].join(' ')}
-        row={(one) => (
-          <tr key={String(one['token'])}>
-            <td class="code">{String(one['token'])}</td>
-            <td class="code">
-              <Name text={userOf(one)} />
-            </td>
-            <td class="whole">
-              <Name text={fieldText(one, 'name')} />
-              <small class="more">
-                <bdi>{fieldText(one, 'scope') || 'everything that its user may do'}</bdi>
-              </small>
-            </td>
-            <td>{Number(one['expires']) === 0 ? 'never' : <Day time={Number(one['expires'])} />}</td>
-            <RowAction
-              consumer={consumer}
-              listing={listing}
-              label="Revoke"
-              object={`token ${String(one['token'])}`}
-              control="token.revoke"
-              args={{ token: Number(one['token']) }}
-              question={`Revoke token ${String(one['token'])} of ${userOf(one)}? Sessions that were opened with it end within a second.`}
-            />
-          </tr>
-        )}
+        columns={[
+          { title: 'Token', cellLook: 'code', cell: (one) => String(one['token']) },
+          { title: 'User', cellLook: 'code', cell: (one) => <Name text={userOf(one)} /> },
+          {
+            title: 'For',
+            cellLook: 'whole',
+            cell: (one) => (
+              <>
+                <Name text={fieldText(one, 'name')} />
+                <small class="more">
+                  <bdi>{fieldText(one, 'scope') || 'everything that its user may do'}</bdi>
+                </small>
+              </>
+            ),
+          },
+          {
+            title: 'Expires',
+            cell: (one) => (Number(one['expires']) === 0 ? 'never' : <Day time={Number(one['expires'])} />),
+          },
+        ]}
+        action={{
+          label: 'Revoke',
+          control: 'token.revoke',
+          of: (one) => ({
+            object: `token ${String(one['token'])}`,
+            args: { token: Number(one['token']) },
+            question: `Revoke token ${String(one['token'])} of ${userOf(one)}? Sessions that were opened with it end within a second.`,
+          }),
+        }}
       />
       {control === undefined ? null : (
         <NewToken consumer={consumer} control={control} offers={offersOf(users.records, [])} onMade={listing.reload} />

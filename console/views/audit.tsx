@@ -1,13 +1,14 @@
 /** The audit log: who did what, from where and with what outcome, by filters, and whether its chain of hashes is whole. */
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import { AuditLog, type AuditRecord, type AuditState } from '../audit-log.ts'
 import { Name } from '../parts/name.tsx'
-import { ShowMore } from '../parts/show-more.tsx'
 import { State, Unreadable } from '../parts/state.tsx'
+import { type Column, PagedTable } from '../parts/table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 
 const PAGE = 100
+const GOOD_OUTCOMES: readonly string[] = ['ok', 'started', 'added', 'dry-run', 'repeat']
 const filters = ['actor', 'action', 'object'] as const
 const titles: Readonly<Record<(typeof filters)[number], string>> = { actor: 'User', action: 'Action', object: 'Object' }
 /** How far back, by the words of the URL. */
@@ -178,73 +179,65 @@ interface RecordsProps {
 }
 
 function Records({ state, args, nowMs }: RecordsProps) {
-  const [pages, setPages] = useState(1)
   const since = sinceOf(args.get('since') ?? '', nowMs)
   const until = Date.parse(args.get('until') ?? '') * 1000
   const found = state.records.filter(
     (record) => record.time >= since && !(record.time > until) && isMatch(record, args),
   )
-  const shown = found.slice(0, pages * PAGE)
   const isFiltered = found.length < state.records.length
   return (
-    <>
-      <p class="padded note" role="status">
-        {isFiltered ? `${formatCount(found.length)} of ` : ''}
-        {formatCount(state.records.length)} records that were read
-        {shown.length < found.length ? `; the newest ${formatCount(shown.length)} are shown` : ''}
-      </p>
-      {found.length === 0 ? <p class="empty">No record matches.</p> : null}
-      {found.length === 0 ? null : (
-        <table class="audit stacked">
-          <thead>
-            <tr>
-              <th class="number wide">Number</th>
-              <th>Time</th>
-              <th>Action</th>
-              <th>User</th>
-              <th class="wide">Address</th>
-              <th>What</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((record) => (
-              <Row key={record.number} record={record} />
-            ))}
-          </tbody>
-        </table>
+    <PagedTable
+      look="audit stacked"
+      rows={found}
+      keyOf={({ number }) => number}
+      columns={COLUMNS}
+      page={PAGE}
+      status={(shown) => (
+        <p class="padded note" role="status">
+          {isFiltered ? `${formatCount(found.length)} of ` : ''}
+          {formatCount(state.records.length)} records that were read
+          {shown < found.length ? `; the newest ${formatCount(shown)} are shown` : ''}
+        </p>
       )}
-      <ShowMore count={found.length} shown={shown.length} page={PAGE} onMore={() => setPages(pages + 1)} />
-    </>
+      empty={<p class="empty">No record matches.</p>}
+    />
   )
 }
 
-function Row({ record }: { readonly record: AuditRecord }) {
-  const { number, time, action, actor, address, object, args, outcome, detail } = record
-  const isBad = !['ok', 'started', 'added', 'dry-run', 'repeat'].includes(outcome)
-  return (
-    <tr>
-      <td class="number wide">{number}</td>
-      <td class="code">
-        <time title={formatUtc(time)}>
-          {new Date(time / 1000).toLocaleDateString('sv')} {formatTime(time)}
-        </time>
-      </td>
-      <td>
-        <State look={isBad ? 'attention' : 'good'} text={action} detail={outcome} />
-      </td>
-      <td>{actor === '' ? UNKNOWN : <Name text={actor} />}</td>
-      <td class="code wide">{address}</td>
-      <td class="whole">
+const COLUMNS: readonly Column<AuditRecord>[] = [
+  { title: 'Number', look: 'number wide', cell: ({ number }) => number },
+  {
+    title: 'Time',
+    cellLook: 'code',
+    cell: ({ time }) => (
+      <time title={formatUtc(time)}>
+        {new Date(time / 1000).toLocaleDateString('sv')} {formatTime(time)}
+      </time>
+    ),
+  },
+  {
+    title: 'Action',
+    cell: ({ action, outcome }) => (
+      <State look={GOOD_OUTCOMES.includes(outcome) ? 'good' : 'attention'} text={action} detail={outcome} />
+    ),
+  },
+  { title: 'User', cell: ({ actor }) => (actor === '' ? UNKNOWN : <Name text={actor} />) },
+  { title: 'Address', look: 'wide', cellLook: 'code', cell: ({ address }) => address },
+  {
+    title: 'What',
+    cellLook: 'whole',
+    cell: ({ object, args, detail }) => (
+      <>
         <span class="code">
           <Name text={object} />
         </span>
         <small class="more">
           <bdi>{[args === '{}' ? '' : args, detail].filter(Boolean).join(' ')}</bdi>
         </small>
-      </td>
-    </tr>
-  )
-}
+      </>
+    ),
+  },
+]
 
 /** Microseconds since 1970; 0 if any time is meant. */
 function sinceOf(text: string, nowMs: number): number {

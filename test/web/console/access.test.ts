@@ -1,6 +1,8 @@
 /** Users, tokens, explanations and the audit log; and what those get who are no admins. */
 import type { Page } from 'playwright-core'
 import { describe, expect } from 'vitest'
+import { connect } from '../../../client/index.ts'
+import { PASSWORD as ADMIN_PASSWORD } from '../../support/server-process.ts'
 import { consoleTests, howTo, missing } from './rig.ts'
 
 const HOSTILE = '<img src=x onerror=alert(1)>'
@@ -138,6 +140,20 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
     await page.fill('[name=actor]', 'admin')
     await page.selectOption('[name=since]', '1h')
     await page.waitForSelector('td:has-text("token.add")')
+  })
+
+  it('shows the newest 100 records of the audit log, and more of them on demand', async ({ page, rig }) => {
+    const url = `tcp://127.0.0.1:${rig.server.tcpPort}`
+    const admin = await connect(url, { identity: 'admin', password: ADMIN_PASSWORD }, { name: 'many' })
+    for (let count = 0; count < 60; count++) await admin.execute('user.role', { user: 'alice', role: 'consumer' })
+    await admin.close()
+    await rig.open(page, '#/audit?object=user.role')
+    await rig.signIn(page)
+    await page.waitForSelector('text=/; the newest 100 are shown/')
+    expect(await page.locator('.audit tbody tr').count()).toBe(100)
+    await page.click('button:has-text("more")')
+    await page.waitForSelector('.audit tbody tr:nth-child(101)')
+    expect(await page.locator('button:has-text("more")').count()).toBe(0)
   })
 
   it('shows a user of the role consumer no such view, and the server refuses what its URL asks for', async ({
