@@ -1,4 +1,4 @@
-/** A table of any length, of which only the rows on screen are in the page. */
+/** A table of any length, of which only the rows on screen are in the page; its cells are usually those of the columns in table.tsx. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 

@@ -9,6 +9,7 @@ import { ChartControls } from '../parts/chart-controls.tsx'
 import { ChartPage } from '../parts/chart-page.ts'
 import { Name } from '../parts/name.tsx'
 import { State } from '../parts/state.tsx'
+import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { argumentsFor, OWN } from '../producers.ts'
 import { useQuery } from '../query.ts'
@@ -50,6 +51,29 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
     const metric = rows.find((row) => name !== undefined && row.metric.endsWith(name.ending))?.metric
     return name === undefined || metric === undefined ? [] : [{ title, metric, isRate: name.isRate }]
   })
+  const columns: readonly Column<Row>[] = [
+    {
+      title: 'Name',
+      cellLook: 'code',
+      cell: ({ key, metric, args: chosen }) => (
+        <a href={linkTo('metrics', metric, chosen)}>
+          <Name text={key} />
+        </a>
+      ),
+    },
+    {
+      title: 'Last value',
+      look: 'number value-column',
+      cell: ({ metric, sample }) => shownValue(sample, units.get(metric) ?? ''),
+    },
+    {
+      title: 'Age',
+      look: 'number short wide',
+      cell: ({ sample }) => (
+        <time title={formatUtc(sample.time)}>{answer.kind === 'answer' ? ageOf(sample, answer.sample.time) : ''}</time>
+      ),
+    },
+  ]
   return (
     <>
       <header>
@@ -129,26 +153,8 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
             label="Metrics"
             rows={found}
             keyOf={({ key }) => key}
-            head={
-              <>
-                <th>Name</th>
-                <th class="number value-column">Last value</th>
-                <th class="number short wide">Age</th>
-              </>
-            }
-            cells={({ key, metric, args: chosen, sample }) => (
-              <>
-                <td class="code">
-                  <a href={linkTo('metrics', metric, chosen)}>
-                    <Name text={key} />
-                  </a>
-                </td>
-                <td class="number value-column">{shownValue(sample, units.get(metric) ?? '')}</td>
-                <td class="number short wide">
-                  <time title={formatUtc(sample.time)}>{ageOf(sample, answer.sample.time)}</time>
-                </td>
-              </>
-            )}
+            head={<Heads columns={columns} />}
+            cells={(row) => <Cells columns={columns} row={row} />}
           />
         </section>
       )}

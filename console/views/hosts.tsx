@@ -1,9 +1,12 @@
 /** All hosts, whatever their source is, with small live charts of those on screen. */
 import { useEffect, useMemo } from 'preact/hooks'
+import type { Consumer } from '../../client/browser.ts'
+import type { Fleet } from '../fleet.ts'
 import { type Host, Hosts, ROLES } from '../hosts.ts'
 import { Name } from '../parts/name.tsx'
 import { Spark } from '../parts/spark.tsx'
 import { State } from '../parts/state.tsx'
+import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { argumentsFor, OWN, producersOf } from '../producers.ts'
 import { linkTo, type ViewProps } from '../route.ts'
@@ -116,29 +119,19 @@ function isGroup(row: Row): row is Group {
 }
 
 function Table({ consumer, fleet, rows }: Pick<ViewProps, 'consumer' | 'fleet'> & { readonly rows: readonly Row[] }) {
+  const columns = columnsOf(consumer, fleet)
   return (
     <VirtualTable
       label="Hosts"
       rows={rows}
       keyOf={(row) => (isGroup(row) ? row.producer : `${row.producer} ${row.name}`)}
       height={ROW}
-      head={
-        <>
-          <th>Host</th>
-          <th class="state-column">State</th>
-          {ROLES.map(({ title }, index) => (
-            <th key={title} class={index === 0 ? 'spark-column' : 'spark-column wide'}>
-              {title}
-            </th>
-          ))}
-          <th class="number short wide">Metrics</th>
-        </>
-      }
+      head={<Heads columns={columns} />}
       cells={(row) =>
         isGroup(row) ? (
           <GroupCells consumer={consumer} fleet={fleet} group={row} />
         ) : (
-          <HostCells consumer={consumer} fleet={fleet} host={row} />
+          <Cells columns={columns} row={row} />
         )
       }
     />
@@ -177,29 +170,33 @@ function GroupCells({ consumer, fleet, group: { producer, count } }: GroupProps)
   )
 }
 
-interface HostProps extends Pick<ViewProps, 'consumer' | 'fleet'> {
-  readonly host: Host
-}
-
-function HostCells({ consumer, fleet, host: { name, producer, isSilent, time, roles, metrics } }: HostProps) {
-  const args = { host: name, ...argumentsFor(producer) }
-  return (
-    <>
-      <td class="code">
+function columnsOf(consumer: Consumer, fleet: Fleet): readonly Column<Host>[] {
+  return [
+    {
+      title: 'Host',
+      cellLook: 'code',
+      cell: ({ name, producer }) => (
         <a href={linkTo('hosts', name, argumentsFor(producer))}>
           <Name text={name} max={40} />
         </a>
-      </td>
-      <td class="state-column">
-        <HostState isSilent={isSilent} time={time} />
-      </td>
-      {roles.map((role, index) => (
-        <td key={ROLES[index]?.title} class={index === 0 ? 'spark-column' : 'spark-column wide'}>
-          {role === undefined ? (
-            <span class="note">{UNKNOWN}</span>
-          ) : (
+      ),
+    },
+    {
+      title: 'State',
+      look: 'state-column',
+      cell: ({ isSilent, time }) => <HostState isSilent={isSilent} time={time} />,
+    },
+    ...ROLES.map(
+      ({ title }, index): Column<Host> => ({
+        title,
+        look: index === 0 ? 'spark-column' : 'spark-column wide',
+        cell: ({ name, producer, roles }) => {
+          const role = roles[index]
+          if (role === undefined) return <span class="note">{UNKNOWN}</span>
+          const args = { host: name, ...argumentsFor(producer) }
+          return (
             <a href={linkTo('metrics', role.metric, args)}>
-              <span class="unseen">{ROLES[index]?.title} of this host: </span>
+              <span class="unseen">{title} of this host: </span>
               <Spark
                 consumer={consumer}
                 clock={fleet}
@@ -209,12 +206,16 @@ function HostCells({ consumer, fleet, host: { name, producer, isSilent, time, ro
                 isRate={role.isRate}
               />
             </a>
-          )}
-        </td>
-      ))}
-      <td class="number short wide">{metrics === undefined ? UNKNOWN : formatCount(metrics)}</td>
-    </>
-  )
+          )
+        },
+      }),
+    ),
+    {
+      title: 'Metrics',
+      look: 'number short wide',
+      cell: ({ metrics }) => (metrics === undefined ? UNKNOWN : formatCount(metrics)),
+    },
+  ]
 }
 
 function HostState({ isSilent, time }: Pick<Host, 'isSilent' | 'time'>) {

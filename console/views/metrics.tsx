@@ -1,10 +1,26 @@
 /** Search over the whole catalogue: loaded once, then every letter narrows it at once. */
 import { useMemo } from 'preact/hooks'
-import { familiesOf, MAX_ENTRIES, matcherOf, useCatalogue } from '../catalogue.ts'
+import { type CatalogueEntry, familiesOf, MAX_ENTRIES, matcherOf, useCatalogue } from '../catalogue.ts'
 import { Name } from '../parts/name.tsx'
+import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount } from '../units.ts'
+
+const COLUMNS: readonly Column<CatalogueEntry>[] = [
+  {
+    title: 'Name',
+    cellLook: 'code',
+    cell: ({ name }) => (
+      <a href={linkTo('metrics', name)}>
+        <Name text={name} />
+      </a>
+    ),
+  },
+  { title: 'Unit', look: 'short', cell: ({ unit }) => (unit === '1' ? '' : <Name text={unit} max={12} />) },
+  { title: 'Type', look: 'short wide', cell: ({ kind, type }) => (kind === 'event' ? 'event' : type) },
+  { title: 'Description', look: 'wide', cell: ({ description }) => <bdi title={description}>{description}</bdi> },
+]
 
 export function MetricsView({ consumer, router }: ViewProps) {
   const text = router.route.value.args.get('match') ?? ''
@@ -62,28 +78,8 @@ export function MetricsView({ consumer, router }: ViewProps) {
             label="Metrics"
             rows={found}
             keyOf={({ name }) => name}
-            head={
-              <>
-                <th>Name</th>
-                <th class="short">Unit</th>
-                <th class="short wide">Type</th>
-                <th class="wide">Description</th>
-              </>
-            }
-            cells={({ name, unit, type, kind, description }) => (
-              <>
-                <td class="code">
-                  <a href={linkTo('metrics', name)}>
-                    <Name text={name} />
-                  </a>
-                </td>
-                <td class="short">{unit === '1' ? '' : <Name text={unit} max={12} />}</td>
-                <td class="short wide">{kind === 'event' ? 'event' : type}</td>
-                <td class="wide" title={description}>
-                  <bdi>{description}</bdi>
-                </td>
-              </>
-            )}
+            head={<Heads columns={COLUMNS} />}
+            cells={(entry) => <Cells columns={COLUMNS} row={entry} />}
           />
         )}
       </section>
