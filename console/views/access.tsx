@@ -2,15 +2,13 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type Consumer, newToken, type PlainRecord } from '../../client/browser.ts'
-import { Action } from '../parts/action.tsx'
 import { ControlForm } from '../parts/control-form.tsx'
 import type { Control, Texts } from '../parts/control-parameters.ts'
 import { Explain } from '../parts/explain.tsx'
 import { fieldText, type Listing, useListing, userOf } from '../parts/listing.ts'
+import { ListingTable } from '../parts/listing-table.tsx'
 import { Name } from '../parts/name.tsx'
-import { State, Unreadable } from '../parts/state.tsx'
-import { type Column, PagedTable } from '../parts/table.tsx'
-import type { Arguments } from '../query.ts'
+import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
 
@@ -31,7 +29,6 @@ const TABS: readonly [Tab, ...Tab[]] = [
   { tab: 'tokens', title: 'Tokens', Content: Tokens },
   { tab: 'explain', title: 'Explain', Content: Explain },
 ]
-const PAGE = 200
 const BUILT_IN_ROLES = ['admin', 'operator', 'consumer']
 
 export function AccessView({ consumer, router }: ViewProps) {
@@ -52,72 +49,6 @@ export function AccessView({ consumer, router }: ViewProps) {
       </header>
       <Content key={shown.tab} consumer={consumer} />
     </>
-  )
-}
-
-/** What can be done with a row, after a question. */
-interface RowAction {
-  readonly label: string
-  readonly control: string
-  /** The row that it is done to, in words and for the control. */
-  readonly of: (record: PlainRecord) => {
-    readonly object: string
-    readonly args: Arguments
-    readonly question: string
-  }
-}
-
-/** A list with its filter, or why it cannot be read. */
-interface ListProps {
-  readonly consumer: Consumer
-  readonly listing: Listing
-  readonly what: string
-  readonly keyOf: (record: PlainRecord) => string
-  readonly textOf: (record: PlainRecord) => string
-  readonly columns: readonly Column<PlainRecord>[]
-  /** The last cell of each row; it is empty if the control may not be run. */
-  readonly action: RowAction
-}
-
-function List({ consumer, listing, what, keyOf, textOf, columns, action: { label, control, of } }: ListProps) {
-  const [text, setText] = useState('')
-  const { records, refusal } = listing
-  if (refusal !== undefined) return <Unreadable what={what} refusal={refusal} />
-  if (records === undefined) return null
-  const found = records.filter((record) => textOf(record).toLowerCase().includes(text.toLowerCase()))
-  const does: Column<PlainRecord> = {
-    cellLook: 'does',
-    cell: (record) =>
-      listing.controls.has(control) ? (
-        <Action consumer={consumer} label={label} control={control} {...of(record)} onDone={listing.reload} />
-      ) : null,
-  }
-  return (
-    <section class="card access" aria-label={what}>
-      <div class="head">
-        <h2>{what.charAt(0).toUpperCase() + what.slice(1)}</h2>
-        <p class="note">
-          {formatCount(found.length)}
-          {text === '' ? '' : ` of ${formatCount(records.length)}`}
-        </p>
-        <input
-          type="search"
-          class="search"
-          placeholder="Part of a name"
-          aria-label={`Search ${what}`}
-          value={text}
-          onInput={({ currentTarget }) => setText(currentTarget.value)}
-        />
-      </div>
-      <PagedTable
-        look="stacked"
-        rows={found}
-        keyOf={keyOf}
-        columns={[...columns, does]}
-        page={PAGE}
-        empty={records.length === 0 ? <p class="empty">There are no {what} yet.</p> : null}
-      />
-    </section>
   )
 }
 
@@ -179,7 +110,7 @@ function Users({ consumer }: TabProps) {
   const form = { consumer, listing }
   return (
     <>
-      <List
+      <ListingTable
         {...form}
         what="users"
         keyOf={userOf}
@@ -236,7 +167,7 @@ function Tenants({ consumer }: TabProps) {
   const form = { consumer, listing }
   return (
     <>
-      <List
+      <ListingTable
         {...form}
         what="tenants"
         keyOf={tenantOf}
@@ -315,7 +246,7 @@ function Roles({ consumer }: TabProps) {
         The role admin may do everything; others read the metrics of their tenant without any rule. The most specific
         rule decides, and among equals one that denies.
       </p>
-      <List
+      <ListingTable
         consumer={consumer}
         listing={listing}
         what="rules"
@@ -379,7 +310,7 @@ function Tokens({ consumer }: TabProps) {
   const control = listing.controls.get('token.add')
   return (
     <>
-      <List
+      <ListingTable
         consumer={consumer}
         listing={listing}
         what="tokens"

@@ -1,6 +1,7 @@
 /** All channels, or those that need to be looked at: those that wait longest first. */
 import { type ChannelState, droppedOf, isSlow, lagOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
+import { Search } from '../parts/search.tsx'
 import { Problem } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount } from '../units.ts'
@@ -29,13 +30,11 @@ export function ChannelsView({ fleet, router }: ViewProps) {
     <>
       <header>
         <h1>Channels</h1>
-        <input
-          type="search"
-          class="search"
+        <Search
+          label="Search channels"
           placeholder="Part of a name, an id or a user"
-          aria-label="Search channels"
-          value={text}
-          onInput={({ currentTarget }) => router.replace(linkOf(currentTarget.value, filter))}
+          text={text}
+          onText={(value) => router.replace(linkOf(value, filter))}
         />
       </header>
       <Problem text={fleet.problems.value['producer.channels']} />

@@ -3,6 +3,7 @@ import type { Consumer } from '../../client/browser.ts'
 import { ControlForm } from '../parts/control-form.tsx'
 import { type Control, controlOf } from '../parts/control-parameters.ts'
 import { Name } from '../parts/name.tsx'
+import { Search } from '../parts/search.tsx'
 import { Table } from '../parts/table.tsx'
 import { hasMore, recordsOf, useQuery } from '../query.ts'
 import { linkTo, type Router, type ViewProps } from '../route.ts'
@@ -40,15 +41,11 @@ function List({ consumer, router, text }: ListProps) {
             {hasMore(plain) ? ' and more: search for those that you need' : ''}
           </p>
         ) : null}
-        <input
-          type="search"
-          class="search"
+        <Search
+          label="Search controls"
           placeholder="Part of a name, or a pattern with *"
-          aria-label="Search controls"
-          value={text}
-          onInput={({ currentTarget: { value } }) =>
-            router.replace(linkTo('controls', '', value === '' ? {} : { match: value }))
-          }
+          text={text}
+          onText={(value) => router.replace(linkTo('controls', '', value === '' ? {} : { match: value }))}
         />
       </header>
       {answer.kind === 'refused' ? (

@@ -8,6 +8,7 @@ import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
 import { ChartPage } from '../parts/chart-page.ts'
 import { Name } from '../parts/name.tsx'
+import { Search } from '../parts/search.tsx'
 import { State } from '../parts/state.tsx'
 import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
@@ -93,17 +94,14 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
             {isSilent ? <State look="attention" text="silent" /> : <State look="good" text="reports" />}
           </p>
         ) : null}
-        <input
-          type="search"
-          class="search"
-          placeholder="Part of a name"
-          aria-label="Search metrics of this host"
-          value={text}
-          onInput={({ currentTarget }) =>
+        <Search
+          label="Search metrics of this host"
+          text={text}
+          onText={(value) =>
             router.replace(
               linkTo('hosts', host, {
                 ...argumentsFor(producer),
-                ...(currentTarget.value !== '' && { match: currentTarget.value }),
+                ...(value !== '' && { match: value }),
               }),
             )
           }

@@ -4,6 +4,7 @@ import type { Consumer } from '../../client/browser.ts'
 import type { Fleet } from '../fleet.ts'
 import { type Host, Hosts, ROLES } from '../hosts.ts'
 import { Name } from '../parts/name.tsx'
+import { Search } from '../parts/search.tsx'
 import { Spark } from '../parts/spark.tsx'
 import { State } from '../parts/state.tsx'
 import { Cells, type Column, Heads } from '../parts/table.tsx'
@@ -42,14 +43,7 @@ export function HostsView({ consumer, fleet, router }: ViewProps) {
     <>
       <header>
         <h1>Hosts</h1>
-        <input
-          type="search"
-          class="search"
-          placeholder="Part of a name"
-          aria-label="Search hosts"
-          value={text}
-          onInput={({ currentTarget }) => router.replace(linkOf(currentTarget.value, filter))}
-        />
+        <Search label="Search hosts" text={text} onText={(value) => router.replace(linkOf(value, filter))} />
       </header>
       {problem === '' ? null : (
         <p class="banner" role="alert">

@@ -2,6 +2,7 @@
 import { useMemo } from 'preact/hooks'
 import { type CatalogueEntry, familiesOf, MAX_ENTRIES, matcherOf, useCatalogue } from '../catalogue.ts'
 import { Name } from '../parts/name.tsx'
+import { Search } from '../parts/search.tsx'
 import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
@@ -32,13 +33,11 @@ export function MetricsView({ consumer, router }: ViewProps) {
     <>
       <header>
         <h1>Metrics</h1>
-        <input
-          type="search"
-          class="search"
+        <Search
+          label="Search metrics"
           placeholder="Part of a name, or a pattern with *"
-          aria-label="Search metrics"
-          value={text}
-          onInput={({ currentTarget }) => router.replace(linkOf(currentTarget.value))}
+          text={text}
+          onText={(value) => router.replace(linkOf(value))}
         />
       </header>
       <nav class="families" aria-label="Families">
