@@ -2,9 +2,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { declarationOf, ROW_KINDS, type RowKind, type RowOf } from '../../../storage/rows.ts'
+import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { migrate } from '../../../storage/sqlite/migrations.ts'
 import { RowTable } from '../../../storage/sqlite/row-table.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
@@ -31,7 +32,7 @@ const TYPES = {
 }
 
 function migrated(): Database.Database {
-  const database = new Database(':memory:')
+  const database = openSqlite(':memory:')
   migrate(database)
   return database
 }
@@ -113,7 +114,7 @@ describe('a row that is damaged', () => {
   let directory = ''
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'rows-'))
-    const database = new Database(join(directory, 'cinnabar.db'))
+    const database = openSqlite(join(directory, 'cinnabar.db'))
     migrate(database)
     for (const kind of ['user', 'channel', 'dial'] as const) new RowTable(database, kind).put(rowOf(kind))
     database.close()
@@ -121,7 +122,7 @@ describe('a row that is damaged', () => {
   afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
   async function opened(damage: string): Promise<Recovered> {
-    const database = new Database(join(directory, 'cinnabar.db'))
+    const database = openSqlite(join(directory, 'cinnabar.db'))
     expect(database.prepare(damage).run().changes).toBe(1)
     database.close()
     const store = new SqliteStore({ directory, reserveBytes: 0 })
