@@ -9,8 +9,9 @@ import type { JsonRecord } from '../cluster-node.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { DemoNatsServers } from './nats-servers.ts'
 import { formatThousands } from './output.ts'
+import { ReservedPort } from './reserved-port.ts'
 import type { DemoLogin, DemoSubject } from './scenario.ts'
-import { DemoServer, freePort } from './server.ts'
+import { DemoServer } from './server.ts'
 
 const INTRODUCTION = [
   '                   ┌──►  n1 ──┐',
@@ -28,11 +29,19 @@ const NODES = ['n1', 'n2', 'n3'] as const
 const PATIENCE_MS = 60_000
 const POLL_MS = 50
 
+interface ClusterParts {
+  readonly nats: DemoNatsServers
+  readonly ports: readonly ReservedPort[]
+  readonly nodes: readonly [DemoServer, ...DemoServer[]]
+}
+
 export class DemoCluster implements DemoSubject {
   readonly introduction = INTRODUCTION
   /** Rejects with Failure if any of the processes ends by itself. */
   readonly failed: Promise<never>
   readonly #nats: DemoNatsServers
+  /** At which the nodes reach each other. */
+  readonly #ports: readonly ReservedPort[]
   readonly #nodes: readonly DemoServer[]
   readonly #password: string
   readonly #connect: Connect
@@ -41,30 +50,21 @@ export class DemoCluster implements DemoSubject {
   #killedMs = 0
 
   static async create(connect: Connect): Promise<DemoCluster> {
-    const taken: number[] = []
-    const nats = await DemoNatsServers.create(taken)
+    const nats = await DemoNatsServers.create()
     const adminPassword = randomBytes(18).toString('base64url')
-    const addresses: { readonly name: string; readonly port: number }[] = []
-    for (const name of NODES) {
-      const port = await freePort(taken)
-      taken.push(port)
-      addresses.push({ name, port })
-    }
+    const ports = await Promise.all(NODES.map(() => ReservedPort.reserve()))
+    const addresses = ports.map(({ number }, index) => ({ name: NODES[index] as string, port: number }))
     const nodes: DemoServer[] = []
     for (const node of NODES) {
       const cluster = { node, nodes: addresses, nats: nats.urls, adminPassword }
-      nodes.push(await DemoServer.create({ cluster, taken }))
+      nodes.push(await DemoServer.create({ cluster }))
     }
-    return new DemoCluster(nats, nodes as [DemoServer, ...DemoServer[]], adminPassword, connect)
+    return new DemoCluster({ nats, ports, nodes: nodes as [DemoServer, ...DemoServer[]] }, adminPassword, connect)
   }
 
-  private constructor(
-    nats: DemoNatsServers,
-    nodes: readonly [DemoServer, ...DemoServer[]],
-    password: string,
-    connect: Connect,
-  ) {
+  private constructor({ nats, ports, nodes }: ClusterParts, password: string, connect: Connect) {
     this.#nats = nats
+    this.#ports = ports
     this.#nodes = nodes
     this.#password = password
     this.#connect = connect
@@ -141,6 +141,7 @@ export class DemoCluster implements DemoSubject {
   async remove(): Promise<void> {
     await Promise.all(this.#nodes.map((node) => node.remove()))
     await this.#nats.remove()
+    for (const port of this.#ports) port.release()
   }
 
   async #findLeader(): Promise<void> {

@@ -199,17 +199,18 @@ export class HostModel {
 }
 
 export class HostFeed {
-  readonly #port: number
+  readonly #port: () => number
   readonly #models = HOSTS.map((host, index) => new HostModel(host, index + 1))
   readonly #socket: Socket = createSocket('udp4')
   #second = 0
 
-  constructor(port: number) {
+  /** `port`: where the server takes packets of gmetric when the feed is opened. */
+  constructor(port: () => number) {
     this.#port = port
   }
 
   async open(): Promise<void> {
-    this.#socket.connect(this.#port, '127.0.0.1')
+    this.#socket.connect(this.#port(), '127.0.0.1')
     await once(this.#socket, 'connect')
     // A server that has ended takes nothing any more; its end is reported elsewhere.
     this.#socket.on('error', () => {})

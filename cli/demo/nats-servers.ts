@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ExitCode, Failure } from '../failure.ts'
-import { freePort } from './server.ts'
+import { ReservedPort } from './reserved-port.ts'
 
 const SERVERS = 3
 const PROGRAM = 'nats-server'
@@ -18,25 +18,21 @@ const POLL_MS = 20
 
 export class DemoNatsServers {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-demo-'))
-  readonly #ports: readonly number[]
-  readonly #routes: readonly number[]
+  /** Each for its clients, and for the others. */
+  readonly #ports: readonly ReservedPort[]
+  readonly #routes: readonly ReservedPort[]
   readonly #children: ChildProcess[] = []
   /** Rejects with Failure if any of them cannot be started, or ends by itself. */
   readonly failed: Promise<never>
   #fail: (error: Error) => void = () => {}
   #isRemoved = false
 
-  static async create(taken: number[]): Promise<DemoNatsServers> {
-    const ports: number[] = []
-    for (let index = 0; index < 2 * SERVERS; index++) {
-      const port = await freePort(taken)
-      taken.push(port)
-      ports.push(port)
-    }
-    return new DemoNatsServers(ports.slice(0, SERVERS), ports.slice(SERVERS))
+  static async create(): Promise<DemoNatsServers> {
+    const reserve = () => Promise.all(Array.from({ length: SERVERS }, () => ReservedPort.reserve()))
+    return new DemoNatsServers(await reserve(), await reserve())
   }
 
-  private constructor(ports: readonly number[], routes: readonly number[]) {
+  private constructor(ports: readonly ReservedPort[], routes: readonly ReservedPort[]) {
     this.#ports = ports
     this.#routes = routes
     this.failed = new Promise((_resolve, reject) => {
@@ -46,7 +42,7 @@ export class DemoNatsServers {
   }
 
   get urls(): readonly string[] {
-    return this.#ports.map((port) => `nats://127.0.0.1:${port}`)
+    return this.#ports.map(({ number }) => `nats://127.0.0.1:${number}`)
   }
 
   get pids(): readonly number[] {
@@ -55,21 +51,21 @@ export class DemoNatsServers {
 
   /** Resolves when all of them listen. Rejects with Failure. */
   async start(): Promise<void> {
-    const routes = this.#routes.map((port) => `"nats-route://127.0.0.1:${port}"`).join(', ')
-    for (const [index, port] of this.#ports.entries()) {
+    const routes = this.#routes.map(({ number }) => `"nats-route://127.0.0.1:${number}"`).join(', ')
+    for (const [index, { number }] of this.#ports.entries()) {
       const path = join(this.directory, `nats${index + 1}`)
       writeFileSync(
         `${path}.conf`,
         `server_name: nats${index + 1}
-listen: "127.0.0.1:${port}"
+listen: "127.0.0.1:${number}"
 log_file: "${path}.log"
 jetstream { store_dir: "${path}", max_memory_store: 64MB, max_file_store: 8GB }
-cluster { name: demo, listen: "127.0.0.1:${this.#routes[index]}", routes: [${routes}] }
+cluster { name: demo, listen: "127.0.0.1:${this.#routes[index]?.number}", routes: [${routes}] }
 `,
       )
       this.#spawn(`${path}.conf`)
     }
-    await Promise.race([Promise.all(this.#ports.map(untilOpen)), this.failed])
+    await Promise.race([Promise.all(this.#ports.map(({ number }) => untilOpen(number))), this.failed])
   }
 
   #spawn(config: string): void {
@@ -94,6 +90,7 @@ cluster { name: demo, listen: "127.0.0.1:${this.#routes[index]}", routes: [${rou
       child.kill('SIGKILL')
       await gone
     }
+    for (const port of [...this.#ports, ...this.#routes]) port.release()
     rmSync(this.directory, { recursive: true, force: true })
   }
 }

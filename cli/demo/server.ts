@@ -5,10 +5,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ExitCode, Failure } from '../failure.ts'
+import { ReservedPort } from './reserved-port.ts'
 
 /** The source of the numbers, an argument of the metric. */
 export const DEMO_SOURCE = 'demo'
@@ -16,9 +17,8 @@ export const DEMO_SOURCE = 'demo'
 const LONE = 'demo'
 /** How much of the end of the log is shown if the server fails. */
 const MAX_LOG = 2_000
-/** Below the system's ephemeral ports, so that no other connection takes a port while the server is down. */
-const FIRST_PORT = 15_000
-const PORTS = 15_000
+/** What the greeting says of the socket for packets of gmetric, which listens on any port. */
+const GMETRIC = / gmetric udp:\/\/127\.0\.0\.1:(\d+)/
 
 interface DemoServerOptions {
   readonly name?: string
@@ -29,8 +29,6 @@ interface DemoServerOptions {
   readonly upstreams?: readonly DemoServer[]
   /** It is a node of a cluster. */
   readonly cluster?: DemoClusterTable
-  /** The ports of the other servers; its own are added. */
-  readonly taken?: number[]
 }
 
 interface DemoClusterTable {
@@ -53,49 +51,45 @@ export class DemoServer {
   readonly secretFile = join(this.directory, 'data', 'admin.secret')
   /** 0 if it takes no numbers. */
   readonly smonPort: number
-  /** Of the console and of gmetric; 0 without a console. */
+  /** Of the console; 0 without one. */
   readonly httpPort: number
-  readonly gmetricPort: number
+  /** Of gmetric, when the server is up; 0 without a console. */
+  gmetricPort = 0
   /** That of `admin`, which the server makes at its first start and shows once; it is in no file and no argument. */
   adminPassword: string
   /** Rejects with Failure if the server ends by itself. */
   readonly failed: Promise<never>
+  readonly #ports: DemoPorts
   #fail: (error: Error) => void = () => {}
   #child: ChildProcess | undefined
   #isRemoved = false
 
   static async create(options: DemoServerOptions = {}): Promise<DemoServer> {
-    const { hasConsole = false, takesNumbers = true, taken = [] } = options
-    const portIf = async (isNeeded: boolean): Promise<number> => {
-      if (!isNeeded) return 0
-      const port = await freePort(taken)
-      taken.push(port)
-      return port
-    }
+    const { hasConsole = false, takesNumbers = true } = options
+    const reserveIf = async (isNeeded: boolean) => (isNeeded ? ReservedPort.reserve() : undefined)
     return new DemoServer(options, {
-      port: await portIf(true),
-      smonPort: await portIf(takesNumbers),
-      httpPort: await portIf(hasConsole),
-      gmetricPort: await portIf(hasConsole),
+      tcp: await ReservedPort.reserve(),
+      smon: await reserveIf(takesNumbers),
+      http: await reserveIf(hasConsole),
     })
   }
 
   private constructor({ name = LONE, upstreams = [], cluster }: DemoServerOptions, ports: DemoPorts) {
     this.name = cluster?.node ?? name
     this.adminPassword = cluster?.adminPassword ?? ''
-    this.port = ports.port
-    this.smonPort = ports.smonPort
-    this.httpPort = ports.httpPort
-    this.gmetricPort = ports.gmetricPort
+    this.port = ports.tcp.number
+    this.smonPort = ports.smon?.number ?? 0
+    this.httpPort = ports.http?.number ?? 0
+    this.#ports = ports
     this.failed = new Promise((_resolve, reject) => {
       this.#fail = reject
     })
     this.failed.catch(() => {})
     const tables = [
       configuration(name, join(this.directory, 'data'), ports),
-      ...(ports.smonPort === 0 ? [] : [SOURCE]),
+      ...(ports.smon ? [SOURCE] : []),
       ...upstreams.map(upstreamTable),
-      ...(ports.httpPort === 0 ? [] : [CONTROLS]),
+      ...(ports.http ? [CONTROLS] : []),
       ...(cluster === undefined ? [] : [clusterSection(cluster)]),
     ]
     writeFileSync(this.config, tables.join(''))
@@ -134,6 +128,7 @@ export class DemoServer {
     // It prints its greeting when all ports are open; a node prints its name at once.
     const [greeting] = await Promise.race([once(child.stdout, 'data'), this.failed])
     this.adminPassword ||= /^admin password: +(\S+) {2}\(/m.exec(String(greeting))?.[1] ?? ''
+    this.gmetricPort = Number(GMETRIC.exec(String(greeting))?.[1] ?? 0)
     child.stdout.resume()
   }
 
@@ -151,6 +146,7 @@ export class DemoServer {
   async remove(): Promise<void> {
     this.#isRemoved = true
     await this.kill()
+    for (const port of [this.#ports.tcp, this.#ports.smon, this.#ports.http]) port?.release()
     rmSync(this.directory, { recursive: true, force: true })
   }
 }
@@ -186,29 +182,28 @@ pattern = "/[a-z/]*"
 default = "/"
 `
 
+/** Those that stay the same over restarts; it does not listen where there is none. */
 interface DemoPorts {
-  readonly port: number
-  /** 0: it does not listen. */
-  readonly smonPort: number
-  readonly httpPort: number
-  readonly gmetricPort: number
+  readonly tcp: ReservedPort
+  readonly smon: ReservedPort | undefined
+  readonly http: ReservedPort | undefined
 }
 
-function configuration(name: string, dataDir: string, { port, smonPort, httpPort, gmetricPort }: DemoPorts): string {
-  const orOff = (open: number): string => (open === 0 ? '' : `127.0.0.1:${open}`)
+function configuration(name: string, dataDir: string, { tcp, smon, http }: DemoPorts): string {
+  const orOff = (port: ReservedPort | undefined): string => (port ? `127.0.0.1:${port.number}` : '')
   return `[producer]
 name = "${name}"
 data_dir = ${JSON.stringify(dataDir)}
 [listen]
-tcp = "127.0.0.1:${port}"
-http = "${orOff(httpPort)}"
+tcp = "${orOff(tcp)}"
+http = "${orOff(http)}"
 [auth]
 scram_iterations = 4096
 [gmetric]
-listen = "${orOff(gmetricPort)}"
+listen = "${http ? '127.0.0.1:0' : ''}"
 host_tmax = "5s"
 [smon]
-tcp = "${orOff(smonPort)}"
+tcp = "${orOff(smon)}"
 [channels]
 orphan_after = "1m"
 [log]
@@ -246,18 +241,6 @@ status = ""
 function environment(adminPassword: string): NodeJS.ProcessEnv {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('CINNABAR_')))
   return adminPassword === '' ? env : { ...env, CINNABAR_ADMIN_PASSWORD: adminPassword }
-}
-
-/** A port of this machine that nothing listens on, and none of those that are taken. */
-export async function freePort(taken: readonly number[]): Promise<number> {
-  const port = FIRST_PORT + Math.floor(Math.random() * PORTS)
-  const server = createServer().listen(port, '127.0.0.1')
-  const isFree = await Promise.race([
-    once(server, 'listening').then(() => true),
-    once(server, 'error').then(() => false),
-  ])
-  server.close()
-  return isFree && !taken.includes(port) ? port : freePort(taken)
 }
 
 const NAME = 'demo.number'

@@ -56,7 +56,7 @@ export class Showcase {
 
   constructor(options: ShowcaseOptions) {
     this.#options = options
-    this.#hosts = new HostFeed(options.server.gmetricPort)
+    this.#hosts = new HostFeed(() => options.server.gmetricPort)
     this.#numbers = new NumberSource(() => options.server.smonPort)
     this.failed = new Promise((_resolve, reject) => {
       this.#fail = reject

@@ -21,10 +21,9 @@ export class DemoTree {
   readonly failed: Promise<never>
 
   static async create(): Promise<DemoTree> {
-    const taken: number[] = []
-    const racks = [await DemoServer.create({ name: 'rack1', taken }), await DemoServer.create({ name: 'rack2', taken })]
-    const site = await DemoServer.create({ name: 'east', takesNumbers: false, upstreams: racks, taken })
-    const main = await DemoServer.create({ name: 'main', takesNumbers: false, upstreams: [site], taken })
+    const racks = [await DemoServer.create({ name: 'rack1' }), await DemoServer.create({ name: 'rack2' })]
+    const site = await DemoServer.create({ name: 'east', takesNumbers: false, upstreams: racks })
+    const main = await DemoServer.create({ name: 'main', takesNumbers: false, upstreams: [site] })
     return new DemoTree(racks, site, main)
   }
 

@@ -1,40 +1,55 @@
-/** A port for a server that has to be named before it listens. */
+/**
+ * A port of loopback for a server that has to be named before it listens, or that comes back to its port after a kill. Where a
+ * program can say which port it got, it listens on port 0 instead.
+ *
+ * A port that is only looked at may be gone when it is used. This one is reserved, until this process ends:
+ * - The kernel gives the name of an abstract socket to one process of a network namespace, as it does with a port. Whoever has the
+ *   name of a port may use the port: no other worker does, and no other run of the tests on this machine. When the process ends,
+ *   however it does, the kernel takes the name back.
+ * - The ports are below those that Linux gives to whoever asks for any (net.ipv4.ip_local_port_range), so that no connection and
+ *   no server on port 0 gets one while the server that it is for is down.
+ * - A port that another program of this machine listens on is passed over; such a program does not come and go.
+ */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { createServer, type ListenOptions } from 'node:net'
 
-/** Below the ports that Linux gives to whoever asks for any: nobody gets one of these while its server is not up. */
 const FIRST = 10_000
-/** Each process of vitest has a share of its own: two that run at the same time never choose the same one. */
-const SHARE = 2_750
-const SHARES = 8
-/** A test with three nodes has twenty of them, most of which nobody listens on yet: two would be the same in every fifteenth run. */
-const given = new Set<number>()
+const PORTS = 22_000
+const HOST = '127.0.0.1'
 
-/** A port of loopback that nobody has just now, neither for TCP nor for UDP, and that this process has not given before. */
-export async function freePort(): Promise<number> {
-  const share = (Number(process.env['VITEST_POOL_ID'] ?? 0) % SHARES) * SHARE
-  if (given.size > SHARE / 2) given.clear()
+/** For TCP and for UDP. `inARow`: that many ports, of which this is the first. */
+export async function freePort(inARow = 1): Promise<number> {
   for (;;) {
-    const port = FIRST + share + Math.floor(Math.random() * SHARE)
-    if (given.has(port)) continue
-    given.add(port)
-    if ((await isFreeForTcp(port)) && (await isFreeForUdp(port))) return port
+    const first = FIRST + Math.floor(Math.random() * (PORTS - inARow))
+    const row = Array.from({ length: inARow }, (_, index) => first + index)
+    const areFree = await Promise.all(row.map(async (port) => (await isReserved(port)) && (await isUnused(port))))
+    if (areFree.every(Boolean)) return first
   }
 }
 
-async function isFreeForTcp(port: number): Promise<boolean> {
-  const server = createServer().listen(port, '127.0.0.1')
-  const isFree = await succeeds(once(server, 'listening'))
-  if (isFree) await new Promise((resolve) => server.close(resolve))
-  return isFree
+/** The socket stays open, and keeps neither this process nor a test from ending. */
+async function isReserved(port: number): Promise<boolean> {
+  return (await listening({ path: `\0cinnabar-test-port-${port}` })) !== undefined
 }
 
-async function isFreeForUdp(port: number): Promise<boolean> {
-  const socket = createSocket('udp4').bind(port, '127.0.0.1')
-  const isFree = await succeeds(once(socket, 'listening'))
+async function isUnused(port: number): Promise<boolean> {
+  const server = await listening({ host: HOST, port })
+  if (server === undefined) return false
+  await new Promise((resolve) => server.close(resolve))
+  return isUnusedByUdp(port)
+}
+
+async function listening(where: ListenOptions): Promise<ReturnType<typeof createServer> | undefined> {
+  const server = createServer().unref().listen(where)
+  return succeeds(once(server, 'listening')).then((isOpen) => (isOpen ? server : undefined))
+}
+
+async function isUnusedByUdp(port: number): Promise<boolean> {
+  const socket = createSocket('udp4').bind(port, HOST)
+  const isOpen = await succeeds(once(socket, 'listening'))
   await new Promise<void>((resolve) => socket.close(resolve))
-  return isFree
+  return isOpen
 }
 
 async function succeeds(attempt: Promise<unknown>): Promise<boolean> {

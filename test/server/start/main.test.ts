@@ -123,7 +123,7 @@ test('options come before the configuration, and what is printed is all that a c
   writeFileSync(config, working())
   const env = { ...process.env, CINNABAR_ADMIN_PASSWORD: PASSWORD, npm_lifecycle_event: undefined }
   const data = join(directory, "some one's data")
-  const port = await freePort()
+  const port = await freePort(2)
   const options = ['--config', 'cinnabar.toml', '--data', data, '--listen', 'localhost', '--port', String(port)]
   const child = spawn(process.execPath, [PROGRAM, 'serve', ...options], {
     cwd: directory,
