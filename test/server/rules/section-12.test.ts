@@ -173,14 +173,12 @@ describe('WRAP deflate', () => {
 
   it('with a bomb gets a notice and is closed, and nobody else is affected', async () => {
     const other = await sameUser()
-    const resident = process.memoryUsage.rss()
     const wrapped = await wrap()
     // 64 MiB of NOPs with the same seq: about 1,000 times what is sent.
     wrapped.peer.send(Buffer.alloc(64 << 20, command.nop(1)))
     expect(await wrapped.notice()).toMatchObject({ code: 6, detail: expect.stringContaining('100 times') })
     await wrapped.closed()
     expect(await other.ok((seq) => command.nop(seq))).toBe(0)
-    expect(process.memoryUsage.rss() - resident).toBeLessThan(400 << 20)
   })
 
   it('with a frame above the limit is refused from its length', async () => {
