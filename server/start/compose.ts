@@ -66,7 +66,7 @@ import { Admission } from '../kernel/sessions/admission.ts'
 import type { SessionContext } from '../kernel/sessions/context.ts'
 import { Sessions } from '../kernel/sessions/sessions.ts'
 import { FeedTurns } from '../kit/io/pacer.ts'
-import type { FeedingNodes } from '../kit/source.ts'
+import type { FeedingNodes, SourceContext } from '../kit/source.ts'
 import { Announcer } from '../wings/announce/announcer.ts'
 import { httpDestination } from '../wings/drains/destination.ts'
 import { Drains } from '../wings/drains/drains.ts'
@@ -92,6 +92,7 @@ export interface ComposeOptions {
   /** Controls that run programs. */
   readonly programs: readonly Control[]
   readonly resolve?: Resolver | undefined
+  readonly dial: SourceContext['dial']
   /** The space on the file system with the data directory. */
   readonly diskSpace: () => FileSystemSpace
   readonly foreign?: ForeignCode | undefined
@@ -370,6 +371,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     producer: { ...config.producer, id: self.id },
     node: options.node,
     nodes: options.nodes,
+    dial: options.dial,
     configDirectory: resolve(dirname(reloadable?.file ?? '.')),
     foreign: options.foreign ?? new ForeignCode(),
     clock,

@@ -1,21 +1,30 @@
 /**
- * Two servers, `upper` and the one that it consumes as `east`, with a real connection between them, which passes through a relay:
- * the frames of both sides can be read, and changed.
+ * Two servers, `upper` and the one that it consumes as `east`, joined in memory by streams that pass through a relay: the
+ * frames of both sides can be read, and changed. The clocks go on only when both servers are quiet.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { streamTransport } from '../../client/dial/stream.ts'
+import { ConnectionError } from '../../client/errors.ts'
+import type { Transport } from '../../client/transport.ts'
 import { defaultConfig } from '../../server/start/config.ts'
 import type { SourcesConfig } from '../../server/start/wings.ts'
-import { type MutatingProxy, type Mutation, startMutatingProxy } from '../conformance/mutating-proxy.ts'
-import { eventually } from './eventually.ts'
-import { freePort } from './free-port.ts'
+import { type Mutation, relay } from '../conformance/mutating-proxy.ts'
+import { joinedPair } from './joined-pair.ts'
 import type { MemoryStore } from './memory-store/store.ts'
 import { TestProducer } from './producer.ts'
+import { Quiet } from './quiet.ts'
 import { decoded, type Json } from './records.ts'
 
+/** Nothing listens there: all connections are made in memory. */
+const URL = 'tcp://lower.example:7650'
 const PASSWORD = 'the-password-of-the-main-monitor'
+
+const STEP_MS = 100
+/** It ends what would never come, before the limit of the test, which could not say why; it is no measure of speed. */
+const PATIENCE_MS = 45_000
 
 export interface TreeOptions {
   /** The role at the lower server of the user that the upper one logs in as. */
@@ -27,54 +36,44 @@ export interface TreeOptions {
 }
 
 export class Tree {
-  upper: TestProducer
-  lower: TestProducer
+  upper!: TestProducer
+  lower!: TestProducer
   /** What the upper server has sent to the lower one, over both connections: whole frames. */
-  readonly commands: readonly Buffer[]
+  readonly commands: Buffer[] = []
   readonly #options: TreeOptions
-  readonly #directory: string
-  readonly #port: number
-  readonly #relay: MutatingProxy
+  readonly #directory = mkdtempSync(join(tmpdir(), 'cinnabar-tree-'))
+  readonly #quiet = new Quiet()
   #isLowerUp = true
 
-  private constructor(parts: Pick<Tree, 'upper' | 'lower' | 'commands'>, options: TreeOptions, more: Made) {
-    this.upper = parts.upper
-    this.lower = parts.lower
-    this.commands = parts.commands
+  private constructor(options: TreeOptions) {
     this.#options = options
-    this.#directory = more.directory
-    this.#port = more.port
-    this.#relay = more.relay
+    writeFileSync(join(this.#directory, 'secret'), `${PASSWORD}\n`)
   }
 
   /** Both are up, and the upper one has logged in. */
   static async start(options: TreeOptions = {}): Promise<Tree> {
-    const directory = mkdtempSync(join(tmpdir(), 'cinnabar-tree-'))
-    writeFileSync(join(directory, 'secret'), `${PASSWORD}\n`)
-    const port = await freePort()
-    const lower = await startLower(port, 'first', options)
-    const commands: Buffer[] = []
-    const command = (frame: Buffer): Buffer => {
-      commands.push(Buffer.from(frame))
-      return frame
-    }
-    const relay = await startMutatingProxy(`tcp://127.0.0.1:${port}`, options.mutation ?? (() => (frame) => [frame]), {
-      command,
+    const tree = new Tree(options)
+    tree.lower = await startLower('first', options)
+    tree.upper = await TestProducer.start({
+      config: { upstream: [tableOf(tree.#directory, options)] } as never,
+      dial: async () => tree.#dial(),
     })
-    const upper = await TestProducer.start({
-      config: { upstream: [tableOf(directory, relay.port, options)] } as never,
-    })
-    return new Tree({ upper, lower, commands }, options, { directory, port, relay })
+    return tree
   }
 
-  /** Lets time go on at both until something holds: nothing says when all has come over the connection between them. */
-  until(holds: () => void | Promise<void>): Promise<void> {
-    return eventually(async () => {
-      this.upper.clock.advance(100)
-      this.lower.clock.advance(100)
-      await this.upper.settle()
-      await holds()
-    })
+  /** Lets time go on at both until something holds, each time after everything under way has come to its end. */
+  async until(holds: () => void | Promise<void>): Promise<void> {
+    const endMs = performance.now() + PATIENCE_MS
+    for (;;) {
+      await this.#quiet.reached()
+      try {
+        return await holds()
+      } catch (error) {
+        if (performance.now() > endMs) throw error
+      }
+      this.upper.clock.advance(STEP_MS)
+      this.lower.clock.advance(STEP_MS)
+    }
   }
 
   /** The same until a promise is settled; gives what it does. */
@@ -84,8 +83,20 @@ export class Tree {
       isOver = true
     }
     asked.then(end, end)
-    await this.until(() => expect(isOver).toBe(true))
+    await this.until(() => expect(isOver, 'what was asked is answered').toBe(true))
     return asked
+  }
+
+  /** A connection to the lower server. */
+  #dial(): Transport {
+    if (!this.#isLowerUp) throw new ConnectionError('UNREACHABLE', `cannot connect to ${URL}: it is down`)
+    const [here, near] = joinedPair()
+    const command = (frame: Buffer): Buffer => {
+      this.commands.push(Buffer.from(frame))
+      return frame
+    }
+    relay(near, this.lower.accept(), this.#options.mutation ?? (() => (frame) => [frame]), { command })
+    return streamTransport(here, { encrypted: false, loopback: true })
   }
 
   /** What `producer.sensors` of the upper server says of the lower one. */
@@ -145,50 +156,52 @@ export class Tree {
   /** The lower server goes back to an older state: it begins another history. */
   async restoreLower(backup: MemoryStore): Promise<void> {
     asRestored(backup)
-    this.lower = await this.inTime(this.lower.restart(0, backup))
+    await this.#restartLower(backup)
   }
 
   /** Another server is found in its place, with a history of its own. */
   async replaceLower(): Promise<void> {
     await this.stopLower()
-    this.lower = await startLower(this.#port, 'another', this.#options)
+    this.lower = await startLower('another', this.#options)
     this.#isLowerUp = true
   }
 
   /** The lower server ends, and begins again with what it has stored. */
-  async restartLower(): Promise<void> {
-    this.lower = await this.inTime(this.lower.restart())
+  restartLower(): Promise<void> {
+    return this.#restartLower()
+  }
+
+  async #restartLower(store?: MemoryStore): Promise<void> {
+    this.#isLowerUp = false
+    this.lower = await this.inTime(this.lower.restart(0, store))
+    this.#isLowerUp = true
   }
 
   /** A reload, after which the upper server consumes the lower one under these names. */
   consume(...names: readonly string[]): void {
-    const upstream = names.map((name) => ({ ...tableOf(this.#directory, this.#relay.port, this.#options), name }))
+    const upstream = names.map((name) => ({ ...tableOf(this.#directory, this.#options), name }))
     for (const source of this.upper.server.parts.sources)
       source.reload?.({ ...defaultConfig(), upstream } as unknown as SourcesConfig)
   }
 
   async stop(): Promise<void> {
-    await this.upper.stop()
-    await this.#relay.close()
-    if (this.#isLowerUp) await this.lower.stop()
-    rmSync(this.#directory, { recursive: true })
+    try {
+      await this.upper.stop()
+      if (this.#isLowerUp) await this.lower.stop()
+    } finally {
+      this.#quiet.end()
+      rmSync(this.#directory, { recursive: true })
+    }
   }
 }
 
-interface Made {
-  readonly directory: string
-  readonly port: number
-  readonly relay: MutatingProxy
-}
-
 /** With a database of its own: all other servers of tests go back to the same one. */
-async function startLower(port: number, generation: string, { role = 'consumer' }: TreeOptions): Promise<TestProducer> {
+async function startLower(generation: string, { role = 'consumer' }: TreeOptions): Promise<TestProducer> {
   const store = await TestProducer.firstStart()
   const open = store.open.bind(store)
   const secret = new TextEncoder().encode(generation.padEnd(32))
   store.open = async (events) => ({ ...(await open(events)), generation, secret })
-  const config = { listen: { tcp: { host: '127.0.0.1', port } } }
-  const lower = await TestProducer.start({ config, store } as never)
+  const lower = await TestProducer.start({ store })
   await lower.addUser('main', { role, password: PASSWORD })
   return lower
 }
@@ -199,10 +212,10 @@ function asRestored(store: MemoryStore): void {
   store.open = async (events) => ({ ...(await open(events)), generation: 'restored', restored: true })
 }
 
-function tableOf(directory: string, port: number, { controls = [] }: TreeOptions) {
+function tableOf(directory: string, { controls = [] }: TreeOptions) {
   return {
     name: 'east',
-    url: `tcp://127.0.0.1:${port}`,
+    url: URL,
     tenant: 'default',
     metrics: ['*'],
     controls,
