@@ -13,7 +13,8 @@ import { message } from '../support/qmf/recording.ts'
 import { str16, u32 } from '../support/qmf/wire.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const PATIENCE = { timeout: 120_000, interval: 20 }
+/** Shorter than the limit of a test, which could not say what has not come; it is no measure of speed. */
+const PATIENCE = { timeout: 45_000, interval: 20 }
 const PACKAGE = 'org.apache.qpid.broker'
 const BROKERS = 50
 /** Of the recording: those of its two queues while somebody looks, and what a queue has. */

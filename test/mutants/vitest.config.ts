@@ -11,7 +11,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     isolate: false,
     maxWorkers: 1,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // Longer than anything in a test waits, so that it can say for what.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
   },
 })

@@ -6,5 +6,5 @@ import { vi } from 'vitest'
  * limit of the test, which could not say why; it is no measure of speed.
  */
 export function eventually<T>(check: () => T | Promise<T>): Promise<T> {
-  return vi.waitFor(check, { timeout: 60_000, interval: 10 })
+  return vi.waitFor(check, { timeout: 45_000, interval: 10 })
 }

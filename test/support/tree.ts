@@ -17,6 +17,7 @@ import type { MemoryStore } from './memory-store/store.ts'
 import { TestProducer } from './producer.ts'
 import { Quiet } from './quiet.ts'
 import { decoded, type Json } from './records.ts'
+import { separateStore } from './separate-store.ts'
 
 /** Nothing listens there: all connections are made in memory. */
 const URL = 'tcp://lower.example:7650'
@@ -195,13 +196,8 @@ export class Tree {
   }
 }
 
-/** With a database of its own: all other servers of tests go back to the same one. */
 async function startLower(generation: string, { role = 'consumer' }: TreeOptions): Promise<TestProducer> {
-  const store = await TestProducer.firstStart()
-  const open = store.open.bind(store)
-  const secret = new TextEncoder().encode(generation.padEnd(32))
-  store.open = async (events) => ({ ...(await open(events)), generation, secret })
-  const lower = await TestProducer.start({ store })
+  const lower = await TestProducer.start({ store: await separateStore(generation) })
   await lower.addUser('main', { role, password: PASSWORD })
   return lower
 }

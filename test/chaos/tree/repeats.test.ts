@@ -19,9 +19,7 @@ afterEach(async () => {
   await tree?.remove()
 })
 
-it('values whose COMMITs are lost come again, are recognised, and are committed once', {
-  timeout: 60_000,
-}, async () => {
+it('values whose COMMITs are lost come again, are recognised, and are committed once', async () => {
   tree = await Tree.open({ seed: 1, hasDisks: false })
   const { levels, links, feed, uppermost } = tree
   const [lowest, middle] = levels as [Level, Level, Level]
@@ -50,9 +48,7 @@ it('values whose COMMITs are lost come again, are recognised, and are committed 
   expect(consumer).toMatchObject({ values: 2 * VALUES, repeated: 0, disordered: 0 })
 })
 
-it('each channel accepts what is taken for its selection, whichever server is killed', {
-  timeout: 60_000,
-}, async () => {
+it('each channel accepts what is taken for its selection, whichever server is killed', async () => {
   tree = await Tree.open({ seed: 1, hasDisks: false })
   const { levels, feed, uppermost } = tree
   const [, middle] = levels as [Level, Level, Level]

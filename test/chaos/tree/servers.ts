@@ -19,8 +19,8 @@ export const CONSUMER = 'consumer'
 /** The one tenant may fill a disk, and values come from the feed alone. */
 const SETTINGS = '[quota]\nqueued_bytes = 0\n[gmetric]\nlisten = ""\n'
 const LOOK_MS = 100
-/** Looks without success, after which something does not come about: two minutes. */
-const MOST_LOOKS = 1_200
+/** Looks without success, after which something does not come about: a minute and a half, before a test ends that could not say what. */
+const MOST_LOOKS = 900
 const DISK_MIB = 64
 
 /** A server of the tree. */

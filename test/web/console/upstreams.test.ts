@@ -80,7 +80,7 @@ describe.skipIf(missing)(`another server${howTo}`, () => {
     await page.waitForSelector('.legend b:text-is("3")')
   })
 
-  it('has its state, also when it is gone', { timeout: 60_000 }, async ({ page, rig }) => {
+  it('has its state, also when it is gone', async ({ page, rig }) => {
     await open(rig, page, '#/hosts')
     await page.waitForSelector('.virtual th:has-text("rack1")')
     await lower.end('SIGKILL')

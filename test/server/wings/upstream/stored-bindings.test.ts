@@ -189,7 +189,7 @@ describe('a binding at an upstream', () => {
     expect(await idsBelow()).toEqual(ids)
   })
 
-  it('of which there are more than one frame lists is taken over all the same', { timeout: 60_000 }, async () => {
+  it('of which there are more than one frame lists is taken over all the same', async () => {
     await begin()
     const ids: number[] = []
     for (let i = 0; i < 300; i++) {
