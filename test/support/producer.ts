@@ -23,7 +23,7 @@ import { type RunningServer, startServer } from '../../server/start/server.ts'
 import { command } from './bytes.ts'
 import { firstLeak } from './canaries.ts'
 import { FakeClock } from './fake-clock.ts'
-import { joinedPair } from './joined-pair.ts'
+import { joinedPair } from './memory-network.ts'
 import { MemoryStore } from './memory-store/store.ts'
 import { RawPeer } from './raw-peer.ts'
 import { Seat } from './seat.ts'
@@ -106,6 +106,7 @@ export class TestProducer {
   readonly logged: readonly string[]
   readonly #world: World
   readonly #peers: RawPeer[] = []
+  #isOver = false
 
   private constructor(parts: Made) {
     this.#world = parts.world
@@ -243,6 +244,7 @@ export class TestProducer {
   }
 
   async #end(): Promise<void> {
+    this.#isOver = true
     this.store.manual = false
     this.store.complete()
     await this.server.stop()
@@ -273,14 +275,17 @@ export class TestProducer {
 
   /** A connection that has sent nothing yet. Its PRODUCER_CAPS is the first message. */
   connect(peer: Partial<AuthPeer> = {}): RawPeer {
-    const raw = new RawPeer(this.accept(peer))
+    const near = this.accept(peer)
+    if (near === undefined) throw new Error('the server has ended')
+    const raw = new RawPeer(near)
     this.#peers.push(raw)
     this.#world.peers.push(raw)
     return raw
   }
 
-  /** The consumer's end of a connection that has sent nothing yet. */
-  accept(peer: Partial<AuthPeer> = {}): Duplex {
+  /** The consumer's end of a connection that has sent nothing yet; undefined if the server ends or has ended. */
+  accept(peer: Partial<AuthPeer> = {}): Duplex | undefined {
+    if (this.#isOver) return undefined
     const [near, far] = joinedPair()
     this.server.sessions.accept({
       link: new StreamLink(far),

@@ -5,27 +5,19 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { expect } from 'vitest'
-import { streamTransport } from '../../client/dial/stream.ts'
-import { ConnectionError } from '../../client/errors.ts'
-import type { Transport } from '../../client/transport.ts'
 import { defaultConfig } from '../../server/start/config.ts'
 import type { SourcesConfig } from '../../server/start/wings.ts'
 import { type Mutation, relay } from '../conformance/mutating-proxy.ts'
-import { joinedPair } from './joined-pair.ts'
+import { CommonTime } from './common-time.ts'
+import { dialAmong, joinedPair } from './memory-network.ts'
 import type { MemoryStore } from './memory-store/store.ts'
 import { TestProducer } from './producer.ts'
-import { Quiet } from './quiet.ts'
 import { decoded, type Json } from './records.ts'
 import { separateStore } from './separate-store.ts'
 
-/** Nothing listens there: all connections are made in memory. */
-const URL = 'tcp://lower.example:7650'
 const PASSWORD = 'the-password-of-the-main-monitor'
-
-const STEP_MS = 100
-/** It ends what would never come, before the limit of the test, which could not say why; it is no measure of speed. */
-const PATIENCE_MS = 45_000
 
 export interface TreeOptions {
   /** The role at the lower server of the user that the upper one logs in as. */
@@ -43,7 +35,7 @@ export class Tree {
   readonly commands: Buffer[] = []
   readonly #options: TreeOptions
   readonly #directory = mkdtempSync(join(tmpdir(), 'cinnabar-tree-'))
-  readonly #quiet = new Quiet()
+  readonly #time = new CommonTime(() => [this.upper.clock, this.lower.clock])
   #isLowerUp = true
 
   private constructor(options: TreeOptions) {
@@ -57,47 +49,32 @@ export class Tree {
     tree.lower = await startLower('first', options)
     tree.upper = await TestProducer.start({
       config: { upstream: [tableOf(tree.#directory, options)] } as never,
-      dial: async () => tree.#dial(),
+      dial: dialAmong({ lower: () => tree.#connection() }),
     })
     return tree
   }
 
   /** Lets time go on at both until something holds, each time after everything under way has come to its end. */
-  async until(holds: () => void | Promise<void>): Promise<void> {
-    const endMs = performance.now() + PATIENCE_MS
-    for (;;) {
-      await this.#quiet.reached()
-      try {
-        return await holds()
-      } catch (error) {
-        if (performance.now() > endMs) throw error
-      }
-      this.upper.clock.advance(STEP_MS)
-      this.lower.clock.advance(STEP_MS)
-    }
+  until(holds: () => void | Promise<void>): Promise<void> {
+    return this.#time.until(holds)
   }
 
   /** The same until a promise is settled; gives what it does. */
-  async inTime<T>(asked: Promise<T>): Promise<T> {
-    let isOver = false
-    const end = (): void => {
-      isOver = true
-    }
-    asked.then(end, end)
-    await this.until(() => expect(isOver, 'what was asked is answered').toBe(true))
-    return asked
+  inTime<T>(asked: Promise<T>): Promise<T> {
+    return this.#time.over(asked)
   }
 
-  /** A connection to the lower server. */
-  #dial(): Transport {
-    if (!this.#isLowerUp) throw new ConnectionError('UNREACHABLE', `cannot connect to ${URL}: it is down`)
-    const [here, near] = joinedPair()
+  /** The upper server's end of a connection to the lower one, which passes through the relay. */
+  #connection(): Duplex | undefined {
+    const below = this.lower.accept()
+    if (below === undefined) return undefined
     const command = (frame: Buffer): Buffer => {
       this.commands.push(Buffer.from(frame))
       return frame
     }
-    relay(near, this.lower.accept(), this.#options.mutation ?? (() => (frame) => [frame]), { command })
-    return streamTransport(here, { encrypted: false, loopback: true })
+    const [near, far] = joinedPair()
+    relay(far, below, this.#options.mutation ?? (() => (frame) => [frame]), { command })
+    return near
   }
 
   /** What `producer.sensors` of the upper server says of the lower one. */
@@ -157,7 +134,7 @@ export class Tree {
   /** The lower server goes back to an older state: it begins another history. */
   async restoreLower(backup: MemoryStore): Promise<void> {
     asRestored(backup)
-    await this.#restartLower(backup)
+    this.lower = await this.inTime(this.lower.restart(0, backup))
   }
 
   /** Another server is found in its place, with a history of its own. */
@@ -168,14 +145,8 @@ export class Tree {
   }
 
   /** The lower server ends, and begins again with what it has stored. */
-  restartLower(): Promise<void> {
-    return this.#restartLower()
-  }
-
-  async #restartLower(store?: MemoryStore): Promise<void> {
-    this.#isLowerUp = false
-    this.lower = await this.inTime(this.lower.restart(0, store))
-    this.#isLowerUp = true
+  async restartLower(): Promise<void> {
+    this.lower = await this.inTime(this.lower.restart())
   }
 
   /** A reload, after which the upper server consumes the lower one under these names. */
@@ -190,7 +161,7 @@ export class Tree {
       await this.upper.stop()
       if (this.#isLowerUp) await this.lower.stop()
     } finally {
-      this.#quiet.end()
+      this.#time.end()
       rmSync(this.#directory, { recursive: true })
     }
   }
@@ -211,7 +182,7 @@ function asRestored(store: MemoryStore): void {
 function tableOf(directory: string, { controls = [] }: TreeOptions) {
   return {
     name: 'east',
-    url: URL,
+    url: 'tcp://lower:7650',
     tenant: 'default',
     metrics: ['*'],
     controls,
