@@ -15,6 +15,7 @@ import { dialAmong, joinedPair } from './memory-network.ts'
 import type { MemoryStore } from './memory-store/store.ts'
 import { TestProducer } from './producer.ts'
 import { decoded, type Json } from './records.ts'
+import type { Seat } from './seat.ts'
 import { separateStore } from './separate-store.ts'
 
 const PASSWORD = 'the-password-of-the-main-monitor'
@@ -36,6 +37,7 @@ export class Tree {
   readonly #options: TreeOptions
   readonly #directory = mkdtempSync(join(tmpdir(), 'cinnabar-tree-'))
   readonly #time = new CommonTime(() => [this.upper.clock, this.lower.clock])
+  readonly #seats = new Map<TestProducer, Seat>()
   #isLowerUp = true
 
   private constructor(options: TreeOptions) {
@@ -79,10 +81,15 @@ export class Tree {
 
   /** What `producer.sensors` of the upper server says of the lower one. */
   async state(): Promise<Json> {
-    const seat = await this.upper.seat('looker')
-    const sensors = decoded(await seat.query('producer.sensors')) as Json[]
-    seat.peer.destroy()
+    const sensors = await this.#ask(this.upper, 'looker', 'producer.sensors')
     return sensors.find(({ name }) => name === 'upstream/east')
+  }
+
+  /** Over one connection to each server: a login at each look would take longer than all else. */
+  async #ask(server: TestProducer, user: string, metric: string): Promise<Json[]> {
+    const seat = this.#seats.get(server) ?? (await server.seat(user))
+    this.#seats.set(server, seat)
+    return decoded(await seat.query(metric)) as Json[]
   }
 
   /** The upper server is connected. */
@@ -92,9 +99,7 @@ export class Tree {
 
   /** The channel at the lower server that the upper one empties; undefined if there is none. */
   async below(): Promise<Json> {
-    const seat = await this.lower.seat('main')
-    const channels = decoded(await seat.query('producer.channels')) as Json[]
-    seat.peer.destroy()
+    const channels = await this.#ask(this.lower, 'main', 'producer.channels')
     return channels.find(({ name }) => String(name).startsWith('upstream:'))
   }
 
