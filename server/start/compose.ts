@@ -66,7 +66,7 @@ import { Admission } from '../kernel/sessions/admission.ts'
 import type { SessionContext } from '../kernel/sessions/context.ts'
 import { Sessions } from '../kernel/sessions/sessions.ts'
 import { FeedTurns } from '../kit/io/pacer.ts'
-import type { FeedingNodes, SourceContext } from '../kit/source.ts'
+import type { SourceContext } from '../kit/source.ts'
 import { Announcer } from '../wings/announce/announcer.ts'
 import { httpDestination } from '../wings/drains/destination.ts'
 import { Drains } from '../wings/drains/drains.ts'
@@ -76,11 +76,9 @@ import { configReload, Reloader } from './reload.ts'
 import { StorageState } from './storage-state.ts'
 import { openSources, type RunningSource } from './wings.ts'
 
-export interface ComposeOptions {
+export interface ComposeOptions extends Pick<SourceContext, 'node' | 'nodes' | 'dial'> {
   readonly config: Config
   /** Those that may be undefined are as in `ServerOptions`. */
-  readonly node: string | undefined
-  readonly nodes: FeedingNodes | undefined
   readonly downMs: number | undefined
   readonly reloadable?: ReloadableConfig | undefined
   readonly clock: Clock
@@ -92,7 +90,6 @@ export interface ComposeOptions {
   /** Controls that run programs. */
   readonly programs: readonly Control[]
   readonly resolve?: Resolver | undefined
-  readonly dial: SourceContext['dial']
   /** The space on the file system with the data directory. */
   readonly diskSpace: () => FileSystemSpace
   readonly foreign?: ForeignCode | undefined
