@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { addTree, HERE, removeTree, run, type Surroundings } from '../support/commit-tree.ts'
-import { type Figures, figuresIn, type Ratios, ratiosOf, shownSpread, spreadsOf } from './ratios.ts'
+import { type Figures, figuresIn, type Ratios, ratiosOf, type Spreads, shownSpread, spreadsOf } from './ratios.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -57,6 +57,15 @@ export function othersIn(args: string[], tokens: readonly Token[], names: readon
 
 /** Prints the ratios of each pair, and gives their medians and spreads. */
 export async function compare(name: string, { commit, pairs, options }: Comparison): Promise<object> {
+  const ratios = await withCommit(commit, (inPairs) => inPairs(name, options, pairs))
+  return { against: commit, pairs, ratios }
+}
+
+/** Runs a benchmark on both trees in turn, prints the ratios of each pair, and gives their medians and spreads. */
+export type InPairs = (name: string, options: readonly string[], pairs: number) => Promise<Spreads>
+
+/** Builds the commit and gives `measure` what runs benchmarks on it and on this tree. */
+export async function withCommit<T>(commit: string, measure: (inPairs: InPairs) => Promise<T>): Promise<T> {
   const interrupted = new AbortController()
   const interrupt = (signal: NodeJS.Signals): void => interrupted.abort(signal)
   for (const signal of SIGNALS) process.on(signal, interrupt)
@@ -67,24 +76,10 @@ export async function compare(name: string, { commit, pairs, options }: Comparis
     env: { ...process.env, TMPDIR: mkdtempSync(join(directory, 'tmp-')), BENCH_WITHOUT_LIMIT: '1' },
     interrupted: interrupted.signal,
   }
-  const there: Surroundings = { ...here, cwd: tree }
   try {
     console.log(`building ${commit}`)
     await addTree(commit, tree, here)
-    const bench = async (surroundings: Surroundings): Promise<Figures> =>
-      figuresIn(name, await run(surroundings, 'node', '--import', 'tsx', 'test/bench/main.ts', name, ...options))
-    const all: Ratios[] = []
-    for (let pair = 1; pair <= pairs; pair++) {
-      const first = pair % 2 === 1 ? await bench(there) : undefined
-      const ours = await bench(here)
-      const ratios = ratiosOf(ours, first ?? (await bench(there)))
-      if (Object.keys(ratios).length === 0) throw new Error(`${name} prints no rate that could be compared`)
-      all.push(ratios)
-      console.log(`pair ${pair}: ${listed(ratios, (ratio) => ratio.toFixed(3))}`)
-    }
-    const spreads = spreadsOf(all)
-    console.log(`median: ${listed(spreads, (spread) => shownSpread(spread, 3))}`)
-    return { against: commit, pairs, ratios: spreads }
+    return await measure((name, options, pairs) => inPairs(here, { ...here, cwd: tree }, name, options, pairs))
   } finally {
     await removeTree(tree)
     // Servers that were ended a moment ago may still write.
@@ -92,6 +87,29 @@ export async function compare(name: string, { commit, pairs, options }: Comparis
     for (const signal of SIGNALS) process.off(signal, interrupt)
     if (interrupted.signal.aborted) process.kill(process.pid, interrupted.signal.reason)
   }
+}
+
+async function inPairs(
+  here: Surroundings,
+  there: Surroundings,
+  name: string,
+  options: readonly string[],
+  pairs: number,
+): Promise<Spreads> {
+  const bench = async (surroundings: Surroundings): Promise<Figures> =>
+    figuresIn(name, await run(surroundings, 'node', '--import', 'tsx', 'test/bench/main.ts', name, ...options))
+  const all: Ratios[] = []
+  for (let pair = 1; pair <= pairs; pair++) {
+    const first = pair % 2 === 1 ? await bench(there) : undefined
+    const ours = await bench(here)
+    const ratios = ratiosOf(ours, first ?? (await bench(there)))
+    if (Object.keys(ratios).length === 0) throw new Error(`${name} prints no rate that could be compared`)
+    all.push(ratios)
+    console.log(`pair ${pair}: ${listed(ratios, (ratio) => ratio.toFixed(3))}`)
+  }
+  const spreads = spreadsOf(all)
+  console.log(`median: ${listed(spreads, (spread) => shownSpread(spread, 3))}`)
+  return spreads
 }
 
 function listed<T>(figures: Readonly<Record<string, T>>, show: (figure: T) => string): string {

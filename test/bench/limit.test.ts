@@ -1,6 +1,7 @@
 /** The limits still do what they say. How fast is nobody's business here. */
-import { describe, expect, it } from 'vitest'
-import { benchBesideLimit, besideIn, besideLimit } from './limit.ts'
+import { describe, expect, it, vi } from 'vitest'
+import type { InPairs, withCommit } from './against.ts'
+import { benchBesideLimit, besideIn, besideLimit, limitAgainst } from './limit.ts'
 import { shownFigures } from './ratios.ts'
 
 describe('besideIn', () => {
@@ -48,5 +49,62 @@ describe('a limit', () => {
     await expect(besideLimit('idle', { pairs: 1, options: [] })).rejects.toThrow(
       'idle has no limit; these have: backlog',
     )
+  })
+})
+
+describe('limit --against', () => {
+  const spread = (median: number) => ({ median, least: 0.9, most: 1.1 })
+
+  function treesThat(inPairs: InPairs): { readonly built: typeof withCommit; readonly commits: string[] } {
+    const commits: string[] = []
+    const built: typeof withCommit = (commit, measure) => {
+      commits.push(commit)
+      return measure(inPairs)
+    }
+    return { built, commits }
+  }
+
+  it('runs each workload in pairs on both trees, and prints its medians and spreads', async () => {
+    const print = vi.spyOn(console, 'log').mockImplementation(() => {})
+    const runs: string[] = []
+    const { built, commits } = treesThat(async (name, options, pairs) => {
+      runs.push([name, ...options, pairs].join(' '))
+      return { valuesPerSecond: spread(1.01), cpuPerMillion: spread(0.98) }
+    })
+    const options = ['--only', 'durable,fan-out', '--scale', '0.5']
+    const told = await limitAgainst({ commit: 'main', pairs: 7, options }, built)
+    const printed = print.mock.calls.join('\n')
+    print.mockRestore()
+    expect(commits).toEqual(['main'])
+    expect(runs).toEqual([
+      'durable --values 1500000 7',
+      'durable --write-all --values 1000000 7',
+      'fan-out --values 4000000 7',
+    ])
+    expect(printed).toMatch(
+      /^fan-out --values 4000000 +1\.010 \(0\.900 to 1\.100\) +0\.980 \(0\.900 to 1\.100\) +\d+\.\d$/m,
+    )
+    expect(told).toMatchObject({
+      against: 'main',
+      pairs: 7,
+      results: [{ workload: 'durable --values 1500000', ratios: { valuesPerSecond: spread(1.01) } }, {}, {}],
+    })
+  })
+
+  it('shows a dash for a figure that only one of the trees prints', async () => {
+    const print = vi.spyOn(console, 'log').mockImplementation(() => {})
+    const { built } = treesThat(async () => ({ cpuPerMillion: spread(1) }))
+    await limitAgainst({ commit: 'main', pairs: 1, options: ['--only', 'fan-out'] }, built)
+    const printed = print.mock.calls.join('\n')
+    print.mockRestore()
+    expect(printed).toMatch(/^fan-out --values 8000000 +- +1\.000/m)
+  })
+
+  it('refuses what has no limit before it builds', async () => {
+    const { built, commits } = treesThat(async () => ({}))
+    await expect(limitAgainst({ commit: 'main', pairs: 1, options: ['--only', 'idle'] }, built)).rejects.toThrow(
+      'idle has no limit',
+    )
+    expect(commits).toEqual([])
   })
 })

@@ -2,20 +2,21 @@
  * How near a benchmark comes to the limit: the least that any server in this language has to do with the same bytes (limit/), or
  * for gmetric an empty socket, and for the client library a consumer that only walks frames. Both run in turn. A benchmark that
  * has a limit prints its ratio to it beside its rates, of `--pairs` (1) runs; `npm run bench -- limit` measures all of them:
- * `--pairs` (3) each, `--only` some, `--scale 0.1` with fewer values.
+ * `--pairs` (3) each, `--only` some, `--scale 0.1` with fewer values. With `--against COMMIT` it measures each of them against
+ * that commit instead.
  */
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import pc from 'picocolors'
 import { type Column, formatTable } from '../../cli/output.ts'
-import { othersIn, pairsOf } from './against.ts'
+import { type Comparison, othersIn, pairsOf, withCommit } from './against.ts'
 import { benchBacklog, limitOfBacklog } from './backlog.ts'
 import { benchClient, limitOfClient } from './client.ts'
 import { benchDurable, limitOfDurable } from './durable.ts'
 import { benchFanOut, limitOfFanOut } from './fan-out.ts'
 import { benchGmetric, limitOfGmetric } from './gmetric.ts'
 import { benchQuery, limitOfQuery } from './query.ts'
-import { type Figures, type Ratios, ratiosOf, type Spread, shownSpread, spreadsOf } from './ratios.ts'
+import { type Figures, type Ratios, ratiosOf, type Spreads, shownSpread, spreadsOf } from './ratios.ts'
 
 interface Limited {
   readonly bench: (args: string[]) => Promise<object>
@@ -115,13 +116,13 @@ export interface OfLimit {
   readonly measured: Figures
   /** Of its limit, in the last pair; empty if there is none with these options. */
   readonly limit: Figures
-  readonly ratios: Readonly<Record<string, Spread>>
+  readonly ratios: Spreads
 }
 
 /** Runs the benchmark `name` and its limit in turn, every second pair in reverse order. */
 export async function besideLimit(name: string, { pairs, options }: Beside): Promise<OfLimit> {
   const entry = limited[name]
-  if (entry === undefined) throw new Error(`${name} has no limit; these have: ${Object.keys(limited).join(', ')}`)
+  if (entry === undefined) throw new Error(withoutLimit(name))
   const bench = async (): Promise<Figures> => ({ ...(await entry.bench(options)) })
   let measured: Figures = {}
   let limit: Figures | undefined
@@ -138,7 +139,7 @@ export async function besideLimit(name: string, { pairs, options }: Beside): Pro
     const ratios = ratiosOf(measured, limit)
     all.push(ratios)
     const shown = Object.entries(ratios).map(([figure, ratio]) => `${figure} ${ratio.toFixed(3)}`)
-    console.log(`${name} by its limit, pair ${all.length}: ${shown.join(', ')}; load ${loadavg()[0]?.toFixed(1)}`)
+    console.log(`${name} by its limit, pair ${all.length}: ${shown.join(', ')}; load ${loadNow()}`)
   }
   return { measured, limit: limit ?? {}, ratios: spreadsOf(all) }
 }
@@ -151,32 +152,76 @@ export async function benchBesideLimit(name: string, beside: Beside): Promise<Fi
 
 /** The table of all. */
 export async function benchLimit(argv: string[]): Promise<object> {
-  const text = (value: string) => ({ type: 'string', default: value }) as const
-  const { values: given } = parseArgs({
-    args: argv,
-    options: { pairs: text('3'), only: text(''), scale: text('1') },
-  })
-  const names = given.only === '' ? Object.keys(limited) : given.only.split(',')
+  const { values: given } = parseArgs({ args: argv, options: { ...choice, pairs: { type: 'string', default: '3' } } })
   const rows: string[][] = []
   const results: object[] = []
-  for (const { name, options, size, rate, cost, aim, judged } of workloads) {
-    if (!names.includes(name)) continue
-    const amount = Math.max(1, size[1] * Number(given.scale))
-    const run = [...options, `--${size[0]}`, String(amount)]
+  for (const { name, run, workload, rate, cost, aim, judged } of chosen(given)) {
     const { measured, limit, ratios } = await besideLimit(name, { pairs: pairsOf(given.pairs), options: run })
-    const load = loadavg()[0]?.toFixed(1) ?? ''
+    const load = loadNow()
     const figuresOf = (all: Figures): string[] => [rate, cost].map((figure) => String(all[figure]))
-    const workload = [name, ...run].join(' ')
     results.push({ workload, ofLimit: ratios, aim, judged, load })
     const aims = judged === 'rate' ? [String(aim), ''] : ['', String(aim)]
-    const shown = [rate, cost].flatMap((figure, index) => [
-      ratios[figure] === undefined ? '-' : shownSpread(ratios[figure]),
-      aims[index] ?? '',
-    ])
+    const shown = [rate, cost].flatMap((figure, index) => [shownRatio(ratios, figure), aims[index] ?? ''])
     rows.push([workload, ...figuresOf(measured), ...figuresOf(limit), ...shown, load])
   }
-  const head = ['', 'per second', 'CPU s/m', 'limit', 'CPU s/m', 'of limit', 'aim', 'by CPU', 'aim', 'load']
+  print(['', 'per second', 'CPU s/m', 'limit', 'CPU s/m', 'of limit', 'aim', 'by CPU', 'aim', 'load'], rows)
+  return { date: new Date().toISOString().slice(0, 10), pairs: given.pairs, results }
+}
+
+/** Each workload of the table on this tree and on another commit. `built`: builds that commit. */
+export async function limitAgainst({ commit, pairs, options }: Comparison, built = withCommit): Promise<object> {
+  // The build takes long: what is wrong with the options is said before.
+  const chosenOnes = chosen(parseArgs({ args: [...options], options: choice }).values)
+  const rows: string[][] = []
+  const results: object[] = []
+  await built(commit, async (inPairs) => {
+    for (const { name, run, workload, rate, cost } of chosenOnes) {
+      console.log(workload)
+      const ratios = await inPairs(name, run, pairs)
+      const load = loadNow()
+      results.push({ workload, ratios, load })
+      rows.push([workload, shownRatio(ratios, rate, 3), shownRatio(ratios, cost, 3), load])
+    }
+  })
+  print(['', 'per second', 'by CPU', 'load'], rows)
+  return { against: commit, pairs, results }
+}
+
+const choice = { only: { type: 'string', default: '' }, scale: { type: 'string', default: '1' } } as const
+
+interface Chosen extends Workload {
+  /** The options, with how much is done. */
+  readonly run: string[]
+  /** As it is shown. */
+  readonly workload: string
+}
+
+function chosen({ only, scale }: { readonly only: string; readonly scale: string }): Chosen[] {
+  const names = only === '' ? Object.keys(limited) : only.split(',')
+  const unknown = names.find((name) => limited[name] === undefined)
+  if (unknown !== undefined) throw new Error(withoutLimit(unknown))
+  return workloads
+    .filter(({ name }) => names.includes(name))
+    .map((workload) => {
+      const [option, amount] = workload.size
+      const run = [...workload.options, `--${option}`, String(Math.max(1, amount * Number(scale)))]
+      return { ...workload, run, workload: [workload.name, ...run].join(' ') }
+    })
+}
+
+function withoutLimit(name: string): string {
+  return `${name} has no limit; these have: ${Object.keys(limited).join(', ')}`
+}
+
+function shownRatio(ratios: Spreads, figure: string, digits?: number): string {
+  return ratios[figure] === undefined ? '-' : shownSpread(ratios[figure], digits)
+}
+
+function loadNow(): string {
+  return loadavg()[0]?.toFixed(1) ?? ''
+}
+
+function print(head: readonly string[], rows: string[][]): void {
   const columns = head.map((title, index): Column => ({ head: title, align: index === 0 ? 'left' : 'right' }))
   console.log(formatTable(columns, rows, pc.createColors(false)))
-  return { date: new Date().toISOString().slice(0, 10), pairs: given.pairs, results }
 }

@@ -3,7 +3,7 @@
  * line for programs. Figures depend on the machine: so the limit is measured beside it where there is one (limit.ts), unless
  * BENCH_WITHOUT_LIMIT is in the environment, and `--against COMMIT` compares two trees.
  */
-import { compare, comparisonIn } from './against.ts'
+import { type Comparison, compare, comparisonIn } from './against.ts'
 import { benchBacklog } from './backlog.ts'
 import { benchChannels } from './channels.ts'
 import { benchClient } from './client.ts'
@@ -15,7 +15,7 @@ import { benchFrozen } from './frozen.ts'
 import { benchGmetric } from './gmetric.ts'
 import { benchIdle } from './idle.ts'
 import { benchLatency } from './latency.ts'
-import { benchBesideLimit, benchLimit, besideIn } from './limit.ts'
+import { benchBesideLimit, benchLimit, besideIn, limitAgainst } from './limit.ts'
 import { benchMemory } from './memory.ts'
 import { benchMonoAgent } from './mono-agent.ts'
 import { benchQuery } from './query.ts'
@@ -62,6 +62,8 @@ const comparison = comparisonIn(args)
 const beside = besideIn(name, args)
 const isAlone = beside === undefined || process.env['BENCH_WITHOUT_LIMIT'] !== undefined
 const alone = (): Promise<object> => bench(beside?.options ?? args)
-const figures = await (comparison ? compare(name, comparison) : isAlone ? alone() : benchBesideLimit(name, beside))
+const against = (commit: Comparison): Promise<object> =>
+  name === 'limit' ? limitAgainst(commit) : compare(name, commit)
+const figures = await (comparison ? against(comparison) : isAlone ? alone() : benchBesideLimit(name, beside))
 for (const line of shownFigures({ ...figures })) console.log(line)
 console.log(JSON.stringify({ bench: name, options: args.join(' '), ...figures }))

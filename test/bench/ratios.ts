@@ -18,6 +18,9 @@ export interface Spread {
   readonly most: number
 }
 
+/** Spreads by the name of the figure. */
+export type Spreads = Readonly<Record<string, Spread>>
+
 /** The figures of the JSON line with which the benchmark `name` ends. Throws an Error if there is no such line. */
 export function figuresIn(name: string, output: string): Figures {
   for (const line of output.split('\n').reverse()) {
@@ -48,7 +51,7 @@ export function ratiosOf(ours: Figures, theirs: Figures): Ratios {
 }
 
 /** The spread of each figure over all pairs. */
-export function spreadsOf(pairs: readonly Ratios[]): Readonly<Record<string, Spread>> {
+export function spreadsOf(pairs: readonly Ratios[]): Spreads {
   const [first = {}] = pairs
   const ratiosOf = (figure: string): number[] => pairs.flatMap((ratios) => ratios[figure] ?? [])
   return Object.fromEntries(Object.keys(first).map((figure) => [figure, spreadOf(ratiosOf(figure))]))
@@ -56,7 +59,7 @@ export function spreadsOf(pairs: readonly Ratios[]): Readonly<Record<string, Spr
 
 /** The figures that are no objects, a line for each, with its ratio to the limit if `ofLimit` has it. */
 export function shownFigures(figures: Figures): string[] {
-  const ofLimit = (figures['ofLimit'] ?? {}) as Readonly<Record<string, Spread>>
+  const ofLimit = (figures['ofLimit'] ?? {}) as Spreads
   return Object.entries(figures).flatMap(([figure, value]) => {
     if (typeof value === 'object') return []
     const line = `${figure.padEnd(24)} ${value}`
