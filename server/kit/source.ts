@@ -4,7 +4,6 @@
  */
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import type { dial } from '../../client/dial/dial.ts'
 import type { QmfAgentRow, UpstreamBindingRow, UpstreamRow } from '../../storage/store.ts'
 import type { Quotas } from '../kernel/accounts/quotas.ts'
 import type { Asker } from '../kernel/accounts/rights.ts'
@@ -52,8 +51,6 @@ export interface SourceContext {
   readonly node: string | undefined
   /** The nodes whose feeds this server takes; undefined without a cluster, or if there are no feeds. */
   readonly nodes: FeedingNodes | undefined
-  /** For tests: connects to servers that are consumed, instead of the network. */
-  readonly dial: typeof dial | undefined
   /** Where relative paths of the configuration file start. */
   readonly configDirectory: string
   readonly clock: Clock

@@ -1,22 +1,19 @@
 /**
- * Two servers, `upper` and the one that it consumes as `east`, joined in memory by streams that pass through a relay: the
- * frames of both sides can be read, and changed. The clocks go on only when both servers are quiet.
+ * Two servers, `upper` and the one that it consumes as `east`, with a real connection between them, which passes through a relay:
+ * the frames of both sides can be read, and changed.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Duplex } from 'node:stream'
 import { expect } from 'vitest'
 import { defaultConfig } from '../../server/start/config.ts'
 import type { SourcesConfig } from '../../server/start/wings.ts'
-import { type Mutation, relay } from '../conformance/mutating-proxy.ts'
-import { CommonTime } from './common-time.ts'
-import { dialAmong, joinedPair } from './memory-network.ts'
+import { type MutatingProxy, type Mutation, startMutatingProxy } from '../conformance/mutating-proxy.ts'
+import { eventually } from './eventually.ts'
+import { freePort } from './free-port.ts'
 import type { MemoryStore } from './memory-store/store.ts'
 import { TestProducer } from './producer.ts'
 import { decoded, type Json } from './records.ts'
-import type { Seat } from './seat.ts'
-import { separateStore } from './separate-store.ts'
 
 const PASSWORD = 'the-password-of-the-main-monitor'
 
@@ -30,66 +27,73 @@ export interface TreeOptions {
 }
 
 export class Tree {
-  upper!: TestProducer
-  lower!: TestProducer
+  upper: TestProducer
+  lower: TestProducer
   /** What the upper server has sent to the lower one, over both connections: whole frames. */
-  readonly commands: Buffer[] = []
+  readonly commands: readonly Buffer[]
   readonly #options: TreeOptions
-  readonly #directory = mkdtempSync(join(tmpdir(), 'cinnabar-tree-'))
-  readonly #time = new CommonTime(() => [this.upper.clock, this.lower.clock])
-  readonly #seats = new Map<TestProducer, Seat>()
+  readonly #directory: string
+  readonly #port: number
+  readonly #relay: MutatingProxy
   #isLowerUp = true
 
-  private constructor(options: TreeOptions) {
+  private constructor(parts: Pick<Tree, 'upper' | 'lower' | 'commands'>, options: TreeOptions, more: Made) {
+    this.upper = parts.upper
+    this.lower = parts.lower
+    this.commands = parts.commands
     this.#options = options
-    writeFileSync(join(this.#directory, 'secret'), `${PASSWORD}\n`)
+    this.#directory = more.directory
+    this.#port = more.port
+    this.#relay = more.relay
   }
 
   /** Both are up, and the upper one has logged in. */
   static async start(options: TreeOptions = {}): Promise<Tree> {
-    const tree = new Tree(options)
-    tree.lower = await startLower('first', options)
-    tree.upper = await TestProducer.start({
-      config: { upstream: [tableOf(tree.#directory, options)] } as never,
-      dial: dialAmong({ lower: () => tree.#connection() }),
+    const directory = mkdtempSync(join(tmpdir(), 'cinnabar-tree-'))
+    writeFileSync(join(directory, 'secret'), `${PASSWORD}\n`)
+    const port = await freePort()
+    const lower = await startLower(port, 'first', options)
+    const commands: Buffer[] = []
+    const command = (frame: Buffer): Buffer => {
+      commands.push(Buffer.from(frame))
+      return frame
+    }
+    const relay = await startMutatingProxy(`tcp://127.0.0.1:${port}`, options.mutation ?? (() => (frame) => [frame]), {
+      command,
     })
-    return tree
+    const upper = await TestProducer.start({
+      config: { upstream: [tableOf(directory, relay.port, options)] } as never,
+    })
+    return new Tree({ upper, lower, commands }, options, { directory, port, relay })
   }
 
-  /** Lets time go on at both until something holds, each time after everything under way has come to its end. */
+  /** Lets time go on at both until something holds: nothing says when all has come over the connection between them. */
   until(holds: () => void | Promise<void>): Promise<void> {
-    return this.#time.until(holds)
+    return eventually(async () => {
+      this.upper.clock.advance(100)
+      this.lower.clock.advance(100)
+      await this.upper.settle()
+      await holds()
+    })
   }
 
   /** The same until a promise is settled; gives what it does. */
-  inTime<T>(asked: Promise<T>): Promise<T> {
-    return this.#time.over(asked)
-  }
-
-  /** The upper server's end of a connection to the lower one, which passes through the relay. */
-  #connection(): Duplex | undefined {
-    const below = this.lower.accept()
-    if (below === undefined) return undefined
-    const command = (frame: Buffer): Buffer => {
-      this.commands.push(Buffer.from(frame))
-      return frame
+  async inTime<T>(asked: Promise<T>): Promise<T> {
+    let isOver = false
+    const end = (): void => {
+      isOver = true
     }
-    const [near, far] = joinedPair()
-    relay(far, below, this.#options.mutation ?? (() => (frame) => [frame]), { command })
-    return near
+    asked.then(end, end)
+    await this.until(() => expect(isOver).toBe(true))
+    return asked
   }
 
   /** What `producer.sensors` of the upper server says of the lower one. */
   async state(): Promise<Json> {
-    const sensors = await this.#ask(this.upper, 'looker', 'producer.sensors')
+    const seat = await this.upper.seat('looker')
+    const sensors = decoded(await seat.query('producer.sensors')) as Json[]
+    seat.peer.destroy()
     return sensors.find(({ name }) => name === 'upstream/east')
-  }
-
-  /** Over one connection to each server: a login at each look would take longer than all else. */
-  async #ask(server: TestProducer, user: string, metric: string): Promise<Json[]> {
-    const seat = this.#seats.get(server) ?? (await server.seat(user))
-    this.#seats.set(server, seat)
-    return decoded(await seat.query(metric)) as Json[]
   }
 
   /** The upper server is connected. */
@@ -99,7 +103,9 @@ export class Tree {
 
   /** The channel at the lower server that the upper one empties; undefined if there is none. */
   async below(): Promise<Json> {
-    const channels = await this.#ask(this.lower, 'main', 'producer.channels')
+    const seat = await this.lower.seat('main')
+    const channels = decoded(await seat.query('producer.channels')) as Json[]
+    seat.peer.destroy()
     return channels.find(({ name }) => String(name).startsWith('upstream:'))
   }
 
@@ -145,7 +151,7 @@ export class Tree {
   /** Another server is found in its place, with a history of its own. */
   async replaceLower(): Promise<void> {
     await this.stopLower()
-    this.lower = await startLower('another', this.#options)
+    this.lower = await startLower(this.#port, 'another', this.#options)
     this.#isLowerUp = true
   }
 
@@ -156,24 +162,33 @@ export class Tree {
 
   /** A reload, after which the upper server consumes the lower one under these names. */
   consume(...names: readonly string[]): void {
-    const upstream = names.map((name) => ({ ...tableOf(this.#directory, this.#options), name }))
+    const upstream = names.map((name) => ({ ...tableOf(this.#directory, this.#relay.port, this.#options), name }))
     for (const source of this.upper.server.parts.sources)
       source.reload?.({ ...defaultConfig(), upstream } as unknown as SourcesConfig)
   }
 
   async stop(): Promise<void> {
-    try {
-      await this.upper.stop()
-      if (this.#isLowerUp) await this.lower.stop()
-    } finally {
-      this.#time.end()
-      rmSync(this.#directory, { recursive: true })
-    }
+    await this.upper.stop()
+    await this.#relay.close()
+    if (this.#isLowerUp) await this.lower.stop()
+    rmSync(this.#directory, { recursive: true })
   }
 }
 
-async function startLower(generation: string, { role = 'consumer' }: TreeOptions): Promise<TestProducer> {
-  const lower = await TestProducer.start({ store: await separateStore(generation) })
+interface Made {
+  readonly directory: string
+  readonly port: number
+  readonly relay: MutatingProxy
+}
+
+/** With a database of its own: all other servers of tests go back to the same one. */
+async function startLower(port: number, generation: string, { role = 'consumer' }: TreeOptions): Promise<TestProducer> {
+  const store = await TestProducer.firstStart()
+  const open = store.open.bind(store)
+  const secret = new TextEncoder().encode(generation.padEnd(32))
+  store.open = async (events) => ({ ...(await open(events)), generation, secret })
+  const config = { listen: { tcp: { host: '127.0.0.1', port } } }
+  const lower = await TestProducer.start({ config, store } as never)
   await lower.addUser('main', { role, password: PASSWORD })
   return lower
 }
@@ -184,10 +199,10 @@ function asRestored(store: MemoryStore): void {
   store.open = async (events) => ({ ...(await open(events)), generation: 'restored', restored: true })
 }
 
-function tableOf(directory: string, { controls = [] }: TreeOptions) {
+function tableOf(directory: string, port: number, { controls = [] }: TreeOptions) {
   return {
     name: 'east',
-    url: 'tcp://lower:7650',
+    url: `tcp://127.0.0.1:${port}`,
     tenant: 'default',
     metrics: ['*'],
     controls,

@@ -56,8 +56,7 @@ const SOON_MS = 100
 /** From one reading of a catalogue to the next: a large one that changes all the time must not cost more than its values. */
 const REST_MS = 5_000
 
-export interface UpstreamOptions
-  extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake' | 'work' | 'dial'> {
+export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake' | 'work'> {
   readonly table: UpstreamTable
   /** Set if it is a node of this producer. */
   readonly peerNode?: UpstreamNode | undefined
@@ -175,7 +174,7 @@ export class Upstream {
       replaced: () => this.#replaced(),
     })
     const connect = ({ url = '', ca, cert, key, serverName: servername }: UpstreamTable, signal: AbortSignal) =>
-      peerNode?.connect(signal) ?? (options.dial ?? dial)(url, signal, { tls: { ca, cert, key, servername } })
+      peerNode?.connect(signal) ?? dial(url, signal, { tls: { ca, cert, key, servername } })
     this.#lobby = table.listen === undefined ? undefined : new Lobby(clock)
     const open = (signal: AbortSignal): Promise<UpstreamSession> =>
       this.#lobby?.next(signal) ?? UpstreamSession.open({ table, clock, pacer, connect }, signal)
