@@ -3,8 +3,9 @@
  * reported dropped; unexpected = never sent, or the same value under two ids, or one id for two things (reused). The same value
  * under the same id may come as often as it likes, until its COMMIT is answered.
  */
+
+import type { Totals } from '../rig/rig.ts'
 import { type Fault, History, type Policy } from './history.ts'
-import type { Totals } from './rig.ts'
 
 /** What was sent, and in which life of the server. */
 export interface Feeds {

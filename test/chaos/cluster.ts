@@ -5,6 +5,7 @@
  * to be equal.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { type Rig, type RigOptions, runCourse, Tally, type Totals } from '../rig/rig.ts'
 import { natsMissing } from '../support/nats.ts'
 import { Random } from '../support/random.ts'
 import type { Json } from '../support/records.ts'
@@ -20,7 +21,6 @@ import { drain } from './kills/drain.ts'
 import { everyone, Life, type World, worldOf } from './kills/life.ts'
 import type { Link } from './kills/link.ts'
 import { Watcher } from './kills/watcher.ts'
-import type { Rig, RigOptions, Totals } from './rig.ts'
 
 const SOURCES = [1, 2, 3]
 /** Between two faults, at least and at most, when all nodes are there. */
@@ -69,16 +69,7 @@ export const natsCuts: Rig = (options) => {
 export async function runCluster(options: ClusterOptions): Promise<Totals> {
   if (natsMissing !== undefined) throw new Error(natsMissing)
   const nodes = await Nodes.start(new Random(options.seed + 1), options.nodes)
-  const run = new Run(nodes, options)
-  try {
-    return await run.all()
-  } catch (error) {
-    const what = error instanceof Error ? error.message : String(error)
-    throw new Error(`cluster, seed ${options.seed}, ${run.world.checker.step}: ${what}`, { cause: error })
-  } finally {
-    run.world.feed.close()
-    await nodes.remove()
-  }
+  return runCourse('cluster', options, new Run(nodes, options))
 }
 
 /** The life of a leader, as consumers see it. */
@@ -106,7 +97,7 @@ class Run {
   readonly #random: Random
   readonly #faultsToCome: Generator<Fault, never>
   readonly #takeovers = new Takeovers()
-  readonly #struck = new Map<string, number>()
+  readonly #struck = new Tally()
   #broken: Struck | undefined
   #ghost: Ghost | undefined
   #faults = 0
@@ -127,6 +118,15 @@ class Run {
     this.#faultsToCome = faultsInRounds(new Random(options.seed + 3), possible)
     this.world = worldOf({ name: 'admin', secret: PASSWORD, keys: undefined }, SOURCES, options)
     this.#watcher = new Watcher(this.world.checker, this.world.feed)
+  }
+
+  get moment(): string {
+    return this.world.checker.step
+  }
+
+  async remove(): Promise<void> {
+    this.world.feed.close()
+    await this.#nodes.remove()
   }
 
   async all(): Promise<Totals> {
@@ -169,7 +169,7 @@ class Run {
   async #strike(fault: Fault, served: Served): Promise<void> {
     const { life, leader, work } = served
     this.#faults++
-    this.#struck.set(fault.name, (this.#struck.get(fault.name) ?? 0) + 1)
+    this.#struck.add(fault.name)
     this.world.checker.step = `fault ${this.#faults} (${fault.name}, ${leader.name})`
     this.#options.say(this.world.checker.step)
     if (fault.ends !== 'nothing') this.#takeovers.begin(fault.name, this.#servedAgain())
@@ -372,18 +372,17 @@ class Run {
   #totals(): Totals {
     const { checker, counts } = this.world
     const { lost, unexpected, reused, ...others } = checker.totals()
-    const struck = [...this.#struck].sort(([a], [b]) => a.localeCompare(b))
     return {
       faults: this.#faults,
       lost: lost!,
       unexpected: unexpected!,
       reused: reused!,
-      ...Object.fromEntries(struck),
+      ...this.#struck.sorted(),
       ...this.#takeovers.totals(),
       'takeovers that waited for all nodes': this.#waits,
       'databases set aside': this.#setAside,
       ...others,
-      ...Object.fromEntries(Object.entries(counts).map(([deed, times]) => [`did ${deed}`, times])),
+      ...counts.totals(),
       looks: this.#watcher.looks,
     }
   }

@@ -3,13 +3,13 @@
  * with which ids, what is answered, what the ledger says, after every single one. fast-check makes and shrinks them.
  */
 import fc from 'fast-check'
+import type { Rig, Totals } from '../rig/rig.ts'
 import { MemoryStore } from '../support/memory-store/store.ts'
 import { NatsServers } from '../support/nats.ts'
 import { ClusterBacked } from './commands/cluster-backed.ts'
 import { runSequence, sequences } from './commands/sequence.ts'
 import { prepareGround } from './commands/stage.ts'
 import { type Counts, newCounts } from './commands/walk.ts'
-import type { Rig, Totals } from './rig.ts'
 
 /** Sequences of one run of fast-check: it keeps something of each. */
 const RUN = 500

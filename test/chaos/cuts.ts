@@ -4,6 +4,7 @@
  * is whole and in this process, with TCP and our proxy between it and the consumer; its clock stands still.
  */
 import { ScramClient } from '../../auth/scram/client.ts'
+import { located, type RigOptions, type Totals } from '../rig/rig.ts'
 import { args, command, type, u32 } from '../support/bytes.ts'
 import { TestProducer } from '../support/producer.ts'
 import { Random } from '../support/random.ts'
@@ -12,7 +13,6 @@ import { balance, decoded, type Json } from '../support/records.ts'
 import { atH1, Seat } from '../support/seat.ts'
 import { type Counts, type Facts, judge } from './cut-judge.ts'
 import { type Direction, type Fault, type Handling, type Passage, TcpProxy } from './proxy.ts'
-import type { RigOptions, Totals } from './rig.ts'
 
 const USER = 'cut'
 const PASSWORD = 'a password that is cut'
@@ -42,7 +42,7 @@ export async function cuts({ seed, count, step, say }: CutOptions): Promise<Tota
       try {
         await stage.play({ fault })
       } catch (error) {
-        throw new Error(`seed ${seed}, ${fault.how} after ${fault.after} bytes ${fault.direction}`, { cause: error })
+        throw located(error, `seed ${seed}, ${fault.how} after ${fault.after} bytes ${fault.direction}`)
       }
     }
     return { cuts: Math.min(count, faults.length), bytesUp: up, bytesDown: down, ...stage.totals }

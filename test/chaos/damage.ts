@@ -3,30 +3,17 @@
  * behind. It starts, or refuses with an error that says what to do and touches nothing. If it starts, no value is wrong,
  * what is missing is reported on its channel, and no id comes twice.
  */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { GapReason } from '../../protocol/monitor/constants.ts'
 import { openSqlite } from '../../storage/sqlite/driver.ts'
 import { codeOf, storageError } from '../../storage/sqlite/errors.ts'
 import { type Batch, BLOCK_WIDTH, GAP_WIDTH, type Recovered, StorageError } from '../../storage/store.ts'
-import { compiled } from '../support/compiled.ts'
+import { located, type Rig, Tally } from '../rig/rig.ts'
 import { Random } from '../support/random.ts'
 import { checkChannel, deliverAll, type Opened, openState } from './power-cut/check.ts'
-import { Known, type Line } from './power-cut/history.ts'
-import type { Rig, RigOptions, Totals } from './rig.ts'
+import type { Known } from './power-cut/history.ts'
+import { ScriptedRun } from './power-cut/scripted.ts'
 
 /** Damages of one base. */
 const DAMAGES = 250
@@ -39,8 +26,7 @@ const NUMBERS_BYTES = 80
 const DATABASE = 'cinnabar.db'
 /** A database that has lost transactions is behind its file, until a server has informed its consumers. */
 const RESTORED = /counts as restored/
-/** The directory that a server has had, and where its files are kept as it left them. */
-const SERVED = 'served'
+/** Where the files are kept as the server left them. */
 const WHOLE = 'whole'
 /** Tables whose rows have checksums: half of what hits the database hits rows of theirs. */
 const CHECKED = ['numbers', 'gap', 'settled', 'block', 'gap_order', 'block_order']
@@ -63,44 +49,40 @@ interface Damage {
   readonly of: (bytes: Buffer) => Buffer
 }
 
-export const damage: Rig = async ({ seed, count, say }: RigOptions): Promise<Totals> => {
+export const damage: Rig = async ({ seed, count, say }) => {
   const bases = Math.max(MIN_BASES, Math.ceil(count / DAMAGES))
-  const totals: Record<string, number> = { damages: 0, lost: 0, unexpected: 0, reused: 0, refused: 0 }
+  const tally = new Tally(['damages', 'lost', 'unexpected', 'reused', 'refused'])
   for (let base = 0; base < bases; base++) {
-    const scratch = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'damage-'))
+    const run = new ScriptedRun('damage')
     try {
-      const left = await leave(scratch, seed + base)
+      const left = await leave(run, seed + base)
       const random = new Random(seed + base)
       const damages = Math.floor((count * (base + 1)) / bases) - Math.floor((count * base) / bases)
       for (let number = 0; number < damages; number++) {
-        const chosen = choose(scratch, left, random)
-        const outcome = one(scratch, chosen, left, `seed ${seed + base}, damage ${number}: ${chosen.what}`)
+        const chosen = choose(run, left, random)
+        const outcome = one(run, chosen, left, `seed ${seed + base}, damage ${number}: ${chosen.what}`)
         const file = chosen.file.slice(DATABASE.length) || 'database'
-        for (const what of ['damages', `${file}: ${outcome}`]) totals[what] = (totals[what] ?? 0) + 1
-        if (outcome === 'refused') totals['refused'] = (totals['refused'] ?? 0) + 1
+        for (const what of ['damages', `${file}: ${outcome}`]) tally.add(what)
+        if (outcome === 'refused') tally.add('refused')
       }
       say(`base ${base + 1} of ${bases} (seed ${seed + base}): ${damages} damages`)
     } finally {
-      rmSync(scratch, { recursive: true, force: true })
+      run.remove()
     }
   }
-  return totals
+  return tally.totals()
 }
 
 /** Runs the script, which ends itself by SIGKILL: database, log and index stay as they are. */
-async function leave(scratch: string, seed: number): Promise<Base> {
-  const [data, history, batches] = [join(scratch, SERVED), join(scratch, 'history'), join(scratch, 'batches')]
-  mkdirSync(data)
+async function leave(run: ScriptedRun, seed: number): Promise<Base> {
   // With a log that holds the latest, all, or nothing: what is in the log hides the pages of the database.
-  const how = ['abrupt', 'log', 'idle'][seed % 3] as string
-  const script = [compiled('test/chaos/power-cut/process.ts'), data, history, batches, String(seed), String(BATCHES)]
-  const child = spawn(process.execPath, [...script, how], { stdio: ['ignore', 'ignore', 'inherit'] })
-  const [, signal] = await once(child, 'exit')
-  if (signal !== 'SIGKILL') throw new Error(`seed ${seed}: the script has failed`)
+  const end = (['abrupt', 'log', 'idle'] as const)[seed % 3]
+  const child = run.start({ seed, batches: BATCHES, ...(end && { end }) })
+  await child.end()
+  if (child.process.signalCode !== 'SIGKILL') throw new Error(`seed ${seed}: the script has failed: ${child.errors}`)
+  const { data, scratch } = run
   rmSync(join(data, 'reserve'), { force: true })
-  const known = new Known()
-  const lines = readFileSync(history, 'utf8').trim().split('\n')
-  for (const line of lines) known.add(JSON.parse(line) as Line)
+  const known = run.known()
   cpSync(data, join(scratch, WHOLE), { recursive: true })
   const opened = openState(data)
   try {
@@ -142,7 +124,7 @@ function cellsOf(bytes: Buffer, number: number, table: string): Base['rows'] {
   })
 }
 
-function choose(scratch: string, { rows }: Base, random: Random): Damage {
+function choose({ scratch }: ScriptedRun, { rows }: Base, random: Random): Damage {
   const base = join(scratch, WHOLE)
   const files = readdirSync(base).filter((name) => name.startsWith(DATABASE) && statSync(join(base, name)).size > 0)
   const file = random.pick([DATABASE, DATABASE, DATABASE, ...files, ...files].filter((name) => files.includes(name)))
@@ -178,9 +160,8 @@ function zero(bytes: Buffer, at: number, length: number): Buffer {
   return bytes.fill(0, from, Math.min(bytes.length, from + length))
 }
 
-function one(scratch: string, { file, of }: Damage, base: Base, name: string): string {
+function one({ scratch, data: directory }: ScriptedRun, { file, of }: Damage, base: Base, name: string): string {
   // In the directory itself, with its file: a copy of them would count as restored.
-  const directory = join(scratch, SERVED)
   const whole = join(scratch, WHOLE)
   for (const name of readdirSync(directory)) if (name !== 'generation') rmSync(join(directory, name))
   for (const name of readdirSync(whole)) writeFileSync(join(directory, name), readFileSync(join(whole, name)))
@@ -190,7 +171,7 @@ function one(scratch: string, { file, of }: Damage, base: Base, name: string): s
   try {
     return judge(directory, before, base, file === DATABASE)
   } catch (error) {
-    throw new Error(`${name}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw located(error, name)
   }
 }
 

@@ -1,7 +1,7 @@
 /** The short form: three fills, the second one with `kill -9`; a hundred with `npm run chaos`. */
 import { expect, test } from 'vitest'
+import { canMount } from '../rig/small-disk.ts'
 import { diskFull } from './disk-full.ts'
-import { canMount } from './small-disk.ts'
 
 test('a disk that fills up loses nothing, refuses what needs room, and goes on by itself', {
   timeout: 240_000,

@@ -8,14 +8,14 @@ import { createSocket, type Socket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
+import { SmallDisk } from '../rig/small-disk.ts'
 import { args, command, join, status, str, type, u32 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { balance, decoded, type Json } from '../support/records.ts'
 import { Seat, type ValueMessage } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
-import type { RigOptions, Totals } from './rig.ts'
-import { SmallDisk } from './small-disk.ts'
 
 const DISK_MIB = 24
 const SOURCE = 'disk'
@@ -29,30 +29,22 @@ const LOOK_MS = 5
 /** Times that a disk is filled until it stays full. */
 const MOST_FILLS = 100
 
-export async function diskFull({ seed, count, say }: RigOptions): Promise<Totals> {
-  const random = new Random(seed)
-  const run = await Run.mount()
-  let cycle = 0
-  try {
-    for (; cycle < count; cycle++) {
-      const kind = random.pick(['values', 'ballast'] as const)
-      // The second cycle always: three are the short form.
-      const killed = cycle === 1 || random.below(8) === 0
-      await run.cycle(kind, killed)
-      say(`cycle ${cycle + 1}: full of ${kind}${killed ? ', killed while full' : ''}; ${run.summary}`)
-    }
-    return { cycles: cycle, ...run.totals }
-  } catch (error) {
-    throw new Error(`seed ${seed}, cycle ${cycle + 1}: ${error instanceof Error ? error.message : error}`, {
-      cause: error,
-    })
-  } finally {
-    await run.unmount()
-  }
+export const diskFull: Rig = async (options) => runCourse('full', options, await Run.mount(options))
+
+/** The server on its disk. */
+interface Mounted {
+  readonly server: ServerProcess
+  readonly disk: SmallDisk
+  /** Where the disk is mounted. */
+  readonly data: string
+  /** Where the server listens for gmetric. */
+  readonly port: number
 }
 
 class Run {
-  readonly totals = {
+  readonly #options: RigOptions
+  #cycles = 0
+  readonly #totals = {
     kills: 0,
     restarts: 0,
     sent: 0,
@@ -91,7 +83,8 @@ class Run {
   /** Messages of the log that were looked at. */
   #read = 0
 
-  private constructor(server: ServerProcess, disk: SmallDisk, data: string, port: number, seat: Seat) {
+  private constructor(options: RigOptions, { server, disk, data, port }: Mounted, seat: Seat) {
+    this.#options = options
     this.#server = server
     this.#disk = disk
     this.#data = data
@@ -100,7 +93,7 @@ class Run {
     this.#udp = createSocket('udp4')
   }
 
-  static async mount(): Promise<Run> {
+  static async mount(options: RigOptions): Promise<Run> {
     const port = await freePort()
     // The one tenant may fill the disk.
     const toml = `[quota]\nqueued_bytes = 0\n[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`
@@ -110,7 +103,7 @@ class Run {
     try {
       await server.start()
       const { peer, channel } = await server.login()
-      const run = new Run(server, disk, data, port, new Seat(peer, channel))
+      const run = new Run(options, { server, disk, data, port }, new Seat(peer, channel))
       await run.#begin()
       return run
     } catch (error) {
@@ -121,7 +114,7 @@ class Run {
     }
   }
 
-  async unmount(): Promise<void> {
+  async remove(): Promise<void> {
     this.#udp.close()
     this.#seat.peer.destroy()
     await this.#server.end('SIGKILL')
@@ -129,9 +122,23 @@ class Run {
     await this.#server.remove()
   }
 
-  get summary(): string {
-    const { sent, delivered, toldDropped } = this.totals
-    return `${sent} sent, ${delivered} delivered, ${toldDropped} reported as dropped`
+  get moment(): string {
+    return `cycle ${this.#cycles + 1}`
+  }
+
+  async all(): Promise<Totals> {
+    const { seed, count, say } = this.#options
+    const random = new Random(seed)
+    for (; this.#cycles < count; this.#cycles++) {
+      const kind = random.pick(['values', 'ballast'] as const)
+      // The second cycle always: three are the short form.
+      const killed = this.#cycles === 1 || random.below(8) === 0
+      await this.#cycle(kind, killed)
+      const { sent, delivered, toldDropped } = this.#totals
+      const sums = `${sent} sent, ${delivered} delivered, ${toldDropped} reported as dropped`
+      say(`${this.moment}: full of ${kind}${killed ? ', killed while full' : ''}; ${sums}`)
+    }
+    return { cycles: this.#cycles, ...this.#totals }
   }
 
   async #begin(): Promise<void> {
@@ -141,7 +148,7 @@ class Run {
     await this.#seat.ok((seq) => command.subscribe(seq, this.#metric))
   }
 
-  async cycle(kind: 'values' | 'ballast', killed: boolean): Promise<void> {
+  async #cycle(kind: 'values' | 'ballast', killed: boolean): Promise<void> {
     const pid = this.#server.pid
     if (kind === 'ballast') this.#disk.fill()
     let full = false
@@ -154,7 +161,7 @@ class Run {
     else if (this.#server.pid !== pid || !alive(pid)) throw new Error('the server ended by itself')
     const { log } = this.#seat.peer
     const isAnswered = (seq: number) => log.some((message) => message.kind === 'response' && message.seq === seq)
-    this.totals.answeredWhileFull += this.#waiting.filter(isAnswered).length
+    this.#totals.answeredWhileFull += this.#waiting.filter(isAnswered).length
     this.#disk.free()
     await this.#commitAll()
     await this.#looked('values are not taken again', async () => (await this.#storage()) === 'ok')
@@ -183,7 +190,7 @@ class Run {
       const packet = join(u32(0), str('string'), str('full'), str(text), str(''), u32(3), u32(60), u32(0))
       this.#udp.send(packet, this.#port, '127.0.0.1')
     }
-    this.totals.sent += count
+    this.#totals.sent += count
     const accepted = this.#base + this.#next - 1
     let ledger: Json
     await this.#looked(`not all of the ${accepted} values came`, async () => {
@@ -212,7 +219,7 @@ class Run {
       if (found === status.OK && name === 'EXECUTE') this.#base++
       if (found === status.OK && (await this.#storage()) === 'ok') return false
       if (found !== status.STORAGE_FULL) throw new Error(`${name} on a full disk was answered with status ${found}`)
-      this.totals.refused++
+      this.#totals.refused++
     }
     await seat.ok((seq) => command.nop(seq))
     await seat.ok((seq) => command.get(seq, id))
@@ -241,13 +248,13 @@ class Run {
     this.#take()
     const { stored } = await this.#ledger()
     await this.#server.end('SIGKILL')
-    this.totals.kills++
+    this.#totals.kills++
     this.#take()
     // What was not stored may be lost with the process, and so may a COMMIT that was not answered.
     for (const id of this.#came.keys()) {
       if (id <= stored && id > this.#through && id !== this.#asked) this.#owed.add(id)
     }
-    this.totals.again += this.#owed.size
+    this.#totals.again += this.#owed.size
     this.#asked = undefined
     this.#waiting.length = 0
     await this.#server.start()
@@ -302,14 +309,14 @@ class Run {
     const { accepted, committed, dropped } = await this.#ledger()
     let reported = 0
     for (const count of this.#came.values()) if (count < 0) reported -= count
-    this.totals.delivered = this.#idOf.size
-    this.totals.toldDropped = reported
+    this.#totals.delivered = this.#idOf.size
+    this.#totals.toldDropped = reported
     if (accepted !== committed + dropped.full) throw new Error(`lost: ${accepted} accepted, ${committed} committed`)
-    if (this.totals.kills === 0 && reported !== dropped.full)
+    if (this.#totals.kills === 0 && reported !== dropped.full)
       throw new Error(`${dropped.full} dropped, ${reported} reported`)
-    if (this.totals.kills === 0 && this.#idOf.size + reported !== this.totals.sent) {
+    if (this.#totals.kills === 0 && this.#idOf.size + reported !== this.#totals.sent) {
       throw new Error(
-        `lost: ${this.totals.sent} sent, ${this.#idOf.size} came and ${reported} were reported as dropped`,
+        `lost: ${this.#totals.sent} sent, ${this.#idOf.size} came and ${reported} were reported as dropped`,
       )
     }
   }

@@ -3,47 +3,29 @@
  * has said yes to is at the destination in the end, with its time in milliseconds. What VictoriaMetrics loses of what it has
  * answered 2xx when it is killed itself is counted apart, and so is what vmagent loses in the place of the server.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { spawnSync } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
-import { encodeMetricsRequest } from '../../protocol/otlp/encode.ts'
-import { encodeWriteRequest, type OutgoingSeries } from '../../protocol/prometheus/write-request.ts'
-import { finish } from '../../server/kernel/core/fair-work.ts'
-import { done, newToken } from '../support/administration.ts'
+import { missingAtLast } from '../rig/patience.ts'
+import { StackProgram, tokenOfPublisher, WRITE } from '../rig/prometheus-stack.ts'
+import { FED, type FeedProtocol, PromisedFeed } from '../rig/promised-feed.ts'
+import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { Seat } from '../support/seat.ts'
-import { PASSWORD, ServerProcess } from '../support/server-process.ts'
-import type { Rig, RigOptions, Totals } from './rig.ts'
+import { ServerProcess } from '../support/server-process.ts'
 
-const SERIES = 20
 const FIRST_LIFE_MS = 150
 const MORE_LIFE_MS = 600
-const LOOK_MS = 100
-/** Two minutes, and then it is an error. */
-const MOST_LOOKS = 1_200
-const WRITE = '/api/v1/write'
-const METRIC = 'feed'
+/** Looks without anything new after which others have lost what is missing; ours may take two minutes. */
+const LOOKS_AT_OTHERS = 100
+/** How old the first value is. */
+const AGE_MS = 60_000
 
-/** Where each protocol is taken, by which name its values are there, and how a request says what it is. */
-const protocols = {
-  'remote-write': {
-    path: WRITE,
-    family: 'prometheus.*',
-    shown: METRIC,
-    headers: { 'content-type': 'application/x-protobuf', 'content-encoding': 'snappy' },
-  },
-  otlp: {
-    path: '/v1/metrics',
-    family: 'otlp.*',
-    shown: `otlp_${METRIC}`,
-    headers: { 'content-type': 'application/x-protobuf' },
-  },
-} as const
-type Protocol = keyof typeof protocols
+/** By which name values of each protocol are in our server, and at the destination of its drain. */
+const NAMES: Readonly<Record<FeedProtocol, { readonly family: string; readonly shown: string }>> = {
+  'remote-write': { family: 'prometheus.*', shown: FED },
+  otlp: { family: 'otlp.*', shown: `otlp_${FED}` },
+}
 
 /** Who is killed while values go to whom. */
 interface Scene {
@@ -52,53 +34,19 @@ interface Scene {
   readonly sender: 'cinnabar' | 'vmagent'
   readonly killed: 'sender' | 'destination'
   /** How values are handed to the sender. */
-  readonly by: Protocol
+  readonly by: FeedProtocol
   /** Whether what is lost is a fault of the rig, or counted for who lost it. */
   readonly isOurs: boolean
 }
 
+const ours = { sender: 'cinnabar', killed: 'sender', by: 'remote-write', isOurs: true } as const
 const scenes: readonly Scene[] = [
-  { name: 'otlpIn', destination: 'prometheus', sender: 'cinnabar', killed: 'sender', by: 'otlp', isOurs: true },
-  {
-    name: 'cinnabarToPrometheus',
-    destination: 'prometheus',
-    sender: 'cinnabar',
-    killed: 'sender',
-    by: 'remote-write',
-    isOurs: true,
-  },
-  {
-    name: 'cinnabarToVictoria',
-    destination: 'victoria-metrics',
-    sender: 'cinnabar',
-    killed: 'sender',
-    by: 'remote-write',
-    isOurs: true,
-  },
-  {
-    name: 'prometheusKilled',
-    destination: 'prometheus',
-    sender: 'cinnabar',
-    killed: 'destination',
-    by: 'remote-write',
-    isOurs: true,
-  },
-  {
-    name: 'victoriaKilled',
-    destination: 'victoria-metrics',
-    sender: 'cinnabar',
-    killed: 'destination',
-    by: 'remote-write',
-    isOurs: false,
-  },
-  {
-    name: 'vmagentToVictoria',
-    destination: 'victoria-metrics',
-    sender: 'vmagent',
-    killed: 'sender',
-    by: 'remote-write',
-    isOurs: false,
-  },
+  { ...ours, name: 'otlpIn', destination: 'prometheus', by: 'otlp' },
+  { ...ours, name: 'cinnabarToPrometheus', destination: 'prometheus' },
+  { ...ours, name: 'cinnabarToVictoria', destination: 'victoria-metrics' },
+  { ...ours, name: 'prometheusKilled', destination: 'prometheus', killed: 'destination' },
+  { ...ours, name: 'victoriaKilled', destination: 'victoria-metrics', killed: 'destination', isOurs: false },
+  { ...ours, name: 'vmagentToVictoria', destination: 'victoria-metrics', sender: 'vmagent', isOurs: false },
 ]
 
 export const drains: Rig = (options) => drainsIn(options, () => true)
@@ -109,239 +57,115 @@ export async function drainsIn(options: RigOptions, isWanted: (name: string) => 
   for (const scene of scenes) {
     if (!isWanted(scene.name)) continue
     if (!isThere(scene.destination) || (scene.sender === 'vmagent' && !isThere('vmagent'))) continue
-    const run = new Run(scene, options)
-    try {
-      const { promised, lost } = await run.all()
-      totals[`${scene.name}Promised`] = promised
-      totals[`${scene.name}Lost`] = lost
-      if (scene.isOurs) totals['lost'] = (totals['lost'] as number) + lost
-      options.say(`${scene.name}: ${promised} values promised, ${lost} lost in ${options.count} kills`)
-    } catch (error) {
-      const what = error instanceof Error ? error.message : String(error)
-      throw new Error(`drains, seed ${options.seed}, ${scene.name}: ${what}`, { cause: error })
-    } finally {
-      await run.remove()
-    }
+    const { promised = 0, lost = 0 } = await runCourse('drains', options, new Run(scene, options))
+    totals[`${scene.name}Promised`] = promised
+    totals[`${scene.name}Lost`] = lost
+    if (scene.isOurs) totals['lost'] = (totals['lost'] as number) + lost
+    options.say(`${scene.name}: ${promised} values promised, ${lost} lost in ${options.count} kills`)
   }
-  return totals as Totals
+  return totals
 }
 
 export function isThere(program: string): boolean {
   return spawnSync('which', [program]).status === 0
 }
 
-/** A program of others, which is started again and again on the same port with the same files. */
-class Program {
-  readonly #name: string
-  readonly #args: readonly string[]
-  readonly #directory: string
-  readonly url: string
-  #child: ChildProcess | undefined
-
-  constructor(name: string, args: readonly string[], directory: string, port: number) {
-    this.#name = name
-    this.#args = args
-    this.#directory = directory
-    this.url = `http://127.0.0.1:${port}`
-  }
-
-  async start(): Promise<void> {
-    this.#child = spawn(this.#name, this.#args, { cwd: this.#directory, stdio: 'ignore' })
-    await until(`${this.#name} answers`, async () => {
-      const isUp = await fetch(`${this.url}/-/ready`).then(
-        ({ ok, status }) => ok || status === 400 || status === 404,
-        () => false,
-      )
-      return isUp
-    })
-  }
-
-  async kill(): Promise<void> {
-    const child = this.#child
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const exited = once(child, 'exit')
-    child.kill('SIGKILL')
-    await exited
-  }
-}
-
 /** What values are handed to, and what is killed. */
 interface Sender {
   readonly url: string
-  readonly headers: Readonly<Record<string, string>>
+  readonly token?: string
   start(): Promise<void>
   kill(): Promise<void>
   remove(): Promise<void>
 }
 
 class Run {
+  readonly moment: string
   readonly #scene: Scene
   readonly #options: RigOptions
   readonly #random: Random
-  readonly #directory = mkdtempSync(join(tmpdir(), 'cinnabar-drains-'))
-  /** The samples that were answered with 2xx, as `series time value`. */
-  readonly #promised = new Set<string>()
-  #destination: Program | undefined
+  #destination: StackProgram | undefined
   #sender: Sender | undefined
-  #next = 0
-  readonly #startMs = Date.now() - 60_000
 
   constructor(scene: Scene, options: RigOptions) {
+    this.moment = scene.name
     this.#scene = scene
     this.#options = options
     this.#random = new Random(options.seed)
   }
 
-  async all(): Promise<{ promised: number; lost: number }> {
-    const destination = await this.#openDestination()
-    const sender = await this.#openSender(destination.url + WRITE)
+  async all(): Promise<Totals> {
+    const { destination: kind, sender: who, killed, by, isOurs } = this.#scene
+    const destination = await (kind === 'prometheus' ? StackProgram.prometheus() : StackProgram.victoriaMetrics())
+    this.#destination = destination
+    const sender = await (who === 'vmagent' ? StackProgram.vmagent(destination) : cinnabar(destination, by))
+    this.#sender = sender
     await destination.start()
     await sender.start()
-    const feeding = { isOver: false }
-    const fed = this.#feed(sender, feeding)
-    const victim = this.#scene.killed === 'sender' ? sender : destination
+    const { url, token } = this.#sender
+    const feed = new PromisedFeed({ url, token, protocol: by }, Date.now() - AGE_MS)
+    const fed = feed.run()
+    await this.#kill(killed === 'sender' ? sender : destination)
+    feed.isOver = true
+    await fed
+    const missing = async (): Promise<number> => {
+      const there = await samplesAt(destination, kind, NAMES[by].shown)
+      let left = 0
+      for (const number of feed.promised) {
+        const { n, timeMs } = feed.sampleOf(number)
+        if (!there.has(`${n} ${timeMs} ${number}`)) left++
+      }
+      return left
+    }
+    const lost = await missingAtLast(missing, isOurs ? {} : { looks: LOOKS_AT_OTHERS })
+    return { promised: feed.promised.size, lost }
+  }
+
+  async remove(): Promise<void> {
+    await this.#sender?.kill().catch(() => {})
+    await this.#sender?.remove()
+    await this.#destination?.remove()
+  }
+
+  async #kill(victim: Pick<Sender, 'start' | 'kill'>): Promise<void> {
     for (let kills = 0; kills < this.#options.count; kills++) {
       await setTimeout(FIRST_LIFE_MS + this.#random.below(MORE_LIFE_MS))
       await victim.kill()
       await victim.start()
     }
     await setTimeout(FIRST_LIFE_MS)
-    feeding.isOver = true
-    await fed
-    return { promised: this.#promised.size, lost: await this.#lost(destination) }
-  }
-
-  async remove(): Promise<void> {
-    await this.#sender?.kill().catch(() => {})
-    await this.#sender?.remove()
-    await this.#destination?.kill()
-    rmSync(this.#directory, { recursive: true, force: true })
-  }
-
-  async #openDestination(): Promise<Program> {
-    const port = await freePort()
-    const directory = join(this.#directory, 'destination')
-    mkdirSync(directory)
-    const prometheus = [
-      '--config.file=prometheus.yml',
-      '--storage.tsdb.path=data',
-      '--web.enable-remote-write-receiver',
-      `--web.listen-address=127.0.0.1:${port}`,
-    ]
-    const victoria = ['-storageDataPath=data', `-httpListenAddr=127.0.0.1:${port}`, '-search.latencyOffset=0s']
-    writeFileSync(join(directory, 'prometheus.yml'), 'storage: {tsdb: {out_of_order_time_window: 7d}}\n')
-    const { destination } = this.#scene
-    this.#destination = new Program(destination, destination === 'prometheus' ? prometheus : victoria, directory, port)
-    return this.#destination
-  }
-
-  async #openSender(to: string): Promise<Sender> {
-    this.#sender = this.#scene.sender === 'vmagent' ? await this.#vmagent(to) : await cinnabar(to, this.#scene.by)
-    return this.#sender
-  }
-
-  async #vmagent(to: string): Promise<Sender> {
-    const port = await freePort()
-    const args = [`-remoteWrite.url=${to}`, '-remoteWrite.tmpDataPath=data', `-httpListenAddr=127.0.0.1:${port}`]
-    const program = new Program('vmagent', args, this.#directory, port)
-    return {
-      url: program.url + WRITE,
-      headers: {},
-      start: () => program.start(),
-      kill: () => program.kill(),
-      remove: async () => {},
-    }
-  }
-
-  /** Sends request after request; what is answered with 2xx is promised. Each sample has a time of its own. */
-  async #feed(sender: Sender, feeding: { readonly isOver: boolean }): Promise<void> {
-    while (!feeding.isOver) {
-      const samples: string[] = []
-      const series: OutgoingSeries[] = []
-      const timeMs = this.#startMs + this.#next
-      for (let number = 0; number < SERIES; number++) {
-        const value = this.#next * SERIES + number
-        series.push({ name: METRIC, labels: [['n', String(number)]], samples: [{ value, timeMs }] })
-        samples.push(`${number} ${timeMs} ${value}`)
-      }
-      this.#next++
-      try {
-        const { by } = this.#scene
-        const body = Uint8Array.from(finish(by === 'otlp' ? otlpRequest(series) : encodeWriteRequest(series)))
-        const headers = { ...protocols[by].headers, ...sender.headers }
-        const { ok } = await fetch(sender.url, { method: 'POST', headers, body })
-        if (ok) for (const sample of samples) this.#promised.add(sample)
-      } catch {
-        await setTimeout(20)
-      }
-    }
-  }
-
-  /** Waits until everything has come, or as long as more comes. */
-  async #lost(destination: Program): Promise<number> {
-    const patience = this.#scene.isOurs ? MOST_LOOKS : 100
-    let [missing, since] = [Number.POSITIVE_INFINITY, 0]
-    while (missing > 0 && since++ < patience) {
-      await setTimeout(LOOK_MS)
-      const { destination: kind, by } = this.#scene
-      const there = await samplesAt(destination, kind, protocols[by].shown)
-      let left = 0
-      for (const sample of this.#promised) if (!there.has(sample)) left++
-      if (left < missing) since = 0
-      missing = left
-    }
-    return missing
   }
 }
 
-/** The same samples as points of one gauge. */
-function otlpRequest(series: readonly OutgoingSeries[]): Generator<undefined, Uint8Array> {
-  const points = series.flatMap(({ labels, samples }) => {
-    const attributes = labels.map(([key, value]) => ({ key, value }))
-    return samples.map(({ value, timeMs }) => ({ attributes, start: 0, time: timeMs * 1_000, isEnd: false, value }))
-  })
-  return encodeMetricsRequest([{ name: METRIC, unit: '', description: '', data: { kind: 'gauge', points } }])
-}
-
-/** A server with a drain that names what is written to it. */
-async function cinnabar(to: string, by: Protocol): Promise<Sender> {
-  const { family, path } = protocols[by]
+/** A server with a drain that names what is written to it. It does not run yet, and keeps its ports. */
+async function cinnabar(to: StackProgram, by: FeedProtocol): Promise<Sender> {
+  const { family } = NAMES[by]
   const drain = `[[drain]]
 name = "d"
 role = "operator"
-url = "prometheus+${to}"
+url = "prometheus+${to.url}${WRITE}"
 metrics = ["${family}"]
 batch_age = "50ms"
 `
   const [tcp, http] = [await freePort(), await freePort()]
   const server = new ServerProcess(drain, { tcp, http })
-  const token = await prepared(server, family).catch(async (error) => {
+  try {
+    await server.start()
+    const { peer, channel } = await server.login()
+    const token = await tokenOfPublisher(new Seat(peer, channel), family)
+    peer.destroy()
+    await server.end('SIGTERM')
+    return {
+      url: `http://127.0.0.1:${http}`,
+      token,
+      start: () => server.start(),
+      kill: async () => void (await server.end('SIGKILL')),
+      remove: () => server.remove(),
+    }
+  } catch (error) {
     await server.remove()
     throw error
-  })
-  return {
-    url: `http://127.0.0.1:${http}${path}`,
-    headers: { authorization: `Bearer ${token}` },
-    start: () => server.start(),
-    kill: async () => {
-      await server.end('SIGKILL')
-    },
-    remove: () => server.remove(),
   }
-}
-
-/** Makes a user whose token may publish; the server has ended then. */
-async function prepared(server: ServerProcess, family: string): Promise<string> {
-  await server.start()
-  const { peer, channel } = await server.login()
-  const seat = new Seat(peer, channel)
-  await done(seat, 'role.allow', { role: 'operator', command: 'PUBLISH', object: family })
-  await done(seat, 'user.add', { user: 'app', role: 'operator', password: PASSWORD })
-  const { token, hash } = newToken()
-  await done(seat, 'token.add', { user: 'app', hash, scope: `PUBLISH ${family}` })
-  peer.destroy()
-  await server.end('SIGTERM')
-  return token
 }
 
 interface Matrix {
@@ -353,7 +177,15 @@ interface Matrix {
   }
 }
 
-async function samplesAt({ url }: Program, kind: Scene['destination'], metric: string): Promise<Set<string>> {
+/** A line of the export of VictoriaMetrics. */
+interface Exported {
+  readonly metric: { readonly n: string }
+  readonly values: readonly number[]
+  readonly timestamps: readonly number[]
+}
+
+/** As `series time value`. */
+async function samplesAt({ url }: StackProgram, kind: Scene['destination'], metric: string): Promise<Set<string>> {
   const samples = new Set<string>()
   if (kind === 'prometheus') {
     const answer = await fetch(`${url}/api/v1/query?query=${encodeURIComponent(`${metric}[1h]`)}`)
@@ -364,25 +196,9 @@ async function samplesAt({ url }: Program, kind: Scene['destination'], metric: s
     return samples
   }
   const answer = await fetch(`${url}/api/v1/export?match[]=${metric}&reduce_mem_usage=1`)
-  for (const line of (await answer.text()).split('\n')) {
-    if (line === '') continue
-    const {
-      metric: labels,
-      values,
-      timestamps,
-    } = JSON.parse(line) as {
-      metric: { n: string }
-      values: number[]
-      timestamps: number[]
-    }
+  for (const line of (await answer.text()).split('\n').filter((one) => one !== '')) {
+    const { metric: labels, values, timestamps } = JSON.parse(line) as Exported
     for (const [at, value] of values.entries()) samples.add(`${labels.n} ${timestamps[at]} ${value}`)
   }
   return samples
-}
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  for (let looks = 0; !(await holds()); looks++) {
-    if (looks === MOST_LOOKS) throw new Error(`waited in vain until ${what}`)
-    await setTimeout(LOOK_MS)
-  }
 }

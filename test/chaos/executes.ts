@@ -6,15 +6,17 @@
 
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { verifyAudit } from '../../server/kernel/accounts/audit/verify.ts'
 import { withAuditFile } from '../../storage/sqlite/audit-file.ts'
+import { until } from '../rig/patience.ts'
+import { type Rig, type RigOptions, runCourse, Tally, type Totals } from '../rig/rig.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { decoded, type Json } from '../support/records.ts'
 import { Link, type User } from './kills/link.ts'
 import { KilledServer } from './kills/server.ts'
-import type { Rig, RigOptions, Totals } from './rig.ts'
 
 const BUSY = 13
 /** Killed there, or at any moment. */
@@ -23,7 +25,8 @@ const MOST_LIFE_MS = 250
 /** A point that is not reached by then is not waited for. */
 const PATIENCE_MS = 1200
 const KEYS_PER_LIFE = 12
-const ANSWER_MS = 20_000
+/** Twenty seconds. */
+const ANSWER = { looks: 2_000, everyMs: 10 }
 /** How long a program runs at most, beyond what writing takes. */
 const MOST_SLEEP_MS = 40
 
@@ -32,15 +35,7 @@ export const executes: Rig = async (options) => {
   const server = new KilledServer({ udpPort: await freePort(), logLevel: 'error' })
   const file = join(server.directory, 'ran')
   server.append(tableOf(file))
-  const run = new Run(server, file, options)
-  try {
-    return await run.all()
-  } catch (error) {
-    const what = error instanceof Error ? error.message : String(error)
-    throw new Error(`executes, seed ${options.seed}, kill ${run.kills}: ${what}`, { cause: error })
-  } finally {
-    await server.remove()
-  }
+  return runCourse('executes', options, new Run(server, file, options))
 }
 
 /** What the operator writes in the argument of `sh -c` is the operator's own; key and time stand in arguments after it. */
@@ -68,7 +63,7 @@ class Run {
   readonly #random: Random
   readonly #user: User = { name: 'local', secret: '', keys: undefined }
   readonly #keys: Key[] = []
-  kills = 0
+  #kills = 0
   #fired = 0
   #asked = 0
 
@@ -79,11 +74,19 @@ class Run {
     this.#random = new Random(options.seed)
   }
 
+  get moment(): string {
+    return `kill ${this.#kills}`
+  }
+
+  remove(): Promise<void> {
+    return this.#server.remove()
+  }
+
   async all(): Promise<Totals> {
     const { count, say } = this.#options
-    while (this.kills < count) {
-      await this.#live(this.kills === 0 ? undefined : this.#random.pick(POINTS))
-      if (this.kills % 50 === 0) say(`${this.kills} kills, ${this.#keys.length} keys`)
+    while (this.#kills < count) {
+      await this.#live(this.#kills === 0 ? undefined : this.#random.pick(POINTS))
+      if (this.#kills % 50 === 0) say(`${this.#kills} kills, ${this.#keys.length} keys`)
     }
     await this.#askAll()
     return this.#judge()
@@ -93,13 +96,13 @@ class Run {
   async #live(point: string | undefined): Promise<void> {
     const times = 1 + this.#random.below(6)
     const listens = await this.#server.start(point === undefined ? undefined : { point, times, delay: 0 })
-    this.kills++
+    this.#kills++
     if (!listens) return
     this.#user.secret = this.#server.secret
     const link = await Link.open(this.#server.listener, this.#user)
     if (link !== undefined) this.#send(link)
     const ms = point === undefined ? this.#random.below(MOST_LIFE_MS) : PATIENCE_MS
-    await Promise.race([this.#server.exited, new Promise((resolve) => setTimeout(resolve, ms).unref())])
+    await Promise.race([this.#server.exited, setTimeout(ms, undefined, { ref: false })])
     if (this.#server.fired) this.#fired++
     await this.#server.kill()
     this.#server.healthy()
@@ -158,16 +161,11 @@ class Run {
     for (const key of this.#keys) {
       // A key that nobody took before runs now; no more at once than the control takes.
       const before = asked.size
-      while ((await this.#execute(link, key, asked)) === undefined)
-        await new Promise((resolve) => setTimeout(resolve, 5))
+      while ((await this.#execute(link, key, asked)) === undefined) await setTimeout(5)
       if (asked.size === before) throw new Error(`no result id for ${key.name}`)
     }
-    const end = performance.now() + ANSWER_MS
-    while (this.#keys.some(({ outcomes }) => outcomes.size === 0)) {
-      if (performance.now() > end) throw new Error('a key got no answer')
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    await new Promise((resolve) => setTimeout(resolve, 2 * MOST_SLEEP_MS))
+    await until('every key has an answer', () => this.#keys.every(({ outcomes }) => outcomes.size > 0), ANSWER)
+    await setTimeout(2 * MOST_SLEEP_MS)
     link.close()
     await this.#server.stop()
     this.#server.healthy()
@@ -175,28 +173,27 @@ class Run {
 
   #judge(): Totals {
     const lines = existsSync(this.#file) ? readFileSync(this.#file, 'utf8').trim().split('\n') : []
-    const written = new Map<string, number>()
-    for (const line of lines) written.set(line, (written.get(line) ?? 0) + 1)
+    const written = tallied(lines)
     const finding = verifyAudit(this.#server.database)
     if (!finding.whole) throw new Error(`the audit log is broken at ${finding.at}: ${finding.problem}`)
     const records = withAuditFile(this.#server.database, (file) => [...file.records].map(recordOf))
-    const executed = counted(records.filter(({ action }) => action === 'execute').map(({ key }) => key))
+    const executed = tallied(records.filter(({ action }) => action === 'execute').map(({ key }) => key))
     const outcomes = { ok: 0, unknown: 0 }
     for (const { name, outcomes: came } of this.#keys) {
-      const [begun, ended] = [written.get(`begin ${name}`) ?? 0, written.get(`end ${name}`) ?? 0]
+      const [begun, ended] = [written.of(`begin ${name}`), written.of(`end ${name}`)]
       const reported = `${name}: began ${begun} times, ended ${ended} times, answers ${[...came].join(', ')}`
       const [outcome] = came
       if (came.size !== 1 || (outcome !== 'ok' && outcome !== 'unknown')) throw new Error(`not one answer: ${reported}`)
       if (begun > 1 || ended > begun) throw new Error(`it ran more than once: ${reported}`)
       if (outcome === 'ok' && ended !== 1) throw new Error(`it did not run: ${reported}`)
-      if (executed.get(name) !== 1) throw new Error(`${executed.get(name) ?? 0} audit records of a start: ${reported}`)
+      if (executed.of(name) !== 1) throw new Error(`${executed.of(name)} audit records of a start: ${reported}`)
       outcomes[outcome]++
     }
     const open = records.filter(({ action }) => action === 'execute').length
     const closed = records.filter(({ action }) => action === 'outcome').length
     if (open !== closed) throw new Error(`${open} starts and ${closed} outcomes in the audit log`)
     return {
-      kills: this.kills,
+      kills: this.#kills,
       lost: 0,
       unexpected: 0,
       reused: 0,
@@ -221,8 +218,8 @@ function recordOf(record: { readonly action: unknown; readonly args: unknown }):
   return { action: text(record.action), key: given.idempotency_key ?? '' }
 }
 
-function counted(names: readonly string[]): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
-  return counts
+function tallied(names: readonly string[]): Tally {
+  const tally = new Tally()
+  for (const name of names) tally.add(name)
+  return tally
 }

@@ -7,12 +7,12 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import type { RigOptions, Totals } from '../rig/rig.ts'
 import { done, newToken } from '../support/administration.ts'
 import { command, join, status, str } from '../support/bytes.ts'
 import { RawPeer } from '../support/raw-peer.ts'
 import { Seat } from '../support/seat.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
-import type { RigOptions, Totals } from './rig.ts'
 
 const ADDRESSES = 500
 /**

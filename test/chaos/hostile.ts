@@ -6,9 +6,10 @@
 
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { memoryMiB } from '../rig/process-costs.ts'
+import { located, type RigOptions, type Totals } from '../rig/rig.ts'
 import { args, command, join, status, str, type, u32 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
@@ -16,7 +17,6 @@ import { RawPeer } from '../support/raw-peer.ts'
 import { decoded } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
-import type { RigOptions, Totals } from './rig.ts'
 
 /** `limits.patterns_per_identity`. */
 const QUOTA = 1_000
@@ -55,7 +55,7 @@ export async function hostile({ seed, count, say }: RigOptions): Promise<Totals>
     }
     return { ...totals, rssAfterMiB: attack.rssMiB(), rssMostMiB: attack.rssMostMiB(), ...attack.good }
   } catch (error) {
-    throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}`, { cause: error })
+    throw located(error, `hostile, seed ${seed}`)
   } finally {
     await attack.end()
   }
@@ -112,11 +112,11 @@ class Attack {
   }
 
   rssMiB(): number {
-    return memory(this.#server.pid, 'VmRSS')
+    return memoryMiB(this.#server.pid)
   }
 
   rssMostMiB(): number {
-    return memory(this.#server.pid, 'VmHWM')
+    return memoryMiB(this.#server.pid, 'VmHWM')
   }
 
   /** The good consumer: a value comes, is committed, and a command is answered. */
@@ -352,11 +352,6 @@ async function closed(peer: RawPeer, why: string): Promise<void> {
   while (!peer.closed && performance.now() < end) await setTimeout(5)
   if (!peer.closed) throw new Error(`${why} did not close the connection`)
   peer.destroy()
-}
-
-function memory(pid: number, what: 'VmRSS' | 'VmHWM'): number {
-  const line = new RegExp(`^${what}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  return Math.round(Number(line?.[1] ?? 0) / 1024)
 }
 
 function passwordOf(name: string): string {

@@ -3,20 +3,14 @@
  * then on. After a failed fsync nothing is answered any more; what had been answered is there when it is opened again.
  * No room is no failure: the store goes on by itself.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { compiled } from '../support/compiled.ts'
+import { located, type Rig, Tally } from '../rig/rig.ts'
+import type { Child } from '../support/child.ts'
 import { serverWithFailingSync } from './io-errors-server.ts'
-import { checkState, Expected, openState } from './power-cut/check.ts'
-import { batchFromText, Known, type Line } from './power-cut/history.ts'
+import { checkState, openState } from './power-cut/check.ts'
+import { ScriptedRun } from './power-cut/scripted.ts'
 import { callsIn, straceMissing } from './power-cut/trace.ts'
-import type { Rig, RigOptions, Totals } from './rig.ts'
 
-const PROCESS = compiled('test/chaos/power-cut/process.ts')
 const BATCHES = 40
 /** A shorter run makes one whole server end, not one in each way. */
 const SHORT = 50
@@ -32,16 +26,16 @@ interface Fault {
   readonly when: (first: number) => string
 }
 
-const once1 = (first: number): string => String(first)
+const once = (first: number): string => String(first)
 const forever = (first: number): string => `${first}+`
 const FAULTS: readonly Fault[] = [
-  { name: 'fsync fails once', call: 'fsync', error: 'EIO', when: once1 },
+  { name: 'fsync fails once', call: 'fsync', error: 'EIO', when: once },
   { name: 'fsync fails from then on', call: 'fsync', error: 'EIO', when: forever },
-  { name: 'fsync finds no room', call: 'fsync', error: 'ENOSPC', when: once1 },
-  { name: 'fdatasync fails once', call: 'fdatasync', error: 'EIO', when: once1 },
-  { name: 'write fails once', call: 'pwrite64', error: 'EIO', when: once1 },
+  { name: 'fsync finds no room', call: 'fsync', error: 'ENOSPC', when: once },
+  { name: 'fdatasync fails once', call: 'fdatasync', error: 'EIO', when: once },
+  { name: 'write fails once', call: 'pwrite64', error: 'EIO', when: once },
   { name: 'write fails from then on', call: 'pwrite64', error: 'EIO', when: forever },
-  { name: 'no room once', call: 'pwrite64', error: 'ENOSPC', when: once1 },
+  { name: 'no room once', call: 'pwrite64', error: 'ENOSPC', when: once },
   {
     name: 'no room for a while',
     call: 'pwrite64',
@@ -52,10 +46,10 @@ const FAULTS: readonly Fault[] = [
 ]
 
 /** Each way to fail at the 1st, 2nd, 3rd ... call, or evenly spread if there are more calls than `count` allows. */
-export const ioErrors: Rig = async ({ seed, count, say }: RigOptions): Promise<Totals> => {
+export const ioErrors: Rig = async ({ seed, count, say }) => {
   const missing = straceMissing()
   if (missing !== undefined) throw new Error(missing)
-  const totals: Record<string, number> = { runs: 0, lost: 0, unexpected: 0, reused: 0 }
+  const tally = new Tally(['runs', 'lost', 'unexpected', 'reused'])
   const calls = await callsOf(seed)
   const used = FAULTS.filter(({ call }) => (calls.get(call) ?? 0) > 0)
   for (const fault of used) {
@@ -64,12 +58,12 @@ export const ioErrors: Rig = async ({ seed, count, say }: RigOptions): Promise<T
     for (let run = 0; run < runs; run++) {
       const first = runs === end ? run + 1 : Math.max(1, Math.round(((run + 0.5) * end) / runs))
       const outcome = await oneRun(seed, fault, first)
-      for (const what of ['runs', `${fault.name}: ${outcome}`]) totals[what] = (totals[what] ?? 0) + 1
+      for (const what of ['runs', `${fault.name}: ${outcome}`]) tally.add(what)
     }
     say(`${fault.name}: ${runs} of ${end} calls`)
   }
-  totals['servers ended'] = await serverWithFailingSync(count < SHORT ? 1 : undefined)
-  return totals
+  tally.add('servers ended', await serverWithFailingSync(count < SHORT ? 1 : undefined))
+  return tally.totals()
 }
 
 /** How often one thread makes each call in a run without faults: strace counts for each thread by itself. */
@@ -78,17 +72,16 @@ async function callsOf(seed: number): Promise<Map<string, number>> {
   try {
     await run.end([])
     run.check()
-    const byThread = new Map<string, number>()
+    const byThread = new Tally()
     const calls = new Map<string, number>()
     for (const { call, thread } of run.traced()) {
       const key = `${call} ${thread}`
-      const count = (byThread.get(key) ?? 0) + 1
-      byThread.set(key, count)
-      calls.set(call, Math.max(count, calls.get(call) ?? 0))
+      byThread.add(key)
+      calls.set(call, Math.max(byThread.of(key), calls.get(call) ?? 0))
     }
     return calls
   } finally {
-    run.remove()
+    run.script.remove()
   }
 }
 
@@ -98,10 +91,9 @@ async function oneRun(seed: number, { name, call, error, when }: Fault, first: n
     const status = await run.end(['-e', `inject=${call}:error=${error}:when=${when(first)}`], when === forever)
     return run.judge(status, call, error)
   } catch (caught) {
-    const what = caught instanceof Error ? caught.message : String(caught)
-    throw new Error(`seed ${seed}, ${name}, call ${first}: ${what}`)
+    throw located(caught, `seed ${seed}, ${name}, call ${first}`)
   } finally {
-    run.remove()
+    run.script.remove()
   }
 }
 
@@ -114,50 +106,29 @@ interface Call {
 }
 
 class Run {
-  readonly #scratch = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'io-errors-'))
-  readonly #data = join(this.#scratch, 'data')
-  readonly #history = join(this.#scratch, 'history')
-  readonly #batches = join(this.#scratch, 'batches')
-  readonly #trace = join(this.#scratch, 'trace')
+  readonly script = new ScriptedRun('io-errors')
   readonly #seed: number
   #errors = ''
 
   constructor(seed: number) {
     this.#seed = seed
-    mkdirSync(this.#data)
   }
 
   /** Runs the script; gives its exit code, -1 if it was killed because the disk stays full. */
   async end(inject: string[], stuck = false): Promise<number> {
-    const paths = [this.#history, ...FILES.map((name) => join(this.#data, name))].flatMap((path) => ['-P', path])
-    const trace = [
-      '-f',
-      '--seccomp-bpf',
-      '-y',
-      '-s',
-      '200',
-      '-o',
-      this.#trace,
-      '-e',
-      'trace=pwrite64,write,fdatasync,fsync',
-    ]
-    const script = [PROCESS, this.#data, this.#history, this.#batches]
-    const node = [process.execPath, ...script, String(this.#seed), String(BATCHES)]
-    const child = spawn('strace', [...trace, ...inject, ...paths, ...node], { stdio: ['ignore', 'ignore', 'pipe'] })
-    child.stderr.on('data', (chunk: Buffer) => {
-      this.#errors += chunk.toString()
-    })
-    const exit = once(child, 'exit')
+    const options = ['-s', '200', '-e', 'trace=pwrite64,write,fdatasync,fsync', ...inject]
+    const child = this.script.start({ seed: this.#seed, batches: BATCHES }, { options, files: FILES })
     const killed = stuck && (await this.#killWhenFull(child))
-    const [code] = await exit
+    const code = await child.end()
+    this.#errors = child.errors
     return killed ? -1 : Number(code)
   }
 
   /** A disk that stays full: the store waits for room, as long as it takes. True if it had to be killed. */
-  async #killWhenFull(child: ChildProcess): Promise<boolean> {
-    for (let fullSince = 0; child.exitCode === null; ) {
+  async #killWhenFull(child: Child): Promise<boolean> {
+    for (let fullSince = 0; child.isRunning; ) {
       await sleep(20)
-      const lines = this.lines()
+      const lines = this.script.lines()
       if (lines.some(({ on }) => on === 'failed' || on === 'end')) return false
       if (lines.some(({ on }) => on === 'full')) fullSince++
       const [begun] = lines
@@ -169,16 +140,10 @@ class Run {
     return false
   }
 
-  lines(): Line[] {
-    if (!existsSync(this.#history)) return []
-    const lines = readFileSync(this.#history, 'utf8').split('\n')
-    return lines.slice(0, -1).map((line) => JSON.parse(line))
-  }
-
   /** The calls in the order of their ends; the history's lines are calls of write. */
   traced(): Call[] {
     const calls: Call[] = []
-    for (const { thread, line } of callsIn(this.#trace)) {
+    for (const { thread, line } of callsIn(this.script.trace)) {
       const call = /^\w+(?=\()/.exec(line)?.[0]
       if (call !== undefined) calls.push({ call, thread, injected: line.includes('(INJECTED)'), line })
     }
@@ -187,12 +152,9 @@ class Run {
 
   /** Opens it without faults: everything answered is there. */
   check(): void {
-    const known = new Known()
-    for (const line of this.lines()) known.add(line)
-    const text = existsSync(this.#batches) ? readFileSync(this.#batches, 'utf8').split('\n').slice(0, -1) : []
-    const opened = openState(this.#data)
+    const opened = openState(this.script.data)
     try {
-      checkState(opened, known, new Expected(text.map(batchFromText)))
+      checkState(opened, this.script.known(), this.script.expected())
     } finally {
       opened.close()
     }
@@ -201,7 +163,7 @@ class Run {
   /** What came of it, or an Error if that must not be. */
   judge(status: number, call: string, error: string): string {
     this.check()
-    const lines = this.lines()
+    const lines = this.script.lines()
     const failed = lines.find((line) => line.on === 'failed')
     const traced = this.traced()
     const at = traced.findIndex(({ injected }) => injected)
@@ -215,7 +177,7 @@ class Run {
       if (status !== 1) throw new Error(`it ended with ${status} after it failed: ${this.#errors}`)
       const behind = lines.slice(lines.indexOf(failed)).find(({ on }) => on === 'durable' || on === 'written')
       if (behind !== undefined) throw new Error(`it went on after it failed: ${JSON.stringify(behind)}`)
-      if (!failed.message.includes(this.#data)) throw new Error(`the error does not say where: ${failed.message}`)
+      if (!failed.message.includes(this.script.data)) throw new Error(`the error does not say where: ${failed.message}`)
       const before = lines[lines.indexOf(failed) - 1]?.on
       const opening = before === 'begun' || before === 'durable'
       if (failed.code === 'FULL' && opening) return 'refused to start'
@@ -225,10 +187,6 @@ class Run {
     if (status < 0) return 'waits for room'
     if (status !== 0) throw new Error(`it ended with ${status}: ${this.#errors}`)
     return lines.some(({ on }) => on === 'full') ? 'went on when there was room' : 'went on'
-  }
-
-  remove(): void {
-    rmSync(this.#scratch, { recursive: true, force: true })
   }
 }
 

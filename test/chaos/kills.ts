@@ -4,6 +4,7 @@
  * from as many as there are points on, each point is reached at least once.
  */
 
+import { type Rig, type RigOptions, runCourse, Tally, type Totals } from '../rig/rig.ts'
 import { freePort } from '../support/free-port.ts'
 import { drain } from './kills/drain.ts'
 import { feedOnLoopback } from './kills/feed.ts'
@@ -11,7 +12,6 @@ import { type Deed, everyone, Life, type World, worldOf } from './kills/life.ts'
 import { isOfRecovery, POINTS } from './kills/points.ts'
 import { type Armed, KilledServer } from './kills/server.ts'
 import { Watcher } from './kills/watcher.ts'
-import type { Rig, RigOptions, Totals } from './rig.ts'
 
 const SOURCES = [1, 2, 3]
 /** How long a failpoint is waited for. */
@@ -23,17 +23,7 @@ const MOST_CHECKPOINT_US = 1500
 
 export const kills: Rig = async (options) => {
   const udpPort = await freePort()
-  const server = new KilledServer({ udpPort })
-  const run = new Run(server, udpPort, options)
-  try {
-    return await run.all()
-  } catch (error) {
-    const what = error instanceof Error ? error.message : String(error)
-    throw new Error(`kills, seed ${options.seed}, ${run.step}: ${what}`, { cause: error })
-  } finally {
-    run.world.feed.close()
-    await server.remove()
-  }
+  return runCourse('kills', options, new Run(new KilledServer({ udpPort }), udpPort, options))
 }
 
 class Run {
@@ -41,7 +31,7 @@ class Run {
   readonly #server: KilledServer
   readonly #watcher: Watcher
   readonly #options: RigOptions
-  readonly #fired = new Map<string, number>()
+  readonly #fired = new Tally()
   #kills = 0
   #random = 0
   #missed = 0
@@ -54,8 +44,13 @@ class Run {
     this.#watcher = new Watcher(this.world.checker, this.world.feed)
   }
 
-  get step(): string {
+  get moment(): string {
     return this.world.checker.step
+  }
+
+  async remove(): Promise<void> {
+    this.world.feed.close()
+    await this.#server.remove()
   }
 
   async all(): Promise<Totals> {
@@ -75,7 +70,7 @@ class Run {
       this.world.checker.verify()
       if (this.#kills % 50 === 0) say(`${this.#kills} kills, ${this.world.checker.totals()['delivered']} values`)
     }
-    const never = plan.filter((point) => !this.#fired.has(point))
+    const never = plan.filter((point) => this.#fired.of(point) === 0)
     if (never.length > 0 && count > POINTS.length) throw new Error(`never reached: ${never.join(', ')}`)
     this.world.checker.step = 'drain'
     await this.#drain()
@@ -104,7 +99,7 @@ class Run {
       await this.#live(armed, PATIENCE_MS, deed)
       reached = this.#server.fired
     }
-    if (reached) this.#fired.set(name, (this.#fired.get(name) ?? 0) + 1)
+    if (reached) this.#fired.add(name)
     return reached
   }
 
@@ -152,18 +147,16 @@ class Run {
   #totals(): Totals {
     const { checker, counts } = this.world
     const { lost, unexpected, reused, ...others } = checker.totals()
-    const named = [...this.#fired].sort(([a], [b]) => a.localeCompare(b)).map(([name, times]) => [`at ${name}`, times])
-    const deeds = Object.entries(counts).map(([deed, times]) => [`did ${deed}`, times])
     return {
       kills: this.#kills,
       lost: lost!,
       unexpected: unexpected!,
       reused: reused!,
       'at any moment': this.#random,
-      ...Object.fromEntries(named),
+      ...this.#fired.sorted('at '),
       missed: this.#missed,
       ...others,
-      ...Object.fromEntries(deeds),
+      ...counts.totals(),
       looks: this.#watcher.looks,
     }
   }

@@ -1,6 +1,7 @@
 /** `npm run chaos`: hurts servers in the ways that are named, and counts what was lost by it. `--help` lists them. */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
+import type { Rig, Totals } from '../rig/rig.ts'
 import { cluster, failovers, natsCuts } from './cluster.ts'
 import { clusterCommands, commands } from './commands.ts'
 import { cuts } from './cuts.ts'
@@ -15,7 +16,6 @@ import { kills } from './kills.ts'
 import { marks } from './marks.ts'
 import { neighbours } from './neighbours.ts'
 import { powerCut } from './power-cut.ts'
-import type { Rig, Totals } from './rig.ts'
 import { timeouts } from './timeouts.ts'
 import { tree } from './tree.ts'
 

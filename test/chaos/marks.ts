@@ -3,7 +3,6 @@
  * consumer that commits, unless that one has committed it, and at the one for whom it waits; a channel that drops at its own
  * limit has counted it.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -11,41 +10,30 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
+import { until } from '../rig/patience.ts'
+import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
 import { join as bytes, command, str, type, u32, u64 } from '../support/bytes.ts'
+import { Child } from '../support/child.ts'
 import { compiled } from '../support/compiled.ts'
 import { Random } from '../support/random.ts'
 import { RawPeer } from '../support/raw-peer.ts'
 import { decoded } from '../support/records.ts'
 import { Seat, type ValueMessage } from '../support/seat.ts'
-import type { Rig, RigOptions, Totals } from './rig.ts'
 
 const PASSWORD = 'a password for tests'
 /** The numbers of a life: far more than it publishes. */
 const LIFE = 1_000_000
 const LEAST_LIFE_MS = 10
 const MOST_LIFE_MS = 300
-/** What is looked at again and again, this often and so far apart: half a minute, and then it is an error. */
-const MOST_LOOKS = 3_000
-const LOOK_MS = 10
+/** Half a minute. */
+const PATIENCE = { looks: 3_000, everyMs: 10 }
 
-export const marks: Rig = async (options) => {
-  const run = new Run(options)
-  try {
-    return await run.all()
-  } catch (error) {
-    const what = error instanceof Error ? error.message : String(error)
-    throw new Error(`marks, seed ${options.seed}, kill ${run.kills}: ${what}`, { cause: error })
-  } finally {
-    await run.remove()
-  }
-}
+export const marks: Rig = (options) => runCourse('marks', options, new Run(options))
 
 /** One life of the server. */
 class Life {
-  readonly #child: ChildProcess
+  readonly #child: Child
   readonly #read: Promise<void>
-  readonly #exited: Promise<unknown>
-  #errors = ''
   #port = 0
   /** The ranges of the requests that were begun, and of those that it said yes to. */
   readonly begun: (readonly [number, number])[] = []
@@ -53,16 +41,12 @@ class Life {
 
   constructor(script: string, directory: string, first: number, seed: number) {
     const args = [script, directory, String(first), String(seed), PASSWORD]
-    this.#child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'pipe'] })
-    this.#exited = once(this.#child, 'exit')
-    this.#child.stderr?.on('data', (chunk: Buffer) => {
-      this.#errors += chunk.toString()
-    })
+    this.#child = new Child(process.execPath, args, { stdin: 'pipe' })
     this.#read = this.#readAll()
   }
 
   async #readAll(): Promise<void> {
-    for await (const line of createInterface({ input: this.#child.stdout as NodeJS.ReadableStream })) {
+    for await (const line of createInterface({ input: this.#child.process.stdout as NodeJS.ReadableStream })) {
       const [what, from = 0, to = 0] = line.split(' ').map((word, at) => (at === 0 ? word : Number(word)))
       const range = [Number(from), Number(to)] as const
       if (what === 'ready') this.#port = range[0]
@@ -73,10 +57,14 @@ class Life {
 
   /** A consumer, as soon as it listens. */
   async login(): Promise<Seat> {
-    await until('the server listens', async () => {
-      if (this.#child.exitCode !== null) throw new Error(`the server has ended: ${this.#errors}`)
-      return this.#port > 0
-    })
+    await until(
+      'the server listens',
+      async () => {
+        if (!this.#child.isRunning) throw new Error(`the server has ended: ${this.#child.errors}`)
+        return this.#port > 0
+      },
+      PATIENCE,
+    )
     const socket = connect({ host: '127.0.0.1', port: this.#port, noDelay: true })
     await once(socket, 'connect')
     const peer = new RawPeer(socket)
@@ -88,14 +76,13 @@ class Life {
   }
 
   go(): void {
-    this.#child.stdin?.write('go\n')
+    this.#child.process.stdin?.write('go\n')
   }
 
   async kill(): Promise<void> {
-    this.#child.kill('SIGKILL')
-    await this.#exited
+    await this.#child.end('SIGKILL')
     await this.#read
-    if (this.#errors !== '') throw new Error(`the server complained: ${this.#errors}`)
+    if (this.#child.errors !== '') throw new Error(`the server complained: ${this.#child.errors}`)
   }
 }
 
@@ -143,7 +130,7 @@ class Run {
   readonly #directory = mkdtempSync(join(tmpdir(), 'cinnabar-marks-'))
   readonly #script = compiled('test/chaos/marks/publishing-server.ts')
   #life: Life | undefined
-  kills = 0
+  #kills = 0
   /** By what they are for. */
   readonly #channels = { read: 0, held: 0, small: 0 }
   #metric = 0
@@ -157,14 +144,18 @@ class Run {
     this.#random = new Random(options.seed)
   }
 
+  get moment(): string {
+    return `kill ${this.#kills}`
+  }
+
   async all(): Promise<Totals> {
     const { count, say } = this.#options
-    while (this.kills < count) {
+    while (this.#kills < count) {
       await this.#live()
-      if (this.kills % 10 === 0) say(`${this.kills} kills, ${this.#promised.size} values promised`)
+      if (this.#kills % 10 === 0) say(`${this.#kills} kills, ${this.#promised.size} values promised`)
     }
     await this.#judgeHeld()
-    return { kills: this.kills, lost: 0, unexpected: 0, reused: 0, ...this.#totals, promised: this.#promised.size }
+    return { kills: this.#kills, lost: 0, unexpected: 0, reused: 0, ...this.#totals, promised: this.#promised.size }
   }
 
   async remove(): Promise<void> {
@@ -173,7 +164,7 @@ class Run {
   }
 
   #start(): Life {
-    this.#life = new Life(this.#script, this.#directory, (this.kills + 1) * LIFE, this.#options.seed + this.kills)
+    this.#life = new Life(this.#script, this.#directory, (this.#kills + 1) * LIFE, this.#options.seed + this.#kills)
     return this.#life
   }
 
@@ -181,7 +172,7 @@ class Run {
   async #live(): Promise<void> {
     const life = this.#start()
     const watcher = await life.login()
-    if (this.kills === 0) await this.#define(watcher)
+    if (this.#kills === 0) await this.#define(watcher)
     const { read, small } = this.#channels
     const reader = await this.#take(life, watcher, read)
     this.#judge('read', reader, this.#committed)
@@ -195,7 +186,7 @@ class Run {
     }
     await life.kill()
     await reader.close()
-    this.kills++
+    this.#kills++
     this.#note(life)
   }
 
@@ -216,11 +207,15 @@ class Run {
     await seat.setChannel(channel)
     if (isHeld) seat.peer.send(command.get(0x10000000, this.#metric))
     const reader = new Reader(seat)
-    await until('everything has come', async () => {
-      const { queued, in_flight } = await watcher.ledger(channel)
-      if (isHeld) reader.commit()
-      return queued === 0 && in_flight === (isHeld ? 0 : reader.numbers.size)
-    })
+    await until(
+      'everything has come',
+      async () => {
+        const { queued, in_flight } = await watcher.ledger(channel)
+        if (isHeld) reader.commit()
+        return queued === 0 && in_flight === (isHeld ? 0 : reader.numbers.size)
+      },
+      PATIENCE,
+    )
     this.#totals.again += reader.numbers.size
     return reader
   }
@@ -252,12 +247,5 @@ class Run {
     this.#judge('read', await this.#take(life, watcher, read), this.#committed)
     this.#judge('held', await this.#take(life, watcher, held, true), new Set())
     await life.kill()
-  }
-}
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  for (let looks = 0; !(await holds()); looks++) {
-    if (looks === MOST_LOOKS) throw new Error(`waited in vain until ${what}`)
-    await setTimeout(LOOK_MS)
   }
 }

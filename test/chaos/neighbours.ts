@@ -7,13 +7,13 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
+import type { RigOptions, Totals } from '../rig/rig.ts'
+import { canMount } from '../rig/small-disk.ts'
 import { compiled } from '../support/compiled.ts'
 import { type DeedName, type DeedTally, deeds, type HostileJob, SCRAM_GUESSERS } from './neighbours/deeds.ts'
 import type { GoodTenant, Stretch } from './neighbours/good-tenant.ts'
 import { Namespace } from './neighbours/namespace.ts'
 import { ALICE, BOB, EVE, Stage } from './neighbours/stage.ts'
-import type { RigOptions, Totals } from './rig.ts'
-import { canMount } from './small-disk.ts'
 
 type Network = 'own' | 'same'
 

@@ -2,28 +2,16 @@
  * The power goes: strace records what a process writes to the database and when it answers what; from that, states are
  * built that a cut could leave, opened, and held against the answers. -shm is left out: SQLite makes it anew.
  */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
-import { compiled } from '../support/compiled.ts'
+import { located, type Rig, type RigOptions, Tally } from '../rig/rig.ts'
 import { Random } from '../support/random.ts'
-import { checkState, Expected, openState } from './power-cut/check.ts'
+import { checkState, type Expected, openState } from './power-cut/check.ts'
 import { Disk } from './power-cut/disk.ts'
-import { batchFromText, Known, type Line } from './power-cut/history.ts'
+import { Known, type Line } from './power-cut/history.ts'
+import { ScriptedRun } from './power-cut/scripted.ts'
 import { eventsOf, SYSCALLS, straceMissing, type TraceEvent } from './power-cut/trace.ts'
-import type { Rig, RigOptions, Totals } from './rig.ts'
 
 /** States of one recorded run. */
 const STATES = 500
@@ -33,9 +21,6 @@ const BATCHES = 100
 const WHOLE_STORE = 100
 const GENERATION = 'generation'
 const FILES = ['cinnabar.db', 'cinnabar.db-wal', 'cinnabar.db-journal', GENERATION]
-
-/** The data directory of the server that is recorded. */
-const DATA = 'data'
 
 interface Recording {
   readonly events: readonly TraceEvent[]
@@ -48,67 +33,44 @@ export const powerCut: Rig = async ({ seed, count, say }: RigOptions) => {
   const missing = straceMissing()
   if (missing !== undefined) throw new Error(missing)
   const traces = Math.max(MIN_TRACES, Math.ceil(count / STATES))
-  const totals: Record<string, number> = {
-    states: 0,
-    traces,
-    events: 0,
-    checkpoints: 0,
-    lost: 0,
-    unexpected: 0,
-    reused: 0,
-  }
+  const tally = new Tally(['states', 'traces', 'events', 'checkpoints', 'lost', 'unexpected', 'reused'])
+  tally.add('traces', traces)
   for (let trace = 0; trace < traces; trace++) {
     const states = Math.floor((count * (trace + 1)) / traces) - Math.floor((count * trace) / traces)
-    const scratch = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'power-cut-'))
+    const run = new ScriptedRun('power-cut')
     try {
-      const recording = await record(scratch, seed + trace)
-      await cutAll(recording, { scratch, seed: seed + trace, states, totals })
+      const recording = await record(run, seed + trace)
+      await cutAll(recording, { run, seed: seed + trace, states, tally })
       say(`trace ${trace + 1} of ${traces} (seed ${seed + trace}): ${states} states`)
     } finally {
-      rmSync(scratch, { recursive: true, force: true })
+      run.remove()
     }
   }
-  return totals as Totals
+  return tally.totals()
 }
 
 /** Runs the script under strace. */
-async function record(scratch: string, seed: number): Promise<Recording> {
-  const [data, history, batches, trace] = [DATA, 'history', 'batches', 'trace'].map((name) => join(scratch, name))
-  if (data === undefined || history === undefined || batches === undefined || trace === undefined) throw new Error()
-  mkdirSync(data)
-  const paths = [data, history, ...FILES.map((name) => join(data, name))].flatMap((path) => ['-P', path])
-  const script = [compiled('test/chaos/power-cut/process.ts'), data, history, batches, String(seed), String(BATCHES)]
-  const child = spawn(
-    'strace',
-    ['-f', '--seccomp-bpf', '-y', '-xx', '-s', '1000000', '-o', trace, '-e', `trace=${SYSCALLS}`, ...paths].concat(
-      process.execPath,
-      script,
-    ),
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  )
-  let errors = ''
-  child.stderr.on('data', (chunk: Buffer) => {
-    errors += chunk.toString()
-  })
-  const [code] = await once(child, 'exit')
-  if (code !== 0) throw new Error(`seed ${seed}: the script ended with ${code}: ${errors}`)
-  const text = (file: string): string[] => readFileSync(file, 'utf8').trim().split('\n')
-  const lines = text(history).map((line): Line => JSON.parse(line))
-  const events = [...eventsOf(trace, data, history)]
+async function record(run: ScriptedRun, seed: number): Promise<Recording> {
+  const options = ['-xx', '-s', '1000000', '-e', `trace=${SYSCALLS}`]
+  const child = run.start({ seed, batches: BATCHES }, { options, files: ['.', ...FILES] })
+  const code = await child.end()
+  if (code !== 0) throw new Error(`seed ${seed}: the script ended with ${code}: ${child.errors}`)
+  const lines = run.lines()
+  const events = [...eventsOf(run.trace, run.data, run.history)]
   if (events.filter(({ kind }) => kind === 'line').length !== lines.length)
     throw new Error(`seed ${seed}: strace has not seen every line of the history`)
-  rmSync(trace)
-  return { events, lines, expected: new Expected(text(batches).map(batchFromText)) }
+  rmSync(run.trace)
+  return { events, lines, expected: run.expected() }
 }
 
 interface Cuts {
-  readonly scratch: string
+  readonly run: ScriptedRun
   readonly seed: number
   readonly states: number
-  readonly totals: Record<string, number>
+  readonly tally: Tally
 }
 
-async function cutAll({ events, lines, expected }: Recording, { scratch, seed, states, totals }: Cuts): Promise<void> {
+async function cutAll({ events, lines, expected }: Recording, { run, seed, states, tally }: Cuts): Promise<void> {
   const random = new Random(seed)
   const moments = Array.from({ length: states }, () => random.below(events.length + 1)).sort((a, b) => a - b)
   const disk = new Disk()
@@ -119,9 +81,9 @@ async function cutAll({ events, lines, expected }: Recording, { scratch, seed, s
       const event = events[at] as TraceEvent
       disk.apply(event)
       if (event.kind === 'line') known.add(lines[line++] as Line)
-      if (event.kind === 'sync' && event.name === FILES[0]) add(totals, 'checkpoints')
+      if (event.kind === 'sync' && event.name === FILES[0]) tally.add('checkpoints')
     }
-    const directory = join(scratch, DATA)
+    const { data: directory, scratch } = run
     lay(directory, disk.cut(random), join(scratch, GENERATION))
     try {
       if (number % WHOLE_STORE === 0) await openWhole(directory)
@@ -132,13 +94,12 @@ async function cutAll({ events, lines, expected }: Recording, { scratch, seed, s
         opened.close()
       }
     } catch (error) {
-      const what = error instanceof Error ? error.message : String(error)
-      throw new Error(`seed ${seed}, state ${number}, a cut after event ${moment} of ${events.length}: ${what}`)
+      throw located(error, `seed ${seed}, state ${number}, a cut after event ${moment} of ${events.length}`)
     }
-    add(totals, 'states')
-    add(totals, known.written > known.durable ? 'with a batch under way' : 'with all answered')
+    tally.add('states')
+    tally.add(known.written > known.durable ? 'with a batch under way' : 'with all answered')
   }
-  add(totals, 'events', events.length)
+  tally.add('events', events.length)
 }
 
 /** In the directory and the file that were served, since others would count as restored. `aside`: where the file waits. */
@@ -161,8 +122,4 @@ async function openWhole(directory: string): Promise<void> {
   }
   await store.open({ onDurable() {}, onFull() {}, onRoom() {}, onFailed })
   await store.close()
-}
-
-function add(totals: Record<string, number>, what: string, count = 1): void {
-  totals[what] = (totals[what] ?? 0) + count
 }

@@ -3,10 +3,10 @@ import { valueToJson } from '../../protocol/monitor/json-value.ts'
 import type { ControlContext } from '../../server/kernel/controls/control.ts'
 import { execControls } from '../../server/kernel/controls/exec/exec-controls.ts'
 import { systemClock } from '../../server/kernel/core/clock.ts'
+import type { Rig } from '../rig/rig.ts'
 import { execTables } from '../support/exec-tables.ts'
 import { leftOf, zombies } from '../support/processes.ts'
 import type { Json } from '../support/records.ts'
-import type { Rig } from './rig.ts'
 
 const AT_ONCE = 10
 const SCRIPT = 'echo $$; sleep 300 & (sleep 300; sleep 300) & sleep 300'

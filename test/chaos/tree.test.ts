@@ -1,7 +1,7 @@
 /** A tree of three servers, killed, cut and without room: what the lowest has said yes to arrives at the uppermost once, and in order. */
 import { expect, it } from 'vitest'
+import { canMount } from '../rig/small-disk.ts'
 import { times } from '../support/long.ts'
-import { canMount } from './small-disk.ts'
 import { tree } from './tree.ts'
 
 const KILLS = times({ short: 2, long: 20 })

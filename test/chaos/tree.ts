@@ -6,9 +6,10 @@
  */
 import { setTimeout } from 'node:timers/promises'
 import { GapReason } from '../../protocol/monitor/constants.ts'
+import { missingAtLast } from '../rig/patience.ts'
+import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
+import { canMount, type SmallDisk } from '../rig/small-disk.ts'
 import { Random } from '../support/random.ts'
-import type { Rig, RigOptions, Totals } from './rig.ts'
-import { canMount, type SmallDisk } from './small-disk.ts'
 import { accountsOf } from './tree/accounts.ts'
 import { Arrivals } from './tree/arrivals.ts'
 import { imbalances } from './tree/balance.ts'
@@ -21,9 +22,6 @@ const MORE_LIFE_MS = 900
 const MOST_AWAY_MS = 700
 /** Between two requests: with less, the backlog takes longer than the kills. */
 const PAUSE_MS = 10
-const LOOK_MS = 100
-/** Looks without anything new, after which nothing is expected any more: two minutes. */
-const MOST_LOOKS = 1_200
 /** How long a disk has room, and how long it stays full once the server has said that it is. */
 const ROOM_MS = 3_000
 const FULL_MS = 1_500
@@ -32,17 +30,7 @@ const REFILL_MS = 50
 /** Looks after which a disk is given room again although the server, which may be dead, has not said that it is full. */
 const MOST_REFILLS = 100
 
-export const tree: Rig = async (options) => {
-  const run = await Run.open(options)
-  try {
-    return await run.all()
-  } catch (error) {
-    const what = error instanceof Error ? error.message : String(error)
-    throw new Error(`tree, seed ${options.seed}: ${what}`, { cause: error })
-  } finally {
-    await run.remove()
-  }
-}
+export const tree: Rig = async (options) => runCourse('tree', options, await Run.open(options))
 
 class Run {
   readonly #options: RigOptions
@@ -65,6 +53,10 @@ class Run {
     return new Run(options, await Tree.open({ seed: options.seed + 1, hasDisks: canMount() }))
   }
 
+  get moment(): string {
+    return `${this.#kills} kills`
+  }
+
   async all(): Promise<Totals> {
     const { feed, links, uppermost } = this.#tree
     await this.#tree.start()
@@ -78,7 +70,7 @@ class Run {
     for (const link of links) link.isCutting = false
     feed.isOver = true
     await fed
-    const lost = await this.#lost()
+    const lost = await missingAtLast(() => [...feed.promised].filter((number) => !this.#arrivals.has(number)).length)
     const accounts = await accountsOf(this.#tree, this.#acceptedBefore)
     this.#arrivals.isOver = true
     await consumed
@@ -152,18 +144,5 @@ class Run {
       await setTimeout(REFILL_MS)
     }
     disk.free()
-  }
-
-  /** Waits until everything has come, or as long as more comes. */
-  async #lost(): Promise<number> {
-    let [missing, since] = [Number.POSITIVE_INFINITY, 0]
-    while (missing > 0 && since++ < MOST_LOOKS) {
-      await setTimeout(LOOK_MS)
-      let left = 0
-      for (const number of this.#tree.feed.promised) if (!this.#arrivals.has(number)) left++
-      if (left < missing) since = 0
-      missing = left
-    }
-    return missing
   }
 }

@@ -10,7 +10,7 @@ import { closeSync, existsSync, mkdirSync, openSync, statfsSync, writeSync } fro
 import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { canMount } from '../chaos/small-disk.ts'
+import { canMount } from '../rig/small-disk.ts'
 import { ALL, args, command, join, status, str, type, u32, u64 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { decoded, type Json } from '../support/records.ts'

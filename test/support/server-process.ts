@@ -1,5 +1,4 @@
 /** The server as a process of its own, with a configuration in a directory that outlives it. */
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -7,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { join as bytes, command, str } from './bytes.ts'
 import { firstLeak } from './canaries.ts'
-import { PROGRAM, untilReady } from './program.ts'
+import { Child } from './child.ts'
+import { PROGRAM, READY } from './program.ts'
 import { RawPeer } from './raw-peer.ts'
 
 /** Of the user `admin`. */
@@ -16,9 +16,9 @@ export const PASSWORD = 'a password for tests'
 export class ServerProcess {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
   readonly #config = join(this.directory, 'cinnabar.toml')
-  #child: ChildProcess | undefined
-  /** What it wrote to standard error, over all starts: its log. */
-  #errors = ''
+  #child: Child | undefined
+  /** What was written to standard error in the lives before. */
+  #errorsBefore = ''
   /** What it printed when it was up. */
   greeting = ''
   tcpPort = 0
@@ -52,7 +52,7 @@ export class ServerProcess {
 
   /** Its log, over all starts. */
   get errors(): string {
-    return this.#errors
+    return this.#errorsBefore + (this.#child?.errors ?? '')
   }
 
   get config(): string {
@@ -61,25 +61,22 @@ export class ServerProcess {
 
   /** Starts it and waits until it listens. */
   async start(): Promise<void> {
-    const child = spawn(process.execPath, [PROGRAM, 'serve', '--config', this.#config], {
+    this.#errorsBefore = this.errors
+    const child = new Child(process.execPath, [PROGRAM, 'serve', '--config', this.#config], {
       env: {
-        ...process.env,
         CINNABAR_ADMIN_PASSWORD: PASSWORD,
         ...(this.#preload !== '' && {
           NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(this.#preload)}`,
         }),
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#child = child
-    child.stderr?.on('data', (chunk: Buffer) => {
-      this.#errors += chunk.toString()
-    })
-    const out = await untilReady(child.stdout as NodeJS.ReadableStream)
+    await child.hasPrinted(READY)
+    const { out } = child
     const [tcp, http, tls] = ['tcp', 'ws', 'tls'].map(
       (scheme) => new RegExp(` ${scheme}://[^ ]+?:(\\d+)[/ \n]`).exec(out)?.[1],
     )
-    if (tcp === undefined || http === undefined) throw new Error(`the server did not start: ${out}${this.#errors}`)
+    if (tcp === undefined || http === undefined) throw new Error(`the server did not start: ${out}${child.errors}`)
     this.greeting = out
     this.tcpPort = Number(tcp)
     this.httpPort = Number(http)
@@ -88,18 +85,12 @@ export class ServerProcess {
 
   /** Ends it and waits until it is gone. Gives the exit code. Without a signal it ends by itself. */
   async end(signal?: 'SIGKILL' | 'SIGTERM' | 'SIGUSR2'): Promise<number | null> {
-    const child = this.#child
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null
-    const exit = once(child, 'exit')
-    if (signal !== undefined) child.kill(signal)
-    await exit
-    this.#child = undefined
-    return child.exitCode
+    return (await this.#child?.end(signal)) ?? null
   }
 
   /** Sends it a signal that does not end it. */
   signal(name: 'SIGHUP'): void {
-    this.#child?.kill(name)
+    this.#child?.signal(name)
   }
 
   /** An authenticated raw connection, as `admin` or another user with the same password. */
@@ -124,7 +115,7 @@ export class ServerProcess {
           .map(({ name }) => readFileSync(join(data, name), 'latin1'))
       : []
     rmSync(this.directory, { recursive: true, force: true })
-    const leak = firstLeak([...this.#errors.split('\n'), ...files], [PASSWORD])?.slice(0, 500)
+    const leak = firstLeak([...this.errors.split('\n'), ...files], [PASSWORD])?.slice(0, 500)
     if (leak !== undefined) throw new Error(`a secret was written down: ${leak}`)
   }
 }

@@ -7,8 +7,8 @@ import { dirname } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { ReplicatedStore } from '../../../storage/replicated/store.ts'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
+import type { Totals } from '../../rig/rig.ts'
 import { PROGRAM } from '../../support/program.ts'
-import type { Totals } from '../rig.ts'
 import type { ChaosNode, Nodes } from './nodes.ts'
 
 const BOUNDS_MS = 60_000

@@ -2,7 +2,7 @@
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import type { LogOptions } from '../../../storage/replicated/log.ts'
-import type { Totals } from '../rig.ts'
+import type { Totals } from '../../rig/rig.ts'
 
 /** The headers of a message of the log. */
 export interface LogHeaders {

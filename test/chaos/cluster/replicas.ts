@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Totals } from '../rig.ts'
+import type { Totals } from '../../rig/rig.ts'
 
 const STREAM = /^CIN_/
 const BLOCK = /^(\d+)\.blk$/

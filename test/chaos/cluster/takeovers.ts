@@ -1,12 +1,13 @@
 /** How often another node took over, and how long that took: from a fault to the answer of the next leader to a consumer. */
-import type { Totals } from '../rig.ts'
+import { percentile } from '../../rig/figures.ts'
+import { Tally, type Totals } from '../../rig/rig.ts'
 
 export class Takeovers {
   /** In which the leader of the moment leads; 0 before the first. */
   epoch = 0
   count = 0
   readonly #times = new Map<string, number[]>()
-  readonly #leads = new Map<string, number>()
+  readonly #leads = new Tally()
   #isAsked = false
   #unasked = 0
 
@@ -24,7 +25,7 @@ export class Takeovers {
   serves(epoch: number, node: string): void {
     // A leader that is cut off may go on for a while, and serve some.
     if (epoch === this.epoch) return
-    this.#leads.set(node, (this.#leads.get(node) ?? 0) + 1)
+    this.#leads.add(`times that ${node} led`)
     if (this.epoch > 0) {
       this.count++
       if (!this.#isAsked) this.#unasked++
@@ -36,20 +37,13 @@ export class Takeovers {
   totals(): Totals {
     const times = [...this.#times].sort(([a], [b]) => a.localeCompare(b))
     const rows = times.flatMap(([name, ms]) =>
-      [50, 99].map((percent) => [`ms until served, ${name}, p${percent}`, percentile(ms, percent)]),
+      [50, 99].map((percent) => [`ms until served, ${name}, p${percent}`, Math.round(percentile(ms, percent / 100))]),
     )
-    const leads = [...this.#leads].sort(([a], [b]) => a.localeCompare(b))
     return {
       takeovers: this.count,
       'takeovers without a fault': this.#unasked,
-      ...Object.fromEntries(leads.map(([node, times]) => [`times that ${node} led`, times])),
+      ...this.#leads.sorted(),
       ...Object.fromEntries(rows),
     }
   }
-}
-
-/** Of at least one number, rounded. */
-function percentile(of: readonly number[], percent: number): number {
-  const sorted = of.toSorted((a, b) => a - b)
-  return Math.round(sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))] as number)
 }

@@ -2,6 +2,7 @@
  * One life of the server: consumers come back, producers go on, and things are done to channels until it is killed. What is
  * done is picked at random; while a failpoint is armed, mostly what leads to it.
  */
+import { Tally } from '../../rig/rig.ts'
 import { args, command, str, type, u32, u64 } from '../../support/bytes.ts'
 import { Random } from '../../support/random.ts'
 import { Checker } from '../checker.ts'
@@ -36,7 +37,8 @@ export interface World {
   readonly copies: Set<Consumer>
   /** DEL_CHANNEL was answered OK. */
   readonly deleted: Set<number>
-  readonly counts: Record<string, number>
+  /** What was done, as `did copy`. */
+  readonly counts: Tally
 }
 
 export function worldOf(user: User, sources: readonly number[], { seed }: { readonly seed: number }): World {
@@ -50,7 +52,7 @@ export function worldOf(user: User, sources: readonly number[], { seed }: { read
     fixed: new Map(),
     copies: new Set(),
     deleted: new Set(),
-    counts: {},
+    counts: new Tally(),
   }
 }
 
@@ -211,7 +213,7 @@ export class Life {
 
   async #do(deed: Deed): Promise<void> {
     const { random, fixed, counts } = this.world
-    counts[deed] = (counts[deed] ?? 0) + 1
+    counts.add(`did ${deed}`)
     if (deed === 'get') await this.get(random.below(2))
     else if (deed === 'copy') await this.#copy()
     else if (deed === 'delete') await this.#delete()
@@ -245,7 +247,7 @@ export class Life {
     if (link === undefined || channel === undefined) return
     // A frozen leader may answer when another one leads: there the channel, which nobody knew, was deleted.
     if (this.#over) {
-      counts['copy too late'] = (counts['copy too late'] ?? 0) + 1
+      counts.add('did copy too late')
       return
     }
     const consumer = new Consumer(checker.channel(channel, 'keep'), checker, random)

@@ -2,12 +2,12 @@
  * The server as `npm run build` made it, in a process of its own, over a directory that outlives it. A failpoint is armed by
  * a preload; whether it fired is reported by a file, since a killed process tells nothing.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Child } from '../../support/child.ts'
 import { PROGRAM, READY } from '../../support/program.ts'
+import { PASSWORD } from '../../support/server-process.ts'
 import type { Listener } from './link.ts'
 
 const PRELOAD = new URL('./failpoints.cjs', import.meta.url).pathname
@@ -48,11 +48,9 @@ export class KilledServer {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-kills-'))
   readonly #config = join(this.directory, 'cinnabar.toml')
   readonly #fired = join(this.directory, 'fired')
-  #child: ChildProcess | undefined
-  #errors = ''
+  #child: Child | undefined
   /** What was done to it makes it log lines that contain this. */
   expected: string | undefined
-  #exited: Promise<unknown> = Promise.resolve()
   readonly #machine: ServerMachine
   port = 0
   /** The command `cinnabar` that the next start runs. */
@@ -97,28 +95,21 @@ export class KilledServer {
   }
 
   get running(): boolean {
-    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+    return this.#child?.isRunning ?? false
   }
 
   /** Settles when it is gone. */
   get exited(): Promise<unknown> {
-    return this.#exited
+    return this.#child?.exited ?? Promise.resolve()
   }
 
   /** True once it listens, false if it was killed before. Anything else that ends it is an error. */
   async start(armed?: Armed): Promise<boolean> {
     const child = this.launch(armed)
-    const out = await new Promise<string>((resolve) => {
-      let text = ''
-      child.stdout?.on('data', (chunk: Buffer) => {
-        text += chunk.toString()
-        if (text.includes(READY)) resolve(text)
-      })
-      child.once('exit', () => resolve(text))
-    })
-    const tcp = /tcp:\/\/127\.0\.0\.1:(\d+)/.exec(out)
-    if (!out.includes(READY) || tcp === null) {
-      await this.#exited
+    const listens = await child.hasPrinted(READY)
+    const tcp = /tcp:\/\/127\.0\.0\.1:(\d+)/.exec(child.out)
+    if (!listens || tcp === null) {
+      await child.exited
       this.healthy()
       return false
     }
@@ -127,9 +118,9 @@ export class KilledServer {
   }
 
   /** Begins to start it. */
-  launch(armed?: Armed): ChildProcess {
+  launch(armed?: Armed): Child {
     rmSync(this.#fired, { force: true })
-    const env: NodeJS.ProcessEnv = { ...process.env, CINNABAR_ADMIN_PASSWORD: 'a password for tests' }
+    const env: Record<string, string> = { CINNABAR_ADMIN_PASSWORD: PASSWORD }
     if (armed !== undefined) {
       env['NODE_OPTIONS'] = `--require ${PRELOAD}`
       env['CHAOS_POINT'] = armed.point
@@ -143,31 +134,22 @@ export class KilledServer {
     }
     const serve = [this.program, 'serve', '--config', this.#config]
     const [program, args] = this.#machine.command(process.execPath, serve)
-    const child = spawn(program, args, {
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    this.#child = child
-    this.#exited = once(child, 'exit')
-    this.#errors = ''
-    child.stderr.on('data', (chunk: Buffer) => {
-      this.#errors += chunk.toString()
-    })
-    return child
+    this.#child = new Child(program, args, { env })
+    return this.#child
   }
 
   /** Throws if it ended by itself, or complained, but for what it has to say. */
   healthy(): void {
-    const { exitCode } = this.#child ?? {}
-    if (typeof exitCode === 'number') throw new Error(`the server ended with code ${exitCode}: ${this.#errors}`)
+    const { exitCode, errors = '' } = this.#child ?? {}
+    if (typeof exitCode === 'number') throw new Error(`the server ended with code ${exitCode}: ${errors}`)
     const { expected } = this
-    const complaints = this.#errors.split('\n').filter((line) => expected === undefined || !line.includes(expected))
+    const complaints = errors.split('\n').filter((line) => expected === undefined || !line.includes(expected))
     if (complaints.join('') !== '') throw new Error(`the server complained: ${complaints.join('\n')}`)
   }
 
   /** Sends it a signal that does not end it. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void {
-    if (this.running) this.#child?.kill(name)
+    this.#child?.signal(name)
   }
 
   /** Whether the armed point was reached. */
@@ -176,15 +158,12 @@ export class KilledServer {
   }
 
   async kill(): Promise<void> {
-    if (this.running) this.#child?.kill('SIGKILL')
-    await this.#exited
+    await this.#child?.end('SIGKILL')
   }
 
   /** Ends it by SIGTERM: nothing is left to be recovered. */
   async stop(): Promise<void> {
-    if (this.running) this.#child?.kill('SIGTERM')
-    await this.#exited
-    if (this.#child?.exitCode === 0) this.#child = undefined
+    if ((await this.#child?.end('SIGTERM')) === 0) this.#child = undefined
   }
 
   async remove(): Promise<void> {

@@ -1,10 +1,11 @@
 /** A server with its default limits, its tenants, and what feeds them; and an admin who looks after it from another network. */
 
-import { execFileSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
-import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { forgetPeak, memoryMiB } from '../../rig/process-costs.ts'
+import { SmallDisk } from '../../rig/small-disk.ts'
 import { args, command, join, str, type, u32 } from '../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -32,7 +33,7 @@ export class Stage {
   readonly #adminAddress: string
   readonly #udpPort: number
   readonly #udp = createSocket('udp4')
-  readonly #disk: string | undefined
+  readonly #disk: SmallDisk | undefined
   #admin: Seat
   #users = 0
   #recordsBefore = 0
@@ -63,7 +64,7 @@ export class Stage {
         `[[gmetric.feed]]\ntenant = "acme"\nallow = ["${GOOD_FEED}/32"]\n`,
       { host: host.includes(':') ? `[${host}]` : host },
     )
-    const disk = isDiskSmall ? mounted(server) : undefined
+    const disk = isDiskSmall ? SmallDisk.mount(path(server.directory, 'data'), DISK_MIB) : undefined
     const made = { server, files, host, adminAddress, udpPort, disk }
     try {
       await server.start()
@@ -117,10 +118,7 @@ export class Stage {
 
   rssMiB(what: 'VmRSS' | 'VmHWM'): number {
     if (!this.isAlive) return 0
-    const line = new RegExp(`^${what}:\\s+(\\d+) kB$`, 'm').exec(
-      readFileSync(`/proc/${this.#server.pid}/status`, 'utf8'),
-    )
-    return Math.round(Number(line?.[1] ?? 0) / 1_024)
+    return memoryMiB(this.#server.pid, what)
   }
 
   /** Looks at the free room of the small disk without end; gives what ends that, and then the least. */
@@ -129,8 +127,7 @@ export class Stage {
     if (disk === undefined) return () => 0
     let least = Number.POSITIVE_INFINITY
     const look = (): void => {
-      const { bavail, bsize } = statfsSync(disk)
-      least = Math.min(least, Math.round((bavail * bsize) / 1_048_576))
+      least = Math.min(least, disk.freeMiB)
     }
     const timer = setInterval(look, LOOK_MS)
     return () => {
@@ -141,7 +138,7 @@ export class Stage {
 
   /** From now on VmHWM is the most since now. */
   forgetPeak(): void {
-    writeFileSync(`/proc/${this.#server.pid}/clear_refs`, '5')
+    forgetPeak(this.#server.pid)
   }
 
   /** An admin finds the channel of the good tenant, whatever others have. */
@@ -209,21 +206,14 @@ interface Made {
   readonly host: string
   readonly adminAddress: string
   readonly udpPort: number
-  readonly disk: string | undefined
+  readonly disk: SmallDisk | undefined
 }
 
 async function removed({ server, files, disk }: Pick<Made, 'server' | 'files' | 'disk'>): Promise<void> {
   await server.end('SIGKILL')
-  if (disk !== undefined) execFileSync('umount', [disk])
+  disk?.unmount()
   await server.remove()
   files.remove()
-}
-
-function mounted({ directory }: ServerProcess): string {
-  const data = path(directory, 'data')
-  mkdirSync(data, { mode: 0o700 })
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0700`, 'tmpfs', data], { stdio: 'pipe' })
-  return data
 }
 
 function reachOf({ tcpPort, tlsPort, httpPort }: ServerProcess, host: string): Reach {

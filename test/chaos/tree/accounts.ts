@@ -1,8 +1,9 @@
 /** Brings a tree to its end and reads what the judge needs: what the servers say, and then what they have stored. */
+import { until } from '../../rig/patience.ts'
 import type { Json } from '../../support/records.ts'
 import type { LevelAccount } from './balance.ts'
 import { rowsOf } from './rows.ts'
-import { countersAt, type Level, ledgerAt, type Tree, until } from './servers.ts'
+import { countersAt, type Level, ledgerAt, type Tree } from './servers.ts'
 
 /** Values that the channel of a level had accepted when the last life of its process began; 0 for those not in it. */
 export type AcceptedBefore = ReadonlyMap<Level, number>

@@ -1,11 +1,11 @@
 /** The consumer of the uppermost server: takes and commits what comes, over all lives of that server. */
 import { setTimeout } from 'node:timers/promises'
+import { SERIES } from '../../rig/promised-feed.ts'
 import { command, str, type } from '../../support/bytes.ts'
 import type { Received } from '../../support/raw-peer.ts'
 import { decoded } from '../../support/records.ts'
 import type { ServerProcess } from '../../support/server-process.ts'
 import type { Came } from './balance.ts'
-import { SERIES } from './feed.ts'
 import { CONSUMER, seatAt } from './servers.ts'
 
 const RETRY_MS = 50

@@ -1,12 +1,13 @@
 /** A channel of a tree that has room for little, and the server above is away: what is dropped is reported, to the value. */
 import { afterEach, expect, it } from 'vitest'
+import { until } from '../../rig/patience.ts'
+import { SERIES } from '../../rig/promised-feed.ts'
 import { type, u32, u64 } from '../../support/bytes.ts'
 import { times } from '../../support/long.ts'
 import { accountsOf } from './accounts.ts'
 import { Arrivals } from './arrivals.ts'
 import { imbalances } from './balance.ts'
-import { SERIES } from './feed.ts'
-import { type Level, ledgerAt, seatAt, Tree, until } from './servers.ts'
+import { type Level, ledgerAt, seatAt, Tree } from './servers.ts'
 
 const OVERFLOW = 1
 const MAX_BYTES = 16_384

@@ -1,12 +1,13 @@
 /** Repeats and selections in a tree that is left in peace otherwise: what comes again, and what goes to which channel, to the value. */
 import { afterEach, expect, it } from 'vitest'
+import { until } from '../../rig/patience.ts'
+import { SERIES } from '../../rig/promised-feed.ts'
 import { args, command, str, type } from '../../support/bytes.ts'
 import { accountsOf } from './accounts.ts'
 import { Arrivals } from './arrivals.ts'
 import { imbalances } from './balance.ts'
 import type { CutLink } from './cut-link.ts'
-import { METRIC, SERIES } from './feed.ts'
-import { channelAt, countersAt, type Level, ledgerAt, seatAt, Tree, until } from './servers.ts'
+import { channelAt, countersAt, type Level, ledgerAt, METRIC, seatAt, Tree } from './servers.ts'
 
 const REQUESTS = 10
 const VALUES = REQUESTS * SERIES

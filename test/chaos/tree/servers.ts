@@ -1,26 +1,26 @@
 /** The servers of a tree, from the lowest to the uppermost, the links between them, and what they say of themselves. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
-import { done, newToken } from '../../support/administration.ts'
+import { until } from '../../rig/patience.ts'
+import { tokenOfPublisher } from '../../rig/prometheus-stack.ts'
+import { FED, PromisedFeed } from '../../rig/promised-feed.ts'
+import { SmallDisk } from '../../rig/small-disk.ts'
 import { args, command, str, type } from '../../support/bytes.ts'
 import { freePort } from '../../support/free-port.ts'
 import { Random } from '../../support/random.ts'
 import { decoded, type Json } from '../../support/records.ts'
 import { Seat } from '../../support/seat.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
-import { SmallDisk } from '../small-disk.ts'
 import { CutLink } from './cut-link.ts'
-import { Feed, METRIC } from './feed.ts'
 
+/** What is fed, as our servers name it. */
+const FAMILY = 'prometheus.*'
+export const METRIC = `prometheus.${FED}`
 /** The name of the consumer's channel. */
 export const CONSUMER = 'consumer'
 
 /** The one tenant may fill a disk, and values come from the feed alone. */
 const SETTINGS = '[quota]\nqueued_bytes = 0\n[gmetric]\nlisten = ""\n'
-const LOOK_MS = 100
-/** Looks without success, after which something does not come about: a minute and a half, before a test ends that could not say what. */
-const MOST_LOOKS = 900
 const DISK_MIB = 64
 
 /** A server of the tree. */
@@ -37,9 +37,9 @@ export class Tree {
   readonly levels: readonly Level[]
   /** Each between a level and the next one. */
   readonly links: readonly CutLink[]
-  readonly feed: Feed
+  readonly feed: PromisedFeed
 
-  private constructor(levels: readonly Level[], links: readonly CutLink[], feed: Feed) {
+  private constructor(levels: readonly Level[], links: readonly CutLink[], feed: PromisedFeed) {
     this.levels = levels
     this.links = links
     this.feed = feed
@@ -66,7 +66,8 @@ export class Tree {
       levelOf('uppermost', 'east', uppermost),
     ]
     try {
-      return new Tree(levels, links, new Feed(http, await mayPublish(lowest)))
+      const feed = new PromisedFeed({ url: `http://127.0.0.1:${http}`, token: await tokenAt(lowest) })
+      return new Tree(levels, links, feed)
     } catch (error) {
       await removeAll(levels)
       throw error
@@ -146,27 +147,16 @@ export async function seatAt(server: ServerProcess): Promise<Seat> {
   return new Seat(peer, channel)
 }
 
-/** Looks until it holds. Throws if that takes two minutes. */
-export async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
-  for (let looks = 0; !(await holds()); looks++) {
-    if (looks === MOST_LOOKS) throw new Error(`waited in vain until ${what}`)
-    await setTimeout(LOOK_MS)
-  }
-}
-
 function upstream(name: string, port: number, secret: string): string {
   const login = `user = "admin"\nsecret_file = "${secret}"\n`
   return `${SETTINGS}[[upstream]]\nname = "${name}"\nurl = "tcp://127.0.0.1:${port}"\n${login}`
 }
 
-/** Makes a user whose token may publish; the server has ended then. */
-async function mayPublish(server: ServerProcess): Promise<string> {
+/** Of a user who may publish what is fed; the server has ended then. */
+async function tokenAt(server: ServerProcess): Promise<string> {
   await server.start()
   const seat = await seatAt(server)
-  await done(seat, 'role.allow', { role: 'operator', command: 'PUBLISH', object: 'prometheus.*' })
-  await done(seat, 'user.add', { user: 'app', role: 'operator', password: PASSWORD })
-  const { token, hash } = newToken()
-  await done(seat, 'token.add', { user: 'app', hash, scope: 'PUBLISH prometheus.*' })
+  const token = await tokenOfPublisher(seat, FAMILY)
   seat.peer.destroy()
   await server.end('SIGTERM')
   return token

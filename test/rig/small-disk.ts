@@ -1,6 +1,6 @@
 /** A small disk of its own under a directory, which can be made full and given room again. Needs root on Linux: it is a tmpfs. */
 import { execFileSync } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
 const FILL_MS = 200
@@ -26,6 +26,11 @@ export class SmallDisk {
     mkdirSync(directory, { mode: 0o700 })
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mib}m,mode=0700`, 'tmpfs', directory], { stdio: 'pipe' })
     return new SmallDisk(directory)
+  }
+
+  get freeMiB(): number {
+    const { bavail, bsize } = statfsSync(this.#directory)
+    return Math.round((bavail * bsize) / 2 ** 20)
   }
 
   /** Writes to a file until the disk takes no more, after what it has of it already. */

@@ -1,0 +1,94 @@
+/**
+ * A feed by HTTP of numbers each of which comes once, so that each that was answered with a yes can be looked for: by remote write,
+ * or by OTLP. A request has one number for each of its series.
+ */
+import { setTimeout } from 'node:timers/promises'
+import { encodeMetricsRequest } from '../../protocol/otlp/encode.ts'
+import { encodeWriteRequest, type OutgoingSeries } from '../../protocol/prometheus/write-request.ts'
+import { finish } from '../../server/kernel/core/fair-work.ts'
+import { OTLP_HEADERS, WRITE, WRITE_HEADERS } from './prometheus-stack.ts'
+
+/** Its name where it is sent. */
+export const FED = 'feed'
+/** Values of a request, each of a series of its own. */
+export const SERIES = 20
+
+const RETRY_MS = 20
+/** A server that is behind answers later, and one whose disk is full does so when there is room: the feed goes on with others. */
+const PATIENCE_MS = 2_000
+
+const PROTOCOLS = {
+  'remote-write': { path: WRITE, headers: WRITE_HEADERS, encode: encodeWriteRequest },
+  otlp: { path: '/v1/metrics', headers: OTLP_HEADERS, encode: gaugeOf },
+} as const
+
+export type FeedProtocol = keyof typeof PROTOCOLS
+
+/** Where it goes. */
+export interface FeedTo {
+  readonly url: string
+  /** Who it is; none for those that take from everybody. */
+  readonly token?: string | undefined
+  readonly protocol?: FeedProtocol
+}
+
+export class PromisedFeed {
+  isOver = false
+  /** The numbers that were answered with a yes. */
+  readonly promised = new Set<number>()
+  readonly #to: FeedTo
+  readonly #startMs: number
+  #next = 0
+
+  /** `startMs`: the time of its first values. */
+  constructor(to: FeedTo, startMs = Date.now()) {
+    this.#to = to
+    this.#startMs = startMs
+  }
+
+  /** Sends request after request until it is over. */
+  async run(pauseMs = 0): Promise<void> {
+    while (!this.isOver) {
+      await setTimeout(pauseMs)
+      if (!(await this.send())) await setTimeout(RETRY_MS)
+    }
+  }
+
+  /** One request; whether it was answered with a yes. What is not is not sent again: each number stands for one value. */
+  async send(): Promise<boolean> {
+    const numbers = Array.from({ length: SERIES }, (_, n) => this.#next * SERIES + n)
+    this.#next++
+    const { url, token, protocol = 'remote-write' } = this.#to
+    const { path, headers, encode } = PROTOCOLS[protocol]
+    const series = numbers.map((number): OutgoingSeries => {
+      const { n, timeMs } = this.sampleOf(number)
+      return { name: FED, labels: [['n', String(n)]], samples: [{ value: number, timeMs }] }
+    })
+    try {
+      const { ok } = await fetch(url + path, {
+        method: 'POST',
+        headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+        body: Uint8Array.from(finish(encode(series))),
+        signal: AbortSignal.timeout(PATIENCE_MS),
+      })
+      if (ok) for (const number of numbers) this.promised.add(number)
+      return ok
+    } catch {
+      return false
+    }
+  }
+
+  /** Under which series and time a number is sent. */
+  sampleOf(number: number): { readonly n: number; readonly timeMs: number } {
+    return { n: number % SERIES, timeMs: this.#startMs + Math.floor(number / SERIES) }
+  }
+}
+
+/** The same samples as points of one gauge. */
+function gaugeOf(series: readonly OutgoingSeries[]): Generator<undefined, Uint8Array> {
+  const points = series.flatMap(({ labels, samples }) => {
+    const attributes = labels.map(([key, value]) => ({ key, value }))
+    return samples.map(({ value, timeMs }) => ({ attributes, start: 0, time: timeMs * 1_000, isEnd: false, value }))
+  })
+  return encodeMetricsRequest([{ name: FED, unit: '', description: '', data: { kind: 'gauge', points } }])
+}
