@@ -2,8 +2,7 @@
  * A channel with `--values` (10 million) that nobody took: the server is killed (`--clean`: stopped), started again, and a
  * consumer takes and COMMITs them, each by itself or `--through`. How soon it serves, and what the backlog takes of memory.
  */
-
-import { parseArgs } from 'node:util'
+import { optionsIn } from '../rig/options.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { ledgerOf } from './asking.ts'
@@ -22,7 +21,7 @@ const CALM_MS = 3_000
 
 export async function benchBacklog(argv: string[]): Promise<object> {
   const options = optionsOf(argv)
-  const values = Number(options.values)
+  const { values } = options
   const smonPort = await freePort()
   const server = new MeasuredServer(
     `[smon]\ntcp = "127.0.0.1:${smonPort}"\n[channels]\nmax_bytes = ${values * BYTES_PER_VALUE + (64 << 20)}\n`,
@@ -80,15 +79,7 @@ export async function limitOfBacklog(argv: string[], measured: Figures): Promise
 }
 
 function optionsOf(argv: string[]) {
-  const { values } = parseArgs({
-    args: argv,
-    options: {
-      values: { type: 'string', default: '10000000' },
-      through: { type: 'boolean', default: false },
-      clean: { type: 'boolean', default: false },
-    },
-  })
-  return values
+  return optionsIn(argv, { values: 10_000_000, through: false, clean: false })
 }
 
 /** Until everything is stored. */

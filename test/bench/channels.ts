@@ -4,7 +4,7 @@
  * commits it `through`. What counts is the storage thread's share of a core, and the memory; with `--cluster 1|3`, the shares of
  * the node that leads, of the others and of the nats-servers.
  */
-import { parseArgs } from 'node:util'
+import { optionsIn } from '../rig/options.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { aCluster, type ChannelsSubject, oneServer } from './channels-subject.ts'
 import { Commits } from './commits.ts'
@@ -21,22 +21,13 @@ const NOTHING_MS = 500
 const MOVE = 1
 
 export async function benchChannels(argv: string[]): Promise<object> {
-  const { values: options } = parseArgs({
-    args: argv,
-    options: {
-      channels: { type: 'string', default: '10000' },
-      seconds: { type: 'string', default: '60' },
-      visit: { type: 'string', default: '10' },
-      cluster: { type: 'string', default: '' },
-    },
-  })
-  const channels = Number(options.channels)
-  const seconds = Number(options.seconds)
+  const options = optionsIn(argv, { channels: 10_000, seconds: 60, visit: 10, cluster: '' })
+  const { channels, seconds, visit: visitSeconds } = options
   const limits = `[limits]\nchannels_per_identity = ${channels + 100}\ninstances_per_identity = ${METRICS + 100}\n`
   if (!['', '1', '3'].includes(options.cluster)) throw new Error(`--cluster ${options.cluster}: 1 or 3 nodes`)
   const subject = options.cluster === '' ? await oneServer(limits) : await aCluster(Number(options.cluster), limits)
   try {
-    return await measured(subject, { channels, seconds, visitSeconds: Number(options.visit) })
+    return await measured(subject, { channels, seconds, visitSeconds })
   } finally {
     await subject.remove()
   }

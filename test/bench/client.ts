@@ -3,7 +3,7 @@
  * from the first value sent to the last one committed and stored. The server is a process of its own. `--taking`: only that way.
  */
 import { tmpdir } from 'node:os'
-import { parseArgs } from 'node:util'
+import { optionsIn } from '../rig/options.ts'
 import type { Taking } from './client-consumer.ts'
 import { cinnabar } from './durable-cinnabar.ts'
 import { type Figures as Run, runOnce } from './durable-run.ts'
@@ -45,13 +45,8 @@ export async function limitOfClient(argv: string[]): Promise<Figures> {
 }
 
 function optionsOf(argv: string[]) {
-  const text = (value: string) => ({ type: 'string', default: value }) as const
-  const { values: given } = parseArgs({
-    args: argv,
-    options: { values: text(String(VALUES)), dir: text(tmpdir()), taking: text('') },
-  })
-  const takings = TAKINGS.filter((taking) => given.taking === '' || given.taking === taking)
-  return { values: Number(given.values), takings, dir: given.dir }
+  const { values, dir, taking: wanted } = optionsIn(argv, { values: VALUES, dir: tmpdir(), taking: '' })
+  return { values, dir, takings: TAKINGS.filter((taking) => wanted === '' || wanted === taking) }
 }
 
 function named(taking: Taking, { valuesPerSecond, endsCpuPerMillion }: Run): Record<string, number> {

@@ -2,9 +2,10 @@
  * The console in a real browser, Debian's Chromium, over a server of its own: 1,000 hosts with 30 metrics each in the catalogue, then
  * `--rate` values a second for `--minutes` into a board of 20 charts. What is aimed at, with pass or fail, does not end it.
  */
-import { parseArgs } from 'node:util'
+
 import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core'
 import { connect } from '../../client/index.ts'
+import { optionsIn } from '../rig/options.ts'
 import { freePort } from '../support/free-port.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 import { GmetricFeed, metadataPacket, valuePacket } from './gmetric-feed.ts'
@@ -52,17 +53,14 @@ interface ConsoleFigures {
 }
 
 export async function benchConsole(argv: string[]): Promise<ConsoleFigures> {
-  const { values: given } = parseArgs({
-    args: argv,
-    options: { minutes: { type: 'string', default: '60' }, rate: { type: 'string', default: '10000' } },
-  })
+  const { minutes, rate } = optionsIn(argv, { minutes: 60, rate: 10_000 })
   const udpPort = await freePort()
   const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "warn"\n`)
   await server.start()
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
   try {
     const bench = new ConsoleBench(server, browser, udpPort)
-    const figures = await bench.run(Number(given.minutes) * 60, Number(given.rate))
+    const figures = await bench.run(minutes * 60, rate)
     for (const [name, value] of Object.entries(figures.measured)) console.log(rowOf(name, value))
     return figures
   } finally {

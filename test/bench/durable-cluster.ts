@@ -3,6 +3,7 @@
  * same run and in turn. All processes share this machine; on machines of their own each node and each nats-server has what it needs
  * for itself, so processor time is counted apart for the leader, the followers and the nats-servers.
  */
+import { median, rounded } from '../rig/figures.ts'
 import { BenchCluster } from './bench-cluster.ts'
 import { cinnabar } from './durable-cinnabar.ts'
 import { type Figures, runOnce } from './durable-run.ts'
@@ -48,7 +49,7 @@ export async function benchCluster({ size, values, commits, runs, dir }: Cluster
   const of = (index: 0 | 1, get: (measured: Measured) => number): number =>
     median(pairs.map((pair) => get(pair[index])))
   const ratio = (get: (measured: Measured) => number): number =>
-    Number(median(pairs.map(([alone, cluster]) => get(cluster) / get(alone))).toFixed(3))
+    rounded(median(pairs.map(([alone, cluster]) => get(cluster) / get(alone))), 3)
   const cpuOf = (name: string) => (measured: Measured) => measured.figures.othersCpuPerMillion?.[name] ?? 0
   const rate = ({ figures }: Measured): number => figures.valuesPerSecond
   const cpu = ({ figures }: Measured): number => figures.cpuPerMillion
@@ -79,10 +80,6 @@ async function measure(contender: Contender | ClusterContender, dir: string): Pr
     ok = await okLatency(consumer.port)
   })
   return { figures, ok: ok as OkLatency, lagMs }
-}
-
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number
 }
 
 function clusterOf(size: number, values: number, commits: Commits): ClusterContender {

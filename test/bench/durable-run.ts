@@ -1,6 +1,7 @@
 /** One run of `durable` with one contender: first value sent to last acknowledgement answered, and what the server used. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { rounded } from '../rig/figures.ts'
 import type { Contender, Started } from './peers/contender.ts'
 import { EndProcess } from './processes/end-process.ts'
 
@@ -105,8 +106,4 @@ function othersCpuSeconds({ others = {} }: Started): Record<string, number> {
     ([name, servers]) => [name, servers.reduce((sum, server) => sum + server.cost().cpuSeconds, 0)] as const,
   )
   return Object.fromEntries(sums)
-}
-
-function rounded(value: number, digits: number): number {
-  return Number(value.toFixed(digits))
 }

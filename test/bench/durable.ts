@@ -5,9 +5,8 @@
  * where it keeps no recent values for charts; with `--cluster 1|3`, through a cluster of so many nodes and nats-servers.
  */
 import { tmpdir } from 'node:os'
-import { parseArgs } from 'node:util'
-import pc from 'picocolors'
-import { type Column, formatTable } from '../../cli/output.ts'
+import { median, rounded, tableOf } from '../rig/figures.ts'
+import { optionsIn } from '../rig/options.ts'
 import { cinnabar } from './durable-cinnabar.ts'
 import { benchCluster, type ClusterBench } from './durable-cluster.ts'
 import { type Figures, runOnce } from './durable-run.ts'
@@ -80,34 +79,29 @@ function resultOf(rounds: readonly (readonly Figures[])[], index: number): Resul
   const ratio = median(pairs.map(([own, other]) => own.valuesPerSecond / other.valuesPerSecond))
   const cpuRatio = median(pairs.map(([own, other]) => other.cpuPerMillion / own.cpuPerMillion))
   const figures = all.find(({ valuesPerSecond }) => valuesPerSecond === middle) as Figures
-  return { figures, runs, ratio: Number(ratio.toFixed(3)), cpuRatio: Number(cpuRatio.toFixed(3)) }
+  return { figures, runs, ratio: rounded(ratio, 3), cpuRatio: rounded(cpuRatio, 3) }
 }
 
 function optionsOf(argv: string[]): Options {
-  const text = (value: string) => ({ type: 'string', default: value }) as const
-  const flag = { type: 'boolean', default: false } as const
-  const { values: given } = parseArgs({
-    args: argv,
-    options: {
-      values: text(String(VALUES)),
-      'peer-values': text(''),
-      shuffle: text('0'),
-      runs: text('1'),
-      dir: text(tmpdir()),
-      cluster: text(''),
-      through: flag,
-      'write-all': flag,
-      peers: flag,
-      'without-recent': flag,
-    },
+  const given = optionsIn(argv, {
+    values: VALUES,
+    'peer-values': '',
+    shuffle: 0,
+    runs: 1,
+    dir: tmpdir(),
+    cluster: '',
+    through: false,
+    'write-all': false,
+    peers: false,
+    'without-recent': false,
   })
-  const commits = { through: given.through, shuffle: Number(given.shuffle), writeAll: given['write-all'] }
+  const commits = { through: given.through, shuffle: given.shuffle, writeAll: given['write-all'] }
   if (Number(commits.through) + Number(commits.shuffle > 0) + Number(commits.writeAll) > 1) {
     throw new Error('--through, --shuffle and --write-all exclude each other: each is a way to COMMIT')
   }
-  if (!(Number(given.runs) >= 1)) throw new Error(`--runs ${given.runs}: at least 1 is needed`)
+  if (!(given.runs >= 1)) throw new Error(`--runs ${given.runs}: at least 1 is needed`)
   if (!['', '1', '3'].includes(given.cluster)) throw new Error(`--cluster ${given.cluster}: 1 or 3 nodes`)
-  const [values, runs] = [Number(given.values), Number(given.runs)]
+  const { values, runs } = given
   const size = Number(given.cluster)
   return {
     values,
@@ -151,10 +145,6 @@ function isThere(peer: Peer): boolean {
   return missing === undefined
 }
 
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number
-}
-
 function table(results: readonly Result[]): string {
   const head = [
     '',
@@ -180,7 +170,5 @@ function table(results: readonly Result[]): string {
       figures.loopDelayP99Ms ?? '-',
     ].map(String),
   )
-  const columns = head.map((name, index): Column => ({ head: name, align: index === 0 ? 'left' : 'right' }))
-  const shown = formatTable(columns, rows, pc.createColors(false))
-  return [shown, ...results.map(({ figures }) => `${figures.name}: ${figures.settings}`)].join('\n')
+  return [tableOf(head, rows), ...results.map(({ figures }) => `${figures.name}: ${figures.settings}`)].join('\n')
 }

@@ -3,8 +3,7 @@
  * `--through`. The benchmark's process feeds (smon over TCP, or `--gmetric`: Node reads at most 32 datagrams in a turn, which
  * bounds what goes out at once) and consumes. It never has more than `--ahead` values of the metric under way.
  */
-
-import { parseArgs } from 'node:util'
+import { optionsIn } from '../rig/options.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Commits } from './commits.ts'
@@ -48,17 +47,7 @@ export async function limitOfFanOut(argv: string[], measured: Figures): Promise<
 type Options = ReturnType<typeof optionsOf>
 
 function optionsOf(argv: string[]) {
-  const { values } = parseArgs({
-    args: argv,
-    options: {
-      channels: { type: 'string', default: '1000' },
-      values: { type: 'string', default: '20000000' },
-      ahead: { type: 'string', default: '1024' },
-      gmetric: { type: 'boolean', default: false },
-      through: { type: 'boolean', default: false },
-    },
-  })
-  return values
+  return optionsIn(argv, { channels: 1_000, values: 20_000_000, ahead: 1_024, gmetric: false, through: false })
 }
 
 interface Started {
@@ -69,8 +58,8 @@ interface Started {
 }
 
 async function run({ server, smonPort, user }: Started, options: Options): Promise<Figures> {
-  const channels = Number(options.channels)
-  const wanted = Math.ceil(Number(options.values) / channels)
+  const { channels } = options
+  const wanted = Math.ceil(options.values / channels)
   const smon = await SmonFeed.open(smonPort, METRIC)
   const connections = await openMany(server.tcpPort, user, channels)
   const fan = new Fan(connections, options.through)
@@ -89,7 +78,7 @@ async function run({ server, smonPort, user }: Started, options: Options): Promi
   const cpu = server.cpu()
   const own = process.cpuUsage()
   const started = performance.now()
-  const values = await fan.run(feed, wanted, Number(options.ahead))
+  const values = await fan.run(feed, wanted, options.ahead)
   const seconds = (performance.now() - started) / 1000
   const { user: ownUser, system: ownSystem } = process.cpuUsage(own)
   const spent = server.cpu()

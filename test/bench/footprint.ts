@@ -2,13 +2,12 @@
  * `memory --parts`: what the server needs at rest, beside the bare parts that it is made of, and what each channel, binding, series
  * and connection adds to it. RSS from /proc after a collection of garbage, so that what is measured is what is kept.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
-import pc from 'picocolors'
-import { type Column, formatTable } from '../../cli/output.ts'
+import { tableOf } from '../rig/figures.ts'
+import { optionsIn } from '../rig/options.ts'
+import { memoryMiB } from '../rig/process-costs.ts'
 import { args, command, str, type } from '../support/bytes.ts'
+import { Child } from '../support/child.ts'
 import { BenchConnection, inTurns, Local, openMany } from './connection.ts'
 import { GmetricFeed, valuePacket } from './gmetric-feed.ts'
 import { MeasuredServer } from './measured.ts'
@@ -38,41 +37,22 @@ interface Sizes {
 }
 
 export async function benchFootprint(argv: string[]): Promise<object> {
-  const text = (value: string) => ({ type: 'string', default: value }) as const
-  const { values: given } = parseArgs({
-    args: argv,
-    options: {
-      parts: { type: 'boolean', default: true },
-      channels: text('10000'),
-      bindings: text('10000'),
-      series: text('50000'),
-      connections: text('2000'),
-      calm: text(String(CALM_MS)),
-    },
+  const { calm: calmMs, ...sizes } = optionsIn(argv, {
+    parts: true,
+    channels: 10_000,
+    bindings: 10_000,
+    series: 50_000,
+    connections: 2_000,
+    calm: CALM_MS,
   })
-  const [channels, bindings] = [Number(given.channels), Number(given.bindings)]
-  const [series, connections] = [Number(given.series), Number(given.connections)]
   const rest: Record<string, number> = {}
-  const calmMs = Number(given.calm)
   for (const [name, program] of Object.entries(BARE)) rest[name] = await rssOfBare(program, calmMs)
-  const { atRestMiB, added } = await measure({ channels, bindings, series, connections, calmMs })
+  const { atRestMiB, added } = await measure({ ...sizes, calmMs })
   rest['cinnabar'] = atRestMiB
-  const left = { align: 'left' } as const
-  const right = { align: 'right' } as const
-  const atRest: Column[] = [
-    { head: 'at rest', ...left },
-    { head: 'RSS MiB', ...right },
-  ]
-  const each: Column[] = [
-    { head: 'each', ...left },
-    { head: 'number', ...right },
-    { head: 'KiB', ...right },
-  ]
-  const colors = pc.createColors(false)
-  const lines = Object.entries(rest).map(([name, mib]) => [name, String(mib)])
-  console.log(formatTable(atRest, lines, colors))
+  const atRest = Object.entries(rest).map(([name, mib]) => [name, String(mib)])
+  console.log(tableOf(['at rest', 'RSS MiB'], atRest))
   const adding = Object.entries(added).map(([name, { count, kiB }]) => [name, String(count), kiB.toFixed(2)])
-  console.log(formatTable(each, adding, colors))
+  console.log(tableOf(['each', 'number', 'KiB'], adding))
   return { rest, added }
 }
 
@@ -141,9 +121,9 @@ async function settled(server: MeasuredServer, calmMs: number): Promise<number> 
 }
 
 async function rssOfBare(program: string, calmMs: number): Promise<number> {
-  const child: ChildProcess = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'ignore' })
+  const child = new Child(process.execPath, ['--input-type=module', '-e', program])
   await setTimeout(calmMs)
-  const kiB = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]
-  child.kill('SIGKILL')
-  return Math.round(Number(kiB) / 1024)
+  const mib = memoryMiB(child.pid)
+  await child.end('SIGKILL')
+  return mib
 }

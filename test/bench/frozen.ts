@@ -4,14 +4,14 @@
  * the others' p99 from sending to arriving, with and without, and by how much the server grew meanwhile.
  */
 
-import { type ChildProcess, fork } from 'node:child_process'
 import { createSocket } from 'node:dgram'
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { median, rounded } from '../rig/figures.ts'
+import { optionsIn } from '../rig/options.ts'
+import { memoryMiB } from '../rig/process-costs.ts'
 import { join, str, type, u32 } from '../support/bytes.ts'
+import { Child } from '../support/child.ts'
 import { freePort } from '../support/free-port.ts'
 import { decoded, type Json } from '../support/records.ts'
 import { Seat } from '../support/seat.ts'
@@ -23,19 +23,10 @@ const USER = 'frozen'
 const PASSWORD = 'a password for the benchmark'
 
 export async function benchFrozen(argv: string[]): Promise<object> {
-  const { values: options } = parseArgs({
-    args: argv,
-    options: {
-      consumers: { type: 'string', default: '200' },
-      pairs: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '10' },
-      rate: { type: 'string', default: '50' },
-    },
-  })
-  const consumers = Number(options.consumers)
+  const { consumers, pairs, seconds, rate } = optionsIn(argv, { consumers: 200, pairs: 5, seconds: 10, rate: 50 })
   const port = await freePort()
   const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`)
-  const children: ChildProcess[] = []
+  const children: Child[] = []
   try {
     await server.start()
     const { peer, channel } = await server.login()
@@ -45,13 +36,13 @@ export async function benchFrozen(argv: string[]): Promise<object> {
     const frozen = await start(server.tcpPort, 1, children)
     const run = async (freeze: boolean): Promise<{ p99Ms: number; grownMiB: number }> => {
       await allCommitted(watcher)
-      const before = rssMiB(server.pid)
-      if (freeze) frozen.kill('SIGSTOP')
-      await feed(port, Number(options.rate), Number(options.seconds))
+      const before = memoryMiB(server.pid)
+      if (freeze) frozen.signal('SIGSTOP')
+      await feed(port, rate, seconds)
       await setTimeout(500)
       const { p99Ms, p50Ms, values } = await measured(others)
-      const grownMiB = rssMiB(server.pid) - before
-      if (freeze) frozen.kill('SIGCONT')
+      const grownMiB = memoryMiB(server.pid) - before
+      if (freeze) frozen.signal('SIGCONT')
       await allCommitted(watcher)
       await measured(frozen)
       const what = freeze ? 'one frozen' : 'none frozen'
@@ -62,7 +53,7 @@ export async function benchFrozen(argv: string[]): Promise<object> {
     await run(false)
     const without: { p99Ms: number; grownMiB: number }[] = []
     const withOne: { p99Ms: number; grownMiB: number }[] = []
-    for (let pair = 0; pair < Number(options.pairs); pair++) {
+    for (let pair = 0; pair < pairs; pair++) {
       without.push(await run(false))
       withOne.push(await run(true))
     }
@@ -70,30 +61,29 @@ export async function benchFrozen(argv: string[]): Promise<object> {
     peer.destroy()
     return {
       consumers,
-      p99WithoutMs: round(median(without.map(({ p99Ms }) => p99Ms))),
-      p99WithOneFrozenMs: round(median(withOne.map(({ p99Ms }) => p99Ms))),
-      ratioOfPairs: round(median(ratios)),
+      p99WithoutMs: rounded(median(without.map(({ p99Ms }) => p99Ms)), 2),
+      p99WithOneFrozenMs: rounded(median(withOne.map(({ p99Ms }) => p99Ms)), 2),
+      ratioOfPairs: rounded(median(ratios), 2),
       grownWithoutMiB: Math.max(...without.map(({ grownMiB }) => grownMiB)),
       grownWithOneFrozenMiB: Math.max(...withOne.map(({ grownMiB }) => grownMiB)),
     }
   } finally {
-    for (const child of children) child.kill('SIGKILL')
+    for (const child of children) await child.end('SIGKILL')
     await server.remove()
   }
 }
 
-async function start(port: number, count: number, children: ChildProcess[]): Promise<ChildProcess> {
+async function start(port: number, count: number, children: Child[]): Promise<Child> {
   const program = fileURLToPath(new URL('frozen-consumer.ts', import.meta.url))
-  const child = fork(program, [String(port), USER, PASSWORD, String(count)], { execArgv: ['--import', 'tsx'] })
+  const args = ['--import', 'tsx', program, String(port), USER, PASSWORD, String(count)]
+  const child = new Child(process.execPath, args, { hasChannel: true })
   children.push(child)
-  await once(child, 'message')
+  await child.message()
   return child
 }
 
-async function measured(child: ChildProcess): Promise<Measured> {
-  child.send('measured?')
-  const [message] = (await once(child, 'message')) as [Measured]
-  return message
+async function measured(child: Child): Promise<Measured> {
+  return (await child.ask('measured?')) as Measured
 }
 
 /** `rate` values a second, each with the time of its sending. */
@@ -115,17 +105,4 @@ async function allCommitted(watcher: Seat): Promise<void> {
     if (others.every(({ in_flight, queued }) => in_flight === 0 && queued === 0)) return
     await setTimeout(POLL_MS)
   }
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100
-}
-
-function rssMiB(pid: number): number {
-  const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  return Math.round(Number(line?.[1] ?? 0) / 1024)
 }

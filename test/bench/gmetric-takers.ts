@@ -1,18 +1,19 @@
 /** Who takes gmetric datagrams in the `gmetric` benchmark: Cinnabar, gmond, and a Node socket that does nothing with them. */
 
-import { type ChildProcess, fork, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { dropsIn } from '../../server/kit/io/udp.ts'
+import { cpuSecondsOf } from '../rig/process-costs.ts'
 import { command } from '../support/bytes.ts'
+import { Child } from '../support/child.ts'
 import { freePort } from '../support/free-port.ts'
 import type { Json } from '../support/records.ts'
 import { answerTo } from './asking.ts'
 import { Commits } from './commits.ts'
 import { BenchConnection, Local } from './connection.ts'
-import { cpuSecondsOf, MeasuredServer } from './measured.ts'
+import { MeasuredServer } from './measured.ts'
 
 export const GMOND = '/usr/sbin/gmond'
 export const METRICS: readonly string[] = Array.from({ length: 100 }, (_, index) => `reading.${index}`)
@@ -91,40 +92,36 @@ export async function startGmond(): Promise<Taker> {
      udp_recv_channel { bind = 127.0.0.1 port = ${port} buffer = ${buffer} }
      tcp_accept_channel { bind = 127.0.0.1 port = ${tcpPort} }`,
   )
-  const child = spawn(GMOND, ['-c', file, '-f'], { stdio: 'ignore' })
+  const child = new Child(GMOND, ['-c', file, '-f'])
   const stop = async (): Promise<void> => {
-    await end(child)
+    await child.end('SIGKILL')
     rmSync(directory, { recursive: true })
   }
-  const taker = { pid: child.pid ?? 0, port, taken: async () => undefined, stop }
+  const taker = { pid: child.pid, port, taken: async () => undefined, stop }
   while (dropsIn(readFileSync('/proc/net/udp', 'utf8'), '127.0.0.1', port) === undefined) {
-    if (child.exitCode !== null) throw new Error(`${GMOND} ended with exit code ${child.exitCode}: see ${file}`)
+    if (!child.isRunning) throw new Error(`${GMOND} ended with exit code ${child.exitCode}: ${child.errors}`)
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
   return taker
 }
 
 export async function startReader(): Promise<Taker> {
-  const child = fork(new URL('./gmetric-reader.mjs', import.meta.url), { execArgv: [] })
-  const [{ port }] = await once(child, 'message')
+  const program = fileURLToPath(new URL('./gmetric-reader.mjs', import.meta.url))
+  const child = new Child(process.execPath, [program], { hasChannel: true })
+  const { port } = (await child.message()) as { readonly port: number }
   return {
-    pid: child.pid ?? 0,
+    pid: child.pid,
     port,
     async taken() {
-      child.send('read')
-      const [{ read }] = await once(child, 'message')
+      const { read } = (await child.ask('read')) as { readonly read: number }
       return read
     },
-    stop: () => end(child),
+    async stop() {
+      await child.end('SIGKILL')
+    },
   }
 }
 
 export function hasGmond(): boolean {
   return existsSync(GMOND)
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  const exit = once(child, 'exit')
-  child.kill('SIGKILL')
-  await exit
 }

@@ -3,7 +3,7 @@
  * and to gmond where it is installed (`--alone`: Cinnabar only). What the kernel threw away stands in /proc/net/udp; `--consumed`:
  * a consumer of Cinnabar takes and commits every value. The limit is a Node socket that only counts.
  */
-import { parseArgs } from 'node:util'
+import { optionsIn } from '../rig/options.ts'
 import { GmetricFeed } from './gmetric-feed.ts'
 import {
   cpuOf,
@@ -47,22 +47,13 @@ export async function limitOfGmetric(argv: string[]): Promise<Figures> {
 }
 
 function optionsOf(argv: string[]) {
-  const { values } = parseArgs({
-    args: argv,
-    options: {
-      rates: { type: 'string', default: '50000,100000,max' },
-      seconds: { type: 'string', default: '5' },
-      consumed: { type: 'boolean', default: false },
-      alone: { type: 'boolean', default: false },
-    },
-  })
-  return values
+  return optionsIn(argv, { rates: '50000,100000,max', seconds: 5, consumed: false, alone: false })
 }
 
 /** The figures of the first taker have names of their own, so that they can be compared. */
 async function runsOf(
   takers: Readonly<Record<string, () => Promise<Taker>>>,
-  { rates, seconds }: { readonly rates: string; readonly seconds: string },
+  { rates, seconds }: { readonly rates: string; readonly seconds: number },
 ): Promise<Figures> {
   const figures: Record<string, unknown> = {}
   const runs: Run[] = []
@@ -80,7 +71,7 @@ async function runsOf(
   return { ...figures, runs }
 }
 
-async function offer(name: string, start: () => Promise<Taker>, rate: number, seconds: string): Promise<Run> {
+async function offer(name: string, start: () => Promise<Taker>, rate: number, seconds: number): Promise<Run> {
   const taker = await start()
   const feed = await GmetricFeed.open(taker.port, METRICS)
   await feed.flood(rate, WARM_UP_SECONDS)
@@ -90,7 +81,7 @@ async function offer(name: string, start: () => Promise<Taker>, rate: number, se
   const taken = (await taker.taken()) ?? 0
   const cpu = cpuOf(taker)
   const started = performance.now()
-  await feed.flood(rate, Number(seconds))
+  await feed.flood(rate, seconds)
   const elapsed = (performance.now() - started) / 1000
   await settle()
   const sent = feed.sent - before

@@ -2,7 +2,7 @@
  * `--connections` (10,000) that log in and then do nothing: memory of each in the server, and what they cost while idle. They
  * log in by SCRAM with kept keys, as a library that reconnects does, so nobody waits for bcrypt. Needs `ulimit -n` above that.
  */
-import { parseArgs } from 'node:util'
+import { optionsIn } from '../rig/options.ts'
 import { Local, openMany } from './connection.ts'
 import { MeasuredServer } from './measured.ts'
 
@@ -12,14 +12,7 @@ const CALM_MS = 5_000
 const BUFFER_BYTES = 1024
 
 export async function benchIdle(argv: string[]): Promise<object> {
-  const { values: options } = parseArgs({
-    args: argv,
-    options: {
-      connections: { type: 'string', default: '10000' },
-      seconds: { type: 'string', default: '30' },
-    },
-  })
-  const count = Number(options.connections)
+  const { connections: count, seconds } = optionsIn(argv, { connections: 10_000, seconds: 30 })
   const server = new MeasuredServer(`[limits]\nconnections = ${count + 100}\nchannels_per_identity = ${count + 100}\n`)
   await server.start()
   const user = new Local(server.localSecret)
@@ -36,7 +29,7 @@ export async function benchIdle(argv: string[]): Promise<object> {
   await calm()
   server.resetLoopDelay()
   const cpu = server.cpu()
-  await new Promise((resolve) => setTimeout(resolve, Number(options.seconds) * 1000))
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
   const spent = server.cpu().all - cpu.all
   const { rssMiB, peakRssMiB } = server
   const loopDelayP99Ms = await server.loopDelayP99Ms()
@@ -51,7 +44,7 @@ export async function benchIdle(argv: string[]): Promise<object> {
     rssIdleMiB: rssMiB,
     peakRssMiB,
     kiBPerConnection: (((rssMiB - before) * 1024) / count).toFixed(1),
-    idleShareOfCore: (spent / Number(options.seconds)).toFixed(3),
+    idleShareOfCore: (spent / seconds).toFixed(3),
     loopDelayP99Ms,
   }
 }

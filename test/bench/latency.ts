@@ -6,9 +6,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import pc from 'picocolors'
-import { type Column, formatTable } from '../../cli/output.ts'
+import { tableOf } from '../rig/figures.ts'
+import { optionsIn } from '../rig/options.ts'
 import { args, command, str, type, u32 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Commits } from './commits.ts'
@@ -39,11 +38,7 @@ interface Run {
 }
 
 export async function benchLatency(argv: string[]): Promise<object> {
-  const text = (value: string) => ({ type: 'string', default: value }) as const
-  const { values: given } = parseArgs({
-    args: argv,
-    options: { rates: text('1000,100000,500000'), seconds: text('5'), alone: { type: 'boolean', default: false } },
-  })
+  const given = optionsIn(argv, { rates: '1000,100000,500000', seconds: 5, alone: false })
   const peers = given.alone ? [] : [natsCore, natsJetStream, redisStreams('no'), redisStreams('always')]
   const runs: Run[] = []
   for (const rate of given.rates.split(',').map(Number)) {
@@ -161,10 +156,9 @@ function cinnabar(isDurable: boolean): Streaming {
 
 function table(runs: readonly Run[]): string {
   const head = ['', 'offered/s', 'keeps up', 'p50 ms', 'p99 ms', 'p99.9 ms', 'loop p99 ms']
-  const columns = head.map((title, index): Column => ({ head: title, align: index === 0 ? 'left' : 'right' }))
   const rows = runs.map(({ server, rate, keepsUp, receivedPerSecond, p50Ms, p99Ms, p999Ms, loopDelayP99Ms }) => {
     const reached = keepsUp ? 'yes' : `${receivedPerSecond}/s`
     return [server, String(rate), reached, p50Ms, p99Ms, p999Ms, loopDelayP99Ms]
   })
-  return formatTable(columns, rows, pc.createColors(false))
+  return tableOf(head, rows)
 }

@@ -7,8 +7,8 @@
  */
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
-import pc from 'picocolors'
-import { type Column, formatTable } from '../../cli/output.ts'
+import { tableOf } from '../rig/figures.ts'
+import { optionsIn } from '../rig/options.ts'
 import { type Comparison, othersIn, pairsOf, withCommit } from './against.ts'
 import { benchBacklog, limitOfBacklog } from './backlog.ts'
 import { benchClient, limitOfClient } from './client.ts'
@@ -45,6 +45,9 @@ interface Workload {
   readonly aim: number
   readonly judged: 'rate' | 'cost'
 }
+
+/** Which of the workloads, and how much of each. */
+const CHOICE = { only: '', scale: 1 } as const
 
 const VALUES = ['valuesPerSecond', 'cpuPerMillion'] as const
 const workloads: readonly Workload[] = [
@@ -152,7 +155,7 @@ export async function benchBesideLimit(name: string, beside: Beside): Promise<Fi
 
 /** The table of all. */
 export async function benchLimit(argv: string[]): Promise<object> {
-  const { values: given } = parseArgs({ args: argv, options: { ...choice, pairs: { type: 'string', default: '3' } } })
+  const given = optionsIn(argv, { ...CHOICE, pairs: '3' })
   const rows: string[][] = []
   const results: object[] = []
   for (const { name, run, workload, rate, cost, aim, judged } of chosen(given)) {
@@ -164,14 +167,15 @@ export async function benchLimit(argv: string[]): Promise<object> {
     const shown = [rate, cost].flatMap((figure, index) => [shownRatio(ratios, figure), aims[index] ?? ''])
     rows.push([workload, ...figuresOf(measured), ...figuresOf(limit), ...shown, load])
   }
-  print(['', 'per second', 'CPU s/m', 'limit', 'CPU s/m', 'of limit', 'aim', 'by CPU', 'aim', 'load'], rows)
+  const head = ['', 'per second', 'CPU s/m', 'limit', 'CPU s/m', 'of limit', 'aim', 'by CPU', 'aim', 'load']
+  console.log(tableOf(head, rows))
   return { date: new Date().toISOString().slice(0, 10), pairs: given.pairs, results }
 }
 
 /** Each workload of the table on this tree and on another commit. `built`: builds that commit. */
 export async function limitAgainst({ commit, pairs, options }: Comparison, built = withCommit): Promise<object> {
   // The build takes long: what is wrong with the options is said before.
-  const chosenOnes = chosen(parseArgs({ args: [...options], options: choice }).values)
+  const chosenOnes = chosen(optionsIn([...options], CHOICE))
   const rows: string[][] = []
   const results: object[] = []
   await built(commit, async (inPairs) => {
@@ -183,11 +187,9 @@ export async function limitAgainst({ commit, pairs, options }: Comparison, built
       rows.push([workload, shownRatio(ratios, rate, 3), shownRatio(ratios, cost, 3), load])
     }
   })
-  print(['', 'per second', 'by CPU', 'load'], rows)
+  console.log(tableOf(['', 'per second', 'by CPU', 'load'], rows))
   return { against: commit, pairs, results }
 }
-
-const choice = { only: { type: 'string', default: '' }, scale: { type: 'string', default: '1' } } as const
 
 interface Chosen extends Workload {
   /** The options, with how much is done. */
@@ -196,7 +198,7 @@ interface Chosen extends Workload {
   readonly workload: string
 }
 
-function chosen({ only, scale }: { readonly only: string; readonly scale: string }): Chosen[] {
+function chosen({ only, scale }: { readonly only: string; readonly scale: number }): Chosen[] {
   const names = only === '' ? Object.keys(limited) : only.split(',')
   const unknown = names.find((name) => limited[name] === undefined)
   if (unknown !== undefined) throw new Error(withoutLimit(unknown))
@@ -204,7 +206,7 @@ function chosen({ only, scale }: { readonly only: string; readonly scale: string
     .filter(({ name }) => names.includes(name))
     .map((workload) => {
       const [option, amount] = workload.size
-      const run = [...workload.options, `--${option}`, String(Math.max(1, amount * Number(scale)))]
+      const run = [...workload.options, `--${option}`, String(Math.max(1, amount * scale))]
       return { ...workload, run, workload: [workload.name, ...run].join(' ') }
     })
 }
@@ -219,9 +221,4 @@ function shownRatio(ratios: Spreads, figure: string, digits?: number): string {
 
 function loadNow(): string {
   return loadavg()[0]?.toFixed(1) ?? ''
-}
-
-function print(head: readonly string[], rows: string[][]): void {
-  const columns = head.map((title, index): Column => ({ head: title, align: index === 0 ? 'left' : 'right' }))
-  console.log(formatTable(columns, rows, pc.createColors(false)))
 }

@@ -4,8 +4,8 @@
  */
 
 import { createSocket } from 'node:dgram'
-import { readFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
+import { optionsIn } from '../rig/options.ts'
+import { memoryMiB } from '../rig/process-costs.ts'
 import { args, command, hex, join, str, type, u32 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { ledgerOf } from '../support/records.ts'
@@ -17,14 +17,9 @@ const SLICE = 64
 const POLL_MS = 50
 
 export async function benchMemory(argv: string[]): Promise<object> {
-  const { values: options } = parseArgs({
-    args: argv,
-    options: { values: { type: 'string', default: '10000000' }, parts: { type: 'boolean', default: false } },
-    // The sizes of the parts are options of their own.
-    strict: false,
-  })
-  if (options.parts) return benchFootprint(argv)
-  const wanted = Number(options.values)
+  // The sizes of the parts are options of their own.
+  if (argv.includes('--parts')) return benchFootprint(argv)
+  const { values: wanted } = optionsIn(argv, { values: 10_000_000 })
   const port = await freePort()
   const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`)
   await server.start()
@@ -51,8 +46,8 @@ export async function benchMemory(argv: string[]): Promise<object> {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     accepted = (await ledgerOf(watcher, channel)).accepted
     if (accepted >= (series.length + 1) * (wanted / 10)) {
-      series.push({ values: accepted, rssMiB: rssMiB(server.pid) })
-      console.log(`${String(accepted).padStart(12)} values  ${String(rssMiB(server.pid)).padStart(5)} MiB`)
+      series.push({ values: accepted, rssMiB: memoryMiB(server.pid) })
+      console.log(`${String(accepted).padStart(12)} values  ${String(memoryMiB(server.pid)).padStart(5)} MiB`)
     }
   }
   const seconds = (performance.now() - started) / 1000
@@ -93,9 +88,4 @@ function flood(port: number): () => void {
   return () => {
     going = false
   }
-}
-
-function rssMiB(pid: number): number {
-  const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  return Math.round(Number(line?.[1] ?? 0) / 1024)
 }

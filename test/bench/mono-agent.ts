@@ -10,7 +10,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { parseArgs } from 'node:util'
+import { optionsIn } from '../rig/options.ts'
 
 const beside = (path: string) => new URL(path, import.meta.url).pathname
 
@@ -20,16 +20,8 @@ interface Cost {
 }
 
 export async function benchMonoAgent(argv: string[]): Promise<object> {
-  const { values: options } = parseArgs({
-    args: argv,
-    options: {
-      runs: { type: 'string', default: '10' },
-      rounds: { type: 'string', default: '1000' },
-      interval: { type: 'string', default: '1000' },
-      counters: { type: 'string' },
-      idle: { type: 'string', default: '20' },
-    },
-  })
+  const options = optionsIn(argv, { runs: 10, rounds: 1_000, interval: 1_000, counters: '', idle: 20 })
+  const [rounds, seconds] = [String(options.rounds), String(options.idle)]
   let bytes = 0
   const inspector = createServer((socket) => {
     socket.on('data', (chunk) => {
@@ -43,7 +35,7 @@ export async function benchMonoAgent(argv: string[]): Promise<object> {
   execFileSync(beside('../../agents/mono/build'))
   execFileSync('mcs', ['-optimize', `-out:${program}`, beside('mono-agent-work.cs')])
   const { port } = inspector.address() as AddressInfo
-  const counters = options.counters === undefined ? '' : `,counters=${options.counters}`
+  const counters = options.counters === '' ? '' : `,counters=${options.counters}`
   const agent = `${beside('../../agents/mono/CinnabarAgent.exe')}:port=${port},interval=${options.interval}${counters}`
 
   const work = (...args: string[]) => run([program, ...args])
@@ -51,15 +43,15 @@ export async function benchMonoAgent(argv: string[]): Promise<object> {
   const busy: Cost[] = []
   const busyAgain: Cost[] = []
   const busyWatched: Cost[] = []
-  await work('busy', options.rounds)
-  for (let left = Number(options.runs); left > 0; left--) {
-    busy.push(await work('busy', options.rounds))
-    busyWatched.push(await watched('busy', options.rounds))
-    busyAgain.push(await work('busy', options.rounds))
+  await work('busy', rounds)
+  for (let left = options.runs; left > 0; left--) {
+    busy.push(await work('busy', rounds))
+    busyWatched.push(await watched('busy', rounds))
+    busyAgain.push(await work('busy', rounds))
   }
-  const idle = await work('idle', options.idle)
+  const idle = await work('idle', seconds)
   bytes = 0
-  const idleWatched = await watched('idle', options.idle)
+  const idleWatched = await watched('idle', seconds)
   inspector.close()
   rmSync(directory, { recursive: true })
   return {
@@ -72,8 +64,8 @@ export async function benchMonoAgent(argv: string[]): Promise<object> {
     wallRatio: (median(busyWatched, 'wall') / median(busy, 'wall')).toFixed(4),
     wallNoise: (median(busyAgain, 'wall') / median(busy, 'wall')).toFixed(4),
     // With what it takes to start.
-    idleShareOfCore: ((idleWatched.cpu - idle.cpu) / Number(options.idle)).toFixed(4),
-    idleBytesPerSecond: Math.round(bytes / Number(options.idle)),
+    idleShareOfCore: ((idleWatched.cpu - idle.cpu) / options.idle).toFixed(4),
+    idleBytesPerSecond: Math.round(bytes / options.idle),
   }
 }
 

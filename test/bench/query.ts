@@ -2,7 +2,8 @@
  * QUERY: pipelined (`--outstanding` under way on one connection), and one at a time with percentiles, of a pushed metric
  * (gmetric, answered from memory) and of one that is measured when asked (`host.load.one`); `--only` pushed or measured.
  */
-import { parseArgs } from 'node:util'
+import { percentile } from '../rig/figures.ts'
+import { optionsIn } from '../rig/options.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { BenchConnection, Local } from './connection.ts'
 import { GmetricFeed } from './gmetric-feed.ts'
@@ -34,30 +35,23 @@ export async function limitOfQuery(argv: string[], measured: Figures): Promise<F
 
 /** `user`: undefined at a limit server. */
 async function run(server: MeasuredServer, user: Local | undefined, argv: string[]): Promise<Figures> {
-  const { values: options } = parseArgs({
-    args: argv,
-    options: {
-      queries: { type: 'string', default: '1000000' },
-      outstanding: { type: 'string', default: '1024' },
-      alone: { type: 'string', default: '20000' },
-      only: { type: 'string', default: '' },
-    },
-  })
+  const options = optionsIn(argv, { queries: 1_000_000, outstanding: 1_024, alone: 20_000, only: '' })
+  const { queries: count, outstanding } = options
   const connection = await BenchConnection.open(server.tcpPort, user)
   const figures: Record<string, unknown> = {}
   for (const [kind, [metric, list]] of Object.entries(METRICS)) {
     if (options.only !== '' && options.only !== kind) continue
     const queries = new Queries(connection, metric, list)
     await queries.alone(1_000)
-    const times = await queries.alone(Number(options.alone))
-    await queries.pipelined(50_000, Number(options.outstanding))
+    const times = await queries.alone(options.alone)
+    await queries.pipelined(50_000, outstanding)
     server.resetLoopDelay()
     const cpu = server.cpu()
     const started = performance.now()
-    await queries.pipelined(Number(options.queries), Number(options.outstanding))
+    await queries.pipelined(count, outstanding)
     const seconds = (performance.now() - started) / 1000
-    figures[`${kind}PerSecond`] = Math.round(Number(options.queries) / seconds)
-    figures[`${kind}CpuPerMillion`] = (((server.cpu().all - cpu.all) * 1e6) / Number(options.queries)).toFixed(3)
+    figures[`${kind}PerSecond`] = Math.round(count / seconds)
+    figures[`${kind}CpuPerMillion`] = (((server.cpu().all - cpu.all) * 1e6) / count).toFixed(3)
     figures[`${kind}LoopDelayP99Ms`] = await server.loopDelayP99Ms()
     figures[`${kind}AloneP50Ms`] = percentile(times, 0.5).toFixed(3)
     figures[`${kind}AloneP99Ms`] = percentile(times, 0.99).toFixed(3)
@@ -92,14 +86,14 @@ class Queries {
   }
 
   /** One at a time; gives what each took, ms. */
-  async alone(count: number): Promise<Float64Array> {
-    const times = new Float64Array(count)
+  async alone(count: number): Promise<number[]> {
+    const times: number[] = []
     for (let index = 0; index < count; index++) {
       const started = performance.now()
       this.#done = 0
       this.#connection.write(this.#frame)
       await this.#until(1)
-      times[index] = performance.now() - started
+      times.push(performance.now() - started)
     }
     return times
   }
@@ -134,8 +128,4 @@ function settable(): { promise: Promise<void>; resolve: () => void } {
     resolve = settle
   })
   return { promise, resolve }
-}
-
-function percentile(times: Float64Array, share: number): number {
-  return times.toSorted()[Math.min(times.length - 1, Math.floor(times.length * share))] as number
 }

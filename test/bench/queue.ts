@@ -8,7 +8,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { parseArgs } from 'node:util'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { FRAME_TRANSACTION, GAP_FRAME_BYTES } from '../../protocol/monitor/message.ts'
@@ -24,6 +23,7 @@ import { systemClock } from '../../server/kernel/core/clock.ts'
 import { framePrefix } from '../../server/kernel/metrics/instance.ts'
 import { SqliteStore } from '../../storage/sqlite/store.ts'
 import { type Batch, BLOCK_WIDTH } from '../../storage/store.ts'
+import { optionsIn } from '../rig/options.ts'
 
 const SERIES = 100
 const FRAME_BYTES = 124
@@ -61,34 +61,14 @@ export async function benchQueue(args: string[]): Promise<object> {
   }
 }
 
+/** How many values there are if nobody says it: those of a consumer that comes late all wait in the channel. */
+const [VALUES, LATE_VALUES] = [10_000_000, 500_000]
+
 function optionsOf(args: string[]): Options {
-  const text = (value: string) => ({ type: 'string', default: value }) as const
-  const flag = { type: 'boolean', default: false } as const
-  const { values } = parseArgs({
-    args,
-    options: {
-      values: text(''),
-      fan: text('1'),
-      shuffle: text('0'),
-      dir: text(tmpdir()),
-      through: flag,
-      'write-all': flag,
-      absent: flag,
-      late: flag,
-    },
-  })
-  const { absent, late, through, dir } = values
-  const total = late ? 500_000 : 10_000_000
-  return {
-    values: values.values === '' ? total : Number(values.values),
-    fan: Number(values.fan),
-    shuffle: Number(values.shuffle),
-    through,
-    writeAll: values['write-all'],
-    absent,
-    late,
-    dir,
-  }
+  const flags = { through: false, 'write-all': false, absent: false, late: false }
+  const given = optionsIn(args, { values: 0, fan: 1, shuffle: 0, dir: tmpdir(), ...flags })
+  const values = given.values || (given.late ? LATE_VALUES : VALUES)
+  return { ...given, values, writeAll: given['write-all'] }
 }
 
 /** Takes what an outbox writes and commits it value by value, not before the next turn. */

@@ -4,9 +4,8 @@
  */
 import { writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
-import { parseArgs } from 'node:util'
-import pc from 'picocolors'
-import { type Column, formatTable } from '../../cli/output.ts'
+import { median, tableOf } from '../rig/figures.ts'
+import { optionsIn } from '../rig/options.ts'
 import { command } from '../support/bytes.ts'
 import { Commits } from './commits.ts'
 import { BenchConnection, Local, openMany } from './connection.ts'
@@ -42,19 +41,15 @@ const dimensions: readonly Dimension[] = [
 ]
 
 export async function benchScale(argv: string[]): Promise<object> {
-  const text = (value: string) => ({ type: 'string', default: value }) as const
-  const { values: given } = parseArgs({
-    args: argv,
-    options: { runs: text('3'), seconds: text('3'), only: text(''), factors: text(FACTORS.join(',')), svg: text('') },
-  })
+  const given = optionsIn(argv, { runs: 3, seconds: 3, only: '', factors: FACTORS.join(','), svg: '' })
   const factors = given.factors.split(',').map(Number)
   const costs: Record<string, number[]> = {}
   for (const { name, base, measure } of dimensions) {
     if (given.only !== '' && !given.only.split(',').includes(name)) continue
     const all = factors.map((): number[] => [])
-    for (let run = 0; run < Number(given.runs); run++) {
+    for (let run = 0; run < given.runs; run++) {
       for (const [index, factor] of factors.entries()) {
-        const cost = await measure(base * factor, Number(given.seconds))
+        const cost = await measure(base * factor, given.seconds)
         all[index]?.push(cost)
         console.log(`${base * factor} ${name}: ${cost.toFixed(2)} CPU s per million; load ${loadavg()[0]?.toFixed(1)}`)
       }
@@ -81,11 +76,10 @@ function drawn(costs: Readonly<Record<string, readonly number[]>>, factors: read
 
 function table(costs: Readonly<Record<string, readonly number[]>>, factors: readonly number[]): string {
   const head = ['', ...factors.flatMap((factor) => [`at ${factor}`, 'times'])]
-  const columns = head.map((title, index): Column => ({ head: title, align: index === 0 ? 'left' : 'right' }))
   const rows = Object.entries(costs).map(([name, all]) => {
     return [name, ...all.flatMap((cost) => [cost.toFixed(2), (cost / (all[0] ?? 1)).toFixed(2)])]
   })
-  return formatTable(columns, rows, pc.createColors(false))
+  return tableOf(head, rows)
 }
 
 /** As many deliveries, whatever the number of channels. */
@@ -158,8 +152,4 @@ async function consumer(server: MeasuredServer, user: Local): Promise<BenchConne
 
 function settle(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
-}
-
-function median(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number
 }

@@ -2,30 +2,22 @@
  * What connects Cinnabar with today's stacks, beside Prometheus or vmagent doing the same work in the same run: `scrape`,
  * `remote-write`, `otlp` and `drain`. Debian: `apt-get install prometheus victoria-metrics`.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { encodeMetricsRequest } from '../../protocol/otlp/encode.ts'
 import { encodeWriteRequest } from '../../protocol/prometheus/write-request.ts'
 import { finish } from '../../server/kernel/core/fair-work.ts'
-import { done, newToken } from '../support/administration.ts'
+import { optionsIn } from '../rig/options.ts'
+import { until } from '../rig/patience.ts'
+import { cpuSecondsOf, memoryMiB } from '../rig/process-costs.ts'
+import { OTLP_HEADERS, StackProgram, tokenOfPublisher, WRITE, WRITE_HEADERS } from '../rig/prometheus-stack.ts'
 import { command, type, u64 } from '../support/bytes.ts'
-import { freePort } from '../support/free-port.ts'
 import { Seat } from '../support/seat.ts'
-import { PASSWORD, ServerProcess } from '../support/server-process.ts'
-import { cpuSecondsOf } from './measured.ts'
+import { ServerProcess } from '../support/server-process.ts'
 
 const SERIES_PER_REQUEST = 2_000
 /** Senders have a few requests under way. */
 const AT_ONCE = 4
 const LOOK_MS = 50
-const WRITE = '/api/v1/write'
-const WRITE_HEADERS = { 'content-type': 'application/x-protobuf', 'content-encoding': 'snappy' }
-const OTLP_HEADERS = { 'content-type': 'application/x-protobuf' }
 
 /** A server of ours, or of others, that takes requests by HTTP. */
 interface Taker {
@@ -112,12 +104,12 @@ export async function benchDrain(argv: string[]): Promise<object> {
   const figures: Record<string, unknown> = {}
   for (const name of ['', 'vmagent']) {
     const destination = await prometheus()
-    const to = destination.url + WRITE
-    const sender = name === '' ? await cinnabar('prometheus.*', to) : await vmagent(to)
+    const sender = await (name === '' ? cinnabar('prometheus.*', destination) : vmagent(destination))
     try {
       const cost = await measured(sender, async () => {
         await writeAll(sender, series, rounds)
-        await until(async () => (await countAt(destination)) >= series * rounds)
+        const hasAll = async (): Promise<boolean> => (await countAt(destination)) >= series * rounds
+        await until('everything has come', hasAll, { everyMs: LOOK_MS, looks: Number.POSITIVE_INFINITY })
       })
       Object.assign(figures, named(name, cost, series * rounds, sender))
     } finally {
@@ -129,11 +121,7 @@ export async function benchDrain(argv: string[]): Promise<object> {
 }
 
 function sizesIn(argv: string[]): { readonly series: number; readonly rounds: number } {
-  const { values } = parseArgs({
-    args: argv,
-    options: { series: { type: 'string', default: '100000' }, rounds: { type: 'string', default: '5' } },
-  })
-  return { series: Number(values.series), rounds: Number(values.rounds) }
+  return optionsIn(argv, { series: 100_000, rounds: 5 })
 }
 
 function named(name: string, { seconds, cpu }: Cost, values: number, { pid }: Taker): object {
@@ -141,7 +129,7 @@ function named(name: string, { seconds, cpu }: Cost, values: number, { pid }: Ta
   return {
     [key('valuesPerSecond')]: Math.round(values / seconds),
     [key('cpuPerMillion')]: ((cpu * 1e6) / values).toFixed(3),
-    [key('peakRssMiB')]: Math.round(peakKiB(pid) / 1024),
+    [key('peakRssMiB')]: memoryMiB(pid, 'VmHWM'),
   }
 }
 
@@ -150,10 +138,6 @@ async function measured(taker: Taker, work: () => Promise<void>): Promise<Cost> 
   const started = performance.now()
   await work()
   return { seconds: (performance.now() - started) / 1_000, cpu: cpuSecondsOf(taker.pid) - cpu }
-}
-
-function peakKiB(pid: number): number {
-  return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
 }
 
 const seriesName = (number: number): string => `bench_${number % 100}`
@@ -219,11 +203,11 @@ async function postAll(
 }
 
 /** A server that keeps what comes on a durable channel that nobody reads, or delivers it. */
-async function cinnabar(family: string, drainTo?: string): Promise<Taker> {
+async function cinnabar(family: string, drainTo?: StackProgram): Promise<Taker> {
   const drain = `[[drain]]
 name = "d"
 role = "operator"
-url = "prometheus+${drainTo}"
+url = "prometheus+${drainTo?.url}${WRITE}"
 metrics = ["${family}"]
 `
   const toml = '[channels]\nmax_bytes = 4294967296\n'
@@ -231,14 +215,7 @@ metrics = ["${family}"]
   await server.start()
   const { peer, channel } = await server.login()
   const seat = new Seat(peer, channel)
-  await done(seat, 'role.allow', { role: 'operator', command: 'PUBLISH', object: family })
-  await done(seat, 'user.add', { user: 'app', role: 'operator', password: PASSWORD })
-  const { token, hash } = newToken()
-  await done(seat, 'token.add', {
-    user: 'app',
-    hash,
-    scope: `PUBLISH ${family};COLLECT *`,
-  })
+  const token = await tokenOfPublisher(seat, family, ';COLLECT *')
   if (drainTo === undefined) {
     const kept = await seat.defChannel(['max_bytes', type.uint64, u64(4_294_967_296)])
     const id = await seat.collect(family)
@@ -253,46 +230,16 @@ metrics = ["${family}"]
   }
 }
 
-async function prometheus(): Promise<Taker> {
-  const port = await freePort()
-  return program('prometheus', port, [
-    '--config.file=prometheus.yml',
-    '--storage.tsdb.path=data',
-    '--web.enable-remote-write-receiver',
-    `--web.listen-address=127.0.0.1:${port}`,
-  ])
+async function prometheus(): Promise<StackProgram> {
+  const program = await StackProgram.prometheus()
+  await program.start()
+  return program
 }
 
-async function vmagent(to: string): Promise<Taker> {
-  const port = await freePort()
-  return program('vmagent', port, [
-    `-remoteWrite.url=${to}`,
-    '-remoteWrite.tmpDataPath=data',
-    `-httpListenAddr=127.0.0.1:${port}`,
-  ])
-}
-
-async function program(name: string, port: number, args: readonly string[]): Promise<Taker> {
-  const directory = mkdtempSync(join(tmpdir(), `cinnabar-bench-${name}-`))
-  writeFileSync(join(directory, 'prometheus.yml'), 'storage: {tsdb: {out_of_order_time_window: 1d}}\n')
-  const child: ChildProcess = spawn(name, args, { cwd: directory, stdio: 'ignore' })
-  const orphaned = (): boolean => child.kill('SIGKILL')
-  process.once('exit', orphaned)
-  const url = `http://127.0.0.1:${port}`
-  await until(() =>
-    fetch(`${url}/-/ready`).then(
-      ({ status }) => status !== 503,
-      () => false,
-    ),
-  )
-  const remove = async (): Promise<void> => {
-    process.off('exit', orphaned)
-    const exited = once(child, 'exit')
-    child.kill('SIGKILL')
-    await exited
-    rmSync(directory, { recursive: true, force: true })
-  }
-  return { url, pid: child.pid as number, headers: {}, remove }
+async function vmagent(to: StackProgram): Promise<StackProgram> {
+  const program = await StackProgram.vmagent(to)
+  await program.start()
+  return program
 }
 
 /** The samples that a Prometheus has taken since it started. */
@@ -305,8 +252,4 @@ async function countAt({ url }: Taker): Promise<number> {
     count += Number(number)
   }
   return count
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await setTimeout(LOOK_MS)
 }

@@ -3,12 +3,12 @@
  * series goes through a durable channel. How long it takes until all are up, from the start of the server, after all connections
  * were cut at once, and after the server was killed; what that costs in memory and CPU; and whether every value came.
  */
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Consumer, connect } from '../../client/index.ts'
+import { Child } from '../support/child.ts'
 import { MeasuredServer } from './measured.ts'
 import type { Load, LoadTold } from './processes/upstream-load.ts'
 
@@ -181,37 +181,33 @@ class FleetConsumer {
 }
 
 class LoadProcess {
-  readonly #child: ChildProcess
+  readonly #child: Child
   readonly ports: readonly number[]
 
-  private constructor(child: ChildProcess, ports: readonly number[]) {
+  private constructor(child: Child, ports: readonly number[]) {
     this.#child = child
     this.ports = ports
   }
 
   static async start(load: Load): Promise<LoadProcess> {
-    const child = fork(new URL('./processes/upstream-load.ts', import.meta.url), [JSON.stringify(load)], {
-      execArgv: ['--import', 'tsx'],
-    })
-    const gone = once(child, 'exit').then(() =>
-      Promise.reject(new Error('a load process has ended; its reason stands above')),
-    )
-    const [told] = (await Promise.race([once(child, 'message'), gone])) as [LoadTold]
+    const program = fileURLToPath(new URL('./processes/upstream-load.ts', import.meta.url))
+    const args = ['--import', 'tsx', program, JSON.stringify(load)]
+    const child = new Child(process.execPath, args, { hasChannel: true })
+    const told = (await child.message()) as LoadTold
     if (told.kind !== 'ready') throw new Error(`a load process has said ${told.kind} where ready was due`)
     return new LoadProcess(child, told.ports)
   }
 
   async emit(value: number): Promise<void> {
-    this.#child.send({ emit: value })
-    await once(this.#child, 'message')
+    await this.#child.ask({ emit: value })
   }
 
   cut(): void {
-    this.#child.send('cut')
+    this.#child.process.send('cut')
   }
 
   close(): void {
-    if (this.#child.connected) this.#child.disconnect()
+    if (this.#child.process.connected) this.#child.process.disconnect()
   }
 }
 

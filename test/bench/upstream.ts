@@ -6,7 +6,8 @@
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { median, rounded } from '../rig/figures.ts'
+import { optionsIn } from '../rig/options.ts'
 import { freePort } from '../support/free-port.ts'
 import { cinnabar, launched } from './durable-cinnabar.ts'
 import { ADMIN_PASSWORD } from './durable-consumer.ts'
@@ -18,35 +19,27 @@ const VALUES = 2_000_000
 const EVERY_VALUE = { through: false, shuffle: 0, writeAll: false }
 
 export async function benchUpstream(argv: string[]): Promise<object> {
-  const { values: given } = parseArgs({
-    args: argv,
-    options: {
-      values: { type: 'string', default: String(VALUES) },
-      runs: { type: 'string', default: '3' },
-      dir: { type: 'string', default: tmpdir() },
-      fleet: { type: 'string' },
-      series: { type: 'string', default: '1000' },
-      rounds: { type: 'string', default: '5' },
-    },
+  const { values, runs, dir, fleet, series, rounds } = optionsIn(argv, {
+    values: VALUES,
+    runs: 3,
+    dir: tmpdir(),
+    fleet: 0,
+    series: 1_000,
+    rounds: 5,
   })
-  if (given.fleet !== undefined) {
-    return benchFleet({ upstreams: Number(given.fleet), series: Number(given.series), rounds: Number(given.rounds) })
-  }
-  const values = Number(given.values)
+  if (fleet > 0) return benchFleet({ upstreams: fleet, series, rounds })
   const alone = cinnabar(values, EVERY_VALUE)
   const hop = oneHop(values)
   const pairs: { readonly alone: Figures; readonly hop: Figures }[] = []
-  for (let run = 0; run < Number(given.runs); run++) {
-    const first = run % 2 === 0 ? await runOnce(alone, given.dir) : undefined
-    const through = await runOnce(hop, given.dir)
-    const pair = { alone: first ?? (await runOnce(alone, given.dir)), hop: through }
+  for (let run = 0; run < runs; run++) {
+    const first = run % 2 === 0 ? await runOnce(alone, dir) : undefined
+    const through = await runOnce(hop, dir)
+    const pair = { alone: first ?? (await runOnce(alone, dir)), hop: through }
     console.log(`alone ${pair.alone.valuesPerSecond} values/s, through a hop ${pair.hop.valuesPerSecond}`)
     pairs.push(pair)
   }
-  const median = (numbers: readonly number[]): number =>
-    numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number
   const ratioOf = (of: (figures: Figures) => number): number =>
-    Number(median(pairs.map((pair) => of(pair.hop) / of(pair.alone))).toFixed(3))
+    rounded(median(pairs.map((pair) => of(pair.hop) / of(pair.alone))), 3)
   return {
     values,
     alonePerSecond: median(pairs.map((pair) => pair.alone.valuesPerSecond)),

@@ -1,51 +1,37 @@
 /** The benchmark's side of `program.ts`: starts an end in a process of its own and hears of it. */
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
+import { Child } from '../../support/child.ts'
 import { compiled } from '../../support/compiled.ts'
 import type { Done, Job, Told } from './end.ts'
 
 export class EndProcess {
   readonly #job: Job
-  readonly #child: ChildProcess
+  readonly #child: Child
 
   private constructor(job: Job) {
     this.#job = job
-    this.#child = fork(compiled('test/bench/processes/program.ts'), [JSON.stringify(job)], { execArgv: [] })
+    const args = [compiled('test/bench/processes/program.ts'), JSON.stringify(job)]
+    this.#child = new Child(process.execPath, args, { hasChannel: true })
   }
 
   /** Connected and ready. */
   static async start(job: Job): Promise<EndProcess> {
     const end = new EndProcess(job)
-    await end.#reported('ready')
+    end.#expect('ready', await end.#child.message())
     return end
   }
 
-  run(): Promise<Done> {
-    this.#child.send('go')
-    return this.#reported('done')
+  async run(): Promise<Done> {
+    return this.#expect('done', await this.#child.ask('go'))
   }
 
   async close(): Promise<void> {
-    const child = this.#child
-    if (child.exitCode !== null || child.signalCode !== null) return
-    const exit = once(child, 'exit')
-    if (child.connected) child.disconnect()
-    await exit
+    if (this.#child.process.connected) this.#child.process.disconnect()
+    await this.#child.end()
   }
 
-  #reported<K extends Told['kind']>(kind: K): Promise<Extract<Told, { kind: K }>> {
-    return new Promise((resolve, reject) => {
-      const onExit = (code: number | null): void => {
-        reject(
-          new Error(`${this.#job.end} ended with exit code ${code} before it was ${kind}; its reason stands above`),
-        )
-      }
-      this.#child.once('exit', onExit)
-      this.#child.once('message', (message: Told) => {
-        this.#child.off('exit', onExit)
-        if (message.kind === kind) resolve(message as Extract<Told, { kind: K }>)
-        else reject(new Error(`${this.#job.end} said ${message.kind} where ${kind} was due`))
-      })
-    })
+  #expect<K extends Told['kind']>(kind: K, message: unknown): Extract<Told, { kind: K }> {
+    const told = message as Told
+    if (told.kind !== kind) throw new Error(`${this.#job.end} said ${told.kind} where ${kind} was due`)
+    return told as Extract<Told, { kind: K }>
   }
 }
