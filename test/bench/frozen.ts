@@ -10,11 +10,11 @@ import { fileURLToPath } from 'node:url'
 import { median, rounded } from '../rig/figures.ts'
 import { optionsIn } from '../rig/options.ts'
 import { memoryMiB } from '../rig/process-costs.ts'
-import { join, str, type, u32 } from '../support/bytes.ts'
+import { gmetricPacket, str, type } from '../support/bytes.ts'
 import { Child } from '../support/child.ts'
 import { freePort } from '../support/free-port.ts'
 import { decoded, type Json } from '../support/records.ts'
-import { Seat } from '../support/seat.ts'
+import type { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import type { Measured } from './frozen-consumer.ts'
 
@@ -29,8 +29,7 @@ export async function benchFrozen(argv: string[]): Promise<object> {
   const children: Child[] = []
   try {
     await server.start()
-    const { peer, channel } = await server.login()
-    const watcher = new Seat(peer, channel)
+    const watcher = await server.seat()
     await watcher.execute('user.add', ['user', type.string, str(USER)], ['password', type.string, str(PASSWORD)])
     const others = await start(server.tcpPort, consumers - 1, children)
     const frozen = await start(server.tcpPort, 1, children)
@@ -58,7 +57,7 @@ export async function benchFrozen(argv: string[]): Promise<object> {
       withOne.push(await run(true))
     }
     const ratios = withOne.map(({ p99Ms }, at) => p99Ms / (without[at]?.p99Ms ?? 1))
-    peer.destroy()
+    watcher.peer.destroy()
     return {
       consumers,
       p99WithoutMs: rounded(median(without.map(({ p99Ms }) => p99Ms)), 2),
@@ -91,7 +90,7 @@ async function feed(port: number, rate: number, seconds: number): Promise<void> 
   const socket = createSocket('udp4')
   for (let sent = 0; sent < rate * seconds; sent++) {
     const now = String(Number(process.hrtime.bigint()) / 1e6)
-    const packet = join(u32(0), str('double'), str('frozen'), str(now), str('ms'), u32(3), u32(60), u32(0))
+    const packet = gmetricPacket('double', 'frozen', now, 'ms')
     socket.send(packet, port, '127.0.0.1')
     await setTimeout(1_000 / rate)
   }

@@ -48,7 +48,7 @@ export async function startCinnabar(consumed: boolean): Promise<Taker> {
   await server.start()
   const user = new Local(server.localSecret)
   const asker = await BenchConnection.open(server.tcpPort, user)
-  const consumer = consumed ? await consume(server.tcpPort, user) : undefined
+  const consumer = consumed ? await consumeReadings(server.tcpPort, user) : undefined
   return {
     pid: server.pid,
     port: server.gmetricPort,
@@ -64,7 +64,8 @@ export async function startCinnabar(consumed: boolean): Promise<Taker> {
   }
 }
 
-async function consume(port: number, user: Local): Promise<BenchConnection> {
+/** A consumer of all readings, which commits `through`. */
+export async function consumeReadings(port: number, user: Local): Promise<BenchConnection> {
   const consumer = await BenchConnection.open(port, user, CONSUMER_BUFFER_BYTES)
   const commits = new Commits(true)
   const metric = await consumer.ask((seq) => command.collect(seq, 'gmetric.reading.*'))

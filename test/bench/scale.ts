@@ -6,19 +6,17 @@ import { writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { median, tableOf } from '../rig/figures.ts'
 import { optionsIn } from '../rig/options.ts'
-import { command } from '../support/bytes.ts'
-import { Commits } from './commits.ts'
-import { BenchConnection, Local, openMany } from './connection.ts'
+import { Local, openMany } from './connection.ts'
 import { curveSvg } from './curve.ts'
 import { benchFanOut } from './fan-out.ts'
 import { GmetricFeed, valuePacket } from './gmetric-feed.ts'
+import { consumeReadings } from './gmetric-takers.ts'
 import { MeasuredServer } from './measured.ts'
 
 const FACTORS = [1, 10, 100]
 const RATE = 20_000
 const WARM_UP_SECONDS = 1
 const SETTLE_MS = 500
-const CONSUMER_BUFFER_BYTES = 1 << 20
 /** Of a connection that is only there. */
 const IDLE_BUFFER_BYTES = 1024
 const ADDRESSES_PER_NET = 250
@@ -111,7 +109,7 @@ async function costOfDatagrams(sizes: Sizes, seconds: number): Promise<number> {
   await server.start()
   const user = new Local(server.localSecret)
   const connections = await openMany(server.tcpPort, user, Math.max(1, idle), IDLE_BUFFER_BYTES)
-  if (isConsumed) connections.push(await consumer(server, user))
+  if (isConsumed) connections.push(await consumeReadings(server.tcpPort, user))
   const packets = Array.from({ length: metrics }, (_, index) => valuePacket(`reading.${index}`))
   const senders = await Promise.all(
     (tenants === 0 ? [undefined] : addresses).map((from) => GmetricFeed.of(server.gmetricPort, packets, from)),
@@ -133,21 +131,6 @@ async function costOfDatagrams(sizes: Sizes, seconds: number): Promise<number> {
 /** Of 127.0.0.0/8, which is all this machine. */
 function addressOf(index: number): string {
   return `127.1.${Math.floor(index / ADDRESSES_PER_NET)}.${1 + (index % ADDRESSES_PER_NET)}`
-}
-
-async function consumer(server: MeasuredServer, user: Local): Promise<BenchConnection> {
-  const connection = await BenchConnection.open(server.tcpPort, user, CONSUMER_BUFFER_BYTES)
-  const commits = new Commits(true)
-  const metric = await connection.ask((seq) => command.collect(seq, 'gmetric.reading.*'))
-  connection.listener = {
-    value: (view, at) => commits.add(view, at),
-    read: () => {
-      const bytes = commits.take()
-      if (bytes !== undefined) connection.write(bytes)
-    },
-  }
-  await connection.ask((seq) => command.subscribe(seq, metric))
-  return connection
 }
 
 function settle(): Promise<void> {

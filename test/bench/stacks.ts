@@ -11,7 +11,6 @@ import { until } from '../rig/patience.ts'
 import { cpuSecondsOf, memoryMiB } from '../rig/process-costs.ts'
 import { OTLP_HEADERS, StackProgram, tokenOfPublisher, WRITE, WRITE_HEADERS } from '../rig/prometheus-stack.ts'
 import { command, type, u64 } from '../support/bytes.ts'
-import { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
 const SERIES_PER_REQUEST = 2_000
@@ -213,15 +212,14 @@ metrics = ["${family}"]
   const toml = '[channels]\nmax_bytes = 4294967296\n'
   const server = new ServerProcess(toml + (drainTo === undefined ? '' : drain))
   await server.start()
-  const { peer, channel } = await server.login()
-  const seat = new Seat(peer, channel)
+  const seat = await server.seat()
   const token = await tokenOfPublisher(seat, family, ';COLLECT *')
   if (drainTo === undefined) {
     const kept = await seat.defChannel(['max_bytes', type.uint64, u64(4_294_967_296)])
     const id = await seat.collect(family)
     await seat.ok((seq) => command.subscribe(seq, id, kept))
   }
-  peer.destroy()
+  seat.peer.destroy()
   return {
     url: `http://127.0.0.1:${server.httpPort}`,
     pid: server.pid,

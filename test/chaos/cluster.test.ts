@@ -1,9 +1,9 @@
 /** Three machines with a node and a nats-server each, struck in many ways: nothing is lost, and in the end all nodes have the same. */
 import { expect, it } from 'vitest'
+import { namespacesMissing } from '../rig/namespaces.ts'
 import { times } from '../support/long.ts'
 import { natsMissing } from '../support/nats.ts'
 import { FAULTS } from './cluster/faults.ts'
-import { networkMissing } from './cluster/machines.ts'
 import { cluster } from './cluster.ts'
 
 /** A round: each fault at least once. */
@@ -12,7 +12,7 @@ const COUNT = times({ short: 2, long: ROUND })
 /** It begins with a leader that is cut off and one that hands over; then one is killed, and a power cut. */
 const SEED = 20_261_141
 
-const missing = [natsMissing, networkMissing && `nothing is cut off, and no disk fills: ${networkMissing}`]
+const missing = [natsMissing, namespacesMissing && `nothing is cut off, and no disk fills: ${namespacesMissing}`]
 const howTo = missing.map((reason) => (reason === undefined ? '' : ` (${reason})`)).join('')
 
 // Skipped only where nats-server is missing; the name says how to install it.
@@ -34,7 +34,7 @@ it.skipIf(natsMissing !== undefined)(
     }
     // Of all totals only these, so that the report of a failure shows which one it is.
     expect(Object.fromEntries(Object.keys(wanted).map((key) => [key, totals[key]]))).toEqual(wanted)
-    if (COUNT >= ROUND && networkMissing === undefined)
+    if (COUNT >= ROUND && namespacesMissing === undefined)
       expect(Object.keys(totals)).toEqual(expect.arrayContaining(FAULTS.map(({ name }) => name)))
     // A run in which nothing came proves nothing.
     expect(totals['delivered']).toBeGreaterThan(500)

@@ -6,6 +6,10 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Rig, type RigOptions, runCourse, Tally, type Totals } from '../rig/rig.ts'
+import { drain } from '../rig/world/drain.ts'
+import { everyone, Life, type World, worldOf } from '../rig/world/life.ts'
+import type { Link } from '../rig/world/link.ts'
+import { Watcher } from '../rig/world/watcher.ts'
 import { natsMissing } from '../support/nats.ts'
 import { Random } from '../support/random.ts'
 import type { Json } from '../support/records.ts'
@@ -17,10 +21,6 @@ import { type ChaosNode, Nodes, type NodesOptions } from './cluster/nodes.ts'
 import { servedAfter } from './cluster/probe.ts'
 import { compareReplicas } from './cluster/replicas.ts'
 import { Takeovers } from './cluster/takeovers.ts'
-import { drain } from './kills/drain.ts'
-import { everyone, Life, type World, worldOf } from './kills/life.ts'
-import type { Link } from './kills/link.ts'
-import { Watcher } from './kills/watcher.ts'
 
 const SOURCES = [1, 2, 3]
 /** Between two faults, at least and at most, when all nodes are there. */

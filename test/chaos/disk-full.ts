@@ -10,11 +10,11 @@ import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
 import { SmallDisk } from '../rig/small-disk.ts'
-import { args, command, join, status, str, type, u32 } from '../support/bytes.ts'
+import { args, command, gmetricPacket, status, str, type, u32 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { balance, decoded, type Json } from '../support/records.ts'
-import { Seat, type ValueMessage } from '../support/seat.ts'
+import type { Seat, ValueMessage } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
 const DISK_MIB = 24
@@ -102,8 +102,7 @@ class Run {
     const disk = SmallDisk.mount(data, DISK_MIB)
     try {
       await server.start()
-      const { peer, channel } = await server.login()
-      const run = new Run(options, { server, disk, data, port }, new Seat(peer, channel))
+      const run = new Run(options, { server, disk, data, port }, await server.seat())
       await run.#begin()
       return run
     } catch (error) {
@@ -185,9 +184,8 @@ class Run {
   /** Sends numbers and waits until the server has them; gives the ledger. */
   async #send(count: number, padding = ''): Promise<Json> {
     for (let i = 0; i < count; i++) {
-      // User defined: host | type | metric | value | units | slope | tmax | dmax, in gmond's older family.
       const text = `${SOURCE}-${this.#next++}-${padding}`
-      const packet = join(u32(0), str('string'), str('full'), str(text), str(''), u32(3), u32(60), u32(0))
+      const packet = gmetricPacket('string', 'full', text)
       this.#udp.send(packet, this.#port, '127.0.0.1')
     }
     this.#totals.sent += count
@@ -258,8 +256,7 @@ class Run {
     this.#asked = undefined
     this.#waiting.length = 0
     await this.#server.start()
-    const { peer, channel } = await this.#server.login()
-    this.#seat = new Seat(peer, channel)
+    this.#seat = await this.#server.seat()
     this.#read = 0
     this.#last = 0
     await this.#seat.setChannel(this.#channel)

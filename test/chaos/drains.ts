@@ -11,7 +11,6 @@ import { FED, type FeedProtocol, PromisedFeed } from '../rig/promised-feed.ts'
 import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
-import { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
 const FIRST_LIFE_MS = 150
@@ -151,9 +150,9 @@ batch_age = "50ms"
   const server = new ServerProcess(drain, { tcp, http })
   try {
     await server.start()
-    const { peer, channel } = await server.login()
-    const token = await tokenOfPublisher(new Seat(peer, channel), family)
-    peer.destroy()
+    const admin = await server.seat()
+    const token = await tokenOfPublisher(admin, family)
+    admin.peer.destroy()
     await server.end('SIGTERM')
     return {
       url: `http://127.0.0.1:${http}`,

@@ -9,14 +9,14 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { verifyAudit } from '../../server/kernel/accounts/audit/verify.ts'
 import { withAuditFile } from '../../storage/sqlite/audit-file.ts'
+import { KilledServer } from '../rig/killed-server/killed-server.ts'
 import { until } from '../rig/patience.ts'
 import { type Rig, type RigOptions, runCourse, Tally, type Totals } from '../rig/rig.ts'
+import { Link, type User } from '../rig/world/link.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { decoded, type Json } from '../support/records.ts'
-import { Link, type User } from './kills/link.ts'
-import { KilledServer } from './kills/server.ts'
 
 const BUSY = 13
 /** Killed there, or at any moment. */

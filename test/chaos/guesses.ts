@@ -11,7 +11,6 @@ import type { RigOptions, Totals } from '../rig/rig.ts'
 import { done, newToken } from '../support/administration.ts'
 import { command, join, status, str } from '../support/bytes.ts'
 import { RawPeer } from '../support/raw-peer.ts'
-import { Seat } from '../support/seat.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const ADDRESSES = 500
@@ -131,12 +130,11 @@ class Owner {
 
   /** With a token for `admin`, and another user. */
   static async made(server: ServerProcess): Promise<Owner> {
-    const { peer, channel } = await server.login()
-    const seat = new Seat(peer, channel)
+    const seat = await server.seat()
     const { token, hash } = newToken()
     await done(seat, 'token.add', { user: 'admin', hash })
     await done(seat, 'user.add', { user: 'bob', password: PASSWORD })
-    peer.destroy()
+    seat.peer.destroy()
     return new Owner(server, token)
   }
 

@@ -10,7 +10,7 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { memoryMiB } from '../rig/process-costs.ts'
 import { located, type RigOptions, type Totals } from '../rig/rig.ts'
-import { args, command, join, status, str, type, u32 } from '../support/bytes.ts'
+import { args, command, gmetricPacket, join, status, str, type, u32 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
 import { RawPeer } from '../support/raw-peer.ts'
@@ -89,8 +89,7 @@ class Attack {
       `[gmetric]\nlisten = "127.0.0.1:${port}"\n[limits]\nconnections = ${limit}\n[log]\nlevel = "error"\n`,
     )
     await server.start()
-    const { peer, channel } = await server.login()
-    const seat = new Seat(peer, channel)
+    const seat = await server.seat()
     for (const name of ['mallory', 'eve']) {
       const outcome = await seat.execute(
         'user.add',
@@ -122,7 +121,7 @@ class Attack {
   /** The good consumer: a value comes, is committed, and a command is answered. */
   async beat(): Promise<void> {
     const number = this.#next++
-    const packet = join(u32(0), str('uint32'), str('good'), str(String(number)), str(''), u32(3), u32(60), u32(0))
+    const packet = gmetricPacket('uint32', 'good', String(number))
     this.#udp.send(packet, this.#port, '127.0.0.1')
     for (;;) {
       const value = await this.#seat.value()
@@ -294,7 +293,7 @@ class Attack {
     await seat.ok((seq) => command.subscribe(seq, id))
     seat.peer.stream.pause()
     const before = this.rssMiB()
-    const packet = join(u32(0), str('string'), str('large'), str('x'.repeat(4_000)), str(''), u32(3), u32(60), u32(0))
+    const packet = gmetricPacket('string', 'large', 'x'.repeat(4_000))
     let accepted = 0
     for (let round = 0; accepted < 30_000 && round < 5_000; round++) {
       for (let i = 0; i < 32; i++) this.#udp.send(packet, this.#port, '127.0.0.1')

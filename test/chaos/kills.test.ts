@@ -1,8 +1,7 @@
 /** The server as built is killed, at named points and at any moment; 50 times, at each point at least once, in the long form. */
 import { expect, it } from 'vitest'
 import { times } from '../support/long.ts'
-import { POINTS } from './kills/points.ts'
-import { kills } from './kills.ts'
+import { kills, POINTS } from './kills.ts'
 
 const KILLS = times({ short: 10, long: 50 })
 

@@ -4,14 +4,53 @@
  * from as many as there are points on, each point is reached at least once.
  */
 
+import { type Armed, KilledServer } from '../rig/killed-server/killed-server.ts'
 import { type Rig, type RigOptions, runCourse, Tally, type Totals } from '../rig/rig.ts'
+import { drain } from '../rig/world/drain.ts'
+import { feedOnLoopback } from '../rig/world/feed.ts'
+import { type Deed, everyone, Life, type World, worldOf } from '../rig/world/life.ts'
+import { Watcher } from '../rig/world/watcher.ts'
 import { freePort } from '../support/free-port.ts'
-import { drain } from './kills/drain.ts'
-import { feedOnLoopback } from './kills/feed.ts'
-import { type Deed, everyone, Life, type World, worldOf } from './kills/life.ts'
-import { isOfRecovery, POINTS } from './kills/points.ts'
-import { type Armed, KilledServer } from './kills/server.ts'
-import { Watcher } from './kills/watcher.ts'
+
+/** A failpoint of killed-server/failpoints.cjs, and what leads to it. */
+interface Point {
+  readonly name: string
+  readonly deed: Deed
+  /** Killed at one of the first so many times. */
+  readonly within: number
+}
+
+const point = (name: string, deed: Deed, within = 1): Point => ({ name, deed, within })
+
+export const POINTS: readonly Point[] = [
+  point('before-insert', 'nothing', 40),
+  point('inserted-not-committed', 'nothing', 20),
+  point('committed-not-told', 'nothing', 20),
+  point('response-not-written', 'commit', 20),
+  point('half-a-commit-batch', 'commit', 10),
+  point('checkpoint', 'rest'),
+  point('overflow-gap', 'nothing', 3),
+  point('half-the-copies', 'copy', 2),
+  point('copies-not-committed', 'copy', 2),
+  point('channel-defined', 'copy', 2),
+  point('channel-half-deleted', 'delete', 2),
+  point('swap-not-told', 'swap', 3),
+  point('swap-not-stored', 'swap', 3),
+  point('swap-stored', 'swap', 3),
+  point('range-not-reserved', 'nothing', 3),
+  point('range-reserved', 'nothing', 3),
+  point('half-released', 'get', 3),
+  point('execute-announced', 'execute', 2),
+  point('result-not-stored', 'execute', 2),
+  point('recovery-reading', 'nothing'),
+  point('recovery-storing', 'nothing'),
+  point('recovery-stored', 'nothing'),
+]
+
+/** Killed there, and when it is started again killed there again. */
+function isOfRecovery(name: string): boolean {
+  return name.startsWith('recovery-')
+}
 
 const SOURCES = [1, 2, 3]
 /** How long a failpoint is waited for. */

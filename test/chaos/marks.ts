@@ -3,24 +3,22 @@
  * consumer that commits, unless that one has committed it, and at the one for whom it waits; a channel that drops at its own
  * limit has counted it.
  */
-import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout } from 'node:timers/promises'
 import { until } from '../rig/patience.ts'
 import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
-import { join as bytes, command, str, type, u32, u64 } from '../support/bytes.ts'
+import { command, type, u32, u64 } from '../support/bytes.ts'
 import { Child } from '../support/child.ts'
 import { compiled } from '../support/compiled.ts'
 import { Random } from '../support/random.ts'
-import { RawPeer } from '../support/raw-peer.ts'
+import type { RawPeer } from '../support/raw-peer.ts'
 import { decoded } from '../support/records.ts'
 import { Seat, type ValueMessage } from '../support/seat.ts'
+import { loggedIn, PASSWORD } from '../support/server-process.ts'
 
-const PASSWORD = 'a password for tests'
 /** The numbers of a life: far more than it publishes. */
 const LIFE = 1_000_000
 const LEAST_LIFE_MS = 10
@@ -65,14 +63,8 @@ class Life {
       },
       PATIENCE,
     )
-    const socket = connect({ host: '127.0.0.1', port: this.#port, noDelay: true })
-    await once(socket, 'connect')
-    const peer = new RawPeer(socket)
-    await peer.until('caps')
-    peer.send(command.auth(0xfff00000, 'password', bytes(str('admin'), str(PASSWORD))))
-    const { status, result, detail } = await peer.response(0xfff00000)
-    if (status !== 0) throw new Error(`AUTH was answered with status ${status}: ${detail}`)
-    return new Seat(peer, result)
+    const { peer, channel } = await loggedIn(this.#port)
+    return new Seat(peer, channel)
   }
 
   go(): void {

@@ -11,10 +11,10 @@ import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { canMount } from '../rig/small-disk.ts'
-import { ALL, args, command, join, status, str, type, u32, u64 } from '../support/bytes.ts'
+import { ALL, args, command, gmetricPacket, status, str, type, u32, u64 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { decoded, type Json } from '../support/records.ts'
-import { Seat } from '../support/seat.ts'
+import type { Seat } from '../support/seat.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const DISK_MIB = 24
@@ -55,14 +55,11 @@ describe('a disk that a tenant has filled', () => {
 
   /** Sends values of a gmetric to the server. */
   function send(from: Socket, name: string, count: number): void {
-    const packet = join(u32(0), str('string'), str(name), str(PADDING), str(''), u32(3), u32(60), u32(0))
+    const packet = gmetricPacket('string', name, PADDING)
     for (let sent = 0; sent < count; sent++) from.send(packet, port, '127.0.0.1')
   }
 
-  const login = async (user?: string): Promise<Seat> => {
-    const { peer, channel } = await server.login(user)
-    return new Seat(peer, channel)
-  }
+  const login = (user?: string): Promise<Seat> => server.seat(user)
 
   async function storage(seat: Seat): Promise<string> {
     return decoded(await seat.query('producer.stats'))['storage']

@@ -25,7 +25,7 @@ import { hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 import { isLong } from '../support/long.ts'
 import { boundTo, TestProducer } from '../support/producer.ts'
 import { decoded, type Json } from '../support/records.ts'
-import { Seat } from '../support/seat.ts'
+import type { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
 const { INT32, UINT32, DOUBLE, STRING } = BasicType
@@ -296,8 +296,7 @@ describe.skipIf(missing)(`gmond${howTo}`, () => {
     const port = await freePort()
     server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`)
     await server.start()
-    const { peer, channel } = await server.login()
-    const boss = new Seat(peer, channel)
+    const boss = await server.seat()
     const id = await boss.collect('gmetric.*')
     await boss.ok((seq) => command.subscribe(seq, id))
     const socket = createSocket('udp4')

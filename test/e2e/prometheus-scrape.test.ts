@@ -9,7 +9,7 @@ import { args, command, str, type } from '../support/bytes.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
 import { decoded } from '../support/records.ts'
-import { Seat } from '../support/seat.ts'
+import type { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
 const isThere = (program: string): boolean => spawnSync('which', [program]).status === 0
@@ -36,8 +36,7 @@ function run(program: string, ...given: string[]): void {
 async function start(toml: string): Promise<Seat> {
   server = new ServerProcess(toml)
   await server.start()
-  const { peer, channel } = await server.login()
-  return new Seat(peer, channel)
+  return server.seat()
 }
 
 const tableOf = (name: string, port: number, more = ''): string =>

@@ -12,7 +12,7 @@ import { args, command, str, type } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { PROGRAM } from '../support/program.ts'
 import { decoded } from '../support/records.ts'
-import { Seat } from '../support/seat.ts'
+import type { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
 /** More than the server takes in one turn, so that reading is paused meanwhile. */
@@ -30,14 +30,9 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
-async function seat(): Promise<Seat> {
-  const { peer, channel } = await server.login()
-  return new Seat(peer, channel)
-}
-
 /** A consumer of `smon.aaaa` of the named source on a durable channel. */
 async function subscribed(metric = 'smon.aaaa'): Promise<Seat> {
-  const consumer = await seat()
+  const consumer = await server.seat()
   await consumer.setChannel(await consumer.defChannel())
   const id = await consumer.collect(metric, args(['source', type.string, str('here')]))
   await consumer.ok((seq) => command.subscribe(seq, id))
@@ -96,7 +91,7 @@ describe('smon', () => {
     for (let index = 1; index < pairs.length; index += 2) pairs[index] = 1
     writeFileSync(file, Buffer.concat([DEFINE_A, pairs]))
     const counted = async (): Promise<number> => {
-      const watcher = await seat()
+      const watcher = await server.seat()
       const sensors: { name: string; counters: { values: number } }[] = decoded(await watcher.query('producer.sensors'))
       watcher.peer.destroy()
       return sensors.find(({ name }) => name === 'smon')?.counters.values ?? 0

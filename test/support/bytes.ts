@@ -53,6 +53,16 @@ export function args(...list: readonly (readonly [string, number, Uint8Array])[]
   return join(u32(list.length), ...list.flatMap(([name, type, value]) => [str(name), u32(type), value]))
 }
 
+/** A value of gmetric, in the older family of packets: one that needs no other. Slope both, tmax 60, dmax 0. */
+export function gmetricPacket(
+  type: 'string' | 'uint32' | 'double',
+  name: string,
+  value: string,
+  unit = '',
+): Uint8Array {
+  return join(u32(0), str(type), str(name), str(value), str(unit), u32(3), u32(60), u32(0))
+}
+
 export function frame(...parts: readonly Uint8Array[]): Uint8Array {
   const payload = join(...parts)
   return join(u32(payload.length), payload)

@@ -9,6 +9,7 @@ import { firstLeak } from './canaries.ts'
 import { Child } from './child.ts'
 import { PROGRAM, READY } from './program.ts'
 import { RawPeer } from './raw-peer.ts'
+import { Seat } from './seat.ts'
 
 /** Of the user `admin`. */
 export const PASSWORD = 'a password for tests'
@@ -94,15 +95,14 @@ export class ServerProcess {
   }
 
   /** An authenticated raw connection, as `admin` or another user with the same password. */
-  async login(user = 'admin'): Promise<{ peer: RawPeer; channel: number }> {
-    const socket = connect({ host: '127.0.0.1', port: this.tcpPort })
-    await once(socket, 'connect')
-    const peer = new RawPeer(socket)
-    await peer.until('caps')
-    peer.send(command.auth(0xfff00000, 'password', bytes(str(user), str(PASSWORD))))
-    const { status, result } = await peer.response(0xfff00000)
-    if (status !== 0) throw new Error(`AUTH was answered with status ${status}`)
-    return { peer, channel: result }
+  login(user = 'admin'): Promise<{ peer: RawPeer; channel: number }> {
+    return loggedIn(this.tcpPort, user)
+  }
+
+  /** The same, as a consumer that numbers its commands. */
+  async seat(user?: string): Promise<Seat> {
+    const { peer, channel } = await this.login(user)
+    return new Seat(peer, channel)
   }
 
   /** Throws if a secret was written down. */
@@ -118,4 +118,16 @@ export class ServerProcess {
     const leak = firstLeak([...this.errors.split('\n'), ...files], [PASSWORD])?.slice(0, 500)
     if (leak !== undefined) throw new Error(`a secret was written down: ${leak}`)
   }
+}
+
+/** A connection to a server of this machine with the password of tests. */
+export async function loggedIn(port: number, user = 'admin'): Promise<{ peer: RawPeer; channel: number }> {
+  const socket = connect({ host: '127.0.0.1', port, noDelay: true })
+  await once(socket, 'connect')
+  const peer = new RawPeer(socket)
+  await peer.until('caps')
+  peer.send(command.auth(0xfff00000, 'password', bytes(str(user), str(PASSWORD))))
+  const { status, result, detail } = await peer.response(0xfff00000)
+  if (status !== 0) throw new Error(`AUTH was answered with status ${status}: ${detail}`)
+  return { peer, channel: result }
 }

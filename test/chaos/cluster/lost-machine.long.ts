@@ -5,15 +5,15 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import { Life, worldOf } from '../../rig/world/life.ts'
+import type { Link, Listener, Message } from '../../rig/world/link.ts'
+import { Watcher } from '../../rig/world/watcher.ts'
 import { command } from '../../support/bytes.ts'
 import { eventually } from '../../support/eventually.ts'
 import { natsMissing } from '../../support/nats.ts'
 import { Random } from '../../support/random.ts'
 import { decoded, type Json } from '../../support/records.ts'
 import { PASSWORD } from '../../support/server-process.ts'
-import { Life, worldOf } from '../kills/life.ts'
-import type { Link, Listener, Message } from '../kills/link.ts'
-import { Watcher } from '../kills/watcher.ts'
 import { compareDatabases } from './databases.ts'
 import { type ChaosNode, Nodes } from './nodes.ts'
 

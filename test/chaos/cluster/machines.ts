@@ -4,8 +4,8 @@
  * what is sent just does not arrive. The rig reaches every machine by a link of its own, so that it can see what a machine does
  * that is cut off. Where no namespace can be made, everything is on loopback and nothing can be unplugged.
  */
-import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { inNamespace, ip, madeOrMissing } from '../../rig/namespaces.ts'
 
 export type Switch = 'nodes' | 'nats'
 
@@ -13,14 +13,6 @@ const SWITCHES: readonly Switch[] = ['nodes', 'nats']
 const LOOPBACK = '127.0.0.1'
 /** Addresses that RFC 2544 sets aside for tests: two runs at the same time take different ones by chance. */
 const TEST_NETWORKS = 2 ** 13
-
-/** Why this process certainly cannot unplug a machine, as a sentence. */
-export const networkMissing =
-  process.platform !== 'linux'
-    ? 'network namespaces exist on Linux only'
-    : process.getuid?.() !== 0
-      ? 'network namespaces are made by root only'
-      : undefined
 
 export interface Machine {
   /** Where the rig reaches it. */
@@ -94,14 +86,7 @@ class Network {
 
   /** What is missing here, as a sentence, instead of a network. */
   static make(count: number): Network | string {
-    if (networkMissing !== undefined) return networkMissing
-    try {
-      return new Network(count)
-    } catch (error) {
-      const said = error instanceof Error && 'stderr' in error ? `${error.stderr ?? ''}`.trim() : ''
-      const reason = said === '' && error instanceof Error ? error.message : said
-      return `network namespaces cannot be made (${reason}): they need iproute2 (apt-get install iproute2) and the permission`
-    }
+    return madeOrMissing(() => new Network(count), 'iproute2 (apt-get install iproute2)')
   }
 
   set(index: number, which: Switch, state: 'up' | 'down'): void {
@@ -156,15 +141,11 @@ class Network {
       host: dotted(access + 2),
       network: `${dotted(access)}/30`,
       addresses,
-      command: (program, args) => ['ip', ['netns', 'exec', name, program, ...args]],
+      command: (program, args) => inNamespace(name, program, args),
     }
   }
 }
 
 function dotted(address: number): string {
   return [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join('.')
-}
-
-function ip(...words: readonly string[]): string {
-  return execFileSync('ip', words, { encoding: 'utf8', stdio: 'pipe' })
 }

@@ -1,8 +1,8 @@
 /** A consumer that does nothing but ask who leads, so that it is known how long nobody was served. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { Link, type Listener, type User } from '../../rig/world/link.ts'
 import { command } from '../../support/bytes.ts'
 import { decoded, type Json } from '../../support/records.ts'
-import { Link, type Listener, type User } from '../kills/link.ts'
 
 /** How long an answer is waited for: a node may stop before it gives one. */
 const ANSWER_MS = 500

@@ -5,10 +5,10 @@
  */
 import { createSocket, type Socket } from 'node:dgram'
 import { setInterval, setTimeout } from 'node:timers/promises'
-import { command, join, str, u32 } from '../../support/bytes.ts'
+import { Link, type Message } from '../../rig/world/link.ts'
+import { command, gmetricPacket } from '../../support/bytes.ts'
 import type { Json } from '../../support/records.ts'
 import { Seat } from '../../support/seat.ts'
-import { Link, type Message } from '../kills/link.ts'
 import { connectAs, type LoginMethod, type Reach, type TenantUser, within } from './wire.ts'
 
 /** The address that its feed sends from: by that the server knows whose it is. */
@@ -191,8 +191,7 @@ export class GoodTenant {
   #sendNext(): void {
     const number = ++this.sent
     const name = number % NEW_METRIC_EVERY === 0 ? `new${number}` : 'tick'
-    // host | type | metric | value | units | slope | tmax | dmax, in gmond's older family: a packet that needs no other.
-    const packet = join(u32(0), str('string'), str(name), str(`#${number}#`), str(''), u32(3), u32(60), u32(0))
+    const packet = gmetricPacket('string', name, `#${number}#`)
     this.#udp.send(packet, this.#udpPort, '127.0.0.1')
   }
 

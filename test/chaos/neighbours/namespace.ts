@@ -3,8 +3,8 @@
  * on loopback are one network to the server, so they cannot stand for strangers. The addresses are random unique local ones
  * (RFC 4193), so that two runs at the same time do not meet.
  */
-import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { inNamespace, ip, madeOrMissing } from '../../rig/namespaces.ts'
 
 /** Networks (/64) that a stranger of a /48 comes from, of the 65,536 that it has. */
 const NETWORKS = 256
@@ -35,20 +35,20 @@ export class Namespace {
     this.near = `${ours}::2`
     this.far = Array.from({ length: NETWORKS }, (_, network) => `${theirs}:${(network + 1).toString(16)}::2`)
     const inside = `${this.#interface}n`
-    run('ip', 'netns', 'add', this.#name)
+    ip('netns', 'add', this.#name)
     try {
       const within = ['-n', this.#name]
-      run('ip', 'link', 'add', this.#interface, 'type', 'veth', 'peer', 'name', inside, 'netns', this.#name)
-      run('ip', '-6', 'address', 'add', `${this.host}/64`, 'dev', this.#interface, 'nodad')
-      run('ip', '-6', 'address', 'add', `${this.admin}/128`, 'dev', this.#interface, 'nodad')
-      run('ip', ...within, '-6', 'address', 'add', `${this.near}/64`, 'dev', inside, 'nodad')
-      run('ip', 'link', 'set', this.#interface, 'up')
-      run('ip', ...within, 'link', 'set', 'lo', 'up')
-      run('ip', ...within, 'link', 'set', inside, 'up')
+      ip('link', 'add', this.#interface, 'type', 'veth', 'peer', 'name', inside, 'netns', this.#name)
+      ip('-6', 'address', 'add', `${this.host}/64`, 'dev', this.#interface, 'nodad')
+      ip('-6', 'address', 'add', `${this.admin}/128`, 'dev', this.#interface, 'nodad')
+      ip(...within, '-6', 'address', 'add', `${this.near}/64`, 'dev', inside, 'nodad')
+      ip('link', 'set', this.#interface, 'up')
+      ip(...within, 'link', 'set', 'lo', 'up')
+      ip(...within, 'link', 'set', inside, 'up')
       // The whole /48 is at home in the namespace, and any address of it may be bound there.
-      run('ip', ...within, '-6', 'route', 'add', 'local', `${theirs}::/48`, 'dev', 'lo')
-      run('ip', '-6', 'route', 'add', `${theirs}::/48`, 'via', this.near)
-      run('ip', 'netns', 'exec', this.#name, 'sh', '-c', 'echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind')
+      ip(...within, '-6', 'route', 'add', 'local', `${theirs}::/48`, 'dev', 'lo')
+      ip('-6', 'route', 'add', `${theirs}::/48`, 'via', this.near)
+      ip('netns', 'exec', this.#name, 'sh', '-c', 'echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind')
     } catch (error) {
       this.remove()
       throw error
@@ -57,28 +57,16 @@ export class Namespace {
 
   /** What is missing here, as a sentence, instead of a namespace. */
   static make(): Namespace | string {
-    if (process.platform !== 'linux') return 'network namespaces exist on Linux only'
-    if (process.getuid?.() !== 0) return 'a network namespace is made by root only'
-    try {
-      return new Namespace()
-    } catch (error) {
-      const said = error instanceof Error && 'stderr' in error ? `${error.stderr ?? ''}`.trim() : ''
-      const reason = said === '' && error instanceof Error ? error.message : said
-      return `a network namespace cannot be made (${reason}): it needs iproute2, IPv6 and the permission`
-    }
+    return madeOrMissing(() => new Namespace(), 'iproute2, IPv6')
   }
 
   /** The program and the arguments that run a command in the namespace. */
-  command(...words: readonly string[]): readonly [string, readonly string[]] {
-    return ['ip', ['netns', 'exec', this.#name, ...words]]
+  command(program: string, ...args: readonly string[]): readonly [string, readonly string[]] {
+    return inNamespace(this.#name, program, args)
   }
 
   /** The interfaces go with the namespace. */
   remove(): void {
-    run('ip', 'netns', 'delete', this.#name)
+    ip('netns', 'delete', this.#name)
   }
-}
-
-function run(program: string, ...words: readonly string[]): void {
-  execFileSync(program, words, { stdio: 'pipe' })
 }

@@ -6,7 +6,7 @@ import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { forgetPeak, memoryMiB } from '../../rig/process-costs.ts'
 import { SmallDisk } from '../../rig/small-disk.ts'
-import { args, command, join, str, type, u32 } from '../../support/bytes.ts'
+import { args, command, gmetricPacket, str, type, u32 } from '../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
 import { decoded, type Json } from '../../support/records.ts'
@@ -112,7 +112,7 @@ export class Stage {
   }
 
   #feed(n: number): void {
-    const packet = join(u32(0), str('uint32'), str(`m${n}`), str(String(n)), str(''), u32(3), u32(60), u32(0))
+    const packet = gmetricPacket('uint32', `m${n}`, String(n))
     this.#udp.send(packet, this.#udpPort, '127.0.0.1')
   }
 

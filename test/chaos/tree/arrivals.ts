@@ -6,7 +6,7 @@ import type { Received } from '../../support/raw-peer.ts'
 import { decoded } from '../../support/records.ts'
 import type { ServerProcess } from '../../support/server-process.ts'
 import type { Came } from './balance.ts'
-import { CONSUMER, seatAt } from './servers.ts'
+import { CONSUMER } from './servers.ts'
 
 const RETRY_MS = 50
 
@@ -48,7 +48,7 @@ export class Arrivals {
   }
 
   async #connection(server: ServerProcess): Promise<void> {
-    const seat = await seatAt(server)
+    const seat = await server.seat()
     const channel = await seat.defChannel(['name', type.string, str(CONSUMER)])
     seat.send((seq) => command.setChannel(seq, channel))
     for (;;) {

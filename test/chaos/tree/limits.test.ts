@@ -7,7 +7,7 @@ import { times } from '../../support/long.ts'
 import { accountsOf } from './accounts.ts'
 import { Arrivals } from './arrivals.ts'
 import { imbalances } from './balance.ts'
-import { type Level, ledgerAt, seatAt, Tree } from './servers.ts'
+import { type Level, ledgerAt, Tree } from './servers.ts'
 
 const OVERFLOW = 1
 const MAX_BYTES = 16_384
@@ -23,7 +23,7 @@ afterEach(async () => {
 })
 
 async function narrow(level: Level): Promise<void> {
-  const seat = await seatAt(level.server)
+  const seat = await level.server.seat()
   const { channel } = await ledgerAt(level)
   await seat.execute(
     'channel.configure',

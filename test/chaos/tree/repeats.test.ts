@@ -7,7 +7,7 @@ import { accountsOf } from './accounts.ts'
 import { Arrivals } from './arrivals.ts'
 import { imbalances } from './balance.ts'
 import type { CutLink } from './cut-link.ts'
-import { channelAt, countersAt, type Level, ledgerAt, METRIC, seatAt, Tree } from './servers.ts'
+import { channelAt, countersAt, type Level, ledgerAt, METRIC, Tree } from './servers.ts'
 
 const REQUESTS = 10
 const VALUES = REQUESTS * SERIES
@@ -54,7 +54,7 @@ it('each channel accepts what is taken for its selection, whichever server is ki
   const { levels, feed, uppermost } = tree
   const [, middle] = levels as [Level, Level, Level]
   await tree.start()
-  const seat = await seatAt(uppermost.server)
+  const seat = await uppermost.server.seat()
   const channel = await seat.defChannel(['name', type.string, str('one series')])
   const list = args(['producer', type.string, str('*/*')], ['n', type.string, str('1')])
   const id = await seat.collect(METRIC, list)

@@ -9,7 +9,6 @@ import { args, command, str, type } from '../../support/bytes.ts'
 import { freePort } from '../../support/free-port.ts'
 import { Random } from '../../support/random.ts'
 import { decoded, type Json } from '../../support/records.ts'
-import { Seat } from '../../support/seat.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
 import { CutLink } from './cut-link.ts'
 
@@ -81,7 +80,7 @@ export class Tree {
   /** Starts all, makes the channel of the consumer, and waits until the lowest server knows of it. */
   async start(): Promise<void> {
     for (const { server } of this.levels) await server.start()
-    const seat = await seatAt(this.uppermost.server)
+    const seat = await this.uppermost.server.seat()
     const channel = await seat.defChannel(['name', type.string, str(CONSUMER)])
     const producer = ['producer', type.string, str('*/*')] as const
     const id = await seat.collect(METRIC, args(producer))
@@ -134,17 +133,12 @@ export async function storageAt({ server }: Level): Promise<string> {
 }
 
 async function askedAt(server: ServerProcess, metric: string): Promise<Json> {
-  const seat = await seatAt(server)
+  const seat = await server.seat()
   try {
     return decoded(await seat.query(metric))
   } finally {
     seat.peer.destroy()
   }
-}
-
-export async function seatAt(server: ServerProcess): Promise<Seat> {
-  const { peer, channel } = await server.login()
-  return new Seat(peer, channel)
 }
 
 function upstream(name: string, port: number, secret: string): string {
@@ -155,7 +149,7 @@ function upstream(name: string, port: number, secret: string): string {
 /** Of a user who may publish what is fed; the server has ended then. */
 async function tokenAt(server: ServerProcess): Promise<string> {
   await server.start()
-  const seat = await seatAt(server)
+  const seat = await server.seat()
   const token = await tokenOfPublisher(seat, FAMILY)
   seat.peer.destroy()
   await server.end('SIGTERM')

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { args, str, type } from '../../support/bytes.ts'
 import { PROGRAM } from '../../support/program.ts'
 import { decoded } from '../../support/records.ts'
-import { Seat } from '../../support/seat.ts'
+import type { Seat } from '../../support/seat.ts'
 import { ServerProcess } from '../../support/server-process.ts'
 
 let server: ServerProcess
@@ -20,8 +20,7 @@ let token: string
 beforeAll(async () => {
   server = new ServerProcess()
   await server.start()
-  const { peer, channel } = await server.login()
-  seat = new Seat(peer, channel)
+  seat = await server.seat()
   url = `http://127.0.0.1:${server.httpPort}`
   token = join(server.directory, 'app.token')
   const asAdmin = { CINNABAR_URL: `tcp://127.0.0.1:${server.tcpPort}` }

@@ -4,7 +4,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { existsSync } from 'node:fs'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { join, str, u32 } from '../../support/bytes.ts'
+import { gmetricPacket, join, str, u32 } from '../../support/bytes.ts'
 import { freePort } from '../../support/free-port.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
 
@@ -99,7 +99,7 @@ export class ConsoleRig {
 
   /** Sends one value as gmetric does. */
   async push(name: string, value: number): Promise<void> {
-    const packet = join(u32(0), str('double'), str(name), str(String(value)), str(''), u32(3), u32(60), u32(0))
+    const packet = gmetricPacket('double', name, String(value))
     await new Promise((resolve) => this.#udp.send(packet, this.#udpPort, '127.0.0.1', resolve))
   }
 }

@@ -6,7 +6,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { readFileSync } from 'node:fs'
 import { join, str, u32 } from '../../support/bytes.ts'
 import type { Random } from '../../support/random.ts'
-import type { Checker } from '../checker.ts'
+import type { Checker } from './checker.ts'
 
 const STRING = 133
 const PAUSE_MS = 4

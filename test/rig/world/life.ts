@@ -2,13 +2,14 @@
  * One life of the server: consumers come back, producers go on, and things are done to channels until it is killed. What is
  * done is picked at random; while a failpoint is armed, mostly what leads to it.
  */
-import { Tally } from '../../rig/rig.ts'
+
 import { args, command, str, type, u32, u64 } from '../../support/bytes.ts'
 import { Random } from '../../support/random.ts'
-import { Checker } from '../checker.ts'
-import type { Policy } from '../history.ts'
+import { Tally } from '../rig.ts'
+import { Checker } from './checker.ts'
 import { Consumer } from './consumer.ts'
 import { Feed, feedOnLoopback, metricOf } from './feed.ts'
+import type { Policy } from './history.ts'
 import { Link, type Listener, type User } from './link.ts'
 import type { Watcher } from './watcher.ts'
 

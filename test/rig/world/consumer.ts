@@ -2,8 +2,8 @@
 import { command } from '../../support/bytes.ts'
 import type { Random } from '../../support/random.ts'
 import { decoded } from '../../support/records.ts'
-import type { Checker } from '../checker.ts'
-import type { History } from '../history.ts'
+import type { Checker } from './checker.ts'
+import type { History } from './history.ts'
 import type { Link, Message } from './link.ts'
 
 const DELETED = 5

@@ -4,7 +4,7 @@
  * under the same id may come as often as it likes, until its COMMIT is answered.
  */
 
-import type { Totals } from '../rig/rig.ts'
+import type { Totals } from '../rig.ts'
 import { type Fault, History, type Policy } from './history.ts'
 
 /** What was sent, and in which life of the server. */

@@ -1,7 +1,7 @@
 /** Looks at `producer.channels` all the time: what is stored, whether the ledgers balance, whether everything is still there. */
 import { command } from '../../support/bytes.ts'
 import { balance, decoded, type Json } from '../../support/records.ts'
-import type { Checker } from '../checker.ts'
+import type { Checker } from './checker.ts'
 import type { Consumer } from './consumer.ts'
 import type { Feed } from './feed.ts'
 import type { Link, Message } from './link.ts'

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { Child } from '../../support/child.ts'
 import { PROGRAM, READY } from '../../support/program.ts'
 import { PASSWORD } from '../../support/server-process.ts'
-import type { Listener } from './link.ts'
+import type { Listener } from '../world/link.ts'
 
 const PRELOAD = new URL('./failpoints.cjs', import.meta.url).pathname
 const CLOCK = new URL('./clock.cjs', import.meta.url).pathname
