@@ -6,16 +6,14 @@
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../protocol/monitor/message.ts'
 import { getUint53 } from '../../../server/kernel/channels/block.ts'
-import { Inlets } from '../../../server/kernel/channels/inlets.ts'
 import { Journal } from '../../../server/kernel/channels/journal.ts'
-import { noDrops } from '../../../server/kernel/channels/ledger.ts'
-import { Pool } from '../../../server/kernel/channels/pool.ts'
 import { Queue } from '../../../server/kernel/channels/queue.ts'
 import { numberRows } from '../../../server/kernel/channels/registry.ts'
 import { TurnScheduler } from '../../../server/kernel/channels/turn-scheduler.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
 import { type Batch, BLOCK_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../storage/store.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
+import { HandHost } from '../../support/hand-host.ts'
 
 /** Bytes of a frame before its value: length, kind, transaction, time, metric. */
 const HEAD_BYTES = 24
@@ -41,30 +39,7 @@ export class Queues {
   readonly rows = new Map<number, ChannelRow>()
   readonly turn: TurnScheduler
   readonly journal: Journal
-  readonly host = {
-    pool: new Pool(),
-    inlets: new Inlets(),
-    refusing: undefined as 'full' | 'overflow' | undefined,
-    get refusesAbove(): number {
-      return this.refusing === undefined ? Number.POSITIVE_INFINITY : -1
-    },
-    unstored: 0,
-    refused: 0,
-    accepted: 0,
-    sent: 0,
-    dropped: noDrops(),
-    now: 0,
-    id: 1,
-    nextId(): number {
-      return this.id++
-    },
-    age(): number {
-      return this.now
-    },
-    stamp(): number {
-      return this.now
-    },
-  }
+  readonly host = new HandHost()
 
   /** `wall` names the batches: it is asked once for each. */
   constructor(write: (batch: Batch) => void, wall: () => number, turn = new TurnScheduler(new FakeClock())) {
@@ -105,7 +80,7 @@ export class Queues {
 
   restore(recovered: Recovered): void {
     this.host.now = recovered.age
-    this.host.id = recovered.nextBlockId
+    this.host.id = recovered.nextBlockId - 1
     const numbers = numberRows(recovered.numbers)
     const state = new Map<number, { floor: number; clean: boolean }>()
     for (const row of recovered.channels) {

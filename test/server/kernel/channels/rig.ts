@@ -3,15 +3,13 @@
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../../protocol/monitor/message.ts'
 import type { Block } from '../../../../server/kernel/channels/block.ts'
 import { getUint53, writeFrame } from '../../../../server/kernel/channels/block.ts'
-import { Inlets } from '../../../../server/kernel/channels/inlets.ts'
 import { Journal } from '../../../../server/kernel/channels/journal.ts'
-import { noDrops } from '../../../../server/kernel/channels/ledger.ts'
-import { Pool } from '../../../../server/kernel/channels/pool.ts'
 import { Queue } from '../../../../server/kernel/channels/queue.ts'
 import type { QueueSettings, SharedLimit } from '../../../../server/kernel/channels/queue-host.ts'
 import { TurnScheduler } from '../../../../server/kernel/channels/turn-scheduler.ts'
 import { type Batch, BLOCK_WIDTH, CHANNEL_WIDTH, GAP_WIDTH, type Recovered } from '../../../../storage/store.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
+import { HandHost } from '../../../support/hand-host.ts'
 import { MemoryStore } from '../../../support/memory-store/store.ts'
 
 export const ORIGIN = 100
@@ -51,30 +49,7 @@ class HandTurn extends TurnScheduler {
 }
 
 export class Rig {
-  readonly host = {
-    pool: new Pool(),
-    inlets: new Inlets(),
-    refusing: undefined as 'full' | 'overflow' | undefined,
-    get refusesAbove(): number {
-      return this.refusing === undefined ? Number.POSITIVE_INFINITY : -1
-    },
-    unstored: 0,
-    refused: 0,
-    accepted: 0,
-    sent: 0,
-    dropped: noDrops(),
-    now: 0,
-    id: 0,
-    nextId(): number {
-      return ++this.id
-    },
-    age(): number {
-      return this.now
-    },
-    stamp(): number {
-      return this.now
-    },
-  }
+  readonly host = new HandHost()
   readonly batches: Batch[] = []
   readonly resultsGone: number[] = []
   store: MemoryStore

@@ -6,13 +6,11 @@
 import { FRAME_METRIC, FRAME_TIME, FRAME_TRANSACTION } from '../../../../../protocol/monitor/message.ts'
 import type { Block } from '../../../../../server/kernel/channels/block.ts'
 import { getUint53, setUint53 } from '../../../../../server/kernel/channels/block.ts'
-import { Inlets } from '../../../../../server/kernel/channels/inlets.ts'
 import { Intake } from '../../../../../server/kernel/channels/intake.ts'
 import { Journal } from '../../../../../server/kernel/channels/journal.ts'
-import { noDrops } from '../../../../../server/kernel/channels/ledger.ts'
 import { Pool } from '../../../../../server/kernel/channels/pool.ts'
 import { Queue } from '../../../../../server/kernel/channels/queue.ts'
-import type { QueueHost, QueueSettings } from '../../../../../server/kernel/channels/queue-host.ts'
+import type { QueueSettings } from '../../../../../server/kernel/channels/queue-host.ts'
 import { TurnScheduler } from '../../../../../server/kernel/channels/turn-scheduler.ts'
 import {
   type Batch,
@@ -24,6 +22,7 @@ import {
   type StoreEvents,
 } from '../../../../../storage/store.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
+import { HandHost } from '../../../../support/hand-host.ts'
 import { Shadow, same, type Value, type View } from './shadow.ts'
 
 /** A store that completes its batch, and can be killed. */
@@ -58,7 +57,7 @@ const ORIGIN = 2 ** 40 + 1
 
 export class World {
   readonly settings: readonly QueueSettings[]
-  readonly host: QueueHost & { pool: Pool; refusing: 'full' | undefined; now: number; id: number }
+  readonly host = new HandHost(1_000)
   storage: Storage
   journal: Journal
   intake: Intake
@@ -82,30 +81,6 @@ export class World {
     this.uniform = uniform
     this.settings = settings
     this.storage = storage
-    this.host = {
-      pool: new Pool(),
-      inlets: new Inlets(),
-      refusing: undefined,
-      get refusesAbove(): number {
-        return this.refusing === undefined ? Number.POSITIVE_INFINITY : -1
-      },
-      unstored: 0,
-      refused: 0,
-      accepted: 0,
-      sent: 0,
-      dropped: noDrops(),
-      now: 1_000,
-      id: 0,
-      nextId() {
-        return ++this.id
-      },
-      age() {
-        return this.now
-      },
-      stamp() {
-        return this.now
-      },
-    }
     this.journal = this.#newJournal()
     this.intake = this.#newIntake()
   }
