@@ -2,7 +2,6 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { freePort } from '../support/free-port.ts'
 import { PROGRAM } from '../support/program.ts'
 import { ADMIN_PASSWORD } from './durable-consumer.ts'
@@ -10,7 +9,6 @@ import type { Contender } from './peers/contender.ts'
 import type { Commits } from './processes/end.ts'
 import { ServerUnderTest } from './processes/server-under-test.ts'
 
-const LOOP_DELAY = fileURLToPath(new URL('./processes/loop-delay.mjs', import.meta.url))
 /** More than a value takes in a channel: nothing overflows, whoever is slower. */
 const BYTES_PER_VALUE = 256
 
@@ -41,17 +39,10 @@ export function launched(setup: Setup): Promise<ServerUnderTest> {
   const config = join(directory, 'cinnabar.toml')
   writeFileSync(config, toml(setup))
   return ServerUnderTest.start({
-    program: process.execPath,
-    args: ['--import', LOOP_DELAY, ...nodeOptions(), PROGRAM, 'serve', '--config', config],
+    args: [PROGRAM, 'serve', '--config', config],
     env: { CINNABAR_ADMIN_PASSWORD: ADMIN_PASSWORD },
     port,
-    loopDelay: true,
   })
-}
-
-/** BENCH_NODE_OPTIONS: for a profile, `--cpu-prof --cpu-prof-dir=DIR`. */
-function nodeOptions(): readonly string[] {
-  return (process.env['BENCH_NODE_OPTIONS'] ?? '').split(' ').filter((option) => option !== '')
 }
 
 interface Window {

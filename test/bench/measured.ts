@@ -1,17 +1,13 @@
 /**
  * A Cinnabar from dist/ as a process of its own (`npm run build` first), that can be started again on its data, and what it
- * costs by thread, from /proc (Linux only). BENCH_NODE_OPTIONS are further options of its Node: `--cpu-prof` writes its
- * profile when it is ended by SIGTERM.
+ * costs by thread, from /proc (Linux only).
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { cpuSecondsOf, forgetPeak, handedOver, memoryMiB, writtenMiBOf } from '../rig/process-costs.ts'
-import { Child } from '../support/child.ts'
 import { PROGRAM, READY } from '../support/program.ts'
-
-const LOOP_DELAY = fileURLToPath(new URL('./processes/loop-delay.mjs', import.meta.url))
+import { MeasuredNode } from './processes/measured-node.ts'
 
 /** CPU seconds, user and system, since the process began. */
 export interface CpuSeconds {
@@ -25,7 +21,7 @@ export interface CpuSeconds {
 export class MeasuredServer {
   readonly #directory: string
   readonly #program: (directory: string) => readonly string[]
-  #child: Child | undefined
+  #child: MeasuredNode | undefined
   tcpPort = 0
   gmetricPort = 0
 
@@ -58,12 +54,10 @@ export class MeasuredServer {
     return readFileSync(join(this.#dataDir, 'admin.secret'), 'utf8').trim()
   }
 
-  /** `nodeOptions`: more of them. Gives the seconds until it listened. */
-  async start(nodeOptions: readonly string[] = []): Promise<number> {
+  /** `options`: further options of its Node. Gives the seconds until it listened. */
+  async start(options: readonly string[] = []): Promise<number> {
     const started = performance.now()
-    const options = [...nodeOptions, ...(process.env['BENCH_NODE_OPTIONS']?.split(' ') ?? [])]
-    const args = ['--import', LOOP_DELAY, ...options, ...this.#program(this.#directory)]
-    const child = new Child(process.execPath, args, { hasChannel: true })
+    const child = new MeasuredNode(this.#program(this.#directory), { options })
     this.#child = child
     if (!(await child.hasPrinted(READY))) {
       rmSync(this.#directory, { recursive: true, force: true })
@@ -120,11 +114,11 @@ export class MeasuredServer {
   }
 
   resetLoopDelay(): void {
-    this.#child?.process.send('reset')
+    this.#child?.resetLoopDelay()
   }
 
   /** Milliseconds, since `resetLoopDelay`. */
   async loopDelayP99Ms(): Promise<string> {
-    return Number(await this.#child?.ask('read')).toFixed(1)
+    return ((await this.#child?.loopDelayP99Ms()) ?? Number.NaN).toFixed(1)
   }
 }

@@ -1,6 +1,5 @@
 /** Starts a limit server in place of the server that was measured, for each of the ways in which benchmarks start theirs. */
 import { mkdirSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { compiled } from '../../support/compiled.ts'
 import { freePort } from '../../support/free-port.ts'
 import { definitions, SERIES } from '../durable-stream.ts'
@@ -11,7 +10,6 @@ import { ServerUnderTest } from '../processes/server-under-test.ts'
 import type { Figures } from '../ratios.ts'
 import type { LimitJob } from './job.ts'
 
-const LOOP_DELAY = fileURLToPath(new URL('../processes/loop-delay.mjs', import.meta.url))
 /** The log has every byte, and then the database. */
 const WRITTEN_TWICE = 2
 
@@ -45,10 +43,8 @@ export function limitContender(values: number, commits: Commits, measured: Figur
         feedPort,
       }
       const server = await ServerUnderTest.start({
-        program: process.execPath,
-        args: ['--import', LOOP_DELAY, program, JSON.stringify(jobOf(workload, directory, storage))],
+        args: [program, JSON.stringify(jobOf(workload, directory, storage))],
         port,
-        loopDelay: true,
       })
       return {
         server,

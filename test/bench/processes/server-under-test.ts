@@ -6,6 +6,7 @@ import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { cpuSecondsOf, memoryMiB, writtenMiBOf } from '../../rig/process-costs.ts'
 import { Child } from '../../support/child.ts'
+import { MeasuredNode } from './measured-node.ts'
 
 const STARTS_WITHIN_MS = 60_000
 const STOPS_WITHIN_MS = 10_000
@@ -20,23 +21,19 @@ export interface Cost {
 }
 
 export interface Launch {
-  readonly program: string
+  /** Default: Node, whose event loop is measured. */
+  readonly program?: string
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   /** It listens there once it is up. */
   readonly port: number
-  /** A Node server with `loop-delay.mjs` preloaded. */
-  readonly loopDelay?: boolean
 }
 
 export class ServerUnderTest {
-  readonly #child: Child
-  readonly #launch: Launch
+  readonly #child: Child | MeasuredNode
 
-  private constructor(launch: Launch) {
-    this.#launch = launch
-    const { program, args, env, loopDelay = false } = launch
-    this.#child = new Child(program, args, { env, hasChannel: loopDelay })
+  private constructor({ program, args, env }: Launch) {
+    this.#child = program === undefined ? new MeasuredNode(args, { env }) : new Child(program, args, { env })
   }
 
   /** Starts it and waits until its port takes connections. */
@@ -47,7 +44,9 @@ export class ServerUnderTest {
     while (!(await listens(launch.port))) {
       if (!child.isRunning || performance.now() > deadline) {
         await server.stop()
-        throw new Error(`${launch.program} does not listen on port ${launch.port}:\n${child.out}${child.errors}`)
+        throw new Error(
+          `${launch.program ?? launch.args[0]} does not listen on port ${launch.port}:\n${child.out}${child.errors}`,
+        )
       }
       await setTimeout(20)
     }
@@ -61,12 +60,12 @@ export class ServerUnderTest {
 
   /** From here on the delay of its event loop counts. */
   resetLoopDelay(): void {
-    if (this.#launch.loopDelay) this.#child.process.send('reset')
+    if (this.#child instanceof MeasuredNode) this.#child.resetLoopDelay()
   }
 
   /** The 99th percentile since then, milliseconds; undefined for a server that is not Node. */
   async loopDelayP99Ms(): Promise<number | undefined> {
-    return this.#launch.loopDelay ? Number(await this.#child.ask('read')) : undefined
+    return this.#child instanceof MeasuredNode ? this.#child.loopDelayP99Ms() : undefined
   }
 
   /** By SIGTERM, since a profile is written at a regular end; by SIGKILL if that takes too long. */
