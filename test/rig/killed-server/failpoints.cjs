@@ -80,14 +80,14 @@ function watchStorage() {
     else if (/^commit$/i.test(sql)) beforeCommit()
     else if (sql.includes('into block values')) reach('before-insert')
     else if (sql.includes('into numbers') && args[3] - args[2] === RESERVED_IDS) reach('range-not-reserved')
-    else if (sql.includes('into channel values')) seeChannel(statement, args[0])
+    else if (sql.includes('into channel (')) seeChannel(statement, rowOf(sql, args))
     else if (sql.includes('from block') && sql.includes('not in')) reach('recovery-reading')
     else if (/wal_checkpoint\((passive|truncate)\)/.test(sql)) checkpoint()
   }
 
   function seeChannel(statement, row) {
     const known = statement.database.prepare('select count(*) as count from channel where id = ?').get(row.id).count > 0
-    if (known && row.lastUsed === IN_USE) inside.swapped = true
+    if (known && row.last_used === IN_USE) inside.swapped = true
     if (!known && row.defined === 1) inside.defined = true
   }
 
@@ -111,15 +111,22 @@ function watchStorage() {
         inside.copied = true
         reach('half-the-copies')
       }
-    } else if (sql.includes('into binding')) inside.bound.add(args[0].channel)
+    } else if (sql.includes('into binding (')) inside.bound.add(rowOf(sql, args).channel)
     else if (sql.includes('into settled')) reach('half-a-commit-batch')
     else if (sql.includes('into gap') && args[8] === OVERFLOW) reach('overflow-gap')
-    else if (sql.includes('into result')) inside.result = args[0].transaction
+    else if (sql.includes('into result (')) inside.result = rowOf(sql, args).transaction_id
     else if (sql.includes('into numbers')) inside.reserved ||= args[3] - args[2] === RESERVED_IDS
     else if (sql.startsWith('delete from channel')) reach('channel-half-deleted')
     else if (sql.startsWith('update block set lane')) reach('half-released')
     else if (sql.startsWith('update meta set age')) inside.meta = true
   }
+}
+
+/** The row of an insert that names its columns. */
+function rowOf(sql, values) {
+  const [, columns = ''] = /\(([^)]*)\) values/.exec(sql) ?? []
+  const names = columns.replaceAll('"', '').split(',')
+  return Object.fromEntries(names.map((name, at) => [name, values[at]]))
 }
 
 /** What the transaction under way has done so far. */
