@@ -3,15 +3,38 @@
  * known, decodes), handed to its handler and answered exactly once. Commands are work that shares the time of the event loop
  * with other sessions. While they wait for their turn, or one is decided, or too much is unanswered or unread by the peer,
  * the rest waits in the source, and the link is paused to slow the peer down.
+ *
+ * There are two machines. The first is the work, which no other session changes:
+ *
+ *     state       | event                                                      | next
+ *     ------------|------------------------------------------------------------|------------
+ *     idle        | a command is there, and one may be dispatched              | dispatching
+ *     dispatching | a command is not worked out in its first step              | stepping
+ *     dispatching | a promise decides a command, or it is answered alone       | blocked
+ *     dispatching | no whole command is left, or none may be dispatched        | idle
+ *     stepping    | its last step is done, or one throws                       | dispatching
+ *     stepping    | the connection is over: the steps end where they are       | idle
+ *     blocked     | it is decided, or its answer made                          | idle
+ *
+ * Whatever is dispatching or stepping has its turn now or waits for it in FairWork; it leaves that row only for `idle` or
+ * `blocked`. The second machine is the input:
+ *
+ *     state    | event                                                         | next     | what is done
+ *     ---------|---------------------------------------------------------------|----------|----------------------
+ *     flowing  | work is left for a later turn, or no command may be dispatched | paused   | the link is paused
+ *     paused   | neither holds any more, or a WRAP begins                      | flowing  | the link is resumed
+ *     flowing  | the peer sends no more                                        | finished | at the end of all work, the session is ended
+ *     paused   | the same                                                      | finished | the same, and the link is resumed
+ *     any      | a command says that it is the last                            | stopped  | the link is resumed if it was paused
  */
 import { ProtocolError } from '../../../protocol/errors.ts'
-import type { Link, LinkListener } from '../../../protocol/link/link.ts'
+import type { Link } from '../../../protocol/link/link.ts'
 import type { CommandArguments, CommandName } from '../../../protocol/monitor/commands.ts'
 import { CURRENT_CHANNEL } from '../../../protocol/monitor/constants.ts'
 import { noSuchTransaction, refusalOf, StatusError } from '../core/errors.ts'
 import { type Effect, type FairWork, isSteps, type Party, type Steps, type Work } from '../core/fair-work.ts'
 import { type CommandSource, JsonCommandSource, XdrCommandSource } from './command-source.ts'
-import type { CommandHandler, CommandHandlers, CommandSession, Decision, Reply } from './handler.ts'
+import type { CommandHandler, CommandHandlers, CommandSession, Decision, Outcome } from './handler.ts'
 import type { Effects, ResponseWriter } from './response-writer.ts'
 
 /**
@@ -39,15 +62,12 @@ export interface ReadSession extends CommandSession, Party {
   readonly isReceiver: boolean
   /** True from a WRAP until its layer is there. */
   readonly isWrapping: boolean
-  authenticate(seq: number, method: string, data: Uint8Array): Promise<void>
-  wrap(seq: number, layer: string): void
   /** Continues with everything that waited. */
   resume(): void
   /** Ends the connection because of a protocol error. */
   fail(detail: string, closeCode?: number): void
   /** Ends the connection because something of it failed through no fault of the peer. */
   crashed(error: unknown): void
-  closed(): void
 }
 
 export interface CommandReaderOptions {
@@ -56,33 +76,34 @@ export interface CommandReaderOptions {
   readonly responses: ResponseWriter
   readonly handlers: CommandHandlers
   readonly work: FairWork
+  /** Answers AUTH. */
+  readonly authenticate: (seq: number, method: string, data: Uint8Array) => Promise<void>
+  /** Answers WRAP, and adds the layer. */
+  readonly wrap: (seq: number, layer: string) => void
 }
 
-export class CommandReader implements LinkListener, Work {
+/** A command that is worked out in steps. */
+interface Stepping {
+  readonly seq: number
+  readonly steps: Steps<Outcome | Promise<Outcome>>
+}
+
+type State = 'idle' | 'dispatching' | Stepping | 'blocked'
+type Input = 'flowing' | 'paused' | 'finished' | 'stopped'
+
+export class CommandReader implements Work {
+  readonly #options: CommandReaderOptions
   readonly #session: ReadSession
   readonly #responses: ResponseWriter
-  readonly #handlers: CommandHandlers
   readonly #source: CommandSource
-  readonly #work: FairWork
-  /** True while commands are dispatched, or wait for their turn. */
-  #isAtWork = false
-  /** True while they wait for their turn. */
-  #isWaiting = false
-  /** True while a command is decided: no other is dispatched. */
-  #isDeciding = false
-  /** The command that is worked out in steps. */
-  #current: { readonly seq: number; readonly steps: Steps<Decision> } | undefined
-  #isPaused = false
-  /** True once the peer sends no more. */
-  #isFinished = false
-  #isStopped = false
+  #state: State = 'idle'
+  #input: Input = 'flowing'
 
-  constructor({ session, format, responses, handlers, work }: CommandReaderOptions) {
-    this.#session = session
-    this.#work = work
-    this.#responses = responses
-    this.#handlers = handlers
-    this.#source = format === 'xdr' ? new XdrCommandSource() : new JsonCommandSource()
+  constructor(options: CommandReaderOptions) {
+    this.#options = options
+    this.#session = options.session
+    this.#responses = options.responses
+    this.#source = options.format === 'xdr' ? new XdrCommandSource() : new JsonCommandSource()
   }
 
   text(message: string): void {
@@ -116,22 +137,15 @@ export class CommandReader implements LinkListener, Work {
     }
   }
 
+  /** The peer sends no more. */
   finished(): void {
-    this.#isFinished = true
+    if (this.#input !== 'stopped') this.#setInput('finished')
     this.resume()
-  }
-
-  broken(detail: string): void {
-    if (!this.#session.isOver) this.#session.fail(detail)
-  }
-
-  closed(): void {
-    this.#session.closed()
   }
 
   /** Ignores everything after the current command. */
   stop(): void {
-    this.#isStopped = true
+    this.#setInput('stopped')
   }
 
   /** Allows longer frames. */
@@ -147,16 +161,16 @@ export class CommandReader implements LinkListener, Work {
 
   /** False if what arrives is read only to be dropped. */
   get #isListening(): boolean {
-    return !(this.#session.isOver || this.#isFinished || this.#isStopped)
+    return !this.#session.isOver && (this.#input === 'flowing' || this.#input === 'paused')
   }
 
   /** Dispatches what has arrived: at once if nobody else waits, and the rest when it is its turn. */
   #begin(): void {
     if (this.#isAtWork) return
     if (this.#mayWork) {
-      this.#isAtWork = true
-      this.#work.add(this.#session, this)
-      this.#isWaiting = this.#isAtWork
+      this.#state = 'dispatching'
+      this.#options.work.add(this.#session, this)
+      if (!this.#isAtWork) return
     }
     this.#updateFlow()
     this.#source.settle()
@@ -165,7 +179,7 @@ export class CommandReader implements LinkListener, Work {
   /** Dispatches some commands, or goes on with one. */
   step(): boolean {
     try {
-      if (this.#current !== undefined) this.#continue(this.#current)
+      if (typeof this.#state === 'object') this.#continue(this.#state)
       else if (!this.#dispatchSome()) return this.#rest()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
@@ -183,35 +197,38 @@ export class CommandReader implements LinkListener, Work {
     return true
   }
 
+  /** A command that is left in steps is not continued: nobody would read its response. */
   #rest(): true {
-    this.#isAtWork = false
-    if (this.#session.isOver) this.dropped()
-    if (!this.#isWaiting) return true
-    this.#isWaiting = false
+    if (typeof this.#state === 'object') this.#state.steps.return(0)
+    if (this.#state !== 'blocked') this.#state = 'idle'
     this.#updateFlow()
     this.#source.settle()
     return true
   }
 
   failed(error: unknown): void {
-    this.#rest()
     this.#session.crashed(error)
+    this.#rest()
   }
 
-  /** The connection has ended: nobody would read the response. */
+  /** The connection has ended while commands waited for their turn. */
   dropped(): void {
-    this.#isAtWork = false
-    this.#current?.steps.return(0)
-    this.#current = undefined
+    this.#rest()
+  }
+
+  get #isAtWork(): boolean {
+    return this.#state === 'dispatching' || typeof this.#state === 'object'
   }
 
   get #mayWork(): boolean {
-    return this.#current !== undefined ? !this.#session.isOver : this.#mayDispatch && !this.#source.isDrained
+    if (typeof this.#state === 'object') return !this.#session.isOver
+    return this.#mayDispatch && !this.#source.isDrained
   }
 
   get #mayDispatch(): boolean {
     const session = this.#session
-    if (session.isOver || this.#isStopped || this.#isDeciding || session.isWrapping) return false
+    if (session.isOver || this.#input === 'stopped' || session.isWrapping) return false
+    if (this.#state !== 'idle' && this.#state !== 'dispatching') return false
     const { effects, unanswered } = this.#responses
     return effects < MAX_EFFECTS && unanswered < MAX_UNANSWERED && !session.behind
   }
@@ -219,17 +236,23 @@ export class CommandReader implements LinkListener, Work {
   /** Pauses or resumes the link. It is not paused where the bytes that arrive have to be refused or dropped. */
   #updateFlow(): void {
     const session = this.#session
-    if (session.isOver) return
-    const { unanswered, effects } = this.#responses
-    if (this.#isFinished && !this.#isAtWork && this.#mayDispatch && unanswered === 0 && effects === 0) {
-      session.end()
-      return
+    if (session.isOver || this.#input === 'stopped') return
+    const isHeldUp = this.#isAtWork || !this.#mayDispatch
+    if (this.#input === 'finished') {
+      const { unanswered, effects } = this.#responses
+      if (!isHeldUp && unanswered === 0 && effects === 0) session.end()
+    } else {
+      this.#setInput(isHeldUp && !session.isWrapping ? 'paused' : 'flowing')
     }
-    const pause = (this.#isWaiting || !this.#mayDispatch) && !this.#isStopped && !session.isWrapping
-    if (pause === this.#isPaused) return
-    this.#isPaused = pause
-    if (pause) session.link.pause()
-    else session.link.resume()
+  }
+
+  #setInput(next: Input): void {
+    const last = this.#input
+    if (next === last) return
+    this.#input = next
+    if (this.#session.isOver) return
+    if (next === 'paused') this.#session.link.pause()
+    else if (last === 'paused') this.#session.link.resume()
   }
 
   /** Returns the cost: 1 for each plain COMMIT that was taken. */
@@ -281,69 +304,72 @@ export class CommandReader implements LinkListener, Work {
     if (name === 'NOP') this.#responses.ok(seq, 0)
     else if (name === 'AUTH') this.#authenticate(seq, args as { method: string; data: Uint8Array })
     else if (name === 'WRAP') this.#wrap(seq, String(args['layer']))
-    else this.#respond(seq, (this.#handlers[name] as CommandHandler<typeof name>)(session, args as never))
+    else this.#respond(seq, (this.#options.handlers[name] as CommandHandler<typeof name>)(session, args as never))
   }
 
   #authenticate(seq: number, { method, data }: { method: string; data: Uint8Array }): void {
     const session = this.#session
     if (session.isAuthenticated) throw new StatusError('ALREADY_AUTHENTICATED', 'this connection is authenticated')
-    this.#decide(seq, session.authenticate(seq, method, data), () => {})
+    this.#decide(seq, this.#options.authenticate(seq, method, data), () => {})
   }
 
   /** Messages of JSON are separate from each other: only a byte stream can change its layer in the middle of a chunk. */
   #wrap(seq: number, layer: string): void {
     const source = this.#source
-    if (source instanceof XdrCommandSource && !source.isDrained) this.#session.fail(BYTES_AFTER_WRAP)
-    else this.#session.wrap(seq, layer)
+    if (source instanceof XdrCommandSource && !source.isDrained) {
+      this.#session.fail(BYTES_AFTER_WRAP)
+      return
+    }
+    // Before the session may pause it until the layer is there.
+    if (this.#input === 'paused') this.#setInput('flowing')
+    this.#options.wrap(seq, layer)
   }
 
   #respond(seq: number, decision: Decision): void {
-    if (typeof decision === 'number') this.#responses.ok(seq, decision)
-    else if (decision instanceof Promise) this.#decide(seq, decision, (decided) => this.#respond(seq, decided))
-    else if (isSteps<Decision>(decision)) this.#workOut(seq, decision)
-    else this.#reply(seq, decision)
+    if (isSteps<Outcome | Promise<Outcome>>(decision)) this.#workOut(seq, decision)
+    else this.#settle(seq, decision)
   }
 
-  #reply(seq: number, reply: Reply): void {
-    let effects: Effects | undefined = (reply.onSent ?? reply.answer) ? reply : undefined
-    if (reply.alone === true) effects = { ...reply, answer: this.#alone(reply.answer) }
-    if (reply.stored === true) this.#responses.okWhenDurable(seq, reply.result, effects)
-    else this.#responses.ok(seq, reply.result, effects)
+  #settle(seq: number, decision: Outcome | Promise<Outcome>): void {
+    if (decision instanceof Promise) this.#decide(seq, decision, (outcome) => this.#answer(seq, outcome))
+    else this.#answer(seq, decision)
+  }
+
+  #answer(seq: number, outcome: Outcome): void {
+    if (typeof outcome === 'number') {
+      this.#responses.ok(seq, outcome)
+      return
+    }
+    let effects: Effects | undefined = (outcome.onSent ?? outcome.answer) ? outcome : undefined
+    if (outcome.alone === true) effects = { ...outcome, answer: this.#alone(outcome.answer) }
+    if (outcome.stored === true) this.#responses.okWhenDurable(seq, outcome.result, effects)
+    else this.#responses.ok(seq, outcome.result, effects)
   }
 
   /** Most commands are worked out in their first step. */
-  #workOut(seq: number, steps: Steps<Decision>): void {
+  #workOut(seq: number, steps: Stepping['steps']): void {
     const { done, value } = steps.next()
-    if (done === true) {
-      this.#respond(seq, value)
-      return
-    }
-    this.#isDeciding = true
-    this.#current = { seq, steps }
+    if (done === true) this.#settle(seq, value)
+    else this.#state = { seq, steps }
   }
 
-  #continue({ seq, steps }: { readonly seq: number; readonly steps: Steps<Decision> }): void {
+  #continue({ seq, steps }: Stepping): void {
     try {
       const { done, value } = steps.next()
       if (done !== true) return
-      this.#decided()
-      this.#respond(seq, value)
+      this.#state = 'dispatching'
+      this.#settle(seq, value)
     } catch (error) {
-      this.#decided()
+      this.#state = 'dispatching'
       this.#refuse(seq, error)
     }
   }
 
-  #decided(): void {
-    this.#isDeciding = false
-    this.#current = undefined
-  }
-
   /** Handles no other command before an answer was made. */
   #alone(answer: Effect | undefined): Effect {
-    this.#isDeciding = true
+    this.#state = 'blocked'
     const readOn = (): void => {
-      this.#isDeciding = false
+      this.#state = 'idle'
       this.#session.resume()
     }
     return function* () {
@@ -354,24 +380,23 @@ export class CommandReader implements LinkListener, Work {
 
   /** A decision takes effect even if the connection has ended meanwhile: a hold is released, a control runs. */
   #decide<T>(seq: number, decision: Promise<T>, settle: (decided: T) => void): void {
-    const done = (act: () => void): void => {
-      this.#isDeciding = false
-      try {
-        act()
-      } catch (error) {
-        this.#refuse(seq, error)
-      }
-      if (this.#session.isOver) this.dropped()
-      else if (this.#current === undefined) this.#session.resume()
-      else this.#begin()
-    }
-    this.#isDeciding = true
+    this.#state = 'blocked'
     decision
       .then(
-        (decided) => done(() => settle(decided)),
-        (error) => done(() => this.#refuse(seq, error)),
+        (decided) => this.#decided(seq, () => settle(decided)),
+        (error) => this.#decided(seq, () => this.#refuse(seq, error)),
       )
       .catch((error) => this.#session.crashed(error))
+  }
+
+  #decided(seq: number, act: () => void): void {
+    this.#state = 'idle'
+    try {
+      act()
+    } catch (error) {
+      this.#refuse(seq, error)
+    }
+    if (!this.#session.isOver) this.#session.resume()
   }
 
   #refuse(seq: number, error: unknown): void {

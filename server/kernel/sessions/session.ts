@@ -93,7 +93,15 @@ export class Session implements ReadSession {
       onProgress: () => this.resume(),
       failed: (error) => this.crashed(error),
     })
-    this.#commands = new CommandReader({ session: this, format, responses: this.#responses, handlers, work })
+    this.#commands = new CommandReader({
+      session: this,
+      format,
+      responses: this.#responses,
+      handlers,
+      work,
+      authenticate: (seq, method, data) => this.#authenticate(seq, method, data),
+      wrap: (seq, layer) => this.#wrap(seq, layer),
+    })
     const link = format === 'json' ? this.#jsonLink(connection) : connection.link
     this.#layers = new LayerStack({ ...connection, link }, this.#guardedCommands())
   }
@@ -117,8 +125,10 @@ export class Session implements ReadSession {
       data: guarded((chunk: Uint8Array) => commands.data(chunk), failed),
       text: guarded((message: string) => commands.text(message), failed),
       finished: guarded(() => commands.finished(), failed),
-      broken: guarded((detail: string) => commands.broken(detail), failed),
-      closed: guarded(() => commands.closed(), failed),
+      broken: guarded((detail: string) => {
+        if (!this.#isOver) this.fail(detail)
+      }, failed),
+      closed: guarded(() => this.#closed(), failed),
     }
   }
 
@@ -247,7 +257,7 @@ export class Session implements ReadSession {
     return this.#responses.backlog + this.#linkWriter.undrained('responses') + answers > most
   }
 
-  async authenticate(seq: number, method: string, data: Uint8Array): Promise<void> {
+  async #authenticate(seq: number, method: string, data: Uint8Array): Promise<void> {
     const step = await this.#login.step(method, data)
     if (step.outcome === 'continue') {
       this.#responses.challenge(seq, step.data)
@@ -289,7 +299,7 @@ export class Session implements ReadSession {
   }
 
   /** WRAP is synchronous [MON 6.12]: bytes that arrive before its response end the connection. */
-  wrap(seq: number, layer: string): void {
+  #wrap(seq: number, layer: string): void {
     this.#login.reset()
     this.#wrapRequest = { seq, layer }
     this.#answerWrap()
@@ -415,7 +425,7 @@ export class Session implements ReadSession {
     this.end(closeCode, closeCode === undefined ? undefined : detail.slice(0, 100))
   }
 
-  closed(): void {
+  #closed(): void {
     this.#linkWriter.end()
     this.#leave()
   }
