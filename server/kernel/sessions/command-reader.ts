@@ -4,26 +4,25 @@
  * with other sessions. While they wait for their turn, or one is decided, or too much is unanswered or unread by the peer,
  * the rest waits in the source, and the link is paused to slow the peer down.
  *
- * There are two machines. The first is the work, which no other session changes:
+ * The work and the input each have their states. The work:
  *
  *     state       | event                                                      | next
  *     ------------|------------------------------------------------------------|------------
  *     idle        | a command is there, and one may be dispatched              | dispatching
  *     dispatching | a command is not worked out in its first step              | stepping
  *     dispatching | a promise decides a command, or it is answered alone       | blocked
- *     dispatching | no whole command is left, or none may be dispatched        | idle
+ *     dispatching | no whole command is left, or none may be dispatched now    | idle
  *     stepping    | its last step is done, or one throws                       | dispatching
  *     stepping    | the connection is over: the steps end where they are       | idle
  *     blocked     | it is decided, or its answer made                          | idle
  *
- * Whatever is dispatching or stepping has its turn now or waits for it in FairWork; it leaves that row only for `idle` or
- * `blocked`. The second machine is the input:
+ * While it is dispatching or stepping, it has its turn or waits for it in FairWork. The input:
  *
  *     state    | event                                                         | next     | what is done
  *     ---------|---------------------------------------------------------------|----------|----------------------
  *     flowing  | work is left for a later turn, or no command may be dispatched | paused   | the link is paused
  *     paused   | neither holds any more, or a WRAP begins                      | flowing  | the link is resumed
- *     flowing  | the peer sends no more                                        | finished | at the end of all work, the session is ended
+ *     flowing  | the peer sends no more                                        | finished | after all responses, the session is ended
  *     paused   | the same                                                      | finished | the same, and the link is resumed
  *     any      | a command says that it is the last                            | stopped  | the link is resumed if it was paused
  */
@@ -56,7 +55,7 @@ const BYTES_AFTER_WRAP = 'bytes after a WRAP before its response'
 export interface ReadSession extends CommandSession, Party {
   readonly isOver: boolean
   /** The uppermost layer of the connection. */
-  readonly link: Link
+  readonly link: Pick<Link, 'pause' | 'resume'>
   readonly isAuthenticated: boolean
   /** True if it takes nothing but NOP, COMMIT and GET: the producer made the connection, and a certificate was the proof. */
   readonly isReceiver: boolean
