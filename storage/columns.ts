@@ -3,6 +3,9 @@
  * the replicated log (replicated/changes.ts) and the store in memory of the tests interpret them; none of them names a column.
  */
 
+/** A name of its own for the type of a column: TypeScript writes a bare Uint8Array as Uint8Array<…>, which compilers before 5.7 do not know. */
+export interface Bytes extends Uint8Array {}
+
 export type ValueLayout =
   | { readonly kind: 'number' | 'text' | 'bytes' | 'flag' }
   /** One of a few words: the text in the table, a number that never changes in a record. */
@@ -34,7 +37,7 @@ export const columnKinds = {
   /** Any number but NaN. */
   number: plain<number>('number'),
   text: plain<string>('text'),
-  bytes: plain<Uint8Array>('bytes'),
+  bytes: plain<Bytes>('bytes'),
   flag: plain<boolean>('flag'),
   /** One of these words. The numbers are those of records, and never change. */
   word<const Word extends string>(numbers: Readonly<Record<Word, number>>): RowColumn<Word> {
