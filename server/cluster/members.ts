@@ -6,7 +6,6 @@ import type { LogPlace } from '../../storage/replicated/place.ts'
 import { formatAddress } from '../kernel/core/address.ts'
 import type { Alive } from './alive.ts'
 import type { NodeAddress } from './config.ts'
-import { comparePlaces } from './founding.ts'
 import type { Leader } from './leadership.ts'
 import type { NodeState } from './state.ts'
 
@@ -169,13 +168,16 @@ export class Members {
     return this.addressOf(node) !== undefined
   }
 
-  /** How many other nodes are as fit to lead and go first: those that have more of the log, then those whose name is smaller. */
+  /**
+   * How many other nodes are as fit to lead and go first: those in a newer log, then those with a smaller name. How far they are in
+   * the log does not count, since it was said up to a beat ago: after the last records of a leader that hands over, each of the others
+   * would take itself for the one that has most. Whoever leads reads the log to its end first.
+   */
   rank(own: { readonly node: string; readonly place: LogPlace }): number {
     const { leaseMs } = this.#options
     return this.present().filter(({ node, role, obstacle, lagMs, place }) => {
       if (role !== 'follower' || obstacle !== undefined || lagMs > leaseMs) return false
-      const order = comparePlaces(place, own.place)
-      return order > 0 || (order === 0 && node < own.node)
+      return place.log > own.place.log || (place.log === own.place.log && node < own.node)
     }).length
   }
 

@@ -80,19 +80,27 @@ test('one that is about to take over is waited for, but not for ever', () => {
   expect(made.isLeaderless()).toBe(true)
 })
 
-test('those go first that have more of the log, then those with a smaller name, and only if they could lead', () => {
+test('those go first that are in a newer log, then those with a smaller name, and only if they could lead', () => {
   const { made } = members()
   const own = { node: 'n2', place: { ...NOWHERE, log: 1, epoch: 1, sequence: 5 } }
   made.take(alive('n1', { place: own.place }))
   expect(made.rank(own)).toBe(1)
   made.take(alive('n3', { place: own.place }))
   expect(made.rank(own)).toBe(1)
-  made.take(alive('n3', { place: { ...own.place, sequence: 6 } }))
+  made.take(alive('n3', { place: { ...own.place, log: 2 } }))
   expect(made.rank(own)).toBe(2)
   for (const hindrance of [{ obstacle: 'its disk is full' }, { lagMs: 2 * LEASE_MS }, { leaves: true }]) {
-    made.take(alive('n3', { place: { ...own.place, sequence: 6 }, ...hindrance }))
+    made.take(alive('n3', { place: { ...own.place, log: 2 }, ...hindrance }))
     expect(made.rank(own)).toBe(1)
   }
+})
+
+test('who goes first does not depend on how far the others were in the log when they were last heard', () => {
+  const { made } = members()
+  const own = { node: 'n2', place: { ...NOWHERE, log: 1, epoch: 2, sequence: 5 } }
+  made.take(alive('n1', { place: { ...own.place, epoch: 1, sequence: 3 } }))
+  made.take(alive('n3', { place: { ...own.place, sequence: 7 } }))
+  expect(made.rank(own)).toBe(1)
 })
 
 test('nodes that are not configured are kept up to a number, and do not decide about the log', () => {
