@@ -51,34 +51,42 @@ async function repair(node: ModelNode, cluster: ModelCluster): Promise<void> {
   if (node.process === undefined || node.process.ended !== 'not yet') node.start()
 }
 
-test('nothing that was acknowledged is lost, and in the end one node leads and all have the same', async () => {
-  const random = fc.array(step, { minLength: 5, maxLength: 40 })
-  await fc.assert(
-    fc.asyncProperty(random, fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })), async (steps, chance) => {
-      const cluster = new ModelCluster(NAMES, () => chance.next().value ?? 0)
-      try {
-        cluster.startAll()
-        await cluster.until(() => cluster.leaders.length > 0)
-        for (const each of steps) {
-          take(each, cluster)
-          await runWriting(cluster, each.ms)
+/** Each is a test of its own, so that the limit of a test ends runs that hang, and not many runs on a slow machine. */
+const portions = Array.from({ length: times({ short: 3, long: 60 }) }, (_, index) => index + 1)
+const RUNS_PER_PORTION = 5
+
+test.each(portions)(
+  'nothing that was acknowledged is lost, and in the end one node leads and all have the same: portion %i',
+  async () => {
+    const random = fc.array(step, { minLength: 5, maxLength: 40 })
+    await fc.assert(
+      fc.asyncProperty(random, fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })), async (steps, chance) => {
+        const cluster = new ModelCluster(NAMES, () => chance.next().value ?? 0)
+        try {
+          cluster.startAll()
+          await cluster.until(() => cluster.leaders.length > 0)
+          for (const each of steps) {
+            take(each, cluster)
+            await runWriting(cluster, each.ms)
+          }
+          for (const node of cluster.nodes.values()) await repair(node, cluster)
+          await runWriting(cluster, 10 * LEASE_MS)
+          await cluster.run(LEASE_MS)
+          expect(cluster.leaders, cluster.describe()).toHaveLength(1)
+          const acknowledged = new Set(cluster.acknowledged)
+          for (const { disk, aside, process, name } of cluster.nodes.values()) {
+            const found = disk.content.filter((id) => acknowledged.has(id))
+            expect(found, name).toEqual(cluster.acknowledged)
+            // A leader that was deposed never has what the log has not.
+            expect(aside, name).toEqual([])
+            expect(process?.ended).toBe('not yet')
+          }
+          expect(cluster.acknowledged.length).toBeGreaterThan(0)
+        } finally {
+          cluster.end()
         }
-        for (const node of cluster.nodes.values()) await repair(node, cluster)
-        await runWriting(cluster, 10 * LEASE_MS)
-        await cluster.run(LEASE_MS)
-        expect(cluster.leaders, cluster.describe()).toHaveLength(1)
-        for (const { disk, aside, process, name } of cluster.nodes.values()) {
-          const found = disk.content.filter((id) => cluster.acknowledged.includes(id))
-          expect(found, name).toEqual(cluster.acknowledged)
-          // A leader that was deposed never has what the log has not.
-          expect(aside, name).toEqual([])
-          expect(process?.ended).toBe('not yet')
-        }
-        expect(cluster.acknowledged.length).toBeGreaterThan(0)
-      } finally {
-        cluster.end()
-      }
-    }),
-    { numRuns: times({ short: 15, long: 300 }) },
-  )
-})
+      }),
+      { numRuns: RUNS_PER_PORTION },
+    )
+  },
+)

@@ -327,18 +327,21 @@ describe('a node that leads no more', () => {
     expect(leader.disk.content.filter((id) => cluster.acknowledged.includes(id))).toEqual(cluster.acknowledged)
   })
 
-  test.each([0, 100, 200, 300])('hands over under a feed %i ms after a beat, and only one node tries to lead', async (ms) => {
-    const leader = await running(3)
-    await cluster.run(ms)
-    await write(5)
-    const handedOver = leader.node.handOver()
-    await cluster.until(() => others(leader).some(({ leads }) => leads))
-    await handedOver
-    await cluster.run(LEASE_MS)
-    expect(cluster.leaders).toEqual([others(leader)[0]?.name])
-    const tried = others(leader).flatMap(({ logged }) => logged.filter((line) => line.includes('could not lead')))
-    expect(tried).toEqual([])
-  })
+  test.each([0, 100, 200, 300])(
+    'hands over under a feed %i ms after a beat, and only one node tries to lead',
+    async (ms) => {
+      const leader = await running(3)
+      await cluster.run(ms)
+      await write(5)
+      const handedOver = leader.node.handOver()
+      await cluster.until(() => others(leader).some(({ leads }) => leads))
+      await handedOver
+      await cluster.run(LEASE_MS)
+      expect(cluster.leaders).toEqual([others(leader)[0]?.name])
+      const tried = others(leader).flatMap(({ logged }) => logged.filter((line) => line.includes('could not lead')))
+      expect(tried).toEqual([])
+    },
+  )
 
   test('is stopped: hands over, and its run ends', async () => {
     const leader = await running(2)
