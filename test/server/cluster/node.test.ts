@@ -308,52 +308,6 @@ describe('a node that leads no more', () => {
     await cluster.run(10 * LEASE_MS)
     expect(leader.leads).toBe(true)
   })
-
-  test('hands over within a second, and does not lead again for a while', async () => {
-    const leader = await running(3)
-    await write(5)
-    await cluster.run(LEASE_MS)
-    await expect((others(leader)[0] as ModelNode).node.handOver()).rejects.toThrow('does not lead')
-    const handedOver = leader.node.handOver()
-    const ms = await cluster.until(() => others(leader).some(({ leads }) => leads))
-    await handedOver
-    expect(ms).toBeLessThan(1_000)
-    const [next] = others(leader).filter(({ leads }) => leads)
-    next?.kill()
-    await cluster.until(() => cluster.leaders.length > 0)
-    expect(cluster.leaders).not.toContain(leader.name)
-    for (const node of others(leader)) node.kill()
-    await cluster.until(() => leader.leads)
-    expect(leader.disk.content.filter((id) => cluster.acknowledged.includes(id))).toEqual(cluster.acknowledged)
-  })
-
-  test.each([0, 100, 200, 300])(
-    'hands over under a feed %i ms after a beat, and only one node tries to lead',
-    async (ms) => {
-      const leader = await running(3)
-      await cluster.run(ms)
-      await write(5)
-      const handedOver = leader.node.handOver()
-      await cluster.until(() => others(leader).some(({ leads }) => leads))
-      await handedOver
-      await cluster.run(LEASE_MS)
-      expect(cluster.leaders).toEqual([others(leader)[0]?.name])
-      const tried = others(leader).flatMap(({ logged }) => logged.filter((line) => line.includes('could not lead')))
-      expect(tried).toEqual([])
-    },
-  )
-
-  test('is stopped: hands over, and its run ends', async () => {
-    const leader = await running(2)
-    leader.node.stop()
-    await cluster.until(() => others(leader)[0]?.leads === true, 1_000)
-    expect(leader.process?.ended).toBe('stopped')
-    const [next] = others(leader)
-    next?.node.stop()
-    await cluster.run(100)
-    expect(next?.process?.ended).toBe('stopped')
-    expect(cluster.leaders).toEqual([])
-  })
 })
 
 describe('a database that does not fit to the log', () => {
