@@ -64,6 +64,7 @@ function bad(what: string, expected: string): ProtocolError {
 
 const NOTHING: JsonObject = {}
 const NANOSECONDS = 1_000
+const MAX_UINT32 = 2 ** 32 - 1
 
 /** The keys of the kinds of data. */
 const kinds = {
@@ -118,7 +119,7 @@ class Converter {
 
   #data(kind: MetricData['kind'], of: JsonObject): MetricData {
     const points = this.objects(of, 'dataPoints')
-    const temporality = this.#integer(of, 'aggregationTemporality')
+    const temporality = this.#int32(of, 'aggregationTemporality')
     switch (kind) {
       case 'gauge':
         return { kind, points: points.map((point) => this.#number(point)) }
@@ -137,8 +138,8 @@ class Converter {
       case 'exponential-histogram': {
         const exponential = (point: JsonObject) => ({
           ...this.#distribution(point),
-          scale: this.#integer(point, 'scale'),
-          zeroCount: bigintOf(point['zeroCount'] ?? 0, 'zeroCount'),
+          scale: this.#int32(point, 'scale'),
+          zeroCount: uint64Of(point['zeroCount'] ?? 0, 'zeroCount'),
           zeroThreshold: doubleOf(point['zeroThreshold'] ?? 0, 'zeroThreshold'),
           positive: this.#buckets(point, 'positive'),
           negative: this.#buckets(point, 'negative'),
@@ -161,14 +162,14 @@ class Converter {
 
   #number(of: JsonObject) {
     const { asInt, asDouble } = of
-    const value = asInt !== undefined ? bigintOf(asInt, 'asInt') : optionalDouble(asDouble, 'asDouble')
+    const value = asInt !== undefined ? int64Of(asInt, 'asInt') : optionalDouble(asDouble, 'asDouble')
     return { ...this.#point(of), value }
   }
 
   #distribution(of: JsonObject) {
     return {
       ...this.#point(of),
-      count: bigintOf(of['count'] ?? 0, 'count'),
+      count: uint64Of(of['count'] ?? 0, 'count'),
       sum: optionalDouble(of['sum'], 'sum'),
       min: optionalDouble(of['min'], 'min'),
       max: optionalDouble(of['max'], 'max'),
@@ -180,22 +181,28 @@ class Converter {
       attributes: this.attributes(of),
       start: timeOf(of['startTimeUnixNano'] ?? 0, 'startTimeUnixNano'),
       time: timeOf(of['timeUnixNano'] ?? 0, 'timeUnixNano'),
-      isEnd: (this.#integer(of, 'flags') & NO_RECORDED_VALUE) !== 0,
+      isEnd: (this.#integer(of, 'flags', 0, MAX_UINT32) & NO_RECORDED_VALUE) !== 0,
     }
   }
 
   #buckets(of: JsonObject, key: string): Buckets {
     const buckets = this.object(of[key], key)
-    return { offset: this.#integer(buckets, 'offset'), counts: this.#counts(buckets, 'bucketCounts') }
+    return { offset: this.#int32(buckets, 'offset'), counts: this.#counts(buckets, 'bucketCounts') }
   }
 
   #counts(of: JsonObject, key: string): bigint[] {
-    return this.list(of, key).map((count) => bigintOf(count, key))
+    return this.list(of, key).map((count) => uint64Of(count, key))
   }
 
-  #integer(of: JsonObject, key: string): number {
+  #int32(of: JsonObject, key: string): number {
+    return this.#integer(of, key, -(2 ** 31), 2 ** 31 - 1)
+  }
+
+  #integer(of: JsonObject, key: string, least: number, most: number): number {
     const value = of[key] ?? 0
-    if (!Number.isInteger(value) || Math.abs(Number(value)) > 0xffff_ffff) throw bad(key, 'an integer')
+    if (!Number.isInteger(value) || Number(value) < least || Number(value) > most) {
+      throw bad(key, `an integer from ${least} to ${most}`)
+    }
     return Number(value)
   }
 
@@ -213,7 +220,7 @@ class Converter {
     if (depth >= MAX_ANY_DEPTH) throw new ProtocolError('TOO_DEEP', `values nest deeper than ${MAX_ANY_DEPTH}`)
     if (of['stringValue'] !== undefined) return this.text(of, 'stringValue')
     if (of['boolValue'] !== undefined) return of['boolValue'] === true
-    if (of['intValue'] !== undefined) return bigintOf(of['intValue'], 'intValue')
+    if (of['intValue'] !== undefined) return int64Of(of['intValue'], 'intValue')
     if (of['doubleValue'] !== undefined) return doubleOf(of['doubleValue'], 'doubleValue')
     if (of['arrayValue'] !== undefined) {
       return this.objects(this.object(of['arrayValue'], 'arrayValue'), 'values').map((each) =>
@@ -237,9 +244,21 @@ function bigintOf(value: unknown, what: string): bigint {
   throw bad(what, 'an integer')
 }
 
+function int64Of(value: unknown, what: string): bigint {
+  const integer = bigintOf(value, what)
+  if (BigInt.asIntN(64, integer) !== integer) throw bad(what, 'an integer of 64 bits')
+  return integer
+}
+
+function uint64Of(value: unknown, what: string): bigint {
+  const integer = bigintOf(value, what)
+  if (BigInt.asUintN(64, integer) !== integer) throw bad(what, 'an integer of 64 bits from 0 on')
+  return integer
+}
+
 function timeOf(value: unknown, what: string): number {
-  if (typeof value === 'number') return Math.floor(value / NANOSECONDS)
-  return Number(bigintOf(value, what) / BigInt(NANOSECONDS))
+  const nanoseconds = typeof value === 'number' && Number.isFinite(value) ? Math.floor(value) : value
+  return Number(uint64Of(nanoseconds, what) / BigInt(NANOSECONDS))
 }
 
 function optionalDouble(value: unknown, what: string): number | undefined {

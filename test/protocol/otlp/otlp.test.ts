@@ -179,6 +179,42 @@ describe('whatever comes', () => {
     }
   })
 
+  const point = (kind: string, point: object): string => {
+    const metric = { name: 'm', [kind]: { dataPoints: [point] } }
+    // JSON.stringify has no number that is too large.
+    const text = JSON.stringify({ resourceMetrics: [{ scopeMetrics: [{ metrics: [metric] }] }] })
+    return text.replace('"endless"', '1e999')
+  }
+
+  test.each([
+    ['gauge', { asInt: '9223372036854775808' }],
+    ['gauge', { asInt: '-9223372036854775809' }],
+    ['gauge', { asDouble: 1, timeUnixNano: '-1' }],
+    ['gauge', { asDouble: 1, timeUnixNano: 'endless' }],
+    ['gauge', { asDouble: 1, flags: -1 }],
+    ['histogram', { startTimeUnixNano: 'endless' }],
+    ['histogram', { startTimeUnixNano: 1e300 }],
+    ['histogram', { count: '-1' }],
+    ['histogram', { count: '18446744073709551616' }],
+    ['histogram', { bucketCounts: ['-1'] }],
+    ['histogram', { bucketCounts: [1e300] }],
+    ['exponentialHistogram', { zeroCount: '-1' }],
+    ['exponentialHistogram', { scale: 2 ** 31 }],
+    ['exponentialHistogram', { positive: { offset: -(2 ** 31) - 1 } }],
+    ['exponentialHistogram', { negative: { bucketCounts: ['18446744073709551616'] } }],
+  ])('JSON with an integer beyond its type is refused: %s %j', (kind, given) => {
+    expect(() => finish(metricsFromJson(point(kind, given), LIMITS))).toThrow(ProtocolError)
+  })
+
+  test('JSON has integers up to the bounds of their types', () => {
+    const read = (kind: string, given: object) =>
+      finish(metricsFromJson(point(kind, given), LIMITS))[0]?.scopes[0]?.metrics[0]?.data?.points[0]
+    expect(read('gauge', { asInt: '-9223372036854775808' })).toMatchObject({ value: -(2n ** 63n) })
+    expect(read('histogram', { count: '18446744073709551615' })).toMatchObject({ count: 2n ** 64n - 1n })
+    expect(read('exponentialHistogram', { scale: -(2 ** 31) })).toMatchObject({ scale: -(2 ** 31) })
+    expect(read('gauge', { asInt: 1, timeUnixNano: 1.7e18 })).toMatchObject({ time: 1.7e15 })
+  })
+
   test('JSON of other shapes gives a request or a ProtocolError', () => {
     const random = new Random(12)
     const odd = [null, 0, -1, 1.5, '', 'x', [], {}, [[]], [null], true, '1'.repeat(30), { values: [{}] }]
