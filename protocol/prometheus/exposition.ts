@@ -223,7 +223,7 @@ export class Samples {
   /** `labels`: from `labelsText`. A second sample with the same labels is left out. */
   number(labels: string, value: number | bigint | boolean, time?: number): void {
     if (!this.#isNew(labels)) return
-    this.#line('', labels, textOf(value), this.#timeText(time))
+    this.#line('', labels, prometheusNumber(value), this.#timeText(time))
     this.#flush()
   }
 
@@ -243,7 +243,7 @@ export class Samples {
     if (!this.#isNew(labels)) return
     const at = this.#timeText(time)
     for (const [place, quantile] of quantiles.entries()) {
-      const value = textOf(values[place] ?? Number.NaN)
+      const value = prometheusNumber(values[place] ?? Number.NaN)
       this.#line('', withLabel(labels, 'quantile', this.#boundText(quantile)), value, at)
     }
     this.#rest(labels, count, sum, at)
@@ -251,7 +251,7 @@ export class Samples {
 
   #rest(labels: string, count: bigint, sum: number | undefined, at: string): void {
     this.#line('_count', labels, String(count), at)
-    if (sum !== undefined) this.#line('_sum', labels, textOf(sum), at)
+    if (sum !== undefined) this.#line('_sum', labels, prometheusNumber(sum), at)
     this.#flush()
   }
 
@@ -301,7 +301,7 @@ export class Samples {
 
   /** OpenMetrics has bounds as floating-point numbers: `1.0`. */
   #boundText(bound: number): string {
-    const text = textOf(bound)
+    const text = prometheusNumber(bound)
     return this.#format === 'openmetrics' && /^-?\d+$/.test(text) ? `${text}.0` : text
   }
 }
@@ -314,7 +314,8 @@ function escaped(text: string): string {
   return /[\\\n"]/.test(text) ? text.replace(/[\\\n"]/g, (one) => (one === '\n' ? '\\n' : `\\${one}`)) : text
 }
 
-function textOf(value: number | bigint | boolean): string {
+/** A number as Prometheus writes it: `NaN`, `+Inf` and `-Inf` are numbers. */
+export function prometheusNumber(value: number | bigint | boolean): string {
   if (typeof value === 'boolean') return value ? '1' : '0'
   if (value === Number.POSITIVE_INFINITY) return '+Inf'
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value)

@@ -2,6 +2,9 @@
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 
+/** Times are exact up to here, in microseconds. */
+const MAX_TIME = BigInt(Number.MAX_SAFE_INTEGER)
+
 interface Totals {
   readonly count: bigint
   readonly sum: number | undefined
@@ -56,7 +59,7 @@ export function numberOf({ type, value }: Value): number | bigint | boolean | un
   }
 }
 
-/** A record as a histogram or summary, if it is one. */
+/** A record as a histogram or summary, if it is one: others may have the same fields with numbers that make no sense in them. */
 export function distributionOf(fields: readonly Field[]): HistogramValue | ExponentialValue | SummaryValue | undefined {
   const field = (name: string): Field | undefined => fields.find((one) => one.name === name)
   const count = field('count')
@@ -66,7 +69,7 @@ export function distributionOf(fields: readonly Field[]): HistogramValue | Expon
     return found?.type === BasicType.DOUBLE ? found.value : undefined
   }
   const [min, max, sum] = [double('min'), double('max'), double('sum')]
-  const totals = { count: count.value, sum, min, max, start: Number(field('start')?.value ?? 0) }
+  const totals = { count: count.value, sum, min, max, start: startOf(field('start')) }
   const isDelta = field('delta')?.value === true
   const scale = field('scale')
   const [positive, negative] = [bucketsOf(field, 'positive'), bucketsOf(field, 'negative')]
@@ -81,12 +84,36 @@ export function distributionOf(fields: readonly Field[]): HistogramValue | Expon
   const bounds = listOf(field('bounds'), BasicType.DOUBLE)
   const counts = listOf(field('counts'), BasicType.UINT64)
   if (bounds !== undefined && counts !== undefined) {
-    return { kind: 'histogram', isDelta, bounds: bounds as number[], counts: counts as bigint[], ...totals }
+    const buckets = finiteBuckets(bounds as number[], counts as bigint[])
+    return buckets && { kind: 'histogram', isDelta, ...buckets, ...totals }
   }
   const quantiles = listOf(field('quantiles'), BasicType.DOUBLE)
   const values = listOf(field('values'), BasicType.DOUBLE)
-  if (quantiles === undefined || values === undefined) return undefined
+  if (quantiles === undefined || values === undefined || !areQuantiles(quantiles as number[])) return undefined
   return { kind: 'summary', quantiles: quantiles as number[], values: values as number[], ...totals }
+}
+
+/** 0, that it is unknown, for one that cannot be a time. */
+function startOf(field: Field | undefined): number {
+  return field?.type === BasicType.UINT64 && field.value <= MAX_TIME ? Number(field.value) : 0
+}
+
+/** The buckets without a last bound of infinity, which bounds nothing; undefined if the bounds do not ascend. */
+function finiteBuckets(
+  bounds: readonly number[],
+  counts: readonly bigint[],
+): Pick<HistogramValue, 'bounds' | 'counts'> | undefined {
+  for (let at = 0; at < bounds.length; at++) {
+    if (!((bounds[at] as number) > (at === 0 ? Number.NEGATIVE_INFINITY : (bounds[at - 1] as number)))) return undefined
+  }
+  if (bounds.at(-1) !== Number.POSITIVE_INFINITY) return { bounds, counts }
+  const last = bounds.length - 1
+  const above = counts.slice(last).reduce((sum, count) => sum + count, 0n)
+  return { bounds: bounds.slice(0, last), counts: [...counts.slice(0, last), above] }
+}
+
+function areQuantiles(quantiles: readonly number[]): boolean {
+  return new Set(quantiles).size === quantiles.length && quantiles.every((quantile) => quantile >= 0 && quantile <= 1)
 }
 
 function bucketsOf(field: (name: string) => Field | undefined, name: string): ExponentialBuckets | undefined {

@@ -1,6 +1,7 @@
 /** Drains to Prometheus remote write 1.0: what GET /metrics shows as samples is sent as samples (docs/prometheus.md). */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
+import { prometheusNumber } from '../../../protocol/prometheus/exposition.ts'
 import { prometheusLabel, prometheusName } from '../../../protocol/prometheus/names.ts'
 import {
   encodeWriteRequest,
@@ -85,7 +86,7 @@ class Batch {
     let below = 0n
     for (const [place, bound] of bounds.entries()) {
       below += counts[place] ?? 0n
-      this.#sample(`${name}_bucket`, [...labels, ['le', String(bound)]], Number(below), timeMs)
+      this.#sample(`${name}_bucket`, [...labels, ['le', prometheusNumber(bound)]], Number(below), timeMs)
     }
     this.#sample(`${name}_bucket`, [...labels, ['le', '+Inf']], Number(count), timeMs)
     this.#addTotals(name, labels, histogram, timeMs)
@@ -93,7 +94,12 @@ class Batch {
 
   #addSummary(name: string, labels: readonly Label[], summary: SummaryValue, timeMs: number): void {
     for (const [place, quantile] of summary.quantiles.entries()) {
-      this.#sample(name, [...labels, ['quantile', String(quantile)]], summary.values[place] ?? Number.NaN, timeMs)
+      this.#sample(
+        name,
+        [...labels, ['quantile', prometheusNumber(quantile)]],
+        summary.values[place] ?? Number.NaN,
+        timeMs,
+      )
     }
     this.#addTotals(name, labels, summary, timeMs)
   }
