@@ -60,15 +60,19 @@ function fenced(sensor: StatusEntry, status: SensorStatus, fences: Fences): Sens
 }
 
 function describeStatus({ name, state, detail, counters }: SensorStatus): Field[] {
-  const counts = Object.entries(counters).map(
-    ([counter, value]): Field => ({ name: counter, type: UINT64, value: BigInt(value) }),
-  )
+  const counts = Object.entries(counters).map(([counter, value]) => count(counter, value))
   return [
     { name: 'name', type: STRING, value: name },
     { name: 'state', type: STRING, value: state },
     { name: 'detail', type: STRING, value: detail },
     { name: 'counters', type: REC, value: counts },
   ]
+}
+
+/** A number that is no count, such as NaN, must not take the others away: it is shown as the nearest that is one, or as 0. */
+function count(name: string, value: number): Field {
+  const whole = value > 0 ? Math.round(Math.min(value, Number.MAX_SAFE_INTEGER)) : 0
+  return { name, type: UINT64, value: BigInt(whole) }
 }
 
 export interface Stats {
@@ -197,11 +201,6 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
       const stat = stats(identity)
       const { software, name, generation, uptimeSeconds, connections, channels, unstoredBytes, residentBytes } = stat
       const { storage, faults, admission, forgottenNames, backup, server } = stat
-      const count = (field: string, value: number): Field => ({
-        name: field,
-        type: UINT64,
-        value: BigInt(Math.round(value)),
-      })
       return {
         type: REC,
         value: [
@@ -307,7 +306,6 @@ export function channelsView(channels: (identity: Identity) => Iterable<Channel>
 
 function describe(channel: Channel, status: QueueStatus): Field[] {
   const { row } = channel
-  const count = (name: string, value: number): Field => ({ name, type: UINT64, value: BigInt(value) })
   const items: Field[][] = []
   for (const { instance, mode } of channel.bindings.values()) {
     if (items.length === MAX_BINDINGS) break

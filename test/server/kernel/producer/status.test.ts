@@ -30,6 +30,23 @@ test('producer.sensors shows the state and counters of what the identity may rea
   expect(valueToJson(shown(view, abroad))).toEqual([expect.objectContaining({ name: 'host' })])
 })
 
+test('a counter that is no count takes neither its sensor nor the others away', () => {
+  const counted = (name: string, counters: Readonly<Record<string, number>>) => ({
+    owner: 'producer' as const,
+    status: () => ({ name, state: 'measuring', detail: '', counters }),
+  })
+  const odd = { half: 1.5, none: Number.NaN, below: -1, endless: Number.POSITIVE_INFINITY, huge: 2 ** 64, right: 7 }
+  const view = sensorsView(() => [counted('odd', odd), counted('other', { values: 3 })], new Hub(new FakeClock()))
+  const most = Number.MAX_SAFE_INTEGER
+  expect(valueToJson(shown(view, tester))).toEqual([
+    expect.objectContaining({
+      name: 'odd',
+      counters: { half: 2, none: 0, below: 0, endless: most, huge: most, right: 7 },
+    }),
+    expect.objectContaining({ name: 'other', counters: { values: 3 } }),
+  ])
+})
+
 test('producer.stats is one REC with these fields, and for admins some more', () => {
   const stats = {
     software: 'cinnabar/1',
