@@ -92,7 +92,7 @@ export class UpstreamReport {
   /** The upstream reports a loss. `producer`: the path of the one whose values they were. */
   lost({ count, reason, transaction }: Pick<Gap, 'count' | 'reason' | 'transaction'>, producer: string): void {
     const name = gapReasonName(reason) ?? 'unknown'
-    this.lostValues += count
+    this.lostValues = sum(this.lostValues, count)
     const labels = [
       ['producer', this.#counted(producer)],
       ['reason', name],
@@ -124,7 +124,7 @@ export class UpstreamReport {
 
   #count(name: Name, labels: readonly (readonly [string, string])[], more: number): void {
     const key = `${name} ${labels.join()}`
-    const count = (this.#counts.get(key) ?? 0) + more
+    const count = sum(this.#counts.get(key) ?? 0, more)
     this.#counts.set(key, count)
     this.#take(name, labels, { type: BasicType.UINT64, value: BigInt(count) })
   }
@@ -165,4 +165,9 @@ export class UpstreamReport {
     this.#unnoticed = 0
     notices.emit({ severity: 'warning', subject: kind, detail: `${detail}${more}` }, { tenant })
   }
+}
+
+/** An upstream may say any number: what it counts is exact up to 2^53, and stays there. */
+function sum(count: number, more: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, count + more)
 }

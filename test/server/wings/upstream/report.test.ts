@@ -65,6 +65,13 @@ describe('a loss', () => {
     expect(values('upstream.gaps')).toEqual({ 'east overflow': 2n, 'east/rack1 expired': 1n })
   })
 
+  it('of more values than can be counted exactly is counted up to there', () => {
+    const most = gap(GapReason.overflow, Number.MAX_SAFE_INTEGER)
+    for (let reports = 0; reports < 3_000; reports++) report.lost(most, 'east')
+    expect(values('upstream.lost')).toEqual({ 'east overflow': BigInt(Number.MAX_SAFE_INTEGER) })
+    expect(report.lostValues).toBe(Number.MAX_SAFE_INTEGER)
+  })
+
   it('of reasons that nobody knows has one name, however many there are', () => {
     for (let reason = 1_000; reason < 2_000; reason++) report.lost(gap(reason, 1), 'east')
     expect(values('upstream.lost')).toEqual({ 'east unknown': 1_000n })
