@@ -13,7 +13,7 @@ export const SENDER = '192.0.2.7'
 
 export const networks = (...texts: string[]): Network[] => texts.map((text) => parseNetwork(text)!)
 
-const CONFIG: GmetricConfig = {
+export const CONFIG: GmetricConfig = {
   tenant: 'default',
   allow: networks('192.0.2.0/24'),
   spoof: true,

@@ -12,7 +12,7 @@ import { FakeClock } from '../../../support/fake-clock.ts'
 
 export { header, hello, i16, le32, le64, sampling, samplingAt, TICKS, text } from '../../../protocol/mono/vectors.ts'
 
-const CONFIG: MonoConfig = {
+export const CONFIG: MonoConfig = {
   tenant: 'default',
   allow: [parseNetwork('192.0.2.0/24')!],
   maxAgents: 10,

@@ -6,7 +6,7 @@ import { type SmonConfig, type SmonHub, SmonSensor } from '../../../../server/wi
 import { hex } from '../../../support/bytes.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
-const CONFIG: SmonConfig = {
+export const CONFIG: SmonConfig = {
   tenant: 'default',
   allow: [parseNetwork('192.0.2.0/24')!, parseNetwork('2001:db8::/32')!],
   sources: [
