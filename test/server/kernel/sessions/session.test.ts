@@ -1,6 +1,7 @@
 /** A session between a link of the test's own and a channel with a real queue. */
 import { describe, expect, it } from 'vitest'
 import type { Link, LinkListener } from '../../../../protocol/link/link.ts'
+import { Count } from '../../../../server/kernel/accounts/quotas.ts'
 import type { Channel } from '../../../../server/kernel/channels/channel.ts'
 import { Outbox } from '../../../../server/kernel/channels/outbox.ts'
 import { TurnScheduler } from '../../../../server/kernel/channels/turn-scheduler.ts'
@@ -45,8 +46,30 @@ class TestLink {
   destroy(): void {}
 }
 
+/** As `Sessions` does it. */
+function begin(session: Session): void {
+  try {
+    session.begin()
+  } catch (error) {
+    session.crashed(error)
+  }
+}
+
+interface World {
+  /** The quota of connections of its tenant. */
+  readonly connections?: { enter(): void; leave(): void }
+  /** Makes a channel of its own; by default it has the one that was dialled. */
+  readonly create?: () => Channel
+  /** Takes what the session throws. */
+  readonly failed?: (error: unknown) => void
+}
+
+function thrown(error: unknown): never {
+  throw error
+}
+
 /** A dialled session, which needs no login, attached to a channel on which one value is stored. */
-async function open() {
+async function open({ connections = { enter() {}, leave() {} }, create, failed = thrown }: World = {}) {
   const clock = new FakeClock()
   const turn = new TurnScheduler(clock)
   const work = new FairWork(clock)
@@ -67,6 +90,7 @@ async function open() {
     },
   } as unknown as Channel
   const registry = {
+    create,
     attach: (_: Channel, session: Session) => outbox.attach(session),
     detach: (_: Channel, session: Session) => {
       if (outbox.connection === session) outbox.detach()
@@ -76,24 +100,27 @@ async function open() {
   const context = {
     ...{ clock, turn, work, registry, journal: rig.journal, generation: 'g', software: 's' },
     log: { info: nothing, debug: nothing, warn: nothing, error: nothing },
-    quotas: { of: () => ({ connections: { enter: nothing, leave: nothing } }) },
+    quotas: { of: () => ({ connections }) },
     accounts: { identity: () => ({ tenant: 'acme', name: 'ada', role: 'consumer', userId: 1 }) },
     self: { name: { name: 'n' }, below: () => [], changes: 0 },
     bindings: { *endAllUnbound() {} },
     faults: {
-      report: (_: string, error: unknown) => {
-        throw error
-      },
+      report: (_: string, error: unknown) => failed(error),
     },
   }
   const link = new TestLink()
-  const outbound = { auth: { methods: () => [], begin: () => ({}) }, channel, destination: '', owner: {} }
+  const outbound = {
+    auth: { methods: () => [], begin: () => ({}) },
+    channel: create ? undefined : channel,
+    destination: '',
+    owner: {},
+  }
   const connection = { link: link as unknown as Link, transport: 'tcp', format: 'xdr', peer: { address: '' }, outbound }
   const options = { context, connection, handlers: {}, authenticated: nothing, ended: nothing }
   const session = new Session(options as unknown as SessionOptions)
   rig.append(7, 1)
   rig.persist()
-  session.begin()
+  begin(session)
   for (let turns = 0; turns < 4; turns++) await nextTurn()
   link.drain()
   link.sent.length = 0
@@ -101,6 +128,27 @@ async function open() {
 }
 
 describe('a session', () => {
+  it('counts in the quota of connections until it ends, also if it finds no channel', async () => {
+    const connections = new Count('connections', () => 2)
+    const failures: unknown[] = []
+    const create = (): never => {
+      throw new Error('no channel')
+    }
+    const { session } = await open({ connections, create, failed: (error) => failures.push(error) })
+    expect([session.isOver, failures, connections.used]).toEqual([true, [new Error('no channel')], 0])
+    const other = await open({ connections })
+    expect(connections.used).toBe(1)
+    other.session.end()
+    expect(connections.used).toBe(0)
+  })
+
+  it('that is one too many leaves nothing that it has not entered', async () => {
+    const connections = new Count('connections', () => 1)
+    await open({ connections })
+    const { session } = await open({ connections })
+    expect([session.isOver, connections.used]).toEqual([true, 1])
+  })
+
   it('writes responses before the values that come after them, also if responding has no time left in the turn', async () => {
     const { rig, turn, clock, outbox, link } = await open()
     turn.schedule('respond', { tenant: 'acme', atTurnEnd: () => clock.advance(10) })
