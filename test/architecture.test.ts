@@ -141,6 +141,13 @@ const RULES: readonly IForbiddenRuleType[] = [
     from: { path: `^(${anyOf(SOURCES)})/`, pathNot: '^(storage/replicated|server/cluster)/' },
     to: { path: 'node_modules/@nats-io/' },
   },
+  {
+    // Types are nothing that is loaded.
+    name: 'only storage/sqlite/driver.ts loads better-sqlite3',
+    severity: 'error',
+    from: { path: `^(${anyOf(SOURCES)})/`, pathNot: '^storage/sqlite/driver[.]ts$' },
+    to: { path: 'node_modules/better-sqlite3', dependencyTypesNot: ['type-only'] },
+  },
   { name: 'no node: here', severity: 'error', from: { path: NODE_FREE }, to: { dependencyTypes: ['core'] } },
   {
     name: 'only what is free of node: from auth',
@@ -318,6 +325,7 @@ describe('a tree that breaks the rules', () => {
     'console/views/one.ts -> console/app.ts: console: a view imports neither another view nor the frame',
     'storage/tested.ts -> test/support.ts: storage imports only: nothing',
     'storage/knows-nats.ts -> ../../../node_modules/@nats-io/transport-node/index.js: only storage/replicated and server/cluster use NATS',
+    'storage/sqlite/loads-driver.ts -> ../../../node_modules/better-sqlite3/lib/index.js: only storage/sqlite/driver.ts loads better-sqlite3',
     'server/kernel/channels/queue.ts -> server/kernel/sessions/session.ts: kernel: channels imports no room above it',
     'server/kernel/core/log.ts -> server/kernel/metrics/metric.ts: kernel: core imports no room above it',
     'server/kit/source.ts -> server/start/server.ts: server/kit imports only: kernel',
@@ -330,7 +338,7 @@ describe('a tree that breaks the rules', () => {
 
   it('is not reported for what is allowed', () => {
     const allowed = found.filter((line) =>
-      /^(protocol\/link|auth\/scram\/server|client\/dial|console\/(app|views\/other))/.test(line),
+      /^(protocol\/link|auth\/scram\/server|client\/dial|console\/(app|views\/other)|storage\/sqlite\/names-driver)/.test(line),
     )
     expect(allowed).toEqual([])
   })
