@@ -363,30 +363,6 @@ describe('the catalogue of an upstream', () => {
   })
 })
 
-describe('the producers below an upstream', () => {
-  it('have changed when one is called what two were called together', async () => {
-    let below = [
-      { id: 'x', name: 'a' },
-      { id: 'y', name: 'b' },
-    ]
-    let changes = 1
-    const { self } = lower.server.parts.producer
-    Object.defineProperties(self, { below: { value: () => below }, changes: { get: () => changes } })
-    lower.server.sessions.sweep()
-    const names = (): string[] => {
-      const known = upper.server.parts.hub.sensors.flatMap((one) =>
-        one.polled === 'remote' ? [...one.producers()] : [],
-      )
-      return known.map(({ name }) => name).sort()
-    }
-    await until(() => expect(names()).toEqual(['east', 'east/a', 'east/b']))
-    below = [{ id: 'x,b,y', name: 'a' }]
-    changes++
-    lower.server.sessions.sweep()
-    await until(() => expect(names()).toEqual(['east', 'east/a']))
-  })
-})
-
 describe('an upstream that is none', () => {
   const servers: Server[] = []
   afterEach(() => {
