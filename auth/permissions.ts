@@ -79,7 +79,8 @@ const AUDIT = 'producer.audit'
 /** The owner of an object. It is explicit, because a forgotten tenant must not mean "everybody's". */
 export type Owner = 'producer' | { readonly tenant: string }
 
-export function mayRead(identity: Identity, owner: Owner): boolean {
+/** Whether an identity may know of the objects of an owner at all. What it may read of them, the rules of its role say. */
+export function maySee(identity: Identity, owner: Owner): boolean {
   return identity.role === ADMIN_ROLE || owner === 'producer' || owner.tenant === identity.tenant
 }
 

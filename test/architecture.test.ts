@@ -338,7 +338,9 @@ describe('a tree that breaks the rules', () => {
 
   it('is not reported for what is allowed', () => {
     const allowed = found.filter((line) =>
-      /^(protocol\/link|auth\/scram\/server|client\/dial|console\/(app|views\/other)|storage\/sqlite\/names-driver)/.test(line),
+      /^(protocol\/link|auth\/scram\/server|client\/dial|console\/(app|views\/other)|storage\/sqlite\/names-driver)/.test(
+        line,
+      ),
     )
     expect(allowed).toEqual([])
   })

@@ -11,7 +11,7 @@ import {
   isAllowedByName,
   judge,
   mayBeAllowed,
-  mayRead,
+  maySee,
   type Owner,
   type Reader,
   type Scope,
@@ -77,14 +77,14 @@ export class Rights {
 
   /** Whether a metric may be read with these arguments: the labels of a series, or the arguments of COLLECT. */
   mayRead(identity: Identity, owner: Owner, metric: string, argument: Argument): boolean {
-    if (!mayRead(identity, owner)) return false
+    if (!maySee(identity, owner)) return false
     return this.judge(identity, { command: 'COLLECT', object: metric, argument }).allowed
   }
 
   /** Whether a metric is listed: some arguments exist with which it may be read. */
   mayReadSome(identity: Identity, owner: Owner, metric: string): boolean {
     const { role } = identity
-    return mayRead(identity, owner) && mayBeAllowed(role, this.rules.of(role), { command: 'COLLECT', object: metric })
+    return maySee(identity, owner) && mayBeAllowed(role, this.rules.of(role), { command: 'COLLECT', object: metric })
   }
 
   /**

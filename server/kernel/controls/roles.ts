@@ -6,7 +6,7 @@ import {
   CONSUMER_ROLE,
   formatRule,
   formatWhere,
-  mayRead,
+  maySee,
   type Rule,
   type RuledCommand,
   ruleCommands,
@@ -221,7 +221,7 @@ export function roleExplain({
         if (ruledAs === undefined) return answer(true, 'the user needs no rule for what it has made itself')
         if (ruledAs === 'COLLECT' && !isPattern(object)) {
           const isTheirs = hub.sensors.some((sensor) => {
-            return object.startsWith(sensor.family) && sensor.metric(object) && mayRead(identity, sensor.owner)
+            return object.startsWith(sensor.family) && sensor.metric(object) && maySee(identity, sensor.owner)
           })
           if (!isTheirs) return answer(false, 'neither the tenant nor the producer has such a metric')
         }

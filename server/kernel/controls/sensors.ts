@@ -1,5 +1,5 @@
 /** `sensor.fence` and `sensor.resume`: drop the values of a sensor, and accept them again [MON 10]. A fence survives restarts. */
-import { ADMIN_ROLE, type Identity, mayRead } from '../../../auth/permissions.ts'
+import { ADMIN_ROLE, type Identity, maySee } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Change } from '../../../storage/store.ts'
 import { StatusError } from '../core/errors.ts'
@@ -63,7 +63,7 @@ export function sensorControls({ hub, change, stored }: SensorControlsOptions): 
  */
 function sensorOf(hub: Hub, args: ControlArguments, identity: Identity): { sensor: Sensor; name: string } {
   const name = args.get('sensor') as string
-  const sensor = hub.sensors.find((one) => mayRead(identity, one.owner) && sensorName(one) === name)
+  const sensor = hub.sensors.find((one) => maySee(identity, one.owner) && sensorName(one) === name)
   if (sensor === undefined) {
     throw new StatusError('INVALID_ARGUMENT', `no sensor ${name}: \`producer.sensors\` lists the sensors`)
   }

@@ -1,5 +1,5 @@
 /** Which metrics of which sensors a name or pattern may select, for one identity. */
-import { mayRead, type Reader } from '../../../auth/permissions.ts'
+import { maySee, type Reader } from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Rights } from '../accounts/rights.ts'
@@ -54,7 +54,7 @@ export class Candidates {
    * `shown`: whether this is judged.
    */
   *of(sensor: Sensor, take: (metric: Metric) => boolean, shown = true): Steps<boolean> {
-    if (shown && !mayRead(this.#identity, sensor.owner)) return true
+    if (shown && !maySee(this.#identity, sensor.owner)) return true
     let seen = 0
     for (const metric of sensor.metrics(this.prefix)) {
       if (++seen % NAMES_PER_STEP === 0) yield
@@ -73,7 +73,7 @@ export class Candidates {
 
   /** The metric of a sensor that has the name, which is no pattern. */
   named(sensor: Sensor, shown = true): Metric | undefined {
-    if (shown && !mayRead(this.#identity, sensor.owner)) return undefined
+    if (shown && !maySee(this.#identity, sensor.owner)) return undefined
     const metric = this.#name.startsWith(sensor.family) ? sensor.metric(this.#name) : undefined
     return metric === undefined || (shown && !this.#isShown(sensor, metric)) ? undefined : metric
   }
@@ -107,7 +107,7 @@ export class Candidates {
 
   /** Whether a sensor that may be read has open labels: then any argument selects. */
   get haveOpenLabels(): boolean {
-    return this.sensors.some(({ hasOpenLabels, owner }) => hasOpenLabels === true && mayRead(this.#identity, owner))
+    return this.sensors.some(({ hasOpenLabels, owner }) => hasOpenLabels === true && maySee(this.#identity, owner))
   }
 
   /** The node of a cluster of which all metrics are that may be selected; undefined if some are not, or without a cluster. */
@@ -119,7 +119,7 @@ export class Candidates {
 
   /** Whether other producers are asked. */
   get areRemote(): boolean {
-    return this.sensors.some((sensor) => isElsewhere(sensor) && mayRead(this.#identity, sensor.owner))
+    return this.sensors.some((sensor) => isElsewhere(sensor) && maySee(this.#identity, sensor.owner))
   }
 
   /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */

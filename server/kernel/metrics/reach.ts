@@ -2,7 +2,7 @@
  * The producers that a selection reaches [MON 9.13]. Without the argument `producer` it is this one alone; with it, this one only
  * if the argument matches its name.
  */
-import { type Identity, mayRead } from '../../../auth/permissions.ts'
+import { type Identity, maySee } from '../../../auth/permissions.ts'
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
@@ -80,7 +80,7 @@ const ENTRY_BYTES = 24
  */
 export function producersBelow(sensors: readonly Sensor[], identity: Identity): ProducerName[] {
   const all = sensors.flatMap((sensor) => {
-    return isElsewhere(sensor) && mayRead(identity, sensor.owner) ? [...sensor.producers()] : []
+    return isElsewhere(sensor) && maySee(identity, sensor.owner) ? [...sensor.producers()] : []
   })
   if (all.reduce((sum, one) => sum + bytesOf(one), 0) <= MAX_BELOW_BYTES) return all
   const named = new Set<ProducerName>()

@@ -1,5 +1,5 @@
 /** What a selection asks of other producers, and which of the series that come back its identity may read [MON 9.13]. */
-import { mayRead, type Reader } from '../../../auth/permissions.ts'
+import { maySee, type Reader } from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { deadline } from './arguments.ts'
@@ -76,7 +76,7 @@ export class RemoteSelection {
   get isAllowed(): boolean {
     const { name, identity, candidates, rights } = this.#options
     return candidates.sensors.some(({ polled, owner }) => {
-      return polled === 'remote' && mayRead(identity, owner) && rights.mayReadSome(identity, owner, name)
+      return polled === 'remote' && maySee(identity, owner) && rights.mayReadSome(identity, owner, name)
     })
   }
 
@@ -85,7 +85,7 @@ export class RemoteSelection {
     const { name, identity, candidates, reach } = this.#options
     const targets: RemoteTarget[] = []
     for (const sensor of candidates.sensors) {
-      if (sensor.polled !== 'remote' || !mayRead(identity, sensor.owner)) continue
+      if (sensor.polled !== 'remote' || !maySee(identity, sensor.owner)) continue
       const metric = isPattern(name) ? anyMetric(name) : candidates.named(sensor)
       if (metric === undefined) continue
       for (const producer of reach.producers(sensor)) {
@@ -155,7 +155,7 @@ export class RemoteSelection {
   openFor(sensor: RemoteSensor, { name, labels, isBare }: RemoteShape): OpenLabels | undefined {
     const { identity, candidates, reach, args, rights } = this.#options
     const { owner } = sensor
-    if (!mayRead(identity, owner) || !candidates.matchesName(name)) return undefined
+    if (!maySee(identity, owner) || !candidates.matchesName(name)) return undefined
     const argument = (wanted: string): string | undefined => {
       const value = labelText(labels, wanted) ?? args.find((argument) => argument.name === wanted)?.value
       return value === undefined ? undefined : String(value)

@@ -2,7 +2,7 @@
  * What a COLLECT or QUERY asks for: a name or pattern with arguments, judged for one identity [MON 9]. A selection is
  * resolved again whenever it is used, because metrics and series come and go.
  */
-import { mayRead, type Reader } from '../../../auth/permissions.ts'
+import { maySee, type Reader } from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
@@ -335,20 +335,20 @@ export class Selection {
   /** Whether rules still allow what was selected before. */
   mayStillRead({ sensor, metric, labels, args }: PolledTarget | EventTarget | RemoteTarget): boolean {
     // Of a pattern, each series is judged by itself.
-    if (sensor.polled === 'remote' && isPattern(metric.name)) return mayRead(this.identity, sensor.owner)
+    if (sensor.polled === 'remote' && isPattern(metric.name)) return maySee(this.identity, sensor.owner)
     return this.#mayRead(sensor, metric, labels, args)
   }
 
   /** Listening sensors that may have matching series. */
   listening(): ListeningSensor[] {
     return this.candidates.sensors.filter((sensor): sensor is ListeningSensor => {
-      return sensor.polled === false && mayRead(this.identity, sensor.owner)
+      return sensor.polled === false && maySee(this.identity, sensor.owner)
     })
   }
 
   /** Lets a sensor request the series that may match. Undefined if there is nothing to wait for. */
   refresh(sensor: ListeningSensor): Promise<unknown> | undefined {
-    if (!mayRead(this.identity, sensor.owner)) return undefined
+    if (!maySee(this.identity, sensor.owner)) return undefined
     return sensor.refresh?.((name, labels) => this.#mayMatch(sensor, name, labels))
   }
 
@@ -365,7 +365,7 @@ export class Selection {
 
   /** The series of a sensor that may match, and undefined now and then instead: a place to yield. */
   *series(sensor: ListeningSensor): Generator<Series | undefined> {
-    if (!mayRead(this.identity, sensor.owner) || !this.candidates.sensors.includes(sensor)) return
+    if (!maySee(this.identity, sensor.owner) || !this.candidates.sensors.includes(sensor)) return
     let [seen, name, matches] = [0, '', false]
     for (const series of sensor.series(this.exactName, this.candidates.prefix)) {
       if (series.name !== name) {
@@ -379,7 +379,7 @@ export class Selection {
 
   /** The labels that are sent with the values of a series; undefined if the series does not match. */
   openFor(sensor: ListeningSensor, series: Series): OpenLabels | undefined {
-    if (!mayRead(this.identity, sensor.owner) || !this.candidates.sensors.includes(sensor)) return undefined
+    if (!maySee(this.identity, sensor.owner) || !this.candidates.sensors.includes(sensor)) return undefined
     if (series.hasAnyName) return this.#mayMatch(sensor, undefined, series.labels) ? this.#openOfAny : undefined
     if (!this.candidates.matchesName(series.name)) return undefined
     if (sensor.hasOpenLabels === true) return this.#openForAny(sensor, series)

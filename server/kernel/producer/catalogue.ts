@@ -1,6 +1,6 @@
 /** `producer.metrics` and `producer.controls`: the catalogue, ascending by name. */
 
-import { type Identity, mayRead } from '../../../auth/permissions.ts'
+import { type Identity, maySee } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
@@ -40,7 +40,7 @@ export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Right
       const list = new RecordList()
       let [last, count] = [after, 0]
       // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
-      const mine = sensors().filter(({ owner }) => mayRead(identity, owner))
+      const mine = sensors().filter(({ owner }) => maySee(identity, owner))
       for (const [metric, { owner }] of metricsInOrder(mine, prefix, after)) {
         yield
         if (metric.name <= last || !matches(metric.name)) continue

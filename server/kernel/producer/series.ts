@@ -2,7 +2,7 @@
  * `producer.series`: every series that there is, ascending by metric and labels: which hosts have a metric, and which metrics a
  * host has. Rights are judged for each series, as for a QUERY of its metric.
  */
-import { covers, mayRead, type Reader } from '../../../auth/permissions.ts'
+import { covers, maySee, type Reader } from '../../../auth/permissions.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
@@ -71,7 +71,7 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
       const list = new RecordList(AFTER_BYTES)
       let [count, place] = [0, placeOf(args)]
       // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
-      const mine = hub.sensors.filter((sensor) => mayRead(reader, sensor.owner) && !hub.fences.has(sensor))
+      const mine = hub.sensors.filter((sensor) => maySee(reader, sensor.owner) && !hub.fences.has(sensor))
       for (const name of namesFrom(mine, prefix, place[0])) {
         yield
         if (!matchesName(name) || !covers(reader.scope, { command: 'COLLECT', object: name })) continue

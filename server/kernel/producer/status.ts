@@ -4,7 +4,7 @@
  */
 
 import { formatIdentity } from '../../../auth/identity.ts'
-import { ADMIN_ROLE, type Identity, mayRead } from '../../../auth/permissions.ts'
+import { ADMIN_ROLE, type Identity, maySee } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { BackupProgress } from '../../../storage/store.ts'
@@ -45,7 +45,7 @@ export function sensorsView(sensors: () => readonly StatusEntry[], { fences, fau
     show(identity) {
       const records = new RecordList()
       for (const sensor of sensors()) {
-        const status = mayRead(identity, sensor.owner) ? sensor.status?.() : undefined
+        const status = maySee(identity, sensor.owner) ? sensor.status?.() : undefined
         if (status && !records.add(describeStatus(fenced(sensor, faults.shown(sensor, status), fences)))) break
       }
       return records.value()

@@ -1,5 +1,5 @@
 /** Channels with a URL of the scheme `gmetric`: their values are sent as datagrams, as `gmetric` sends them. */
-import { mayRead } from '../../../auth/permissions.ts'
+import { maySee } from '../../../auth/permissions.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
 import type { Logger } from '../../kernel/core/log.ts'
 import type { Hub } from '../../kernel/metrics/hub.ts'
@@ -25,7 +25,7 @@ export function gmetricDestination({ name, hub, clock, log }: GmetricDestination
         now: () => clock.monotonicMs(),
         metric: (name) => {
           const isReadable = ({ family, owner }: Sensor): boolean =>
-            name.startsWith(family) && mayRead(channel.owner, owner)
+            name.startsWith(family) && maySee(channel.owner, owner)
           return hub.sensors.find(isReadable)?.metric(name)
         },
       })

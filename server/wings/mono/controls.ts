@@ -2,7 +2,7 @@
  * `mono.list`, `mono.add`, `mono.remove` and `mono.goodbye`: manual requests to an agent, which the sensor otherwise sends
  * as consumers need them. The outcome is `timeout` if the agent does not answer, `failed` if it disconnects.
  */
-import { type Identity, mayRead } from '../../../auth/permissions.ts'
+import { type Identity, maySee } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'
 import { type MonoName, MonoStatus } from '../../../protocol/mono/messages.ts'
@@ -107,7 +107,7 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
 function agentOf(hub: Pick<Hub, 'sensors'>, args: ControlArguments, identity: Identity): MonoAgent {
   const name = args.get('agent') as string
   const sensors = hub.sensors.filter((sensor): sensor is MonoSensor => sensor instanceof MonoSensor)
-  const theirs = sensors.filter(({ owner }) => mayRead(identity, owner))
+  const theirs = sensors.filter(({ owner }) => maySee(identity, owner))
   const agent = theirs.map((sensor) => sensor.agent(name)).find((found) => found !== undefined)
   if (agent === undefined) {
     const names = theirs.flatMap((sensor) => [...sensor.agents()]).slice(0, 5)

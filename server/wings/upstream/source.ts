@@ -1,6 +1,6 @@
 /** Other servers whose metrics this one serves: those of each tenant are one sensor. A reload adds and ends some, and leaves the others alone. */
 
-import { type Identity, mayRead } from '../../../auth/permissions.ts'
+import { type Identity, maySee } from '../../../auth/permissions.ts'
 import type { Control, RemoteControl, RemoteControls } from '../../kernel/controls/control.ts'
 import { type Address, formatAddress } from '../../kernel/core/address.ts'
 import type { StatusEntry } from '../../kernel/producer/status.ts'
@@ -109,14 +109,14 @@ class Upstreams implements RemoteControls {
   find(name: string, producer: string, identity: Identity): Control | undefined {
     const [first] = producer.split('/', 1)
     const named = [...this.#upstreams.values()].find(
-      ({ table, owner }) => table.name === first && mayRead(identity, owner),
+      ({ table, owner }) => table.name === first && maySee(identity, owner),
     )
     return named?.control(producer, name)
   }
 
   *of(producers: (path: string) => boolean, identity: Identity): Generator<RemoteControl> {
     for (const upstream of this.#upstreams.values()) {
-      if (!mayRead(identity, upstream.owner)) continue
+      if (!maySee(identity, upstream.owner)) continue
       for (const one of upstream.controls()) if (producers(one.producer)) yield one
     }
   }

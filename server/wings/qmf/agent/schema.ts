@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { formatIdentity } from '../../../../auth/identity.ts'
-import { mayRead } from '../../../../auth/permissions.ts'
+import { maySee } from '../../../../auth/permissions.ts'
 import {
   Access,
   type ClassKey,
@@ -108,7 +108,7 @@ export interface AgentView {
  */
 export function objectSources({ stats, channels, sensors, tenant }: AgentView): readonly ObjectSource[] {
   const reader = { userId: 0, tenant, name: '', role: '' }
-  const isVisible = (sensor: Sensor): boolean => sensor.status !== undefined && mayRead(reader, sensor.owner)
+  const isVisible = (sensor: Sensor): boolean => sensor.status !== undefined && maySee(reader, sensor.owner)
   const producer: ObjectSource<typeof stats> = {
     schema: producerSchema,
     all: () => [stats],

@@ -20,7 +20,10 @@ it('have changed when one has the ids and the name that two had together', async
     { id: 'x', name: 'a' },
     { id: 'y', name: 'b' },
   ]
-  Object.defineProperties(server.parts.producer.self, { below: { value: () => below }, changes: { get: () => changes } })
+  Object.defineProperties(server.parts.producer.self, {
+    below: { value: () => below },
+    changes: { get: () => changes },
+  })
   server.sessions.sweep()
   await tree.until(() => expect(names()).toEqual(['east', 'east/a', 'east/b']))
   below = [{ id: 'x,b,y', name: 'a' }]
