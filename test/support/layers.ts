@@ -53,17 +53,25 @@ export function secure(stream: Duplex, options: ConnectionOptions = {}): Promise
   })
 }
 
-/** A stream whose bytes are deflated on their way over `under`, each write to its end. */
+/**
+ * A stream whose bytes are deflated on their way over `under`, each write to its end. A write is done when `under` has taken
+ * the deflated bytes, so a peer that does not read is noticed by whoever writes.
+ */
 export function deflated(under: Duplex): Duplex {
   const deflate = createDeflateRaw({ flush: constants.Z_SYNC_FLUSH })
   const inflate = createInflateRaw({ flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH })
-  deflate.on('data', (bytes: Buffer) => under.write(bytes))
+  let batch: Buffer[] = []
+  const passOn = (done: () => void): void => {
+    under.write(Buffer.concat(batch), () => done())
+    batch = []
+  }
+  deflate.on('data', (bytes: Buffer) => batch.push(bytes))
   under.on('data', (bytes: Buffer) => inflate.write(bytes))
   under.on('end', () => inflate.end())
   const upper = new Duplex({
     read: () => void inflate.resume(),
-    write: (bytes: Buffer, _encoding, done) => void deflate.write(bytes, () => done()),
-    final: (done) => void deflate.once('end', () => under.end(done)).end(),
+    write: (bytes: Buffer, _encoding, done) => void deflate.write(bytes, () => passOn(done)),
+    final: (done) => void deflate.once('end', () => passOn(() => under.end(done))).end(),
     destroy(error, done) {
       under.destroy()
       done(error)

@@ -1,8 +1,10 @@
 import type { Duplex } from 'node:stream'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
 import { TlsFiles } from '../../../server/edge/tls/files.ts'
+import { Session } from '../../../server/kernel/sessions/session.ts'
 import { command, join, str } from '../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
+import { eventually } from '../../support/eventually.ts'
 import { connectSecurable, deflated, secure, wrapped } from '../../support/layers.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { RawPeer } from '../../support/raw-peer.ts'
@@ -58,6 +60,23 @@ const makers: [string, () => Promise<Consumer>][] = [
   ['tls and deflate', async () => underDeflate(await underTls())],
 ]
 
+/** Many times what the buffers between a consumer and the server hold, and what the server answers before it is behind. */
+const BATCHES = 400
+const BATCH_COMMANDS = 500
+
+/** QUERYs with seqs that deflate cannot predict: what can be deflated to nothing would fit into any buffer. */
+function batch(index: number): Uint8Array {
+  const seqs = Array.from(
+    { length: BATCH_COMMANDS },
+    (_, n) => ((index * BATCH_COMMANDS + n) * 2_654_435_761) % 2 ** 32,
+  )
+  return join(...seqs.map((seq) => command.query(seq, 'producer.metrics')))
+}
+
+function lastCall({ mock }: MockInstance): number {
+  return mock.invocationCallOrder.at(-1) ?? 0
+}
+
 describe.each(makers)('a consumer under %s', (_, make) => {
   let consumer: Consumer
   beforeEach(async () => {
@@ -86,17 +105,28 @@ describe.each(makers)('a consumer under %s', (_, make) => {
 
   it('that asks and does not take the answers is not read on', async () => {
     const { bottom, seat } = consumer
+    const session = producer.server.parts.producer.registry.byId(seat.channel)?.connection
+    if (!(session instanceof Session)) throw new Error('no session has the channel')
+    const [pause, resume] = [vi.spyOn(session.link, 'pause'), vi.spyOn(session.link, 'resume')]
     bottom.pause()
-    const batch = join(...Array.from({ length: 500 }, (_unused, seq) => command.query(seq + 1, 'producer.metrics')))
     let taken = 0
     // One batch at a time: TLS would hand over all that wait as one piece, as no socket does, and reading stops only between pieces.
-    const send = (): void => void seat.peer.stream.write(batch, (error) => !error && ++taken < 400 && send())
-    send()
-    for (let turns = 0, before = 0; turns < 40 && taken < 400; turns = taken > before ? 0 : turns + 1) {
-      before = taken
-      await producer.settle()
+    const send = (): void => {
+      seat.peer.stream.write(batch(taken), (error) => {
+        if (!error && ++taken < BATCHES) send()
+      })
     }
-    expect(taken).toBeLessThan(400)
+    send()
+    // Once nothing more leaves the server, it stays behind and paused for good: what it has not taken by then it never takes.
+    await eventually(() => {
+      const isFull = bottom.readableLength >= bottom.readableHighWaterMark
+      const state = { isFull, isBehind: session.behind, isPaused: lastCall(pause) > lastCall(resume) }
+      if (taken < BATCHES) expect(state).toEqual({ isFull: true, isBehind: true, isPaused: true })
+    })
+    const other = await producer.seat()
+    expect(await other.ok((seq) => command.nop(seq))).toBe(0)
+    other.peer.destroy()
+    expect(taken).toBeLessThan(BATCHES)
     bottom.destroy()
     await producer.settle()
   })
