@@ -1,6 +1,6 @@
 /**
- * A mutant is a defect made on purpose: a patch, and the test file that has to fail with it. The lines of a patch are
- * looked up by what they say and not by their numbers, so a patch still fits after its file has changed elsewhere.
+ * A mutant is a defect made on purpose: a patch, and the test that has to fail with it. The lines of a patch are looked up
+ * by what they say and not by their numbers, so a patch still fits after its file has changed elsewhere.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -8,13 +8,20 @@ import { basename, join } from 'node:path'
 export interface Mutant {
   /** The name of its file, without the extension. */
   readonly name: string
-  /** The test file that has to fail, from the root of the tree. */
-  readonly test: string
+  /** The test that has to fail. */
+  readonly test: NamedTest
   /** A sentence that says what is broken. */
   readonly defect: string
   /** The file that is changed, from the root of the tree. */
   readonly file: string
   readonly hunks: readonly Hunk[]
+}
+
+export interface NamedTest {
+  /** From the root of the tree. */
+  readonly file: string
+  /** Its full name: those of the groups around it, and its own, with spaces between. */
+  readonly name: string
 }
 
 /** Whole lines, without the last newline. */
@@ -30,16 +37,17 @@ export function mutantsIn(folder: string): Mutant[] {
 }
 
 export function parseMutant(name: string, text: string): Mutant {
-  const [, test, defect] = /^# test: (test\/\S+\.test\.ts)\n# (.+\.)\n/.exec(text) ?? []
-  if (test === undefined || defect === undefined) {
-    throw new Error(`${name}: a patch begins with a line "# test: FILE" and a line "# SENTENCE"`)
+  const header = /^# test: (test\/\S+\.test\.ts)\n# name: (.+)\n# (.+\.)\n/.exec(text)
+  if (header === null) {
+    throw new Error(`${name}: a patch begins with the lines "# test: FILE", "# name: NAME" and "# SENTENCE"`)
   }
+  const [, testFile = '', testName = '', defect = ''] = header
   const files = [...text.matchAll(/^\+\+\+ b\/(.+)$/gm)].map(([, file]) => file as string)
   const [file] = files
   if (file === undefined || files.length > 1) throw new Error(`${name}: a patch changes one file`)
   const [, ...hunks] = text.split(/^@@.*\n/m)
   if (hunks.length === 0) throw new Error(`${name}: the patch changes nothing`)
-  return { name, test, defect, file, hunks: hunks.map(parseHunk) }
+  return { name, test: { file: testFile, name: testName }, defect, file, hunks: hunks.map(parseHunk) }
 }
 
 function parseHunk(text: string): Hunk {
