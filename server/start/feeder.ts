@@ -12,6 +12,7 @@ import { compareLeads, type FeedStream, type Lead } from '../cluster/feed-stream
 import type { Channel } from '../kernel/channels/channel.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Logger } from '../kernel/core/log.ts'
+import { isListening } from '../kernel/metrics/kinds.ts'
 import type { SensorStatus } from '../kernel/metrics/metric.ts'
 import type { Producer } from './compose.ts'
 import type { Config } from './config.ts'
@@ -87,7 +88,7 @@ export class Feeder {
     if (!this.#isListening) return []
     const { sensors = [] } = this.#server?.parts.hub ?? {}
     return sensors.flatMap((sensor) => {
-      return sensor.polled === false && FEED_FAMILIES.includes(sensor.family) ? (sensor.status?.() ?? []) : []
+      return isListening(sensor) && FEED_FAMILIES.includes(sensor.family) ? (sensor.status?.() ?? []) : []
     })
   }
 

@@ -5,9 +5,10 @@ import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Rights } from '../accounts/rights.ts'
 import type { Steps } from '../core/fair-work.ts'
 import { deadline, interval } from './arguments.ts'
+import { byKind, isElsewhere, type SensorsByKind } from './kinds.ts'
 import type { Kind, Metric, Sensor } from './metric.ts'
 import { compilePattern, isPattern, literalPrefix, mayBegin } from './pattern.ts'
-import { isElsewhere, Reach } from './reach.ts'
+import { Reach } from './reach.ts'
 
 /** Names that are compared with a pattern in one step. */
 export const NAMES_PER_STEP = 64
@@ -15,14 +16,11 @@ export const NAMES_PER_STEP = 64
 /** The arguments that every pattern takes. */
 const everyPattern: readonly string[] = [...labelNames.slice(1), interval.name, deadline.name]
 
-function familiesOf(sensor: Sensor): readonly string[] {
-  return (sensor.polled === 'remote' ? sensor.ofNodes : undefined) ?? [sensor.family]
-}
-
 /** The metrics that a name or pattern may select for one identity, as they are at the moment. */
 export class Candidates {
   /** Sensors whose family may hold matching metrics. Rights are judged whenever they are used. */
   readonly sensors: readonly Sensor[]
+  readonly ofKind: SensorsByKind
   readonly matchesName: (name: string) => boolean
   /** What all matching names begin with. */
   readonly prefix: string
@@ -39,7 +37,8 @@ export class Candidates {
     rights: Pick<Rights, 'mayReadSome'>,
     withLists = false,
   ) {
-    this.sensors = sensors.filter((sensor) => familiesOf(sensor).some((family) => mayBegin(name, family)))
+    this.sensors = sensors.filter(({ family, ofNodes = [family] }) => ofNodes.some((one) => mayBegin(name, one)))
+    this.ofKind = byKind(this.sensors)
     this.matchesName = compilePattern(name)
     this.prefix = literalPrefix(name)
     this.#name = name
@@ -78,6 +77,20 @@ export class Candidates {
     return metric === undefined || (shown && !this.#isShown(sensor, metric)) ? undefined : metric
   }
 
+  /** The metrics of a sensor that name or pattern selects. */
+  *selected(sensor: Sensor): Steps<Metric[]> {
+    if (!isPattern(this.#name)) {
+      const metric = this.named(sensor)
+      return metric === undefined ? [] : [metric]
+    }
+    const metrics: Metric[] = []
+    yield* this.of(sensor, (metric) => {
+      metrics.push(metric)
+      return true
+    })
+    return metrics
+  }
+
   allNamed(shown = true): Metric[] {
     const found: Metric[] = []
     for (const sensor of this.sensors) {
@@ -112,14 +125,14 @@ export class Candidates {
 
   /** The node of a cluster of which all metrics are that may be selected; undefined if some are not, or without a cluster. */
   get node(): string | undefined {
-    const nodes = new Set(this.sensors.map((sensor) => (sensor.polled === true ? sensor.node : undefined)))
-    const [node] = nodes
-    return nodes.size === 1 ? node : undefined
+    const { polled } = this.ofKind
+    const [node, ...others] = new Set(polled.map((sensor) => sensor.node))
+    return polled.length < this.sensors.length || others.length > 0 ? undefined : node
   }
 
   /** Whether other producers are asked. */
   get areRemote(): boolean {
-    return this.sensors.some((sensor) => isElsewhere(sensor) && maySee(this.#identity, sensor.owner))
+    return this.ofKind.remote.some((sensor) => isElsewhere(sensor) && maySee(this.#identity, sensor.owner))
   }
 
   /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */

@@ -13,6 +13,7 @@ import { BoundInstance, type HubSubscription, matchesOf } from './bound-instance
 import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
 import type { MetricInstance } from './instance.ts'
+import { isListening } from './kinds.ts'
 import type {
   EventTarget,
   ListeningSensor,
@@ -172,7 +173,7 @@ export class Hub {
   resume(sensor: Sensor): void | Promise<void> {
     if (!this.fences.has(sensor)) return
     this.fences.resume(sensor)
-    if (sensor.polled === false) return this.#work.run(this.#births.partyOf(sensor), this.#resumed(sensor))
+    if (isListening(sensor)) return this.#work.run(this.#births.partyOf(sensor), this.#resumed(sensor))
   }
 
   /** Does work of a sensor in steps, as work of its tenant. What a step throws is a fault of the sensor, and ends the work. */

@@ -67,8 +67,8 @@ function asItCame(selection: Selection, answers: readonly RemoteMeasurement[], n
 /** Lets sensors request what they do not receive otherwise. */
 export function refresh(selection: Selection, fences: Fenced): readonly Promise<unknown>[] {
   const refreshing: Promise<unknown>[] = []
-  for (const sensor of selection.candidates.sensors) {
-    if (sensor.polled !== false || sensor.refresh === undefined || fences.has(sensor)) continue
+  for (const sensor of selection.candidates.ofKind.listening) {
+    if (sensor.refresh === undefined || fences.has(sensor)) continue
     const asked = selection.refresh(sensor)
     if (asked !== undefined) refreshing.push(asked)
   }

@@ -99,6 +99,7 @@ interface Family {
    * label of its name [MON 9 Labels]. Only sensors that listen.
    */
   readonly hasOpenLabels?: boolean
+  readonly ofNodes?: undefined
   /**
    * The metrics for the catalogue, ascending by name: all of a closed family, those seen so far of an open one. A family of
    * many gives only those whose names begin with `prefix` and come after `after`; others may ignore both. It may be read over

@@ -6,16 +6,12 @@ import { type Identity, maySee } from '../../../auth/permissions.ts'
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
+import { isElsewhere, isLocal } from './kinds.ts'
 import type { RemoteSensor, Sensor } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
 
 /** The argument, and the label. */
 export const PRODUCER = 'producer'
-
-/** Whether a sensor is one of other producers: the nodes of a cluster are none, together they are this one. */
-export function isElsewhere(sensor: Sensor): sensor is RemoteSensor {
-  return sensor.polled === 'remote' && sensor.ofNodes === undefined
-}
 
 export class Reach {
   /** The text of the argument; undefined if it was left out, or belongs to the metric itself. */
@@ -65,7 +61,7 @@ export class Reach {
 }
 
 function declares(sensor: Sensor, name: string): boolean {
-  if (sensor.polled === 'remote' || !name.startsWith(sensor.family)) return false
+  if (!isLocal(sensor) || !name.startsWith(sensor.family)) return false
   return sensor.metric(name)?.parameters.some((parameter) => parameter.name === PRODUCER) === true
 }
 

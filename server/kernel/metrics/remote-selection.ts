@@ -4,10 +4,11 @@ import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { deadline } from './arguments.ts'
 import type { Candidates } from './candidates.ts'
+import { isElsewhere } from './kinds.ts'
 import { AllLabelsBut, labelsFrom, labelText } from './labels.ts'
 import type { Labels, Measurement, Metric, OpenLabels, RemoteRequest, RemoteSensor, RemoteShape } from './metric.ts'
 import { isPattern } from './pattern.ts'
-import { isElsewhere, PRODUCER, type Reach } from './reach.ts'
+import { PRODUCER, type Reach } from './reach.ts'
 import { valueProblem } from './value-problem.ts'
 
 const NO_ARGUMENTS: ReadonlyMap<string, never> = new Map<string, never>()
@@ -75,8 +76,8 @@ export class RemoteSelection {
   /** Whether other producers may have something that the identity may read, now or later: each series is judged by itself. */
   get isAllowed(): boolean {
     const { name, identity, candidates, rights } = this.#options
-    return candidates.sensors.some(({ polled, owner }) => {
-      return polled === 'remote' && maySee(identity, owner) && rights.mayReadSome(identity, owner, name)
+    return candidates.ofKind.remote.some(({ owner }) => {
+      return maySee(identity, owner) && rights.mayReadSome(identity, owner, name)
     })
   }
 
@@ -84,8 +85,8 @@ export class RemoteSelection {
   targets(): RemoteTarget[] {
     const { name, identity, candidates, reach } = this.#options
     const targets: RemoteTarget[] = []
-    for (const sensor of candidates.sensors) {
-      if (sensor.polled !== 'remote' || !maySee(identity, sensor.owner)) continue
+    for (const sensor of candidates.ofKind.remote) {
+      if (!maySee(identity, sensor.owner)) continue
       const metric = isPattern(name) ? anyMetric(name) : candidates.named(sensor)
       if (metric === undefined) continue
       for (const producer of reach.producers(sensor)) {

@@ -20,6 +20,7 @@ import {
   storable,
 } from './arguments.ts'
 import { Candidates, candidatesOf, kindOfAll, NAMES_PER_STEP, type SelectionDefaults } from './candidates.ts'
+import { isElsewhere } from './kinds.ts'
 import { AllLabelsBut, labelText } from './labels.ts'
 import {
   type Arguments,
@@ -37,7 +38,7 @@ import {
   type Series,
 } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
-import { isElsewhere, PRODUCER, Reach } from './reach.ts'
+import { PRODUCER, Reach } from './reach.ts'
 import { RemoteSelection, type RemoteTarget } from './remote-selection.ts'
 
 export class Selection {
@@ -120,7 +121,8 @@ export class Selection {
     this.name = name
     this.identity = identity
     this.candidates = candidates
-    this.isPushed = !candidates.sensors.some((sensor) => sensor.polled === true || isElsewhere(sensor))
+    const { polled, remote } = candidates.ofKind
+    this.isPushed = polled.length === 0 && !remote.some(isElsewhere)
     this.#reach = reach
     this.#rights = defaults.rights
     const first = metrics[0]
@@ -218,7 +220,7 @@ export class Selection {
     if (this.isAbsent) return this.#rights.mayReadSome(this.identity, { tenant: this.identity.tenant }, this.name)
     if (this.isPattern) return this.candidates.allNamed().length > 0
     if (this.listening().some((sensor) => this.candidates.named(sensor) !== undefined)) return true
-    return finish(this.polled()).length > 0 || this.#namedEvents().length > 0 || this.remote.isAllowed
+    return finish(this.polled()).length > 0 || finish(this.events()).length > 0 || this.remote.isAllowed
   }
 
   /** A key that two selections of one identity share if they measure the same. */
@@ -231,19 +233,8 @@ export class Selection {
   /** The matching metrics that are measured on request. */
   *polled(): Steps<PolledTarget[]> {
     const targets: PolledTarget[] = []
-    for (const sensor of this.candidates.sensors) {
-      if (sensor.polled !== true) continue
-      const metrics: Metric[] = []
-      if (isPattern(this.name)) {
-        yield* this.candidates.of(sensor, (metric) => {
-          metrics.push(metric)
-          return true
-        })
-      } else {
-        const metric = this.candidates.named(sensor)
-        if (metric !== undefined) metrics.push(metric)
-      }
-      for (const metric of metrics) {
+    for (const sensor of this.candidates.ofKind.polled) {
+      for (const metric of yield* this.candidates.selected(sensor)) {
         const target = this.#targetOf(sensor, metric)
         if (target === undefined) continue
         const part = metric.parameters.find(({ name, selects }) => selects === 'part' && target.open.has(name))
@@ -292,25 +283,12 @@ export class Selection {
   }
 
   *events(): Steps<EventTarget[]> {
-    if (!isPattern(this.name)) return this.#namedEvents()
     const targets: EventTarget[] = []
-    for (const sensor of this.candidates.sensors) {
-      if (sensor.polled !== 'event') continue
-      yield* this.candidates.of(sensor, (metric) => {
+    for (const sensor of this.candidates.ofKind.events) {
+      for (const metric of yield* this.candidates.selected(sensor)) {
         const target = this.#eventTarget(sensor, metric)
         if (target !== undefined) targets.push(target)
-        return true
-      })
-    }
-    return targets
-  }
-
-  #namedEvents(): EventTarget[] {
-    const targets: EventTarget[] = []
-    for (const sensor of this.candidates.sensors) {
-      const metric = sensor.polled === 'event' ? this.candidates.named(sensor) : undefined
-      const target = metric && this.#eventTarget(sensor as EventSensor, metric)
-      if (target !== undefined) targets.push(target)
+      }
     }
     return targets
   }
@@ -334,16 +312,14 @@ export class Selection {
 
   /** Whether rules still allow what was selected before. */
   mayStillRead({ sensor, metric, labels, args }: PolledTarget | EventTarget | RemoteTarget): boolean {
-    // Of a pattern, each series is judged by itself.
-    if (sensor.polled === 'remote' && isPattern(metric.name)) return maySee(this.identity, sensor.owner)
+    // It stands for the series of another producer, each of which is judged by itself.
+    if (isPattern(metric.name)) return maySee(this.identity, sensor.owner)
     return this.#mayRead(sensor, metric, labels, args)
   }
 
   /** Listening sensors that may have matching series. */
   listening(): ListeningSensor[] {
-    return this.candidates.sensors.filter((sensor): sensor is ListeningSensor => {
-      return sensor.polled === false && maySee(this.identity, sensor.owner)
-    })
+    return this.candidates.ofKind.listening.filter(({ owner }) => maySee(this.identity, owner))
   }
 
   /** Lets a sensor request the series that may match. Undefined if there is nothing to wait for. */
@@ -482,9 +458,7 @@ export class Selection {
   #checkOwn(metric: Metric): void {
     if (!this.#reach.isOwn || this.candidates.areRemote) return
     const own = metric.parameters.find(({ selects }) => selects === 'own')
-    const isOurs = this.candidates.sensors.some((sensor) => {
-      return sensor.polled === true && this.#matchesLabels(metric, sensor.labels(metric))
-    })
+    const isOurs = this.candidates.ofKind.polled.some((sensor) => this.#matchesLabels(metric, sensor.labels(metric)))
     if (own === undefined || isOurs) return
     const wanted = String(this.#values.get(own.name))
     if (isPattern(wanted)) return

@@ -11,6 +11,7 @@ import { type Value, writeTyped } from '../../../protocol/monitor/value.ts'
 import { isRefusal, StatusError } from '../core/errors.ts'
 import { isSteps, type Steps } from '../core/fair-work.ts'
 import type { Hub } from './hub.ts'
+import { isListening } from './kinds.ts'
 import { MAX_LABELS, MAX_SERIES_BYTES } from './labels.ts'
 import type {
   EventSensor,
@@ -102,7 +103,7 @@ export class SensorDoor implements SensorHub {
 
   born(sensor: ListeningSensor, series: Series): void {
     const admitted = this.#sensors.get(sensor)
-    if (admitted?.polled !== false) return
+    if (admitted === undefined || !isListening(admitted)) return
     if (!this.#live.has(series) && this.#live.size >= this.#guest.maxSeries) {
       this.#guest.refuseSeries()
       return
@@ -218,7 +219,7 @@ export class SensorDoor implements SensorHub {
   #family(
     sensor: LocalSensor,
     admitted: () => Sensor,
-  ): Pick<LocalSensor, 'family' | 'owner' | 'hasOpenLabels' | 'metrics' | 'metric' | 'status'> {
+  ): Pick<LocalSensor, 'family' | 'owner' | 'metrics' | 'metric' | 'status'> {
     const { family } = sensor
     const failed: SensorStatus = { name: family, state: 'failed', detail: '', counters: {} }
     /** Throws TypeError; a metric may also be an object that fails when it is looked at. */
@@ -240,7 +241,6 @@ export class SensorDoor implements SensorHub {
     return {
       family,
       owner: this.#guest.owner ?? sensor.owner,
-      hasOpenLabels: sensor.polled === false && sensor.hasOpenLabels === true,
       metrics: (prefix, after) => this.#listed(admitted(), () => sensor.metrics(prefix, after), sound),
       metric: (name) => this.#attempt(admitted(), () => found(name), undefined),
       ...(sensor.status && { status: () => this.#attempt(admitted(), status, failed) }),
@@ -290,6 +290,7 @@ export class SensorDoor implements SensorHub {
     const admitted: ListeningSensor = {
       ...this.#family(sensor, () => admitted),
       polled: false,
+      hasOpenLabels: sensor.hasOpenLabels === true,
       series: (name, prefix) => all(() => sensor.series(name, prefix)),
       ...(expected && { expected: (name) => all(() => expected.call(sensor, name)) }),
       last: (series) => this.#attempt(admitted, () => last(series), undefined),

@@ -10,9 +10,10 @@ import { StatusError } from '../core/errors.ts'
 import type { Steps } from '../core/fair-work.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { openFields } from '../metrics/instance.ts'
+import { byKind, type SensorsByKind } from '../metrics/kinds.ts'
 import { AllLabelsBut, labelText, MAX_SERIES_BYTES, otherLabels } from '../metrics/labels.ts'
 import { RecordList } from '../metrics/measure.ts'
-import type { Arguments, Labels, Sensor } from '../metrics/metric.ts'
+import type { Arguments, Labels, Metric, Sensor } from '../metrics/metric.ts'
 import { compilePattern, literalPrefix } from '../metrics/pattern.ts'
 import { metricsInOrder } from './catalogue.ts'
 import type { ProducerView } from './sensor.ts'
@@ -35,6 +36,8 @@ interface ShownSeries {
   readonly labels: Labels
   /** The time of its last value, microseconds since 1970; 0 if it has none, or is measured on request. */
   readonly time: number
+  /** Its sensor is measured with arguments, which may name a part that the labels do not. */
+  readonly hasArguments: boolean
 }
 
 export interface SeriesOptions {
@@ -72,10 +75,11 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
       let [count, place] = [0, placeOf(args)]
       // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
       const mine = hub.sensors.filter((sensor) => maySee(reader, sensor.owner) && !hub.fences.has(sensor))
+      const ofKind = byKind(mine)
       for (const name of namesFrom(mine, prefix, place[0])) {
         yield
         if (!matchesName(name) || !covers(reader.scope, { command: 'COLLECT', object: name })) continue
-        for (const [key, series] of yield* seriesOf(mine, name, name === place[0] ? place[1] : '')) {
+        for (const [key, series] of yield* seriesOf(ofKind, name, name === place[0] ? place[1] : '')) {
           yield
           if (!matchesLabels(series.labels) || !isShown(reader, name, series)) continue
           const rest: Field[] = [{ name: 'after', type: STRING, value: `[${JSON.stringify(place[0])},${place[1]}]` }]
@@ -91,10 +95,10 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
     },
   }
 
-  /** What is measured on request is shown if it may be read with some arguments: they may name a part that its labels do not. */
-  function isShown(reader: Reader, name: string, { sensor, labels }: ShownSeries): boolean {
+  /** What takes arguments is shown if it may be read with some of them. */
+  function isShown(reader: Reader, name: string, { sensor, labels, hasArguments }: ShownSeries): boolean {
     const { owner } = sensor
-    if (sensor.polled !== false) return rights.mayReadSome(reader, owner, name)
+    if (hasArguments) return rights.mayReadSome(reader, owner, name)
     const absent = sensor.hasOpenLabels === true ? '' : undefined
     return rights.mayRead(reader, owner, name, (label) => labelText(labels, label) ?? absent)
   }
@@ -116,24 +120,30 @@ function* namesFrom(sensors: readonly Sensor[], prefix: string, first: string): 
  * The series of one metric whose keys are above `after`, by their keys, in their order. Those of several tenants with the same
  * labels are one, with the time of the latest value.
  */
-function* seriesOf(sensors: readonly Sensor[], name: string, after: string): Steps<[string, ShownSeries][]> {
+function* seriesOf(
+  { listening, polled, events, remote }: SensorsByKind,
+  name: string,
+  after: string,
+): Steps<[string, ShownSeries][]> {
   const all = new Map<string, ShownSeries>()
-  const add = (sensor: Sensor, labels: Labels, time: number): void => {
-    const key = keyOf(labels)
-    if (key > after && time >= (all.get(key)?.time ?? 0)) all.set(key, { sensor, labels, time })
+  const add = (series: ShownSeries): void => {
+    const key = keyOf(series.labels)
+    if (key > after && series.time >= (all.get(key)?.time ?? 0)) all.set(key, series)
   }
-  for (const sensor of sensors) {
+  const addOne = (sensor: Sensor, labelsOf: (metric: Metric) => Labels): void => {
+    const metric = name.startsWith(sensor.family) ? sensor.metric(name) : undefined
+    if (metric !== undefined) add({ sensor, labels: labelsOf(metric), time: 0, hasArguments: true })
+  }
+  for (const sensor of listening) {
     if (!name.startsWith(sensor.family)) continue
-    if (sensor.polled === false) {
-      for (const series of sensor.series(name)) {
-        yield
-        if (series.name === name) add(sensor, series.labels, sensor.last(series)?.time ?? 0)
-      }
-    } else {
-      const metric = sensor.metric(name)
-      if (metric !== undefined) add(sensor, sensor.polled === true ? sensor.labels(metric) : { name }, 0)
+    for (const series of sensor.series(name)) {
+      yield
+      if (series.name !== name) continue
+      add({ sensor, labels: series.labels, time: sensor.last(series)?.time ?? 0, hasArguments: false })
     }
   }
+  for (const sensor of polled) addOne(sensor, (metric) => sensor.labels(metric))
+  for (const sensor of [...events, ...remote]) addOne(sensor, () => ({ name }))
   return [...all].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 

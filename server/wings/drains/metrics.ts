@@ -1,6 +1,7 @@
 /** What drains know of the metrics that they deliver. */
 import type { Channel } from '../../kernel/channels/channel.ts'
 import type { Hub } from '../../kernel/metrics/hub.ts'
+import { byKind } from '../../kernel/metrics/kinds.ts'
 import { ownLabels } from '../../kernel/metrics/labels.ts'
 import type { Metric } from '../../kernel/metrics/metric.ts'
 import { otlpWire } from './otlp.ts'
@@ -28,9 +29,9 @@ export function sensorLabels({ sensors }: Sensors): (name: string) => readonly L
   return (name) => {
     let labels = known.get(name)
     if (labels === undefined) {
-      const sensor = sensors.find(({ polled, family }) => polled === true && name.startsWith(family))
+      const sensor = byKind(sensors).polled.find(({ family }) => name.startsWith(family))
       const metric = sensor?.metric(name)
-      labels = sensor?.polled === true && metric !== undefined ? ownLabels(sensor.labels(metric)) : []
+      labels = sensor !== undefined && metric !== undefined ? ownLabels(sensor.labels(metric)) : []
       known.set(name, labels)
     }
     return labels

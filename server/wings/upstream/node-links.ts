@@ -5,6 +5,7 @@
  */
 import { streamTransport } from '../../../client/dial/stream.ts'
 import type { Transport } from '../../../client/transport.ts'
+import { isListening } from '../../kernel/metrics/kinds.ts'
 import type { ListeningSensor, Metric } from '../../kernel/metrics/metric.ts'
 import type { StatusEntry } from '../../kernel/producer/status.ts'
 import type { FeedingNodes, SourceContext } from '../../kit/source.ts'
@@ -95,8 +96,8 @@ function tableOf(name: string, tenant: string, families: readonly string[]): Ups
 /** The sensor of this node that takes the same feeds. */
 function sensorHere({ hub }: SourceContext, tenant: string, name: string): ListeningSensor | undefined {
   for (const sensor of hub.sensors) {
-    const { polled, owner, family } = sensor
-    if (polled === false && owner !== 'producer' && owner.tenant === tenant && name.startsWith(family)) return sensor
+    const { owner, family } = sensor
+    if (isListening(sensor) && owner !== 'producer' && owner.tenant === tenant && name.startsWith(family)) return sensor
   }
   return undefined
 }
