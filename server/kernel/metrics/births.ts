@@ -108,8 +108,7 @@ export class Births {
         for (const { tail, time } of birth.missed) binding.sink.append(subscribed.framePrefix, tail, time)
         // The series has ended meanwhile, and with it all its subscriptions.
         if (!birth.isSubscribed(series)) {
-          binding.forget(series)
-          unsubscribe(series, subscribed)
+          binding.drop(series)
         }
       }
       yield

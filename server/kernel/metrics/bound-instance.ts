@@ -2,39 +2,16 @@
 import type { Count } from '../accounts/quotas.ts'
 import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from './instance.ts'
-import type { EventTarget, ListeningSensor, PolledTarget, ResumePoint, Series, Sink, Subscription } from './metric.ts'
-import type { RemoteTarget } from './remote-selection.ts'
+import type { ResumePoint, Series, Sink, Subscription } from './metric.ts'
 import type { Selection } from './selection.ts'
-
-interface ActiveSubscription {
-  readonly sensor: ListeningSensor
-  readonly subscription: Subscription
-}
-
-/** What is requested of another producer. */
-interface Following {
-  judge(): Steps<boolean>
-  again(): void
-}
-
-interface ActiveTarget {
-  readonly target: PolledTarget | EventTarget | RemoteTarget
-  /** Set if it is requested of another producer. */
-  readonly following?: Following
-  /** The prefix of the VOID that reports that a part of a source is gone. */
-  readonly framePrefix: Uint8Array
-  end(): void
-}
+import type { Followed, Follower } from './target.ts'
 
 /** Subscriptions know their binding: when a series ends, nobody else has to be asked. */
 export interface HubSubscription extends Subscription {
   readonly binding?: BoundInstance
 }
 
-/** Begins to poll a metric; what it returns ends that. */
-type Poll = () => () => void
-
-export class BoundInstance {
+export class BoundInstance implements Follower {
   readonly instance: MetricInstance
   readonly sink: Sink
   readonly resumePoint: ResumePoint
@@ -44,15 +21,12 @@ export class BoundInstance {
   readonly count: Count
   /** Subscriptions that were refused are tried again: their refusals were counted the first time. */
   isRetried = false
-  /** How often its polled metrics and events were looked for, to end those that it must not have. */
+  /** How often its targets were searched for, to end those that it must not have. */
   rounds = 0
-  /** Its polled metrics and events, by target. */
-  readonly ending = new Map<string, ActiveTarget>()
+  /** What it has: each series, and by a key whatever else a search has found. */
+  readonly following = new Map<Series | string, Followed>()
   /** True while parts of sources that have come or gone are looked for. */
   isSearching = false
-  readonly series = new Map<Series, ActiveSubscription>()
-  /** What begins to poll each of its polled metrics, with what ends that; undefined while it is not polled. */
-  readonly #polled = new Map<Poll, (() => void) | undefined>()
   /** Its polled metrics are not read. What is pushed goes on. */
   isPaused = false
 
@@ -65,72 +39,41 @@ export class BoundInstance {
     count.used++
   }
 
-  /** Polls a metric whenever it is not paused. The returned function ends that. */
-  poll(begin: Poll): () => void {
-    this.#polled.set(begin, undefined)
-    this.#follow(begin)
-    return () => {
-      this.#polled.get(begin)?.()
-      this.#polled.delete(begin)
-    }
-  }
-
   /** Pauses, or goes on: then each polled metric is measured at once. */
   *pause(isPaused: boolean): Steps<void> {
     this.isPaused = isPaused
-    for (const begin of this.#polled.keys()) {
-      this.#follow(begin)
+    for (const followed of this.following.values()) {
+      followed.pause?.()
       yield
     }
   }
 
-  #follow(begin: Poll): void {
-    const end = this.#polled.get(begin)
-    if (!this.isPaused) {
-      this.#polled.set(begin, end ?? begin())
-      return
-    }
-    end?.()
-    this.#polled.set(begin, undefined)
-    this.sink.paused?.()
-  }
-
-  /** Applies a change of rights to what comes from other producers. Returns whether it lost a series. */
-  *judge(): Steps<boolean> {
-    let hasLost = false
-    for (const { following } of [...this.ending.values()]) {
-      if (following !== undefined && (yield* following.judge())) hasLost = true
-    }
-    return hasLost
-  }
-
   followAgain(): void {
-    for (const { following } of this.ending.values()) following?.again()
+    for (const followed of this.following.values()) followed.again?.()
   }
 
-  /** Removes and returns the subscription to a series; undefined if there was none. */
-  forget(series: Series): Subscription | undefined {
-    const active = this.series.get(series)
-    if (active === undefined) return undefined
-    this.series.delete(series)
-    this.left()
-    return active.subscription
+  /** Ends something that it has. */
+  drop(key: Series | string): void {
+    this.forget(key)?.end()
   }
 
-  /** Something that counted has ended. */
-  left(): void {
+  /** Removes and returns something that it has, and that has ended or is to end; undefined if it does not have it. */
+  forget(key: Series | string): Followed | undefined {
+    const followed = this.following.get(key)
+    if (followed === undefined) return undefined
+    this.following.delete(key)
     if (this.size > 0) this.count.leave()
+    return followed
   }
 
   get size(): number {
-    return this.ending.size + this.series.size
+    return this.following.size
   }
 }
 
 /** How many metrics a binding of a selection would have now. */
 export function* matchesOf(selection: Selection): Steps<number> {
-  let matches = (yield* selection.polled()).length + (yield* selection.events()).length
-  matches += selection.remote.targets().length
+  let matches = (yield* selection.targets()).length
   for (const sensor of selection.listening()) {
     for (const series of selection.series(sensor)) {
       if (series !== undefined && selection.openFor(sensor, series) !== undefined) matches++

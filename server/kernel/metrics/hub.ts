@@ -4,7 +4,7 @@
  * its series has.
  */
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
-import { type Value, VOID, writeTyped } from '../../../protocol/monitor/value.ts'
+import { type Value, writeTyped } from '../../../protocol/monitor/value.ts'
 import { type Count, unlimited } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
 import { FairWork, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
@@ -12,13 +12,12 @@ import { Births } from './births.ts'
 import { BoundInstance, type HubSubscription, matchesOf } from './bound-instance.ts'
 import { Demand } from './demand.ts'
 import { Fences } from './fences.ts'
+import { FollowedSeries } from './followed-series.ts'
 import type { MetricInstance } from './instance.ts'
 import { isListening } from './kinds.ts'
 import type {
-  EventTarget,
   ListeningSensor,
   Measurement,
-  PolledTarget,
   RemoteSensor,
   ResumePoint,
   Sensor,
@@ -31,10 +30,9 @@ import { NameIndex } from './name-index.ts'
 import { mayBegin } from './pattern.ts'
 import { Poller } from './poller.ts'
 import { isDue, RecentValues } from './recent.ts'
-import { RemoteFollowing } from './remote-following.ts'
-import type { RemoteTarget } from './remote-selection.ts'
 import { SensorFaults } from './sensor-faults.ts'
-import { passOn, passOnRun, unsubscribe } from './subscriptions.ts'
+import { passOn, passOnRun } from './subscriptions.ts'
+import { ENCODED_VOID, type Target, type TargetHub } from './target.ts'
 
 /** The resume point of bindings that are not kept. */
 const unkept: ResumePoint = { reached: undefined, reach() {} }
@@ -76,7 +74,7 @@ export class Hub {
   readonly #withParts = new Set<BoundInstance>()
   #sweeps = 0
   readonly #quotaOf: (tenant: string) => Count
-  readonly #poller: Poller
+  readonly #forTargets: TargetHub
   readonly #work: FairWork
   readonly #clock: Pick<Clock, 'microseconds'>
   readonly #writer = new XdrWriter()
@@ -97,7 +95,8 @@ export class Hub {
     this.demand = new Demand(fences)
     this.#clock = clock
     this.#work = work
-    this.#poller = new Poller(clock, fences, faults, work)
+    const poller = new Poller(clock, fences, faults, work)
+    this.#forTargets = { fences, poller, appending: (...what) => this.#appending(...what) }
     this.#births = new Births(work, (binding, sensor, series) => {
       return this.#bound.has(binding) ? this.#subscribe(binding, sensor, series) : undefined
     })
@@ -139,30 +138,15 @@ export class Hub {
 
   *#fenced(sensor: Sensor): Steps<void> {
     const time = this.#clock.microseconds()
-    // Only series with subscriptions: asking the sensor for all series could create them.
+    // Only what is followed: asking the sensor for all series could create them.
     for (const binding of this.#bound) {
       yield
-      for (const [series, { sensor: its, subscription }] of binding.series) {
-        // It is resumed: what is subscribed goes on.
+      for (const [key, followed] of binding.following) {
+        // It is resumed: what is followed goes on.
         if (!this.fences.has(sensor)) return
-        if (its === sensor) {
-          if (!series.isEvent) binding.sink.append(subscription.framePrefix, this.#encode(VOID), time)
-          unsubscribe(series, subscription)
-          binding.forget(series)
-        }
+        if (followed.sensor === sensor && followed.fenced?.(time)) binding.drop(key)
         yield
       }
-      if (sensor.polled === true && !binding.isPaused) yield* this.#fencedPolled(sensor, binding, time)
-    }
-  }
-
-  *#fencedPolled(sensor: Sensor, binding: BoundInstance, time: number): Steps<void> {
-    const { instance, sink } = binding
-    for (const target of yield* instance.selection.polled()) {
-      if (!this.fences.has(sensor) || !this.#bound.has(binding)) return
-      if (target.sensor === sensor)
-        sink.append(instance.framePrefix(target.labels, target.open), this.#encode(VOID), time)
-      yield
     }
   }
 
@@ -246,17 +230,16 @@ export class Hub {
 
   /** Returns true if a subscription ended. */
   *#rematch(binding: BoundInstance): Steps<boolean> {
-    const had = new Set<Series | string>([...binding.series.keys(), ...binding.ending.keys()])
-    for (const [series, { sensor }] of binding.series) {
+    const had = new Set(binding.following.keys())
+    let hasLost = false
+    for (const followed of binding.following.values()) {
       if (!this.#bound.has(binding)) return false
-      this.#match(binding, sensor, series)
-      yield
+      if (followed.judge !== undefined && (yield* followed.judge())) hasLost = true
     }
     yield* this.#matchAll(binding)
     if (!this.#bound.has(binding)) return false
-    if (yield* binding.judge()) return true
-    for (const key of [...binding.series.keys(), ...binding.ending.keys()]) had.delete(key)
-    return had.size > 0
+    for (const key of binding.following.keys()) had.delete(key)
+    return hasLost || had.size > 0
   }
 
   *#matchAll(binding: BoundInstance, ends: Ends = 'denied'): Steps<void> {
@@ -268,75 +251,60 @@ export class Hub {
   *#matchSeries(binding: BoundInstance, sensor: ListeningSensor): Steps<void> {
     for (const series of binding.instance.selection.series(sensor)) {
       if (!this.#bound.has(binding)) return
-      if (series !== undefined && !binding.series.has(series)) this.#match(binding, sensor, series)
+      if (series !== undefined && !binding.following.has(series)) this.#match(binding, sensor, series)
       yield
     }
   }
 
-  /** Polls and subscribes what the instance selects now, and ends the rest if it may. */
+  /** Follows the targets that the instance selects now, and ends the others if it may. */
   *#follow(binding: BoundInstance, ends: Ends): Steps<void> {
-    const { instance, sink, ending, resumePoint } = binding
-    const { selection } = instance
+    const { instance, following } = binding
     const round = ends === 'denied' ? ++binding.rounds : binding.rounds
     // A later round that ends something knows the rights of now.
     const isOver = (): boolean => !this.#bound.has(binding) || binding.rounds !== round
-    const [polled, events] = [yield* selection.polled(), yield* selection.events()]
-    const remotes = selection.remote.targets()
-    const wanted = new Set<string>()
-    for (const target of [...polled, ...events, ...remotes]) {
-      wanted.add(this.#keyOf(target))
+    const found = new Map<Series | string, Target>()
+    for (const target of yield* instance.selection.targets()) {
+      found.set(this.#keyOf(target), target)
       yield
     }
-    if (isOver()) return
-    for (const [key, { target, framePrefix, end }] of ending) {
-      if (ends === 'none' || wanted.has(key)) continue
-      // Parts that are gone end by a search, with VOID; what a change of rights ends has to be noticed by `rematch`.
-      if (this.#withParts.has(binding) && selection.mayStillRead(target) !== (ends === 'gone')) continue
-      ending.delete(key)
-      binding.left()
-      end()
-      if (ends === 'gone') sink.append(framePrefix, this.#encode(VOID), this.#clock.microseconds())
-    }
-    for (const target of polled) {
-      yield
+    if (ends !== 'none') yield* this.#endOthers(binding, found, ends, isOver)
+    for (const [key, target] of found) {
       if (isOver()) return
-      const key = this.#keyOf(target)
-      if (ending.has(key) || !this.#enter(binding)) continue
-      const framePrefix = instance.framePrefix(target.labels, target.open)
-      const listener = this.#listener(target.sensor, framePrefix, sink)
-      const { identity, intervalMs } = selection
-      const end = binding.poll(() => this.#poller.poll(target, identity, intervalMs, listener))
-      ending.set(key, { target, framePrefix, end })
-    }
-    for (const target of events) {
-      if (isOver()) return
-      const key = this.#keyOf(target)
-      if (ending.has(key) || !this.#enter(binding)) continue
-      const { sensor, metric, args, labels, open } = target
-      const framePrefix = instance.framePrefix(labels, open)
-      const append = this.#listener(sensor, framePrefix, sink)
-      const listener = (event: Measurement): void =>
-        this.fences.has(sensor) ? this.fences.countDiscarded(sensor) : append(event)
-      const end = sensor.subscribe(metric, instance.owner, listener, args, resumePoint)
-      ending.set(key, { target, framePrefix, end })
+      if (following.has(key) || !this.#enter(binding)) continue
+      const followed = target.follow(binding, this.#forTargets)
+      following.set(key, followed)
+      if (followed.catchUp !== undefined) yield* followed.catchUp()
       yield
     }
-    yield* this.#followRemotes(binding, remotes)
   }
 
-  *#followRemotes(binding: BoundInstance, targets: readonly RemoteTarget[]): Steps<void> {
-    const { ending } = binding
-    for (const target of targets) {
-      const key = this.#keyOf(target)
-      if (ending.has(key) || !this.#enter(binding)) continue
-      const following = new RemoteFollowing(binding, target)
-      ending.set(key, { target, framePrefix: following.framePrefix, following, end: () => following.end() })
-      yield* following.begin()
+  /** Ends what was found before and is not found any more. */
+  *#endOthers(
+    binding: BoundInstance,
+    found: ReadonlyMap<Series | string, Target>,
+    ends: Ends,
+    isOver: () => boolean,
+  ): Steps<void> {
+    const { sink, following } = binding
+    for (const [key, followed] of following) {
+      if (isOver()) return
+      const { target } = followed
+      if (target !== undefined && !found.has(key) && this.#mayEnd(binding, target, ends)) {
+        binding.drop(key)
+        if (ends === 'gone') sink.append(followed.framePrefix, ENCODED_VOID, this.#clock.microseconds())
+      }
+      yield
     }
+  }
+
+  /** Parts that are gone end by a search, with VOID; what a change of rights ends has to be noticed by `rematch`. */
+  #mayEnd(binding: BoundInstance, target: Target, ends: Ends): boolean {
+    if (!this.#withParts.has(binding)) return true
+    return binding.instance.selection.mayStillRead(target) === (ends === 'gone')
   }
 
   /** Passes measurements on. It never throws: a value that cannot be encoded is a fault of its sensor. */
-  #listener(sensor: Sensor, prefix: Uint8Array, sink: Sink): (measured: Measurement) => void {
+  #appending(sensor: Sensor, prefix: Uint8Array, sink: Sink): (measured: Measurement) => void {
     return ({ value, time }) => {
       try {
         sink.append(prefix, this.#encode(value), time)
@@ -347,9 +315,9 @@ export class Hub {
   }
 
   /** A key of a target that two sensors with a metric of the same name, or two parts of a source, do not share. */
-  #keyOf(target: PolledTarget | EventTarget | RemoteTarget): string {
-    const part = 'part' in target ? ` ${target.part}` : 'request' in target ? ` ${target.request.producer}` : ''
-    return `${this.#sensors.indexOf(target.sensor)} ${target.metric.name}${part}`
+  #keyOf({ sensor, metric, part }: Target): string {
+    const key = `${this.#sensors.indexOf(sensor)} ${metric.name}`
+    return part === undefined ? key : `${key} ${part}`
   }
 
   #unbind(binding: BoundInstance): void {
@@ -361,8 +329,8 @@ export class Hub {
     this.#starved.delete(binding)
     this.#withParts.delete(binding)
     binding.count.used -= Math.max(1, binding.size)
-    for (const { end } of binding.ending.values()) end()
-    for (const [series, { subscription }] of binding.series) unsubscribe(series, subscription)
+    for (const followed of binding.following.values()) followed.end()
+    binding.following.clear()
   }
 
   /** Returns false, and counts the refusal once, if the tenant has reached its quota; `sweep` tries again. */
@@ -424,18 +392,14 @@ export class Hub {
 
   /** Ends a subscription that is no longer allowed. Returns the subscription if it is a new one. */
   #subscribe(binding: BoundInstance, sensor: ListeningSensor, series: Series): Subscription | undefined {
-    const { instance, sink } = binding
-    const open = this.fences.has(sensor) ? undefined : instance.selection.openFor(sensor, series)
+    const open = this.fences.has(sensor) ? undefined : binding.instance.selection.openFor(sensor, series)
     if (open === undefined) {
-      const ended = binding.forget(series)
-      if (ended) unsubscribe(series, ended)
+      binding.drop(series)
       return undefined
     }
-    if (binding.series.has(series) || !this.#enter(binding)) return undefined
-    const framePrefix = instance.framePrefixOf(series, open)
-    const subscription: HubSubscription = { framePrefix, sink, at: series.subscriptions.length, binding }
-    binding.series.set(series, { sensor, subscription })
-    series.subscriptions.push(subscription)
+    if (binding.following.has(series) || !this.#enter(binding)) return undefined
+    const subscription = new FollowedSeries(binding, sensor, series, open)
+    binding.following.set(series, subscription)
     return subscription
   }
 
@@ -489,7 +453,7 @@ export class Hub {
     this.demand.died(series)
     // Most series have no subscription.
     if (series.subscriptions.length === 0) return
-    if (!series.isEvent) passOn(series.subscriptions, this.#encode(VOID), this.#clock.microseconds())
+    if (!series.isEvent) passOn(series.subscriptions, ENCODED_VOID, this.#clock.microseconds())
     const ended = series.subscriptions.splice(0) as HubSubscription[]
     for (const { binding } of ended) binding?.forget(series)
   }

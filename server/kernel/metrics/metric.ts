@@ -371,21 +371,8 @@ export interface RemoteSensor {
 }
 
 /** What is measured: a metric of a sensor with its arguments. */
-export interface PolledTarget {
+export interface PolledMetric {
   readonly sensor: PolledSensor
   readonly metric: Metric
   readonly args: Arguments
-  readonly labels: Labels
-  readonly open: OpenLabels
-  /** The part that it measures, if a pattern has selected it. */
-  readonly part?: string
-}
-
-/** An event of a sensor, with the arguments under which it is wanted. */
-export interface EventTarget {
-  readonly sensor: EventSensor
-  readonly metric: Metric
-  readonly args: Arguments
-  readonly labels: Labels
-  readonly open: OpenLabels
 }

@@ -5,12 +5,12 @@ import type { Clock, Timer } from '../core/clock.ts'
 import { FairWork, isSteps } from '../core/fair-work.ts'
 import { keyOfArguments } from './arguments.ts'
 import { Fences } from './fences.ts'
-import type { Measurement, PolledSensor, PolledTarget } from './metric.ts'
+import type { Measurement, PolledMetric, PolledSensor } from './metric.ts'
 import { SensorFaults } from './sensor-faults.ts'
 
 interface Group {
   readonly key: string
-  readonly target: PolledTarget
+  readonly target: PolledMetric
   readonly identity: Reader
   /** They never throw. */
   readonly listeners: Set<(measured: Measurement) => void>
@@ -34,7 +34,7 @@ export class Poller {
 
   /** Measures at once for this listener, then every `intervalMs` for all that share the timer. The returned function ends it. */
   poll(
-    target: PolledTarget,
+    target: PolledMetric,
     identity: Reader,
     intervalMs: number,
     listener: (measured: Measurement) => void,
@@ -54,7 +54,7 @@ export class Poller {
     }
   }
 
-  #open(key: string, target: PolledTarget, identity: Reader, intervalMs: number): Group {
+  #open(key: string, target: PolledMetric, identity: Reader, intervalMs: number): Group {
     const listeners = new Set<(measured: Measurement) => void>()
     // A source that is slower than the interval is asked again only after it has answered.
     let asked = false
@@ -94,7 +94,7 @@ export class Poller {
   }
 }
 
-function keyOf({ sensor, metric, args }: PolledTarget, identity: Reader, intervalMs: number): string {
+function keyOf({ sensor, metric, args }: PolledMetric, identity: Reader, intervalMs: number): string {
   return JSON.stringify([metric.name, keyOfArguments(args), intervalMs, sensor.personal ? keyOfReader(identity) : ''])
 }
 

@@ -6,8 +6,9 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { ArrayValue, Field } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { isSteps, type Party, type Steps } from '../core/fair-work.ts'
+import type { PolledTarget } from './local-targets.ts'
 import { type MeasuringHub, refresh } from './measure.ts'
-import type { Labels, Measurement, Metric, PolledTarget } from './metric.ts'
+import type { Labels, Measurement, Metric } from './metric.ts'
 import type { NodeReading } from './remote-selection.ts'
 import type { Selection } from './selection.ts'
 
@@ -99,12 +100,12 @@ function* measureRest(
   faults: MeasuringHub['faults'],
   answered: (target: PolledTarget, measured: Measurement) => void,
 ): Steps<void> {
-  const { metric, args } = target
+  const { sensor, metric, args } = target
   const after = typeof metric.exposition === 'object' ? metric.exposition.after : undefined
   if (after === undefined) return
   for (let place = continuation(first, after); place !== undefined; ) {
     yield
-    const next = { ...target, args: new Map(args).set('after', place.value) }
+    const next = { sensor, metric, args: new Map(args).set('after', place.value) }
     const measured = faults.measure(next, selection.identity)
     const list = isSteps<Measurement>(measured) ? yield* measured : measured
     if (list instanceof Promise) return

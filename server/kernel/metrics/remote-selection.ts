@@ -6,12 +6,12 @@ import { deadline } from './arguments.ts'
 import type { Candidates } from './candidates.ts'
 import { isElsewhere } from './kinds.ts'
 import { AllLabelsBut, labelsFrom, labelText } from './labels.ts'
-import type { Labels, Measurement, Metric, OpenLabels, RemoteRequest, RemoteSensor, RemoteShape } from './metric.ts'
+import type { Labels, Measurement, Metric, OpenLabels, RemoteSensor, RemoteShape } from './metric.ts'
 import { isPattern } from './pattern.ts'
 import { PRODUCER, type Reach } from './reach.ts'
+import { RemoteTarget } from './remote-target.ts'
 import { valueProblem } from './value-problem.ts'
 
-const NO_ARGUMENTS: ReadonlyMap<string, never> = new Map<string, never>()
 /** What is around a value in a list: an ARRAY and a REC. */
 const RECORD_DEPTH = 2
 const BARE: OpenLabels = new Set()
@@ -27,17 +27,6 @@ export interface RemoteSelectionOptions {
   readonly args: ArgumentList
   readonly deadlineMs: number
   readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
-}
-
-/** A request of a selection. */
-export interface RemoteTarget {
-  readonly sensor: RemoteSensor
-  /** A stand-in for all metrics where the name is a pattern. */
-  readonly metric: Metric
-  readonly request: RemoteRequest
-  readonly labels: { readonly name: string; readonly producer: string }
-  readonly args: ReadonlyMap<string, never>
-  readonly open: OpenLabels
 }
 
 /** The last value of a series of this producer, which one of its nodes has. */
@@ -90,8 +79,7 @@ export class RemoteSelection {
       const metric = isPattern(name) ? anyMetric(name) : candidates.named(sensor)
       if (metric === undefined) continue
       for (const producer of reach.producers(sensor)) {
-        const request = { producer, name, args: this.#requested }
-        targets.push({ sensor, metric, request, labels: { name, producer }, args: NO_ARGUMENTS, open: BARE })
+        targets.push(new RemoteTarget(sensor, metric, { producer, name, args: this.#requested }, this))
       }
     }
     return targets

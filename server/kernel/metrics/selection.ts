@@ -22,24 +22,24 @@ import {
 import { Candidates, candidatesOf, kindOfAll, NAMES_PER_STEP, type SelectionDefaults } from './candidates.ts'
 import { isElsewhere } from './kinds.ts'
 import { AllLabelsBut, labelText } from './labels.ts'
+import { EventTarget, PolledTarget } from './local-targets.ts'
 import {
   type Arguments,
   type EventSensor,
-  type EventTarget,
   type Kind,
   type Labels,
   type ListeningSensor,
   type Metric,
   type OpenLabels,
   type PolledSensor,
-  type PolledTarget,
   partLabels,
   type Sensor,
   type Series,
 } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
 import { PRODUCER, Reach } from './reach.ts'
-import { RemoteSelection, type RemoteTarget } from './remote-selection.ts'
+import { RemoteSelection } from './remote-selection.ts'
+import type { Target } from './target.ts'
 
 export class Selection {
   readonly name: string
@@ -66,7 +66,7 @@ export class Selection {
   #metric: Metric | undefined
   #isPattern: boolean
   /** What the metric that was measured last is measured with. */
-  #lastTarget: Omit<PolledTarget, 'labels'> | undefined
+  #lastTarget: PolledTarget | undefined
 
   /** Makes a selection. Throws StatusError NO_SUCH_METRIC or INVALID_ARGUMENT. */
   static *of(
@@ -230,6 +230,11 @@ export class Selection {
     return JSON.stringify([this.name, keyOfArguments(values), this.identity.scope])
   }
 
+  /** What it selects now, without series. */
+  *targets(): Steps<Target[]> {
+    return [...(yield* this.polled()), ...(yield* this.events()), ...this.remote.targets()]
+  }
+
   /** The matching metrics that are measured on request. */
   *polled(): Steps<PolledTarget[]> {
     const targets: PolledTarget[] = []
@@ -255,14 +260,8 @@ export class Selection {
     for (const part of sensor.parts?.(metric, label) ?? []) {
       yield
       if (!matches(part)) continue
-      const target = {
-        sensor,
-        metric,
-        args: new Map(args).set(label, part),
-        labels: { ...labels, [label]: part },
-        open,
-        part,
-      }
+      const ofPart = { args: new Map(args).set(label, part), labels: { ...labels, [label]: part } }
+      const target = new PolledTarget(sensor, metric, ofPart.args, ofPart.labels, open, part)
       if (this.#mayRead(sensor, metric, target.labels, target.args)) targets.push(target)
     }
   }
@@ -271,15 +270,13 @@ export class Selection {
   #targetOf(sensor: PolledSensor, metric: Metric): PolledTarget | undefined {
     const labels = sensor.labels(metric)
     if (!this.#matchesLabels(metric, labels)) return undefined
-    let last = this.#lastTarget
-    if (last?.sensor !== sensor || last.metric !== metric) {
-      const args = this.#argumentsFor(metric)
-      if (args === undefined) return undefined
-      last = { sensor, metric, args, open: this.#openOf(metric, sensor.node) }
-      this.#lastTarget = last
-    }
-    // Spread, it makes a QUERY twice as dear.
-    return { sensor, metric, args: last.args, labels, open: last.open }
+    const last = this.#lastTarget
+    if (last?.sensor === sensor && last.metric === metric)
+      return new PolledTarget(sensor, metric, last.args, labels, last.open)
+    const args = this.#argumentsFor(metric)
+    if (args === undefined) return undefined
+    this.#lastTarget = new PolledTarget(sensor, metric, args, labels, this.#openOf(metric, sensor.node))
+    return this.#lastTarget
   }
 
   *events(): Steps<EventTarget[]> {
@@ -297,7 +294,7 @@ export class Selection {
     const args = this.#argumentsFor(metric)
     const labels = { name: metric.name }
     if (args === undefined || !this.#mayRead(sensor, metric, labels, args)) return undefined
-    return { sensor, metric, args, labels, open: this.#openOf(metric) }
+    return new EventTarget(sensor, metric, args, labels, this.#openOf(metric))
   }
 
   /** The labels of a series as they are sent: the argument `producer` may ask for the name of this one, too. */
@@ -311,7 +308,7 @@ export class Selection {
   }
 
   /** Whether rules still allow what was selected before. */
-  mayStillRead({ sensor, metric, labels, args }: PolledTarget | EventTarget | RemoteTarget): boolean {
+  mayStillRead({ sensor, metric, labels, args }: Target): boolean {
     // It stands for the series of another producer, each of which is judged by itself.
     if (isPattern(metric.name)) return maySee(this.identity, sensor.owner)
     return this.#mayRead(sensor, metric, labels, args)

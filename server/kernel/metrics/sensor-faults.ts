@@ -7,8 +7,7 @@ import { VOID } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { isSteps, type Steps } from '../core/fair-work.ts'
 import { Faults } from '../core/faults.ts'
-import type { MetricInstance } from './instance.ts'
-import type { Measurement, PolledTarget, SensorStatus } from './metric.ts'
+import type { Measurement, PolledMetric, SensorStatus } from './metric.ts'
 
 /** The state of a sensor is `failed` for so long after a fault. */
 const FAILED_MS = 60_000
@@ -17,6 +16,11 @@ const FAILED_MS = 60_000
 export interface FaultySensor {
   readonly family: string
   readonly owner: Owner
+}
+
+interface BoundSelection {
+  readonly owner: { readonly tenant: string }
+  readonly selection: { readonly name: string }
 }
 
 export class SensorFaults {
@@ -46,7 +50,7 @@ export class SensorFaults {
   }
 
   /** What a binding selects could not be found out: that costs the binding alone. */
-  reportBinding({ owner, selection }: MetricInstance, error: unknown): void {
+  reportBinding({ owner, selection }: BoundSelection, error: unknown): void {
     this.#faults.report(`binding to ${selection.name} of ${owner.tenant}`, error)
   }
 
@@ -59,7 +63,7 @@ export class SensorFaults {
 
   /** Measures once; what the sensor throws or rejects with is reported, and gives VOID. */
   measure(
-    { sensor, metric, args }: PolledTarget,
+    { sensor, metric, args }: PolledMetric,
     reader: Reader,
     key?: string,
   ): Measurement | Promise<Measurement> | Steps<Measurement> {

@@ -208,12 +208,12 @@ test('work of a sensor is done in steps, over several turns; what a step throws 
 })
 
 /** Looks at the clock make it later, so that little is done at once; turns of the event loop come when the test says so. */
-function slow() {
+function slow(quotaOf?: (tenant: string) => Count) {
   const clock = new FakeClock()
   const turns: (() => void)[] = []
   let nowMs = 0
   const work = new FairWork({ monotonicMs: () => nowMs++ }, (turn) => turns.push(turn))
-  const hub = new Hub(clock, new Fences(), undefined, undefined, work)
+  const hub = new Hub(clock, new Fences(), quotaOf, undefined, work)
   const push = new PushSensor(hub)
   const select = (identity = tester) =>
     finish(Selection.of(hub.sensors, identity, 'test.*', [], { intervalMs: 1000, rights }))
@@ -221,8 +221,8 @@ function slow() {
   const bind = (identity = tester) => {
     const kept = new Kept()
     const instance = new MetricInstance(++id, select(identity))
-    hub.bind(instance, kept)
-    return { kept, instance }
+    const { end } = hub.bind(instance, kept)
+    return { kept, instance, end }
   }
   const settle = () => {
     for (let next = turns.shift(); next !== undefined; next = turns.shift()) next()
@@ -359,6 +359,34 @@ describe('a fence with many subscriptions', () => {
     emit(2)
     expect(voids(bound)).toEqual(had.map((count) => count + 1))
   })
+})
+
+test('a binding that ends while its sensor is being fenced gets no VOID any more, and no longer counts', () => {
+  const count = new Count('bound metrics', () => 1_000)
+  const { hub, push, turns, bind, settle } = slow(() => count)
+  for (let number = 0; number < 50; number++) push.push(`test.${number}`, { type: 2, value: 1 }, 1)
+  const { kept, end } = bind()
+  settle()
+  void hub.fence(push)
+  turns.shift()?.()
+  const voids = kept.frames.length
+  end()
+  settle()
+  expect(voids).toBeLessThan(50)
+  expect([kept.frames.length, count.used]).toEqual([voids, 0])
+})
+
+test('what a quota keeps from being polled gets no VOID of a fence', () => {
+  const count = new Count('bound metrics', () => 1)
+  const hub = new Hub(metrics.clock, new Fences(), () => count)
+  const [first, second] = [new SlowSensor(), new SlowSensor()]
+  for (const sensor of [first, second]) hub.add(sensor)
+  const selection = finish(Selection.of(hub.sensors, tester, 'slow.*', [], { intervalMs: 1000, rights }))
+  hub.bind(new MetricInstance(1, selection), sink)
+  void hub.fence(second)
+  expect(sink.numbers).toEqual([])
+  void hub.fence(first)
+  expect(sink.numbers).toEqual([undefined])
 })
 
 describe('a binding that pauses', () => {

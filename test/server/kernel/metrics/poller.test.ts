@@ -3,8 +3,8 @@ import type {
   Arguments,
   Measurement,
   Metric,
+  PolledMetric,
   PolledSensor,
-  PolledTarget,
 } from '../../../../server/kernel/metrics/metric.ts'
 import { Poller } from '../../../../server/kernel/metrics/poller.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
@@ -38,9 +38,9 @@ beforeEach(() => {
   poller = new Poller(clock)
 })
 
-function target(sensor: PolledSensor, ...args: [string, number | bigint][]): PolledTarget {
+function target(sensor: PolledSensor, ...args: [string, number | bigint][]): PolledMetric {
   const [metric] = [...sensor.metrics()] as [Metric]
-  return { sensor, metric, args: new Map(args), labels: { name: metric.name }, open: new Set() }
+  return { sensor, metric, args: new Map(args) }
 }
 
 describe('readings', () => {
