@@ -4,7 +4,7 @@ import type { Steps } from '../core/fair-work.ts'
 import type { MetricInstance } from './instance.ts'
 import type { ResumePoint, Series, Sink, Subscription } from './metric.ts'
 import type { Selection } from './selection.ts'
-import type { Followed, Follower } from './target.ts'
+import type { FollowedItem, Follower } from './target.ts'
 
 /** Subscriptions know their binding: when a series ends, nobody else has to be asked. */
 export interface HubSubscription extends Subscription {
@@ -24,7 +24,7 @@ export class BoundInstance implements Follower {
   /** How often its targets were searched for, to end those that it must not have. */
   rounds = 0
   /** What it has: each series, and by a key whatever else a search has found. */
-  readonly following = new Map<Series | string, Followed>()
+  readonly following = new Map<Series | string, FollowedItem>()
   /** True while parts of sources that have come or gone are looked for. */
   isSearching = false
   /** Its polled metrics are not read. What is pushed goes on. */
@@ -58,7 +58,7 @@ export class BoundInstance implements Follower {
   }
 
   /** Removes and returns something that it has, and that has ended or is to end; undefined if it does not have it. */
-  forget(key: Series | string): Followed | undefined {
+  forget(key: Series | string): FollowedItem | undefined {
     const followed = this.following.get(key)
     if (followed === undefined) return undefined
     this.following.delete(key)

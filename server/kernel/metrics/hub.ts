@@ -398,9 +398,9 @@ export class Hub {
       return undefined
     }
     if (binding.following.has(series) || !this.#enter(binding)) return undefined
-    const subscription = new FollowedSeries(binding, sensor, series, open)
-    binding.following.set(series, subscription)
-    return subscription
+    const followed = new FollowedSeries(binding, sensor, series, open)
+    binding.following.set(series, followed)
+    return followed.subscription
   }
 
   #encode(value: Value): Uint8Array {

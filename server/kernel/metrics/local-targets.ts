@@ -10,7 +10,7 @@ import type {
   PolledMetric,
   PolledSensor,
 } from './metric.ts'
-import { ENCODED_VOID, type Followed, type Follower, type Target, type TargetHub } from './target.ts'
+import { ENCODED_VOID, type FollowedItem, type Follower, type Target, type TargetHub } from './target.ts'
 
 abstract class LocalTarget<S extends LocalSensor> implements Target {
   readonly sensor: S
@@ -27,7 +27,7 @@ abstract class LocalTarget<S extends LocalSensor> implements Target {
     this.open = open
   }
 
-  abstract follow(follower: Follower, hub: TargetHub): Followed
+  abstract follow(follower: Follower, hub: TargetHub): FollowedItem
 }
 
 export class PolledTarget extends LocalTarget<PolledSensor> implements PolledMetric {
@@ -39,13 +39,13 @@ export class PolledTarget extends LocalTarget<PolledSensor> implements PolledMet
     this.part = part
   }
 
-  follow(follower: Follower, hub: TargetHub): Followed {
+  follow(follower: Follower, hub: TargetHub): FollowedItem {
     return new FollowedMetric(this, follower, hub)
   }
 }
 
 /** A metric that is polled whenever its binding does not pause. */
-class FollowedMetric implements Followed {
+class FollowedMetric implements FollowedItem {
   readonly target: PolledTarget
   readonly framePrefix: Uint8Array
   readonly #follower: Follower
@@ -91,7 +91,7 @@ class FollowedMetric implements Followed {
 }
 
 export class EventTarget extends LocalTarget<EventSensor> {
-  follow({ instance, sink, resumePoint }: Follower, { fences, appending }: TargetHub): Followed {
+  follow({ instance, sink, resumePoint }: Follower, { fences, appending }: TargetHub): FollowedItem {
     const { sensor, metric, args, labels, open } = this
     const framePrefix = instance.framePrefix(labels, open)
     const append = appending(sensor, framePrefix, sink)

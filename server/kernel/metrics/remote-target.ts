@@ -14,7 +14,7 @@ import type {
   Subscription,
 } from './metric.ts'
 import { unsubscribe } from './subscriptions.ts'
-import type { Followed, Follower, Target } from './target.ts'
+import type { FollowedItem, Follower, Target } from './target.ts'
 
 const NO_ARGUMENTS: ReadonlyMap<string, never> = new Map<string, never>()
 const NO_LABELS: OpenLabels = new Set()
@@ -51,12 +51,12 @@ export class RemoteTarget implements Target {
     return this.#judging.openFor(this.sensor, series)
   }
 
-  follow(follower: Follower): Followed {
+  follow(follower: Follower): FollowedItem {
     return new FollowedRequest(this, follower)
   }
 }
 
-class FollowedRequest implements Followed, RemoteFollower {
+class FollowedRequest implements FollowedItem, RemoteFollower {
   readonly target: RemoteTarget
   readonly #follower: Follower
   /** All series that have come; undefined for those that may not be read. */

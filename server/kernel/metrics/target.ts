@@ -21,7 +21,7 @@ export interface Target {
   /** Tells several of one metric apart: a part of a source that a pattern selects, or a producer. */
   readonly part?: string | undefined
   /** Has its values appended from now on. */
-  follow(follower: Follower, hub: TargetHub): Followed
+  follow(follower: Follower, hub: TargetHub): FollowedItem
 }
 
 /** The binding that follows. */
@@ -46,7 +46,7 @@ export interface TargetHub {
 }
 
 /** Something that a binding has, until it ends. A kind has the methods that concern it. */
-export interface Followed {
+export interface FollowedItem {
   readonly sensor: Sensor
   /** As a search has found it. Undefined for a series, which ends when it dies. */
   readonly target?: Target
