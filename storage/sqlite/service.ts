@@ -3,6 +3,7 @@
  * other. A large read is requested in parts, so that no transaction waits long for it.
  */
 import { join } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
 import {
   type AuditRow,
   BACKUPS,
@@ -164,6 +165,37 @@ export class StorageService {
     }
     post({ type: 'part', token, lengths, data: data.buffer }, [data.buffer])
   }
+}
+
+/** Serves a database to the other end of `port` until it is told to close; a port that is closed has no open database behind it. */
+export function serveStore(port: MessagePort, options: ServiceOptions): void {
+  const post: PostMessage = (message: FromWorker, transfer: ArrayBuffer[] = []): void =>
+    port.postMessage(message, transfer)
+  try {
+    serve(port, options, post)
+  } catch (error) {
+    post({ type: 'refused', error: serialized(error, options.directory) })
+    port.close()
+  }
+}
+
+function serve(port: MessagePort, options: ServiceOptions, post: PostMessage): void {
+  const service: StorageService = new StorageService(options, {
+    durable: ({ number }, room) => post({ type: 'durable', number, room }),
+    full: () => post({ type: 'full' }),
+    room: () => post({ type: 'room' }),
+    failed: (error) => post({ type: 'failed', error: serialized(error, options.directory) }),
+  })
+  port.on('message', (message: ToWorker) => {
+    if (message.type === 'write') service.write(message.batch)
+    else if (message.type !== 'close') service.answer(message, post)
+    else {
+      service.close()
+      port.close()
+    }
+  })
+  post({ type: 'opened', recovered: service.recover() })
+  service.writer.start()
 }
 
 /** Opens the database, on a full disk with the space of the reserve: stored values must be served after a restart. */

@@ -2,7 +2,7 @@
  * The server's side of the SQLite store: it passes messages to a thread that does the work. The arrays of a batch are transferred,
  * so they are detached when `write` returns; its `data` is shared memory, or a copy.
  */
-import { once } from 'node:events'
+import { type EventEmitter, once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import {
   type AuditRow,
@@ -17,6 +17,11 @@ import {
 import type { FromWorker, SerializedError, ServiceOptions, ToWorker } from './service.ts'
 
 export type SqliteOptions = ServiceOptions
+
+/** The end of the storage thread on the server's side: `message` for each FromWorker, `error`, and `exit` when it has closed its files. */
+export interface StorageThread extends EventEmitter {
+  postMessage(message: ToWorker, transfer: ArrayBuffer[]): void
+}
 
 interface PendingRead {
   readonly ids: readonly number[]
@@ -44,17 +49,17 @@ const AUDIT_PART = 256
  * const recovered = await store.open(events)
  */
 export class SqliteStore implements Store {
-  readonly #start: () => Worker
+  readonly #start: () => StorageThread
   readonly #reads = new Map<number, PendingRead>()
   readonly #audits = new Map<number, PendingRecords>()
   readonly #backups = new Map<number, PendingBackup>()
   #nextRead = 1
-  #worker: Worker | undefined
+  #worker: StorageThread | undefined
   #events: StoreEvents | undefined
   #closing = false
 
   /** `start` starts another thread than that of a database of its own. */
-  constructor(options: SqliteOptions, start: () => Worker = () => startWorker(options)) {
+  constructor(options: SqliteOptions, start: () => StorageThread = () => startWorker(options)) {
     this.#start = start
   }
 

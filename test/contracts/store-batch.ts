@@ -38,10 +38,12 @@ export interface TestBatch {
 
 export function batch(number: number, parts: TestBatch = {}): Batch {
   const { blocks = [], settled = [], moved = [], changes = [], age = number, wall = number } = parts
-  const bytes: number[] = []
+  const pieces: Uint8Array[] = []
+  let length = 0
   const place = (piece: Uint8Array): [offset: number, length: number] => {
-    bytes.push(...piece)
-    return [bytes.length - piece.length, piece.length]
+    pieces.push(piece)
+    length += piece.length
+    return [length - piece.length, piece.length]
   }
   const rows = blocks.flatMap((block) => {
     const [id, channel, lane, first, values, , , ...times] = directoryRow(block)
@@ -49,12 +51,16 @@ export function batch(number: number, parts: TestBatch = {}): Batch {
   })
   const bits = settled.flatMap(([id, piece]) => [id, ...place(piece)])
   // Longer than what counts, as a buffer of a pool is.
-  const data = new Uint8Array(new SharedArrayBuffer(bytes.length + 7))
-  data.set(bytes)
+  const data = new Uint8Array(new SharedArrayBuffer(length + 7))
+  let at = 0
+  for (const piece of pieces) {
+    data.set(piece, at)
+    at += piece.length
+  }
   return {
     number,
     data: data.buffer,
-    dataLength: bytes.length,
+    dataLength: length,
     blocks: Float64Array.from(rows),
     moved: Float64Array.from(moved.flat()),
     settled: Float64Array.from(bits),
@@ -71,7 +77,9 @@ export function batch(number: number, parts: TestBatch = {}): Batch {
 
 /** `length` bytes that depend on `seed`. */
 export function frames(seed: number, length = 124): Uint8Array {
-  return Uint8Array.from({ length }, (_, index) => (seed * 31 + index * 7) & 0xff)
+  const bytes = new Uint8Array(length)
+  for (let index = 0; index < length; index++) bytes[index] = seed * 31 + index * 7
+  return bytes
 }
 
 /** BLOCK_WIDTH numbers as the directory gives them. */

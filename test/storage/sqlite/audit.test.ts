@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
+import type { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { AuditRow, Recovered } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
+import { threadlessStore } from '../../support/threadless-store.ts'
 
 const texts = { action: 'a', actor: '', tenant: '', address: '', object: '', args: '{}', outcome: '', detail: '' }
 const record = (number: number): AuditRow => ({ ...texts, number, time: number, hash: frames(number, 32) })
@@ -25,7 +26,7 @@ describe('an audit log that somebody cut', () => {
   })
 
   async function open(): Promise<Recovered> {
-    store = new SqliteStore({ directory, reserveBytes: 0 })
+    store = threadlessStore({ directory, reserveBytes: 0 })
     events = new EventLog()
     return store.open(events)
   }

@@ -17,9 +17,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { backUp, restoreBackup, SYNC_BYTES } from '../../../storage/sqlite/backup.ts'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
+import type { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { type BackupProgress, BLOCK_WIDTH, type Recovered } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
+import { threadlessStore } from '../../support/threadless-store.ts'
 
 let root = ''
 let directory = ''
@@ -37,7 +38,7 @@ afterEach(async () => {
 
 async function open(at = directory): Promise<Recovered> {
   events = new EventLog()
-  store = new SqliteStore({ directory: at, reserveBytes: 0 })
+  store = threadlessStore({ directory: at, reserveBytes: 0 })
   return store.open(events)
 }
 

@@ -15,10 +15,11 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type DatabaseOptions, openDatabase } from '../../../storage/sqlite/database.ts'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { MIGRATIONS } from '../../../storage/sqlite/migrations.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
+import type { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { StorageError } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
 import { eventually } from '../../support/eventually.ts'
+import { threadlessStore } from '../../support/threadless-store.ts'
 
 let directory = ''
 beforeEach(() => {
@@ -27,7 +28,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 async function refusal(at = directory): Promise<StorageError> {
-  const store = new SqliteStore({ directory: at })
+  const store = threadlessStore({ directory: at })
   return store.open(new EventLog()).then(
     async () => {
       await store.close()
@@ -38,7 +39,7 @@ async function refusal(at = directory): Promise<StorageError> {
 }
 
 async function createDatabase(): Promise<string> {
-  const store = new SqliteStore({ directory })
+  const store = threadlessStore({ directory })
   const events = new EventLog()
   await store.open(events)
   store.write(batch(1, { blocks: [{ id: 1, frames: frames(1) }] }))
@@ -70,7 +71,7 @@ test('what is written is flushed to the disk with each transaction, unless that 
 
 describe('opening a data directory', () => {
   test('it is made, for its owner only, and so is the database', async () => {
-    const store = new SqliteStore({ directory: join(directory, 'a', 'b') })
+    const store = threadlessStore({ directory: join(directory, 'a', 'b') })
     await store.open(new EventLog())
     expect(statSync(join(directory, 'a', 'b')).mode & 0o777).toBe(0o700)
     expect(statSync(join(directory, 'a', 'b', 'cinnabar.db')).mode & 0o777).toBe(0o600)
@@ -87,7 +88,7 @@ describe('opening a data directory', () => {
   })
 
   test('a second server is refused with the name of the directory, and the first goes on', async () => {
-    const first = new SqliteStore({ directory })
+    const first = threadlessStore({ directory })
     const events = new EventLog()
     await first.open(events)
     const error = await refusal()
@@ -96,7 +97,7 @@ describe('opening a data directory', () => {
     first.write(batch(1, { blocks: [{ id: 1, frames: frames(1) }] }))
     await events.durable(1)
     await first.close()
-    const second = new SqliteStore({ directory })
+    const second = threadlessStore({ directory })
     expect((await second.open(new EventLog())).nextBlockId).toBe(2)
     await second.close()
   })
@@ -153,7 +154,7 @@ describe('opening a data directory', () => {
 
   test('an empty file, as a first start that was cut off leaves it, is begun anew', async () => {
     writeFileSync(join(directory, 'cinnabar.db'), '')
-    const store = new SqliteStore({ directory })
+    const store = threadlessStore({ directory })
     expect((await store.open(new EventLog())).secret.length).toBe(32)
     await store.close()
   })
@@ -167,7 +168,7 @@ describe('opening a data directory', () => {
     }
     await createDatabase()
     expect(closed()).toBe(0)
-    const store = new SqliteStore({ directory })
+    const store = threadlessStore({ directory })
     const events = new EventLog()
     await store.open(events)
     store.write(batch(1, { changes: [{ put: 'closed', row: {} }] }))
@@ -183,7 +184,7 @@ describe('a database that held much gives its space back', () => {
 
   /** The store of a database that has just removed a large block; the numbers of its next batches begin at 3. */
   async function afterRemoval(idleMs: number): Promise<{ store: SqliteStore; events: EventLog }> {
-    const store = new SqliteStore({ directory, idleMs })
+    const store = threadlessStore({ directory, idleMs })
     const events = new EventLog()
     await store.open(events)
     const blocks = Float64Array.from([1, 1, 0, 1, 1, 0, length, 1, 1, 1, 1])
@@ -213,7 +214,7 @@ describe('a database that held much gives its space back', () => {
 
 describe('the log', () => {
   test('is cut to nothing when no batch comes', async () => {
-    const store = new SqliteStore({ directory, idleMs: 1 })
+    const store = threadlessStore({ directory, idleMs: 1 })
     const events = new EventLog()
     await store.open(events)
     store.write(batch(1, { blocks: [{ id: 1, frames: frames(1) }] }))
@@ -223,7 +224,7 @@ describe('the log', () => {
   })
 
   test('stays below 64 MiB under load', async () => {
-    const store = new SqliteStore({ directory, synchronous: 'normal' })
+    const store = threadlessStore({ directory, synchronous: 'normal' })
     const events = new EventLog()
     await store.open(events)
     const length = 4 * 1024 * 1024

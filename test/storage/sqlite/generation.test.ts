@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { Recovered } from '../../../storage/store.ts'
 import { batch, EventLog, type TestBatch } from '../../contracts/store-batch.ts'
+import { threadlessStore } from '../../support/threadless-store.ts'
 
 const NEXT = 2 ** 51
 const SKIPPED = 2 ** 36
@@ -42,7 +42,7 @@ const channel = {
 /** Opens, writes batches, closes. */
 async function serve(parts: readonly TestBatch[] = [], options: { at?: string; restored?: boolean } = {}) {
   const { at = directory, restored = false } = options
-  const store = new SqliteStore({ directory: at, reserveBytes: 0, restored })
+  const store = threadlessStore({ directory: at, reserveBytes: 0, restored })
   const events = new EventLog()
   const recovered = await store.open(events)
   for (const [index, part] of parts.entries()) {

@@ -5,9 +5,10 @@ import type { Database } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
+import type { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, type Recovered } from '../../../storage/store.ts'
 import { batch, directoryRow, EventLog, frames, gapRow } from '../../contracts/store-batch.ts'
+import { threadlessStore } from '../../support/threadless-store.ts'
 
 const one = (database: Database): void => {
   database.exec('create table one (x)')
@@ -110,7 +111,7 @@ describe('a database of format 1', () => {
 
   const origin = 2 ** 51 + 1
   async function open(): Promise<{ store: SqliteStore; events: EventLog; recovered: Recovered }> {
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const store = threadlessStore({ directory, reserveBytes: 0 })
     const events = new EventLog()
     return { store, events, recovered: await store.open(events) }
   }
@@ -181,7 +182,7 @@ describe('a database of format 2', () => {
   afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
   test('is upgraded with all that is in it; tenants have no quota of their own, and nothing else is there yet', async () => {
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const store = threadlessStore({ directory, reserveBytes: 0 })
     const recovered = await store.open(new EventLog())
     const origin = 2 ** 51 + 1
     expect(recovered.warnings).toBeUndefined()
@@ -231,7 +232,7 @@ describe('a database of format 3', () => {
 
   test('keeps everything but the time of the last connection of its dialled channels', async () => {
     for (let time = 1; time <= 2; time++) {
-      const store = new SqliteStore({ directory, reserveBytes: 0 })
+      const store = threadlessStore({ directory, reserveBytes: 0 })
       const recovered = await store.open(new EventLog())
       expect(recovered.warnings).toBeUndefined()
       const [dial, plainDial] = recovered.dials
@@ -275,7 +276,7 @@ test('a database of format 4 keeps its users, who were added at no known time', 
   old.exec(readFileSync(new URL('format-4.sql', import.meta.url), 'utf8'))
   old.close()
   for (let time = 1; time <= 2; time++) {
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const store = threadlessStore({ directory, reserveBytes: 0 })
     const { users, dials } = await store.open(new EventLog())
     expect(users.map(({ id, tenant, name, role, created }) => [id, tenant, name, role, created])).toEqual([
       [1, 'default', 'ada', 'admin', 0],
@@ -297,7 +298,7 @@ test.each(['salt', 'iterations', 'stored_key', 'server_key'])(
     expect(old.prepare(row).pluck().get()).toBe(1)
     old.exec(`update dial set scram_${lost} = null`)
     old.close()
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const store = threadlessStore({ directory, reserveBytes: 0 })
     const { dials } = await store.open(new EventLog())
     expect(dials.map(({ scram }) => scram)).toEqual([undefined])
     await store.close()
@@ -311,7 +312,7 @@ describe('a database of format 5', () => {
     const old = openSqlite(join(directory, 'cinnabar.db'))
     old.exec(readFileSync(new URL('format-5.sql', import.meta.url), 'utf8'))
     old.close()
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const store = threadlessStore({ directory, reserveBytes: 0 })
     const recovered = await store.open(new EventLog())
     expect(recovered.warnings).toBeUndefined()
     expect(recovered.channels.map(({ id }) => id)).toEqual([1, 2])
@@ -334,7 +335,7 @@ test('a database of format 6 keeps its bindings, which are older than every valu
   const old = openSqlite(join(directory, 'cinnabar.db'))
   old.exec(readFileSync(new URL('format-6.sql', import.meta.url), 'utf8'))
   old.close()
-  const store = new SqliteStore({ directory, reserveBytes: 0 })
+  const store = threadlessStore({ directory, reserveBytes: 0 })
   const recovered = await store.open(new EventLog())
   expect(recovered.warnings).toBeUndefined()
   expect(recovered.bindings).toEqual([{ channel: 1, metric: 40, mode: 'buffer', since: 0 }])

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { type Recovered, type RuleRow, StorageError, type TokenRow } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
+import { threadlessStore } from '../../support/threadless-store.ts'
 
 const rule: RuleRow = { number: 1, role: 'operator', effect: 'deny', command: '*', object: 'exec.*', where: '{}' }
 const token: TokenRow = {
@@ -24,7 +24,7 @@ describe('damaged rights', () => {
   let directory = ''
   beforeAll(async () => {
     whole = mkdtempSync(join(tmpdir(), 'rights-'))
-    const store = new SqliteStore({ directory: whole, reserveBytes: 0 })
+    const store = threadlessStore({ directory: whole, reserveBytes: 0 })
     const events = new EventLog()
     await store.open(events)
     const changes = [
@@ -50,7 +50,7 @@ describe('damaged rights', () => {
   }
 
   async function open(): Promise<Recovered> {
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const store = threadlessStore({ directory, reserveBytes: 0 })
     const recovered = await store.open(new EventLog())
     await store.close()
     return recovered

@@ -8,11 +8,11 @@ import { declarationOf, ROW_KINDS, type RowKind, type RowOf } from '../../../sto
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { migrate } from '../../../storage/sqlite/migrations.ts'
 import { RowTable } from '../../../storage/sqlite/row-table.ts'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { tableColumns } from '../../../storage/sqlite/table-columns.ts'
 import type { Recovered } from '../../../storage/store.ts'
 import { EventLog } from '../../contracts/store-batch.ts'
 import { hex } from '../../support/bytes.ts'
+import { threadlessStore } from '../../support/threadless-store.ts'
 import { CHANGES } from '../replicated/change-vectors.ts'
 
 interface Info {
@@ -125,7 +125,7 @@ describe('a row that is damaged', () => {
     const database = openSqlite(join(directory, 'cinnabar.db'))
     expect(database.prepare(damage).run().changes).toBe(1)
     database.close()
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const store = threadlessStore({ directory, reserveBytes: 0 })
     const recovered = await store.open(new EventLog())
     await store.close()
     return recovered

@@ -8,9 +8,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { examineLog } from '../../../../storage/sqlite/damage/log.ts'
 import { openDatabase } from '../../../../storage/sqlite/database.ts'
 import { NEXT, NumbersTable, RESERVED } from '../../../../storage/sqlite/numbers.ts'
-import { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { StorageError } from '../../../../storage/store.ts'
 import { EventLog } from '../../../contracts/store-batch.ts'
+import { threadlessStore } from '../../../support/threadless-store.ts'
 
 const PAGE = 16_384
 const FRAME = PAGE + 24
@@ -86,7 +86,7 @@ describe('a log that has lost transactions', () => {
   test('is reported to people, with the path of the copy', async () => {
     killed()
     damage(`${path}-wal`, (log) => log.writeUInt8(1, 32 + 2 * FRAME + 500))
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const store = threadlessStore({ directory, reserveBytes: 0 })
     const { warnings } = await store.open(new EventLog())
     expect(warnings?.length).toBe(1)
     expect(warnings?.[0]).toContain(`${path}-wal.damaged-1`)

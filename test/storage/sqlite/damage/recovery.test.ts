@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openSqlite } from '../../../../storage/sqlite/driver.ts'
-import { SqliteStore } from '../../../../storage/sqlite/store.ts'
+import type { SqliteStore } from '../../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, CHANNEL_WIDTH, type ChannelRow, GAP_WIDTH, type Recovered } from '../../../../storage/store.ts'
 import { batch, EventLog, frames, gapRow, type TestBlock } from '../../../contracts/store-batch.ts'
 import { forgetDirectory } from '../../../support/forget-directory.ts'
+import { threadlessStore } from '../../../support/threadless-store.ts'
 
 const SKIPPED = 2 ** 36
 const ORIGIN = 2 ** 51
@@ -70,7 +71,7 @@ afterAll(() => rmSync(whole, { recursive: true, force: true }))
 
 async function open(): Promise<{ store: SqliteStore; events: EventLog; recovered: Recovered }> {
   const events = new EventLog()
-  const store = new SqliteStore({ directory, reserveBytes: 0 })
+  const store = threadlessStore({ directory, reserveBytes: 0 })
   return { store, events, recovered: await store.open(events) }
 }
 

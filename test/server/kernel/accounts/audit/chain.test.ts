@@ -7,15 +7,15 @@ import { AuditLog } from '../../../../../server/kernel/accounts/audit/log.ts'
 import { verifyAudit } from '../../../../../server/kernel/accounts/audit/verify.ts'
 import { Journal } from '../../../../../server/kernel/channels/journal.ts'
 import { TurnScheduler } from '../../../../../server/kernel/channels/turn-scheduler.ts'
-import { SqliteStore } from '../../../../../storage/sqlite/store.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
+import { threadlessStore } from '../../../../support/threadless-store.ts'
 
 test('what the server wrote is whole, whatever texts were in it', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'chain-'))
   const clock = new FakeClock()
   const texts = ['', 'é😀', '\0', '\ud800', 'x'.repeat(5000), '\ufffd', "'; drop table audit; --"]
   for (let life = 1; life <= 3; life++) {
-    const store = new SqliteStore({ directory, reserveBytes: 0 })
+    const store = threadlessStore({ directory, reserveBytes: 0 })
     const events = { onDurable: (n: number) => journal.onDurable(n), onFull() {}, onRoom() {}, onFailed() {} }
     const { audited } = await store.open(events)
     const journal = new Journal(store, new TurnScheduler(clock), {

@@ -3,13 +3,14 @@
  * command is tried with each kind of foreign id, and then both at random; the measure is the answer to an id that never was.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { times } from '../../../../support/long.ts'
 import { TestProducer } from '../../../../support/producer.ts'
 import { Random } from '../../../../support/random.ts'
 import type { Seat } from '../../../../support/seat.ts'
 import { type Slot, slotsOf } from './slots.ts'
 import { type IdKind, type Ids, makeVictim, picture, type Victim } from './victim.ts'
 
-const PROBES = 100_000
+const PROBES = times({ short: 20_000, long: 100_000 })
 const BATCH = 2_000
 /** Nobody was ever given these. */
 const NEVER: Readonly<Record<IdKind, number>> = { channel: 0x7ffffffe, metric: 0x7ffffffd, transaction: 3 }

@@ -2,7 +2,6 @@
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SqliteStore } from '../../../../../storage/sqlite/store.ts'
 import type {
   AuditRow,
   BackupProgress,
@@ -13,6 +12,7 @@ import type {
   StoreEvents,
 } from '../../../../../storage/store.ts'
 import { MemoryStore } from '../../../../support/memory-store/store.ts'
+import { threadlessStore } from '../../../../support/threadless-store.ts'
 import type { Storage } from './world.ts'
 
 export function memoryStorage(store = new MemoryStore({ manual: true })): Storage {
@@ -31,7 +31,7 @@ export function memoryStorage(store = new MemoryStore({ manual: true })): Storag
 export function sqliteStorage(
   directory = mkdtempSync(join(tmpdir(), 'cinnabar-model-')),
 ): Storage & { directory: string } {
-  const store = new Watched(new SqliteStore({ directory }))
+  const store = new Watched(threadlessStore({ directory }))
   return {
     directory,
     store,

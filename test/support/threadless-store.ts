@@ -1,0 +1,30 @@
+/**
+ * SQLite's store without its thread, for tests that open many databases: to start a thread takes eight times as long as to open a
+ * database. Messages are cloned and transferred as with a thread, and arrive as late. test/contracts/ has the thread.
+ */
+import { EventEmitter } from 'node:events'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { serveStore } from '../../storage/sqlite/service.ts'
+import { type SqliteOptions, SqliteStore, type StorageThread } from '../../storage/sqlite/store.ts'
+
+export function threadlessStore(options: SqliteOptions): SqliteStore {
+  return new SqliteStore(options, () => new ThisThread(options))
+}
+
+class ThisThread extends EventEmitter implements StorageThread {
+  readonly #port: MessagePort
+
+  constructor(options: SqliteOptions) {
+    super()
+    const { port1, port2 } = new MessageChannel()
+    this.#port = port1
+    port1.on('message', (message) => this.emit('message', message))
+    port1.on('close', () => this.emit('exit', 0))
+    // Nobody listens yet.
+    setImmediate(() => serveStore(port2, options))
+  }
+
+  postMessage(message: Parameters<StorageThread['postMessage']>[0], transfer: ArrayBuffer[]): void {
+    this.#port.postMessage(message, transfer)
+  }
+}
