@@ -33,7 +33,7 @@ async function inRuns(
 ): Promise<void> {
   const left = scripts.values()
   const runs = Array.from({ length: RUNS }, async (_, index) => {
-    const run = await begin(await server.users(`${name}-${index}`))
+    const run = await begin(await server.certified(`${name}-${index}`))
     for (const script of left) await play(run, script)
   })
   await Promise.all(runs)
@@ -75,7 +75,8 @@ describe('Cinnabar', () => {
   })
 
   it.concurrent('keeps every rule where frames come in pieces of one byte', { timeout: 5 * MINUTES }, async () => {
-    const tried = scripts.filter(({ name, ways }) => ways.includes('tcp') && /^(1|2|3|6|12)\//.test(name))
+    const sections = isLong ? /^(1|2|3|6|12)\// : /^(2|3|12)\//
+    const tried = scripts.filter(({ name, ways }) => ways.includes('tcp') && sections.test(name))
     await inRuns(
       tried,
       'pieces',

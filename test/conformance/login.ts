@@ -100,7 +100,7 @@ async function challenge(stage: Stage, { peer, identity, secret, exporter }: Pro
   await expect(stage, peer, 'LEN RESPONSE ffffffee AUTH_NEEDED 00000000')
   await expect(stage, peer, 'LEN AUTH {scram-server:opaque}')
   const server = textOf(stage, 'scram-server')
-  const { data, verifier } = clientFinal(first, server, secret)
+  const { data, verifier } = clientFinal(first, server, secret, stage.target.passwords)
   keep(stage, 'scram-final', data)
   keep(stage, 'scram-verifier', Buffer.from(verifier))
   send(stage, peer, 'LEN AUTH ffffffef 00000000 {scram-final}')

@@ -85,7 +85,7 @@ async function main(): Promise<number> {
   }
   const server = await startOwnServer()
   try {
-    const as = await server.users('kit')
+    const as = await server.certified('kit')
     const plans: Plan[] = [
       { address: server.tcp, ways: ['tcp'], as },
       { address: server.ws, ways: ['ws-xdr', 'ws-json'], as },

@@ -32,8 +32,10 @@ export interface OwnServer {
   readonly wss: string
   /** What its certificate is of, and the one of the kit; and who issues others that it does not know. */
   readonly issued: Issued
-  /** A pair of users of their own, so that runs can go on beside each other, and all that they can log in with. */
+  /** A pair of users of their own, so that runs can go on beside each other. */
   users(name: string): Promise<TargetOptions & { user: Credentials; other: Credentials }>
+  /** The same with a client certificate, which takes longer to make than most scripts to play. */
+  certified(name: string): Promise<TargetOptions>
   stop(): Promise<void>
 }
 
@@ -73,21 +75,25 @@ export async function startOwnServer(): Promise<OwnServer> {
     accounts.add({ tenant: 'default', name, role: ROLE, ...verifiers, loopbackOnly: false })
     return { user: name, secret }
   }
+  const users = async (name: string) => {
+    const user = await add(`${name}-user`)
+    const token = `cnb_${randomBytes(32).toString('base64url')}`
+    await execute(tcp, 'token.add', { user: user.user, hash: createHash('sha256').update(token).digest('hex') })
+    return {
+      ...{ user, other: await add(`${name}-other`), token, ca: authority.cert },
+      dial: { host: '127.0.0.1', port: 0, certificate: issued },
+    }
+  }
   return {
     tcp,
     tls: `tls://127.0.0.1:${server.tls?.port}`,
     ws: `ws://127.0.0.1:${server.http?.port}/monitor`,
     wss: `wss://127.0.0.1:${server.https?.port}/monitor`,
     issued,
-    async users(name) {
-      const user = await add(`${name}-user`)
-      const token = `cnb_${randomBytes(32).toString('base64url')}`
-      await execute(tcp, 'token.add', { user: user.user, hash: createHash('sha256').update(token).digest('hex') })
-      return {
-        ...{ user, other: await add(`${name}-other`), token, ca: authority.cert },
-        certificate: await authority.client(user.user),
-        dial: { host: '127.0.0.1', port: 0, certificate: issued },
-      }
+    users,
+    certified: async (name) => {
+      const pair = await users(name)
+      return { ...pair, certificate: await authority.client(pair.user.user) }
     },
     async stop() {
       await server.stop()

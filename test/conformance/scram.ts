@@ -24,14 +24,33 @@ export function clientFirst(identity: string, exporter?: Buffer): ScramFirst {
   return { data: Buffer.from(`${header}${bare}`), bare, binding }
 }
 
+/** Passwords as they were salted for earlier logins, which takes longer than the rest of one (RFC 5802 5.1 allows it). */
+export class SaltedPasswords {
+  readonly #salted = new Map<string, Buffer>()
+
+  of(password: string, salt: string, iterations: number): Buffer {
+    const key = JSON.stringify([password, salt, iterations])
+    const found = this.#salted.get(key)
+    if (found !== undefined) return found
+    const made = pbkdf2Sync(password.normalize('NFKC'), Buffer.from(salt, 'base64'), iterations, 32, 'sha256')
+    this.#salted.set(key, made)
+    return made
+  }
+}
+
 /** Throws Error if the server's first message is none. */
-export function clientFinal({ bare, binding }: ScramFirst, serverFirst: string, password: string): ScramStep {
+export function clientFinal(
+  { bare, binding }: ScramFirst,
+  serverFirst: string,
+  password: string,
+  passwords: SaltedPasswords,
+): ScramStep {
   const [, nonce, salt, iterations] =
     /^r=([\x21-\x2b\x2d-\x7e]+),s=([A-Za-z0-9+/=]+),i=([1-9]\d*)$/.exec(serverFirst) ?? []
   if (nonce === undefined || salt === undefined) throw new Error(`no server-first message of SCRAM: ${serverFirst}`)
   const ours = bare.slice(bare.indexOf(',r=') + 3)
   if (!nonce.startsWith(ours) || nonce.length === ours.length) throw new Error('the nonce does not go on with ours')
-  const salted = pbkdf2Sync(password.normalize('NFKC'), Buffer.from(salt, 'base64'), Number(iterations), 32, 'sha256')
+  const salted = passwords.of(password, salt, Number(iterations))
   const withoutProof = `c=${binding.toString('base64')},r=${nonce}`
   const auth = `${bare},${serverFirst},${withoutProof}`
   const clientKey = hmac(salted, 'Client Key')

@@ -11,6 +11,7 @@ import type { Listener } from './listener.ts'
 import { answer, beRefused, logIn } from './login.ts'
 import { type Bindings, Mismatch } from './match.ts'
 import { concrete, type Part, parsePattern, type Variable } from './pattern.ts'
+import type { SaltedPasswords } from './scram.ts'
 import type { Expectation, Step } from './script.ts'
 import { type Arrival, type Message, offeredIn, type Speaker } from './speaker.ts'
 import { expectedWords, sentWords } from './words.ts'
@@ -35,6 +36,8 @@ export interface Target {
   listen(): Promise<Listener>
   readonly user: Credentials
   readonly other: Credentials | undefined
+  /** What was salted in earlier scripts of the run. */
+  readonly passwords: SaltedPasswords
   /** A token of `user`. */
   readonly token: string | undefined
   /** Whether there is a client certificate of `user`. */

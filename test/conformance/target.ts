@@ -4,6 +4,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { openJson } from './json-speaker.ts'
 import { type KeyPair, Listener } from './listener.ts'
 import { checkIsProducer, Offer } from './offer.ts'
+import { SaltedPasswords } from './scram.ts'
 import type { Script, Way } from './script.ts'
 import { type Credentials, Failure, Stage, type Target } from './stage.ts'
 import { openTcp, openTls, openWebSocket } from './xdr-speaker.ts'
@@ -73,6 +74,7 @@ function targetOf(address: string, way: Way, options: TargetOptions): Target {
       other,
       token,
       polled,
+      passwords: new SaltedPasswords(),
       hasCertificate: certificate !== undefined,
       hasAuthorities: ca !== undefined,
     },

@@ -67,7 +67,7 @@ function tlsOf({ certificate, ca }: TargetOptions, issued: Issued = server.issue
 
 let users = 0
 async function optionsFor({ isSilent = false }: Pick<Wrong, 'isSilent'>): Promise<TargetOptions> {
-  const options = await server.users(`wrong${++users}`)
+  const options = await server.certified(`wrong${++users}`)
   return isSilent ? { ...options, patienceMs: IMPATIENT_MS } : options
 }
 

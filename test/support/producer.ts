@@ -10,7 +10,7 @@ import { duplexPair } from 'node:stream'
 import type { AuthPeer } from '../../auth/mechanism.ts'
 import { PasswordHasher } from '../../auth/password.ts'
 import { ScramClient } from '../../auth/scram/client.ts'
-import { makeSecretVerifier } from '../../auth/verifiers.ts'
+import { deriveKeys, MIN_ITERATIONS, type ScramKeys, verifierOf } from '../../auth/scram/keys.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
 import type { ClusterControl } from '../../server/cluster/control.ts'
 import type { FileSystemSpace } from '../../server/kernel/accounts/quotas.ts'
@@ -60,13 +60,18 @@ export interface TestProducerOptions {
 /** Where the times of test values begin, microseconds. */
 export const EPOCH = 1_700_000_000_000_000
 
+/** Its schemas take longer to check than a server to start. */
+const DEFAULTS = defaultConfig()
+
 const PLENTY: FileSystemSpace = { sizeBytes: 2 ** 40, freeBytes: 2 ** 40 }
 
 /** What outlives a process, or a crash of it. */
 interface World {
   readonly directory: string
   readonly clock: FakeClock
-  readonly secrets: Map<string, string>
+  /** By `tenant/name`, what each user proves who it is with. */
+  readonly keys: Map<string, ScramKeys>
+  readonly passwords: string[]
   /** All there were, over all restarts. */
   readonly peers: RawPeer[]
   readonly config: Deep<Config>
@@ -118,7 +123,8 @@ export class TestProducer {
     const world: World = {
       directory: mkdtempSync(join(tmpdir(), 'cinnabar-')),
       clock: options.clock ?? new FakeClock(),
-      secrets: new Map(),
+      keys: new Map(),
+      passwords: [],
       peers: [],
       config: options.config ?? {},
       reloadable: options.reloadable,
@@ -146,20 +152,19 @@ export class TestProducer {
     // Each node has files of its own.
     const directory = join(world.directory, node ?? '.')
     mkdirSync(directory, { recursive: true })
-    const base = defaultConfig()
     const merged: Record<string, unknown> = {}
-    for (const [section, keys] of Object.entries(base)) {
+    for (const [section, keys] of Object.entries(DEFAULTS)) {
       const more = (given as Record<string, object>)[section]
       merged[section] = Array.isArray(keys) ? (more ?? keys) : { ...keys, ...more }
     }
     const config = {
       ...(merged as unknown as Config),
       producer: { name: node === undefined ? 'n1' : 'main', dataDir: directory },
-      listen: { ...base.listen, tcp: undefined, http: undefined, ...given.listen },
-      gmetric: { ...base.gmetric, listen: undefined, listenNamed: false, ...given.gmetric },
-      auth: { ...base.auth, ...given.auth, scramIterations: 4096 },
+      listen: { ...DEFAULTS.listen, tcp: undefined, http: undefined, ...given.listen },
+      gmetric: { ...DEFAULTS.gmetric, listen: undefined, listenNamed: false, ...given.gmetric },
+      auth: { ...DEFAULTS.auth, ...given.auth, scramIterations: 4096 },
       // The false clock stands still.
-      storage: { ...base.storage, lingerMs: 0 },
+      storage: { ...DEFAULTS.storage, lingerMs: 0 },
     }
     const slow = new SlowSensor()
     const things = new ThingSensor()
@@ -231,7 +236,9 @@ export class TestProducer {
   }
 
   #secrets(): Set<string> {
-    const secrets = new Set(['admin-password', ...this.#world.secrets.values()])
+    const { keys, passwords } = this.#world
+    const clientKeys = [...keys.values()].map(({ clientKey }) => Buffer.from(clientKey).toString('base64'))
+    const secrets = new Set(['admin-password', ...passwords, ...clientKeys])
     for (const { secrets: sent } of this.#world.peers) for (const secret of sent) secrets.add(secret)
     return secrets
   }
@@ -257,11 +264,12 @@ export class TestProducer {
     this.push.push(name, { type: 2, value }, EPOCH + value)
   }
 
-  /** A user with a password that costs little to prove. */
+  /** A user with a password, or with keys that no password has been hashed for, which takes longer than most tests. */
   async addUser(name: string, { tenant = 'default', role = 'consumer', password = '' } = {}): Promise<void> {
-    const secret = password || randomBytes(12).toString('base64url')
-    this.#world.secrets.set(`${tenant}/${name}`, secret)
-    const scram = await makeSecretVerifier(secret)
+    const keys = password === '' ? randomKeys() : await deriveKeys(password, randomBytes(16), MIN_ITERATIONS)
+    this.#world.keys.set(`${tenant}/${name}`, keys)
+    if (password !== '') this.#world.passwords.push(password)
+    const scram = await verifierOf(keys)
     this.server.parts.producer.accounts.add({ tenant, name, role, bcrypt: undefined, scram, loopbackOnly: false })
   }
 
@@ -287,11 +295,11 @@ export class TestProducer {
 
   /** An authenticated connection and its channel. Users: `addUser` first; seqs from 0xfff00000 on are used. */
   async login(name = 'tester', tenant = 'default'): Promise<{ peer: RawPeer; channel: number }> {
-    if (!this.#world.secrets.has(`${tenant}/${name}`)) await this.addUser(name, { tenant })
+    if (!this.#world.keys.has(`${tenant}/${name}`)) await this.addUser(name, { tenant })
     const peer = this.connect()
     await peer.until('caps')
     const identity = tenant === 'default' ? name : `${tenant}/${name}`
-    const scram = new ScramClient({ identity, password: this.#world.secrets.get(`${tenant}/${name}`) as string })
+    const scram = new ScramClient({ identity, keys: this.#world.keys.get(`${tenant}/${name}`) })
     peer.send(command.auth(0xfff00000, 'scram-sha-256', scram.first()))
     const first = await peer.until('auth')
     peer.send(command.auth(0xfff00001, '', await scram.final(first.data)))
@@ -313,6 +321,11 @@ export class TestProducer {
   async settle(): Promise<void> {
     for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve))
   }
+}
+
+function randomKeys(): ScramKeys {
+  const [salt, clientKey, serverKey] = [randomBytes(16), randomBytes(32), randomBytes(32)]
+  return { salt, iterations: MIN_ITERATIONS, clientKey, serverKey }
 }
 
 const firstStart = TestProducer.firstStart()

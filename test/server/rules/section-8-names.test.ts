@@ -273,7 +273,7 @@ describe('the successor of a channel that its owner has not deleted', () => {
   it('begins with a GAP if that expired, also after a restart', async () => {
     await seat.defChannel(named('billing'))
     await leave(seat)
-    producer.clock.advance(7 * DAY_MS + 2_000)
+    producer.clock.leap(7 * DAY_MS + 2_000)
     await producer.settle()
     producer = await producer.restart()
     const later = await producer.seat()
@@ -299,7 +299,7 @@ describe('the successor of a channel that its owner has not deleted', () => {
     const volatile: Setting = ['durable', type.boolean, u32(0)]
     await seat.defChannel(named('billing'))
     await leave(seat)
-    producer.clock.advance(7 * DAY_MS + 2_000)
+    producer.clock.leap(7 * DAY_MS + 2_000)
     await producer.settle()
     const define = async (): Promise<Seat> => {
       const one = await producer.seat()
