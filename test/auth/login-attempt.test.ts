@@ -4,7 +4,7 @@ import type { AuthPeer } from '../../auth/mechanism.ts'
 import { times } from '../support/long.ts'
 import { Fixture, LOCAL } from './fixture.ts'
 
-const GUESSES = times({ short: 10_000, long: 100_000 })
+const GUESSES = times({ short: 4_000, long: 20_000 })
 const MINUTE = 60_000
 const MOST = 20
 

@@ -52,7 +52,7 @@ async function repair(node: ModelNode, cluster: ModelCluster): Promise<void> {
 }
 
 /** Each is a test of its own, so that the limit of a test ends runs that hang, and not many runs on a slow machine. */
-const portions = Array.from({ length: times({ short: 3, long: 60 }) }, (_, index) => index + 1)
+const portions = Array.from({ length: times({ short: 2, long: 20 }) }, (_, index) => index + 1)
 const RUNS_PER_PORTION = 5
 
 test.each(portions)(

@@ -49,8 +49,8 @@ async function expectNothingMore(seat: Seat): Promise<void> {
   expect(await seat.peer.response(0xffffffff)).toMatchObject({ status: status.OK })
 }
 
-const MANY = times({ short: 20_000, long: 100_000 })
-const FEWER = times({ short: 5_000, long: 100_000 })
+const MANY = times({ short: 10_000, long: 100_000 })
+const FEWER = times({ short: 3_000, long: 20_000 })
 
 describe('a pipelined burst of mixed commands', () => {
   const cut: [string, () => Promise<Seat>, number, number][] = [
@@ -94,7 +94,7 @@ async function meanwhile(done: Promise<unknown>): Promise<void> {
 
 describe('the same commands', () => {
   it('get the same answers, in one piece or byte by byte', async () => {
-    const count = times({ short: 2_000, long: 4_000 })
+    const count = times({ short: 1_000, long: 4_000 })
     const reported: string[][] = []
     for (const most of [Number.POSITIVE_INFINITY, 1]) {
       const seat = await producer.seat(`cut${most}`)

@@ -228,7 +228,7 @@ describe('the log', () => {
     const events = new EventLog()
     await store.open(events)
     const length = 4 * 1024 * 1024
-    for (let number = 1; number <= 40; number++) {
+    for (let number = 1; number <= 20; number++) {
       const blocks = Float64Array.from([number, 1, 0, 1, 1, 0, length, 1, 1, 1, 1])
       const given = batch(number, { removed: [number - 2] })
       store.write({ ...given, data: new ArrayBuffer(length), dataLength: length, blocks })

@@ -62,7 +62,7 @@ describe('the whole recording', () => {
     ['in frames of one byte each', whole, 13],
     ['in frames of 27 bytes and pieces of 11', (bytes: Buffer) => pieces(bytes, () => 11), 39],
     ...[1, 2, 3, 4, 5]
-      .slice(0, times({ short: 2, long: 5 }))
+      .slice(0, times({ short: 1, long: 5 }))
       .map((seed): [string, ReturnType<typeof random>, number] => [`randomly, seed ${seed}`, random(seed), 65_535]),
   ])('comes as if it had come at once: %s', async (_, cut, frameBytes) => {
     Object.assign(broker, { cut, frameBytes })
@@ -80,9 +80,9 @@ describe('the whole recording', () => {
   })
 })
 
-const STEP = times({ short: 7, long: 1 })
+const STEP = times({ short: 13, long: 3 })
 
-/** Two pieces: at any border within the headers, and after them at one in seven, or in the long form at each. */
+/** Two pieces: at any border within the headers, and after them at one in thirteen, or in the long form in three. */
 function* borders(bytes: number): Generator<(bytes: Buffer) => Buffer[]> {
   for (let at = 1; at < bytes; at += at < HEADERS ? 1 : STEP) {
     yield (whole) => (at < whole.length ? [whole.subarray(0, at), whole.subarray(at)] : [whole])
