@@ -167,7 +167,7 @@ export class StorageService {
   }
 }
 
-/** Serves a database to the other end of `port` until it is told to close; a port that is closed has no open database behind it. */
+/** Serves a database to the other end of `port` until told to close, and closes the port when the files are closed. */
 export function serveStore(port: MessagePort, options: ServiceOptions): void {
   const post: PostMessage = (message: FromWorker, transfer: ArrayBuffer[] = []): void =>
     port.postMessage(message, transfer)

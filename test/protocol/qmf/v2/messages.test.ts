@@ -261,10 +261,9 @@ describe('outside bytes cause nothing but a ProtocolError inside the body', () =
   test('where they are cut off, which is always noticed', () => {
     const random = new Random(5)
     // Everywhere, but the three of 64 KiB at one place in fifty: to decode them up to each would take most of the time.
-    const stepOf = (length: number): number => (length < 20_000 ? 1 : 50)
     const cuts = isLong
       ? ofV2.flatMap((delivery) => {
-          const step = stepOf(delivery.body.length)
+          const step = delivery.body.length < 20_000 ? 1 : 50
           return Array.from({ length: Math.ceil(delivery.body.length / step) }, (_, n) => [delivery, n * step] as const)
         })
       : Array.from({ length: 500 }, () => {
