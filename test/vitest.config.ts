@@ -3,7 +3,7 @@
  * run after the others, at most as many at a time as there are cores, so that none of them waits for what a third takes from it.
  * With TEST_LONG=1 each file that has a long form runs in that one; `*.long.ts` have no other.
  */
-import { readdirSync } from 'node:fs'
+import { readdirSync, statfsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
@@ -34,6 +34,22 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** What is written to a disk for nobody costs time: directories of tests are made in memory where there is room for all of them. */
+const MEMORY = '/dev/shm'
+const ENOUGH_BYTES = 4 * 2 ** 30
+
+function roomAt(path: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(path)
+    return bavail * bsize
+  } catch {
+    return 0
+  }
+}
+
+// The workers inherit it, and so does all that they start.
+if (process.env['TMPDIR'] === undefined && roomAt(MEMORY) >= ENOUGH_BYTES) process.env['TMPDIR'] = MEMORY
+
 const isLong = process.env['TEST_LONG'] === '1'
 /** Where the CI wants the results as JSON: it fails if a test was skipped. */
 const report = process.env['TEST_REPORT']
@@ -44,10 +60,17 @@ const files = readdirSync(join(ROOT, 'test'), { recursive: true })
 const inProcess = files.filter((path) => !startsProcesses(ROOT, path))
 const ofProcesses = files.filter((path) => !inProcess.includes(path))
 
-function project(name: string, include: readonly string[], groupOrder: number) {
+interface Project {
+  readonly name: string
+  readonly files: readonly string[]
+  readonly groupOrder: number
+  readonly globalSetup?: string[]
+}
+
+function project({ name, files, groupOrder, globalSetup = [] }: Project) {
   return {
     extends: true as const,
-    test: { name, include: [...include], sequence: { groupOrder } },
+    test: { name, include: [...files], sequence: { groupOrder }, globalSetup },
   }
 }
 
@@ -61,7 +84,10 @@ export default defineConfig({
     hookTimeout: 120_000,
     maxWorkers: availableParallelism(),
     sequence: { sequencer: LongestFirst },
-    projects: [project('fast', inProcess, 0), project('process', ofProcesses, 1)],
+    projects: [
+      project({ name: 'fast', files: inProcess, groupOrder: 0 }),
+      project({ name: 'process', files: ofProcesses, groupOrder: 1, globalSetup: ['test/support/bundle.ts'] }),
+    ],
     globalSetup: ['test/support/built.ts'],
     reporters: report ? ['default', 'json'] : ['default'],
     ...(report ? { outputFile: { json: report } } : {}),

@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../support/free-port.ts'
-import { PROGRAM } from '../support/program.ts'
+import { SERVER_PROGRAM } from '../support/program.ts'
 import { ADMIN_PASSWORD } from './durable-consumer.ts'
 import type { Contender } from './peers/contender.ts'
 import type { Commits } from './processes/end.ts'
@@ -39,7 +39,7 @@ export function launched(setup: Setup): Promise<ServerUnderTest> {
   const config = join(directory, 'cinnabar.toml')
   writeFileSync(config, toml(setup))
   return ServerUnderTest.start({
-    args: [PROGRAM, 'serve', '--config', config],
+    args: [SERVER_PROGRAM, 'serve', '--config', config],
     env: { CINNABAR_ADMIN_PASSWORD: ADMIN_PASSWORD },
     port,
   })

@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cpuSecondsOf, forgetPeak, handedOver, memoryMiB, writtenMiBOf } from '../rig/process-costs.ts'
-import { PROGRAM, READY } from '../support/program.ts'
+import { READY, SERVER_PROGRAM } from '../support/program.ts'
 import { MeasuredNode } from './processes/measured-node.ts'
 
 /** CPU seconds, user and system, since the process began. */
@@ -28,7 +28,7 @@ export class MeasuredServer {
   /** `toml`: further sections. `dir`: where the data directory is made. `program`: what is started instead, and its arguments. */
   constructor(toml = '', dir = tmpdir(), program?: (directory: string) => readonly string[]) {
     this.#directory = mkdtempSync(join(dir, 'cinnabar-bench-'))
-    this.#program = program ?? (() => [PROGRAM, 'serve', '--config', this.#config])
+    this.#program = program ?? (() => [SERVER_PROGRAM, 'serve', '--config', this.#config])
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(this.#dataDir)}\n` +

@@ -10,14 +10,25 @@ const ROOT = new URL('../..', import.meta.url).pathname
 const BUILT_LAST = 'dist/web/client.js'
 /** What the worker threads of the store and of the password hasher are made from. */
 const WORKERS = ['auth', 'storage']
+/** What the program `cinnabar` is made from. */
+export const SOURCES = ['auth', 'cli', 'client', 'protocol', 'server', 'storage']
 
 /** Throws with what to do if something in these folders is newer than what was compiled. */
 export function expectBuilt(folders: readonly string[]): void {
+  const newer = newerThan(builtMs(), folders)
+  if (newer !== undefined) throw new Error(`${newer} is newer than dist/: run npm run build`)
+}
+
+/** When the build was made. */
+export function builtMs(): number {
   const built = statSync(join(ROOT, BUILT_LAST), { throwIfNoEntry: false })?.mtimeMs
   if (built === undefined) throw new Error('dist/ is missing: run npm run build')
-  for (const path of folders.flatMap(sourcesIn)) {
-    if (statSync(join(ROOT, path)).mtimeMs > built) throw new Error(`${path} is newer than dist/: run npm run build`)
-  }
+  return built
+}
+
+/** A source in these folders that was changed after this time. */
+export function newerThan(ms: number, folders: readonly string[]): string | undefined {
+  return folders.flatMap(sourcesIn).find((path) => statSync(join(ROOT, path)).mtimeMs > ms)
 }
 
 function sourcesIn(folder: string): string[] {

@@ -1,9 +1,14 @@
 /** The program `cinnabar` for tests that start it as a process. */
-import { expectBuilt } from './built.ts'
+import { expectBuilt, SOURCES } from './built.ts'
+import { BUNDLED } from './bundle.ts'
 
-expectBuilt(['auth', 'cli', 'client', 'protocol', 'server', 'storage'])
+expectBuilt(SOURCES)
 
+/** The command, as it was built. */
 export const PROGRAM = new URL('../../dist/cli/main.js', import.meta.url).pathname
+
+/** The command of servers that are started often: in tests the bundle, which vitest has made; as it was built if run by hand. */
+export const SERVER_PROGRAM = process.env['VITEST'] === undefined ? PROGRAM : BUNDLED
 
 /** Part of the last line that `cinnabar serve` prints when everything is open. */
 export const READY = ' channels'

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { join as bytes, command, str } from './bytes.ts'
 import { firstLeak } from './canaries.ts'
 import { Child } from './child.ts'
-import { PROGRAM, READY } from './program.ts'
+import { READY, SERVER_PROGRAM } from './program.ts'
 import { RawPeer } from './raw-peer.ts'
 import { Seat } from './seat.ts'
 
@@ -63,7 +63,7 @@ export class ServerProcess {
   /** Starts it and waits until it listens. */
   async start(): Promise<void> {
     this.#errorsBefore = this.errors
-    const child = new Child(process.execPath, [PROGRAM, 'serve', '--config', this.#config], {
+    const child = new Child(process.execPath, [SERVER_PROGRAM, 'serve', '--config', this.#config], {
       env: {
         CINNABAR_ADMIN_PASSWORD: PASSWORD,
         ...(this.#preload !== '' && {

@@ -8,7 +8,7 @@ import type { Database } from 'better-sqlite3'
 import { ReplicatedStore } from '../../../storage/replicated/store.ts'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import type { Totals } from '../../rig/rig.ts'
-import { PROGRAM } from '../../support/program.ts'
+import { SERVER_PROGRAM } from '../../support/program.ts'
 import type { ChaosNode, Nodes } from './nodes.ts'
 
 const BOUNDS_MS = 60_000
@@ -111,6 +111,6 @@ interface Finding {
 
 /** Throws with what the command says if the audit log is not whole. */
 function verifiedAudit(database: string): Finding {
-  const args = [PROGRAM, 'audit', 'verify', '--json', '--database', database]
+  const args = [SERVER_PROGRAM, 'audit', 'verify', '--json', '--database', database]
   return JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' })) as Finding
 }

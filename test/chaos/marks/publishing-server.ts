@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { PasswordHasher } from '../../../auth/password.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { createLogger } from '../../../server/kernel/core/log.ts'
-import type * as servers from '../../../server/start/server.ts'
+import { defaultConfig, startServer } from '../../../server/start/server.ts'
 import { Random } from '../../support/random.ts'
 import { PushSensor } from '../../support/test-sensor.ts'
 
@@ -20,9 +20,6 @@ const SERIES = 5
 
 const say = (line: string): void => void writeSync(1, `${line}\n`)
 
-/** As it is compiled: it finds its package from where it lies. */
-const SERVER: string = '#server/server'
-const { defaultConfig, startServer } = (await import(SERVER)) as typeof servers
 const base = defaultConfig()
 let push: PushSensor | undefined
 const server = await startServer({

@@ -8,7 +8,7 @@ import { streamStart } from '../../../cli/demo/server.ts'
 import { type Connect, connect as connectTo } from '../../../client/index.ts'
 import { isLong, times } from '../../support/long.ts'
 import { natsMissing } from '../../support/nats.ts'
-import { PROGRAM } from '../../support/program.ts'
+import { SERVER_PROGRAM } from '../../support/program.ts'
 import { runCli } from '../fake-cli.ts'
 
 /** What `--console` prints: URL, password, process and directory. */
@@ -17,7 +17,7 @@ const OPEN = /at: +(http\S+)\n[\s\S]*password: +(\S+) [\s\S]*process (\d+), [\s\
 function start(...options: readonly string[]) {
   // Another server's variable: it must not reach the demonstration's.
   const env = { ...process.env, NO_COLOR: '1', CINNABAR_LISTEN_TCP: '127.0.0.1:1' }
-  const words = [PROGRAM, 'demo', ...options]
+  const words = [SERVER_PROGRAM, 'demo', ...options]
   const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let printed = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -97,7 +97,7 @@ test('a server that ends by itself ends it, and that is no success', async () =>
 
 test('a server that ends by itself is the cause, though its connections are lost before its end is known', async () => {
   const [, program = ''] = process.argv
-  process.argv[1] = PROGRAM
+  process.argv[1] = SERVER_PROGRAM
   let pid = 0
   const onPrint = (text: string) => {
     pid = Number(/process (\d+)/.exec(text)?.[1] ?? pid)
@@ -232,7 +232,7 @@ test.each(TWICE.slice(0, times({ short: 1, long: TWICE.length })))(
 
 test('a number that does not reach the consumer of the tree ends it, and that is no success', async () => {
   const [, program = ''] = process.argv
-  process.argv[1] = PROGRAM
+  process.argv[1] = SERVER_PROGRAM
   const connect: Connect = async (...args) => {
     const consumer = await connectTo(...args)
     const follow = consumer.follow.bind(consumer)

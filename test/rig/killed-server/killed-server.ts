@@ -6,7 +6,7 @@ import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFil
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Child } from '../../support/child.ts'
-import { PROGRAM, READY } from '../../support/program.ts'
+import { READY, SERVER_PROGRAM } from '../../support/program.ts'
 import { PASSWORD } from '../../support/server-process.ts'
 import type { Listener } from '../world/link.ts'
 
@@ -58,7 +58,13 @@ export class KilledServer {
   /** How far its wall clock is ahead of the real time from the next start on, in ms. */
   clockMs = 0
 
-  constructor({ udpPort, tcpPort = 0, logLevel = 'warn', machine = HERE, program = PROGRAM }: KilledServerOptions) {
+  constructor({
+    udpPort,
+    tcpPort = 0,
+    logLevel = 'warn',
+    machine = HERE,
+    program = SERVER_PROGRAM,
+  }: KilledServerOptions) {
     this.port = tcpPort
     this.#machine = machine
     this.program = program
