@@ -130,7 +130,7 @@ class Run {
     const random = new Random(seed)
     for (; this.#cycles < count; this.#cycles++) {
       const kind = random.pick(['values', 'ballast'] as const)
-      // The second cycle always: three are the short form.
+      // The second cycle always: tests have two or three.
       const killed = this.#cycles === 1 || random.below(8) === 0
       await this.#cycle(kind, killed)
       const { sent, delivered, toldDropped } = this.#totals

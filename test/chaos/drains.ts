@@ -15,6 +15,8 @@ import { ServerProcess } from '../support/server-process.ts'
 
 const FIRST_LIFE_MS = 150
 const MORE_LIFE_MS = 600
+/** Between two requests: some thousand values a second. */
+const PAUSE_MS = 5
 /** Looks without anything new after which others have lost what is missing; ours may take two minutes. */
 const LOOKS_AT_OTHERS = 100
 /** How old the first value is. */
@@ -97,13 +99,12 @@ class Run {
     const { destination: kind, sender: who, killed, by, isOurs } = this.#scene
     const destination = await (kind === 'prometheus' ? StackProgram.prometheus() : StackProgram.victoriaMetrics())
     this.#destination = destination
-    const sender = await (who === 'vmagent' ? StackProgram.vmagent(destination) : cinnabar(destination, by))
-    this.#sender = sender
     await destination.start()
-    await sender.start()
-    const { url, token } = this.#sender
+    const sender = await (who === 'vmagent' ? vmagent(destination) : cinnabar(destination, by))
+    this.#sender = sender
+    const { url, token } = sender
     const feed = new PromisedFeed({ url, token, protocol: by }, Date.now() - AGE_MS)
-    const fed = feed.run()
+    const fed = feed.run(PAUSE_MS)
     await this.#kill(killed === 'sender' ? sender : destination)
     feed.isOver = true
     await fed
@@ -136,7 +137,13 @@ class Run {
   }
 }
 
-/** A server with a drain that names what is written to it. It does not run yet, and keeps its ports. */
+async function vmagent(to: StackProgram): Promise<Sender> {
+  const agent = await StackProgram.vmagent(to)
+  await agent.start()
+  return agent
+}
+
+/** A server with a drain that names what is written to it. It runs, and keeps its ports. */
 async function cinnabar(to: StackProgram, by: FeedProtocol): Promise<Sender> {
   const { family } = NAMES[by]
   const drain = `[[drain]]
@@ -153,7 +160,6 @@ batch_age = "50ms"
     const admin = await server.seat()
     const token = await tokenOfPublisher(admin, family)
     admin.peer.destroy()
-    await server.end('SIGTERM')
     return {
       url: `http://127.0.0.1:${http}`,
       token,

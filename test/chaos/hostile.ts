@@ -19,11 +19,11 @@ import { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
 /** `limits.patterns_per_identity`. */
-const QUOTA = 1_000
+export const QUOTA = 1_000
 const MIB = 1 << 20
-/** For each half-open connection. */
-const QUERIES_EACH = 200
-const MOST_QUERIES = 100_000
+/** COLLECTs and QUERYs for each half-open connection. */
+export const COMMANDS_EACH = 200
+const MOST_COMMANDS = 100_000
 /** [MON 11], with the second in which the system closes what the server has ended. */
 const LOGIN_MS = 10_000
 const WAIT_MS = 60_000
@@ -42,8 +42,8 @@ export async function hostile({ seed, count, say }: RigOptions): Promise<Totals>
     ['fragments', () => attack.fragments()],
     ['longMessages', () => attack.longMessages()],
     ['guesses', () => attack.guesses()],
-    ['collectsRefused', () => attack.collects(100_000)],
-    ['queries', () => attack.queries(Math.min(MOST_QUERIES, count * QUERIES_EACH))],
+    ['collectsRefused', () => attack.collects(commandsOf(count))],
+    ['queries', () => attack.queries(commandsOf(count))],
     ['neverReading', () => attack.neverReading()],
     ['closedAfter10s', () => attack.halfOpenAreClosed()],
   ]
@@ -59,6 +59,10 @@ export async function hostile({ seed, count, say }: RigOptions): Promise<Totals>
   } finally {
     await attack.end()
   }
+}
+
+function commandsOf(halfOpen: number): number {
+  return Math.min(MOST_COMMANDS, halfOpen * COMMANDS_EACH)
 }
 
 class Attack {

@@ -4,7 +4,7 @@ import { canMount } from '../rig/small-disk.ts'
 import { times } from '../support/long.ts'
 import { tree } from './tree.ts'
 
-const KILLS = times({ short: 2, long: 20 })
+const KILLS = times({ short: 1, long: 8 })
 
 it(`three levels, ${KILLS} kills, many cuts and full disks: nothing is lost or repeated`, {
   timeout: 900_000,

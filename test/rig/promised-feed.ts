@@ -14,8 +14,10 @@ export const FED = 'feed'
 export const SERIES = 20
 
 const RETRY_MS = 20
-/** A server that is behind answers later, and one whose disk is full does so when there is room: the feed goes on with others. */
+/** A server that is behind answers later, and one whose disk is full does so when there is room: a feed goes on with others. */
 const PATIENCE_MS = 2_000
+/** For one request by itself: an end before that of a test, and no measure of speed. */
+const LONG_PATIENCE_MS = 60_000
 
 const PROTOCOLS = {
   'remote-write': { path: WRITE, headers: WRITE_HEADERS, encode: encodeWriteRequest },
@@ -27,7 +29,6 @@ export type FeedProtocol = keyof typeof PROTOCOLS
 /** Where it goes. */
 export interface FeedTo {
   readonly url: string
-  /** Who it is; none for those that take from everybody. */
   readonly token?: string | undefined
   readonly protocol?: FeedProtocol
 }
@@ -36,6 +37,8 @@ export class PromisedFeed {
   isOver = false
   /** The numbers that were answered with a yes. */
   readonly promised = new Set<number>()
+  /** Who it is; undefined for those that take from everybody. */
+  token: string | undefined
   readonly #to: FeedTo
   readonly #startMs: number
   #next = 0
@@ -43,6 +46,7 @@ export class PromisedFeed {
   /** `startMs`: the time of its first values. */
   constructor(to: FeedTo, startMs = Date.now()) {
     this.#to = to
+    this.token = to.token
     this.#startMs = startMs
   }
 
@@ -50,15 +54,16 @@ export class PromisedFeed {
   async run(pauseMs = 0): Promise<void> {
     while (!this.isOver) {
       await setTimeout(pauseMs)
-      if (!(await this.send())) await setTimeout(RETRY_MS)
+      if (!(await this.send(PATIENCE_MS))) await setTimeout(RETRY_MS)
     }
   }
 
   /** One request; whether it was answered with a yes. What is not is not sent again: each number stands for one value. */
-  async send(): Promise<boolean> {
+  async send(patienceMs = LONG_PATIENCE_MS): Promise<boolean> {
     const numbers = Array.from({ length: SERIES }, (_, n) => this.#next * SERIES + n)
     this.#next++
-    const { url, token, protocol = 'remote-write' } = this.#to
+    const { url, protocol = 'remote-write' } = this.#to
+    const { token } = this
     const { path, headers, encode } = PROTOCOLS[protocol]
     const series = numbers.map((number): OutgoingSeries => {
       const { n, timeMs } = this.sampleOf(number)
@@ -69,7 +74,7 @@ export class PromisedFeed {
         method: 'POST',
         headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
         body: Uint8Array.from(finish(encode(series))),
-        signal: AbortSignal.timeout(PATIENCE_MS),
+        signal: AbortSignal.timeout(patienceMs),
       })
       if (ok) for (const number of numbers) this.promised.add(number)
       return ok

@@ -4,12 +4,18 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { ScramClient } from '../../auth/scram/client.ts'
 import { join as bytes, command, str } from './bytes.ts'
 import { firstLeak } from './canaries.ts'
 import { Child } from './child.ts'
 import { READY, SERVER_PROGRAM } from './program.ts'
 import { RawPeer } from './raw-peer.ts'
 import { Seat } from './seat.ts'
+
+/** Numbers that no command of a test has. */
+const AUTH_SEQ = 0xfff00000
+/** The status of an AUTH that is followed by another one. */
+const CONTINUE = 1
 
 /** Of the user `admin`. */
 export const PASSWORD = 'a password for tests'
@@ -28,6 +34,7 @@ export class ServerProcess {
   tlsPort = 0
 
   readonly #preload: string
+  #hasShownPassword = false
 
   /**
    * `toml`: further sections, of which [tls] makes it listen for TLS. `tcp`, `http`: ports that stay the same over restarts.
@@ -94,9 +101,14 @@ export class ServerProcess {
     this.#child?.signal(name)
   }
 
-  /** An authenticated raw connection, as `admin` or another user with the same password. */
+  /**
+   * An authenticated raw connection, as `admin` or another user with the same password. The first shows the password, which nobody
+   * may write down; the others prove it by SCRAM, since bcrypt takes 0.1 s of the server, and some tests look again and again.
+   */
   login(user = 'admin'): Promise<{ peer: RawPeer; channel: number }> {
-    return loggedIn(this.tcpPort, user)
+    const logIn = this.#hasShownPassword ? provenIn : loggedIn
+    this.#hasShownPassword = true
+    return logIn(this.tcpPort, user)
   }
 
   /** The same, as a consumer that numbers its commands. */
@@ -122,12 +134,32 @@ export class ServerProcess {
 
 /** A connection to a server of this machine with the password of tests. */
 export async function loggedIn(port: number, user = 'admin'): Promise<{ peer: RawPeer; channel: number }> {
+  const peer = await connected(port)
+  return { peer, channel: await authenticated(peer, 'password', bytes(str(user), str(PASSWORD))) }
+}
+
+/** The same by SCRAM. */
+async function provenIn(port: number, user: string): Promise<{ peer: RawPeer; channel: number }> {
+  const peer = await connected(port)
+  const scram = new ScramClient({ identity: user, password: PASSWORD })
+  await authenticated(peer, 'scram-sha-256', scram.first(), CONTINUE)
+  await authenticated(peer, '', await scram.final((await peer.until('auth')).data), CONTINUE)
+  scram.verify((await peer.until('auth')).data)
+  return { peer, channel: await authenticated(peer, '', new Uint8Array(0)) }
+}
+
+async function connected(port: number): Promise<RawPeer> {
   const socket = connect({ host: '127.0.0.1', port, noDelay: true })
   await once(socket, 'connect')
   const peer = new RawPeer(socket)
   await peer.until('caps')
-  peer.send(command.auth(0xfff00000, 'password', bytes(str(user), str(PASSWORD))))
-  const { status, result, detail } = await peer.response(0xfff00000)
-  if (status !== 0) throw new Error(`AUTH was answered with status ${status}: ${detail}`)
-  return { peer, channel: result }
+  return peer
+}
+
+/** Sends an AUTH, which is answered by this status. Gives the result. */
+async function authenticated(peer: RawPeer, method: string, data: Uint8Array, wanted = 0): Promise<number> {
+  peer.send(command.auth(AUTH_SEQ, method, data))
+  const { status, result, detail } = await peer.response(AUTH_SEQ)
+  if (status !== wanted) throw new Error(`AUTH was answered with status ${status}: ${detail}`)
+  return result
 }

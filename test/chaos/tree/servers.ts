@@ -64,22 +64,17 @@ export class Tree {
       levelOf('middle', 'rack1', middle),
       levelOf('uppermost', 'east', uppermost),
     ]
-    try {
-      const feed = new PromisedFeed({ url: `http://127.0.0.1:${http}`, token: await tokenAt(lowest) })
-      return new Tree(levels, links, feed)
-    } catch (error) {
-      await removeAll(levels)
-      throw error
-    }
+    return new Tree(levels, links, new PromisedFeed({ url: `http://127.0.0.1:${http}` }))
   }
 
   get uppermost(): Level {
     return this.levels.at(-1) as Level
   }
 
-  /** Starts all, makes the channel of the consumer, and waits until the lowest server knows of it. */
+  /** Starts all, lets the feed publish, makes the channel of the consumer, and waits until the lowest server knows of it. */
   async start(): Promise<void> {
     for (const { server } of this.levels) await server.start()
+    this.feed.token = await tokenAt(this.levels[0] as Level)
     const seat = await this.uppermost.server.seat()
     const channel = await seat.defChannel(['name', type.string, str(CONSUMER)])
     const producer = ['producer', type.string, str('*/*')] as const
@@ -146,12 +141,10 @@ function upstream(name: string, port: number, secret: string): string {
   return `${SETTINGS}[[upstream]]\nname = "${name}"\nurl = "tcp://127.0.0.1:${port}"\n${login}`
 }
 
-/** Of a user who may publish what is fed; the server has ended then. */
-async function tokenAt(server: ServerProcess): Promise<string> {
-  await server.start()
+/** Of a user who may publish what is fed. */
+async function tokenAt({ server }: Level): Promise<string> {
   const seat = await server.seat()
   const token = await tokenOfPublisher(seat, FAMILY)
   seat.peer.destroy()
-  await server.end('SIGTERM')
   return token
 }
