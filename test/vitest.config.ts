@@ -1,6 +1,7 @@
 /**
- * Two projects. `fast`: tests of what runs in this process. `process`: those that start processes, browsers or clusters, which
- * run after the others, at most as many at a time as there are cores, so that none of them waits for what a third takes from it.
+ * Two projects. `fast`: tests of what runs in this process, one on each core. `process`: those that start processes, browsers or
+ * clusters, which run after the others, two more at a time than there are cores: they often wait, for elections of nats-servers, for
+ * deadlines of the protocol, for a process to start.
  * With TEST_LONG=1 each file that has a long form runs in that one; `*.long.ts` have no other.
  */
 import { readdirSync, statfsSync } from 'node:fs'
@@ -11,6 +12,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { startsProcesses } from './projects.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
+const CORES = availableParallelism()
 /** Begun first, in this order, since they take longest: one that began last would run alone. */
 const FIRST = [
   'mutants',
@@ -64,13 +66,14 @@ interface Project {
   readonly name: string
   readonly files: readonly string[]
   readonly groupOrder: number
+  readonly maxWorkers: number
   readonly globalSetup?: string[]
 }
 
-function project({ name, files, groupOrder, globalSetup = [] }: Project) {
+function project({ name, files, groupOrder, maxWorkers, globalSetup = [] }: Project) {
   return {
     extends: true as const,
-    test: { name, include: [...files], sequence: { groupOrder }, globalSetup },
+    test: { name, include: [...files], sequence: { groupOrder }, maxWorkers, globalSetup },
   }
 }
 
@@ -82,11 +85,16 @@ export default defineConfig({
     // They end what would never come, and are longer than any patience inside of a test, which says what it waited for.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    maxWorkers: availableParallelism(),
     sequence: { sequencer: LongestFirst },
     projects: [
-      project({ name: 'fast', files: inProcess, groupOrder: 0 }),
-      project({ name: 'process', files: ofProcesses, groupOrder: 1, globalSetup: ['test/support/bundle.ts'] }),
+      project({ name: 'fast', files: inProcess, groupOrder: 0, maxWorkers: CORES }),
+      project({
+        name: 'process',
+        files: ofProcesses,
+        groupOrder: 1,
+        maxWorkers: CORES + 2,
+        globalSetup: ['test/support/bundle.ts'],
+      }),
     ],
     globalSetup: ['test/support/built.ts'],
     reporters: report ? ['default', 'json'] : ['default'],

@@ -36,6 +36,8 @@ const PATIENCE_MS = 120_000
  */
 const WITHOUT_LEADER_MS = 40_000
 const LOOK_MS = 100
+/** Between two bursts of values, and between two looks: a leader lives for seconds, most of which are spent on nodes that come back. */
+const [BURST_MS, WATCH_MS] = [10, 30]
 /** Values that wait at the end, and how many are sent at once. */
 const REST = 600
 const BURST = 20
@@ -250,8 +252,8 @@ class Run {
     let isEnding = false
     const work = Promise.all([
       life.comeBack(),
-      world.feed.run(),
-      this.#watcher.run(() => everyone(world)).then(() => end()),
+      world.feed.run(BURST_MS),
+      this.#watcher.run(() => everyone(world), WATCH_MS).then(() => end()),
       life.run('nothing'),
     ]).catch((error: unknown) => {
       // A leader that hands over may refuse what is under way.

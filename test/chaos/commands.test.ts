@@ -1,5 +1,5 @@
 /** Sequences of random commands; `npm run chaos -- --commands 100000` has more of them. */
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { times } from '../support/long.ts'
 import { MemoryStore } from '../support/memory-store/store.ts'
 import { natsMissing } from '../support/nats.ts'
@@ -8,7 +8,7 @@ import { runText } from './commands/sequence.ts'
 import { SqliteBacked } from './commands/sqlite-backed.ts'
 import { prepareGround } from './commands/stage.ts'
 import { newCounts } from './commands/walk.ts'
-import { clusterCommands, commands, runCommands } from './commands.ts'
+import { clusterCommands, runCommands } from './commands.ts'
 
 const SEED = 1
 const SEQUENCES = times({ short: 20, long: 300 })
@@ -18,10 +18,15 @@ const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 const MINUTES = 60_000
 
 describe('sequences of commands over the wire', () => {
+  let ground: MemoryStore
+  beforeAll(async () => {
+    ground = await prepareGround(new MemoryStore())
+  })
+
   it(
     `are answered, delivered and counted as the model says, ${SEQUENCES} of them`,
     async () => {
-      const totals = await commands({ seed: SEED, count: SEQUENCES, say: () => {} })
+      const totals = await runCommands({ seed: SEED, count: SEQUENCES, say: () => {} }, ground)
       expect(totals).toMatchObject({ sequences: SEQUENCES, lost: 0, unexpected: 0, reused: 0 })
       // They are worth something only if much happens in them.
       expect(totals['commands']).toBeGreaterThan(50 * SEQUENCES)
@@ -56,6 +61,6 @@ describe('sequences of commands over the wire', () => {
   )
 
   it.each(Object.entries(cases))('once failed: %s', async (_, text) => {
-    await runText(await prepareGround(new MemoryStore()), newCounts(), text)
+    await runText(ground, newCounts(), text)
   })
 })

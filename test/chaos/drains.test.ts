@@ -9,7 +9,7 @@ const OURS = isLong
   ? ['otlpIn', 'cinnabarToPrometheus', 'cinnabarToVictoria', 'prometheusKilled']
   : ['otlpIn', 'prometheusKilled']
 
-it(`servers and destinations killed ${KILLS} times each: every promised value arrives`, {
+it(`servers and destinations killed, ${KILLS} times each: every promised value arrives`, {
   timeout: 1_200_000,
 }, async (context) => {
   const missing = ['prometheus', 'victoria-metrics'].filter((program) => !isThere(program))
@@ -18,6 +18,7 @@ it(`servers and destinations killed ${KILLS} times each: every promised value ar
   const totals = await drainsIn({ seed: 20_261_124, count: KILLS, say: () => {} }, (name) => OURS.includes(name))
   expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0 })
   for (const scene of OURS) {
+    expect(totals[`${scene}Kills`]).toBe(KILLS)
     expect(totals[`${scene}Lost`]).toBe(0)
     expect(totals[`${scene}Promised`]).toBeGreaterThan(KILLS)
   }

@@ -58,11 +58,12 @@ export async function drainsIn(options: RigOptions, isWanted: (name: string) => 
   for (const scene of scenes) {
     if (!isWanted(scene.name)) continue
     if (!isThere(scene.destination) || (scene.sender === 'vmagent' && !isThere('vmagent'))) continue
-    const { promised = 0, lost = 0 } = await runCourse('drains', options, new Run(scene, options))
+    const { kills = 0, promised = 0, lost = 0 } = await runCourse('drains', options, new Run(scene, options))
+    totals[`${scene.name}Kills`] = kills
     totals[`${scene.name}Promised`] = promised
     totals[`${scene.name}Lost`] = lost
     if (scene.isOurs) totals['lost'] = (totals['lost'] as number) + lost
-    options.say(`${scene.name}: ${promised} values promised, ${lost} lost in ${options.count} kills`)
+    options.say(`${scene.name}: ${promised} values promised, ${lost} lost in ${kills} kills`)
   }
   return totals
 }
@@ -105,7 +106,7 @@ class Run {
     const { url, token } = sender
     const feed = new PromisedFeed({ url, token, protocol: by }, Date.now() - AGE_MS)
     const fed = feed.run(PAUSE_MS)
-    await this.#kill(killed === 'sender' ? sender : destination)
+    const kills = await this.#kill(killed === 'sender' ? sender : destination)
     feed.isOver = true
     await fed
     const missing = async (): Promise<number> => {
@@ -118,7 +119,7 @@ class Run {
       return left
     }
     const lost = await missingAtLast(missing, isOurs ? {} : { looks: LOOKS_AT_OTHERS })
-    return { promised: feed.promised.size, lost }
+    return { kills, promised: feed.promised.size, lost }
   }
 
   async remove(): Promise<void> {
@@ -127,13 +128,16 @@ class Run {
     await this.#destination?.remove()
   }
 
-  async #kill(victim: Pick<Sender, 'start' | 'kill'>): Promise<void> {
-    for (let kills = 0; kills < this.#options.count; kills++) {
+  /** Gives how often. */
+  async #kill(victim: Pick<Sender, 'start' | 'kill'>): Promise<number> {
+    let kills = 0
+    for (; kills < this.#options.count; kills++) {
       await setTimeout(FIRST_LIFE_MS + this.#random.below(MORE_LIFE_MS))
       await victim.kill()
       await victim.start()
     }
     await setTimeout(FIRST_LIFE_MS)
+    return kills
   }
 }
 

@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { PROGRAM } from '../support/program.ts'
+import { SERVER_PROGRAM } from '../support/program.ts'
 import { ROOT } from './page.ts'
 
 export const SERVE = 'cinnabar serve'
@@ -19,7 +19,7 @@ export function installPrograms(folder: string, feedPort: number): void {
     npm: `case $1 in start) ${byNpm('start')} ${SERVE};; esac\n${unknown('npm')}`,
   }
   mkdirSync(programFolder(folder))
-  symlinkSync(PROGRAM, join(programFolder(folder), 'cinnabar'))
+  symlinkSync(SERVER_PROGRAM, join(programFolder(folder), 'cinnabar'))
   for (const [name, script] of Object.entries(programs)) {
     writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
   }

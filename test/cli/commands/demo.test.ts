@@ -47,7 +47,7 @@ function isRunning(pid: number): boolean {
 const number = (text: string | undefined): number => Number(text?.replaceAll(',', ''))
 
 test('a server that is killed three times loses nothing, and the sums are shown', { timeout: 180_000 }, async () => {
-  const { code, printed } = await start('--seconds', String(times({ short: 1, long: 6 }))).ended
+  const { code, printed } = await start('--seconds', String(times({ short: 1, long: 3 }))).ended
   expect(code, printed).toBe(0)
   expect([...printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), when [\d,]+ were handled$/gm)].map(([, n]) => n)).toEqual([
     '1',
@@ -132,7 +132,7 @@ test('a number that comes twice ends it, and that is no success', async () => {
 const TREE = /^ +(rack1|rack2|east|main|consumer) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+)$/gm
 
 test('servers above servers lose nothing when one of each level is killed', { timeout: 240_000 }, async () => {
-  const { code, printed } = await start('--tree', '--seconds', String(times({ short: 2, long: 12 }))).ended
+  const { code, printed } = await start('--tree', '--seconds', String(times({ short: 2, long: 6 }))).ended
   expect(code, printed).toBe(0)
   const kills = printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), (\w+), when [\d,]+ were handled$/gm)
   expect([...kills].map(([, n, name]) => [n, name])).toEqual([

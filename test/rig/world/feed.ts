@@ -45,12 +45,12 @@ export class Feed {
     this.#socket = createSocket('udp4')
   }
 
-  /** Goes on until `stop`. */
-  async run(): Promise<void> {
+  /** Goes on until `stop`; `pauseMs`: between two bursts. */
+  async run(pauseMs = PAUSE_MS): Promise<void> {
     this.#running = true
     while (this.#running) {
       if (this.idle) await this.burst(1 + this.#random.below(MOST))
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+      await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
   }
 

@@ -66,9 +66,9 @@ export class Watcher {
     return byChannel
   }
 
-  /** Looks until the server is gone, or the answer is no. */
-  async run(consumers: () => Iterable<Consumer>): Promise<void> {
-    while ((await this.look(consumers())) !== undefined) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+  /** Looks until the server is gone, or the answer is no; `pauseMs`: between two looks. */
+  async run(consumers: () => Iterable<Consumer>, pauseMs = PAUSE_MS): Promise<void> {
+    while ((await this.look(consumers())) !== undefined) await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 
   /** The value of a metric; undefined if the server is gone. */
