@@ -97,6 +97,7 @@ export default defineConfig({
       }),
     ],
     globalSetup: ['test/support/built.ts'],
+    setupFiles: ['test/support/left-running.ts'],
     reporters: report ? ['default', 'json'] : ['default'],
     ...(report ? { outputFile: { json: report } } : {}),
   },

@@ -204,9 +204,9 @@ export class BrokerPeer {
     this.write(transfer(destination, routingKey, body, this.broker.frameBytes, properties))
   }
 
-  /** Only when what waits was written. */
+  /** Only when what waits was written, if it still can be. */
   end(): void {
-    if (this.#unwritten.length === 0) this.socket.end()
+    if (this.#unwritten.length === 0 || this.socket.destroyed) this.socket.end()
     else setImmediate(() => this.end())
   }
 
