@@ -51,6 +51,8 @@ export interface SourceContext {
   readonly node: string | undefined
   /** The nodes whose feeds this server takes; undefined without a cluster, or if there are no feeds. */
   readonly nodes: FeedingNodes | undefined
+  /** For tests: makes the streams to servers that are consumed, instead of the network. Throws if a server is not there. */
+  readonly connect: ((url: string) => Duplex) | undefined
   /** Where relative paths of the configuration file start. */
   readonly configDirectory: string
   readonly clock: Clock

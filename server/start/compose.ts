@@ -66,7 +66,7 @@ import { Admission } from '../kernel/sessions/admission.ts'
 import type { SessionContext } from '../kernel/sessions/context.ts'
 import { Sessions } from '../kernel/sessions/sessions.ts'
 import { FeedTurns } from '../kit/io/pacer.ts'
-import type { FeedingNodes } from '../kit/source.ts'
+import type { SourceContext } from '../kit/source.ts'
 import { Announcer } from '../wings/announce/announcer.ts'
 import { httpDestination } from '../wings/drains/destination.ts'
 import { Drains } from '../wings/drains/drains.ts'
@@ -76,11 +76,9 @@ import { configReload, Reloader } from './reload.ts'
 import { StorageState } from './storage-state.ts'
 import { openSources, type RunningSource } from './wings.ts'
 
-export interface ComposeOptions {
+export interface ComposeOptions extends Pick<SourceContext, 'node' | 'nodes' | 'connect'> {
   readonly config: Config
   /** Those that may be undefined are as in `ServerOptions`. */
-  readonly node: string | undefined
-  readonly nodes: FeedingNodes | undefined
   readonly downMs: number | undefined
   readonly reloadable?: ReloadableConfig | undefined
   readonly clock: Clock
@@ -370,6 +368,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     producer: { ...config.producer, id: self.id },
     node: options.node,
     nodes: options.nodes,
+    connect: options.connect,
     configDirectory: resolve(dirname(reloadable?.file ?? '.')),
     foreign: options.foreign ?? new ForeignCode(),
     clock,

@@ -20,7 +20,7 @@ import { type ForeignCode, guarded } from '../kernel/core/faults.ts'
 import { createLogger, type Logger } from '../kernel/core/log.ts'
 import { SensorDoor, type SensorHub } from '../kernel/metrics/sensor-door.ts'
 import type { Sessions } from '../kernel/sessions/sessions.ts'
-import { type BoundAddress, type FeedingNodes, SourceListeners } from '../kit/source.ts'
+import { type BoundAddress, type FeedingNodes, type SourceContext, SourceListeners } from '../kit/source.ts'
 import { checkAnywhere } from './anywhere.ts'
 import { composeServer, type Producer, type ServerParts } from './compose.ts'
 import type { Config, ReloadableConfig } from './config.ts'
@@ -87,6 +87,8 @@ export interface ServerOptions {
   readonly sensors?: (hub: SensorHub) => void
   /** For tests: looks up the addresses of names that are to be dialled, instead of the system. */
   readonly resolve?: Resolver | undefined
+  /** For tests: makes the streams to servers that are consumed, instead of the network. */
+  readonly connect?: SourceContext['connect']
   /** For tests: the space on the file system with the data directory. */
   readonly diskSpace?: () => FileSystemSpace
   /** What runs the code of plug-ins, for a program that sees uncaught exceptions: they may belong to a plug-in. */
@@ -186,6 +188,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     files,
     programs,
     resolve,
+    connect: options.connect,
     diskSpace,
     foreign: options.foreign,
     listeners: () => listening,

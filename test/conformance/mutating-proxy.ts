@@ -77,7 +77,7 @@ async function listen(accept: (socket: Socket) => Socket): Promise<MutatingProxy
 }
 
 /** `near` is the consumer's side, `far` the producer's. */
-function relay(near: Socket, far: Socket, mutation: Mutation, wrongs: Wrongs): void {
+export function relay(near: Duplex, far: Duplex, mutation: Mutation, wrongs: Wrongs): void {
   const mutate = mutation()
   let wrap: { readonly seq: number; readonly layer: string } | undefined
   const consumer = new Side(near, (frame) => {

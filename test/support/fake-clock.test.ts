@@ -60,6 +60,21 @@ test('an interval runs until it is cleared, also by itself', () => {
   expect(clock.timers).toBe(0)
 })
 
+test('to the next timer it goes exactly: whatever is due then runs, and what is due later does not', () => {
+  const clock = new FakeClock()
+  const seen: [string, number][] = []
+  const note = (name: string) => () => void seen.push([name, clock.monotonicMs()])
+  clock.advance(0.1)
+  clock.setTimeout(note('one'), 1_000.2)
+  clock.setTimeout(note('another'), 1_000.2)
+  clock.setTimeout(note('later'), 1_000.3)
+  expect(clock.advanceToNext()).toBe(true)
+  expect(seen).toEqual(['one', 'another'].map((name) => [name, 0.1 + 1_000.2]))
+  expect(clock.advanceToNext()).toBe(true)
+  expect(seen.slice(2)).toEqual([['later', 0.1 + 1_000.3]])
+  expect(clock.advanceToNext()).toBe(false)
+})
+
 test('a leap runs what fell due at its end, in the order in which it was due, an interval once', () => {
   const clock = new FakeClock()
   const seen: [string, number][] = []

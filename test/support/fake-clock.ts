@@ -45,7 +45,10 @@ export class FakeClock implements Clock {
 
   /** Both clocks go on by `ms`, and every timer that falls due runs, also those made on the way. */
   advance(ms: number): void {
-    const endMs = this.#monotonicMs + ms
+    this.#runUntil(this.#monotonicMs + ms)
+  }
+
+  #runUntil(endMs: number): void {
     for (let next = this.#next(endMs); next; next = this.#next(endMs)) {
       const [timer, pending] = next
       this.#moveTo(pending.dueMs)
@@ -57,6 +60,15 @@ export class FakeClock implements Clock {
       pending.callback()
     }
     this.#moveTo(endMs)
+  }
+
+  /** Both clocks go on to the moment at which the next timer is due; false if there is none. */
+  advanceToNext(): boolean {
+    const next = this.#next(Number.POSITIVE_INFINITY)
+    if (next === undefined) return false
+    // To that moment itself: adding up what is left until then could end just before it.
+    this.#runUntil(next[1].dueMs)
+    return true
   }
 
   /**

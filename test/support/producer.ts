@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { duplexPair } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import type { AuthPeer } from '../../auth/mechanism.ts'
 import { PasswordHasher } from '../../auth/password.ts'
 import { ScramClient } from '../../auth/scram/client.ts'
@@ -17,12 +17,13 @@ import type { FileSystemSpace } from '../../server/kernel/accounts/quotas.ts'
 import type { Address } from '../../server/kernel/core/address.ts'
 import { createLogger } from '../../server/kernel/core/log.ts'
 import type { SensorHub } from '../../server/kernel/metrics/sensor-door.ts'
-import type { FeedingNodes } from '../../server/kit/source.ts'
+import type { FeedingNodes, SourceContext } from '../../server/kit/source.ts'
 import { type Config, defaultConfig, type ReloadableConfig } from '../../server/start/config.ts'
 import { type RunningServer, startServer } from '../../server/start/server.ts'
 import { command } from './bytes.ts'
 import { firstLeak } from './canaries.ts'
 import { FakeClock } from './fake-clock.ts'
+import { joinedPair } from './memory-network.ts'
 import { MemoryStore } from './memory-store/store.ts'
 import { RawPeer } from './raw-peer.ts'
 import { Seat } from './seat.ts'
@@ -45,6 +46,8 @@ export interface TestProducerOptions {
   readonly node?: string
   /** For names to be dialled. */
   readonly resolve?: (name: string) => Promise<readonly string[]>
+  /** Makes the streams to upstreams, instead of the network. */
+  readonly connect?: SourceContext['connect']
   /** The space on the disk; by default there is plenty. */
   readonly diskSpace?: FileSystemSpace
   /** What a password hash costs, as a binary logarithm: by default the least there is. */
@@ -77,6 +80,7 @@ interface World {
   readonly config: Deep<Config>
   readonly reloadable: ReloadableConfig | undefined
   readonly resolve: TestProducerOptions['resolve']
+  readonly connect: TestProducerOptions['connect']
   readonly hashRounds: number
   readonly sensors: TestProducerOptions['sensors']
   readonly cluster: ClusterControl | undefined
@@ -107,6 +111,7 @@ export class TestProducer {
   readonly logged: readonly string[]
   readonly #world: World
   readonly #peers: RawPeer[] = []
+  #isOver = false
 
   private constructor(parts: Made) {
     this.#world = parts.world
@@ -129,6 +134,7 @@ export class TestProducer {
       config: options.config ?? {},
       reloadable: options.reloadable,
       resolve: options.resolve,
+      connect: options.connect,
       hashRounds: options.hashRounds ?? 4,
       sensors: options.sensors,
       cluster: options.cluster,
@@ -188,6 +194,7 @@ export class TestProducer {
       cluster: world.cluster,
       nodes: world.nodes,
       resolve,
+      connect: world.connect,
       diskSpace: () => world.diskSpace,
       adminPassword: 'admin-password',
     })
@@ -244,6 +251,7 @@ export class TestProducer {
   }
 
   async #end(): Promise<void> {
+    this.#isOver = true
     this.store.manual = false
     this.store.complete()
     await this.server.stop()
@@ -275,22 +283,25 @@ export class TestProducer {
 
   /** A connection that has sent nothing yet. Its PRODUCER_CAPS is the first message. */
   connect(peer: Partial<AuthPeer> = {}): RawPeer {
-    const [near, far] = duplexPair()
-    // Unlike sockets, the two do not notice when the other is destroyed.
-    near.once('close', () => far.destroy())
-    far.once('close', () => {
-      if (!far.writableFinished) near.destroy()
-    })
+    const near = this.accept(peer)
+    if (near === undefined) throw new Error('the server has ended')
+    const raw = new RawPeer(near)
+    this.#peers.push(raw)
+    this.#world.peers.push(raw)
+    return raw
+  }
+
+  /** The consumer's end of a connection that has sent nothing yet; undefined if the server ends or has ended. */
+  accept(peer: Partial<AuthPeer> = {}): Duplex | undefined {
+    if (this.#isOver) return undefined
+    const [near, far] = joinedPair()
     this.server.sessions.accept({
       link: new StreamLink(far),
       transport: 'tcp',
       format: 'xdr',
       peer: { address: '127.0.0.1', loopback: true, encrypted: false, ...peer },
     })
-    const raw = new RawPeer(near)
-    this.#peers.push(raw)
-    this.#world.peers.push(raw)
-    return raw
+    return near
   }
 
   /** An authenticated connection and its channel. Users: `addUser` first; seqs from 0xfff00000 on are used. */

@@ -1,19 +1,22 @@
 /**
- * Two servers, `upper` and the one that it consumes as `east`, with a real connection between them, which passes through a relay:
- * the frames of both sides can be read, and changed.
+ * Two servers, `upper` and the one that it consumes as `east`, joined in memory by streams that pass through a relay: the
+ * frames of both sides can be read, and changed. The clocks go on only when both servers are quiet.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { expect } from 'vitest'
 import { defaultConfig } from '../../server/start/config.ts'
 import type { SourcesConfig } from '../../server/start/wings.ts'
-import { type MutatingProxy, type Mutation, startMutatingProxy } from '../conformance/mutating-proxy.ts'
-import { eventually } from './eventually.ts'
-import { freePort } from './free-port.ts'
+import { type Mutation, relay } from '../conformance/mutating-proxy.ts'
+import { CommonTime } from './common-time.ts'
+import { joinedPair, networkOf } from './memory-network.ts'
 import type { MemoryStore } from './memory-store/store.ts'
 import { TestProducer } from './producer.ts'
 import { decoded, type Json } from './records.ts'
+import type { Seat } from './seat.ts'
+import { separateStore } from './separate-store.ts'
 
 const PASSWORD = 'the-password-of-the-main-monitor'
 
@@ -27,73 +30,73 @@ export interface TreeOptions {
 }
 
 export class Tree {
-  upper: TestProducer
-  lower: TestProducer
+  upper!: TestProducer
+  lower!: TestProducer
   /** What the upper server has sent to the lower one, over both connections: whole frames. */
-  readonly commands: readonly Buffer[]
+  readonly commands: Buffer[] = []
   readonly #options: TreeOptions
-  readonly #directory: string
-  readonly #port: number
-  readonly #relay: MutatingProxy
+  readonly #directory = mkdtempSync(join(tmpdir(), 'cinnabar-tree-'))
+  readonly #time = new CommonTime()
+  readonly #seats = new Map<TestProducer, Seat>()
   #isLowerUp = true
 
-  private constructor(parts: Pick<Tree, 'upper' | 'lower' | 'commands'>, options: TreeOptions, more: Made) {
-    this.upper = parts.upper
-    this.lower = parts.lower
-    this.commands = parts.commands
+  private constructor(options: TreeOptions) {
     this.#options = options
-    this.#directory = more.directory
-    this.#port = more.port
-    this.#relay = more.relay
+    writeFileSync(join(this.#directory, 'secret'), `${PASSWORD}\n`)
   }
 
   /** Both are up, and the upper one has logged in. */
   static async start(options: TreeOptions = {}): Promise<Tree> {
-    const directory = mkdtempSync(join(tmpdir(), 'cinnabar-tree-'))
-    writeFileSync(join(directory, 'secret'), `${PASSWORD}\n`)
-    const port = await freePort()
-    const lower = await startLower(port, 'first', options)
-    const commands: Buffer[] = []
-    const command = (frame: Buffer): Buffer => {
-      commands.push(Buffer.from(frame))
-      return frame
-    }
-    const relay = await startMutatingProxy(`tcp://127.0.0.1:${port}`, options.mutation ?? (() => (frame) => [frame]), {
-      command,
+    const tree = new Tree(options)
+    tree.lower = await tree.#startLower('first')
+    tree.upper = await TestProducer.start({
+      clock: tree.#time.clock,
+      config: { upstream: [tableOf(tree.#directory, options)] } as never,
+      connect: networkOf({ lower: () => tree.#connection() }),
     })
-    const upper = await TestProducer.start({
-      config: { upstream: [tableOf(directory, relay.port, options)] } as never,
-    })
-    return new Tree({ upper, lower, commands }, options, { directory, port, relay })
+    return tree
   }
 
-  /** Lets time go on at both until something holds: nothing says when all has come over the connection between them. */
+  /** Lets time go on at both until something holds, each time after everything under way has come to its end. */
   until(holds: () => void | Promise<void>): Promise<void> {
-    return eventually(async () => {
-      this.upper.clock.advance(100)
-      this.lower.clock.advance(100)
-      await this.upper.settle()
-      await holds()
-    })
+    return this.#time.until(holds)
   }
 
   /** The same until a promise is settled; gives what it does. */
-  async inTime<T>(asked: Promise<T>): Promise<T> {
-    let isOver = false
-    const end = (): void => {
-      isOver = true
+  inTime<T>(asked: Promise<T>): Promise<T> {
+    return this.#time.over(asked)
+  }
+
+  async #startLower(generation: string): Promise<TestProducer> {
+    const lower = await TestProducer.start({ clock: this.#time.clock, store: await separateStore(generation) })
+    await lower.addUser('main', { role: this.#options.role ?? 'consumer', password: PASSWORD })
+    return lower
+  }
+
+  /** The upper server's end of a connection to the lower one, which passes through the relay. */
+  #connection(): Duplex | undefined {
+    const below = this.lower.accept()
+    if (below === undefined) return undefined
+    const command = (frame: Buffer): Buffer => {
+      this.commands.push(Buffer.from(frame))
+      return frame
     }
-    asked.then(end, end)
-    await this.until(() => expect(isOver).toBe(true))
-    return asked
+    const [near, far] = joinedPair()
+    relay(far, below, this.#options.mutation ?? (() => (frame) => [frame]), { command })
+    return near
   }
 
   /** What `producer.sensors` of the upper server says of the lower one. */
   async state(): Promise<Json> {
-    const seat = await this.upper.seat('looker')
-    const sensors = decoded(await seat.query('producer.sensors')) as Json[]
-    seat.peer.destroy()
+    const sensors = await this.#ask(this.upper, 'looker', 'producer.sensors')
     return sensors.find(({ name }) => name === 'upstream/east')
+  }
+
+  /** Over one connection to each server: a login at each look would take longer than all else. */
+  async #ask(server: TestProducer, user: string, metric: string): Promise<Json[]> {
+    const seat = this.#seats.get(server) ?? (await server.seat(user))
+    this.#seats.set(server, seat)
+    return decoded(await seat.query(metric)) as Json[]
   }
 
   /** The upper server is connected. */
@@ -103,9 +106,7 @@ export class Tree {
 
   /** The channel at the lower server that the upper one empties; undefined if there is none. */
   async below(): Promise<Json> {
-    const seat = await this.lower.seat('main')
-    const channels = decoded(await seat.query('producer.channels')) as Json[]
-    seat.peer.destroy()
+    const channels = await this.#ask(this.lower, 'main', 'producer.channels')
     return channels.find(({ name }) => String(name).startsWith('upstream:'))
   }
 
@@ -151,7 +152,7 @@ export class Tree {
   /** Another server is found in its place, with a history of its own. */
   async replaceLower(): Promise<void> {
     await this.stopLower()
-    this.lower = await startLower(this.#port, 'another', this.#options)
+    this.lower = await this.#startLower('another')
     this.#isLowerUp = true
   }
 
@@ -162,35 +163,20 @@ export class Tree {
 
   /** A reload, after which the upper server consumes the lower one under these names. */
   consume(...names: readonly string[]): void {
-    const upstream = names.map((name) => ({ ...tableOf(this.#directory, this.#relay.port, this.#options), name }))
+    const upstream = names.map((name) => ({ ...tableOf(this.#directory, this.#options), name }))
     for (const source of this.upper.server.parts.sources)
       source.reload?.({ ...defaultConfig(), upstream } as unknown as SourcesConfig)
   }
 
   async stop(): Promise<void> {
-    await this.upper.stop()
-    await this.#relay.close()
-    if (this.#isLowerUp) await this.lower.stop()
-    rmSync(this.#directory, { recursive: true })
+    try {
+      await this.upper.stop()
+      if (this.#isLowerUp) await this.lower.stop()
+    } finally {
+      this.#time.end()
+      rmSync(this.#directory, { recursive: true })
+    }
   }
-}
-
-interface Made {
-  readonly directory: string
-  readonly port: number
-  readonly relay: MutatingProxy
-}
-
-/** With a database of its own: all other servers of tests go back to the same one. */
-async function startLower(port: number, generation: string, { role = 'consumer' }: TreeOptions): Promise<TestProducer> {
-  const store = await TestProducer.firstStart()
-  const open = store.open.bind(store)
-  const secret = new TextEncoder().encode(generation.padEnd(32))
-  store.open = async (events) => ({ ...(await open(events)), generation, secret })
-  const config = { listen: { tcp: { host: '127.0.0.1', port } } }
-  const lower = await TestProducer.start({ config, store } as never)
-  await lower.addUser('main', { role, password: PASSWORD })
-  return lower
 }
 
 /** A store that is opened as a backup is. */
@@ -199,10 +185,10 @@ function asRestored(store: MemoryStore): void {
   store.open = async (events) => ({ ...(await open(events)), generation: 'restored', restored: true })
 }
 
-function tableOf(directory: string, port: number, { controls = [] }: TreeOptions) {
+function tableOf(directory: string, { controls = [] }: TreeOptions) {
   return {
     name: 'east',
-    url: `tcp://127.0.0.1:${port}`,
+    url: 'tcp://lower:7650',
     tenant: 'default',
     metrics: ['*'],
     controls,

@@ -2,6 +2,7 @@
 
 import type { Owner } from '../../../auth/permissions.ts'
 import { dial } from '../../../client/dial/dial.ts'
+import { streamTransport } from '../../../client/dial/stream.ts'
 import type { Transport } from '../../../client/transport.ts'
 import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
@@ -51,12 +52,15 @@ const ID = /^[\x21-\x7e]{0,64}$/
 const LEARN_MS = 1_000
 /** Of a catalogue in memory, about. */
 const MAX_CATALOGUE_BYTES = 64 << 20
+/** How safe a stream is that tests give. */
+const IN_MEMORY = { encrypted: false, loopback: true }
 /** After a change of the catalogue. */
 const SOON_MS = 100
 /** From one reading of a catalogue to the next: a large one that changes all the time must not cost more than its values. */
 const REST_MS = 5_000
 
-export interface UpstreamOptions extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake' | 'work'> {
+export interface UpstreamOptions
+  extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake' | 'work' | 'connect'> {
   readonly table: UpstreamTable
   /** Set if it is a node of this producer. */
   readonly peerNode?: UpstreamNode | undefined
@@ -173,8 +177,11 @@ export class Upstream {
       learned: (caps, paths) => this.#learn(caps, paths),
       replaced: () => this.#replaced(),
     })
-    const connect = ({ url = '', ca, cert, key, serverName: servername }: UpstreamTable, signal: AbortSignal) =>
-      peerNode?.connect(signal) ?? dial(url, signal, { tls: { ca, cert, key, servername } })
+    const connect = async ({ url = '', ca, cert, key, serverName }: UpstreamTable, signal: AbortSignal) => {
+      if (peerNode !== undefined) return peerNode.connect(signal)
+      if (options.connect !== undefined) return streamTransport(options.connect(url), IN_MEMORY)
+      return dial(url, signal, { tls: { ca, cert, key, servername: serverName } })
+    }
     this.#lobby = table.listen === undefined ? undefined : new Lobby(clock)
     const open = (signal: AbortSignal): Promise<UpstreamSession> =>
       this.#lobby?.next(signal) ?? UpstreamSession.open({ table, clock, pacer, connect }, signal)

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import { Questions } from '../../../../server/wings/upstream/questions.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
-import { eventually } from '../../../support/eventually.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 import { decoded } from '../../../support/records.ts'
 import { Tree } from '../../../support/tree.ts'
@@ -90,7 +89,7 @@ it('of two users, those who ask for much leave room to the other', async () => {
     for (let i = 0; i < 300; i++) greedy.send((seq) => command.query(seq, 'slow.*', args(east)))
     const asked = (): number =>
       tree.commands.filter((frame) => frame.readUInt32BE(4) === 12 && frame.includes('slow.')).length
-    await eventually(() => expect(asked()).toBe(250))
+    await tree.until(() => expect(asked()).toBe(250))
     tree.lower.emit(5)
     expect(decoded(await other.query('test.a', args(east, ['host', type.string, str('h1')])))).toBe(5)
     expect(asked()).toBe(250)

@@ -1,15 +1,15 @@
-/** A server that consumes another one: names, values, and what is asked for there. Both run here; the connection between them is real. */
+/** A server that consumes another one: names, values, and what is asked for there. Both run here, connected in memory. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join as pathOf } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { defaultConfig } from '../../../../server/start/config.ts'
 import { done } from '../../../support/administration.ts'
 import { args, command, frame, join, str, type, u32, u64 } from '../../../support/bytes.ts'
-import { eventually } from '../../../support/eventually.ts'
-import { freePort } from '../../../support/free-port.ts'
+import { CommonTime } from '../../../support/common-time.ts'
+import { joinedPair, networkOf } from '../../../support/memory-network.ts'
 import { TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
@@ -21,18 +21,32 @@ const PASSWORD = 'the-password-of-the-main-monitor'
 let directory: string
 let lower: TestProducer
 let upper: TestProducer
+let top: TestProducer | undefined
+let time: CommonTime
 let seat: Seat
-let port: number
+/** What another one says to whoever connects to it. */
+let say: (far: Duplex) => void
 
-async function startLower(generation = 'first'): Promise<TestProducer> {
-  const store = await separateStore(generation)
-  return TestProducer.start({ config: { listen: { tcp: { host: '127.0.0.1', port } } }, store })
-}
+/** By the names of their hosts. */
+const connect = networkOf({
+  lower: () => lower.accept(),
+  upper: () => upper.accept(),
+  top: () => top?.accept(),
+  bad: () => {
+    const [near, far] = joinedPair()
+    far.on('error', () => {})
+    setImmediate(() => say(far))
+    return near
+  },
+})
+
+const startLower = async (generation = 'first') =>
+  TestProducer.start({ clock: time.clock, store: await separateStore(generation) })
 
 const table = (more: object = {}) => ({
   name: 'east',
-  url: `tcp://127.0.0.1:${port}`,
-  where: `tcp://127.0.0.1:${port}`,
+  url: 'tcp://lower',
+  where: 'tcp://lower',
   listen: undefined,
   tenant: 'default',
   metrics: ['*'],
@@ -51,40 +65,23 @@ const table = (more: object = {}) => ({
 })
 
 beforeEach(async () => {
-  port = await freePort()
   directory = mkdtempSync(pathOf(tmpdir(), 'cinnabar-upstream-'))
   writeFileSync(pathOf(directory, 'secret'), `${PASSWORD}\n`)
+  time = new CommonTime()
   lower = await startLower()
   await lower.addUser('main', { role: 'consumer', password: PASSWORD })
-  upper = await TestProducer.start({ config: { upstream: [table()] } as never })
+  upper = await TestProducer.start({ clock: time.clock, config: { upstream: [table()] } as never, connect })
   await until(async () => expect(await upstream()).toMatchObject({ state: 'listening' }))
   seat = await upper.seat('watcher')
 })
 afterEach(async () => {
   await upper.stop()
   await lower.stop()
+  time.end()
   rmSync(directory, { recursive: true })
 })
 
-/** The other connection is real, so nothing says when all of it has come. */
-async function until(holds: () => void | Promise<void>): Promise<void> {
-  await eventually(async () => {
-    upper.clock.advance(100)
-    lower.clock.advance(100)
-    await upper.settle()
-    await holds()
-  })
-}
-
-/** Ends with `done`: a server that stops waits for its connections. */
-async function whileTimeGoesOn<T>(done: Promise<T>): Promise<T> {
-  let isOver = false
-  void done.finally(() => {
-    isOver = true
-  })
-  await until(() => expect(isOver).toBe(true))
-  return done
-}
+const until = (holds: () => void | Promise<void>) => time.until(holds)
 
 /** What `producer.sensors` says of it. */
 async function upstream(): Promise<Json | undefined> {
@@ -205,7 +202,7 @@ describe('a durable channel', () => {
     await follow()
     await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
     const { bindings } = await below()
-    upper = await whileTimeGoesOn(upper.restart())
+    upper = await time.over(upper.restart())
     await until(async () => expect(await upstream()).toMatchObject({ state: 'listening' }))
     // Another id would be another binding, and what came between the two would be lost.
     expect((await below()).bindings).toEqual(bindings)
@@ -216,7 +213,7 @@ describe('a durable channel', () => {
     await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
     lower.emit(1)
     await seat.values(1)
-    lower = await whileTimeGoesOn(lower.restart())
+    lower = await time.over(lower.restart())
     lower.emit(2)
     await until(async () => expect(await upstream()).toMatchObject({ state: 'listening' }))
     lower.emit(3)
@@ -268,7 +265,7 @@ describe('a durable channel', () => {
     await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
     lower.emit(1)
     await seat.values(1)
-    await whileTimeGoesOn(lower.stop())
+    await time.over(lower.stop())
     lower = await startLower('another')
     await lower.addUser('main', { role: 'consumer', password: PASSWORD })
     await until(async () => expect(await below()).toMatchObject({ bound: 1 }))
@@ -336,7 +333,7 @@ describe('what is known of an upstream', () => {
     const id = await seat.collect('upstream.up', of('east'))
     await seat.ok((seq) => command.subscribe(seq, id, 0))
     expect(decoded(await seat.value())).toMatchObject({ value: true })
-    await whileTimeGoesOn(lower.stop())
+    await time.over(lower.stop())
     expect(decoded(await seat.value())).toMatchObject({ value: false })
     lower = await startLower()
     await lower.addUser('main', { role: 'consumer', password: PASSWORD })
@@ -364,45 +361,32 @@ describe('the catalogue of an upstream', () => {
 })
 
 describe('an upstream that is none', () => {
-  const servers: Server[] = []
-  afterEach(() => {
-    for (const server of servers.splice(0)) server.close()
-  })
-  const serving = async (say: (socket: Socket) => void): Promise<number> => {
-    const server = createServer((socket) => {
-      socket.on('error', () => {})
-      say(socket)
-    })
-    servers.push(server)
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    return (server.address() as AddressInfo).port
-  }
   /** A frame of PRODUCER_CAPS with one method. */
   const greeting = frame(u32(0xfffffffe), u32(1), u32(1), u32(1), str('auth'), u32(7), str('scram-sha-256'))
 
   it.each([
-    ['speaks HTTP', (socket: Socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), 'violates the protocol'],
-    ['sends a frame that is too long', (socket: Socket) => socket.write(u32(0x7ffffffc)), 'violates the protocol'],
+    ['speaks HTTP', (far: Duplex) => far.end('HTTP/1.1 400 Bad Request\r\n\r\n'), 'violates the protocol'],
+    ['sends a frame that is too long', (far: Duplex) => far.write(u32(0x7ffffffc)), 'violates the protocol'],
     [
       'sends values before the login',
-      (socket: Socket) => socket.write(join(greeting, frame(u32(7), u64(1), u64(1), u32(11)))),
+      (far: Duplex) => far.write(join(greeting, frame(u32(7), u64(1), u64(1), u32(11)))),
       'before the login',
     ],
-    ['closes at once', (socket: Socket) => socket.destroy(), 'closed the connection'],
+    ['closes at once', (far: Duplex) => far.destroy(), 'closed the connection'],
     [
       'is another one, without the secret',
-      (socket: Socket) => {
-        socket.write(greeting)
-        socket.once('data', () => socket.write(frame(u32(0xffffffff), u32(1), u32(0), u32(9))))
+      (far: Duplex) => {
+        far.write(greeting)
+        far.once('data', () => far.write(frame(u32(0xffffffff), u32(1), u32(0), u32(9))))
       },
       'without proving',
     ],
-  ])('and %s costs itself alone', async (_, say, problem) => {
-    const to = await serving(say)
+  ])('and %s costs itself alone', async (_, says, problem) => {
+    say = says
     for (const source of upper.server.parts.sources) {
       source.reload?.({
         ...defaultConfig(),
-        upstream: [table(), table({ name: 'bad', url: `tcp://127.0.0.1:${to}` })],
+        upstream: [table(), table({ name: 'bad', url: 'tcp://bad' })],
       })
     }
     await until(async () => {
@@ -435,49 +419,36 @@ describe('a reload', () => {
 })
 
 describe('a tree', () => {
-  let top: TestProducer
-  let topPort: number
-  const startTop = async (to: number) => {
+  const startTop = async (url: string): Promise<TestProducer> => {
     const store = await separateStore('top')
-    const listen = { tcp: { host: '127.0.0.1', port: topPort } }
-    return TestProducer.start({
-      config: { listen, upstream: [table({ name: 'main', url: `tcp://127.0.0.1:${to}` })] },
-      store,
-    } as never)
+    const config = { upstream: [table({ name: 'main', url })] } as never
+    top = await TestProducer.start({ clock: time.clock, config, store, connect })
+    return top
   }
-  const problemOf = async (): Promise<string> => {
-    const watcher = await top.seat('looker')
+  const problemOf = async (of: TestProducer): Promise<string> => {
+    const watcher = await of.seat('looker')
     const sensors = decoded(await watcher.query('producer.sensors')) as Json[]
     watcher.peer.destroy()
     return sensors.find((sensor) => sensor.name === 'upstream/main')?.detail
   }
-  const untilAll = (holds: () => Promise<void>) =>
-    until(async () => {
-      top.clock.advance(100)
-      await top.settle()
-      await holds()
-    })
-  afterEach(() => top.stop())
+  afterEach(async () => {
+    await top?.stop()
+    top = undefined
+  })
 
   it('has paths: what one below consumes is asked through it', async () => {
-    topPort = await freePort()
-    const port = await freePort()
-    await upper.stop()
-    upper = await TestProducer.start({
-      config: { listen: { tcp: { host: '127.0.0.1', port } }, upstream: [table()] } as never,
-    })
     await upper.addUser('main', { role: 'consumer', password: PASSWORD })
-    top = await startTop(port)
+    const uppermost = await startTop('tcp://upper')
     lower.emit(7)
-    seat = await top.seat('watcher')
-    await untilAll(async () => {
+    seat = await uppermost.seat('watcher')
+    await until(async () => {
       const answer = decoded(await seat.query('test.a', of('*/*', h1)))
       expect(answer).toMatchObject([{ producer: 'main/east', value: 7 }])
     })
     expect(decoded(await seat.query('test.a', of('main/east', h1)))).toBe(7)
     const id = await seat.collect('test.a', of('main/*', h1))
     await seat.ok((seq) => command.subscribe(seq, id, 0))
-    await untilAll(async () => {
+    await until(async () => {
       const channels = decoded(await (await lower.seat('main')).query('producer.channels')) as Json[]
       const name = expect.stringMatching(/^upstream:/)
       expect(channels).toContainEqual(expect.objectContaining({ name, bound: 1 }))
@@ -487,13 +458,12 @@ describe('a tree', () => {
     void seat.value().then((message) => {
       value = decoded(message)
     })
-    await untilAll(async () => expect(value).toEqual({ producer: 'main/east', value: 8 }))
+    await until(async () => expect(value).toEqual({ producer: 'main/east', value: 8 }))
   })
 
   it('has no circles', async () => {
-    topPort = await freePort()
-    top = await startTop(topPort)
-    await top.addUser('main', { role: 'consumer', password: PASSWORD })
-    await untilAll(async () => expect(await problemOf()).toContain('circle'))
+    const own = await startTop('tcp://top')
+    await own.addUser('main', { role: 'consumer', password: PASSWORD })
+    await until(async () => expect(await problemOf(own)).toContain('circle'))
   })
 })
