@@ -1,8 +1,16 @@
-/** The time of servers in one process that are connected to each other: it goes on only when all of them are quiet. */
+/**
+ * The time of servers in one process that are connected to each other: it goes on only when all of them are quiet. Nothing says
+ * what is on its way between sockets; where servers are connected by those, time goes on in small steps, with a pause before
+ * each, and so has to be asked for (`overSockets`).
+ */
+import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { FakeClock } from './fake-clock.ts'
 import { Quiet } from './quiet.ts'
 
+/** Over sockets: one step of the time of servers, and the pause before it. */
+const STEP_MS = 100
+const PAUSE_MS = 10
 /** It ends what would never come, before the limit of the test, which could not say why; it is no measure of speed. */
 const PATIENCE_MS = 45_000
 
@@ -10,8 +18,13 @@ export class CommonTime {
   /** That of all these servers. */
   readonly clock = new FakeClock()
   readonly #quiet = new Quiet()
+  readonly #overSockets: boolean
 
-  /** Lets time go on until something holds: to one timer after the other, when everything under way has come to its end. */
+  constructor({ overSockets = false } = {}) {
+    this.#overSockets = overSockets
+  }
+
+  /** Lets time go on until something holds, each time when everything under way has come to its end. */
   async until(holds: () => void | Promise<void>): Promise<void> {
     const endMs = performance.now() + PATIENCE_MS
     for (;;) {
@@ -19,9 +32,18 @@ export class CommonTime {
       try {
         return await holds()
       } catch (error) {
-        if (performance.now() > endMs || !this.clock.advanceToNext()) throw error
+        if (performance.now() > endMs || !(await this.#goOn())) throw error
       }
     }
+  }
+
+  /** False if no server waits for anything. */
+  async #goOn(): Promise<boolean> {
+    if (!this.#overSockets) return this.clock.advanceToNext()
+    await pause(PAUSE_MS)
+    await this.#quiet.reached()
+    this.clock.advance(STEP_MS)
+    return true
   }
 
   /** The same until a promise is settled; gives what it does. */

@@ -21,6 +21,7 @@ import { Feeder } from '../../../server/start/feeder.ts'
 import { FEED_FAMILIES } from '../../../server/start/feeds.ts'
 import { done } from '../../support/administration.ts'
 import { args, command, join, str, type, u32 } from '../../support/bytes.ts'
+import { CommonTime } from '../../support/common-time.ts'
 import { eventually } from '../../support/eventually.ts'
 import { freePort } from '../../support/free-port.ts'
 import { boundTo, TestProducer } from '../../support/producer.ts'
@@ -38,6 +39,7 @@ let feeder: Feeder
 let listener: NodeListener
 let address: Address
 let producer: TestProducer
+let time: CommonTime
 let seat: Seat
 let epoch = 1
 /** Where the node that leads listens, and how it gets that. */
@@ -49,6 +51,7 @@ beforeEach(async () => {
   directory = mkdtempSync(pathOf(tmpdir(), 'cinnabar-feeder-'))
   port = await freePort()
   epoch = 1
+  time = new CommonTime({ overSockets: true })
   const base = defaultConfig()
   const gmetric = { ...base.gmetric, listen: { host: '127.0.0.1', port }, listenNamed: true }
   const config: Config = { ...base, producer: { name: 'main', dataDir: directory }, gmetric }
@@ -73,6 +76,7 @@ afterEach(async () => {
   await producer.stop()
   await feeder.close()
   await listener.close()
+  time.end()
   rmSync(directory, { recursive: true, force: true })
 })
 
@@ -98,19 +102,12 @@ async function lead(): Promise<void> {
       return own.listen
     },
   }
-  producer = await TestProducer.start({ node: 'n1', nodes, config: { gmetric } as never })
+  producer = await TestProducer.start({ clock: time.clock, node: 'n1', nodes, config: { gmetric } as never })
   seat = await producer.seat()
   await until(async () => expect(await link()).toMatchObject({ state: 'listening' }))
 }
 
-/** The connection is real, so nothing says when all of it has come. */
-async function until(holds: () => void | Promise<void>): Promise<void> {
-  await eventually(async () => {
-    producer.clock.advance(100)
-    await producer.settle()
-    await holds()
-  })
-}
+const until = (holds: () => void | Promise<void>) => time.until(holds)
 
 async function link(): Promise<Json | undefined> {
   const sensors = decoded(await seat.query('producer.sensors')) as Json[]
@@ -315,17 +312,7 @@ describe('a node that leads', () => {
     // In the place of the feeder, which has the port until then.
     epoch = 2
     own = { listen: { host: '127.0.0.1', port }, takeOwn: () => feeder.takeOwn() }
-    const { clock } = producer
-    const starting = producer.takeOver('n2')
-    let isStarted = false
-    void starting.finally(() => {
-      isStarted = true
-    })
-    await eventually(() => {
-      clock.advance(100)
-      expect(isStarted).toBe(true)
-    })
-    producer = await starting
+    producer = await time.over(producer.takeOver('n2'))
     seat = await producer.seat()
     await send('5')
     await seat.setChannel(channel)

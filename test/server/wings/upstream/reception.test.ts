@@ -9,9 +9,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { defaultConfig } from '../../../../server/start/config.ts'
 import { args, command, frame, join, status, str, type, u32 } from '../../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../../support/certificates.ts'
-import { eventually } from '../../../support/eventually.ts'
+import { CommonTime } from '../../../support/common-time.ts'
 import { boundTo, TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
+import type { Seat } from '../../../support/seat.ts'
 import { separateStore } from '../../../support/separate-store.ts'
 
 const SECRET = '4f1d0c5b7a9e2d3c8b6a5f4e'
@@ -20,6 +21,9 @@ const LISTEN = { host: '127.0.0.1', port: 0 }
 let directory: string
 let upper: TestProducer
 let lower: TestProducer | undefined
+let time: CommonTime
+/** Of those who look, one at each server: a login at each look would take longer than all else. */
+const lookers = new Map<TestProducer, Seat>()
 
 const fileOf = (name: string, text: string): string => {
   const path = pathOf(directory, name)
@@ -52,47 +56,32 @@ const announce = (more: object = {}) => ({
 
 async function startLower(more: object = {}): Promise<TestProducer> {
   const store = await separateStore('edge')
-  const made = await TestProducer.start({ config: { announce: [announce(more)] } as never, store })
+  const made = await TestProducer.start({ clock: time.clock, config: { announce: [announce(more)] } as never, store })
   await made.addUser('main', { role: 'consumer' })
   lower = made
   return made
 }
 
-async function until(holds: () => void | Promise<void>): Promise<void> {
-  await eventually(async () => {
-    upper.clock.advance(100)
-    lower?.clock.advance(100)
-    await upper.settle()
-    await lower?.settle()
-    await holds()
-  })
-}
+const until = (holds: () => void | Promise<void>) => time.until(holds)
 
-/** Ends with `done`: a server that stops waits for its connections. */
-async function whileTimeGoesOn<T>(done: Promise<T>): Promise<T> {
-  let isOver = false
-  void done.finally(() => {
-    isOver = true
-  })
-  await until(() => expect(isOver).toBe(true))
-  return done
-}
-
-async function statusOf(name: string, of: TestProducer | undefined = upper): Promise<Json | undefined> {
-  const watcher = await of?.seat('looker')
-  const sensors = decoded(await watcher!.query('producer.sensors')) as Json[]
-  watcher!.peer.destroy()
+async function statusOf(name: string, of = upper): Promise<Json | undefined> {
+  const looker = lookers.get(of) ?? (await of.seat('looker'))
+  lookers.set(of, looker)
+  const sensors = decoded(await looker.query('producer.sensors')) as Json[]
   return sensors.find((sensor) => String(sensor.name).startsWith(name))
 }
 
 beforeEach(async () => {
   directory = mkdtempSync(pathOf(tmpdir(), 'cinnabar-announce-'))
-  upper = await TestProducer.start({ config: { upstream: [table()] } as never })
+  time = new CommonTime({ overSockets: true })
+  upper = await TestProducer.start({ clock: time.clock, config: { upstream: [table()] } as never })
 })
 afterEach(async () => {
   await lower?.stop()
   lower = undefined
   await upper.stop()
+  lookers.clear()
+  time.end()
   rmSync(directory, { recursive: true })
 })
 
@@ -126,7 +115,7 @@ describe('a server that announces itself', () => {
     const counters = async () => (await statusOf('upstream.listen/'))?.counters
     // Both connections, not just the one that makes it up.
     await until(async () => expect(await counters()).toMatchObject({ open: 2, connections: 2 }))
-    lower = await whileTimeGoesOn(below.restart())
+    lower = await time.over(below.restart())
     await until(async () => expect(await counters()).toMatchObject({ open: 2, connections: 4 }))
     await isUp()
     lower.emit(3)
@@ -175,7 +164,7 @@ describe('a server that announces itself', () => {
     const authority = await Authority.make()
     const tls = files.server(await authority.server())
     await upper.stop()
-    upper = await TestProducer.start({ config: { upstream: [table()], tls } as never })
+    upper = await TestProducer.start({ clock: time.clock, config: { upstream: [table()], tls } as never })
     const url = `tls://127.0.0.1:${port()}`
     const below = await startLower({ url, ca: files.write('other.pem', (await Authority.make('another')).cert) })
     await until(async () => {

@@ -9,6 +9,7 @@ import { defaultConfig } from '../../../../server/start/config.ts'
 import { done } from '../../../support/administration.ts'
 import { args, command, frame, join, str, type, u32, u64 } from '../../../support/bytes.ts'
 import { CommonTime } from '../../../support/common-time.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { joinedPair, networkOf } from '../../../support/memory-network.ts'
 import { TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
@@ -416,6 +417,22 @@ describe('a reload', () => {
     expect([await seat.value(), await seat.value()].map((value) => decoded(value))).toEqual([2, 3])
     await until(async () => expect(await seat.ledger()).toMatchObject({ accepted: 3 }))
   })
+})
+
+it('is connected to over the network', async () => {
+  const listen = { tcp: { host: '127.0.0.1', port: 0 } }
+  const far = await TestProducer.start({ config: { listen } as never, store: await separateStore('far') })
+  await far.addUser('main', { role: 'consumer', password: PASSWORD })
+  const url = `tcp://127.0.0.1:${far.server.tcp?.port}`
+  const near = await TestProducer.start({ config: { upstream: [table({ url })] } as never })
+  try {
+    far.emit(5)
+    const watcher = await near.seat('watcher')
+    await eventually(async () => expect(decoded(await watcher.query('test.a', of('east', h1)))).toBe(5))
+  } finally {
+    await near.stop()
+    await far.stop()
+  }
 })
 
 describe('a tree', () => {
