@@ -48,20 +48,6 @@ export class FakeClock implements Clock {
     this.#runUntil(this.#monotonicMs + ms)
   }
 
-  #runUntil(endMs: number): void {
-    for (let next = this.#next(endMs); next; next = this.#next(endMs)) {
-      const [timer, pending] = next
-      this.#moveTo(pending.dueMs)
-      this.#pending.delete(timer)
-      if (pending.everyMs !== undefined) {
-        this.#pending.set(timer, pending)
-        pending.dueMs += pending.everyMs
-      }
-      pending.callback()
-    }
-    this.#moveTo(endMs)
-  }
-
   /** Both clocks go on to the moment at which the next timer is due; false if there is none. */
   advanceToNext(): boolean {
     const next = this.#next(Number.POSITIVE_INFINITY)
@@ -100,6 +86,20 @@ export class FakeClock implements Clock {
     const timer: Timer = { cancel: () => this.#pending.delete(timer) }
     this.#pending.set(timer, { callback, everyMs, dueMs: this.#monotonicMs + Math.max(1, delayMs) })
     return timer
+  }
+
+  #runUntil(endMs: number): void {
+    for (let next = this.#next(endMs); next; next = this.#next(endMs)) {
+      const [timer, pending] = next
+      this.#moveTo(pending.dueMs)
+      this.#pending.delete(timer)
+      if (pending.everyMs !== undefined) {
+        this.#pending.set(timer, pending)
+        pending.dueMs += pending.everyMs
+      }
+      pending.callback()
+    }
+    this.#moveTo(endMs)
   }
 
   #next(endMs: number): [Timer, Pending] | undefined {

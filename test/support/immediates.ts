@@ -2,7 +2,7 @@
 import { createHook } from 'node:async_hooks'
 
 /** A chain of immediates that is longer than this is a loop. */
-const ENDLESS_TURNS = 1_000
+export const ENDLESS_TURNS = 5_000
 /** Within so many turns each loop has shown where it is. */
 const SHOWING_TURNS = 10
 

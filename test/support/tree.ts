@@ -1,6 +1,6 @@
 /**
  * Two servers, `upper` and the one that it consumes as `east`, joined in memory by streams that pass through a relay: the
- * frames of both sides can be read, and changed. The clocks go on only when both servers are quiet.
+ * frames of both sides can be read, and changed. Their common clock goes on only when both are quiet.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
