@@ -5,18 +5,8 @@
 
 import { BlockList, isIP } from 'node:net'
 import { unmapped } from '../../auth/network.ts'
-import type { Quotas } from '../kernel/accounts/quotas.ts'
 import type { Network } from '../kernel/core/address.ts'
-
-/** Limits how many values the feeds of a tenant may bring in. */
-export interface Meter {
-  /** Counts one value; returns false if it must be discarded. */
-  take(): boolean
-  /** Milliseconds until more values are accepted, 0 if they are accepted now; for feeds that can wait. */
-  readonly waitMs: number
-}
-
-export const UNMETERED: Meter = { take: () => true, waitMs: 0 }
+import type { Meter, Poll } from './poll.ts'
 
 /** The arguments of a sensor besides its section. */
 export interface TenantFeed {
@@ -35,15 +25,14 @@ interface FeedSection {
 /** Makes the sensor of the section's own tenant, and one for each tenant named by a `feed` table. */
 export function sensorsByTenant<Section extends FeedSection, Sensor extends Receiving>(
   section: Section,
-  quotas: Quotas,
+  { meterOf }: Pick<Poll, 'meterOf'>,
   make: (section: Section, options: TenantFeed) => Sensor,
 ): SensorsByTenant<Sensor> {
-  const meter = (tenant: string): Meter => quotas.of(tenant).values
   return new SensorsByTenant({
-    own: make(section, { meter: meter(section.tenant) }),
+    own: make(section, { meter: meterOf(section.tenant) }),
     others: section.feeds.map(({ tenant, allow }) => ({
       allow,
-      sensor: make({ ...section, tenant, allow }, { meter: meter(tenant), named: tenant }),
+      sensor: make({ ...section, tenant, allow }, { meter: meterOf(tenant), named: tenant }),
     })),
   })
 }

@@ -3,14 +3,15 @@
  * the first value is taken, what begins is taken whole, and the yes is given when it is durable (channels/intake.ts).
  */
 import type { Value } from '../../protocol/monitor/value.ts'
-import type { Asker } from '../kernel/accounts/rights.ts'
-import type { IntakeRefusal } from '../kernel/channels/intake.ts'
+import type { Asker, Rights } from '../kernel/accounts/rights.ts'
+import type { Intake, IntakeRefusal } from '../kernel/channels/intake.ts'
+import type { Clock } from '../kernel/core/clock.ts'
 import type { Steps } from '../kernel/core/fair-work.ts'
 import type { MetricMetadata } from '../kernel/metrics/catalogue.ts'
 import { fromForeign } from '../kernel/metrics/labels.ts'
 import type { LabelledFamily, LabelledSensor } from './labelled-sensor.ts'
 import { LabelledSeries } from './labelled-series.ts'
-import type { SourceContext } from './source.ts'
+import { type NotNow, notNow, type Poll } from './poll.ts'
 
 const SERIES_PER_STEP = 32
 const VALUES_PER_STEP = 128
@@ -30,14 +31,7 @@ export interface PublishedSeries {
   readonly values: readonly { readonly value: Value; readonly time: number }[]
 }
 
-/** Why nothing of a request is taken: its sender has to send it again, later. */
-export interface NotNow {
-  readonly reason: IntakeRefusal['reason'] | 'quota' | 'fenced'
-  readonly detail: string
-  readonly retryAfterS: number
-}
-
-const LATE: NotNow = { reason: 'behind', detail: 'the values are taken, but not stored yet', retryAfterS: 1 }
+const LATE: NotNow = { reason: 'behind', detail: 'the values are taken, but not stored yet', waitMs: SECOND_MS }
 
 export type Published =
   | { readonly outcome: 'not-now'; readonly why: NotNow }
@@ -46,16 +40,20 @@ export type Published =
   /** Everything but `rejected` values; `detail` says for people why the first of those was not. */
   | { readonly outcome: 'taken'; readonly taken: number; readonly rejected: number; readonly detail: string }
 
-export interface PublicationOptions extends Pick<SourceContext, 'hub' | 'intake' | 'work' | 'clock'> {
-  readonly family: LabelledFamily
-  readonly rights: SourceContext['server']['rights']
+export interface PublicationServices {
+  readonly poll: Pick<Poll, 'work' | 'refusal'>
+  readonly intake: Pick<Intake, 'begin'>
+  readonly rights: Pick<Rights, 'publisher'>
+  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
 }
 
 export class Publication {
-  readonly #options: PublicationOptions
+  readonly #family: LabelledFamily
+  readonly #services: PublicationServices
 
-  constructor(options: PublicationOptions) {
-    this.#options = options
+  constructor(family: LabelledFamily, services: PublicationServices) {
+    this.#family = family
+    this.#services = services
   }
 
   /**
@@ -63,18 +61,18 @@ export class Publication {
    * left out, and counts as rejected.
    */
   async publish(asker: Asker, given: readonly PublishedSeries[], whole: boolean): Promise<Published> {
-    const { family, work, intake } = this.#options
+    const { poll, intake } = this.#services
     const { tenant } = asker.identity
-    const sensor = family.of(tenant)
+    const sensor = this.#family.of(tenant)
     const party = { tenant }
     const rejections = new Rejections()
-    const allowed = await work.run(party, this.#allowed(asker, sensor, given, rejections))
+    const allowed = await poll.work(party, this.#allowed(asker, sensor, given, rejections))
     if (whole && rejections.values > 0) return { outcome: 'denied', detail: rejections.first }
-    const why = this.#notNow(sensor)
+    const why = poll.refusal(sensor)
     if (why !== undefined) return { outcome: 'not-now', why }
     const taking = intake.begin(sensor)
     const touched: LabelledSeries[] = []
-    const taken = await work.run(party, this.#take(sensor, allowed, touched, rejections))
+    const taken = await poll.work(party, this.#take(sensor, allowed, touched, rejections))
     const refusal = await this.#within(taking.stored())
     if (refusal === LATE) return { outcome: 'not-now', why: LATE }
     if (refusal !== undefined) {
@@ -87,26 +85,14 @@ export class Publication {
 
   /** What is known after a while: senders do not wait for long, and what is sent again then is known again. */
   #within(stored: Promise<IntakeRefusal | undefined>): Promise<NotNow | undefined> {
-    const { clock } = this.#options
+    const { clock } = this.#services
     return new Promise((resolve) => {
       const timer = clock.setTimeout(() => resolve(LATE), PATIENCE_MS)
       void stored.then((refusal) => {
         clock.clear(timer)
-        resolve(refusal)
+        resolve(refusal && notNow(refusal))
       })
     })
-  }
-
-  #notNow(sensor: LabelledSensor): NotNow | undefined {
-    const { intake, hub } = this.#options
-    if (intake.refusal !== undefined) return intake.refusal
-    if (hub.fences.has(sensor)) {
-      return { reason: 'fenced', detail: `an operator has fenced ${sensor.family}*`, retryAfterS: 30 }
-    }
-    const { waitMs } = sensor.meter
-    if (waitMs === 0) return undefined
-    const detail = 'the tenant has reached its quota of values in a second'
-    return { reason: 'quota', detail, retryAfterS: Math.max(1, Math.ceil(waitMs / SECOND_MS)) }
   }
 
   *#allowed(
@@ -115,7 +101,7 @@ export class Publication {
     given: readonly PublishedSeries[],
     rejections: Rejections,
   ): Steps<PublishedSeries[]> {
-    const publisher = this.#options.rights.publisher(asker, sensor)
+    const publisher = this.#services.rights.publisher(asker, sensor)
     const allowed: PublishedSeries[] = []
     let judged = 0
     for (const series of given) {
@@ -160,6 +146,11 @@ export class Publication {
     }
     return taken
   }
+}
+
+/** The header of an answer that says when it is worth another try. */
+export function retryAfter({ waitMs }: NotNow): { readonly 'retry-after': string } {
+  return { 'retry-after': String(Math.max(1, Math.ceil(waitMs / SECOND_MS))) }
 }
 
 /** What of a request is not taken. */

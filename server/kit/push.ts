@@ -5,6 +5,9 @@
 import type { Channel } from '../kernel/channels/channel.ts'
 import type { ChannelConnection } from '../kernel/channels/outbox.ts'
 
+export type { MetricInstance } from '../kernel/metrics/instance.ts'
+export type { Channel, ChannelConnection }
+
 /** What a wing offers to channels with a URL. */
 export interface PushDestination {
   /** Of its URLs, in lower case. */

@@ -8,7 +8,8 @@ import type { Network } from '../kernel/core/address.ts'
 import type { Catalogue, CataloguedSeries, MetricMetadata } from '../kernel/metrics/catalogue.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
 import type { ListeningSensor, Measurement, Metric, SensorStatus, Series } from '../kernel/metrics/metric.ts'
-import { AllowedSenders, type Meter, type TenantFeed, UNMETERED } from './by-tenant.ts'
+import { AllowedSenders, type TenantFeed } from './by-tenant.ts'
+import { type Meter, UNMETERED } from './poll.ts'
 
 export interface ReceivingOptions<S extends CataloguedSeries> extends TenantFeed {
   /** Its name in `producer.sensors`; another tenant than that of the section is added to it. */

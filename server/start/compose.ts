@@ -61,22 +61,25 @@ import { producersBelow } from '../kernel/metrics/reach.ts'
 import { RecentValues } from '../kernel/metrics/recent.ts'
 import { SensorFaults } from '../kernel/metrics/sensor-faults.ts'
 import { Notices } from '../kernel/producer/notices.ts'
+import type { ServerView } from '../kernel/producer/own-metrics.ts'
 import { statsOf } from '../kernel/producer/status.ts'
 import { Admission } from '../kernel/sessions/admission.ts'
 import type { SessionContext } from '../kernel/sessions/context.ts'
 import { Sessions } from '../kernel/sessions/sessions.ts'
-import { FeedTurns } from '../kit/io/pacer.ts'
-import type { SourceContext } from '../kit/source.ts'
+import type { Doors } from '../kit/door.ts'
+import type { Self } from '../kit/kit.ts'
+import type { Joining } from '../kit/producers.ts'
 import { Announcer } from '../wings/announce/announcer.ts'
 import { httpDestination } from '../wings/drains/destination.ts'
 import { Drains } from '../wings/drains/drains.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config, ReloadableConfig } from './config.ts'
+import { composeKit } from './kit.ts'
 import { configReload, Reloader } from './reload.ts'
 import { StorageState } from './storage-state.ts'
 import { openSources, type RunningSource } from './wings.ts'
 
-export interface ComposeOptions extends Pick<SourceContext, 'node' | 'nodes' | 'connect'> {
+export interface ComposeOptions extends Pick<Joining, 'nodes' | 'connect'>, Pick<Self, 'node'> {
   readonly config: Config
   /** Those that may be undefined are as in `ServerOptions`. */
   readonly downMs: number | undefined
@@ -96,7 +99,7 @@ export interface ComposeOptions extends Pick<SourceContext, 'node' | 'nodes' | '
   /** The URLs of everything that listens by now. */
   readonly listeners: () => readonly string[]
   /** Takes what ends with the server, even if this rejects. */
-  readonly opened: (end: () => void) => void
+  readonly opened: (end: () => Promise<void> | void) => void
   readonly onFailed: (error: StorageError) => void
 }
 
@@ -122,6 +125,7 @@ export interface ServerParts {
   readonly drains: Drains
   readonly announcer: Announcer
   readonly notices: Notices
+  readonly doors: Doors
   readonly sources: readonly RunningSource[]
   /** undefined if the configuration cannot be read again. */
   readonly reloader: Reloader | undefined
@@ -364,82 +368,79 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     accept: (connection) => sessions.accept(connection),
     random: Math.random,
   })
-  const context = {
-    producer: { ...config.producer, id: self.id },
-    node: options.node,
-    nodes: options.nodes,
-    connect: options.connect,
-    configDirectory: resolve(dirname(reloadable?.file ?? '.')),
-    foreign: options.foreign ?? new ForeignCode(),
+  const server: ServerView = {
+    stats: statsOf({
+      software,
+      name,
+      generation: recovered.generation,
+      clock,
+      quotas,
+      registry,
+      names,
+      sessions,
+      hasher,
+      host,
+      storage,
+      backups,
+      faults,
+      audit,
+      hourOfDrops,
+      listeners,
+      diskSpace,
+    }),
+    channels: () => registry.all(),
+    channelsOf: ({ userId, role }: Identity) => (role === ADMIN_ROLE ? registry.all() : registry.of(userId)),
+    channel: ({ userId, role }: Identity, id: number) => {
+      const channel = registry.byId(id)
+      return role === ADMIN_ROLE || channel?.owner.userId === userId ? channel : undefined
+    },
+    controls: (identity: Identity) => executor.visible(identity),
+    remoteControls: (producers: (path: string) => boolean, identity: Identity) => executor.remote(producers, identity),
+    rights,
+    audit,
+    createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
+    get statuses() {
+      return [...(files.tls === undefined ? [] : [files.tls]), ...drains.statuses, ...announcer.statuses]
+    },
+  }
+  const { kit, doors, offered } = composeKit({
+    self: {
+      ...self,
+      dataDir,
+      software,
+      node: options.node,
+      configDirectory: resolve(dirname(reloadable?.file ?? '.')),
+    },
+    turn,
+    host,
+    storage,
     clock,
-    turnClock: { monotonicMs: turn.once(() => clock.monotonicMs()), microseconds: () => clock.microseconds() },
     log,
     hub,
     quotas,
-    notices,
     intake,
     work,
+    rights,
+    foreign: options.foreign ?? new ForeignCode(),
+    notices,
+    dialler,
     journal,
-    upstreams: recovered.upstreams,
-    upstreamBindings: recovered.upstreamBindings,
-    qmfAgent: recovered.qmfAgent,
-    opened: options.opened,
+    recovered,
+    server,
+    nodes: options.nodes,
+    connect: options.connect,
     tls: files.tls,
     admission,
-    pacing: {
-      clock,
-      turns: new FeedTurns(clock, host.inlets),
-      faults: hub.faults,
-      journal,
-      behind: () => storage.isBehind(host.unstored),
-    },
-    server: {
-      stats: statsOf({
-        software,
-        name,
-        generation: recovered.generation,
-        clock,
-        quotas,
-        registry,
-        names,
-        sessions,
-        hasher,
-        host,
-        storage,
-        backups,
-        faults,
-        audit,
-        hourOfDrops,
-        listeners,
-        diskSpace,
-      }),
-      channels: () => registry.all(),
-      channelsOf: ({ userId, role }: Identity) => (role === ADMIN_ROLE ? registry.all() : registry.of(userId)),
-      channel: ({ userId, role }: Identity, id: number) => {
-        const channel = registry.byId(id)
-        return role === ADMIN_ROLE || channel?.owner.userId === userId ? channel : undefined
-      },
-      controls: (identity: Identity) => executor.visible(identity),
-      remoteControls: (producers: (path: string) => boolean, identity: Identity) =>
-        executor.remote(producers, identity),
-      rights,
-      audit,
-      createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
-      get statuses() {
-        return [...(files.tls === undefined ? [] : [files.tls]), ...drains.statuses, ...announcer.statuses]
-      },
-    },
-  }
-  const sources = await openSources(context, config)
-  for (const { destinations = [] } of sources) for (const each of destinations) dialler.offer(each)
+  })
+  // Also if one of them cannot be opened.
+  options.opened(() => doors.close())
+  const sources = await openSources({ kit, doors, hub, clock, log, quotas, notices, server }, config)
   dialler.offer(httpDestination({ hub, clock, log, notices, work }))
-  for (const { sensors = [] } of sources) for (const sensor of sensors) hub.add(sensor)
 
   const iterations = config.auth.scramIterations
   const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
   const destination = (url: string) => dialler.destination(url)
-  const isPublished = (object: string): boolean =>
-    sources.some(({ published = [] }) => published.some((family) => object.startsWith(family)))
+  const isPublished = (object: string): boolean => doors.published.some((family) => object.startsWith(family))
   const endUser = ({ id }: { readonly id: number }): Promise<unknown> => {
     sessions.dismiss(id, 'the user was removed')
     names.forgetUser(id)
@@ -480,17 +481,17 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       backups.control,
       configReload(reloader),
       ...sensorControls({ hub, change, stored }),
-      ...sources.flatMap(({ controls = [] }) => controls),
+      ...offered.controls,
       ...userControls({ accounts, rights, rules, hasher, iterations, node: options.node, endUser, reconsider, stored }),
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, hub, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
       roleExplain({ accounts, rights, hub, destination, dialler, isPublished, executor }),
     ],
-    sources.flatMap(({ controlSource }) => controlSource ?? []),
-    sources.flatMap(({ remoteControls }) => remoteControls ?? []),
+    offered.sources,
+    offered.remote,
   )
-  return { recovered, storage, producer, sessions, hub, dialler, drains, announcer, notices, sources, reloader }
+  return { recovered, storage, producer, sessions, hub, dialler, drains, announcer, notices, doors, sources, reloader }
 }
 
 /** A random id that was made with the database, and is no secret. */

@@ -20,7 +20,8 @@ import { type ForeignCode, guarded } from '../kernel/core/faults.ts'
 import { createLogger, type Logger } from '../kernel/core/log.ts'
 import { SensorDoor, type SensorHub } from '../kernel/metrics/sensor-door.ts'
 import type { Sessions } from '../kernel/sessions/sessions.ts'
-import { type BoundAddress, type FeedingNodes, type SourceContext, SourceListeners } from '../kit/source.ts'
+import type { BoundAddress } from '../kit/door.ts'
+import type { FeedingNodes, Joining } from '../kit/producers.ts'
 import { checkAnywhere } from './anywhere.ts'
 import { composeServer, type Producer, type ServerParts } from './compose.ts'
 import type { Config, ReloadableConfig } from './config.ts'
@@ -88,7 +89,7 @@ export interface ServerOptions {
   /** For tests: looks up the addresses of names that are to be dialled, instead of the system. */
   readonly resolve?: Resolver | undefined
   /** For tests: makes the streams to servers that are consumed, instead of the network. */
-  readonly connect?: SourceContext['connect']
+  readonly connect?: Joining['connect']
   /** For tests: the space on the file system with the data directory. */
   readonly diskSpace?: () => FileSystemSpace
   /** What runs the code of plug-ins, for a program that sees uncaught exceptions: they may belong to a plug-in. */
@@ -195,7 +196,8 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     opened,
     onFailed,
   })
-  const { producer, sessions, hub, dialler, drains, announcer, notices, storage, recovered, sources, reloader } = parts
+  const { producer, sessions, hub, dialler, drains, announcer, notices, storage, recovered, doors, sources, reloader } =
+    parts
   // What was to be stored never is, if storing fails.
   const stored = (): Promise<void> => Promise.race([producer.journal.whenStored(), failure])
   const newPassword = await makeUsers(options, { producer, hasher, stored, log })
@@ -209,11 +211,10 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   await recoverState(recovered, producer, notices)
   producer.journal.change({ put: 'recovered', row: {} })
   await stored()
-  const bound = new SourceListeners()
-  opened(() => bound.close())
-  for (const source of sources) await source.begin?.(bound)
+  opened(() => doors.close())
+  for (const source of sources) await source.begin?.()
   const listen = async (): Promise<void> => {
-    for (const source of sources) await source.listen?.(bound)
+    for (const source of sources) await source.listen?.()
   }
   if (options.isSilent !== true) await listen()
   const sweeping = clock.setInterval(() => sweep(parts, files), SWEEP_MS)
@@ -227,14 +228,14 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     tls: files.tls,
     sessions,
     context: producer,
-    doors: sources.flatMap(({ doors = [] }) => doors),
+    doors: doors.paths,
     clock,
     log,
     storage,
     opened,
   })
-  listening = listenerUrls(listeners, bound.addresses)
-  dialler.start(ownPorts(listeners, bound.addresses), (connection) => sessions.accept(connection))
+  listening = listenerUrls(listeners, doors.addresses)
+  dialler.start(ownPorts(listeners, doors.addresses), (connection) => sessions.accept(connection))
   opened(() => dialler.stop())
   await drains.follow(config.drain)
   opened(() => drains.stop())
@@ -269,7 +270,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const silence = (): Promise<void> => {
     clock.clear(sweeping)
     hub.close()
-    return bound.close()
+    return doors.close()
   }
   const depose = async (): Promise<void> => {
     producer.journal.stop()
@@ -284,7 +285,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     producer.intake.end()
     await close()
   }
-  return { ...listeners, sources: bound.addresses, newPassword, sessions, parts, listen, silence, stop, abort, depose }
+  return { ...listeners, sources: doors.addresses, newPassword, sessions, parts, listen, silence, stop, abort, depose }
 }
 
 interface UsersContext {

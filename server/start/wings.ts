@@ -2,8 +2,11 @@
  * The sources of the server, one line for each, under the name of its section. Most commands of the command line read the
  * configuration, so the code of a source is loaded only when a server opens it.
  */
-import type { Section, SectionConfig } from '../kernel/config/schema.ts'
-import type { OpenedSource, SectionConfigs, Source, SourceContext } from '../kit/source.ts'
+import type { Section } from '../kernel/config/schema.ts'
+import type { OwnMetricsOptions } from '../kernel/producer/own-metrics.ts'
+import type { Doors } from '../kit/door.ts'
+import type { Kit } from '../kit/kit.ts'
+import type { OpenedSource, SectionConfigs, Source } from '../kit/source.ts'
 import { gmetricSection } from '../wings/gmetric/config.ts'
 import { hostSection } from '../wings/host/config.ts'
 import { monoSection } from '../wings/mono/config.ts'
@@ -35,11 +38,11 @@ type More = typeof more
 
 interface Entry<S extends Section> {
   readonly section: S
-  open(context: SourceContext, config: SectionConfig<S>, more: SectionConfigs<More>): Promise<OpenedSource<S, More>>
+  load(): Promise<Source<S, More>>
 }
 
 function entry<S extends Section>(section: S, load: () => Promise<Source<S, More>>): Entry<S> {
-  return { section, open: async (context, config, more) => (await load()).open(context, config, more) }
+  return { section, load }
 }
 
 type Name = keyof typeof sources
@@ -56,20 +59,36 @@ export const sourceSections = {
 } as unknown as AllSections
 
 /** A source that takes its own section out of the configuration. */
-export interface RunningSource extends Omit<OpenedSource, 'reload'> {
+export interface RunningSource extends Omit<OpenedSource, 'reload' | 'close'> {
   reload?(config: SourcesConfig): void
 }
 
-/** Opens every source of the table, and finally the one that reports on the others. */
-export async function openSources(context: SourceContext, config: SourcesConfig): Promise<readonly RunningSource[]> {
+export interface OpeningOptions extends OwnMetricsOptions {
+  readonly kit: Kit
+  /** What they begin besides is closed with these. */
+  readonly doors: Pick<Doors, 'closeWith'>
+}
+
+/**
+ * Opens every source of the table, one after the other, so that their sensors are always in the same order; and finally the one that
+ * reports on the others.
+ */
+export async function openSources(options: OpeningOptions, config: SourcesConfig): Promise<readonly RunningSource[]> {
+  const { kit, doors, hub, server } = options
   const table: { readonly [N in Name]: Entry<SourceSections[N]> } = sources
-  const open = async <N extends Name>(name: N): Promise<RunningSource> => {
-    const opened = await table[name].open(context, config[name], config)
-    return { ...opened, reload: (config) => opened.reload?.(config[name], config) }
+  const load = async <N extends Name>(name: N): Promise<() => Promise<RunningSource>> => {
+    const source = await table[name].load()
+    return async () => {
+      const { close, ...opened } = await source.open(kit, config[name], config)
+      if (close !== undefined) doors.closeWith({ close: async () => close() })
+      return { ...opened, reload: (config) => opened.reload?.(config[name], config) }
+    }
   }
-  const opened = await Promise.all(names.map((name) => open(name)))
+  const opened: RunningSource[] = []
+  for (const open of await Promise.all(names.map((name) => load(name)))) opened.push(await open())
   const ofSources = () => opened.flatMap(({ statuses = [] }) => statuses)
-  const { hub, server } = context
   const { openOwnMetrics } = await import('../kernel/producer/own-metrics.ts')
-  return [...opened, openOwnMetrics(context, () => [...hub.sensors, ...ofSources(), ...server.statuses])]
+  const own = openOwnMetrics(options, () => [...hub.sensors, ...ofSources(), ...server.statuses])
+  for (const sensor of own.sensors) hub.add(sensor)
+  return [...opened, { sweep: own.sweep }]
 }

@@ -8,13 +8,14 @@ import { systemClock } from '../../server/kernel/core/clock.ts'
 import { createLogger } from '../../server/kernel/core/log.ts'
 import { Hub } from '../../server/kernel/metrics/hub.ts'
 import { AllowedSenders, SensorsByTenant } from '../../server/kit/by-tenant.ts'
-import { FeedTurns } from '../../server/kit/io/pacer.ts'
+import type { Doors } from '../../server/kit/door.ts'
 import { type Config, defaultConfig } from '../../server/start/config.ts'
 import { GmetricSensor } from '../../server/wings/gmetric/sensor.ts'
 import { type GmetricListening, listenGmetric } from '../../server/wings/gmetric/source.ts'
 import { freePort } from '../support/free-port.ts'
 import { Ganglia, MODULES, missing, reported } from '../support/ganglia.ts'
 import { type Element, hostsOf, metricsOf } from '../support/ganglia-xml.ts'
+import { handKit } from '../support/hand-kit.ts'
 
 const howTo = missing.length > 0 ? ` (not installed: apt-get install ${missing.join(' ')}, services stopped)` : ''
 const waiting = { timeout: 40_000, interval: 200 }
@@ -22,7 +23,7 @@ const waiting = { timeout: 40_000, interval: 200 }
 let ganglia: Ganglia
 let sensor: GmetricSensor
 let listening: GmetricListening
-let open: { close(): Promise<void> }[]
+let doors: Doors
 
 async function start(more: Partial<Config['gmetric']> = {}): Promise<void> {
   const config = {
@@ -34,26 +35,23 @@ async function start(more: Partial<Config['gmetric']> = {}): Promise<void> {
   }
   const clock = systemClock()
   const hub = new Hub(clock)
+  const log = createLogger('silent')
   sensor = new GmetricSensor(config, hub, clock)
+  doors = handKit(hub, clock).doors
   listening = await listenGmetric(
     new SensorsByTenant({ own: sensor, others: [] }),
     new AllowedSenders(config.xmlAllow),
     config,
-    { log: createLogger('silent'), pacing: { turns: new FeedTurns(clock), faults: hub.faults } },
-    (each) => {
-      open.push(each)
-      return each
-    },
+    { log, door: doors },
   )
 }
 
 beforeEach(() => {
-  open = []
   ganglia = new Ganglia()
 })
 afterEach(async () => {
   await ganglia.stop()
-  for (const each of open) await each.close()
+  await doors.close()
 })
 
 const here = () => `host = 127.0.0.1 port = ${listening.packets?.port}`

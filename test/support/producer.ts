@@ -17,7 +17,7 @@ import type { FileSystemSpace } from '../../server/kernel/accounts/quotas.ts'
 import type { Address } from '../../server/kernel/core/address.ts'
 import { createLogger } from '../../server/kernel/core/log.ts'
 import type { SensorHub } from '../../server/kernel/metrics/sensor-door.ts'
-import type { FeedingNodes, SourceContext } from '../../server/kit/source.ts'
+import type { FeedingNodes, Joining } from '../../server/kit/producers.ts'
 import { type Config, defaultConfig, type ReloadableConfig } from '../../server/start/config.ts'
 import { type RunningServer, startServer } from '../../server/start/server.ts'
 import { command } from './bytes.ts'
@@ -47,7 +47,7 @@ export interface TestProducerOptions {
   /** For names to be dialled. */
   readonly resolve?: (name: string) => Promise<readonly string[]>
   /** Makes the streams to upstreams, instead of the network. */
-  readonly connect?: SourceContext['connect']
+  readonly connect?: Joining['connect']
   /** The space on the disk; by default there is plenty. */
   readonly diskSpace?: FileSystemSpace
   /** What a password hash costs, as a binary logarithm: by default the least there is. */

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Asker } from '../../kernel/accounts/rights.ts'
-import type { DoorAnswer, HttpDoor } from '../../kit/source.ts'
+import type { DoorAnswer, HttpDoor } from '../../kit/door.ts'
 import { type AskerOptions, askerByToken } from './askers.ts'
 import { Turns } from './turns.ts'
 

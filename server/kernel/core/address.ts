@@ -18,7 +18,7 @@ export interface Network {
 }
 
 /** A sender. */
-export interface Peer {
+interface PeerAddress {
   readonly address: string
   readonly port: number | undefined
 }
@@ -52,7 +52,7 @@ export function formatAddress({ host, port }: Address): string {
  * Parses "IP", "IPv4:port" or "[IPv6]:port" of a peer into Node's spelling; an undefined `port` means any. Returns undefined
  * if `text` is none of these.
  */
-export function parsePeer(text: string): Peer | undefined {
+export function parsePeer(text: string): PeerAddress | undefined {
   if (isIP(text) !== 0) return { address: canonical(text), port: undefined }
   const named = parseAddress(text)
   if (named === undefined || isIP(named.host) === 0 || named.port === 0) return undefined

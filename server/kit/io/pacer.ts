@@ -183,23 +183,18 @@ export interface Pacing {
   readonly journal: { wait(waiting: { durable: () => void }): void }
 }
 
-/** Returns the pacer of each sensor: its streams wait for storage and for the quota of its own tenant only. */
-export function pacersOf<S extends FaultySensor & { readonly meter: { readonly waitMs: number } }>(
-  sensors: readonly S[],
+/** The pacer of a sensor: its streams wait for storage and for this quota, which is that of its own tenant, only. */
+export function pacerOf(
+  sensor: FaultySensor,
+  meter: { readonly waitMs: number },
   { clock, turns, faults, behind, journal }: Pacing,
-): (sensor: S) => Pacer {
-  const pacers = new Map<S, Pacer>()
-  for (const sensor of sensors) {
-    const { meter } = sensor
-    const whenStored = (resume: () => void): void => {
-      if (meter.waitMs > 0) clock.setTimeout(resume, meter.waitMs)
-      else journal.wait({ durable: resume })
-    }
-    const storage = { behind: () => meter.waitMs > 0 || behind(), whenStored }
-    const failed = (error: unknown): void => faults.report(sensor, error)
-    pacers.set(sensor, new Pacer({ storage, turns, clock, failed }))
+): Pacer {
+  const whenStored = (resume: () => void): void => {
+    if (meter.waitMs > 0) clock.setTimeout(resume, meter.waitMs)
+    else journal.wait({ durable: resume })
   }
-  return (sensor) => pacers.get(sensor) as Pacer
+  const storage = { behind: () => meter.waitMs > 0 || behind(), whenStored }
+  return new Pacer({ storage, turns, clock, failed: (error) => faults.report(sensor, error) })
 }
 
 interface Datagram {

@@ -2,11 +2,11 @@
  * Connections to main monitors that cannot reach this server [MON 9.13]. This server makes the connections and says who it is;
  * from then on a session is as any other: the main monitor logs in, and asks for what it wants.
  */
+
 import { readFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { parseIdentityOrNone } from '../../../auth/login-attempt.ts'
 import type { Account } from '../../../auth/mechanism.ts'
-import type { Owner } from '../../../auth/permissions.ts'
 import { TO_MAIN_MONITOR } from '../../../protocol/kept/backoff.ts'
 import { type ConnectionAttempt, KeptConnection } from '../../../protocol/kept/kept-connection.ts'
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
@@ -15,10 +15,9 @@ import { parseDestination } from '../../edge/outbound/destination.ts'
 import { openConnection } from '../../edge/outbound/open-connection.ts'
 import type { Resolver } from '../../edge/outbound/resolve.ts'
 import type { Users } from '../../kernel/accounts/users.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import type { Logger } from '../../kernel/core/log.ts'
-import type { SensorStatus } from '../../kernel/metrics/metric.ts'
 import type { AuthProvider, IncomingConnection } from '../../kernel/sessions/incoming-connection.ts'
+import type { Owner, SensorStatus } from '../../kit/metrics.ts'
+import type { Clock, Logger } from '../../kit/running.ts'
 import type { AnnounceTable } from './config.ts'
 
 /** A main monitor has one for channels that are durable, and one for everything else. */

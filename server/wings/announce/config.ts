@@ -1,9 +1,8 @@
 /** The tables `[[announce]]`: main monitors that cannot connect to this server, so that this server connects to them. */
+
 import { z } from 'zod'
 import { parseIdentityOrNone } from '../../../auth/login-attempt.ts'
-import { isLoopback } from '../../../auth/network.ts'
-import { type SectionConfig, tableList } from '../../kernel/config/schema.ts'
-import { decoded, key, needed, optional, path } from '../../kernel/config/value-types.ts'
+import { decoded, isLoopback, key, needed, optional, path, type SectionConfig, tableList } from '../../kit/config.ts'
 
 function parseAnnounceUrl(text: string): string | undefined {
   if (!/^(?:tcp|tls):\/\/[^/@]+:\d{1,5}\/?$/.test(text) || !URL.canParse(text)) return undefined

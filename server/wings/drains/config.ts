@@ -1,19 +1,21 @@
 /** The tables `[[drain]]`: destinations to which the server delivers values by itself (docs/drains.md). */
+
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { isLoopback } from '../../../auth/network.ts'
-import { type SectionConfig, tableList } from '../../kernel/config/schema.ts'
 import {
   decoded,
   duration,
   integer,
+  isLoopback,
   key,
   needed,
   optional,
   path,
   plainText,
+  type SectionConfig,
+  tableList,
   tenant,
-} from '../../kernel/config/value-types.ts'
+} from '../../kit/config.ts'
 
 export type DrainProtocol = 'prometheus' | 'otlp'
 

@@ -1,10 +1,10 @@
 /** Channels with a URL of Prometheus's remote write or of OTLP: their values are delivered as those of a drain are. */
-import type { Clock } from '../../kernel/core/clock.ts'
+
 import type { FairWork } from '../../kernel/core/fair-work.ts'
-import type { Logger } from '../../kernel/core/log.ts'
 import type { Hub } from '../../kernel/metrics/hub.ts'
 import type { Notices } from '../../kernel/producer/notices.ts'
 import type { PushDestination, PushRequest } from '../../kit/push.ts'
+import type { Clock, Logger } from '../../kit/running.ts'
 import { noCounts } from './counts.ts'
 import { Drain } from './drain.ts'
 import { isNamedOn, sensorLabels, wireOf } from './metrics.ts'

@@ -3,13 +3,14 @@
  * them. One request is under way at a time. What is refused is halved until the refused values stand alone, and only those are
  * committed as refused; everything else is sent again until it is taken (docs/drains.md).
  */
+
 import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
 import { pause } from '../../../protocol/kept/pause.ts'
 import { BasicType, gapReasonName } from '../../../protocol/monitor/constants.ts'
 import type { Channel } from '../../kernel/channels/channel.ts'
 import type { ChannelConnection } from '../../kernel/channels/outbox.ts'
-import type { Clock, Timer } from '../../kernel/core/clock.ts'
 import type { FairWork } from '../../kernel/core/fair-work.ts'
+import type { Clock, Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import type { DrainCounts } from './counts.ts'
 import { type DrainWire, type Label, type OutgoingLoss, type OutgoingValue, readFrames } from './outgoing.ts'

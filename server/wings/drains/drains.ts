@@ -2,20 +2,18 @@
  * The drains of the configuration. Each has a user of its own, to whom its channel belongs and whose role says what may be
  * read; nobody can log in as that user, because it has neither password nor token.
  */
+
 import { isDeepStrictEqual } from 'node:util'
-import type { Owner } from '../../../auth/permissions.ts'
 import type { Users } from '../../kernel/accounts/users.ts'
 import type { Bindings } from '../../kernel/channels/bindings.ts'
 import type { Channel } from '../../kernel/channels/channel.ts'
 import type { Registry } from '../../kernel/channels/registry.ts'
-import type { Clock, Timer } from '../../kernel/core/clock.ts'
-import { StatusError } from '../../kernel/core/errors.ts'
 import type { FairWork } from '../../kernel/core/fair-work.ts'
-import type { Logger } from '../../kernel/core/log.ts'
 import type { Hub } from '../../kernel/metrics/hub.ts'
 import type { Instances } from '../../kernel/metrics/instances.ts'
-import type { SensorStatus } from '../../kernel/metrics/metric.ts'
 import type { Notices } from '../../kernel/producer/notices.ts'
+import type { Owner, SensorStatus } from '../../kit/metrics.ts'
+import { type Clock, type Logger, StatusError, type Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import { type DrainCounts, noCounts } from './counts.ts'
 import { Drain } from './drain.ts'

@@ -1,9 +1,10 @@
 /** What drains know of the metrics that they deliver. */
+
 import type { Channel } from '../../kernel/channels/channel.ts'
 import type { Hub } from '../../kernel/metrics/hub.ts'
 import { byKind } from '../../kernel/metrics/kinds.ts'
 import { ownLabels } from '../../kernel/metrics/labels.ts'
-import type { Metric } from '../../kernel/metrics/metric.ts'
+import type { Metric } from '../../kit/metrics.ts'
 import { otlpWire } from './otlp.ts'
 import type { DrainWire, Label } from './outgoing.ts'
 import { remoteWrite } from './prometheus.ts'

@@ -1,12 +1,13 @@
 /** Values on their way to a destination: frames of a channel become these, and each protocol makes its requests of them. */
+
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'
 import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import type { Channel } from '../../kernel/channels/channel.ts'
-import type { Steps } from '../../kernel/core/fair-work.ts'
 import { toForeign } from '../../kernel/metrics/labels.ts'
 import type { Selection } from '../../kernel/metrics/selection.ts'
+import type { Steps } from '../../kit/running.ts'
 
 export type Label = readonly [name: string, text: string]
 

@@ -1,9 +1,11 @@
 /** One HTTP request of a drain. Redirects are not followed: a destination is what the operator has named. */
+
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIPv6, type LookupFunction } from 'node:net'
-import type { Clock } from '../../kernel/core/clock.ts'
-import { authorizationFrom, type CredentialFiles, type TlsPaths, tlsFrom } from '../../kernel/core/http-credentials.ts'
+import type { CredentialFiles, TlsPaths } from '../../kernel/core/http-credentials.ts'
+import { authorizationFrom, tlsFrom } from '../../kit/io/address.ts'
+import type { Clock } from '../../kit/running.ts'
 
 /** What is read of an answer. */
 const MAX_ANSWER_BYTES = 64 << 10

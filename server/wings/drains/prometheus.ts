@@ -1,4 +1,5 @@
 /** Drains to Prometheus remote write 1.0: what GET /metrics shows as samples is sent as samples (docs/prometheus.md). */
+
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { prometheusNumber } from '../../../protocol/prometheus/exposition.ts'
@@ -8,8 +9,9 @@ import {
   type OutgoingSample,
   type OutgoingSeries,
 } from '../../../protocol/prometheus/write-request.ts'
-import { finish, type Steps } from '../../kernel/core/fair-work.ts'
+import { finish } from '../../kernel/core/fair-work.ts'
 import { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../../kernel/metrics/distribution.ts'
+import type { Steps } from '../../kit/running.ts'
 import type { DrainWire, EncodedBatch, Label, OutgoingValue } from './outgoing.ts'
 
 const MICROSECONDS = 1_000

@@ -1,8 +1,9 @@
 /** The section [gmetric]: Ganglia, as a replacement for a gmond that only listens. */
+
 import { z } from 'zod'
-import { camelCased, type Section, type SectionConfig } from '../../kernel/config/schema.ts'
 import {
   addressOrOff,
+  camelCased,
   duration,
   feeds,
   integer,
@@ -12,10 +13,12 @@ import {
   multicastOrOff,
   networks,
   oneOf,
+  type Section,
+  type SectionConfig,
   tenant,
   toggle,
   wireName,
-} from '../../kernel/config/value-types.ts'
+} from '../../kit/config.ts'
 
 const type = z
   .strictObject({

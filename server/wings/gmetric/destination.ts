@@ -1,22 +1,21 @@
 /** Channels with a URL of the scheme `gmetric`: their values are sent as datagrams, as `gmetric` sends them. */
-import { maySee } from '../../../auth/permissions.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import type { Logger } from '../../kernel/core/log.ts'
-import type { Hub } from '../../kernel/metrics/hub.ts'
-import type { Sensor } from '../../kernel/metrics/metric.ts'
+
+import { maySee, type Sensor } from '../../kit/metrics.ts'
+import type { OwnView } from '../../kit/peer.ts'
 import type { PushDestination } from '../../kit/push.ts'
+import type { Clock, Logger } from '../../kit/running.ts'
 import { GmetricPackets } from './send-packets.ts'
 import { GmetricSender, openDatagrams } from './sender.ts'
 
 export interface GmetricDestinationOptions {
   /** The host that the values come from, as receivers see it. */
   readonly name: string
-  readonly hub: Pick<Hub, 'sensors'>
+  readonly view: Pick<OwnView, 'sensors'>
   readonly clock: Clock
   readonly log: Logger
 }
 
-export function gmetricDestination({ name, hub, clock, log }: GmetricDestinationOptions): PushDestination {
+export function gmetricDestination({ name, view, clock, log }: GmetricDestinationOptions): PushDestination {
   return {
     schemes: ['gmetric'],
     async open({ channel, url, address, port, left }) {
@@ -26,7 +25,7 @@ export function gmetricDestination({ name, hub, clock, log }: GmetricDestination
         metric: (name) => {
           const isReadable = ({ family, owner }: Sensor): boolean =>
             name.startsWith(family) && maySee(channel.owner, owner)
-          return hub.sensors.find(isReadable)?.metric(name)
+          return view.sensors.find(isReadable)?.metric(name)
         },
       })
       const datagrams = await openDatagrams(address, port)

@@ -2,27 +2,27 @@
  * Which hosts of Ganglia are alive, as metrics `ganglia.*`: names that begin with `gmetric.` belong to senders. This is
  * checked once a second instead of per packet, because the silence of a host is not a packet.
  */
-import type { Owner } from '../../../auth/permissions.ts'
+
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import type { Fences } from '../../kernel/metrics/fences.ts'
-import type { Hub } from '../../kernel/metrics/hub.ts'
+import type { Feed } from '../../kit/feed.ts'
 import type {
   LabelName,
   Labels,
   ListeningSensor,
   Measurement,
   Metric,
+  Owner,
   Series,
   Subscription,
-} from '../../kernel/metrics/metric.ts'
+} from '../../kit/metrics.ts'
+import type { Clock } from '../../kit/running.ts'
 import { type GmetricHost, isLate, type ValueOrigin } from './host.ts'
 import type { Hosts } from './hosts.ts'
 import { HOST_PARAMETERS, isHost, shownHost } from './series.ts'
 
 /** The hub, to which births, values and deaths are reported. */
-export type GmetricHub = Pick<Hub, 'born' | 'emit' | 'died'> & { readonly fences: Pick<Fences, 'has'> }
+export type GmetricHub = Pick<Feed, 'born' | 'emit' | 'died'>
 
 const FAMILY = 'ganglia.'
 const { BOOLEAN, UINT32 } = BasicType

@@ -3,13 +3,14 @@
  * distinguishes metrics by host and name alone, so all other labels become part of the name. gmond accepts nearly anything,
  * but its XML and gmetad cannot handle everything: what would break them is altered here.
  */
+
 import { encodeMetadata, encodeText, encodeUint32 } from '../../../protocol/gmetric/encode.ts'
 import { type ExtraElement, METRIC_PREFIX, type Metadata, type PacketHost } from '../../../protocol/gmetric/packet.ts'
 import { SLOPES, safeName } from '../../../protocol/gmetric/xml.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import type { MetricInstance } from '../../kernel/metrics/instance.ts'
-import type { LabelName, Metric } from '../../kernel/metrics/metric.ts'
+import type { LabelName, Metric } from '../../kit/metrics.ts'
+import type { MetricInstance } from '../../kit/push.ts'
 import { ShownExtraElements } from './document.ts'
 import type { GmetricHost, ValueOrigin } from './host.ts'
 import { HostLiveness } from './liveness.ts'

@@ -3,12 +3,12 @@
  * sent. Only a few are sent at a time, because a kernel that gets 65,536 of them drops most. Values that gmetric cannot
  * express, or that could not be sent, are committed and counted: UDP guarantees nothing.
  */
+
 import { createSocket, type Socket } from 'node:dgram'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { readMessage, type ValueMessage } from '../../../protocol/monitor/message.ts'
-import type { Channel } from '../../kernel/channels/channel.ts'
-import type { ChannelConnection } from '../../kernel/channels/outbox.ts'
-import { familyOf } from '../../kernel/core/special-addresses.ts'
+import { familyOf } from '../../kit/io/address.ts'
+import type { Channel, ChannelConnection } from '../../kit/push.ts'
 import type { GmetricPackets } from './send-packets.ts'
 
 /** The number of values sent in one turn of the event loop. */

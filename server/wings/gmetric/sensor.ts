@@ -3,15 +3,15 @@
  * It has no socket: a listener calls `packet`. Ages are measured with the monotonic clock, and values are stamped with the
  * wall clock, because setting the wall clock must neither expire a metric nor keep it.
  */
+
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { PacketDecoder } from '../../../protocol/gmetric/decoder.ts'
 import { encodeRequest } from '../../../protocol/gmetric/encode.ts'
 import { type GmetricPacket, METRIC_PREFIX } from '../../../protocol/gmetric/packet.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import { Catalogue } from '../../kernel/metrics/catalogue.ts'
-import type { Measurement, Series } from '../../kernel/metrics/metric.ts'
 import type { TenantFeed } from '../../kit/by-tenant.ts'
+import { Catalogue, type Measurement, type Series } from '../../kit/metrics.ts'
 import { ReceivingSensor, type SourceReport } from '../../kit/receiving-sensor.ts'
+import type { Clock } from '../../kit/running.ts'
 import type { GmetricSection } from './config.ts'
 import { documentOf, ShownExtraElements } from './document.ts'
 import type { GmetricHost, HostMetric as Received, ValueOrigin } from './host.ts'
@@ -28,6 +28,11 @@ export type GmetricConfig = Pick<
 /** Sends a request for metadata after a packet from `source`. */
 export type SendRequest = (request: Uint8Array, source: string) => void
 
+export interface GmetricOptions extends TenantFeed {
+  /** Whether an operator has the values of the sensor discarded. */
+  readonly isFenced?: (sensor: GmetricSensor) => boolean
+}
+
 export interface XmlCounts {
   readonly served: number
   readonly refused: number
@@ -38,6 +43,7 @@ export class GmetricSensor extends ReceivingSensor<GmetricSeries> {
   /** The sensor that reports which hosts are alive; it must be swept after this one. */
   readonly liveness: HostLiveness
   readonly #hub: GmetricHub
+  readonly #isFenced: (sensor: GmetricSensor) => boolean
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #decoder = new PacketDecoder()
   readonly #hosts: Hosts
@@ -53,22 +59,28 @@ export class GmetricSensor extends ReceivingSensor<GmetricSeries> {
     config: GmetricConfig,
     hub: GmetricHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    feed: TenantFeed = {},
+    { isFenced = () => false, ...feed }: GmetricOptions = {},
   ) {
     const { tenant, allow, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs } = config
     const catalogue = new Catalogue(METRIC_PREFIX, HOST_PARAMETERS, detailsOf)
     super({ ...feed, kind: 'gmetric', family: METRIC_PREFIX, tenant, allow, catalogue, hub })
     this.#hub = hub
+    this.#isFenced = isFenced
     this.#clock = clock
     this.#hosts = new Hosts({ ...DEFAULT_LIMITS, spoof, maxHosts, maxMetrics, hostTmaxMs, hostDmaxMs })
     this.#budgets = new RateLimits(config.packetsPerSecond)
-    const isFenced = (): boolean => this.isFenced
-    this.liveness = new HostLiveness({ owner: this.owner, hosts: this.#hosts, hub, clock, isFenced })
+    this.liveness = new HostLiveness({
+      owner: this.owner,
+      hosts: this.#hosts,
+      hub,
+      clock,
+      isFenced: () => this.isFenced,
+    })
   }
 
   /** Whether its values are discarded; then its document must be withheld too. */
   get isFenced(): boolean {
-    return this.#hub.fences.has(this)
+    return this.#isFenced(this)
   }
 
   last(series: Series): Measurement | undefined {

@@ -2,12 +2,20 @@
  * A gmetric series for the hub. Its labels never change, because frames are made from them once: a host that gets another
  * name gets new series. A spoofed host is found by its name and by its address, although its label is only the name.
  */
+
 import { METRIC_PREFIX, type Metadata } from '../../../protocol/gmetric/packet.ts'
 import { SLOPES } from '../../../protocol/gmetric/xml.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../kernel/metrics/catalogue.ts'
-import type { LabelName, Labels, Parameter, Subscription } from '../../kernel/metrics/metric.ts'
+import {
+  type CataloguedSeries,
+  type LabelName,
+  type Labels,
+  type MetricMetadata,
+  NO_METADATA,
+  type Parameter,
+  type Subscription,
+} from '../../kit/metrics.ts'
 import type { GmetricHost, HostMetric as Received } from './host.ts'
 
 const { STRING, UINT32, ARRAY } = BasicType

@@ -3,12 +3,11 @@
  * group, and the XML for gmetad.
  */
 
-import { type Address, formatAddress } from '../../kernel/core/address.ts'
-import { ListenError } from '../../kernel/core/listen.ts'
-import type { Logger } from '../../kernel/core/log.ts'
 import { AllowedSenders, type SensorsByTenant, sensorsByTenant } from '../../kit/by-tenant.ts'
-import type { Pacing } from '../../kit/io/pacer.ts'
-import { listenUdp, type UdpListening, type UdpOptions } from '../../kit/io/udp.ts'
+import type { DatagramOptions, Door } from '../../kit/door.ts'
+import { type Address, formatAddress, ListenError } from '../../kit/io/address.ts'
+import type { UdpListening } from '../../kit/io/udp.ts'
+import type { Logger } from '../../kit/running.ts'
 import type { Source } from '../../kit/source.ts'
 import type { GmetricSection, gmetricSection } from './config.ts'
 import { gmetricDestination } from './destination.ts'
@@ -16,16 +15,20 @@ import { GmetricSensor } from './sensor.ts'
 import { type DocumentsListening, listenDocuments } from './xml-listener.ts'
 
 export const gmetric: Source<typeof gmetricSection> = {
-  open({ producer, hub, clock, log, quotas, pacing }, config) {
-    const sensors = sensorsByTenant(config, quotas, (section, feed) => new GmetricSensor(section, hub, clock, feed))
+  open({ self, clock, log, feed, door, poll, peer }, config) {
+    const isFenced = (sensor: GmetricSensor): boolean => poll.refusal(sensor)?.reason === 'fenced'
+    const sensors = sensorsByTenant(config, poll, (section, options) => {
+      return new GmetricSensor(section, feed, clock, { ...options, isFenced })
+    })
+    for (const sensor of sensors.all()) {
+      feed.add(sensor)
+      feed.add(sensor.liveness)
+    }
+    peer.offer(gmetricDestination({ name: self.name, view: peer.view, clock, log }))
     const readers = new AllowedSenders(config.xmlAllow)
     return {
-      sensors: sensors.all().flatMap((sensor) => [sensor, sensor.liveness]),
-      destinations: [gmetricDestination({ name: producer.name, hub, clock, log })],
-      async listen(listeners) {
-        const { packets, xml } = await listenGmetric(sensors, readers, config, { log, pacing }, listeners.opened)
-        listeners.bound({ key: 'gmetric.listen', use: 'gmetric', transport: 'udp' }, packets)
-        listeners.bound({ key: 'gmetric.xml', use: "gmond's xml", transport: 'tcp' }, xml)
+      async listen() {
+        await listenGmetric(sensors, readers, config, { log, door })
       },
       sweep() {
         for (const sensor of sensors.all()) {
@@ -51,34 +54,29 @@ export interface GmetricListening {
 
 interface GmetricListenContext {
   readonly log: Pick<Logger, 'warn' | 'error'>
-  readonly pacing: Pick<Pacing, 'turns' | 'faults'>
+  readonly door: Pick<Door, 'datagrams' | 'listener'>
 }
 
-type Opened = <T extends { close(): Promise<void> }>(listening: T) => T
-
-/** Hands each listener to `opened`, even if a later one fails. Rejects with ListenError. */
+/** What it has opened is closed with the doors, even if a later listener fails. Rejects with ListenError. */
 export async function listenGmetric(
   sensors: SensorsByTenant<GmetricSensor>,
   readers: AllowedSenders,
   config: GmetricSection,
-  { log, pacing }: GmetricListenContext,
-  opened: Opened,
+  { log, door }: GmetricListenContext,
 ): Promise<GmetricListening> {
-  const common: Omit<UdpOptions, 'address' | 'groupOn' | 'key'> = {
+  const common: Omit<DatagramOptions, 'address' | 'groupOn' | 'key'> = {
     rival: 'gmond or another server',
-    turns: pacing.turns,
+    sensorOf: (source) => sensors.of(source),
     packet: (bytes, source) => sensors.of(source).packet(bytes, source),
-    packetFailed: (error, source) => pacing.faults.report(sensors.of(source), error),
-    failed: (error) => {
-      log.error({ err: error }, 'the gmetric listener failed')
-      for (const sensor of sensors.all()) sensor.failed(error.message)
+    failed({ message }) {
+      for (const sensor of sensors.all()) sensor.failed(message)
     },
   }
   let direct: UdpListening | undefined
   let failure: ListenError | undefined
   if (config.listen !== undefined) {
     try {
-      direct = opened(await listenUdp({ ...common, address: config.listen, key: 'gmetric.listen' }))
+      direct = await door.datagrams({ ...common, address: config.listen, key: 'gmetric.listen', use: 'gmetric' })
     } catch (error) {
       if (config.listenNamed || !(error instanceof ListenError)) throw error
       failure = error
@@ -92,10 +90,10 @@ export async function listenGmetric(
     const groupOn = config.multicastInterface ?? ''
     const key = 'gmetric.multicast'
     if (direct?.isEverywhere) direct.join(config.multicast, groupOn, key)
-    group = direct?.isEverywhere ? direct : opened(await listenUdp({ ...common, address, groupOn, key }))
+    group = direct?.isEverywhere ? direct : await door.datagrams({ ...common, address, groupOn, key })
   }
-  const xml =
-    config.xml === undefined ? undefined : opened(await listenXml(sensors.own, readers, config.xml, config, log))
+  const xml = config.xml && (await listenXml(sensors.own, readers, config.xml, config, log))
+  if (xml !== undefined) door.listener({ key: 'gmetric.xml', use: "gmond's xml", transport: 'tcp' }, xml)
   setStatus(sensors, { direct, group, xml, failure })
   sendRequests(sensors, config, { direct, group, port })
   return { packets: direct?.address, xml: xml?.address }

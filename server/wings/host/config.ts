@@ -1,7 +1,7 @@
 /** The section [host]. */
+
 import { z } from 'zod'
-import { section } from '../../kernel/config/schema.ts'
-import { integer, key } from '../../kernel/config/value-types.ts'
+import { integer, key, section } from '../../kit/config.ts'
 
 export const hostSection = section(
   z

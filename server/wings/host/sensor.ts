@@ -1,9 +1,7 @@
 /** `host.*`: this machine, measured on request [MON 9]. */
-import type { Owner } from '../../../auth/permissions.ts'
+
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import { StatusError } from '../../kernel/core/errors.ts'
 import {
   type Arguments,
   byName,
@@ -11,10 +9,12 @@ import {
   type Labels,
   type Measurement,
   type Metric,
+  type Owner,
   type Parameter,
   type PolledSensor,
   type SensorStatus,
-} from '../../kernel/metrics/metric.ts'
+} from '../../kit/metrics.ts'
+import { type Clock, StatusError } from '../../kit/running.ts'
 import { availableDefinitions, type HostDefinition } from './definitions.ts'
 import { type HostArgs, type HostReader, type HostValue, UnknownHostObject } from './reader.ts'
 

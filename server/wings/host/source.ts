@@ -6,8 +6,9 @@ import { HostSensor } from './sensor.ts'
 import { systemAccess } from './snapshot.ts'
 
 export const host: Source<typeof hostSection> = {
-  open({ producer, node, turnClock }) {
+  open({ self, turnClock, feed }) {
     const reader = new HostReader(systemAccess())
-    return { sensors: [new HostSensor(producer.name, reader, turnClock, process.platform, node)] }
+    feed.add(new HostSensor(self.name, reader, turnClock, process.platform, self.node))
+    return {}
   },
 }

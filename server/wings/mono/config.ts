@@ -1,19 +1,22 @@
 /** The section [mono], with its tables. */
+
 import { z } from 'zod'
-import { camelCased, type Section, type SectionConfig } from '../../kernel/config/schema.ts'
 import {
   addressOrOff,
+  camelCased,
   feeds,
   integer,
   key,
   liveKey,
   networks,
   oneOf,
+  type Section,
+  type SectionConfig,
   tenant,
   toggle,
   wireName,
-} from '../../kernel/config/value-types.ts'
-import { parseAddress } from '../../kernel/core/address.ts'
+} from '../../kit/config.ts'
+import { parseAddress } from '../../kit/io/address.ts'
 
 const DIALECTS = ['gist', 'mono-2014'] as const
 

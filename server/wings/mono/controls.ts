@@ -2,7 +2,7 @@
  * `mono.list`, `mono.add`, `mono.remove` and `mono.goodbye`: manual requests to an agent, which the sensor otherwise sends
  * as consumers need them. The outcome is `timeout` if the agent does not answer, `failed` if it disconnects.
  */
-import { type Identity, maySee } from '../../../auth/permissions.ts'
+
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'
 import { type MonoName, MonoStatus } from '../../../protocol/mono/messages.ts'
@@ -13,16 +13,16 @@ import {
   type ControlResult,
   failed,
   ok,
-} from '../../kernel/controls/control.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import { StatusError } from '../../kernel/core/errors.ts'
-import type { Hub } from '../../kernel/metrics/hub.ts'
-import { RecordList } from '../../kernel/metrics/measure.ts'
+  RecordList,
+} from '../../kit/controls.ts'
+import { type Identity, maySee } from '../../kit/metrics.ts'
+import { type Clock, StatusError } from '../../kit/running.ts'
 import type { Answered, MonoAgent } from './agent.ts'
-import { MonoSensor } from './sensor.ts'
+import type { MonoSensor } from './sensor.ts'
 
 export interface MonoControlsOptions {
-  readonly hub: Pick<Hub, 'sensors'>
+  /** One for each tenant. */
+  readonly sensors: readonly MonoSensor[]
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
   /** The tenants whose agents connect. */
   readonly tenants: readonly string[]
@@ -45,7 +45,7 @@ const counterParameters: readonly ControlParameter[] = [
   },
 ]
 
-export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Control[] {
+export function monoControls({ sensors, clock, tenants }: MonoControlsOptions): Control[] {
   type Run = (agent: MonoAgent, counter: MonoName) => ControlResult | Promise<ControlResult>
   const control = (name: string, description: string, parameters: readonly ControlParameter[], run: Run): Control => ({
     name,
@@ -53,7 +53,7 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
     parameters,
     tenants,
     prepare(args, { identity }) {
-      const agent = agentOf(hub, args, identity)
+      const agent = agentOf(sensors, args, identity)
       return () => run(agent, counterOf(args))
     },
   })
@@ -104,9 +104,8 @@ export function monoControls({ hub, clock, tenants }: MonoControlsOptions): Cont
 }
 
 /** Throws StatusError if there is no such agent, or it belongs to another tenant. */
-function agentOf(hub: Pick<Hub, 'sensors'>, args: ControlArguments, identity: Identity): MonoAgent {
+function agentOf(sensors: readonly MonoSensor[], args: ControlArguments, identity: Identity): MonoAgent {
   const name = args.get('agent') as string
-  const sensors = hub.sensors.filter((sensor): sensor is MonoSensor => sensor instanceof MonoSensor)
   const theirs = sensors.filter(({ owner }) => maySee(identity, owner))
   const agent = theirs.map((sensor) => sensor.agent(name)).find((found) => found !== undefined)
   if (agent === undefined) {

@@ -15,8 +15,15 @@ import {
   MonoUnit,
   MonoVariance,
 } from '../../../protocol/mono/messages.ts'
-import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../kernel/metrics/catalogue.ts'
-import type { LabelName, Labels, Measurement, Subscription } from '../../kernel/metrics/metric.ts'
+import {
+  type CataloguedSeries,
+  type LabelName,
+  type Labels,
+  type Measurement,
+  type MetricMetadata,
+  NO_METADATA,
+  type Subscription,
+} from '../../kit/metrics.ts'
 
 /** The counters in the status of the sensor that agents update. */
 export interface MonoCounters {

@@ -3,18 +3,18 @@
  * listeners open an agent per connection and hand in its bytes and the way back. When an agent disconnects, its series end,
  * and subscribers get VOID; when it reconnects, it gets the same name and the same counters are requested again.
  */
+
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { MonoDialect } from '../../../protocol/mono/messages.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import { Catalogue } from '../../kernel/metrics/catalogue.ts'
-import type { Hub } from '../../kernel/metrics/hub.ts'
-import type { Measurement, Parameter, Series } from '../../kernel/metrics/metric.ts'
 import type { TenantFeed } from '../../kit/by-tenant.ts'
+import type { Feed } from '../../kit/feed.ts'
 import type { StreamTaker } from '../../kit/io/pacer.ts'
 import type { StreamReply } from '../../kit/io/tcp.ts'
+import { Catalogue, type Measurement, type Parameter, type Series } from '../../kit/metrics.ts'
 import { ReceivingSensor, type SourceReport } from '../../kit/receiving-sensor.ts'
+import type { Clock } from '../../kit/running.ts'
 import { MonoAgent } from './agent.ts'
 import type { MonoSection } from './config.ts'
 import { counterDetails, MONO_PREFIX, type MonoReceiver, MonoSeries, metadataOf } from './counters.ts'
@@ -22,7 +22,7 @@ import { counterDetails, MONO_PREFIX, type MonoReceiver, MonoSeries, metadataOf 
 export type MonoConfig = Pick<MonoSection, 'tenant' | 'allow' | 'maxAgents' | 'maxCounters' | 'maxMetrics'>
 
 /** The hub, to which births, values and deaths are reported. */
-export type MonoHub = Pick<Hub, 'born' | 'emit' | 'died'>
+export type MonoHub = Pick<Feed, 'born' | 'emit' | 'died'>
 
 /** The listener over which an agent connects. */
 export interface ListenerOptions {

@@ -1,7 +1,7 @@
 /** The section [otlp]. */
+
 import { z } from 'zod'
-import { camelCased, type Section, type SectionConfig } from '../../kernel/config/schema.ts'
-import { duration, liveKey } from '../../kernel/config/value-types.ts'
+import { camelCased, duration, liveKey, type Section, type SectionConfig } from '../../kit/config.ts'
 
 const type = z
   .strictObject({

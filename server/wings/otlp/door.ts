@@ -1,11 +1,12 @@
 /** `POST /v1/metrics`: OTLP/HTTP in protocol buffers or JSON (OTLP specification 1.x, "OTLP/HTTP"). */
+
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { answerAsJson, metricsFromJson, statusAsJson } from '../../../protocol/otlp/json.ts'
 import { decodeMetrics, encodeAnswer, encodeStatus } from '../../../protocol/otlp/protobuf.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import type { FairWork } from '../../kernel/core/fair-work.ts'
-import type { Publication, Published } from '../../kit/publication.ts'
-import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/source.ts'
+import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/door.ts'
+import type { Poll } from '../../kit/poll.ts'
+import { type Publication, type Published, retryAfter } from '../../kit/publication.ts'
+import type { Clock } from '../../kit/running.ts'
 import { seriesOf } from './values.ts'
 
 const PROTOBUF = 'application/x-protobuf'
@@ -22,7 +23,7 @@ const UNKNOWN = 2
 
 export interface OtlpDoorOptions {
   readonly publication: Publication
-  readonly work: FairWork
+  readonly poll: Pick<Poll, 'work'>
   readonly clock: Pick<Clock, 'microseconds'>
 }
 
@@ -43,7 +44,7 @@ export class OtlpDoor implements HttpDoor {
     if (type === JSON_TYPE && body.length > MAX_JSON_BYTES) {
       return this.refusal(413, `a request in JSON has at most ${MAX_JSON_BYTES} bytes: send ${PROTOBUF}`, type)
     }
-    const { publication, work, clock } = this.#options
+    const { publication, poll, clock } = this.#options
     const limits = { elements: MAX_ELEMENTS }
     const party = { tenant: asker.identity.tenant }
     try {
@@ -52,7 +53,7 @@ export class OtlpDoor implements HttpDoor {
         const decoded = type === JSON_TYPE ? metricsFromJson(textOf(body), limits) : decodeMetrics(body, limits)
         return yield* seriesOf(yield* decoded, now)
       }
-      return this.#answer(await publication.publish(asker, await work.run(party, steps()), false), type)
+      return this.#answer(await publication.publish(asker, await poll.work(party, steps()), false), type)
     } catch (error) {
       if (error instanceof ProtocolError) return this.refusal(400, `${error.message} (at byte ${error.offset})`, type)
       throw error
@@ -64,9 +65,9 @@ export class OtlpDoor implements HttpDoor {
       case 'denied':
         return this.refusal(403, published.detail, type)
       case 'not-now': {
-        const { reason, detail, retryAfterS } = published.why
-        const refused = this.refusal(reason === 'quota' ? 429 : 503, detail, type)
-        return { ...refused, headers: { ...refused.headers, 'retry-after': String(retryAfterS) } }
+        const { why } = published
+        const refused = this.refusal(why.reason === 'quota' ? 429 : 503, why.detail, type)
+        return { ...refused, headers: { ...refused.headers, ...retryAfter(why) } }
       }
       case 'taken': {
         const { rejected, detail } = published

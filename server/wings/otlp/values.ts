@@ -1,4 +1,5 @@
 /** Metrics of OpenTelemetry as series of the family `otlp.`: names, labels and values (docs/sources/otlp.md). */
+
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { textOfAny } from '../../../protocol/otlp/attributes.ts'
@@ -11,9 +12,9 @@ import {
   type ScopeMetrics,
   Temporality,
 } from '../../../protocol/otlp/metrics.ts'
-import type { Steps } from '../../kernel/core/fair-work.ts'
-import type { MetricMetadata } from '../../kernel/metrics/catalogue.ts'
+import type { MetricMetadata } from '../../kit/metrics.ts'
 import type { PublishedSeries } from '../../kit/publication.ts'
+import type { Steps } from '../../kit/running.ts'
 
 export const OTLP_FAMILY = 'otlp.'
 

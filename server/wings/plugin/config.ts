@@ -1,7 +1,7 @@
 /** The tables `[[plugin]]`: modules that the server loads, and how much of it each of them may use. */
+
 import { z } from 'zod'
-import { type SectionConfig, tableList } from '../../kernel/config/schema.ts'
-import { duration, integer, key, needed, tenant, toggle } from '../../kernel/config/value-types.ts'
+import { duration, integer, key, needed, type SectionConfig, tableList, tenant, toggle } from '../../kit/config.ts'
 
 /** For metrics and controls that every tenant sees. */
 export const ALL_TENANTS = '*'

@@ -1,21 +1,21 @@
 /** Controls of plug-ins. What one of them throws or returns is checked: it costs that EXECUTE and nothing else. */
-import type { Identity } from '../../../auth/permissions.ts'
+
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem, type Value, VOID } from '../../../protocol/monitor/value.ts'
-import { WholePattern } from '../../kernel/controls/bounds.ts'
 import {
   type Control,
   type ControlArguments,
   type ControlParameter,
   type ControlResult,
   type ControlRun,
+  encodeResult,
   failed,
   reservedParameters,
-} from '../../kernel/controls/control.ts'
-import { encodeResult } from '../../kernel/controls/results.ts'
-import { isRefusal, MAX_DETAIL, StatusError } from '../../kernel/core/errors.ts'
-import { isText, parametersProblem, valueProblem } from '../../kernel/metrics/value-problem.ts'
+  WholePattern,
+} from '../../kit/controls.ts'
+import { type Identity, isText, parametersProblem, valueProblem } from '../../kit/metrics.ts'
+import { isRefusal, MAX_DETAIL, StatusError } from '../../kit/running.ts'
 
 export const CONTROL_PREFIX = 'plugin.'
 const OUTCOMES: readonly unknown[] = ['ok', 'failed'] satisfies readonly ControlResult['outcome'][]

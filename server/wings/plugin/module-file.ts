@@ -2,10 +2,11 @@
  * Finds the files of plug-ins. Their code runs with the rights of the server, so a file that others may write, or whose
  * directory they may write, is refused.
  */
+
 import { realpathSync, type Stats, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
-import { ConfigError, type ConfigProblem } from '../../kernel/config/errors.ts'
+import { ConfigError, type ConfigProblem } from '../../kit/config.ts'
 
 const WRITABLE_BY_GROUP = 0o020
 const WRITABLE_BY_ALL = 0o002

@@ -3,24 +3,25 @@
  * does in one go cannot be bounded. Everything else has a bound: how long it loads and measures, how many values and series it
  * brings in; and what it throws, now or later, costs only the plug-in.
  */
+
 import { pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
-import type { Owner } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem, VOID } from '../../../protocol/monitor/value.ts'
-import { ValueMeter } from '../../kernel/accounts/quotas.ts'
-import type { Control } from '../../kernel/controls/control.ts'
-import { MAX_DETAIL, StatusError } from '../../kernel/core/errors.ts'
+import type { Control } from '../../kit/controls.ts'
+import type { Guest, SensorHub } from '../../kit/feed.ts'
+import type { Kit } from '../../kit/kit.ts'
 import type {
   EventSensor,
   ListeningSensor,
   LocalSensor,
+  Owner,
   PolledSensor,
   SensorStatus,
   Series,
-} from '../../kernel/metrics/metric.ts'
-import { type Guest, SensorDoor, type SensorHub } from '../../kernel/metrics/sensor-door.ts'
-import type { SourceContext } from '../../kit/source.ts'
+} from '../../kit/metrics.ts'
+import { type Meter, ValueMeter } from '../../kit/poll.ts'
+import { MAX_DETAIL, StatusError } from '../../kit/running.ts'
 import { ALL_TENANTS, type PluginTable } from './config.ts'
 import { hostedControl, type PluginControl, TookTooLong } from './controls.ts'
 import { findModule } from './module-file.ts'
@@ -67,14 +68,14 @@ export class HostedPlugin implements Guest {
   readonly maxSeries: number
   readonly controls: Control[] = []
   readonly #table: PluginTable
-  readonly #context: SourceContext
+  readonly #kit: Kit
   readonly #taken: Set<string>
   /** Those that it has taken itself. */
   readonly #names: string[] = []
   readonly #rate: ValueMeter
   /** That of its tenant. */
-  readonly #quota: ValueMeter | undefined
-  readonly #door: SensorDoor
+  readonly #quota: Meter | undefined
+  readonly #feed: SensorHub
   /** What it adds; the server gets that when it is loaded. */
   readonly #sensors: LocalSensor[] = []
   readonly #closing = new AbortController()
@@ -85,33 +86,33 @@ export class HostedPlugin implements Guest {
   #seriesFull = 0
 
   /** `taken`: the names that plug-ins have taken, which they share. */
-  constructor(table: PluginTable, context: SourceContext, taken: Set<string>) {
+  constructor(table: PluginTable, kit: Kit, taken: Set<string>) {
     const { module, tenant, maxSeries, valuesPerSecond } = table
-    const { quotas, clock } = context
+    const { poll, clock, guests } = kit
     this.family = `plugin ${module} `
     this.owner = tenant === ALL_TENANTS ? 'producer' : { tenant }
     this.maxSeries = maxSeries
     this.#table = table
-    this.#context = context
+    this.#kit = kit
     this.#taken = taken
     this.#rate = new ValueMeter(
       () => valuesPerSecond,
       () => clock.monotonicMs(),
     )
-    this.#quota = tenant === ALL_TENANTS ? undefined : quotas.of(tenant).values
-    this.#door = new SensorDoor(context.hub, this)
+    this.#quota = tenant === ALL_TENANTS ? undefined : poll.meterOf(tenant)
+    this.#feed = guests.feed(this)
   }
 
   /** Never rejects: what goes wrong is in the log and in `status`. */
   async load(): Promise<void> {
     const { module, timeoutMs } = this.#table
     try {
-      const path = findModule(module, this.#context.configDirectory)
+      const path = findModule(module, this.#kit.self.configDirectory)
       await this.inTime(this.enter(() => this.#run(pathToFileURL(path).href)))
       this.#state = 'measuring'
-      for (const sensor of this.#sensors) this.#door.add(sensor)
+      for (const sensor of this.#sensors) this.#feed.add(sensor)
       const { controls } = this
-      this.#context.log.info({ module, controls: controls.map(({ name }) => name) }, 'a plug-in was loaded')
+      this.#kit.log.info({ module, controls: controls.map(({ name }) => name) }, 'a plug-in was loaded')
     } catch (error) {
       const why = error instanceof TookTooLong ? `it was not loaded after ${timeoutMs} ms` : textOf(error)
       this.#state = 'failed'
@@ -119,25 +120,22 @@ export class HostedPlugin implements Guest {
       this.controls.splice(0)
       for (const name of this.#names) this.#taken.delete(name)
       this.enter(() => this.#closing.abort(error))
-      this.#context.log.error(
-        { module, err: error },
-        `a plug-in cannot be used, and the server goes on without it: ${why}`,
-      )
+      this.#kit.log.error({ module, err: error }, `a plug-in cannot be used, and the server goes on without it: ${why}`)
     }
   }
 
   async #run(url: string): Promise<void> {
     const { plugin } = (await import(url)) as { readonly plugin?: unknown }
     if (typeof plugin !== 'function') throw new TypeError('it exports no function `plugin`')
-    const { log } = this.#context
+    const { log } = this.#kit
     const { module, options } = this.#table
     const child = log.child({ plugin: module })
     const context: PluginContext = {
       hub: {
         add: (sensor) => this.#addSensor(sensor as LocalSensor),
-        born: (sensor, series) => this.#door.born(sensor as ListeningSensor, series),
-        emit: (series, value, time) => this.#door.emit(series, value, time),
-        died: (series) => this.#door.died(series),
+        born: (sensor, series) => this.#feed.born(sensor as ListeningSensor, series),
+        emit: (series, value, time) => this.#feed.emit(series, value, time),
+        died: (series) => this.#feed.died(series),
       },
       addControl: (control) => this.#addControl(control),
       options,
@@ -211,15 +209,15 @@ export class HostedPlugin implements Guest {
   }
 
   enter<T>(act: () => T): T {
-    return this.#context.foreign.enter((error) => this.#failed(error), act)
+    return this.#kit.guests.enter((error) => this.#failed(error), act)
   }
 
   leave<T>(act: () => T): T {
-    return this.#context.foreign.leave(act)
+    return this.#kit.guests.leave(act)
   }
 
   inTime<T>(working: Promise<T>): Promise<T> {
-    const { clock } = this.#context
+    const { clock } = this.#kit
     const { timeoutMs } = this.#table
     return new Promise((resolve, reject) => {
       const late = () => reject(new TookTooLong(`plug-in ${this.#table.module}: not ended after ${timeoutMs} ms`))
@@ -246,7 +244,7 @@ export class HostedPlugin implements Guest {
   }
 
   #failed(error: unknown): void {
-    this.#context.hub.faults.report(this, error)
+    this.#kit.poll.failed(this, error)
   }
 }
 

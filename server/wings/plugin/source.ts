@@ -4,17 +4,19 @@ import type { pluginSection } from './config.ts'
 import { HostedPlugin } from './plugin.ts'
 
 export const plugin: Source<typeof pluginSection> = {
-  async open(context, tables) {
+  async open(kit, tables) {
     const taken = new Set<string>()
-    const plugins = tables.map((table) => new HostedPlugin(table, context, taken))
+    const plugins = tables.map((table) => new HostedPlugin(table, kit, taken))
     // One after the other, so that the first to name a family has it.
     for (const one of plugins) {
-      context.opened(() => one.close())
       await one.load()
+      kit.controls.add(...one.controls)
     }
     return {
       statuses: plugins,
-      controls: plugins.flatMap(({ controls }) => controls),
+      close() {
+        for (const one of plugins) one.close()
+      },
     }
   },
 }

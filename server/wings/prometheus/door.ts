@@ -1,4 +1,5 @@
 /** `POST /api/v1/write`: Prometheus remote write, versions 1.0 and 2.0. */
+
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'
@@ -10,9 +11,10 @@ import {
   type WrittenMetadata,
   type WrittenSeries,
 } from '../../../protocol/prometheus/remote-write.ts'
-import type { FairWork, Steps } from '../../kernel/core/fair-work.ts'
-import type { Publication, Published, PublishedSeries } from '../../kit/publication.ts'
-import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/source.ts'
+import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/door.ts'
+import type { Poll } from '../../kit/poll.ts'
+import { type Publication, type Published, type PublishedSeries, retryAfter } from '../../kit/publication.ts'
+import type { Steps } from '../../kit/running.ts'
 
 export const PROMETHEUS_FAMILY = 'prometheus.'
 
@@ -27,7 +29,7 @@ const VERSION_2 = 'io.prometheus.write.v2.Request'
 
 export interface WriteDoorOptions {
   readonly publication: Publication
-  readonly work: FairWork
+  readonly poll: Pick<Poll, 'work'>
 }
 
 export class WriteDoor implements HttpDoor {
@@ -46,7 +48,7 @@ export class WriteDoor implements HttpDoor {
       return this.refusal(415, `the content type is ${PROTOBUF}, with ${VERSION_1} or ${VERSION_2}`)
     const encoding = String(headers['content-encoding'] ?? 'snappy').toLowerCase()
     if (encoding !== 'snappy') return this.refusal(415, 'the body is compressed by snappy')
-    const { publication, work } = this.#options
+    const { publication, poll } = this.#options
     try {
       const bytes = decompress(body, LIMITS)
       const { tenant } = asker.identity
@@ -57,7 +59,7 @@ export class WriteDoor implements HttpDoor {
         metadata.learn(tenant, request.families)
         return yield* seriesOf(request, (name) => metadata.of(tenant, name))
       }
-      const { series, samples, histograms } = await work.run({ tenant }, steps())
+      const { series, samples, histograms } = await poll.work({ tenant }, steps())
       return answerOf(await publication.publish(asker, series, true), samples, histograms)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
@@ -90,8 +92,8 @@ function answerOf(published: Published, samples: number, histograms: number): Do
     case 'denied':
       return answer(403, published.detail, written(0))
     case 'not-now': {
-      const { reason, detail, retryAfterS } = published.why
-      return answer(reason === 'quota' ? 429 : 503, detail, { ...written(0), 'retry-after': String(retryAfterS) })
+      const { why } = published
+      return answer(why.reason === 'quota' ? 429 : 503, why.detail, { ...written(0), ...retryAfter(why) })
     }
     case 'taken': {
       const { taken, rejected, detail } = published

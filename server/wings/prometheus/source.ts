@@ -1,6 +1,4 @@
 /** The source `prometheus`: what others write by remote write, and what is scraped; a sensor for each tenant. */
-import { LabelledFamily } from '../../kit/labelled-sensor.ts'
-import { Publication } from '../../kit/publication.ts'
 import type { Source } from '../../kit/source.ts'
 import type { prometheusSection } from './config.ts'
 import { PROMETHEUS_FAMILY, WriteDoor } from './door.ts'
@@ -11,35 +9,32 @@ import { ScrapeTargets } from './scrape/targets.ts'
 const KEPT_INTERVALS = 3
 
 export const prometheus: Source<typeof prometheusSection, { readonly scrape: typeof scrapeSection }> = {
-  open(context, config, { scrape }) {
-    const { hub, quotas, clock, intake, work, server } = context
+  open(kit, config, { scrape }) {
+    const { door, poll } = kit
     let { keepMs } = config
-    const targets = new ScrapeTargets(context)
-    const family = new LabelledFamily({
-      family: PROMETHEUS_FAMILY,
-      kind: 'prometheus',
-      from: 'POST /api/v1/write',
-      hub,
-      quotas,
-      clock,
-      keptMs: () => Math.max(keepMs, KEPT_INTERVALS * targets.longestMs),
-      isPublished: true,
-      requests: (tenant) => targets.requestsOf(tenant),
-    })
-    const publication = new Publication({ family, hub, intake, work, clock, rights: server.rights })
+    const targets = new ScrapeTargets(kit)
+    const family = door.http(
+      {
+        family: PROMETHEUS_FAMILY,
+        kind: 'prometheus',
+        from: 'POST /api/v1/write',
+        keptMs: () => Math.max(keepMs, KEPT_INTERVALS * targets.longestMs),
+        requests: (tenant) => targets.requestsOf(tenant),
+      },
+      (publication) => new WriteDoor({ publication, poll }),
+    )
     targets.replace(scrape, family)
     return {
-      published: [PROMETHEUS_FAMILY],
-      doors: [new WriteDoor({ publication, work })],
       statuses: targets.statuses,
-      async listen(listeners) {
-        listeners.opened(targets).start()
+      async listen() {
+        targets.start()
       },
       sweep: () => family.sweep(),
       reload: (config, { scrape }) => {
         keepMs = config.keepMs
         targets.replace(scrape, family)
       },
+      close: () => targets.close(),
     }
   },
 }

@@ -2,6 +2,7 @@
  * A connection to a Qpid broker, made again whenever it is lost. A factory makes a handler for each connection: a
  * console or an agent. Texts of the broker are shown to people without its password.
  */
+
 import { readFile } from 'node:fs/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -9,11 +10,9 @@ import { AmqpClient, type AmqpEvents, redactReason } from '../../../protocol/amq
 import type { FieldTable } from '../../../protocol/amqp/field-table.ts'
 import { TO_PEER } from '../../../protocol/kept/backoff.ts'
 import { type ConnectionAttempt, KeptConnection } from '../../../protocol/kept/kept-connection.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import { guarded } from '../../kernel/core/faults.ts'
-import type { Logger } from '../../kernel/core/log.ts'
-import type { SensorFaults } from '../../kernel/metrics/sensor-faults.ts'
 import type { PausableReader, StreamTaker } from '../../kit/io/pacer.ts'
+import type { Poll } from '../../kit/poll.ts'
+import { type Clock, guarded, type Logger } from '../../kit/running.ts'
 import type { QmfTable } from './config.ts'
 
 /** The limit for making a connection; afterwards AMQP has its own. */
@@ -68,7 +67,7 @@ export interface BrokerHandlerFactory {
 export interface BrokerLinkOptions {
   readonly clock: Clock
   readonly log: Logger
-  readonly faults: Pick<SensorFaults, 'report'>
+  readonly faults: { readonly report: Poll['failed'] }
   /** `<product>/<version>`, as the broker shows it. */
   readonly software: string
   /** 0..1 */
@@ -79,7 +78,7 @@ export class BrokerLink {
   readonly #table: QmfTable
   readonly #factory: BrokerHandlerFactory
   readonly #clock: Clock
-  readonly #faults: Pick<SensorFaults, 'report'>
+  readonly #faults: BrokerLinkOptions['faults']
   readonly #software: string
   readonly #kept: KeptConnection
   /** Connections made so far. */

@@ -2,6 +2,7 @@
  * One broker: turns the reports of its console into series and values, and wants from the console what consumers want.
  * When the broker goes its series end; those of its return are found by the same names.
  */
+
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type {
@@ -13,7 +14,7 @@ import type {
   Schema,
   SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
-import type { Labels } from '../../kernel/metrics/metric.ts'
+import type { Labels } from '../../kit/metrics.ts'
 import {
   BROKER_UP,
   type KnownClass,

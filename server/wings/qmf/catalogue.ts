@@ -3,6 +3,7 @@
  * one version is kept once, and a fact about which the versions of a class disagree is left open. A name belongs either
  * to fields or to events, whichever came first.
  */
+
 import { createHash } from 'node:crypto'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem } from '../../../protocol/monitor/value.ts'
@@ -16,8 +17,7 @@ import {
   type SchemaItem,
   type TableSchema,
 } from '../../../protocol/qmf/types.ts'
-import type { Metric, Parameter } from '../../kernel/metrics/metric.ts'
-import { SortedNames } from '../../kernel/metrics/sorted-names.ts'
+import { type Metric, type Parameter, SortedNames } from '../../kit/metrics.ts'
 import { shownId } from './addresses.ts'
 import { basicTypeOf, unitOf } from './values.ts'
 

@@ -1,8 +1,18 @@
 /** The tables `[[qmf]]`: Qpid brokers to connect to. A URL may hold a password, so no message shows it. */
+
 import { z } from 'zod'
-import { type SectionConfig, tableList } from '../../kernel/config/schema.ts'
-import { integer, key, needed, pathOrOff, tenant, toggle, wireName } from '../../kernel/config/value-types.ts'
-import { formatAddress, parseAddress } from '../../kernel/core/address.ts'
+import {
+  integer,
+  key,
+  needed,
+  pathOrOff,
+  type SectionConfig,
+  tableList,
+  tenant,
+  toggle,
+  wireName,
+} from '../../kit/config.ts'
+import { formatAddress, parseAddress } from '../../kit/io/address.ts'
 import type { QmfVersion } from './wire.ts'
 
 const url = () => ({

@@ -3,6 +3,7 @@
  * far as somebody wants them, and calls methods. Nothing is requested that nobody wants, except for the list of what
  * exists. After it has reported `down` it is of no use: a new connection needs a new console.
  */
+
 import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
 import type { FieldTable } from '../../../protocol/amqp/field-table.ts'
 import type { AmqpDelivery, AmqpRefusal } from '../../../protocol/amqp/session.ts'
@@ -16,8 +17,7 @@ import type {
   SchemaLookup,
   SchemaMethod,
 } from '../../../protocol/qmf/types.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import type { Steps } from '../../kernel/core/fair-work.ts'
+import type { Clock, Steps } from '../../kit/running.ts'
 import { ConsoleBindings } from './bindings.ts'
 import {
   type CallResult,

@@ -4,12 +4,13 @@
  * its broker here. Until the schemas of all brokers have been known once, every well-formed name may turn out to be a
  * metric.
  */
+
 import { nameProblem, type Value } from '../../../protocol/monitor/value.ts'
 import type { Schema } from '../../../protocol/qmf/types.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import type { Labels, ListeningSensor, Measurement, Metric, SensorStatus, Series } from '../../kernel/metrics/metric.ts'
-import { type Meter, UNMETERED } from '../../kit/by-tenant.ts'
+import type { Labels, ListeningSensor, Measurement, Metric, SensorStatus, Series } from '../../kit/metrics.ts'
+import { type Meter, type Poll, UNMETERED } from '../../kit/poll.ts'
 import { feedName } from '../../kit/receiving-sensor.ts'
+import type { Clock } from '../../kit/running.ts'
 import { type BrokerContext, QmfBroker } from './broker.ts'
 import { BROKER_UP, objectParameters, QMF_PREFIX, QmfCatalogue } from './catalogue.ts'
 import { newCounters } from './console-events.ts'
@@ -22,13 +23,13 @@ export interface QmfOptions {
   readonly meter?: Meter
   /** The tenant if it is not `default`. */
   readonly named?: string | undefined
+  /** The demand for series, which include those that never have a value. */
+  readonly demand: Pick<Poll['demand'], 'born'>
 }
 
 /** Receives births, values and deaths of series. */
 export interface QmfHub {
   born(sensor: ListeningSensor, series: Series): void
-  /** The demand for series, which include those that never have a value. */
-  readonly demand: { born(sensor: ListeningSensor, series: Series): void }
   /** `time`: microseconds since 1970. */
   emit(series: Series, value: Value, time: number): void
   died(series: Series): void
@@ -50,6 +51,7 @@ export class QmfSensor implements ListeningSensor, BrokerContext {
   readonly catalogue = new QmfCatalogue()
   readonly #name: string
   readonly #hub: QmfHub
+  readonly #demand: QmfOptions['demand']
   readonly #brokers: ReadonlyMap<string, QmfBroker>
   /** The names that were asked for, undefined if everything was. */
   #asked: Set<string> | undefined = new Set()
@@ -59,6 +61,7 @@ export class QmfSensor implements ListeningSensor, BrokerContext {
     this.owner = { tenant: options.tenant }
     this.meter = options.meter ?? UNMETERED
     this.#hub = hub
+    this.#demand = options.demand
     this.clock = clock
     this.#brokers = new Map(options.brokers.map((name) => [name, new QmfBroker(name, this)]))
   }
@@ -150,7 +153,7 @@ export class QmfSensor implements ListeningSensor, BrokerContext {
   }
 
   expects(series: ClassSeries): void {
-    this.#hub.demand.born(this, series)
+    this.#demand.born(this, series)
   }
 
   emit(series: QmfSeries, value: Value, time: number): void {

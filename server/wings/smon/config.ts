@@ -1,7 +1,19 @@
 /** The section [smon]. */
+
 import { z } from 'zod'
-import { camelCased, type Section, type SectionConfig } from '../../kernel/config/schema.ts'
-import { addressOrOff, feeds, integer, key, liveKey, networks, peers, tenant } from '../../kernel/config/value-types.ts'
+import {
+  addressOrOff,
+  camelCased,
+  feeds,
+  integer,
+  key,
+  liveKey,
+  networks,
+  peers,
+  type Section,
+  type SectionConfig,
+  tenant,
+} from '../../kit/config.ts'
 
 const type = z
   .strictObject({

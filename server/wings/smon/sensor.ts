@@ -3,18 +3,18 @@
  * stream per connection and hand in its bytes, or hand in datagrams. When a source disappears, its series end, and
  * subscribers get VOID.
  */
+
 import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { SmonLimits } from '../../../protocol/smon/decode.ts'
-import { formatAddress } from '../../kernel/core/address.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import type { Steps } from '../../kernel/core/fair-work.ts'
-import { Catalogue } from '../../kernel/metrics/catalogue.ts'
-import type { Hub } from '../../kernel/metrics/hub.ts'
-import type { Measurement, Parameter, Series } from '../../kernel/metrics/metric.ts'
 import type { TenantFeed } from '../../kit/by-tenant.ts'
+import type { Feed } from '../../kit/feed.ts'
+import { formatAddress } from '../../kit/io/address.ts'
 import type { StreamTaker } from '../../kit/io/pacer.ts'
+import { Catalogue, type Measurement, type Parameter, type Series } from '../../kit/metrics.ts'
+import type { Poll } from '../../kit/poll.ts'
 import { ReceivingSensor, type SourceReport } from '../../kit/receiving-sensor.ts'
+import type { Clock, Steps } from '../../kit/running.ts'
 import { SmonBudget } from './budget.ts'
 import type { SmonSection } from './config.ts'
 import { SMON_PREFIX, type SmonReceiver, SmonSeries, SmonSource, SmonStream } from './stream.ts'
@@ -22,7 +22,12 @@ import { SMON_PREFIX, type SmonReceiver, SmonSeries, SmonSource, SmonStream } fr
 export type SmonConfig = Pick<SmonSection, 'tenant' | 'allow' | 'sources' | 'maxSources' | 'maxTokens' | 'maxMetrics'>
 
 /** The hub, to which births, values and deaths are reported. */
-export type SmonHub = Pick<Hub, 'born' | 'emitEncoded' | 'emitRun' | 'died' | 'run'>
+export type SmonHub = Pick<Feed, 'born' | 'emitEncoded' | 'emitRun' | 'died'>
+
+export interface SmonOptions extends TenantFeed {
+  /** Ends the series of a source in steps. */
+  readonly run: Poll['run']
+}
 
 /** A sender of datagrams is removed after this silence: four times the usual minute, as in gmetric. */
 const DATAGRAM_SOURCE_MS = 240_000
@@ -77,6 +82,7 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
   }
   readonly indexes: SmonBudget
   readonly #hub: SmonHub
+  readonly #run: Poll['run']
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #config: SmonConfig
   readonly #limits: SmonLimits
@@ -93,13 +99,14 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
     config: SmonConfig,
     hub: SmonHub,
     clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
-    feed: TenantFeed = {},
+    { run, ...feed }: SmonOptions,
   ) {
     const catalogue = new Catalogue<SmonSeries>(SMON_PREFIX, PARAMETERS)
     const { tenant, allow } = config
     super({ ...feed, kind: 'smon', family: SMON_PREFIX, tenant, allow, catalogue, hub })
     this.#config = config
     this.#hub = hub
+    this.#run = run
     this.#clock = clock
     const { counters } = this
     const { maxTokens, maxMetrics } = config
@@ -276,7 +283,7 @@ export class SmonSensor extends ReceivingSensor<SmonSeries> implements SmonRecei
   #leave(source: SmonSource): void {
     if (source.isUsed || source.isEnding) return
     source.isEnding = true
-    this.#hub.run(this, this.#end(source))
+    this.#run(this, this.#end(source))
   }
 
   /** If the source is used again meanwhile, the series that are left live on, as if it had been used all the time. */

@@ -9,8 +9,14 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem, readTyped, type Value } from '../../../protocol/monitor/value.ts'
 import { SmonDecoder, type SmonLimits, type SmonSink } from '../../../protocol/smon/decode.ts'
 import type { SmonToken } from '../../../protocol/smon/stream-state.ts'
-import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../../kernel/metrics/catalogue.ts'
-import type { LabelName, Labels, Subscription } from '../../kernel/metrics/metric.ts'
+import {
+  type CataloguedSeries,
+  type LabelName,
+  type Labels,
+  type MetricMetadata,
+  NO_METADATA,
+  type Subscription,
+} from '../../kit/metrics.ts'
 import type { SmonBudget } from './budget.ts'
 
 const { UINT64, STRING } = BasicType

@@ -1,7 +1,16 @@
 /** The tables `[[statsd]]`: where StatsD is listened for, each for one tenant. */
+
 import { z } from 'zod'
-import { type SectionConfig, tableList } from '../../kernel/config/schema.ts'
-import { addressOrOff, duration, integer, key, networks, tenant } from '../../kernel/config/value-types.ts'
+import {
+  addressOrOff,
+  duration,
+  integer,
+  key,
+  networks,
+  type SectionConfig,
+  tableList,
+  tenant,
+} from '../../kit/config.ts'
 
 const table = z
   .strictObject({

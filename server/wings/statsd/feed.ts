@@ -2,16 +2,15 @@
  * What comes in at the addresses of one table `[[statsd]]`: lines are summed up, and at each flush become values of the sensor
  * of its tenant.
  */
+
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { MAX_LINE_BYTES, parseLine, type StatsdLine } from '../../../protocol/statsd/lines.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import type { Steps } from '../../kernel/core/fair-work.ts'
-import { fromForeign } from '../../kernel/metrics/labels.ts'
-import type { SensorStatus } from '../../kernel/metrics/metric.ts'
 import { AllowedSenders } from '../../kit/by-tenant.ts'
 import type { StreamTaker } from '../../kit/io/pacer.ts'
 import type { LabelledSensor } from '../../kit/labelled-sensor.ts'
 import { LabelledSeries } from '../../kit/labelled-series.ts'
+import { fromForeign, type SensorStatus } from '../../kit/metrics.ts'
+import type { Clock, Steps } from '../../kit/running.ts'
 import type { StatsdTable } from './config.ts'
 import { StatsdMetric } from './metric.ts'
 

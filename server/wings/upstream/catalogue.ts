@@ -1,11 +1,11 @@
 /** What an upstream says of its metrics [MON 9.3]. Its parameters show which labels its values have [MON 9 Patterns]. */
+
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType, labelNames, openLabelFamilies } from '../../../protocol/monitor/constants.ts'
 import { typeNamed } from '../../../protocol/monitor/json.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import { type Metric, type Parameter, partLabels } from '../../kernel/metrics/metric.ts'
-import { isPattern } from '../../kernel/metrics/pattern.ts'
-import { PRODUCER } from '../../kernel/metrics/reach.ts'
+import type { Metric, Parameter } from '../../kit/metrics.ts'
+import { isPattern, PRODUCER, partLabels } from '../../kit/producers.ts'
 
 /** Metrics of one page: few enough to be read at once. */
 const PAGE = 500

@@ -1,21 +1,23 @@
 /** The tables `[[upstream]]`: other servers whose metrics this one serves, too. */
+
 import { z } from 'zod'
-import { isLoopback } from '../../../auth/network.ts'
-import { type SectionConfig, tableList } from '../../kernel/config/schema.ts'
 import {
   addressOrOff,
   decoded,
   duration,
   hostNameOrOff,
   integer,
+  isLoopback,
   key,
   needed,
   optional,
   path,
   plainText,
+  type SectionConfig,
+  tableList,
   tenant,
-} from '../../kernel/config/value-types.ts'
-import { formatAddress } from '../../kernel/core/address.ts'
+} from '../../kit/config.ts'
+import { formatAddress } from '../../kit/io/address.ts'
 
 const SCHEMES = ['tcp:', 'tls:', 'ws:', 'wss:']
 

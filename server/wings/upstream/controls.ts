@@ -2,6 +2,7 @@
  * The controls of an upstream: their catalogue, and what runs one of them there [MON 9.13]. It is sent with a key of its own, so that
  * it can be sent again after a lost connection, and runs once.
  */
+
 import { createHash } from 'node:crypto'
 import { ConnectionError, StatusError as Refusal } from '../../../client/errors.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
@@ -17,10 +18,9 @@ import {
   failed,
   KEY_PARAMETER,
   ON_BEHALF_OF_PARAMETER,
-} from '../../kernel/controls/control.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import { StatusError } from '../../kernel/core/errors.ts'
-import { PRODUCER } from '../../kernel/metrics/reach.ts'
+} from '../../kit/controls.ts'
+import { PRODUCER } from '../../kit/producers.ts'
+import { type Clock, StatusError } from '../../kit/running.ts'
 import type { UpstreamSession } from './session.ts'
 
 const { STRING, UINT32, REC, ARRAY } = BasicType

@@ -8,8 +8,8 @@ import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import { GapReason } from '../../../protocol/monitor/constants.ts'
 import { FRAME_TRANSACTION, type Gap } from '../../../protocol/monitor/message.ts'
-import type { Intake } from '../../kernel/channels/intake.ts'
-import { PRODUCER } from '../../kernel/metrics/reach.ts'
+import type { Joining } from '../../kit/producers.ts'
+import { PRODUCER } from '../../kit/producers.ts'
 import type { LinkUser } from './link.ts'
 import type { Position } from './position.ts'
 import type { UpstreamSession } from './session.ts'
@@ -32,7 +32,7 @@ export interface DurableOptions {
   readonly taps: Taps
   readonly position: Position
   readonly stored: StoredBindings
-  readonly intake: Pick<Intake, 'refusal' | 'isClosed'>
+  readonly intake: Joining['intake']
   /** The name of the channel at the upstream. */
   readonly channelName: string
   readonly counted: () => void

@@ -1,10 +1,11 @@
 /** Keeps one connection to an upstream: a lost one is made again, but not while something speaks against it. */
+
 import { TO_PRODUCER } from '../../../protocol/kept/backoff.ts'
 import { type ConnectionAttempt, KeptConnection } from '../../../protocol/kept/kept-connection.ts'
 import { pause } from '../../../protocol/kept/pause.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
+import type { Clock } from '../../kit/running.ts'
 import { shownProblem, type UpstreamSession } from './session.ts'
 
 /** How often it is asked whether something still speaks against a connection. */

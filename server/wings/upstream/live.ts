@@ -2,6 +2,7 @@
  * The connection for everything that need not survive: channels that are not durable, answers, and the catalogue. It brings what is
  * fresh while the other one empties its channel.
  */
+
 import { StatusError } from '../../../client/errors.ts'
 import { toArgumentList } from '../../../client/values.ts'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
@@ -9,8 +10,8 @@ import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType, CURRENT_CHANNEL } from '../../../protocol/monitor/constants.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
-import type { FairWork, Party, Steps } from '../../kernel/core/fair-work.ts'
+import type { Poll } from '../../kit/poll.ts'
+import type { Clock, Party, Steps } from '../../kit/running.ts'
 import type { LinkUser } from './link.ts'
 import type { UpstreamSession } from './session.ts'
 import type { Tap } from './tap.ts'
@@ -21,7 +22,7 @@ const NOTHING = new XdrWriter().uint32(BasicType.VOID).copy()
 export interface LiveOptions {
   readonly taps: Taps
   readonly clock: Pick<Clock, 'microseconds'>
-  readonly work: Pick<FairWork, 'run'>
+  readonly work: Poll['work']
   /** Whose work it is. */
   readonly party: Party
   /** Counts a value. */
@@ -109,7 +110,7 @@ export class Live implements LinkUser {
     this.#session = undefined
     this.#catalogue = undefined
     taps.over()
-    return work.run(party, this.#end())
+    return work(party, this.#end())
   }
 
   /** There may be very many series. */

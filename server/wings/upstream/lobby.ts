@@ -1,5 +1,5 @@
 /** Connections of one upstream that has announced itself: both sides are proven, and they wait until one is needed. */
-import type { Clock } from '../../kernel/core/clock.ts'
+import type { Clock } from '../../kit/running.ts'
 import type { UpstreamSession } from './session.ts'
 
 /** The upstream keeps two; what is more is left from one that it gave up. */

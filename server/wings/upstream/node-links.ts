@@ -3,12 +3,12 @@
  * of one node comes here by the connections of upstreams, and becomes series of this producer. The place in each feeder's
  * channel is replicated with the values, so that the next node that leads goes on where this one ends.
  */
+
 import { streamTransport } from '../../../client/dial/stream.ts'
 import type { Transport } from '../../../client/transport.ts'
-import { isListening } from '../../kernel/metrics/kinds.ts'
-import type { ListeningSensor, Metric } from '../../kernel/metrics/metric.ts'
-import type { StatusEntry } from '../../kernel/producer/status.ts'
-import type { FeedingNodes, SourceContext } from '../../kit/source.ts'
+import type { Kit } from '../../kit/kit.ts'
+import { isListening, type ListeningSensor, type Metric, type StatusEntry } from '../../kit/metrics.ts'
+import type { FeedingNodes } from '../../kit/producers.ts'
 import type { UpstreamTable } from './config.ts'
 import { keptUpstream, openUpstream } from './open-upstream.ts'
 import { UpstreamReport } from './report.ts'
@@ -22,13 +22,13 @@ export class NodeLinks {
   readonly #nodes: FeedingNodes
   readonly #links: Upstream[] = []
 
-  constructor(context: SourceContext, nodes: FeedingNodes) {
+  constructor(kit: Kit, nodes: FeedingNodes) {
     this.#nodes = nodes
     for (const tenant of nodes.tenants) {
-      const metric = (name: string): Metric | undefined => sensorHere(context, tenant, name)?.metric(name)
+      const metric = (name: string): Metric | undefined => sensorHere(kit, tenant, name)?.metric(name)
       const sensor = new UpstreamSensor(tenant, { families: nodes.families, metric })
-      context.hub.add(sensor)
-      for (const name of nodes.names) this.#links.push(this.#link(context, name, tenant, sensor))
+      kit.feed.add(sensor)
+      for (const name of nodes.names) this.#links.push(this.#link(kit, name, tenant, sensor))
     }
   }
 
@@ -47,19 +47,19 @@ export class NodeLinks {
     await Promise.all(this.#links.map((link) => link.stop()))
   }
 
-  #link(context: SourceContext, name: string, tenant: string, sensor: UpstreamSensor): Upstream {
+  #link(kit: Kit, name: string, tenant: string, sensor: UpstreamSensor): Upstream {
     // No [[upstream]] can have this name.
     const key = `${tenant}/node/${name}`
-    const { fences } = context.hub
+    const { fences } = kit.peer.producers
     const hasFence = (sensor: ListeningSensor | undefined): boolean => sensor !== undefined && fences.has(sensor)
-    return openUpstream(context, {
+    return openUpstream(kit, {
       table: tableOf(name, tenant, this.#nodes.families),
-      report: new UpstreamReport({ ...context, name, kind: 'link', tenant, family: undefined }),
-      ...keptUpstream(context, key),
+      report: new UpstreamReport({ ...kit, notice: kit.peer.notice, name, kind: 'link', tenant, family: undefined }),
+      ...keptUpstream(kit, key),
       sensor,
       peerNode: {
         connect: (signal) => this.#connect(name, tenant, signal),
-        isFenced: (metric) => !fences.isEmpty && hasFence(sensorHere(context, tenant, metric)),
+        isFenced: (metric) => !fences.isEmpty && hasFence(sensorHere(kit, tenant, metric)),
       },
     })
   }
@@ -94,8 +94,8 @@ function tableOf(name: string, tenant: string, families: readonly string[]): Ups
 }
 
 /** The sensor of this node that takes the same feeds. */
-function sensorHere({ hub }: SourceContext, tenant: string, name: string): ListeningSensor | undefined {
-  for (const sensor of hub.sensors) {
+function sensorHere({ peer }: Kit, tenant: string, name: string): ListeningSensor | undefined {
+  for (const sensor of peer.view.sensors) {
     const { owner, family } = sensor
     if (isListening(sensor) && owner !== 'producer' && owner.tenant === tenant && name.startsWith(family)) return sensor
   }

@@ -1,7 +1,7 @@
 /** Makes an upstream, or a link to a node: its values are paced with all feeds, and count for the quota of its tenant. */
-import { ValueMeter } from '../../kernel/accounts/quotas.ts'
-import { Pacer } from '../../kit/io/pacer.ts'
-import type { SourceContext } from '../../kit/source.ts'
+
+import type { Kit } from '../../kit/kit.ts'
+import { ValueMeter } from '../../kit/poll.ts'
 import type { UpstreamTable } from './config.ts'
 import { Position } from './position.ts'
 import type { UpstreamReport } from './report.ts'
@@ -13,7 +13,8 @@ import { Upstream, type UpstreamNode, type UpstreamOptions } from './upstream.ts
 export type KeptUpstream = Pick<UpstreamOptions, 'position' | 'stored'>
 
 /** `name`: `tenant/name`. */
-export function keptUpstream({ upstreams, upstreamBindings, journal }: SourceContext, name: string): KeptUpstream {
+export function keptUpstream({ peer }: Kit, name: string): KeptUpstream {
+  const { upstreams, upstreamBindings, journal } = peer.stored
   const row = upstreams.find((row) => row.name === name)
   const position = new Position(name, row, journal)
   const rows = upstreamBindings.filter(({ upstream }) => upstream === name)
@@ -30,10 +31,10 @@ export interface OpenUpstreamOptions extends KeptUpstream {
 }
 
 /** It has no connections before `start`. */
-export function openUpstream(context: SourceContext, options: OpenUpstreamOptions): Upstream {
-  const { quotas, clock, pacing, producer, hub } = context
+export function openUpstream(kit: Kit, options: OpenUpstreamOptions): Upstream {
+  const { self, clock, poll, peer } = kit
   const { table, sensor } = options
-  const meter = quotas.of(table.tenant).values
+  const meter = poll.meterOf(table.tenant)
   const limit = table.valuesPerSecond === 0 ? Number.POSITIVE_INFINITY : table.valuesPerSecond
   const own = new ValueMeter(
     () => limit,
@@ -45,23 +46,15 @@ export function openUpstream(context: SourceContext, options: OpenUpstreamOption
       return Math.max(own.waitMs, meter.waitMs)
     },
   }
-  const whenStored = (resume: () => void): void => {
-    const { waitMs } = both
-    if (waitMs > 0) clock.setTimeout(resume, waitMs)
-    else pacing.journal.wait({ durable: resume })
-  }
   const upstream = new Upstream({
-    ...context,
+    ...kit,
     ...options,
     meter: both,
-    pacer: new Pacer({
-      storage: { behind: () => both.waitMs > 0 || pacing.behind(), whenStored },
-      turns: pacing.turns,
-      clock,
-      failed: (error) => hub.faults.report(sensor, error),
-    }),
-    id: producer.id,
-    producersChanged: () => hub.producersChanged(sensor),
+    pacer: peer.pacer(sensor, both),
+    intake: peer.producers.intake,
+    connect: peer.producers.connect,
+    id: self.id,
+    producersChanged: () => peer.producers.changed(sensor),
     catalogued: (upstream, before) => sensor.changed(upstream, before),
   })
   sensor.add(upstream)

@@ -2,10 +2,9 @@
  * How far the channel of an upstream was taken. It is stored in the batch that has the values, so that a crash neither loses nor
  * repeats one; what is stored is committed at the upstream.
  */
-import type { UpstreamRow } from '../../../storage/store.ts'
-import type { BatchBuilder } from '../../kernel/channels/batch.ts'
-import type { Journal, Journaled } from '../../kernel/channels/journal.ts'
-import type { HeldQueue } from '../../kernel/metrics/metric.ts'
+
+import type { StoredPeers, UpstreamRow } from '../../kit/peer.ts'
+import type { BatchBuilder, HeldQueue, Journaled } from '../../kit/producers.ts'
 
 interface Barrier {
   release(): void
@@ -13,7 +12,7 @@ interface Barrier {
 
 export class Position implements Journaled {
   readonly #name: string
-  readonly #journal: Pick<Journal, 'touch'>
+  readonly #journal: Pick<StoredPeers['journal'], 'touch'>
   /** Called with what was stored. */
   onStored: (reached: number) => void = () => {}
   #row: UpstreamRow | undefined
@@ -28,7 +27,7 @@ export class Position implements Journaled {
   #isTouched = false
 
   /** `name`: `tenant/name`. `row`: as it was stored. */
-  constructor(name: string, row: UpstreamRow | undefined, journal: Pick<Journal, 'touch'>) {
+  constructor(name: string, row: UpstreamRow | undefined, journal: Pick<StoredPeers['journal'], 'touch'>) {
     this.#name = name
     this.#journal = journal
     this.#row = row

@@ -2,7 +2,7 @@
  * The questions at one upstream that are not answered yet. It takes only so many of one identity, and this server is one identity
  * there: so each user here has a part of them, and those who wait have turns.
  */
-import type { Clock } from '../../kernel/core/clock.ts'
+import type { Clock } from '../../kit/running.ts'
 
 /** An upstream takes 1,024 at once; the rest is for what this server asks for itself. */
 const MAX_ASKED = 1_000

@@ -1,9 +1,10 @@
 /** What an upstream answers to a QUERY, as readings of series here: a list has each with its labels and its own time [MON 9 Patterns]. */
+
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import { labelsFrom, openLabelsProblem } from '../../kernel/metrics/labels.ts'
-import type { Measurement, RemoteReading, RemoteRequest } from '../../kernel/metrics/metric.ts'
-import { PRODUCER } from '../../kernel/metrics/reach.ts'
+import { labelsFrom, type Measurement, openLabelsProblem } from '../../kit/metrics.ts'
+import type { RemoteReading, RemoteRequest } from '../../kit/producers.ts'
+import { PRODUCER } from '../../kit/producers.ts'
 import { pathOfValue } from './tap.ts'
 
 /** `isLabelled`: whether a list is one of series. `isNode`: whether these are series of this producer. */

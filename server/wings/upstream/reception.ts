@@ -2,6 +2,7 @@
  * Where upstreams that cannot be reached connect to [MON 9.13]. One says who it is, and the upstream of that name logs in; whoever
  * is unknown, or cannot prove to know the secret, is closed and costs a place among the connections that have not logged in.
  */
+
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { exporterOf, SOCKET_OPTIONS, securityOf, streamTransport } from '../../../client/dial/stream.ts'
@@ -9,11 +10,10 @@ import type { Transport, TransportListener } from '../../../client/transport.ts'
 import { Framer } from '../../../protocol/bytes/framer.ts'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'
-import { type Address, formatAddress } from '../../kernel/core/address.ts'
-import { bindTcp } from '../../kernel/core/listen.ts'
-import type { SensorStatus } from '../../kernel/metrics/metric.ts'
-import type { StatusEntry } from '../../kernel/producer/status.ts'
-import type { SourceContext } from '../../kit/source.ts'
+import { type Address, bindTcp, formatAddress } from '../../kit/io/address.ts'
+import type { Kit } from '../../kit/kit.ts'
+import type { SensorStatus, StatusEntry } from '../../kit/metrics.ts'
+import type { Joining } from '../../kit/producers.ts'
 import { PassingTransport } from './passing-transport.ts'
 import { shownProblem } from './session.ts'
 import type { Upstream } from './upstream.ts'
@@ -26,7 +26,7 @@ const MAX_GREETING_BYTES = 1 << 14
 const MAX_SHOWN = 64
 const NO_BYTES = new Uint8Array(0)
 
-export interface ReceptionOptions extends Pick<SourceContext, 'clock' | 'log' | 'tls' | 'admission'> {
+export interface ReceptionOptions extends Pick<Kit, 'clock' | 'log'>, Pick<Joining, 'tls' | 'admission'> {
   readonly address: Address
   /** The upstream that announces itself here under a name. */
   readonly find: (name: string) => Upstream | undefined

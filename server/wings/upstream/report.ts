@@ -2,9 +2,10 @@
 import { BasicType, gapReasonName } from '../../../protocol/monitor/constants.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
+import type { Kit } from '../../kit/kit.ts'
 import type { LabelledFamily, LabelledSensor } from '../../kit/labelled-sensor.ts'
 import type { LabelledSeries } from '../../kit/labelled-series.ts'
-import type { SourceContext } from '../../kit/source.ts'
+import type { Peer } from '../../kit/peer.ts'
 
 /** Notices of losses of one upstream in a second; those beyond are counted in the next one. */
 const NOTICES_PER_SECOND = 10
@@ -33,7 +34,7 @@ const about = {
 } as const
 type Name = keyof typeof about
 
-export interface UpstreamReportOptions extends Pick<SourceContext, 'clock' | 'log' | 'notices'> {
+export interface UpstreamReportOptions extends Pick<Kit, 'clock' | 'log'>, Pick<Peer, 'notice'> {
   /** The name of the upstream, or of the node. */
   readonly name: string
   /** What it is, and what its entry in `producer.sensors` begins with. */
@@ -72,7 +73,7 @@ export class UpstreamReport {
 
   /** There is a connection that can be used (empty), or why not. */
   changed(problem: string): void {
-    const { kind, name, log, notices, tenant } = this.#options
+    const { kind, name, log, notice, tenant } = this.#options
     const before = this.problem
     this.problem = problem
     const isUp = problem === ''
@@ -82,7 +83,7 @@ export class UpstreamReport {
     const state = isUp ? 'connected' : 'not connected'
     log[isUp ? 'info' : 'warn']({ [kind]: name, problem }, `${kind} ${state}`)
     const detail = `${this.#who} is ${state}${isUp ? '' : `: ${problem}`}`
-    notices.emit({ severity: isUp ? 'info' : 'warning', subject: kind, detail }, { tenant })
+    notice({ severity: isUp ? 'info' : 'warning', subject: kind, detail }, { tenant })
   }
 
   #up(isUp: boolean): void {
@@ -151,7 +152,7 @@ export class UpstreamReport {
   }
 
   #notice(detail: string): void {
-    const { kind, clock, notices, tenant } = this.#options
+    const { kind, clock, notice, tenant } = this.#options
     const nowMs = clock.monotonicMs()
     if (nowMs - this.#secondMs >= SECOND_MS) {
       this.#secondMs = nowMs
@@ -163,7 +164,7 @@ export class UpstreamReport {
     }
     const more = this.#unnoticed === 0 ? '' : `; ${this.#unnoticed} reports before it have no notice of their own`
     this.#unnoticed = 0
-    notices.emit({ severity: 'warning', subject: kind, detail: `${detail}${more}` }, { tenant })
+    notice({ severity: 'warning', subject: kind, detail: `${detail}${more}` }, { tenant })
   }
 }
 

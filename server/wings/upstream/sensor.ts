@@ -1,16 +1,9 @@
 /** The upstreams of one tenant, or its links to the nodes of a cluster, as the hub sees them. */
-import type { Owner } from '../../../auth/permissions.ts'
+
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
-import type {
-  Metric,
-  RemoteFollower,
-  RemoteReading,
-  RemoteRequest,
-  RemoteSensor,
-  RemoteTap,
-} from '../../kernel/metrics/metric.ts'
-import { isPattern } from '../../kernel/metrics/pattern.ts'
-import { SortedNames } from '../../kernel/metrics/sorted-names.ts'
+import { type Metric, type Owner, SortedNames } from '../../kit/metrics.ts'
+import type { RemoteFollower, RemoteReading, RemoteRequest, RemoteSensor, RemoteTap } from '../../kit/producers.ts'
+import { isPattern } from '../../kit/producers.ts'
 import { unknownMetric } from './catalogue.ts'
 import type { Upstream } from './upstream.ts'
 

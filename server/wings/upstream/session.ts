@@ -2,8 +2,8 @@
  * One connection to an upstream, logged in. Values of what is followed go to their taps as they came; answers to QUERY and EXECUTE
  * go to those who wait for them.
  */
+
 import { readFile } from 'node:fs/promises'
-import { MIN_ITERATIONS } from '../../../auth/scram/keys.ts'
 import { AwaitedValues } from '../../../client/commands.ts'
 import type { ClientConnection, FrameTaker } from '../../../client/connection.ts'
 import type { Proof } from '../../../client/credentials.ts'
@@ -17,8 +17,9 @@ import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import { NoticeCode } from '../../../protocol/monitor/constants.ts'
 import type { Gap, Notice, ValueMessage } from '../../../protocol/monitor/message.ts'
 import { FRAME_METRIC } from '../../../protocol/monitor/message.ts'
-import type { Clock } from '../../kernel/core/clock.ts'
 import type { Pacer } from '../../kit/io/pacer.ts'
+import { MIN_ITERATIONS } from '../../kit/producers.ts'
+import type { Clock } from '../../kit/running.ts'
 import type { UpstreamTable } from './config.ts'
 import { PacedTransport } from './paced-transport.ts'
 

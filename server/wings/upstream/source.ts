@@ -1,11 +1,12 @@
 /** Other servers whose metrics this one serves: those of each tenant are one sensor. A reload adds and ends some, and leaves the others alone. */
 
-import { type Identity, maySee } from '../../../auth/permissions.ts'
-import type { Control, RemoteControl, RemoteControls } from '../../kernel/controls/control.ts'
-import { type Address, formatAddress } from '../../kernel/core/address.ts'
-import type { StatusEntry } from '../../kernel/producer/status.ts'
-import { LabelledFamily } from '../../kit/labelled-sensor.ts'
-import type { Source, SourceContext, SourceListeners } from '../../kit/source.ts'
+import type { Control, RemoteControl, RemoteControls } from '../../kit/controls.ts'
+import type { Listening } from '../../kit/door.ts'
+import { type Address, formatAddress } from '../../kit/io/address.ts'
+import type { Kit } from '../../kit/kit.ts'
+import type { LabelledFamily } from '../../kit/labelled-sensor.ts'
+import { type Identity, maySee, type StatusEntry } from '../../kit/metrics.ts'
+import type { Source } from '../../kit/source.ts'
 import { ofProducer } from './catalogue.ts'
 import type { UpstreamTable, upstreamSection } from './config.ts'
 import { NodeLinks } from './node-links.ts'
@@ -16,24 +17,21 @@ import { UpstreamSensor } from './sensor.ts'
 import type { Upstream } from './upstream.ts'
 
 export const upstream: Source<typeof upstreamSection> = {
-  open(context, tables) {
-    const links = context.nodes && new NodeLinks(context, context.nodes)
-    const upstreams = new Upstreams(context, links?.statuses)
+  open(kit, tables) {
+    const { nodes } = kit.peer.producers
+    const links = nodes && new NodeLinks(kit, nodes)
+    const upstreams = new Upstreams(kit, links?.statuses)
     upstreams.replace(tables)
+    kit.controls.reach(upstreams)
     return {
       statuses: upstreams.statuses,
-      remoteControls: upstreams,
-      ...(links && {
-        async begin(listeners: SourceListeners) {
-          listeners.opened(links)
-          await links.begin()
-        },
-      }),
-      async listen(listeners) {
-        listeners.opened(upstreams)
-        await upstreams.start(listeners)
-      },
+      begin: async () => links?.begin(),
+      listen: () => upstreams.start(),
       reload: (tables) => upstreams.replace(tables),
+      async close() {
+        await links?.close()
+        await upstreams.close()
+      },
     }
   },
 }
@@ -41,7 +39,7 @@ export const upstream: Source<typeof upstreamSection> = {
 class Upstreams implements RemoteControls {
   /** One of each; it changes with them. */
   readonly statuses: StatusEntry[] = []
-  readonly #context: SourceContext
+  readonly #kit: Kit
   readonly #others: readonly StatusEntry[]
   /** By their tables, as text. */
   readonly #upstreams = new Map<string, Upstream>()
@@ -53,8 +51,8 @@ class Upstreams implements RemoteControls {
   #isStarted = false
 
   /** `others`: entries of `producer.sensors` that stay. */
-  constructor(context: SourceContext, others: readonly StatusEntry[] = []) {
-    this.#context = context
+  constructor(kit: Kit, others: readonly StatusEntry[] = []) {
+    this.#kit = kit
     this.#others = others
   }
 
@@ -84,7 +82,7 @@ class Upstreams implements RemoteControls {
     // What cannot be opened is in the statuses.
     if (this.#isStarted) for (const opening of this.#receive()) opening.catch(() => {})
     else this.#listStatuses()
-    const followed = Promise.all([...changed].map((sensor) => this.#context.hub.producersChanged(sensor)))
+    const followed = Promise.all([...changed].map((sensor) => this.#kit.peer.producers.changed(sensor)))
     // What is bound there would count as unwanted before those who want it follow it.
     if (!this.#isStarted) return
     void followed.then(() => {
@@ -93,11 +91,11 @@ class Upstreams implements RemoteControls {
   }
 
   /** Rejects with ListenError. */
-  async start(listeners: SourceListeners): Promise<void> {
+  async start(): Promise<void> {
     this.#isStarted = true
     for (const upstream of this.#upstreams.values()) upstream.start()
-    for (const address of await Promise.all(this.#receive())) {
-      listeners.bound({ key: 'upstream.listen', use: 'upstreams', transport: 'tcp' }, address)
+    for (const listening of await Promise.all(this.#receive())) {
+      this.#kit.door.listener({ key: 'upstream.listen', use: 'upstreams', transport: 'tcp' }, listening)
     }
   }
 
@@ -122,7 +120,8 @@ class Upstreams implements RemoteControls {
   }
 
   /** Listens where upstreams announce themselves, and nowhere else. The promises reject with ListenError. */
-  #receive(): readonly Promise<Address>[] {
+  #receive(): readonly Promise<Listening>[] {
+    const { clock, log, peer } = this.#kit
     const wanted = new Map<string, Address>()
     for (const { table } of this.#upstreams.values()) {
       if (table.listen !== undefined) wanted.set(formatAddress(table.listen), table.listen)
@@ -132,21 +131,25 @@ class Upstreams implements RemoteControls {
       this.#receptions.delete(key)
       void reception.close()
     }
-    const fresh: Promise<Address>[] = []
+    const fresh: Promise<Listening>[] = []
+    const open = async (reception: Reception): Promise<Listening> => {
+      const address = await reception.open()
+      return { address, close: () => reception.close() }
+    }
     for (const [key, address] of wanted) {
       const known = this.#receptions.get(key)
       if (known !== undefined) {
         // Its port may be free by now.
-        if (!known.isOpen) fresh.push(known.open())
+        if (!known.isOpen) fresh.push(open(known))
         continue
       }
       const find = (name: string): Upstream | undefined =>
         [...this.#upstreams.values()].find(
           ({ table }) => table.name === name && table.listen !== undefined && formatAddress(table.listen) === key,
         )
-      const reception = new Reception({ ...this.#context, address, find })
+      const reception = new Reception({ clock, log, ...peer.producers, address, find })
       this.#receptions.set(key, reception)
-      fresh.push(reception.open())
+      fresh.push(open(reception))
     }
     this.#listStatuses()
     return fresh
@@ -159,9 +162,10 @@ class Upstreams implements RemoteControls {
 
   #add(key: string, table: UpstreamTable, sensor: UpstreamSensor): Upstream {
     const { name, tenant } = table
+    const { clock, log, peer } = this.#kit
     const family = this.#familyOfReports()
-    const report = new UpstreamReport({ ...this.#context, name, kind: 'upstream', tenant, family })
-    const upstream = openUpstream(this.#context, { table, report, ...this.#keptOf(table), sensor })
+    const report = new UpstreamReport({ clock, log, notice: peer.notice, name, kind: 'upstream', tenant, family })
+    const upstream = openUpstream(this.#kit, { table, report, ...this.#keptOf(table), sensor })
     this.#upstreams.set(key, upstream)
     return upstream
   }
@@ -169,15 +173,14 @@ class Upstreams implements RemoteControls {
   /** One for each name, also where a reload puts another table in its place: what was stored at the start is old by then. */
   #keptOf({ tenant, name }: UpstreamTable): KeptUpstream {
     const key = `${tenant}/${name}`
-    const kept = this.#kept.get(key) ?? keptUpstream(this.#context, key)
+    const kept = this.#kept.get(key) ?? keptUpstream(this.#kit, key)
     this.#kept.set(key, kept)
     return kept
   }
 
   /** Made with the first upstream: a server without any has no such metrics. */
   #familyOfReports(): LabelledFamily {
-    this.#reports ??= new LabelledFamily({
-      ...this.#context,
+    this.#reports ??= this.#kit.door.family({
       family: 'upstream.',
       kind: 'upstreams',
       from: 'what upstreams report',
@@ -192,7 +195,7 @@ class Upstreams implements RemoteControls {
     if (known !== undefined) return known
     const sensor = new UpstreamSensor(tenant)
     this.#sensors.set(tenant, sensor)
-    this.#context.hub.add(sensor)
+    this.#kit.feed.add(sensor)
     return sensor
   }
 }

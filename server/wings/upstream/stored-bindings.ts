@@ -2,9 +2,9 @@
  * The bindings of an upstream's durable channel as this server has stored them, each before it is made there [MON 9.13]. So it is
  * known after any end of either server what an id there stands for, what was bound for nobody, and what is bound no more.
  */
-import type { UpstreamBindingRow } from '../../../storage/store.ts'
-import type { Journal } from '../../kernel/channels/journal.ts'
-import { PRODUCER } from '../../kernel/metrics/reach.ts'
+
+import type { StoredPeers, UpstreamBindingRow } from '../../kit/peer.ts'
+import { PRODUCER } from '../../kit/producers.ts'
 import type { Position } from './position.ts'
 
 export interface StoredBindingsOptions {
@@ -12,7 +12,7 @@ export interface StoredBindingsOptions {
   readonly upstream: string
   /** Says which channel of which history is emptied. */
   readonly position: Pick<Position, 'row'>
-  readonly journal: Pick<Journal, 'change' | 'whenStored'>
+  readonly journal: Pick<StoredPeers['journal'], 'change' | 'whenStored'>
   /** As they were stored. */
   readonly rows: Iterable<UpstreamBindingRow>
 }

@@ -2,25 +2,18 @@
  * What is followed at one upstream under one request, durable or not: its id there, the series that come, and who wants them here.
  * Values are passed on as they came; only what is before them in a REC, the labels, is read, once for each series.
  */
+
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { checkTyped, placeOfValue, readLabels } from '../../../protocol/monitor/labelled.ts'
 import { FRAME_TIME, FRAME_TYPE, type Gap } from '../../../protocol/monitor/message.ts'
-import type { Steps } from '../../kernel/core/fair-work.ts'
-import type { Hub } from '../../kernel/metrics/hub.ts'
-import { labelsFrom, openLabelsProblem } from '../../kernel/metrics/labels.ts'
-import type {
-  HeldQueue,
-  Labels,
-  RemoteFollower,
-  RemoteLoss,
-  RemoteRequest,
-  RemoteSeries,
-  Subscription,
-} from '../../kernel/metrics/metric.ts'
-import { PRODUCER } from '../../kernel/metrics/reach.ts'
+import type { Feed } from '../../kit/feed.ts'
+import { type Labels, labelsFrom, openLabelsProblem, type Subscription } from '../../kit/metrics.ts'
+import type { HeldQueue, RemoteFollower, RemoteLoss, RemoteRequest, RemoteSeries } from '../../kit/producers.ts'
+import { PRODUCER } from '../../kit/producers.ts'
+import type { Steps } from '../../kit/running.ts'
 
 /** Where a payload has its time and the type of its value: it begins without the length of its frame. */
 const [PAYLOAD_TIME, PAYLOAD_TYPE] = [FRAME_TIME - 4, FRAME_TYPE - 4]
@@ -34,7 +27,7 @@ const MAX_ALIKE = 16
 export interface TapOptions {
   readonly request: RemoteRequest
   readonly isDurable: boolean
-  readonly hub: Pick<Hub, 'emitEncoded'>
+  readonly hub: Pick<Feed, 'emitEncoded'>
   /** Series that are known at once. */
   readonly maxSeries: number
   /** Whether values of a metric may be asked for. */

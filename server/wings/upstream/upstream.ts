@@ -1,6 +1,5 @@
 /** One upstream: its catalogue, and the two connections that bring its values (live.ts, durable.ts). */
 
-import type { Owner } from '../../../auth/permissions.ts'
 import { dial } from '../../../client/dial/dial.ts'
 import { streamTransport } from '../../../client/dial/stream.ts'
 import type { Transport } from '../../../client/transport.ts'
@@ -8,21 +7,14 @@ import { toArgumentList } from '../../../client/values.ts'
 import type { Capabilities, ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { BasicType, GapReason } from '../../../protocol/monitor/constants.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
-import type { Control, RemoteControl } from '../../kernel/controls/control.ts'
-import type { Timer } from '../../kernel/core/clock.ts'
-import type {
-  Measurement,
-  Metric,
-  RemoteFollower,
-  RemoteReading,
-  RemoteRequest,
-  RemoteTap,
-  SensorStatus,
-} from '../../kernel/metrics/metric.ts'
-import { compilePattern } from '../../kernel/metrics/pattern.ts'
-import type { Meter } from '../../kit/by-tenant.ts'
+import type { Control, RemoteControl } from '../../kit/controls.ts'
 import type { Pacer } from '../../kit/io/pacer.ts'
-import type { SourceContext } from '../../kit/source.ts'
+import type { Kit } from '../../kit/kit.ts'
+import type { Measurement, Metric, Owner, SensorStatus } from '../../kit/metrics.ts'
+import type { Meter } from '../../kit/poll.ts'
+import type { Joining, RemoteFollower, RemoteReading, RemoteRequest, RemoteTap } from '../../kit/producers.ts'
+import { compilePattern } from '../../kit/producers.ts'
+import type { Timer } from '../../kit/running.ts'
 import { catalogueBytes, hasLabels, isSameMetric, ofProducer, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
 import { type ControlThere, controlsIn, isCutOff, remoteControl } from './controls.ts'
@@ -59,8 +51,7 @@ const SOON_MS = 100
 /** From one reading of a catalogue to the next: a large one that changes all the time must not cost more than its values. */
 const REST_MS = 5_000
 
-export interface UpstreamOptions
-  extends Pick<SourceContext, 'hub' | 'clock' | 'log' | 'notices' | 'intake' | 'work' | 'connect'> {
+export interface UpstreamOptions extends Pick<Kit, 'clock' | 'log' | 'feed' | 'poll'>, Pick<Joining, 'intake' | 'connect'> {
   readonly table: UpstreamTable
   /** Set if it is a node of this producer. */
   readonly peerNode?: UpstreamNode | undefined
@@ -123,7 +114,7 @@ export class Upstream {
   #readMs = Number.NEGATIVE_INFINITY
 
   constructor(options: UpstreamOptions) {
-    const { table, peerNode, clock, hub, pacer, meter, position, stored, intake, id, report } = options
+    const { table, peerNode, clock, feed, pacer, meter, position, stored, intake, id, report } = options
     this.#options = options
     this.table = table
     this.report = report
@@ -133,7 +124,7 @@ export class Upstream {
     const of = (isDurable: boolean): Taps =>
       new Taps({
         isDurable,
-        hub,
+        hub: feed,
         maxSeries: table.maxSeries,
         mayAsk: (name) => this.mayAsk(name),
         node: peerNode,
@@ -152,7 +143,7 @@ export class Upstream {
     this.#live = new Live({
       taps: this.#taps.live,
       clock,
-      work: options.work,
+      work: options.poll.work,
       party: { tenant: table.tenant },
       counted,
       lost,

@@ -7,10 +7,10 @@ import { load } from '../../../server/kernel/config/load.ts'
 import { schemaOf } from '../../../server/kernel/config/schema.ts'
 import { Hub } from '../../../server/kernel/metrics/hub.ts'
 import type { PolledSensor } from '../../../server/kernel/metrics/metric.ts'
-import type { SourceContext } from '../../../server/kit/source.ts'
 import { filesSection } from '../../cases/sources/files/config.ts'
 import { files } from '../../cases/sources/files/source.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
+import { handKit } from '../../support/hand-kit.ts'
 
 const EXAMPLE = new URL('../../cases/sources/files/', import.meta.url)
 const PAGE = new URL('../../../docs/contributing.md', import.meta.url)
@@ -45,9 +45,8 @@ test('its sensor measures what the file says, and VOID if it cannot be read', as
   const hub = new Hub(clock)
   const table = join(directory, 'file-nr')
   writeFileSync(table, '1504\t0\t9223372036854775807\n')
-  const context: Pick<SourceContext, 'clock' | 'hub'> = { clock, hub }
-  const { sensors = [] } = await files.open(context as SourceContext, { table }, { scrape: [] })
-  for (const sensor of sensors) hub.add(sensor)
+  const { kit } = handKit(hub, clock)
+  await files.open(kit, { table }, { scrape: [] })
   const [sensor] = hub.sensors as readonly PolledSensor[]
   const measure = () => sensor!.measure(sensor!.metric('files.open')!, new Map(), identity)
   expect(measure()).toEqual({ value: { type: 4, value: 1504n }, time: clock.microseconds() })

@@ -1,7 +1,9 @@
 /** The door of a source for a user who may publish everything, around the readers of its values. */
+import type { DoorAnswer, HttpDoor } from '../../../server/kit/door.ts'
+import type { Kit } from '../../../server/kit/kit.ts'
 import { LabelledFamily } from '../../../server/kit/labelled-sensor.ts'
-import { Publication, type PublicationOptions } from '../../../server/kit/publication.ts'
-import type { DoorAnswer, HttpDoor } from '../../../server/kit/source.ts'
+import { makePoll } from '../../../server/kit/poll.ts'
+import { Publication, type PublicationServices } from '../../../server/kit/publication.ts'
 import { Readers } from '../../support/readers.ts'
 import { tester } from '../kernel/metrics/fixture.ts'
 
@@ -10,7 +12,9 @@ export interface Published {
   readonly post: (body: Uint8Array | string, type: string) => Promise<DoorAnswer>
 }
 
-export function publishing(name: string, doorOf: (publication: Publication, readers: Readers) => HttpDoor): Published {
+type DoorOf = (publication: Publication, kit: Pick<Kit, 'poll' | 'clock'>) => HttpDoor
+
+export function publishing(name: string, doorOf: DoorOf): Published {
   const readers = new Readers()
   const { hub, quotas, clock, work } = readers
   const family = new LabelledFamily({
@@ -26,8 +30,9 @@ export function publishing(name: string, doorOf: (publication: Publication, read
   family.open(tester.tenant)
   const intake = { refusal: undefined, begin: () => ({ stored: async () => undefined }) }
   const rights = { publisher: () => ({ may: () => true }) }
-  const options = { family, hub, intake, work, clock, rights } as unknown as PublicationOptions
-  const door = doorOf(new Publication(options), readers)
+  const poll = makePoll({ hub, work, quotas, intake })
+  const services = { poll, intake, rights, clock } as unknown as PublicationServices
+  const door = doorOf(new Publication(family, services), { poll, clock })
   readers.bind(`${name}.*`)
   const asker = { identity: tester, credential: undefined } as unknown as Parameters<HttpDoor['take']>[0]['asker']
   const post = (body: Uint8Array | string, type: string) => {

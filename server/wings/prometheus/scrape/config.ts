@@ -1,21 +1,23 @@
 /** The tables `[[scrape]]`: programs whose metrics are fetched as text. A URL may hold a password by mistake, so no message shows it. */
+
 import { z } from 'zod'
-import { isLoopback } from '../../../../auth/network.ts'
 import { nameProblem } from '../../../../protocol/monitor/value.ts'
-import { type SectionConfig, tableList } from '../../../kernel/config/schema.ts'
 import {
   duration,
   hostNameOrOff,
   integer,
+  isLoopback,
   key,
   needed,
   pathOrOff,
   plainText,
+  type SectionConfig,
+  tableList,
   tenant,
   toggle,
   wireName,
-} from '../../../kernel/config/value-types.ts'
-import { fromForeign, MAX_LABEL_BYTES } from '../../../kernel/metrics/labels.ts'
+} from '../../../kit/config.ts'
+import { fromForeign, MAX_LABEL_BYTES } from '../../../kit/metrics.ts'
 
 const MAX_LABELS = 32
 

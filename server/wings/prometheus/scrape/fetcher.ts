@@ -3,12 +3,13 @@
  * elsewhere. Secrets and certificates are read at each scrape, so they can be renewed at any time. Errors are for people, and
  * hold no secret.
  */
+
 import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import type { TextFormat } from '../../../../protocol/prometheus/text.ts'
-import { authorizationFrom, tlsFrom } from '../../../kernel/core/http-credentials.ts'
+import { authorizationFrom, tlsFrom } from '../../../kit/io/address.ts'
 import type { ScrapeTable } from './config.ts'
 
 /** The newer format first, as far as it is known here. */

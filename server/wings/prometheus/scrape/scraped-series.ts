@@ -2,13 +2,13 @@
  * The series of one target. Nearly all samples of a scrape belong to series that the scrape before had, and whose text is
  * known: these cost a look into a map. A scrape is taken as a whole, after all of it was read.
  */
+
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { familyMetadata, readSeries, type TextMetadata, type TextSample } from '../../../../protocol/prometheus/text.ts'
-import type { Steps } from '../../../kernel/core/fair-work.ts'
-import type { MetricMetadata } from '../../../kernel/metrics/catalogue.ts'
-import { fromForeign } from '../../../kernel/metrics/labels.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import { LabelledSeries } from '../../../kit/labelled-series.ts'
+import { fromForeign, type MetricMetadata } from '../../../kit/metrics.ts'
+import type { Steps } from '../../../kit/running.ts'
 import { PROMETHEUS_FAMILY } from '../door.ts'
 import type { ScrapeTable } from './config.ts'
 

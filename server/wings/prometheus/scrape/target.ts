@@ -2,14 +2,20 @@
  * One target: when it is scraped, and what becomes of it. It is scraped at its interval while an instance may select its
  * series, and once when somebody asks. What it will say is unknown before, so one placeholder stands for all its series.
  */
+
 import { type TextMetadata, TextParser } from '../../../../protocol/prometheus/text.ts'
-import type { Clock, Timer } from '../../../kernel/core/clock.ts'
-import type { FairWork, Steps } from '../../../kernel/core/fair-work.ts'
-import { labelsFrom } from '../../../kernel/metrics/labels.ts'
-import type { Labels, SensorStatus, Series, Subscription } from '../../../kernel/metrics/metric.ts'
-import type { StatusEntry } from '../../../kernel/producer/status.ts'
+import type { Kit } from '../../../kit/kit.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
-import type { SourceContext } from '../../../kit/source.ts'
+import {
+  type Labels,
+  labelsFrom,
+  type SensorStatus,
+  type Series,
+  type StatusEntry,
+  type Subscription,
+} from '../../../kit/metrics.ts'
+import type { Poll } from '../../../kit/poll.ts'
+import type { Clock, Steps, Timer } from '../../../kit/running.ts'
 import { PROMETHEUS_FAMILY } from '../door.ts'
 import type { ScrapeTable } from './config.ts'
 import type { Fetched } from './fetcher.ts'
@@ -33,7 +39,7 @@ interface Body {
   readonly families: ReadonlyMap<string, TextMetadata>
 }
 
-export interface TargetOptions extends Pick<SourceContext, 'hub' | 'intake' | 'work' | 'clock' | 'log' | 'notices'> {
+export interface TargetOptions extends Pick<Kit, 'poll' | 'clock' | 'log' | 'peer'> {
   readonly table: ScrapeTable
   readonly sensor: LabelledSensor
   readonly fetcher: { fetch(signal: AbortSignal): Promise<Fetched>; close(): void }
@@ -47,7 +53,7 @@ export class ScrapeTarget implements StatusEntry {
   readonly placeholder: Series
   readonly #options: TargetOptions
   readonly #clock: Clock
-  readonly #work: FairWork
+  readonly #poll: Poll
   readonly #series: ScrapedSeries
   /** Where it is, without what may be a secret. */
   readonly #shownUrl: string
@@ -67,10 +73,10 @@ export class ScrapeTarget implements StatusEntry {
   readonly #counters = { scrapes: 0, failures: 0, postponed: 0, samples: 0, duplicates: 0, refused: 0 }
 
   constructor(options: TargetOptions) {
-    const { table, sensor, clock, work } = options
+    const { table, sensor, clock, poll } = options
     this.#options = options
     this.#clock = clock
-    this.#work = work
+    this.#poll = poll
     this.owner = { tenant: table.tenant }
     this.#series = new ScrapedSeries({ ...table, sensor })
     const { origin, pathname } = new URL(table.url)
@@ -118,7 +124,7 @@ export class ScrapeTarget implements StatusEntry {
   /** Ends it with its series. */
   async close(): Promise<void> {
     await this.stop()
-    await this.#work.run(this.owner, this.#series.close())
+    await this.#poll.work(this.owner, this.#series.close())
   }
 
   /** Ends what it does; its series stay, because the server ends. */
@@ -165,15 +171,9 @@ export class ScrapeTarget implements StatusEntry {
 
   /** Milliseconds until values may come again; 0 if they may now. */
   #postponedMs(): number {
-    const { sensor, intake, hub } = this.#options
-    const { refusal } = intake
-    const { waitMs } = sensor.meter
-    const isFenced = hub.fences.has(sensor)
-    if (isFenced) this.#waits = 'waits: an operator has fenced the source'
-    else if (refusal !== undefined) this.#waits = `waits: ${refusal.detail}`
-    else this.#waits = waitMs > 0 ? 'waits: the tenant has reached its quota of values in a second' : ''
-    if (isFenced) return this.table.intervalMs
-    return refusal === undefined ? waitMs : refusal.retryAfterS * SECOND_MS
+    const refusal = this.#poll.refusal(this.sensor)
+    this.#waits = refusal === undefined ? '' : `waits: ${refusal.detail}`
+    return refusal?.waitMs ?? 0
   }
 
   /** Scrapes now, unless it does so already. Never rejects. */
@@ -185,32 +185,30 @@ export class ScrapeTarget implements StatusEntry {
   }
 
   async #scrape(): Promise<void> {
-    const { hub, sensor } = this.#options
     try {
       await this.#scrapeOnce()
     } catch (error) {
-      hub.faults.report(sensor, error)
+      this.#poll.failed(this.sensor, error)
     }
   }
 
   async #scrapeOnce(): Promise<void> {
-    const { hub, sensor } = this.#options
     const startedMs = this.#clock.monotonicMs()
     const time = this.#clock.microseconds()
     this.#startedMs = startedMs
     this.#counters.scrapes++
     const read = await this.#read()
-    if (!this.#isStarted || hub.fences.has(sensor)) return
+    if (!this.#isStarted || this.#poll.refusal(this.sensor)?.reason === 'fenced') return
     const scrape_duration_seconds = (this.#clock.monotonicMs() - startedMs) / SECOND_MS
     if ('problem' in read) {
       this.#counters.failures++
-      await this.#work.run(this.owner, this.#series.fail())
+      await this.#poll.work(this.owner, this.#series.fail())
       this.#series.takeOwn({ up: 0, scrape_duration_seconds, scrape_samples_scraped: 0 }, time)
       this.#turned(false, read.problem)
       return
     }
     const { pending, families } = read
-    const taken = await this.#work.run(this.owner, this.#series.take(pending, families, time))
+    const taken = await this.#poll.work(this.owner, this.#series.take(pending, families, time))
     for (const name of ['samples', 'duplicates', 'refused'] as const) this.#counters[name] += taken[name]
     this.#series.takeOwn({ up: 1, scrape_duration_seconds, scrape_samples_scraped: pending.length }, time)
     this.#turned(true, '')
@@ -242,10 +240,10 @@ export class ScrapeTarget implements StatusEntry {
     const pending: PendingSamples = []
     for await (const chunk of body) {
       signal.throwIfAborted()
-      await this.#work.run(this.owner, this.#pend(parser.push(chunk), pending))
+      await this.#poll.work(this.owner, this.#pend(parser.push(chunk), pending))
     }
     signal.throwIfAborted()
-    await this.#work.run(this.owner, this.#pend(parser.end(), pending))
+    await this.#poll.work(this.owner, this.#pend(parser.end(), pending))
     return { pending, families: parser.families }
   }
 
@@ -260,7 +258,7 @@ export class ScrapeTarget implements StatusEntry {
 
   /** Reports a target that is down, and one that is up again. */
   #turned(isUp: boolean, problem: string): void {
-    const { log, notices, table } = this.#options
+    const { log, peer, table } = this.#options
     const wasUp = this.#isUp
     this.#isUp = isUp
     this.#problem = problem
@@ -270,7 +268,7 @@ export class ScrapeTarget implements StatusEntry {
       { target: table.name, url: this.#shownUrl, problem },
       isUp ? 'target up' : 'target down',
     )
-    notices.emit({ severity: isUp ? 'info' : 'warning', subject: 'scrape', detail }, this.owner)
+    peer.notice({ severity: isUp ? 'info' : 'warning', subject: 'scrape', detail }, this.owner)
   }
 
   #within(scraping: Promise<unknown>): Promise<void> {

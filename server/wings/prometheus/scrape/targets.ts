@@ -1,8 +1,8 @@
 /** All targets of the tables `[[scrape]]`: a reload puts other ones in their place, and leaves those alone that stay the same. */
 
-import type { StatusEntry } from '../../../kernel/producer/status.ts'
+import type { Kit } from '../../../kit/kit.ts'
 import type { LabelledFamily, Requests } from '../../../kit/labelled-sensor.ts'
-import type { SourceContext } from '../../../kit/source.ts'
+import type { StatusEntry } from '../../../kit/metrics.ts'
 import type { ScrapeTable } from './config.ts'
 import { Fetcher } from './fetcher.ts'
 import { ScrapeTarget } from './target.ts'
@@ -10,13 +10,13 @@ import { ScrapeTarget } from './target.ts'
 export class ScrapeTargets {
   /** One of each target; it changes with them. */
   readonly statuses: StatusEntry[] = []
-  readonly #context: SourceContext
+  readonly #kit: Kit
   /** By their tables, as text. */
   readonly #targets = new Map<string, ScrapeTarget>()
   #isStarted = false
 
-  constructor(context: SourceContext) {
-    this.#context = context
+  constructor(kit: Kit) {
+    this.#kit = kit
   }
 
   /** The longest interval, milliseconds. */
@@ -56,25 +56,25 @@ export class ScrapeTargets {
   }
 
   #add(key: string, table: ScrapeTable, family: LabelledFamily): void {
-    const { server, hub } = this.#context
-    const { software } = server.stats({ tenant: table.tenant, role: '' })
+    const { self, poll } = this.#kit
     const sensor = family.of(table.tenant)
     const target = new ScrapeTarget({
-      ...this.#context,
+      ...this.#kit,
       table,
       sensor,
-      fetcher: new Fetcher({ ...table, software }),
+      fetcher: new Fetcher({ ...table, software: self.software }),
     })
     this.#targets.set(key, target)
     if (!this.#isStarted) return
     target.start()
     // Instances that were there before may want it.
-    hub.run(sensor, hub.demand.matchAll())
+    poll.run(sensor, poll.demand.matchAll())
   }
 
   #remove(key: string, target: ScrapeTarget): void {
     this.#targets.delete(key)
-    this.#context.hub.demand.died(target.placeholder)
-    target.close().catch((error: unknown) => this.#context.hub.faults.report(target.sensor, error))
+    const { poll } = this.#kit
+    poll.demand.died(target.placeholder)
+    target.close().catch((error: unknown) => poll.failed(target.sensor, error))
   }
 }

@@ -3,13 +3,13 @@
  * to its brokers. Older servers kept it in a file of the data directory: it is read while the database has none, and stays for
  * those who go back to such a server.
  */
+
 import { randomUUID } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Banks } from '../../../../protocol/qmf/types.ts'
-import type { QmfAgentRow } from '../../../../storage/store.ts'
-import type { Journal } from '../../../kernel/channels/journal.ts'
-import type { Logger } from '../../../kernel/core/log.ts'
+import type { QmfAgentRow, StoredPeers } from '../../../kit/peer.ts'
+import type { Logger } from '../../../kit/running.ts'
 import { isBanks } from './inventory.ts'
 
 const OLD_FILE = 'qmf-agent.json'
@@ -23,7 +23,7 @@ export interface AgentStateOptions {
   readonly stored: QmfAgentRow | undefined
   /** The data directory, which may have the file of an older server. */
   readonly directory: string
-  readonly journal: Pick<Journal, 'change'>
+  readonly journal: Pick<StoredPeers['journal'], 'change'>
   readonly log: Pick<Logger, 'warn'>
 }
 

@@ -6,6 +6,7 @@
  * A newcomer's mistakes: the broker's own messages (S, a, x) have no reply-to, so its schemas go to `broker`, where
  * everything for it goes. And everything for it needs a reply-to, or it is silently dropped.
  */
+
 import type { AmqpClient, AmqpEvents, AmqpTransfer } from '../../../../protocol/amqp/client.ts'
 import type { AmqpDelivery } from '../../../../protocol/amqp/session.ts'
 import { ProtocolError } from '../../../../protocol/errors.ts'
@@ -25,7 +26,7 @@ import {
   QmfStatus,
   type SchemaLookup,
 } from '../../../../protocol/qmf/types.ts'
-import type { Clock } from '../../../kernel/core/clock.ts'
+import type { Clock } from '../../../kit/running.ts'
 import { type AgentObject, type Inventory, isBanks } from './inventory.ts'
 import { AGENT_PACKAGE, agentSchemas, isSchemaOf, producerSchema } from './schema.ts'
 import { type AgentTransfer, type SendJob, SendQueue } from './send-queue.ts'

@@ -1,7 +1,8 @@
 /** The agent at one broker as it outlives connections. */
+
 import type { AmqpEvents } from '../../../../protocol/amqp/client.ts'
-import type { Clock } from '../../../kernel/core/clock.ts'
-import type { SensorStatus } from '../../../kernel/metrics/metric.ts'
+import type { SensorStatus } from '../../../kit/metrics.ts'
+import type { Clock } from '../../../kit/running.ts'
 import { type AgentEvents, type AgentLink, newAgentCounters, QmfAgent } from './agent.ts'
 import type { AgentState } from './agent-state.ts'
 import { Inventory, type ObjectSource } from './inventory.ts'

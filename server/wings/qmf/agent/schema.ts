@@ -2,9 +2,8 @@
  * The three classes of the producer as a QMF agent, and where their values come from. A broker keeps a schema by
  * package, class and hash, and the hash is made of the contents: a change of a class here needs nothing else.
  */
+
 import { createHash } from 'node:crypto'
-import { formatIdentity } from '../../../../auth/identity.ts'
-import { maySee } from '../../../../auth/permissions.ts'
 import {
   Access,
   type ClassKey,
@@ -14,10 +13,9 @@ import {
   type SchemaStatistic,
   type TableSchema,
 } from '../../../../protocol/qmf/types.ts'
-import type { Channel } from '../../../kernel/channels/channel.ts'
-import { dropCauses } from '../../../kernel/channels/ledger.ts'
-import type { Sensor } from '../../../kernel/metrics/metric.ts'
-import type { Stats } from '../../../kernel/producer/status.ts'
+import { formatIdentity, maySee, type Sensor } from '../../../kit/metrics.ts'
+import { dropCauses, type Stats } from '../../../kit/peer.ts'
+import type { Channel } from '../../../kit/push.ts'
 import type { ObjectSource, ObjectValues } from './inventory.ts'
 
 export const AGENT_PACKAGE = 'cinnabar'

@@ -3,7 +3,7 @@
  * represents the method of every broker that has it; its versions may differ in their arguments. It runs on one object
  * of one broker, never on more. Refusals name no objects, since the caller may have no right to know of them.
  */
-import type { Identity } from '../../../../auth/permissions.ts'
+
 import type { Argument } from '../../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../../protocol/monitor/value.ts'
@@ -15,17 +15,17 @@ import {
   type ControlParameter,
   type ControlResult,
   type ControlSource,
+  convertArguments,
   failed,
   HIDDEN,
   ok,
-} from '../../../kernel/controls/control.ts'
-import { StatusError } from '../../../kernel/core/errors.ts'
-import { convertArguments } from '../../../kernel/metrics/arguments.ts'
-import type { Hub } from '../../../kernel/metrics/hub.ts'
+} from '../../../kit/controls.ts'
+import type { Identity } from '../../../kit/metrics.ts'
+import { StatusError } from '../../../kit/running.ts'
 import type { BrokerTable, QmfBroker } from '../broker.ts'
 import { fieldMetric, QMF_PREFIX } from '../catalogue.ts'
 import type { CallResult } from '../console-events.ts'
-import { QmfSensor } from '../sensor.ts'
+import type { QmfSensor } from '../sensor.ts'
 import type { QmfObject } from '../series.ts'
 import {
   BROKER_PARAMETER,
@@ -59,16 +59,16 @@ const ownParameters: readonly ControlParameter[] = [
 export class QmfControls implements ControlSource {
   readonly prefix = QMF_PREFIX
   readonly tenants: readonly string[]
-  readonly #hub: Pick<Hub, 'sensors'>
+  readonly #sensors: readonly QmfSensor[]
 
-  /** `tenants`: those that have brokers. */
-  constructor(hub: Pick<Hub, 'sensors'>, tenants: readonly string[]) {
-    this.#hub = hub
-    this.tenants = tenants
+  /** `sensors`: one for each tenant that has brokers. */
+  constructor(sensors: readonly QmfSensor[]) {
+    this.#sensors = sensors
+    this.tenants = sensors.map(({ owner }) => owner.tenant)
   }
 
   *of(identity: Identity): Generator<Control> {
-    const sensors = this.#sensors(identity)
+    const sensors = this.#sensorsOf(identity)
     const methods = new Map<string, SchemaMethod[]>()
     for (const schema of schemasOf(sensors)) {
       if (schema.kind !== 'table') continue
@@ -83,15 +83,13 @@ export class QmfControls implements ControlSource {
 
   find(name: string, identity: Identity): Control | undefined {
     if (!name.startsWith(QMF_PREFIX)) return undefined
-    const sensors = this.#sensors(identity)
+    const sensors = this.#sensorsOf(identity)
     const versions = schemasOf(sensors).flatMap((schema) => methodOf(schema, name) ?? [])
     return versions.length === 0 ? undefined : controlOf(name, versions, brokersOf(sensors))
   }
 
-  #sensors({ tenant }: Identity): QmfSensor[] {
-    return this.#hub.sensors.filter((sensor): sensor is QmfSensor => {
-      return sensor instanceof QmfSensor && sensor.owner.tenant === tenant
-    })
+  #sensorsOf({ tenant }: Identity): QmfSensor[] {
+    return this.#sensors.filter(({ owner }) => owner.tenant === tenant)
   }
 }
 

@@ -3,6 +3,7 @@
  * versions of its method that brokers have; maps and lists are given as JSON text. A newcomer asks why `object` of a
  * method is `argument_object` here: `object` names the object on which the method is called.
  */
+
 import type { FieldTable, FieldValue } from '../../../../protocol/amqp/field-table.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem, type Value, VOID } from '../../../../protocol/monitor/value.ts'
@@ -15,15 +16,16 @@ import {
   type Statistics,
 } from '../../../../protocol/qmf/types.ts'
 import { parseObjectId } from '../../../../protocol/qmf/values.ts'
-import { type Bounds, checkBounds } from '../../../kernel/controls/bounds.ts'
 import {
+  type Bounds,
   type ControlArguments,
   type ControlParameter,
+  checkBounds,
   HIDDEN,
+  integers,
   reservedParameters,
-} from '../../../kernel/controls/control.ts'
-import { StatusError } from '../../../kernel/core/errors.ts'
-import { integers } from '../../../kernel/metrics/arguments.ts'
+} from '../../../kit/controls.ts'
+import { StatusError } from '../../../kit/running.ts'
 import { basicTypeOf, MAX_TEXT, toValue, unitOf } from '../values.ts'
 
 export const BROKER_PARAMETER = 'broker'

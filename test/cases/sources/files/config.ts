@@ -1,7 +1,6 @@
 /** The section [files]. */
 import { z } from 'zod'
-import { section } from '../../../../server/kernel/config/schema.ts'
-import { key, path } from '../../../../server/kernel/config/value-types.ts'
+import { key, path, section } from '../../../../server/kit/config.ts'
 
 export const filesSection = section(
   z

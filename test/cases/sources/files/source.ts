@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../../protocol/monitor/value.ts'
-import type { Measurement, Metric, PolledSensor } from '../../../../server/kernel/metrics/metric.ts'
+import type { Measurement, Metric, PolledSensor } from '../../../../server/kit/metrics.ts'
 import type { Source } from '../../../../server/kit/source.ts'
 import type { filesSection } from './config.ts'
 
@@ -16,7 +16,7 @@ const open: Metric = {
 }
 
 export const files: Source<typeof filesSection> = {
-  open({ clock }, { table }) {
+  open({ clock, feed }, { table }) {
     const sensor: PolledSensor = {
       polled: true,
       family: 'files.',
@@ -28,7 +28,8 @@ export const files: Source<typeof filesSection> = {
       check() {},
       measure: () => ({ value: read(table), time: clock.microseconds() }),
     }
-    return { sensors: [sensor] }
+    feed.add(sensor)
+    return {}
   },
 }
 

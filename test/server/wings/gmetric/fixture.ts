@@ -28,8 +28,6 @@ export const CONFIG: GmetricConfig = {
 export class FakeHub implements GmetricHub {
   reported: string[] = []
   readonly times: number[] = []
-  /** Fenced sensors. */
-  readonly fences = new Set<ListeningSensor>()
 
   born(_sensor: ListeningSensor, series: Series): void {
     this.reported.push(`born ${nameOf(series)}`)
@@ -56,9 +54,10 @@ export const nameOf = ({ labels }: Series) => `${labels.name}@${labels.host}`
 
 export function makeSensor<Hub extends GmetricHub>(hub: Hub, config: Partial<GmetricConfig> = {}) {
   const clock = new FakeClock()
-  const sensor = new GmetricSensor({ ...CONFIG, ...config }, hub, clock)
+  const fenced = new Set<GmetricSensor>()
+  const sensor = new GmetricSensor({ ...CONFIG, ...config }, hub, clock, { isFenced: (sensor) => fenced.has(sensor) })
   const send = (name: string, from = SENDER) => sensor.packet(vector(name).bytes, from)
-  return { hub, clock, sensor, send }
+  return { hub, clock, sensor, send, fenced }
 }
 
 /** XDR by hand: a number is one unit, a text its length, its bytes and padding. */

@@ -80,17 +80,17 @@ test('asked, it tells of the last second, by address and by name', () => {
 })
 
 test('fenced with the sensor whose hosts they are, it tells nothing until that goes on', () => {
-  const { sensor, hub, after } = make()
+  const { sensor, fenced, after } = make()
   sensor.packet(text('10.0.0.9:web1', 'foo', '1'), SENDER)
   after(0)
   const [up] = sensor.liveness.series('ganglia.host.up')
-  hub.fences.add(sensor)
+  fenced.add(sensor)
   expect(up && sensor.liveness.last(up)).toBeUndefined()
   expect(after(1000)).toEqual(['died ganglia.host.up@web1', 'died ganglia.host.late@web1'])
   sensor.packet(text('10.0.0.8:web2', 'foo', '1'), SENDER)
   expect(after(100_000)).toEqual([])
   expect([...sensor.liveness.series()]).toEqual([])
-  hub.fences.delete(sensor)
+  fenced.delete(sensor)
   expect(after(0)).toEqual(
     ['web1', 'web2'].flatMap((host) => [
       `born ganglia.host.up@${host}`,

@@ -55,7 +55,7 @@ it('are taken, or refused with 400, and cost no later request anything', () =>
     fc.asyncProperty(fc.array(fc.array(series, { maxLength: 4 }), { maxLength: 3 }), async (requests) => {
       const { readers, post } = publishing(
         'prometheus',
-        (publication, { work }) => new WriteDoor({ publication, work }),
+        (publication, { poll }) => new WriteDoor({ publication, poll }),
       )
       for (const given of requests) {
         const { status, body } = await post(request(given), 'application/x-protobuf')

@@ -38,7 +38,8 @@ it('fit their types, or are VOID', () =>
   fc.assert(
     fc.asyncProperty(said, async (given) => {
       const readers = new Readers()
-      const sensor = new QmfSensor({ tenant: 'default', brokers: ['b1'] }, readers.hub, readers.clock)
+      const { hub, clock } = readers
+      const sensor = new QmfSensor({ tenant: 'default', brokers: ['b1'], demand: hub.demand }, hub, clock)
       readers.hub.add(sensor)
       const broker = sensor.broker('b1')
       broker?.connected({

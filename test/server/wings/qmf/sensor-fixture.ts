@@ -94,7 +94,8 @@ export const tap = (): Subscription => ({ framePrefix: new Uint8Array(), sink: {
 export function makeSensor(...names: string[]) {
   const clock = new FakeClock()
   const hub = new FakeHub()
-  const sensor = new QmfSensor({ tenant: 'default', brokers: names.length > 0 ? names : ['b1'] }, hub, clock)
+  const brokers = names.length > 0 ? names : ['b1']
+  const sensor = new QmfSensor({ tenant: 'default', brokers, demand: hub.demand }, hub, clock)
   const connect = (name = 'b1') => new Said(sensor.broker(name) as QmfBroker)
   /** Those of a metric, or of all, by the names of their objects. */
   const series = (name?: string) => [...sensor.series(name)]

@@ -1,7 +1,8 @@
 /** An smon sensor behind a hub that writes down what is reported to it, and streams made by hand. */
 import { parseNetwork } from '../../../../server/kernel/core/address.ts'
 import type { Steps } from '../../../../server/kernel/core/fair-work.ts'
-import type { ListeningSensor, Series } from '../../../../server/kernel/metrics/metric.ts'
+import type { ListeningSensor, Sensor, Series } from '../../../../server/kernel/metrics/metric.ts'
+import type { Poll } from '../../../../server/kit/poll.ts'
 import { type SmonConfig, type SmonHub, SmonSensor } from '../../../../server/wings/smon/sensor.ts'
 import { hex } from '../../../support/bytes.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
@@ -19,7 +20,7 @@ export const CONFIG: SmonConfig = {
 }
 
 /** `born smon.a@192.0.2.7:1[3,0]`, `smon.a@192.0.2.7:1 = 42`, `died ...` */
-export class FakeHub implements SmonHub {
+export class FakeHub implements SmonHub, Pick<Poll, 'run'> {
   /** The steps of work that are done at once. */
   stepsAtOnce = Number.POSITIVE_INFINITY
   readonly #work: Steps<void>[] = []
@@ -48,7 +49,7 @@ export class FakeHub implements SmonHub {
     this.#reported.push(`died ${nameOf(series)}`)
   }
 
-  run(_sensor: ListeningSensor, steps: Steps<void>): void {
+  run(_sensor: Sensor, steps: Steps<void>): void {
     this.#work.push(steps)
     for (let left = this.stepsAtOnce; left > 0 && this.step(); left--);
   }
@@ -69,9 +70,11 @@ export class FakeHub implements SmonHub {
 
 const nameOf = ({ labels }: Series) => `${labels.name}@${labels.source}${labels.index && `[${labels.index}]`}`
 
-export function makeSensor<Hub extends SmonHub>(hub: Hub, config: Partial<SmonConfig> = {}) {
+export function makeSensor<Hub extends SmonHub & Pick<Poll, 'run'>>(hub: Hub, config: Partial<SmonConfig> = {}) {
   const clock = new FakeClock()
-  const sensor = new SmonSensor({ ...CONFIG, ...config }, hub, clock)
+  const sensor = new SmonSensor({ ...CONFIG, ...config }, hub, clock, {
+    run: (sensor, steps) => hub.run(sensor, steps),
+  })
   return { hub, clock, sensor }
 }
 

@@ -16,8 +16,9 @@ it('are sent as they came, in the order in which they came', () =>
   fc.assert(
     fc.asyncProperty(steps, async (given) => {
       const readers = new Readers()
-      const sensor = new SmonSensor({ ...CONFIG }, readers.hub, readers.clock)
-      readers.hub.add(sensor)
+      const { hub, clock } = readers
+      const sensor = new SmonSensor({ ...CONFIG }, hub, clock, { run: (sensor, steps) => hub.run(sensor, steps) })
+      hub.add(sensor)
       readers.bind('smon.*')
       const encoder = new SmonEncoder()
       const numbers: unknown[] = []

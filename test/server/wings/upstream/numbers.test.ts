@@ -105,7 +105,6 @@ it('are counted as lost, as far as can be counted', () =>
         keptMs: () => 60_000,
       })
       const log = createLogger('silent')
-      const notices = { emit() {} }
       const report = new UpstreamReport({
         name: 'east',
         kind: 'upstream',
@@ -113,7 +112,7 @@ it('are counted as lost, as far as can be counted', () =>
         family,
         clock,
         log,
-        notices,
+        notice() {},
       })
       readers.bind('upstream.*')
       const status = () => ({ name: 'east', state: '', detail: '', counters: { lost: report.lostValues } })

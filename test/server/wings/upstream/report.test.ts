@@ -25,8 +25,8 @@ beforeEach(() => {
   const hub = new Hub(clock)
   const kept = { family: 'upstream.', kind: 'upstreams', from: 'tests', keptMs: () => Number.POSITIVE_INFINITY }
   family = new LabelledFamily({ ...kept, hub, quotas, clock })
-  const emit = ({ detail }: ProducerNotice, about?: unknown): unknown => notices.push({ detail, about })
-  report = new UpstreamReport({ ...EAST, family, clock, notices: { emit } })
+  const notice = ({ detail }: ProducerNotice, about?: unknown): unknown => notices.push({ detail, about })
+  report = new UpstreamReport({ ...EAST, family, clock, notice })
 })
 
 /** The last value of each series, by its labels. */
@@ -83,7 +83,7 @@ describe('a loss', () => {
       ...{ family: 'upstream.', kind: 'upstreams', from: 'tests', keptMs: () => Number.POSITIVE_INFINITY },
       ...{ hub: new Hub(clock), quotas, clock },
     })
-    report = new UpstreamReport({ ...EAST, family, clock, notices: { emit() {} } })
+    report = new UpstreamReport({ ...EAST, family, clock, notice() {} })
     for (let i = 0; i < 5_000; i++) report.lost(gap(GapReason.overflow, 2), `east/x${i}`)
     expect(quotas.of('fleet').series.used).toBeLessThan(2_100)
     const lost = Object.values(values('upstream.lost')) as bigint[]

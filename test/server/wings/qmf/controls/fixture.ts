@@ -20,7 +20,8 @@ import { FakeClock } from '../../../../support/fake-clock.ts'
 
 export const identity = { tenant: 'default', name: 'eve', role: 'operator', userId: 7 } as Identity
 const context = { identity } as ControlContext
-const nobody = { born() {}, emit() {}, died() {}, demand: { born() {} } }
+const nobody = { born() {}, emit() {}, died() {} }
+const demand = { born() {} }
 
 /** As the real broker of the recording described it. */
 export function recorded(className: string): TableSchema {
@@ -43,8 +44,8 @@ export class Fleet {
   answer: CallResult | Promise<CallResult> = { status: 0, text: 'OK', arguments: [] }
 
   constructor(...brokers: string[]) {
-    this.sensor = new QmfSensor({ tenant: 'default', brokers }, nobody, new FakeClock())
-    this.controls = new QmfControls({ sensors: [this.sensor] }, ['default'])
+    this.sensor = new QmfSensor({ tenant: 'default', brokers, demand }, nobody, new FakeClock())
+    this.controls = new QmfControls([this.sensor])
   }
 
   /** A broker comes up with these classes. */

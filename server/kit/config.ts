@@ -1,0 +1,27 @@
+/** How a wing describes its section of the configuration: the section, its keys, and the types that their values have. */
+export { isLoopback } from '../../auth/network.ts'
+export { ConfigError, type ConfigProblem } from '../kernel/config/errors.ts'
+export { camelCased, type Section, type SectionConfig, section, tableList } from '../kernel/config/schema.ts'
+export {
+  addressOrOff,
+  decoded,
+  duration,
+  feeds,
+  hostNameOrOff,
+  integer,
+  ipv4OrOff,
+  key,
+  liveKey,
+  multicastOrOff,
+  needed,
+  networks,
+  oneOf,
+  optional,
+  path,
+  pathOrOff,
+  peers,
+  plainText,
+  tenant,
+  toggle,
+  wireName,
+} from '../kernel/config/value-types.ts'

@@ -1,0 +1,26 @@
+/** What a sensor is made of: the kinds of sensors, metrics, series with their labels, and what a metric of an open family is. */
+export { formatIdentity } from '../../auth/identity.ts'
+export { type Identity, maySee, type Owner } from '../../auth/permissions.ts'
+export { Catalogue, type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../kernel/metrics/catalogue.ts'
+export { fromForeign, labelsFrom, MAX_LABEL_BYTES, openLabelsProblem } from '../kernel/metrics/labels.ts'
+export { byKind, isListening } from '../kernel/metrics/kinds.ts'
+export {
+  type Arguments,
+  byName,
+  type EventSensor,
+  type LabelName,
+  type Labels,
+  type ListeningSensor,
+  type LocalSensor,
+  type Measurement,
+  type Metric,
+  type Parameter,
+  type PolledSensor,
+  type Sensor,
+  type SensorStatus,
+  type Series,
+  type Subscription,
+} from '../kernel/metrics/metric.ts'
+export { SortedNames } from '../kernel/metrics/sorted-names.ts'
+export { isText, parametersProblem, valueProblem } from '../kernel/metrics/value-problem.ts'
+export type { StatusEntry } from '../kernel/producer/status.ts'

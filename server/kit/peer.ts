@@ -1,0 +1,49 @@
+/**
+ * Systems that a wing has a connection with, whoever makes it: brokers, other producers, and destinations that values of channels
+ * are delivered to.
+ */
+import type { QmfAgentRow, UpstreamBindingRow, UpstreamRow } from '../../storage/store.ts'
+import type { Channel } from '../kernel/channels/channel.ts'
+import type { Journal } from '../kernel/channels/journal.ts'
+import type { Sensor } from '../kernel/metrics/metric.ts'
+import type { Notices } from '../kernel/producer/notices.ts'
+import type { ServerView } from '../kernel/producer/own-metrics.ts'
+import type { Pacer } from './io/pacer.ts'
+import type { FaultySensor, Meter } from './poll.ts'
+import type { Joining } from './producers.ts'
+import type { PushDestination } from './push.ts'
+
+export { dropCauses } from '../kernel/channels/ledger.ts'
+export type { Stats } from '../kernel/producer/status.ts'
+export type { QmfAgentRow, UpstreamBindingRow, UpstreamRow }
+
+export interface Peer {
+  /** Paces what a connection brings: it waits for storage and for a quota. */
+  pacer(sensor: FaultySensor, meter: Pick<Meter, 'waitMs'>): Pacer
+  /** Tells people what has become of a peer, by `producer.notices`. */
+  readonly notice: Notices['emit']
+  /** Offers a way out: channels with a URL of its schemes are delivered there. */
+  offer(destination: PushDestination): void
+  /** What is stored about peers. */
+  readonly stored: StoredPeers
+  /** What the server shows of itself to a peer that asks. */
+  readonly view: OwnView
+  /** What it takes to be joined with other producers. */
+  readonly producers: Joining
+}
+
+export interface StoredPeers {
+  readonly journal: Pick<Journal, 'touch' | 'change' | 'whenStored'>
+  /** How far the channels of other servers were taken. */
+  readonly upstreams: readonly UpstreamRow[]
+  /** What those channels bind. */
+  readonly upstreamBindings: readonly UpstreamBindingRow[]
+  /** What brokers of QMF know this server by; undefined if it was an agent of none. */
+  readonly qmfAgent: QmfAgentRow | undefined
+}
+
+export interface OwnView {
+  readonly stats: ServerView['stats']
+  channels(): Iterable<Channel>
+  readonly sensors: readonly Sensor[]
+}

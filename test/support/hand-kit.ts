@@ -1,0 +1,67 @@
+/** The kit of a wing without a server around it: values are always taken, nothing is stored, and there are no peers. */
+import type { Quota } from '../../server/kernel/accounts/quotas.ts'
+import { Quotas } from '../../server/kernel/accounts/quotas.ts'
+import { Rights } from '../../server/kernel/accounts/rights.ts'
+import { Rules } from '../../server/kernel/accounts/rules.ts'
+import type { Clock } from '../../server/kernel/core/clock.ts'
+import { FairWork } from '../../server/kernel/core/fair-work.ts'
+import { ForeignCode } from '../../server/kernel/core/faults.ts'
+import { createLogger } from '../../server/kernel/core/log.ts'
+import type { Hub } from '../../server/kernel/metrics/hub.ts'
+import { FeedTurns } from '../../server/kit/io/pacer.ts'
+import { type MadeKit, makeKit } from '../../server/kit/kit.ts'
+
+const NO_LIMITS: Quota = {
+  connections: 0,
+  channels: 0,
+  queuedBytes: 0,
+  instances: 0,
+  valuesPerSecond: 0,
+  controlsPerMinute: 0,
+  auditBytesPerDay: 0,
+  dialsPerMinute: 0,
+  series: 0,
+}
+
+export function handKit(hub: Hub, clock: Clock): MadeKit {
+  const journal = { touch() {}, change() {}, whenStored: () => Promise.resolve() }
+  const intake = { refusal: undefined, isClosed: false, begin: () => ({ stored: () => Promise.resolve(undefined) }) }
+  const unused = (): never => {
+    throw new Error('there is no server')
+  }
+  return makeKit({
+    self: { name: 'n1', dataDir: '.', id: 'i1', node: undefined, software: 'cinnabar/test', configDirectory: '.' },
+    clock,
+    turnClock: clock,
+    log: createLogger('silent'),
+    hub,
+    quotas: new Quotas(() => NO_LIMITS, clock),
+    work: new FairWork(clock),
+    rights: new Rights(new Rules([], 1, () => {})),
+    foreign: new ForeignCode(),
+    intake,
+    pacing: {
+      clock,
+      turns: new FeedTurns(clock),
+      faults: hub.faults,
+      behind: () => false,
+      journal: { wait: ({ durable }) => durable() },
+    },
+    controls: { add() {}, follow() {}, reach() {} },
+    peer: {
+      notice() {},
+      offer() {},
+      stored: { journal, upstreams: [], upstreamBindings: [], qmfAgent: undefined },
+      view: { stats: unused, channels: () => [], sensors: hub.sensors },
+      producers: {
+        nodes: undefined,
+        connect: undefined,
+        tls: undefined,
+        admission: { enter: unused, authenticated: unused, leave: unused },
+        intake,
+        fences: hub.fences,
+        changed: unused,
+      },
+    },
+  })
+}
