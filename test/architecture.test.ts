@@ -48,11 +48,25 @@ const ROOMS = [
 const PARTS = {
   kernel: [],
   kit: ['kernel'],
-  wings: ['kernel', 'kit'],
+  wings: ['kit'],
   edge: ['kernel', 'kit'],
   cluster: ['kernel', 'kit', 'edge'],
   start: ['kernel', 'kit', 'wings', 'edge', 'cluster'],
 } as const
+
+/** What every wing may import of `protocol/`, besides the folder of its own name. */
+const SHARED_PROTOCOL = ['protocol/bytes', 'protocol/kept', 'protocol/monitor', 'protocol/errors[.]ts']
+
+/**
+ * What single wings may import besides: another protocol, or `client/` where they are consumers. Those with the kernel do not go by
+ * the kit alone yet: nothing may be added here for them.
+ */
+const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
+  announce: ['server/kernel', 'server/edge', 'auth'],
+  drains: ['protocol/otlp', 'protocol/prometheus', 'server/kernel'],
+  qmf: ['protocol/amqp'],
+  upstream: ['client'],
+}
 
 /** A command has its name of the wire in every layer that knows it. */
 const COMMANDS = [
@@ -113,22 +127,31 @@ function partRule([part, allowed]: [string, readonly string[]]): IForbiddenRuleT
   return {
     name: `server/${part} imports only: ${allowed.join(', ') || 'nothing'}`,
     severity: 'error',
-    // Announcing makes connections as the dialler does, with its parts.
-    from: { path: `^server/${part}/`, pathNot: '^server/wings/announce/' },
+    from: { path: `^server/${part}/` },
     to: { path: `^server/(${anyOf(foreign)})/` },
+  }
+}
+
+/** `wing` is a pattern with one group, which is the name of the wing; `but` are wings with a rule of their own. */
+function wingRule(wing: string, also: readonly string[] = [], but: readonly string[] = []): IForbiddenRuleType {
+  const allowed = ['server/kit', 'server/wings/$1', 'protocol/$1', ...SHARED_PROTOCOL, ...also]
+  return {
+    name: 'a wing imports only the kit and its protocol',
+    severity: 'error',
+    from: { path: `^server/wings/${wing}/`, ...(but.length > 0 && { pathNot: `^server/wings/(${anyOf(but)})/` }) },
+    to: { path: `^(${anyOf(SOURCES)})/`, pathNot: `^(${anyOf(allowed)})(/|$)` },
   }
 }
 
 const RULES: readonly IForbiddenRuleType[] = [
   ...Object.entries(STAR).map(([folder, allowed]) => starRule(folder, allowed)),
-  ...Object.entries(PARTS).slice(0, -1).map(partRule),
+  ...Object.entries(PARTS)
+    .slice(0, -1)
+    .filter(([part]) => part !== 'wings')
+    .map(partRule),
+  wingRule('([^/]+)', [], Object.keys(EXCEPTIONS)),
+  ...Object.entries(EXCEPTIONS).map(([wing, also]) => wingRule(`(${wing})`, also)),
   ...ROOMS.slice(0, -1).map(roomRule),
-  {
-    name: 'a wing imports no other',
-    severity: 'error',
-    from: { path: '^server/wings/([^/]+)/' },
-    to: { path: '^server/wings/', pathNot: '^server/wings/$1/' },
-  },
   {
     name: 'server: only the upstreams are consumers',
     severity: 'error',
@@ -223,6 +246,17 @@ function withoutPlace(server: string): string[] {
   ]
 }
 
+/** Exceptions that a wing does not use any more. */
+function allowedInVain({ modules }: ICruiseResult): string[] {
+  const imports = (wing: string, folder: string): boolean => {
+    const own = modules.filter(({ source }) => source.startsWith(`server/wings/${wing}/`))
+    return own.some(({ dependencies }) => dependencies.some(({ resolved }) => resolved.startsWith(`${folder}/`)))
+  }
+  return Object.entries(EXCEPTIONS).flatMap(([wing, folders]) =>
+    folders.filter((folder) => !imports(wing, folder)).map((folder) => `${wing}: ${folder}`),
+  )
+}
+
 const linesOf = (source: string): number => source.split('\n').length - 1
 
 /** Short files that only one file imports, which is beside them. */
@@ -282,6 +316,10 @@ describe('the sources', () => {
     expect(violations(read)).toEqual([])
   })
 
+  it('of wings need all exceptions that are made for them', () => {
+    expect(allowedInVain(read)).toEqual([])
+  })
+
   it('of the server are in parts and rooms, so that each has a rule', () => {
     expect(withoutPlace(join(ROOT, 'server'))).toEqual([])
   })
@@ -328,9 +366,12 @@ describe('a tree that breaks the rules', () => {
     'storage/sqlite/loads-driver.ts -> ../../../node_modules/better-sqlite3/lib/index.js: only storage/sqlite/driver.ts loads better-sqlite3',
     'server/kernel/channels/queue.ts -> server/kernel/sessions/session.ts: kernel: channels imports no room above it',
     'server/kernel/core/log.ts -> server/kernel/metrics/metric.ts: kernel: core imports no room above it',
-    'server/kit/source.ts -> server/start/server.ts: server/kit imports only: kernel',
+    'server/kit/kit.ts -> server/start/server.ts: server/kit imports only: kernel',
     'server/edge/knows-gmetric.ts -> server/wings/gmetric/knows-smon.ts: server/edge imports only: kernel, kit',
-    'server/wings/gmetric/knows-smon.ts -> server/wings/smon/sensor.ts: a wing imports no other',
+    'server/wings/gmetric/knows-smon.ts -> server/wings/smon/sensor.ts: a wing imports only the kit and its protocol',
+    'server/wings/gmetric/knows-kernel.ts -> server/kernel/channels/queue.ts: a wing imports only the kit and its protocol',
+    'server/wings/gmetric/knows-kernel.ts -> protocol/smon/limits.ts: a wing imports only the kit and its protocol',
+    'server/wings/drains/knows-edge.ts -> server/edge/knows-gmetric.ts: a wing imports only the kit and its protocol',
     'server/kernel/metrics/instance.ts -> server/kernel/metrics/metric.ts: no circle',
   ])('is reported: %s', (expected) => {
     expect(found).toContain(expected)
@@ -343,6 +384,10 @@ describe('a tree that breaks the rules', () => {
       ),
     )
     expect(allowed).toEqual([])
+  })
+
+  it('is reported for an exception that a wing does not need any more', () => {
+    expect(allowedInVain(read)).toContain('drains: server/kernel')
   })
 
   it('is reported for a folder that is no part, or no room', () => {
