@@ -32,6 +32,7 @@ const RESERVED = ['gmetric.', 'host.', 'mono.', 'producer.', 'qmf.', 'smon.']
 /** A sensor of a plug-in. The configuration says whose it is. */
 export type PluginSensor = Omit<PolledSensor, 'owner'> | Omit<ListeningSensor, 'owner'> | Omit<EventSensor, 'owner'>
 
+/** The feed of the kit, word for word. */
 export interface PluginHub extends Omit<SensorHub, 'add' | 'born'> {
   add(sensor: PluginSensor): void
   born(sensor: Omit<ListeningSensor, 'owner'>, series: Series): void
@@ -40,8 +41,12 @@ export interface PluginHub extends Omit<SensorHub, 'add' | 'born'> {
 /** What a plug-in gets. Sensors and controls are added until the function has ended, or its promise is fulfilled. */
 export interface PluginContext {
   /** Where it adds its sensors, and reports values of listening ones. */
+  readonly feed: PluginHub
+  /** Where it adds controls, whose names begin with `plugin.`. */
+  readonly controls: { add(...controls: readonly PluginControl[]): void }
+  /** Another name for `feed`. */
   readonly hub: PluginHub
-  /** Adds a control, whose name begins with `plugin.`. */
+  /** The same as `controls.add` with one control. */
   addControl(control: PluginControl): void
   /** The table `options` of the configuration. */
   readonly options: Readonly<Record<string, unknown>>
@@ -130,13 +135,20 @@ export class HostedPlugin implements Guest {
     const { log } = this.#kit
     const { module, options } = this.#table
     const child = log.child({ plugin: module })
+    const feed: PluginHub = {
+      add: (sensor) => this.#addSensor(sensor as LocalSensor),
+      born: (sensor, series) => this.#feed.born(sensor as ListeningSensor, series),
+      emit: (series, value, time) => this.#feed.emit(series, value, time),
+      died: (series) => this.#feed.died(series),
+    }
     const context: PluginContext = {
-      hub: {
-        add: (sensor) => this.#addSensor(sensor as LocalSensor),
-        born: (sensor, series) => this.#feed.born(sensor as ListeningSensor, series),
-        emit: (series, value, time) => this.#feed.emit(series, value, time),
-        died: (series) => this.#feed.died(series),
+      feed,
+      controls: {
+        add: (...controls) => {
+          for (const control of controls) this.#addControl(control)
+        },
       },
+      hub: feed,
       addControl: (control) => this.#addControl(control),
       options,
       log: {
