@@ -2,8 +2,16 @@
 export { formatIdentity } from '../../auth/identity.ts'
 export { type Identity, maySee, type Owner } from '../../auth/permissions.ts'
 export { Catalogue, type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../kernel/metrics/catalogue.ts'
-export { fromForeign, labelsFrom, MAX_LABEL_BYTES, openLabelsProblem } from '../kernel/metrics/labels.ts'
 export { byKind, isListening } from '../kernel/metrics/kinds.ts'
+export { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../kernel/metrics/distribution.ts'
+export {
+  fromForeign,
+  labelsFrom,
+  MAX_LABEL_BYTES,
+  openLabelsProblem,
+  ownLabels,
+  toForeign,
+} from '../kernel/metrics/labels.ts'
 export {
   type Arguments,
   byName,

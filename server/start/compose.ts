@@ -70,8 +70,6 @@ import type { Doors } from '../kit/door.ts'
 import type { Self } from '../kit/kit.ts'
 import type { Joining } from '../kit/producers.ts'
 import { Announcer } from '../wings/announce/announcer.ts'
-import { httpDestination } from '../wings/drains/destination.ts'
-import { Drains } from '../wings/drains/drains.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config, ReloadableConfig } from './config.ts'
 import { composeKit } from './kit.ts'
@@ -122,7 +120,6 @@ export interface ServerParts {
   readonly sessions: Sessions
   readonly hub: Hub
   readonly dialler: Dialler
-  readonly drains: Drains
   readonly announcer: Announcer
   readonly notices: Notices
   readonly doors: Doors
@@ -346,18 +343,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   }
   const sessions = new Sessions(producer, commandHandlers(producer), admission)
 
-  const drains = new Drains({
-    accounts,
-    registry,
-    instances,
-    bindings,
-    hub,
-    clock,
-    log,
-    notices,
-    work,
-    random: Math.random,
-  })
   const announcer = new Announcer({
     clock,
     log,
@@ -400,7 +385,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     audit,
     createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
     get statuses() {
-      return [...(files.tls === undefined ? [] : [files.tls]), ...drains.statuses, ...announcer.statuses]
+      return [...(files.tls === undefined ? [] : [files.tls]), ...announcer.statuses]
     },
   }
   const { kit, doors, offered } = composeKit({
@@ -424,6 +409,10 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     foreign: options.foreign ?? new ForeignCode(),
     notices,
     dialler,
+    accounts,
+    registry,
+    instances,
+    bindings,
     journal,
     recovered,
     server,
@@ -435,7 +424,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   // Also if one of them cannot be opened.
   options.opened(() => doors.close())
   const sources = await openSources({ kit, doors, hub, clock, log, quotas, notices, server }, config)
-  dialler.offer(httpDestination({ hub, clock, log, notices, work }))
 
   const iterations = config.auth.scramIterations
   const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
@@ -467,7 +455,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
           dialler.allow(next.dial.allow)
           if (replaced !== undefined) executor.replace('exec.', replaced)
           for (const source of sources) source.reload?.(next)
-          if (changed.includes('drain')) void drains.follow(next.drain)
           if (changed.includes('announce')) announcer.follow(next.announce)
         }
       },
@@ -491,7 +478,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     offered.sources,
     offered.remote,
   )
-  return { recovered, storage, producer, sessions, hub, dialler, drains, announcer, notices, doors, sources, reloader }
+  return { recovered, storage, producer, sessions, hub, dialler, announcer, notices, doors, sources, reloader }
 }
 
 /** A random id that was made with the database, and is no secret. */

@@ -24,7 +24,6 @@ import {
 } from '../kernel/config/value-types.ts'
 import { execSection } from '../kernel/controls/exec/config.ts'
 import { announceSection } from '../wings/announce/config.ts'
-import { drainSection } from '../wings/drains/config.ts'
 import { sourceSections } from './wings.ts'
 
 export { ConfigError, type ConfigProblem } from '../kernel/config/errors.ts'
@@ -216,6 +215,8 @@ const log = section(
     .describe('The log: JSON lines on standard error.'),
 )
 
+const { drain, ...wings } = sourceSections
+
 /** In the order of docs/configuration.md. */
 const sections = {
   producer,
@@ -230,12 +231,12 @@ const sections = {
   limits,
   quota,
   dial: dialSection,
-  drain: drainSection,
+  drain,
   announce: announceSection,
   cluster: clusterSection,
   audit,
   exec: execSection,
-  ...sourceSections,
+  ...wings,
   recent,
   log,
 }

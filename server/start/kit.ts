@@ -1,12 +1,12 @@
 /** Makes the kit of the wings from the parts of the server, and keeps the controls that they add until the executor takes them. */
 import type { Recovered } from '../../storage/store.ts'
-import type { Dialler } from '../edge/outbound/dialler.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
 import type { QueueHost } from '../kernel/channels/queue-host.ts'
 import type { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
 import type { Control, ControlSource, RemoteControls } from '../kernel/controls/control.ts'
 import type { Notices } from '../kernel/producer/notices.ts'
 import type { ServerView } from '../kernel/producer/own-metrics.ts'
+import { ChannelDelivery, type DeliveryServices } from '../kit/delivery.ts'
 import { FeedTurns } from '../kit/io/pacer.ts'
 import { type KitServices, type MadeKit, makeKit } from '../kit/kit.ts'
 import type { Joining } from '../kit/producers.ts'
@@ -22,19 +22,19 @@ export interface OfferedControls {
 }
 
 export type ComposeKitOptions = Omit<KitServices, 'turnClock' | 'pacing' | 'peer' | 'controls'> &
+  DeliveryServices &
   Pick<Joining, 'nodes' | 'connect' | 'tls' | 'admission' | 'intake'> & {
     readonly turn: Pick<TurnScheduler, 'once'>
     readonly host: Pick<QueueHost, 'inlets' | 'unstored'>
     readonly storage: Pick<StorageState, 'isBehind'>
     readonly notices: Notices
-    readonly dialler: Pick<Dialler, 'offer'>
     readonly journal: Journal
     readonly recovered: Pick<Recovered, 'upstreams' | 'upstreamBindings' | 'qmfAgent'>
     readonly server: Pick<ServerView, 'stats' | 'channels'>
   }
 
 export function composeKit(options: ComposeKitOptions): MadeKit & { readonly offered: OfferedControls } {
-  const { turn, host, storage, clock, hub, intake, notices, dialler, journal, recovered, server } = options
+  const { turn, host, storage, clock, hub, intake, notices, journal, recovered, server } = options
   const { nodes, connect, tls, admission } = options
   const { upstreams, upstreamBindings, qmfAgent } = recovered
   const offered: OfferedControls = { controls: [], sources: [], remote: [] }
@@ -55,7 +55,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
     },
     peer: {
       notice: (notice, about) => notices.emit(notice, about),
-      offer: (destination) => dialler.offer(destination),
+      delivery: new ChannelDelivery(options),
       stored: { journal, upstreams, upstreamBindings, qmfAgent },
       view: { stats: server.stats, channels: server.channels, sensors: hub.sensors },
       producers: {

@@ -196,8 +196,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     opened,
     onFailed,
   })
-  const { producer, sessions, hub, dialler, drains, announcer, notices, storage, recovered, doors, sources, reloader } =
-    parts
+  const { producer, sessions, hub, dialler, announcer, notices, storage, recovered, doors, sources, reloader } = parts
   // What was to be stored never is, if storing fails.
   const stored = (): Promise<void> => Promise.race([producer.journal.whenStored(), failure])
   const newPassword = await makeUsers(options, { producer, hasher, stored, log })
@@ -237,8 +236,6 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   listening = listenerUrls(listeners, doors.addresses)
   dialler.start(ownPorts(listeners, doors.addresses), (connection) => sessions.accept(connection))
   opened(() => dialler.stop())
-  await drains.follow(config.drain)
-  opened(() => drains.stop())
   announcer.follow(config.announce)
   opened(() => announcer.stop())
   const stop = async (): Promise<void> => {

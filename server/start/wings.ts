@@ -7,6 +7,7 @@ import type { OwnMetricsOptions } from '../kernel/producer/own-metrics.ts'
 import type { Doors } from '../kit/door.ts'
 import type { Kit } from '../kit/kit.ts'
 import type { OpenedSource, SectionConfigs, Source } from '../kit/source.ts'
+import { drainSection } from '../wings/drains/config.ts'
 import { gmetricSection } from '../wings/gmetric/config.ts'
 import { hostSection } from '../wings/host/config.ts'
 import { monoSection } from '../wings/mono/config.ts'
@@ -30,6 +31,7 @@ const sources = {
   statsd: entry(statsdSection, async () => (await import('../wings/statsd/source.ts')).statsd),
   upstream: entry(upstreamSection, async () => (await import('../wings/upstream/source.ts')).upstream),
   plugin: entry(pluginSection, async () => (await import('../wings/plugin/source.ts')).plugin),
+  drain: entry(drainSection, async () => (await import('../wings/drains/source.ts')).drain),
 }
 
 /** Sections of sources that have another one of their own. */

@@ -50,7 +50,14 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
     controls: { add() {}, follow() {}, reach() {} },
     peer: {
       notice() {},
-      offer() {},
+      delivery: {
+        offer() {},
+        channelOf: unused,
+        bind: unused,
+        attach: unused,
+        detach: unused,
+        usersWith: () => [],
+      },
       stored: { journal, upstreams: [], upstreamBindings: [], qmfAgent: undefined },
       view: { stats: unused, channels: () => [], sensors: hub.sensors },
       producers: {

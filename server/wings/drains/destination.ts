@@ -1,10 +1,7 @@
 /** Channels with a URL of Prometheus's remote write or of OTLP: their values are delivered as those of a drain are. */
 
-import type { FairWork } from '../../kernel/core/fair-work.ts'
-import type { Hub } from '../../kernel/metrics/hub.ts'
-import type { Notices } from '../../kernel/producer/notices.ts'
+import type { Kit } from '../../kit/kit.ts'
 import type { PushDestination, PushRequest } from '../../kit/push.ts'
-import type { Clock, Logger } from '../../kit/running.ts'
 import { noCounts } from './counts.ts'
 import { Drain } from './drain.ts'
 import { isNamedOn, sensorLabels, wireOf } from './metrics.ts'
@@ -16,26 +13,15 @@ const TIMEOUT_MS = 30_000
 /** One notice of refused values in this time is enough. */
 const NOTICE_MS = 60_000
 
-export interface HttpDestinationOptions {
-  readonly hub: Pick<Hub, 'sensors'>
-  readonly clock: Clock
-  readonly log: Logger
-  readonly notices: Pick<Notices, 'emit'>
-  readonly work: FairWork
-}
-
-export function httpDestination(options: HttpDestinationOptions): PushDestination {
+export function httpDestination(kit: Kit): PushDestination {
   return {
     schemes: ['prometheus+http', 'prometheus+https', 'otlp+http', 'otlp+https'],
-    open: async (request) => openDrain(options, request),
+    open: async (request) => openDrain(kit, request),
   }
 }
 
 /** Delivers the values of a channel that a consumer has defined. The answers of the destination are for the log alone. */
-function openDrain(
-  { hub, clock, log, notices, work }: HttpDestinationOptions,
-  { channel, url, address, bearer, ca, left }: PushRequest,
-): Drain {
+function openDrain({ clock, log, poll, peer }: Kit, { channel, url, address, bearer, ca, left }: PushRequest): Drain {
   const [protocol = '', href = ''] = url.split(/\+(.*)/)
   const counts = noCounts()
   const receiver = { href, address, bearer, ca, timeoutMs: TIMEOUT_MS }
@@ -43,20 +29,20 @@ function openDrain(
   const drain = new Drain({
     table: { name: channel.row.name || String(channel.id), ...DRAIN },
     channel,
-    wire: wireOf(protocol as 'prometheus' | 'otlp', hub, channel.owner.tenant),
+    wire: wireOf(protocol as 'prometheus' | 'otlp', peer.view, channel.owner.tenant),
     destination: openReceiver(receiver, clock),
     clock,
-    work,
+    work: poll.work,
     random: Math.random,
     isWanted: isNamedOn(channel),
-    ownLabels: sensorLabels(hub),
+    ownLabels: sensorLabels(peer.view),
     counts,
     refused({ detail }, { name }) {
       if (clock.monotonicMs() - noticedMs < NOTICE_MS) return
       noticedMs = clock.monotonicMs()
       log.warn({ channel: channel.id, url, metric: name, detail }, 'a destination has refused values')
       const text = `channel ${channel.label}: its destination has refused values, the last of ${name}; they are committed`
-      notices.emit({ severity: 'warning', subject: 'channel', detail: text }, channel.owner.userId)
+      peer.notice({ severity: 'warning', subject: 'channel', detail: text }, channel.owner.userId)
     },
     state(problem) {
       if (problem !== '') log.info({ channel: channel.id, url, detail: problem }, 'values cannot be delivered')

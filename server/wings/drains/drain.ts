@@ -7,9 +7,8 @@
 import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
 import { pause } from '../../../protocol/kept/pause.ts'
 import { BasicType, gapReasonName } from '../../../protocol/monitor/constants.ts'
-import type { Channel } from '../../kernel/channels/channel.ts'
-import type { ChannelConnection } from '../../kernel/channels/outbox.ts'
-import type { FairWork } from '../../kernel/core/fair-work.ts'
+import type { Poll } from '../../kit/poll.ts'
+import type { Channel, ChannelConnection } from '../../kit/push.ts'
 import type { Clock, Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import type { DrainCounts } from './counts.ts'
@@ -28,7 +27,7 @@ export interface DrainOptions {
   readonly wire: DrainWire
   readonly destination: Receiver
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds' | 'wallMs' | 'setTimeout' | 'clear'>
-  readonly work: Pick<FairWork, 'run'>
+  readonly work: Poll['work']
   /** 0..1 */
   readonly random: () => number
   /** Whether values of a metric are delivered. */
@@ -121,7 +120,7 @@ export class Drain implements ChannelConnection {
       const take = (outgoing: OutgoingValue | OutgoingLoss): void => {
         this.#values.push('count' in outgoing ? this.#loss(outgoing) : outgoing)
       }
-      await work.run({ tenant: channel.owner.tenant }, readFrames(bytes, channel, ownLabels, take))
+      await work({ tenant: channel.owner.tenant }, readFrames(bytes, channel, ownLabels, take))
       if (this.#isOver) break
       this.#frames.shift()
       this.undrained -= bytes.length
@@ -257,7 +256,7 @@ export class Drain implements ChannelConnection {
   async #attempt(values: readonly OutgoingValue[]): Promise<DeliveryProblem | undefined> {
     const { wire, destination, counts, work, channel, refused } = this.#options
     const wanted = values.filter((value) => value.name !== '' && this.#options.isWanted(value.name))
-    const { body, unsent } = await work.run({ tenant: channel.owner.tenant }, wire.encode(wanted))
+    const { body, unsent } = await work({ tenant: channel.owner.tenant }, wire.encode(wanted))
     const leftOut = values.filter(({ name }) => name !== '').length - wanted.length
     const settle = (rejected = 0): void => {
       counts.unsupported += unsent.unsupported

@@ -4,16 +4,10 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
-import type { Users } from '../../kernel/accounts/users.ts'
-import type { Bindings } from '../../kernel/channels/bindings.ts'
-import type { Channel } from '../../kernel/channels/channel.ts'
-import type { Registry } from '../../kernel/channels/registry.ts'
-import type { FairWork } from '../../kernel/core/fair-work.ts'
-import type { Hub } from '../../kernel/metrics/hub.ts'
-import type { Instances } from '../../kernel/metrics/instances.ts'
-import type { Notices } from '../../kernel/producer/notices.ts'
-import type { Owner, SensorStatus } from '../../kit/metrics.ts'
-import { type Clock, type Logger, StatusError, type Timer } from '../../kit/running.ts'
+import type { Kit } from '../../kit/kit.ts'
+import type { Owner, SensorStatus, StatusEntry } from '../../kit/metrics.ts'
+import type { Channel } from '../../kit/push.ts'
+import type { Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import { type DrainCounts, noCounts } from './counts.ts'
 import { Drain } from './drain.ts'
@@ -28,36 +22,14 @@ const AGAIN_MS = 10_000
 /** One notice of refused values in this time is enough. */
 const NOTICE_MS = 60_000
 
-export interface DrainsOptions {
-  readonly accounts: Users
-  readonly registry: Registry
-  readonly instances: Instances
-  readonly bindings: Bindings
-  readonly hub: Pick<Hub, 'sensors'>
-  readonly clock: Clock
-  readonly log: Logger
-  readonly notices: Pick<Notices, 'emit'>
-  readonly work: FairWork
-  /** 0..1 */
-  readonly random: () => number
-}
-
-/** An entry of `producer.sensors`. */
-export interface DrainStatus {
-  readonly owner: Owner
-  status(): SensorStatus
-}
-
 export class Drains {
-  readonly #options: DrainsOptions
-  #running: RunningDrain[] = []
+  /** One of each drain; it changes with them. */
+  readonly statuses: StatusEntry[] = []
+  readonly #kit: Kit
+  #running: readonly RunningDrain[] = []
 
-  constructor(options: DrainsOptions) {
-    this.#options = options
-  }
-
-  get statuses(): readonly DrainStatus[] {
-    return this.#running
+  constructor(kit: Kit) {
+    this.#kit = kit
   }
 
   /**
@@ -68,18 +40,21 @@ export class Drains {
     const before = this.#running
     this.#running = tables.map((table) => {
       const same = before.find((drain) => isDeepStrictEqual(drain.table, table))
-      return same ?? new RunningDrain(table, this.#options)
+      return same ?? new RunningDrain(table, this.#kit)
     })
-    for (const drain of before) if (!this.#running.includes(drain)) drain.stop()
-    this.#warnOfOthers(tables)
-    await Promise.all(this.#running.filter((drain) => !before.includes(drain)).map((drain) => drain.start()))
+    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#running)
+    const fresh = this.#running.filter((drain) => !before.includes(drain))
+    const gone = before.filter((drain) => !this.#running.includes(drain))
+    for (const drain of gone) drain.stop()
+    if (fresh.length > 0 || gone.length > 0) this.#warnOfOthers(tables)
+    await Promise.all(fresh.map((drain) => drain.start()))
   }
 
   #warnOfOthers(tables: readonly DrainTable[]): void {
-    const { accounts, registry, log } = this.#options
+    const { log, peer } = this.#kit
     const known = new Set(tables.map(({ tenant, name }) => `${tenant}/${PREFIX}${name}`))
-    for (const { id, tenant, name } of accounts.list()) {
-      if (!name.startsWith(PREFIX) || known.has(`${tenant}/${name}`) || registry.of(id).size === 0) continue
+    for (const { tenant, name } of peer.delivery.usersWith(PREFIX)) {
+      if (known.has(`${tenant}/${name}`)) continue
       const message = 'a channel waits for a drain that is not in the configuration any more, until it expires'
       log.warn({ tenant, user: name }, message)
     }
@@ -90,10 +65,10 @@ export class Drains {
   }
 }
 
-class RunningDrain implements DrainStatus {
+class RunningDrain implements StatusEntry {
   readonly owner: Owner
   readonly table: DrainTable
-  readonly #options: DrainsOptions
+  readonly #kit: Kit
   readonly #counts: DrainCounts = noCounts()
   #channel: Channel | undefined
   #drain: Drain | undefined
@@ -104,9 +79,9 @@ class RunningDrain implements DrainStatus {
   #refused = 0
   #noticedMs = Number.NEGATIVE_INFINITY
 
-  constructor(table: DrainTable, options: DrainsOptions) {
+  constructor(table: DrainTable, kit: Kit) {
     this.table = table
-    this.#options = options
+    this.#kit = kit
     this.owner = { tenant: table.tenant }
   }
 
@@ -115,82 +90,54 @@ class RunningDrain implements DrainStatus {
     try {
       await this.#begin()
     } catch (error) {
-      this.#options.log.error({ err: error, drain: this.table.name }, 'a drain cannot begin')
+      this.#kit.log.error({ err: error, drain: this.table.name }, 'a drain cannot begin')
     }
   }
 
   async #begin(): Promise<void> {
-    const { accounts, registry } = this.#options
-    const { tenant, role, name: own } = this.table
-    const name = PREFIX + own
-    const known = accounts.find(tenant, name)
-    const account =
-      known ?? accounts.add({ tenant, name, role, bcrypt: undefined, scram: undefined, loopbackOnly: false })
-    if (account.role !== role) accounts.setRole(account, role)
-    const identity = accounts.identity(account)
-    const channel = registry.named(identity.userId, name) ?? registry.create(identity, true, { name })
+    const { log, peer } = this.#kit
+    const { tenant, role, name, metrics } = this.table
+    const channel = peer.delivery.channelOf({ tenant, role, name: PREFIX + name })
     this.#channel = channel
     channel.onConnectionChange = () => this.#connectAgain()
-    await this.#bind(channel)
+    await peer.delivery.bind(channel, metrics, (metric, detail) => {
+      this.#problem = `${metric}: ${detail}`
+      log.error({ drain: name, metric, detail }, 'a metric of a drain cannot be bound')
+    })
     this.#connect()
   }
 
   stop(): void {
     this.#isOver = true
-    this.#options.clock.clear(this.#timer)
+    this.#kit.clock.clear(this.#timer)
     this.#drain?.end()
-  }
-
-  /** Binds what the configuration names, and nothing else. */
-  async #bind(channel: Channel): Promise<void> {
-    const { instances, bindings, work, log } = this.#options
-    const { metrics, name } = this.table
-    const wanted = new Set(metrics)
-    for (const { instance } of [...channel.bindings.values()]) {
-      if (wanted.delete(instance.selection.name)) continue
-      await bindings.stop(instance, channel)
-      bindings.endUnbound(instance)
-    }
-    for (const metric of wanted) {
-      try {
-        const instance = await work.run(channel.owner, instances.collect(channel.owner, metric, []))
-        await work.run(channel.owner, bindings.requireRoom(instance, [channel]))
-        const { barrier, matched } = bindings.subscribe(instance, channel)
-        barrier?.release()
-        await matched
-      } catch (error) {
-        if (!(error instanceof StatusError)) throw error
-        this.#problem = `${metric}: ${error.message}`
-        log.error({ drain: name, metric, detail: error.message }, 'a metric of a drain cannot be bound')
-      }
-    }
   }
 
   #connect(): void {
     const channel = this.#channel as Channel
     if (this.#isOver || channel.deleted || channel.connection !== undefined) return
-    const { registry, clock, work, random, hub } = this.#options
+    const { clock, poll, peer } = this.#kit
     this.#drain = new Drain({
       table: this.table,
       channel,
-      wire: wireOf(this.table.url.protocol, hub, this.table.tenant),
+      wire: wireOf(this.table.url.protocol, peer.view, this.table.tenant),
       destination: openReceiver({ ...this.table, href: this.table.url.href }, clock),
       clock,
-      work,
-      random,
+      work: poll.work,
+      random: Math.random,
       isWanted: isNamedOn(channel),
-      ownLabels: sensorLabels(hub),
+      ownLabels: sensorLabels(peer.view),
       counts: this.#counts,
       refused: (refusal, value) => this.#refuse(refusal, value),
       state: (problem) => this.#changed(problem),
-      ended: (drain) => registry.detach(channel, drain),
+      ended: (drain) => peer.delivery.detach(channel, drain),
     })
-    registry.attach(channel, this.#drain)
+    peer.delivery.attach(channel, this.#drain)
     this.#drain.start()
   }
 
   #connectAgain(): void {
-    const { clock } = this.#options
+    const { clock } = this.#kit
     // With its user or by an admin; it is made anew at the next start.
     if (this.#channel?.deleted === true) this.#drain?.end()
     if (this.#isOver || this.#channel?.deleted === true || this.#channel?.connection !== undefined) return
@@ -199,7 +146,7 @@ class RunningDrain implements DrainStatus {
   }
 
   #changed(problem: string): void {
-    const { log } = this.#options
+    const { log } = this.#kit
     const { name, url } = this.table
     if (problem !== '' && this.#problem === '')
       log.warn({ drain: name, url: url.text, detail: problem }, 'a drain cannot deliver')
@@ -209,7 +156,7 @@ class RunningDrain implements DrainStatus {
 
   /** Each refusal is counted; notices come at most once a minute, with the last answer. */
   #refuse({ detail }: DeliveryProblem, { name: metric }: OutgoingValue): void {
-    const { clock, log, notices } = this.#options
+    const { clock, log, peer } = this.#kit
     const { name, tenant } = this.table
     this.#refused++
     if (clock.monotonicMs() - this.#noticedMs < NOTICE_MS) return
@@ -218,7 +165,7 @@ class RunningDrain implements DrainStatus {
     this.#refused = 0
     const text = `drain ${name}: ${refused} refused and committed, the last of ${metric}: ${detail}`
     log.warn({ drain: name, metric, refused, detail }, 'a destination has refused values')
-    notices.emit({ severity: 'warning', subject: 'drain', detail: text }, { tenant })
+    peer.notice({ severity: 'warning', subject: 'drain', detail: text }, { tenant })
   }
 
   status(): SensorStatus {

@@ -1,10 +1,8 @@
 /** What drains know of the metrics that they deliver. */
 
-import type { Channel } from '../../kernel/channels/channel.ts'
-import type { Hub } from '../../kernel/metrics/hub.ts'
-import { byKind } from '../../kernel/metrics/kinds.ts'
-import { ownLabels } from '../../kernel/metrics/labels.ts'
-import type { Metric } from '../../kit/metrics.ts'
+import { byKind, type Metric, ownLabels } from '../../kit/metrics.ts'
+import type { OwnView } from '../../kit/peer.ts'
+import type { Channel } from '../../kit/push.ts'
 import { otlpWire } from './otlp.ts'
 import type { DrainWire, Label } from './outgoing.ts'
 import { remoteWrite } from './prometheus.ts'
@@ -12,7 +10,7 @@ import { remoteWrite } from './prometheus.ts'
 /** Families that others have brought in over the same protocols: a drain that does not name them would send them in circles. */
 const NAMED_ONLY = ['prometheus.', 'otlp.']
 
-type Sensors = Pick<Hub, 'sensors'>
+type Sensors = Pick<OwnView, 'sensors'>
 
 export function wireOf(protocol: 'prometheus' | 'otlp', { sensors }: Sensors, tenant: string): DrainWire {
   if (protocol === 'prometheus') return remoteWrite

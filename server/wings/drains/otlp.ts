@@ -4,10 +4,10 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { decodeAnswer, encodeMetricsRequest, type OutgoingMetric } from '../../../protocol/otlp/encode.ts'
 import { type MetricData, type NumberPoint, Temporality } from '../../../protocol/otlp/metrics.ts'
-import { finish } from '../../kernel/core/fair-work.ts'
-import { distributionOf, numberOf } from '../../kernel/metrics/distribution.ts'
 import type { Metric } from '../../kit/metrics.ts'
+import { distributionOf, numberOf } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
+import { finish } from '../../kit/running.ts'
 import type { DrainWire, EncodedBatch, OutgoingValue } from './outgoing.ts'
 
 const VALUES_PER_STEP = 64

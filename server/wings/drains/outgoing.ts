@@ -4,9 +4,8 @@ import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'
 import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
-import type { Channel } from '../../kernel/channels/channel.ts'
-import { toForeign } from '../../kernel/metrics/labels.ts'
-import type { Selection } from '../../kernel/metrics/selection.ts'
+import { toForeign } from '../../kit/metrics.ts'
+import type { Channel, MetricInstance } from '../../kit/push.ts'
 import type { Steps } from '../../kit/running.ts'
 
 export type Label = readonly [name: string, text: string]
@@ -80,7 +79,7 @@ export function* readFrames(
 }
 
 /** The name and labels that stand before the value in the REC of a pattern [MON 9 Patterns]. */
-function unwrapped({ name, isPattern, args }: Selection, value: Value): Unwrapped {
+function unwrapped({ name, isPattern, args }: MetricInstance['selection'], value: Value): Unwrapped {
   const labels: Label[] = []
   for (const { name, type, value } of args) {
     if (type === BasicType.STRING && typeof value === 'string' && !value.includes('*'))

@@ -3,7 +3,7 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIPv6, type LookupFunction } from 'node:net'
-import type { CredentialFiles, TlsPaths } from '../../kernel/core/http-credentials.ts'
+import type { CredentialFiles, TlsPaths } from '../../kit/io/address.ts'
 import { authorizationFrom, tlsFrom } from '../../kit/io/address.ts'
 import type { Clock } from '../../kit/running.ts'
 

@@ -9,9 +9,9 @@ import {
   type OutgoingSample,
   type OutgoingSeries,
 } from '../../../protocol/prometheus/write-request.ts'
-import { finish } from '../../kernel/core/fair-work.ts'
-import { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../../kernel/metrics/distribution.ts'
+import { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
+import { finish } from '../../kit/running.ts'
 import type { DrainWire, EncodedBatch, Label, OutgoingValue } from './outgoing.ts'
 
 const MICROSECONDS = 1_000

@@ -24,7 +24,7 @@ export const gmetric: Source<typeof gmetricSection> = {
       feed.add(sensor)
       feed.add(sensor.liveness)
     }
-    peer.offer(gmetricDestination({ name: self.name, view: peer.view, clock, log }))
+    peer.delivery.offer(gmetricDestination({ name: self.name, view: peer.view, clock, log }))
     const readers = new AllowedSenders(config.xmlAllow)
     return {
       async listen() {

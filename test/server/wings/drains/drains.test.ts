@@ -10,6 +10,8 @@ import type { Value } from '../../../../protocol/monitor/value.ts'
 import { decodeMetrics, encodeAnswer } from '../../../../protocol/otlp/protobuf.ts'
 import { decodeWriteRequest, decompress } from '../../../../protocol/prometheus/remote-write.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
+import { defaultConfig } from '../../../../server/start/config.ts'
+import type { SourcesConfig } from '../../../../server/start/wings.ts'
 import type { DrainTable } from '../../../../server/wings/drains/config.ts'
 import { done } from '../../../support/administration.ts'
 import { eventually } from '../../../support/eventually.ts'
@@ -437,13 +439,17 @@ describe('OTLP', () => {
 describe('a reload', () => {
   it('begins, changes and ends drains, and leaves those alone that stay the same', async () => {
     const seat = await start()
-    const { drains, registry } = { ...producer!.server.parts, ...producer!.server.parts.producer }
+    const { sources, producer: parts } = producer!.server.parts
+    const follow = async (...drain: readonly DrainTable[]): Promise<void> => {
+      for (const source of sources) source.reload?.({ ...defaultConfig(), drain } as unknown as SourcesConfig)
+      await producer?.settle()
+    }
     const href = `http://127.0.0.1:${destination.port}/write`
     const url = { protocol: 'prometheus' as const, href, text: `prometheus+${href}` }
-    const [before] = [...registry.all()].filter(({ row }) => row.name === 'drain:d')
+    const [before] = [...parts.registry.all()].filter(({ row }) => row.name === 'drain:d')
     const connection = before?.connection
     const table = { ...defaults, name: 'd', url, metrics: ['test.*'] }
-    await drains.follow([table, { ...table, name: 'e', metrics: ['test.b'] }])
+    await follow(table, { ...table, name: 'e', metrics: ['test.b'] })
     expect(before?.connection).toBe(connection)
     push('a', 1)
     push('b', 2)
@@ -454,7 +460,7 @@ describe('a reload', () => {
         'test_b{host=h} 2 0',
       ])
     })
-    await drains.follow([{ ...table, metrics: ['test.c'] }])
+    await follow({ ...table, metrics: ['test.c'] })
     destination.requests.length = 0
     push('a', 3, 1)
     push('c', 4, 1)

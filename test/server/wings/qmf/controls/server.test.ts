@@ -23,7 +23,9 @@ let root: Seat
 beforeEach(async () => {
   fleet = new Fleet('east')
   producer = await TestProducer.start()
-  producer.server.parts.hub.add(fleet.sensor)
+  const { hub, producer: parts } = producer.server.parts
+  hub.add(fleet.sensor)
+  parts.executor.add([], [fleet.controls])
   up()
   await producer.addUser('root', { role: 'admin' })
   root = await producer.seat('root')

@@ -1,0 +1,18 @@
+/** Drains: what the configuration names is delivered elsewhere, and so are channels with a URL of the same protocols. */
+import type { Source } from '../../kit/source.ts'
+import type { drainSection } from './config.ts'
+import { httpDestination } from './destination.ts'
+import { Drains } from './drains.ts'
+
+export const drain: Source<typeof drainSection> = {
+  open(kit, tables) {
+    kit.peer.delivery.offer(httpDestination(kit))
+    const drains = new Drains(kit)
+    return {
+      statuses: drains.statuses,
+      listen: () => drains.follow(tables),
+      reload: (tables) => void drains.follow(tables),
+      close: () => drains.stop(),
+    }
+  },
+}
