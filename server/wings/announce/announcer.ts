@@ -2,7 +2,6 @@
  * Connections to main monitors that cannot reach this server [MON 9.13]. This server makes the connections and says who it is;
  * from then on a session is as any other: the main monitor logs in, and asks for what it wants.
  */
-
 import { readFile } from 'node:fs/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { parseIdentityOrNone } from '../../../auth/login-attempt.ts'

@@ -1,5 +1,4 @@
 /** The tables `[[announce]]`: main monitors that cannot connect to this server, so that this server connects to them. */
-
 import { z } from 'zod'
 import { parseIdentityOrNone } from '../../../auth/login-attempt.ts'
 import { decoded, isLoopback, key, needed, optional, path, type SectionConfig, tableList } from '../../kit/config.ts'

@@ -1,5 +1,4 @@
 /** The tables `[[drain]]`: destinations to which the server delivers values by itself (docs/drains.md). */
-
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import {

@@ -1,5 +1,4 @@
 /** Channels with a URL of Prometheus's remote write or of OTLP: their values are delivered as those of a drain are. */
-
 import type { Kit } from '../../kit/kit.ts'
 import type { PushDestination, PushRequest } from '../../kit/push.ts'
 import { noCounts } from './counts.ts'

@@ -3,7 +3,6 @@
  * them. One request is under way at a time. What is refused is halved until the refused values stand alone, and only those are
  * committed as refused; everything else is sent again until it is taken (docs/drains.md).
  */
-
 import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
 import { pause } from '../../../protocol/kept/pause.ts'
 import { BasicType, gapReasonName } from '../../../protocol/monitor/constants.ts'

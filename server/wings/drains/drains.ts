@@ -2,7 +2,6 @@
  * The drains of the configuration. Each has a user of its own, to whom its channel belongs and whose role says what may be
  * read; nobody can log in as that user, because it has neither password nor token.
  */
-
 import { isDeepStrictEqual } from 'node:util'
 import type { Kit } from '../../kit/kit.ts'
 import type { Owner, SensorStatus, StatusEntry } from '../../kit/metrics.ts'

@@ -1,5 +1,4 @@
 /** What drains know of the metrics that they deliver. */
-
 import { byKind, type Metric, ownLabels } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
 import type { Channel } from '../../kit/push.ts'

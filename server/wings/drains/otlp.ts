@@ -1,5 +1,4 @@
 /** Drains to OTLP/HTTP: numbers as gauges and sums, distributions as they came (docs/opentelemetry.md). */
-
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { decodeAnswer, encodeMetricsRequest, type OutgoingMetric } from '../../../protocol/otlp/encode.ts'

@@ -1,5 +1,4 @@
 /** Values on their way to a destination: frames of a channel become these, and each protocol makes its requests of them. */
-
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'

@@ -1,5 +1,4 @@
 /** One HTTP request of a drain. Redirects are not followed: a destination is what the operator has named. */
-
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIPv6, type LookupFunction } from 'node:net'

@@ -1,5 +1,4 @@
 /** Drains to Prometheus remote write 1.0: what GET /metrics shows as samples is sent as samples (docs/prometheus.md). */
-
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { prometheusNumber } from '../../../protocol/prometheus/exposition.ts'

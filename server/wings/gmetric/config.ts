@@ -1,5 +1,4 @@
 /** The section [gmetric]: Ganglia, as a replacement for a gmond that only listens. */
-
 import { z } from 'zod'
 import {
   addressOrOff,

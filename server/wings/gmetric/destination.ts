@@ -1,5 +1,4 @@
 /** Channels with a URL of the scheme `gmetric`: their values are sent as datagrams, as `gmetric` sends them. */
-
 import { maySee, type Sensor } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
 import type { PushDestination } from '../../kit/push.ts'

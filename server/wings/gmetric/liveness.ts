@@ -2,7 +2,6 @@
  * Which hosts of Ganglia are alive, as metrics `ganglia.*`: names that begin with `gmetric.` belong to senders. This is
  * checked once a second instead of per packet, because the silence of a host is not a packet.
  */
-
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Feed } from '../../kit/feed.ts'

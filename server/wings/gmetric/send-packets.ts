@@ -3,7 +3,6 @@
  * distinguishes metrics by host and name alone, so all other labels become part of the name. gmond accepts nearly anything,
  * but its XML and gmetad cannot handle everything: what would break them is altered here.
  */
-
 import { encodeMetadata, encodeText, encodeUint32 } from '../../../protocol/gmetric/encode.ts'
 import { type ExtraElement, METRIC_PREFIX, type Metadata, type PacketHost } from '../../../protocol/gmetric/packet.ts'
 import { SLOPES, safeName } from '../../../protocol/gmetric/xml.ts'

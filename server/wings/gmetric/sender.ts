@@ -3,7 +3,6 @@
  * sent. Only a few are sent at a time, because a kernel that gets 65,536 of them drops most. Values that gmetric cannot
  * express, or that could not be sent, are committed and counted: UDP guarantees nothing.
  */
-
 import { createSocket, type Socket } from 'node:dgram'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { readMessage, type ValueMessage } from '../../../protocol/monitor/message.ts'

@@ -3,7 +3,6 @@
  * It has no socket: a listener calls `packet`. Ages are measured with the monotonic clock, and values are stamped with the
  * wall clock, because setting the wall clock must neither expire a metric nor keep it.
  */
-
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { PacketDecoder } from '../../../protocol/gmetric/decoder.ts'
 import { encodeRequest } from '../../../protocol/gmetric/encode.ts'

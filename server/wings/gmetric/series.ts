@@ -2,7 +2,6 @@
  * A gmetric series for the hub. Its labels never change, because frames are made from them once: a host that gets another
  * name gets new series. A spoofed host is found by its name and by its address, although its label is only the name.
  */
-
 import { METRIC_PREFIX, type Metadata } from '../../../protocol/gmetric/packet.ts'
 import { SLOPES } from '../../../protocol/gmetric/xml.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'

@@ -3,7 +3,6 @@
  * complete document or a reset. A document is made over many turns of the event loop, once for all readers within a second.
  * Slow readers are bounded in number, in time, and in the bytes of the documents they hold.
  */
-
 import { createServer, type Socket } from 'node:net'
 import { type Address, bindTcp } from '../../kit/io/address.ts'
 

@@ -1,5 +1,4 @@
 /** The section [host]. */
-
 import { z } from 'zod'
 import { integer, key, section } from '../../kit/config.ts'
 

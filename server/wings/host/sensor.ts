@@ -1,5 +1,4 @@
 /** `host.*`: this machine, measured on request [MON 9]. */
-
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import {

@@ -1,5 +1,4 @@
 /** The section [mono], with its tables. */
-
 import { z } from 'zod'
 import {
   addressOrOff,

@@ -2,7 +2,6 @@
  * `mono.list`, `mono.add`, `mono.remove` and `mono.goodbye`: manual requests to an agent, which the sensor otherwise sends
  * as consumers need them. The outcome is `timeout` if the agent does not answer, `failed` if it disconnects.
  */
-
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'
 import { type MonoName, MonoStatus } from '../../../protocol/mono/messages.ts'

@@ -3,7 +3,6 @@
  * listeners open an agent per connection and hand in its bytes and the way back. When an agent disconnects, its series end,
  * and subscribers get VOID; when it reconnects, it gets the same name and the same counters are requested again.
  */
-
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'

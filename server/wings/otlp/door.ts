@@ -1,5 +1,4 @@
 /** `POST /v1/metrics`: OTLP/HTTP in protocol buffers or JSON (OTLP specification 1.x, "OTLP/HTTP"). */
-
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { answerAsJson, metricsFromJson, statusAsJson } from '../../../protocol/otlp/json.ts'
 import { decodeMetrics, encodeAnswer, encodeStatus } from '../../../protocol/otlp/protobuf.ts'

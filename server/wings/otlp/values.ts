@@ -1,5 +1,4 @@
 /** Metrics of OpenTelemetry as series of the family `otlp.`: names, labels and values (docs/sources/otlp.md). */
-
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { textOfAny } from '../../../protocol/otlp/attributes.ts'

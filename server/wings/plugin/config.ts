@@ -1,5 +1,4 @@
 /** The tables `[[plugin]]`: modules that the server loads, and how much of it each of them may use. */
-
 import { z } from 'zod'
 import { duration, integer, key, needed, type SectionConfig, tableList, tenant, toggle } from '../../kit/config.ts'
 

@@ -1,5 +1,4 @@
 /** Controls of plug-ins. What one of them throws or returns is checked: it costs that EXECUTE and nothing else. */
-
 import { MAX_FRAME_BYTES } from '../../../protocol/bytes/framer.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { nameProblem, type Value, VOID } from '../../../protocol/monitor/value.ts'

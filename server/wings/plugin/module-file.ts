@@ -2,7 +2,6 @@
  * Finds the files of plug-ins. Their code runs with the rights of the server, so a file that others may write, or whose
  * directory they may write, is refused.
  */
-
 import { realpathSync, type Stats, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'

@@ -3,7 +3,6 @@
  * does in one go cannot be bounded. Everything else has a bound: how long it loads and measures, how many values and series it
  * brings in; and what it throws, now or later, costs only the plug-in.
  */
-
 import { pathToFileURL } from 'node:url'
 import { inspect } from 'node:util'
 import { BasicType } from '../../../protocol/monitor/constants.ts'

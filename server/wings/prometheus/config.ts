@@ -1,5 +1,4 @@
 /** The section [prometheus]. */
-
 import { z } from 'zod'
 import { camelCased, duration, liveKey, type Section, type SectionConfig } from '../../kit/config.ts'
 

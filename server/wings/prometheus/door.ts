@@ -1,5 +1,4 @@
 /** `POST /api/v1/write`: Prometheus remote write, versions 1.0 and 2.0. */
-
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'

@@ -2,7 +2,6 @@
  * A connection to a Qpid broker, made again whenever it is lost. A factory makes a handler for each connection: a
  * console or an agent. Texts of the broker are shown to people without its password.
  */
-
 import { readFile } from 'node:fs/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'

@@ -2,7 +2,6 @@
  * One broker: turns the reports of its console into series and values, and wants from the console what consumers want.
  * When the broker goes its series end; those of its return are found by the same names.
  */
-
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type {

@@ -3,7 +3,6 @@
  * one version is kept once, and a fact about which the versions of a class disagree is left open. A name belongs either
  * to fields or to events, whichever came first.
  */
-
 import { createHash } from 'node:crypto'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem } from '../../../protocol/monitor/value.ts'

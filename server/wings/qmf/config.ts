@@ -1,5 +1,4 @@
 /** The tables `[[qmf]]`: Qpid brokers to connect to. A URL may hold a password, so no message shows it. */
-
 import { z } from 'zod'
 import {
   integer,

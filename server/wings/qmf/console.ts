@@ -3,7 +3,6 @@
  * far as somebody wants them, and calls methods. Nothing is requested that nobody wants, except for the list of what
  * exists. After it has reported `down` it is of no use: a new connection needs a new console.
  */
-
 import type { AmqpClient, AmqpEvents } from '../../../protocol/amqp/client.ts'
 import type { FieldTable } from '../../../protocol/amqp/field-table.ts'
 import type { AmqpDelivery, AmqpRefusal } from '../../../protocol/amqp/session.ts'

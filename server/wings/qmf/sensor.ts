@@ -4,7 +4,6 @@
  * its broker here. Until the schemas of all brokers have been known once, every well-formed name may turn out to be a
  * metric.
  */
-
 import { nameProblem, type Value } from '../../../protocol/monitor/value.ts'
 import type { Schema } from '../../../protocol/qmf/types.ts'
 import type { Labels, ListeningSensor, Measurement, Metric, SensorStatus, Series } from '../../kit/metrics.ts'

@@ -3,7 +3,6 @@
  * object keeps its last values as they came; they become values of metrics only if somebody wants them. All statistics
  * of a sample are new, even those that did not change; properties are reported only when they change.
  */
-
 import type { Value } from '../../../protocol/monitor/value.ts'
 import { type ObjectId, type Properties, QmfType, type QmfValue, type SchemaItem } from '../../../protocol/qmf/types.ts'
 import { MAX_OBJECT_NAME } from '../../../protocol/qmf/v2/messages.ts'

@@ -1,5 +1,4 @@
 /** The section [smon]. */
-
 import { z } from 'zod'
 import {
   addressOrOff,

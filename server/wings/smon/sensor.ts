@@ -3,7 +3,6 @@
  * stream per connection and hand in its bytes, or hand in datagrams. When a source disappears, its series end, and
  * subscribers get VOID.
  */
-
 import type { ProtocolError } from '../../../protocol/errors.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { SmonLimits } from '../../../protocol/smon/decode.ts'

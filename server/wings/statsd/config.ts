@@ -1,5 +1,4 @@
 /** The tables `[[statsd]]`: where StatsD is listened for, each for one tenant. */
-
 import { z } from 'zod'
 import {
   addressOrOff,

@@ -2,7 +2,6 @@
  * What comes in at the addresses of one table `[[statsd]]`: lines are summed up, and at each flush become values of the sensor
  * of its tenant.
  */
-
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { MAX_LINE_BYTES, parseLine, type StatsdLine } from '../../../protocol/statsd/lines.ts'
 import { AllowedSenders } from '../../kit/by-tenant.ts'

@@ -1,5 +1,4 @@
 /** What an upstream says of its metrics [MON 9.3]. Its parameters show which labels its values have [MON 9 Patterns]. */
-
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType, labelNames, openLabelFamilies } from '../../../protocol/monitor/constants.ts'
 import { typeNamed } from '../../../protocol/monitor/json.ts'

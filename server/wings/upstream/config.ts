@@ -1,5 +1,4 @@
 /** The tables `[[upstream]]`: other servers whose metrics this one serves, too. */
-
 import { z } from 'zod'
 import {
   addressOrOff,

@@ -2,7 +2,6 @@
  * The controls of an upstream: their catalogue, and what runs one of them there [MON 9.13]. It is sent with a key of its own, so that
  * it can be sent again after a lost connection, and runs once.
  */
-
 import { createHash } from 'node:crypto'
 import { ConnectionError, StatusError as Refusal } from '../../../client/errors.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'

@@ -1,5 +1,4 @@
 /** Keeps one connection to an upstream: a lost one is made again, but not while something speaks against it. */
-
 import { TO_PRODUCER } from '../../../protocol/kept/backoff.ts'
 import { type ConnectionAttempt, KeptConnection } from '../../../protocol/kept/kept-connection.ts'
 import { pause } from '../../../protocol/kept/pause.ts'

@@ -2,7 +2,6 @@
  * The connection for everything that need not survive: channels that are not durable, answers, and the catalogue. It brings what is
  * fresh while the other one empties its channel.
  */
-
 import { StatusError } from '../../../client/errors.ts'
 import { toArgumentList } from '../../../client/values.ts'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'

@@ -3,7 +3,6 @@
  * of one node comes here by the connections of upstreams, and becomes series of this producer. The place in each feeder's
  * channel is replicated with the values, so that the next node that leads goes on where this one ends.
  */
-
 import { streamTransport } from '../../../client/dial/stream.ts'
 import type { Transport } from '../../../client/transport.ts'
 import type { Kit } from '../../kit/kit.ts'

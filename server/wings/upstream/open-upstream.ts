@@ -1,5 +1,4 @@
 /** Makes an upstream, or a link to a node: its values are paced with all feeds, and count for the quota of its tenant. */
-
 import type { Kit } from '../../kit/kit.ts'
 import { ValueMeter } from '../../kit/poll.ts'
 import type { UpstreamTable } from './config.ts'

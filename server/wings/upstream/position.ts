@@ -2,7 +2,6 @@
  * How far the channel of an upstream was taken. It is stored in the batch that has the values, so that a crash neither loses nor
  * repeats one; what is stored is committed at the upstream.
  */
-
 import type { StoredPeers, UpstreamRow } from '../../kit/peer.ts'
 import type { BatchBuilder, HeldQueue, Journaled } from '../../kit/producers.ts'
 

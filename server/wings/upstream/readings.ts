@@ -1,5 +1,4 @@
 /** What an upstream answers to a QUERY, as readings of series here: a list has each with its labels and its own time [MON 9 Patterns]. */
-
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { labelsFrom, type Measurement, openLabelsProblem } from '../../kit/metrics.ts'

@@ -2,7 +2,6 @@
  * Where upstreams that cannot be reached connect to [MON 9.13]. One says who it is, and the upstream of that name logs in; whoever
  * is unknown, or cannot prove to know the secret, is closed and costs a place among the connections that have not logged in.
  */
-
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { exporterOf, SOCKET_OPTIONS, securityOf, streamTransport } from '../../../client/dial/stream.ts'

@@ -1,5 +1,4 @@
 /** The upstreams of one tenant, or its links to the nodes of a cluster, as the hub sees them. */
-
 import type { ProducerName } from '../../../protocol/monitor/capabilities.ts'
 import { type Metric, type Owner, SortedNames } from '../../kit/metrics.ts'
 import type { RemoteFollower, RemoteReading, RemoteRequest, RemoteSensor, RemoteTap } from '../../kit/producers.ts'

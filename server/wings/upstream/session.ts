@@ -2,7 +2,6 @@
  * One connection to an upstream, logged in. Values of what is followed go to their taps as they came; answers to QUERY and EXECUTE
  * go to those who wait for them.
  */
-
 import { readFile } from 'node:fs/promises'
 import { AwaitedValues } from '../../../client/commands.ts'
 import type { ClientConnection, FrameTaker } from '../../../client/connection.ts'

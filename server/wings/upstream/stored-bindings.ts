@@ -2,7 +2,6 @@
  * The bindings of an upstream's durable channel as this server has stored them, each before it is made there [MON 9.13]. So it is
  * known after any end of either server what an id there stands for, what was bound for nobody, and what is bound no more.
  */
-
 import type { StoredPeers, UpstreamBindingRow } from '../../kit/peer.ts'
 import { PRODUCER } from '../../kit/producers.ts'
 import type { Position } from './position.ts'

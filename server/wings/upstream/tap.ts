@@ -2,7 +2,6 @@
  * What is followed at one upstream under one request, durable or not: its id there, the series that come, and who wants them here.
  * Values are passed on as they came; only what is before them in a REC, the labels, is read, once for each series.
  */
-
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'

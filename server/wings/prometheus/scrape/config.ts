@@ -1,5 +1,4 @@
 /** The tables `[[scrape]]`: programs whose metrics are fetched as text. A URL may hold a password by mistake, so no message shows it. */
-
 import { z } from 'zod'
 import { nameProblem } from '../../../../protocol/monitor/value.ts'
 import {

@@ -3,7 +3,6 @@
  * elsewhere. Secrets and certificates are read at each scrape, so they can be renewed at any time. Errors are for people, and
  * hold no secret.
  */
-
 import { Agent as HttpAgent, type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { pipeline } from 'node:stream'

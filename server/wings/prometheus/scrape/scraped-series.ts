@@ -2,7 +2,6 @@
  * The series of one target. Nearly all samples of a scrape belong to series that the scrape before had, and whose text is
  * known: these cost a look into a map. A scrape is taken as a whole, after all of it was read.
  */
-
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { familyMetadata, readSeries, type TextMetadata, type TextSample } from '../../../../protocol/prometheus/text.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'

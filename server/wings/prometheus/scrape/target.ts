@@ -2,7 +2,6 @@
  * One target: when it is scraped, and what becomes of it. It is scraped at its interval while an instance may select its
  * series, and once when somebody asks. What it will say is unknown before, so one placeholder stands for all its series.
  */
-
 import { type TextMetadata, TextParser } from '../../../../protocol/prometheus/text.ts'
 import type { Kit } from '../../../kit/kit.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'

@@ -3,7 +3,6 @@
  * to its brokers. Older servers kept it in a file of the data directory: it is read while the database has none, and stays for
  * those who go back to such a server.
  */
-
 import { randomUUID } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

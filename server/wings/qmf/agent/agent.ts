@@ -6,7 +6,6 @@
  * A newcomer's mistakes: the broker's own messages (S, a, x) have no reply-to, so its schemas go to `broker`, where
  * everything for it goes. And everything for it needs a reply-to, or it is silently dropped.
  */
-
 import type { AmqpClient, AmqpEvents, AmqpTransfer } from '../../../../protocol/amqp/client.ts'
 import type { AmqpDelivery } from '../../../../protocol/amqp/session.ts'
 import { ProtocolError } from '../../../../protocol/errors.ts'

@@ -1,5 +1,4 @@
 /** The agent at one broker as it outlives connections. */
-
 import type { AmqpEvents } from '../../../../protocol/amqp/client.ts'
 import type { SensorStatus } from '../../../kit/metrics.ts'
 import type { Clock } from '../../../kit/running.ts'

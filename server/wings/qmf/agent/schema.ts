@@ -2,7 +2,6 @@
  * The three classes of the producer as a QMF agent, and where their values come from. A broker keeps a schema by
  * package, class and hash, and the hash is made of the contents: a change of a class here needs nothing else.
  */
-
 import { createHash } from 'node:crypto'
 import {
   Access,

@@ -3,7 +3,6 @@
  * represents the method of every broker that has it; its versions may differ in their arguments. It runs on one object
  * of one broker, never on more. Refusals name no objects, since the caller may have no right to know of them.
  */
-
 import type { Argument } from '../../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../../protocol/monitor/value.ts'

@@ -3,7 +3,6 @@
  * versions of its method that brokers have; maps and lists are given as JSON text. A newcomer asks why `object` of a
  * method is `argument_object` here: `object` names the object on which the method is called.
  */
-
 import type { FieldTable, FieldValue } from '../../../../protocol/amqp/field-table.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { type Field, nameProblem, type Value, VOID } from '../../../../protocol/monitor/value.ts'

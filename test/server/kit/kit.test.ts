@@ -1,0 +1,75 @@
+/** The kit as wings get it: how large its parts are, why values cannot be taken, and what ends with its doors. */
+import { expect, it } from 'vitest'
+import { Quotas } from '../../../server/kernel/accounts/quotas.ts'
+import { FairWork } from '../../../server/kernel/core/fair-work.ts'
+import { Hub } from '../../../server/kernel/metrics/hub.ts'
+import type { ListeningSensor } from '../../../server/kernel/metrics/metric.ts'
+import type { Kit } from '../../../server/kit/kit.ts'
+import { makePoll } from '../../../server/kit/poll.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { handKit } from '../../support/hand-kit.ts'
+
+type Part = 'feed' | 'door' | 'poll' | 'peer' | 'controls'
+
+/** Every member of every part: with another one it does not compile. */
+const MEMBERS: { readonly [P in Part]: { readonly [Member in keyof Kit[P]]: true } } = {
+  feed: { add: true, born: true, emit: true, emitEncoded: true, emitRun: true, died: true },
+  door: { family: true, http: true, datagrams: true, streams: true, file: true, listener: true },
+  poll: { work: true, run: true, failed: true, meterOf: true, refusal: true, demand: true },
+  peer: { pacer: true, notice: true, delivery: true, stored: true, view: true, producers: true },
+  controls: { add: true, follow: true, reach: true },
+}
+
+it.each(Object.entries(MEMBERS))('the part %s has at most six members', (_part, members) => {
+  expect(Object.keys(members).length).toBeLessThanOrEqual(6)
+})
+
+it('nothing stands between a sensor and the hub', () => {
+  const clock = new FakeClock()
+  const hub = new Hub(clock)
+  expect(handKit(hub, clock).kit.feed).toBe(hub)
+})
+
+it('values cannot be taken while their sensor is fenced, the store cannot take them, or the quota is reached', () => {
+  const clock = new FakeClock()
+  const hub = new Hub(clock)
+  const full = { reason: 'full', detail: 'the disk is full', retryAfterS: 30 } as const
+  const intake: { refusal: typeof full | undefined } = { refusal: undefined }
+  const quotas = new Quotas(() => {
+    throw new Error('no quota is asked for')
+  }, clock)
+  const poll = makePoll({ hub, intake, work: new FairWork(clock), quotas })
+  const meter = { waitMs: 0 }
+  const sensor = {
+    polled: false,
+    family: 'a.',
+    owner: 'producer',
+    meter,
+    metrics: () => [],
+    metric: () => undefined,
+    series: () => [],
+    last: () => undefined,
+  } satisfies ListeningSensor & { readonly meter: { waitMs: number } }
+  hub.add(sensor)
+  expect(poll.refusal(sensor)).toBeUndefined()
+  meter.waitMs = 250
+  expect(poll.refusal(sensor)).toMatchObject({ reason: 'quota', waitMs: 250 })
+  intake.refusal = full
+  expect(poll.refusal(sensor)).toEqual({ reason: 'full', detail: 'the disk is full', waitMs: 30_000 })
+  void hub.fence(sensor)
+  expect(poll.refusal(sensor)).toMatchObject({ reason: 'fenced', detail: 'an operator has fenced a.*' })
+})
+
+it('what a wing has begun besides its doors ends with them, once, and in the order in which it began', async () => {
+  const clock = new FakeClock()
+  const { kit, doors } = handKit(new Hub(clock), clock)
+  const closed: string[] = []
+  const close = (name: string) => ({ close: async () => void closed.push(name) })
+  doors.closeWith(close('links'))
+  const address = { host: '127.0.0.1', port: 7 }
+  kit.door.listener({ key: 'a.listen', use: 'a', transport: 'tcp' }, { address, ...close('listener') })
+  expect(doors.addresses).toEqual([{ key: 'a.listen', use: 'a', transport: 'tcp', address }])
+  await doors.close()
+  await doors.close()
+  expect(closed).toEqual(['links', 'listener'])
+})
