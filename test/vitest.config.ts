@@ -4,7 +4,7 @@
  * deadlines of the protocol, for a process to start.
  * With TEST_LONG=1 each file that has a long form runs in that one; `*.long.ts` have no other.
  */
-import { readdirSync, statfsSync } from 'node:fs'
+import { readdirSync, readFileSync, statfsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
@@ -40,17 +40,20 @@ class LongestFirst extends BaseSequencer {
 const MEMORY = '/dev/shm'
 const ENOUGH_BYTES = 4 * 2 ** 30
 
-function roomAt(path: string): number {
+/** Whether there is a file system with enough room, from which programs can be started. */
+function isFit(path: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(path)
-    return bavail * bsize
+    const mounts = readFileSync('/proc/mounts', 'utf8').split('\n')
+    const [, , , options = 'noexec'] = mounts.find((line) => line.split(' ')[1] === path)?.split(' ') ?? []
+    return bavail * bsize >= ENOUGH_BYTES && !options.split(',').includes('noexec')
   } catch {
-    return 0
+    return false
   }
 }
 
 // The workers inherit it, and so does all that they start.
-if (process.env['TMPDIR'] === undefined && roomAt(MEMORY) >= ENOUGH_BYTES) process.env['TMPDIR'] = MEMORY
+if (process.env['TMPDIR'] === undefined && isFit(MEMORY)) process.env['TMPDIR'] = MEMORY
 
 const isLong = process.env['TEST_LONG'] === '1'
 /** Where the CI wants the results as JSON: it fails if a test was skipped. */
