@@ -57,10 +57,7 @@ const PARTS = {
 /** What every wing may import of `protocol/`, besides the folder of its own name. */
 const SHARED_PROTOCOL = ['protocol/bytes', 'protocol/kept', 'protocol/monitor', 'protocol/errors[.]ts']
 
-/**
- * What single wings may import besides: another protocol, or `client/` where they are consumers. `announce` does not go by
- * the kit alone yet: nothing may be added here for it.
- */
+/** What single wings may import besides. `announce` does not go by the kit alone yet: nothing may be added here for it. */
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   announce: ['server/kernel', 'server/edge', 'auth'],
   drains: ['protocol/otlp', 'protocol/prometheus'],

@@ -20,7 +20,7 @@ export interface ChannelUser {
   readonly role: string
 }
 
-export interface Delivery {
+export interface ChannelDelivery {
   /** Offers a destination: channels with a URL of its schemes are delivered there. */
   offer(destination: PushDestination): void
   /** The durable channel of a user, both of which are made if they are missing. Throws StatusError. */
@@ -43,7 +43,7 @@ export interface DeliveryServices {
   readonly dialler: { offer(destination: PushDestination): void }
 }
 
-export class ChannelDelivery implements Delivery {
+export class RegistryDelivery implements ChannelDelivery {
   readonly #services: DeliveryServices
 
   constructor(services: DeliveryServices) {

@@ -8,7 +8,7 @@ import type { Journal } from '../kernel/channels/journal.ts'
 import type { Sensor } from '../kernel/metrics/metric.ts'
 import type { Notices } from '../kernel/producer/notices.ts'
 import type { ServerView } from '../kernel/producer/own-metrics.ts'
-import type { Delivery } from './delivery.ts'
+import type { ChannelDelivery } from './delivery.ts'
 import type { Pacer } from './io/pacer.ts'
 import type { FaultySensor, Meter } from './poll.ts'
 import type { Joining } from './producers.ts'
@@ -22,7 +22,7 @@ export interface Peer {
   pacer(sensor: FaultySensor, meter: Pick<Meter, 'waitMs'>): Pacer
   /** Tells people what has become of a peer, by `producer.notices`. */
   readonly notice: Notices['emit']
-  readonly delivery: Delivery
+  readonly delivery: ChannelDelivery
   /** What is stored about peers. */
   readonly stored: StoredPeers
   /** What the server shows of itself to a peer that asks. */

@@ -6,7 +6,7 @@ import type { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
 import type { Control, ControlSource, RemoteControls } from '../kernel/controls/control.ts'
 import type { Notices } from '../kernel/producer/notices.ts'
 import type { ServerView } from '../kernel/producer/own-metrics.ts'
-import { ChannelDelivery, type DeliveryServices } from '../kit/delivery.ts'
+import { type DeliveryServices, RegistryDelivery } from '../kit/delivery.ts'
 import { FeedTurns } from '../kit/io/pacer.ts'
 import { type KitServices, type MadeKit, makeKit } from '../kit/kit.ts'
 import type { Joining } from '../kit/producers.ts'
@@ -55,7 +55,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
     },
     peer: {
       notice: (notice, about) => notices.emit(notice, about),
-      delivery: new ChannelDelivery(options),
+      delivery: new RegistryDelivery(options),
       stored: { journal, upstreams, upstreamBindings, qmfAgent },
       view: { stats: server.stats, channels: server.channels, sensors: hub.sensors },
       producers: {
