@@ -14,7 +14,8 @@ it(`a server killed ${KILLS} times loses nothing, makes nothing up and gives no 
   const reached = POINTS.filter(({ name }) => (totals[`at ${name}`] ?? 0) > 0)
   expect(reached.length).toBeGreaterThanOrEqual(times({ short: 3, long: POINTS.length }))
   // A run in which nothing came proves nothing.
-  expect(totals['delivered']).toBeGreaterThan(1000)
-  expect(totals['stored']).toBeGreaterThan(1000)
+  const flowed = times({ short: 300, long: 1_000 })
+  expect(totals['delivered']).toBeGreaterThan(flowed)
+  expect(totals['stored']).toBeGreaterThan(flowed)
   expect(totals['toldDropped']).toBeGreaterThan(0)
 })
