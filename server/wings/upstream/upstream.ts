@@ -51,7 +51,9 @@ const SOON_MS = 100
 /** From one reading of a catalogue to the next: a large one that changes all the time must not cost more than its values. */
 const REST_MS = 5_000
 
-export interface UpstreamOptions extends Pick<Kit, 'clock' | 'log' | 'feed' | 'poll'>, Pick<Joining, 'intake' | 'connect'> {
+export interface UpstreamOptions
+  extends Pick<Kit, 'clock' | 'log' | 'feed' | 'poll'>,
+    Pick<Joining, 'intake' | 'connect'> {
   readonly table: UpstreamTable
   /** Set if it is a node of this producer. */
   readonly peerNode?: UpstreamNode | undefined
