@@ -9,6 +9,9 @@ import { buildSync } from 'esbuild'
 import { BUNDLING } from './bundle.ts'
 import { SERVER_PROGRAM } from './program.ts'
 
+/** What only tests need is not bundled: it has its own way to find its parts. */
+const TOOLS = ['vitest', 'esbuild']
+
 const ROOT = new URL('../..', import.meta.url).pathname
 const FOLDER = join(dirname(SERVER_PROGRAM), '../test/programs')
 /** Each is compiled once by a process. */
@@ -21,7 +24,13 @@ export function compiled(program: string): string {
   const file = join(FOLDER, `${basename(program, '.ts')}.mjs`)
   // Two tests may do this at once.
   const outfile = `${file}.${process.pid}`
-  buildSync({ ...BUNDLING, entryPoints: [join(ROOT, program)], outfile, sourcemap: 'inline' })
+  buildSync({
+    ...BUNDLING,
+    external: [...BUNDLING.external, ...TOOLS],
+    entryPoints: [join(ROOT, program)],
+    outfile,
+    sourcemap: 'inline',
+  })
   renameSync(outfile, file)
   made.set(program, file)
   return file

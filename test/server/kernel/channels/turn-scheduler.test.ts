@@ -1,8 +1,28 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Phase, TurnScheduler } from '../../../../server/kernel/channels/turn-scheduler.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
+import { isImmediatePending, nextTurn } from '../../../support/immediates.ts'
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+let isOver = false
+let clocks: FakeClock[] = []
+beforeEach(() => {
+  isOver = false
+  clocks = []
+})
+// Nothing is to run on beside other tests, but within a millisecond of the end of a pause a scheduler looks at its clock in each turn.
+afterEach(async () => {
+  isOver = true
+  for (let turn = 0; turn < 10 && isImmediatePending(); turn++) {
+    for (const clock of clocks) clock.advance(1_000)
+    await nextTurn()
+  }
+})
+
+function clockOf(...given: ConstructorParameters<typeof FakeClock>): FakeClock {
+  const clock = new FakeClock(...given)
+  clocks.push(clock)
+  return clock
+}
 
 /** Makes tasks that take a millisecond each; the first letter of their name is their tenant. */
 function millisecondsOf(clock: FakeClock, ran: string[]) {
@@ -17,7 +37,7 @@ function millisecondsOf(clock: FakeClock, ran: string[]) {
 
 describe('the end of a turn', () => {
   it('has four phases, whatever the order of entering; each task runs once', async () => {
-    const turn = new TurnScheduler(new FakeClock())
+    const turn = new TurnScheduler(clockOf())
     const ran: Phase[] = []
     const tasks = (['store', 'send', 'answer', 'respond'] as const).map((phase) => {
       const task = { atTurnEnd: () => ran.push(phase) }
@@ -32,7 +52,7 @@ describe('the end of a turn', () => {
   })
 
   it('goes on to what was entered for a later phase, and leaves the rest to the next turn', async () => {
-    const turn = new TurnScheduler(new FakeClock())
+    const turn = new TurnScheduler(clockOf())
     const ran: string[] = []
     const late = { atTurnEnd: () => ran.push('late') }
     const again = { atTurnEnd: () => ran.push('again') }
@@ -52,7 +72,7 @@ describe('the end of a turn', () => {
 
 describe('a task that throws', () => {
   it('costs its owner: the other tasks of the turn run, and the next turn does', async () => {
-    const turn = new TurnScheduler(new FakeClock())
+    const turn = new TurnScheduler(clockOf())
     const ran: unknown[] = []
     const bad = {
       atTurnEnd: () => {
@@ -71,7 +91,7 @@ describe('a task that throws', () => {
   })
 
   it('is not caught if nobody takes what it throws', () => {
-    const turn = new TurnScheduler(new FakeClock())
+    const turn = new TurnScheduler(clockOf())
     turn.schedule('store', {
       atTurnEnd: () => {
         throw new Error('nobody')
@@ -83,7 +103,7 @@ describe('a task that throws', () => {
 
 describe('responding and answering', () => {
   it.each(['respond', 'answer'] as const)('(%s) has 3 ms in a turn, of which each tenant has its part', (phase) => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     const ran: string[] = []
     const task = millisecondsOf(clock, ran)
@@ -99,7 +119,7 @@ describe('responding and answering', () => {
   })
 
   it('has no pause', () => {
-    const turn = new TurnScheduler(new FakeClock())
+    const turn = new TurnScheduler(clockOf())
     let ran = 0
     const tasks = Array.from({ length: 1_000 }, () => ({ atTurnEnd: () => ran++ }))
     for (let turns = 0; turns < 3; turns++) {
@@ -112,7 +132,7 @@ describe('responding and answering', () => {
 
 describe('sending', () => {
   it('has 3 ms in a turn; those that are left over are the first of the next one', async () => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     const ran: string[] = []
     const send = (name: string) => ({
@@ -131,7 +151,7 @@ describe('sending', () => {
   })
 
   it('is the turn of each tenant in turn, a task each, and goes on where it stopped', async () => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     const ran: string[] = []
     const send = millisecondsOf(clock, ran)
@@ -144,7 +164,7 @@ describe('sending', () => {
 })
 
 describe('the pause after a round of writes', () => {
-  /** Connections that always have something to send, each for `tookMs`, and how often each was written to. */
+  /** Connections that have something to send until the test ends, each for `tookMs`, and how often each was written to. */
   function busyConnections(
     turn: TurnScheduler,
     clock: FakeClock,
@@ -159,7 +179,7 @@ describe('the pause after a round of writes', () => {
         atTurnEnd: () => {
           written[index] = (written[index] as number) + 1
           clock.advance(tookMs)
-          turn.schedule('send', task)
+          if (!isOver) turn.schedule('send', task)
         },
       }
       turn.schedule('send', task)
@@ -173,7 +193,7 @@ describe('the pause after a round of writes', () => {
       [20, 0.125],
       [1, 60],
     ] as const) {
-      const clock = new FakeClock()
+      const clock = clockOf()
       const turn = new TurnScheduler(clock)
       const written = busyConnections(turn, clock, count, tookMs)
       for (let n = 0; n < 3; n++) turn.run()
@@ -182,7 +202,7 @@ describe('the pause after a round of writes', () => {
   })
 
   it('is 0.2 ms for each of the others, and ends by itself', async () => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     const written = busyConnections(turn, clock, 60)
     for (let n = 0; n < 3; n++) turn.run()
@@ -196,7 +216,7 @@ describe('the pause after a round of writes', () => {
   })
 
   it('comes after everybody was written to, in however many turns', async () => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     const written = busyConnections(turn, clock, 24, 0.25)
     turn.run()
@@ -210,7 +230,7 @@ describe('the pause after a round of writes', () => {
   })
 
   it('is 200 ms at most', async () => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     const written = busyConnections(turn, clock, 5000)
     turn.run()
@@ -223,7 +243,7 @@ describe('the pause after a round of writes', () => {
   })
 
   it('does not hold up who was not written to', async () => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     const written = busyConnections(turn, clock, 60)
     turn.run()
@@ -235,7 +255,7 @@ describe('the pause after a round of writes', () => {
   })
 
   it('is followed by those who were not in the round, before all others', async () => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     const written = busyConnections(turn, clock, 36, 0.25)
     for (let n = 0; n < 3; n++) turn.run()
@@ -256,7 +276,7 @@ describe('the pause after a round of writes', () => {
   })
 
   it('holds up only the tenant whose connections were many', async () => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     const many = busyConnections(turn, clock, 1000)
     const one = busyConnections(turn, clock, 1, 0, 'globex')
@@ -266,7 +286,7 @@ describe('the pause after a round of writes', () => {
   })
 
   it('holds up no answer', async () => {
-    const clock = new FakeClock()
+    const clock = clockOf()
     const turn = new TurnScheduler(clock)
     busyConnections(turn, clock, 1000)
     turn.run()
@@ -284,7 +304,7 @@ describe('the pause after a round of writes', () => {
       [220, 40],
       [5000, 200],
     ] as const) {
-      const clock = new FakeClock()
+      const clock = clockOf()
       const turn = new TurnScheduler(clock)
       let batches = 0
       const store = { channelsWritten: channels, atTurnEnd: () => batches++ }
@@ -306,7 +326,7 @@ describe('the pause after a round of writes', () => {
 
 describe('a clock that is read once in a turn', () => {
   it('stands still from its first reading in the turn to the end, and nowhere else', () => {
-    const turn = new TurnScheduler(new FakeClock())
+    const turn = new TurnScheduler(clockOf())
     let now = 0
     const read = turn.once(() => ++now)
     const task = { atTurnEnd: () => {} }

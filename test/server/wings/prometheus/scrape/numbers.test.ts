@@ -1,9 +1,9 @@
 /** Numbers and timestamps of any kind in what a target exposes: each sample is taken or refused, and whoever reads can write it. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createLogger } from '../../../../../server/kernel/core/log.ts'
 import { LabelledFamily } from '../../../../../server/kit/labelled-sensor.ts'
-import { ScrapeTarget, type TargetOptions } from '../../../../../server/wings/prometheus/scrape/target.ts'
+import { ScrapeTarget } from '../../../../../server/wings/prometheus/scrape/target.ts'
+import { handKit } from '../../../../support/hand-kit.ts'
 import { times } from '../../../../support/long.ts'
 import { doubles, int64s, numberTexts } from '../../../../support/odd-numbers.ts'
 import { lastOf, Readers } from '../../../../support/readers.ts'
@@ -28,7 +28,7 @@ const lines = fc
 const page = fc.array(lines, { maxLength: 8 }).map((all) => `# TYPE a counter\n# TYPE b histogram\n${all.join('\n')}\n`)
 
 function targetOf(readers: Readers, text: () => string): ScrapeTarget {
-  const { hub, quotas, clock, work } = readers
+  const { hub, quotas, clock } = readers
   const family = new LabelledFamily({
     family: 'prometheus.',
     kind: 'prometheus',
@@ -44,17 +44,12 @@ function targetOf(readers: Readers, text: () => string): ScrapeTarget {
   }
   const [table] = scrapeTables({ name: 'node', url: 'http://127.0.0.1:1/metrics' })
   const target: ScrapeTarget = new ScrapeTarget({
-    hub,
-    work,
-    clock,
+    ...handKit(hub, clock).kit,
     table,
     sensor: family.of('default'),
-    intake: { refusal: undefined },
-    log: createLogger('silent'),
-    notices: { emit() {} },
     fetcher: { fetch: async () => ({ format: 'prometheus', body: body() }), close() {} },
     random: () => 0,
-  } as unknown as TargetOptions)
+  })
   return target
 }
 
