@@ -1,5 +1,5 @@
 /** Which metrics of which sensors a name or pattern may select, for one identity. */
-import { maySee, type Reader } from '../../../auth/permissions.ts'
+import type { Reader } from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Rights } from '../accounts/rights.ts'
@@ -9,6 +9,7 @@ import { byKind, isElsewhere, type SensorsByKind } from './kinds.ts'
 import type { Kind, Metric, Sensor } from './metric.ts'
 import { compilePattern, isPattern, literalPrefix, mayBegin } from './pattern.ts'
 import { Reach } from './reach.ts'
+import { ReadRights } from './read-rights.ts'
 
 /** Names that are compared with a pattern in one step. */
 export const NAMES_PER_STEP = 64
@@ -18,6 +19,8 @@ const everyPattern: readonly string[] = [...labelNames.slice(1), interval.name, 
 
 /** The metrics that a name or pattern may select for one identity, as they are at the moment. */
 export class Candidates {
+  /** What their identity may read. */
+  readonly rights: ReadRights
   /** Sensors whose family may hold matching metrics. Rights are judged whenever they are used. */
   readonly sensors: readonly Sensor[]
   readonly ofKind: SensorsByKind
@@ -25,25 +28,16 @@ export class Candidates {
   /** What all matching names begin with. */
   readonly prefix: string
   readonly #name: string
-  readonly #identity: Reader
-  readonly #rights: Pick<Rights, 'mayReadSome'>
   readonly #withLists: boolean
 
   /** `withLists`: whether a pattern selects lists, too. */
-  constructor(
-    sensors: readonly Sensor[],
-    identity: Reader,
-    name: string,
-    rights: Pick<Rights, 'mayReadSome'>,
-    withLists = false,
-  ) {
+  constructor(sensors: readonly Sensor[], rights: ReadRights, name: string, withLists = false) {
+    this.rights = rights
     this.sensors = sensors.filter(({ family, ofNodes = [family] }) => ofNodes.some((one) => mayBegin(name, one)))
     this.ofKind = byKind(this.sensors)
     this.matchesName = compilePattern(name)
     this.prefix = literalPrefix(name)
     this.#name = name
-    this.#identity = identity
-    this.#rights = rights
     this.#withLists = withLists
   }
 
@@ -53,12 +47,12 @@ export class Candidates {
    * `shown`: whether this is judged.
    */
   *of(sensor: Sensor, take: (metric: Metric) => boolean, shown = true): Steps<boolean> {
-    if (shown && !maySee(this.#identity, sensor.owner)) return true
+    if (shown && !this.rights.maySee(sensor)) return true
     let seen = 0
     for (const metric of sensor.metrics(this.prefix)) {
       if (++seen % NAMES_PER_STEP === 0) yield
       if (!this.#isSelected(metric) || !this.matchesName(metric.name)) continue
-      if ((!shown || this.#isShown(sensor, metric)) && !take(metric)) return false
+      if ((!shown || this.rights.mayReadSome(sensor, metric.name)) && !take(metric)) return false
       yield
     }
     if (seen > 0) yield
@@ -72,9 +66,9 @@ export class Candidates {
 
   /** The metric of a sensor that has the name, which is no pattern. */
   named(sensor: Sensor, shown = true): Metric | undefined {
-    if (shown && !maySee(this.#identity, sensor.owner)) return undefined
+    if (shown && !this.rights.maySee(sensor)) return undefined
     const metric = this.#name.startsWith(sensor.family) ? sensor.metric(this.#name) : undefined
-    return metric === undefined || (shown && !this.#isShown(sensor, metric)) ? undefined : metric
+    return metric === undefined || (shown && !this.rights.mayReadSome(sensor, metric.name)) ? undefined : metric
   }
 
   /** The metrics of a sensor that name or pattern selects. */
@@ -114,13 +108,9 @@ export class Candidates {
     for (const sensor of this.sensors) if (!(yield* this.of(sensor, take, shown))) return
   }
 
-  #isShown({ owner }: Sensor, { name }: Metric): boolean {
-    return this.#rights.mayReadSome(this.#identity, owner, name)
-  }
-
   /** Whether a sensor that may be read has open labels: then any argument selects. */
   get haveOpenLabels(): boolean {
-    return this.sensors.some(({ hasOpenLabels, owner }) => hasOpenLabels === true && maySee(this.#identity, owner))
+    return this.sensors.some((sensor) => sensor.hasOpenLabels === true && this.rights.maySee(sensor))
   }
 
   /** The node of a cluster of which all metrics are that may be selected; undefined if some are not, or without a cluster. */
@@ -132,7 +122,7 @@ export class Candidates {
 
   /** Whether other producers are asked. */
   get areRemote(): boolean {
-    return this.ofKind.remote.some((sensor) => isElsewhere(sensor) && maySee(this.#identity, sensor.owner))
+    return this.ofKind.remote.some((sensor) => isElsewhere(sensor) && this.rights.maySee(sensor))
   }
 
   /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */
@@ -178,5 +168,5 @@ export function candidatesOf(
 ): { readonly candidates: Candidates; readonly reach: Reach } {
   const reach = Reach.of(list, name, sensors, producer)
   const reached = sensors.filter((sensor) => reach.includes(sensor))
-  return { candidates: new Candidates(reached, identity, name, rights, withLists), reach }
+  return { candidates: new Candidates(reached, new ReadRights(identity, rights), name, withLists), reach }
 }

@@ -1,12 +1,10 @@
 /** What a selection asks of other producers, and which of the series that come back its identity may read [MON 9.13]. */
-import { maySee, type Reader } from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
-import type { Rights } from '../accounts/rights.ts'
 import { deadline } from './arguments.ts'
 import type { Candidates } from './candidates.ts'
 import { isElsewhere } from './kinds.ts'
-import { AllLabelsBut, labelsFrom, labelText } from './labels.ts'
-import type { Labels, Measurement, Metric, OpenLabels, RemoteSensor, RemoteShape } from './metric.ts'
+import { AllLabelsBut, labelsFrom } from './labels.ts'
+import type { Arguments, Labels, Measurement, Metric, OpenLabels, RemoteSensor, RemoteShape } from './metric.ts'
 import { isPattern } from './pattern.ts'
 import { PRODUCER, type Reach } from './reach.ts'
 import { RemoteTarget } from './remote-target.ts'
@@ -20,13 +18,13 @@ const BUT_PRODUCER: OpenLabels = new AllLabelsBut([PRODUCER])
 
 export interface RemoteSelectionOptions {
   readonly name: string
-  readonly identity: Reader
   readonly candidates: Candidates
   readonly reach: Reach
   /** As they were converted. */
   readonly args: ArgumentList
+  /** The same by their names. */
+  readonly values: Arguments
   readonly deadlineMs: number
-  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
 }
 
 /** The last value of a series of this producer, which one of its nodes has. */
@@ -64,18 +62,16 @@ export class RemoteSelection {
 
   /** Whether other producers may have something that the identity may read, now or later: each series is judged by itself. */
   get isAllowed(): boolean {
-    const { name, identity, candidates, rights } = this.#options
-    return candidates.ofKind.remote.some(({ owner }) => {
-      return maySee(identity, owner) && rights.mayReadSome(identity, owner, name)
-    })
+    const { name, candidates } = this.#options
+    return candidates.ofKind.remote.some((sensor) => candidates.rights.mayReadSome(sensor, name))
   }
 
   /** One for each producer. */
   targets(): RemoteTarget[] {
-    const { name, identity, candidates, reach } = this.#options
+    const { name, candidates, reach } = this.#options
     const targets: RemoteTarget[] = []
     for (const sensor of candidates.ofKind.remote) {
-      if (!maySee(identity, sensor.owner)) continue
+      if (!candidates.rights.maySee(sensor)) continue
       const metric = isPattern(name) ? anyMetric(name) : candidates.named(sensor)
       if (metric === undefined) continue
       for (const producer of reach.producers(sensor)) {
@@ -87,9 +83,10 @@ export class RemoteSelection {
 
   /** What the producers answer, each as soon as all its values are there or the time is over. */
   ask(): Promise<readonly RemoteMeasurement[]>[] {
-    const { identity, deadlineMs } = this.#options
+    const { candidates, deadlineMs } = this.#options
+    const { userId } = candidates.rights.identity
     return this.targets().map(async ({ sensor, request }) => {
-      const readings = await sensor.ask(request, deadlineMs, identity.userId)
+      const readings = await sensor.ask(request, deadlineMs, userId)
       return readings.flatMap(({ series, measured }) => {
         const open = this.openFor(sensor, series)
         return open === undefined || !this.#fits(series, measured)
@@ -104,7 +101,8 @@ export class RemoteSelection {
    * an argument fixes, which are not sent, are among those of each reading.
    */
   askNodes(isOver: () => boolean): Promise<readonly NodeReading[]>[] {
-    const { deadlineMs, identity } = this.#options
+    const { candidates, deadlineMs } = this.#options
+    const { userId } = candidates.rights.identity
     const targets = this.targets().filter(({ sensor }) => !isElsewhere(sensor))
     const fixed = this.#options.args.flatMap(({ name, value }): [string, string][] => {
       return typeof value === 'string' && name !== PRODUCER && !isPattern(value) ? [[name, value]] : []
@@ -113,11 +111,7 @@ export class RemoteSelection {
       const readings: NodeReading[] = []
       for (const metric of this.#metricsOf(sensor)) {
         if (isOver()) break
-        for (const { series, measured } of await sensor.ask(
-          { ...request, name: metric.name },
-          deadlineMs,
-          identity.userId,
-        )) {
+        for (const { series, measured } of await sensor.ask({ ...request, name: metric.name }, deadlineMs, userId)) {
           if (this.openFor(sensor, series) === undefined) continue
           const sent = Object.entries(series.labels).filter(
             (label): label is [string, string] => label[1] !== undefined,
@@ -142,14 +136,10 @@ export class RemoteSelection {
 
   /** The labels that are sent with the values of a series; undefined if it is not selected, or may not be read. */
   openFor(sensor: RemoteSensor, { name, labels, isBare }: RemoteShape): OpenLabels | undefined {
-    const { identity, candidates, reach, args, rights } = this.#options
-    const { owner } = sensor
-    if (!maySee(identity, owner) || !candidates.matchesName(name)) return undefined
-    const argument = (wanted: string): string | undefined => {
-      const value = labelText(labels, wanted) ?? args.find((argument) => argument.name === wanted)?.value
-      return value === undefined ? undefined : String(value)
-    }
-    if (!rights.mayRead(identity, owner, name, argument)) return undefined
+    const { candidates, reach, values } = this.#options
+    const { rights } = candidates
+    if (!rights.maySee(sensor) || !candidates.matchesName(name)) return undefined
+    if (!rights.mayRead(sensor, name, labels, values)) return undefined
     if (reach.isOpen) return ALL_LABELS
     if (isBare) return BARE
     return isElsewhere(sensor) ? BUT_PRODUCER : ALL_LABELS

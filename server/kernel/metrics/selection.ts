@@ -2,7 +2,7 @@
  * What a COLLECT or QUERY asks for: a name or pattern with arguments, judged for one identity [MON 9]. A selection is
  * resolved again whenever it is used, because metrics and series come and go.
  */
-import { maySee, type Reader } from '../../../auth/permissions.ts'
+import type { Reader } from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
@@ -38,6 +38,7 @@ import {
 } from './metric.ts'
 import { compilePattern, isPattern } from './pattern.ts'
 import { PRODUCER, Reach } from './reach.ts'
+import { ReadRights } from './read-rights.ts'
 import { RemoteSelection } from './remote-selection.ts'
 import type { Target } from './target.ts'
 
@@ -54,7 +55,7 @@ export class Selection {
   readonly remote: RemoteSelection
   /** Undefined if nothing was known about the metric when the selection was made. */
   readonly #kind: Kind | undefined
-  readonly #rights: SelectionDefaults['rights']
+  readonly #rights: ReadRights
   /** Which sensors and metrics it selects from. */
   readonly candidates: Candidates
   readonly #reach: Reach
@@ -79,7 +80,7 @@ export class Selection {
     if (!isPattern(name)) return Selection.exact(sensors, identity, name, list, defaults)
     const { candidates, reach } = candidatesOf(sensors, identity, name, list, defaults)
     const metrics = yield* candidates.survey(list, defaults.restored !== true)
-    return new Selection(candidates, reach, identity, name, list, defaults, metrics)
+    return new Selection(candidates, reach, name, list, defaults, metrics)
   }
 
   /** The same at once, for a name that is no pattern. */
@@ -96,7 +97,7 @@ export class Selection {
       const of = reach.text === undefined ? '' : ` of producer ${reach.text}`
       throw new StatusError('NO_SUCH_METRIC', `no metric ${name}${of}: \`producer.metrics\` lists what there is`)
     }
-    return new Selection(candidates, reach, identity, name, list, defaults, metrics)
+    return new Selection(candidates, reach, name, list, defaults, metrics)
   }
 
   /** A selection from the store, of which there is nothing now: it selects nothing until the next start. */
@@ -105,26 +106,25 @@ export class Selection {
     // An event declares all its arguments itself, and may call one `interval_ms`: each keeps the type that it has in the store.
     const kind = isPattern(name) ? 'continuous' : 'event'
     const stored: Metric = { name, kind, type: undefined, unit: '', description: '', parameters }
-    const candidates = new Candidates([], identity, name, defaults.rights)
-    return new Selection(candidates, new Reach(undefined, ''), identity, name, list, defaults, [stored])
+    const candidates = new Candidates([], new ReadRights(identity, defaults.rights), name)
+    return new Selection(candidates, new Reach(undefined, ''), name, list, defaults, [stored])
   }
 
   private constructor(
     candidates: Candidates,
     reach: Reach,
-    identity: Reader,
     name: string,
     list: ArgumentList,
     defaults: SelectionDefaults,
     metrics: readonly Metric[],
   ) {
     this.name = name
-    this.identity = identity
+    this.identity = candidates.rights.identity
     this.candidates = candidates
     const { polled, remote } = candidates.ofKind
     this.isPushed = polled.length === 0 && !remote.some(isElsewhere)
     this.#reach = reach
-    this.#rights = defaults.rights
+    this.#rights = candidates.rights
     const first = metrics[0]
     const declared = declaredFor(name, metrics)
     const { haveOpenLabels, areRemote } = candidates
@@ -147,7 +147,7 @@ export class Selection {
     this.#isPattern =
       isPattern(name) || haveOpenLabels || reach.isOpen || (first !== undefined && this.#openOf(first).size > 0)
     const { args, deadlineMs } = this
-    this.remote = new RemoteSelection({ name, identity, candidates, reach, args, deadlineMs, rights: defaults.rights })
+    this.remote = new RemoteSelection({ name, candidates, reach, args, values, deadlineMs })
     if (isPattern(name) || first === undefined) return
     // In the RECs of a pattern a list would be nested too deep.
     if (reach.isOpen && metrics.some(({ type }) => type === BasicType.ARRAY))
@@ -217,7 +217,7 @@ export class Selection {
   get isAllowed(): boolean {
     if (isPattern(this.name)) return true
     // When it was collected, its metric was one that the tenant could see.
-    if (this.isAbsent) return this.#rights.mayReadSome(this.identity, { tenant: this.identity.tenant }, this.name)
+    if (this.isAbsent) return this.#rights.mayReadSome({ owner: { tenant: this.identity.tenant } }, this.name)
     if (this.isPattern) return this.candidates.allNamed().length > 0
     if (this.listening().some((sensor) => this.candidates.named(sensor) !== undefined)) return true
     return finish(this.polled()).length > 0 || finish(this.events()).length > 0 || this.remote.isAllowed
@@ -244,7 +244,7 @@ export class Selection {
         if (target === undefined) continue
         const part = metric.parameters.find(({ name, selects }) => selects === 'part' && target.open.has(name))
         if (part !== undefined) yield* this.#addParts(target, part.name, targets)
-        else if (this.#mayRead(sensor, metric, target.labels, target.args)) targets.push(target)
+        else if (this.#rights.mayRead(sensor, metric.name, target.labels, target.args)) targets.push(target)
       }
     }
     return targets
@@ -262,7 +262,7 @@ export class Selection {
       if (!matches(part)) continue
       const ofPart = { args: new Map(args).set(label, part), labels: { ...labels, [label]: part } }
       const target = new PolledTarget(sensor, metric, ofPart.args, ofPart.labels, open, part)
-      if (this.#mayRead(sensor, metric, target.labels, target.args)) targets.push(target)
+      if (this.#rights.mayRead(sensor, metric.name, target.labels, target.args)) targets.push(target)
     }
   }
 
@@ -293,7 +293,7 @@ export class Selection {
   #eventTarget(sensor: EventSensor, metric: Metric): EventTarget | undefined {
     const args = this.#argumentsFor(metric)
     const labels = { name: metric.name }
-    if (args === undefined || !this.#mayRead(sensor, metric, labels, args)) return undefined
+    if (args === undefined || !this.#rights.mayRead(sensor, metric.name, labels, args)) return undefined
     return new EventTarget(sensor, metric, args, labels, this.#openOf(metric))
   }
 
@@ -310,35 +310,35 @@ export class Selection {
   /** Whether rules still allow what was selected before. */
   mayStillRead({ sensor, metric, labels, args }: Target): boolean {
     // It stands for the series of another producer, each of which is judged by itself.
-    if (isPattern(metric.name)) return maySee(this.identity, sensor.owner)
-    return this.#mayRead(sensor, metric, labels, args)
+    if (isPattern(metric.name)) return this.#rights.maySee(sensor)
+    return this.#rights.mayRead(sensor, metric.name, labels, args)
   }
 
   /** Listening sensors that may have matching series. */
   listening(): ListeningSensor[] {
-    return this.candidates.ofKind.listening.filter(({ owner }) => maySee(this.identity, owner))
+    return this.candidates.ofKind.listening.filter((sensor) => this.#rights.maySee(sensor))
   }
 
   /** Lets a sensor request the series that may match. Undefined if there is nothing to wait for. */
   refresh(sensor: ListeningSensor): Promise<unknown> | undefined {
-    if (!maySee(this.identity, sensor.owner)) return undefined
+    if (!this.#rights.maySee(sensor)) return undefined
     return sensor.refresh?.((name, labels) => this.#mayMatch(sensor, name, labels))
   }
 
   /** Whether it may select series of which only this is known; an undefined name may be any of the family. */
-  #mayMatch({ owner }: Sensor, name: string | undefined, labels: Labels): boolean {
+  #mayMatch(sensor: Sensor, name: string | undefined, labels: Labels): boolean {
     if (name !== undefined && !this.candidates.matchesName(name)) return false
     for (const [label, matcher] of this.#matchers) {
       const text = labelText(labels, label)
       if (text !== undefined && !matcher(text)) return false
     }
     const wanted = name ?? this.exactName
-    return wanted === undefined || this.#rights.mayReadSome(this.identity, owner, wanted)
+    return wanted === undefined || this.#rights.mayReadSome(sensor, wanted)
   }
 
   /** The series of a sensor that may match, and undefined now and then instead: a place to yield. */
   *series(sensor: ListeningSensor): Generator<Series | undefined> {
-    if (!maySee(this.identity, sensor.owner) || !this.candidates.sensors.includes(sensor)) return
+    if (!this.#rights.maySee(sensor) || !this.candidates.sensors.includes(sensor)) return
     let [seen, name, matches] = [0, '', false]
     for (const series of sensor.series(this.exactName, this.candidates.prefix)) {
       if (series.name !== name) {
@@ -352,7 +352,7 @@ export class Selection {
 
   /** The labels that are sent with the values of a series; undefined if the series does not match. */
   openFor(sensor: ListeningSensor, series: Series): OpenLabels | undefined {
-    if (!maySee(this.identity, sensor.owner) || !this.candidates.sensors.includes(sensor)) return undefined
+    if (!this.#rights.maySee(sensor) || !this.candidates.sensors.includes(sensor)) return undefined
     if (series.hasAnyName) return this.#mayMatch(sensor, undefined, series.labels) ? this.#openOfAny : undefined
     if (!this.candidates.matchesName(series.name)) return undefined
     if (sensor.hasOpenLabels === true) return this.#openForAny(sensor, series)
@@ -367,15 +367,14 @@ export class Selection {
       const matcher = this.#matchers.get(label)
       if (matcher !== undefined && !series.matches(label, matcher)) return undefined
     }
-    if (!this.#mayRead(sensor, metric, series.labels)) return undefined
+    if (!this.#rights.mayRead(sensor, metric.name, series.labels)) return undefined
     return this.#openOf(metric)
   }
 
   /** The same where labels are open: each argument selects by a label, and one that a series does not have is the empty text. */
-  #openForAny({ owner }: ListeningSensor, { name, labels }: Series): OpenLabels | undefined {
+  #openForAny(sensor: ListeningSensor, { name, labels }: Series): OpenLabels | undefined {
     for (const [label, matcher] of this.#matchers) if (!matcher(labelText(labels, label) ?? '')) return undefined
-    const argument = (wanted: string): string => labelText(labels, wanted) ?? ''
-    return this.#rights.mayRead(this.identity, owner, name, argument) ? this.#openOfAny : undefined
+    return this.#rights.mayRead(sensor, name, labels) ? this.#openOfAny : undefined
   }
 
   /** The arguments whose text is exact. */
@@ -386,14 +385,6 @@ export class Selection {
   /** The one name whose series can match; undefined for a pattern. */
   get exactName(): string | undefined {
     return isPattern(this.name) ? undefined : this.name
-  }
-
-  #mayRead(sensor: Sensor, { name }: Metric, labels: Labels, args?: Arguments): boolean {
-    const argument = (wanted: string): string | undefined => {
-      const value = labelText(labels, wanted) ?? args?.get(wanted)
-      return value === undefined ? undefined : String(value)
-    }
-    return this.#rights.mayRead(this.identity, sensor.owner, name, argument)
   }
 
   /** Whether a metric takes all arguments that were given; a pattern skips those that do not. */

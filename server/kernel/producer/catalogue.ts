@@ -1,6 +1,6 @@
 /** `producer.metrics` and `producer.controls`: the catalogue, ascending by name. */
 
-import { type Identity, maySee } from '../../../auth/permissions.ts'
+import type { Identity } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
@@ -10,11 +10,15 @@ import { integers } from '../metrics/arguments.ts'
 import { RecordList } from '../metrics/measure.ts'
 import { type Arguments, byName, type Metric, type Sensor } from '../metrics/metric.ts'
 import { compilePattern, literalPrefix } from '../metrics/pattern.ts'
+import { ReadRights } from '../metrics/read-rights.ts'
 import type { ProducerView } from './sensor.ts'
 
 const { STRING, UINT32, DOUBLE, BOOLEAN, ARRAY, REC } = BasicType
 
-export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Rights, 'mayReadSome'>): ProducerView {
+export function metricsView(
+  sensors: () => readonly Sensor[],
+  rights: Pick<Rights, 'mayRead' | 'mayReadSome'>,
+): ProducerView {
   return {
     metric: {
       name: 'producer.metrics',
@@ -37,14 +41,15 @@ export function metricsView(sensors: () => readonly Sensor[], rights: Pick<Right
       const prefix = literalPrefix(patternOf(args))
       const after = (args.get('after') as string | undefined) ?? ''
       const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
+      const readRights = new ReadRights(identity, rights)
       const list = new RecordList()
       let [last, count] = [after, 0]
       // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
-      const mine = sensors().filter(({ owner }) => maySee(identity, owner))
-      for (const [metric, { owner }] of metricsInOrder(mine, prefix, after)) {
+      const mine = sensors().filter((sensor) => readRights.maySee(sensor))
+      for (const [metric, sensor] of metricsInOrder(mine, prefix, after)) {
         yield
         if (metric.name <= last || !matches(metric.name)) continue
-        if (!rights.mayReadSome(identity, owner, metric.name)) continue
+        if (!readRights.mayReadSome(sensor, metric.name)) continue
         last = metric.name
         if (++count > limit) list.more()
         if (!list.add(describeMetric(metric))) break

@@ -2,7 +2,7 @@
  * `producer.recent`: what the server has kept in memory of the recent values of pushed metrics (metrics/recent.ts). Rights are
  * judged for each series, as for a QUERY of its metric.
  */
-import { covers, type Reader } from '../../../auth/permissions.ts'
+import type { Reader } from '../../../auth/permissions.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
@@ -15,6 +15,7 @@ import { AllLabelsBut } from '../metrics/labels.ts'
 import { RecordList } from '../metrics/measure.ts'
 import type { Arguments } from '../metrics/metric.ts'
 import { compilePattern } from '../metrics/pattern.ts'
+import { ReadRights } from '../metrics/read-rights.ts'
 import { Selection } from '../metrics/selection.ts'
 import type { ProducerView } from './sensor.ts'
 
@@ -61,13 +62,14 @@ export function recentView({ hub, rights, clock }: RecentOptions): ProducerView 
       const list = new RecordList(AFTER_BYTES)
       const selection = yield* selectionOf(reader, args)
       if (selection === undefined) return list.value()
+      const readRights = new ReadRights(reader, rights)
       const lastMs = (args.get('last_ms') as number | undefined) ?? Number.POSITIVE_INFINITY
       const since = clock.microseconds() - lastMs * 1000
       let place = placeOf(args)
       for (const kept of hub.recent.above(place)) {
         yield
         if (kept === undefined || hub.fences.has(kept.sensor)) continue
-        if (!covers(reader.scope, { command: 'COLLECT', object: kept.series.name })) continue
+        if (!readRights.covers(kept.series.name)) continue
         if (selection.openFor(kept.sensor, kept.series) === undefined) continue
         const { times, values } = hub.recent.samples(kept, since)
         if (times.length === 0) continue

@@ -2,7 +2,6 @@
  * `producer.series`: every series that there is, ascending by metric and labels: which hosts have a metric, and which metrics a
  * host has. Rights are judged for each series, as for a QUERY of its metric.
  */
-import { covers, maySee, type Reader } from '../../../auth/permissions.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
@@ -15,6 +14,7 @@ import { AllLabelsBut, labelText, MAX_SERIES_BYTES, otherLabels } from '../metri
 import { RecordList } from '../metrics/measure.ts'
 import type { Arguments, Labels, Metric, Sensor } from '../metrics/metric.ts'
 import { compilePattern, literalPrefix } from '../metrics/pattern.ts'
+import { ReadRights } from '../metrics/read-rights.ts'
 import { metricsInOrder } from './catalogue.ts'
 import type { ProducerView } from './sensor.ts'
 
@@ -71,17 +71,18 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
     *show(reader, args) {
       const { matchesName, matchesLabels, prefix } = matchersOf(args)
       const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
+      const readRights = new ReadRights(reader, rights)
       const list = new RecordList(AFTER_BYTES)
       let [count, place] = [0, placeOf(args)]
       // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
-      const mine = hub.sensors.filter((sensor) => maySee(reader, sensor.owner) && !hub.fences.has(sensor))
+      const mine = hub.sensors.filter((sensor) => readRights.maySee(sensor) && !hub.fences.has(sensor))
       const ofKind = byKind(mine)
       for (const name of namesFrom(mine, prefix, place[0])) {
         yield
-        if (!matchesName(name) || !covers(reader.scope, { command: 'COLLECT', object: name })) continue
+        if (!matchesName(name) || !readRights.covers(name)) continue
         for (const [key, series] of yield* seriesOf(ofKind, name, name === place[0] ? place[1] : '')) {
           yield
-          if (!matchesLabels(series.labels) || !isShown(reader, name, series)) continue
+          if (!matchesLabels(series.labels) || !isShown(readRights, name, series)) continue
           const rest: Field[] = [{ name: 'after', type: STRING, value: `[${JSON.stringify(place[0])},${place[1]}]` }]
           if (count++ === limit) {
             list.more(rest)
@@ -94,14 +95,11 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
       return list.value()
     },
   }
+}
 
-  /** What takes arguments is shown if it may be read with some of them. */
-  function isShown(reader: Reader, name: string, { sensor, labels, hasArguments }: ShownSeries): boolean {
-    const { owner } = sensor
-    if (hasArguments) return rights.mayReadSome(reader, owner, name)
-    const absent = sensor.hasOpenLabels === true ? '' : undefined
-    return rights.mayRead(reader, owner, name, (label) => labelText(labels, label) ?? absent)
-  }
+/** What takes arguments is shown if it may be read with some of them. */
+function isShown(readRights: ReadRights, name: string, { sensor, labels, hasArguments }: ShownSeries): boolean {
+  return hasArguments ? readRights.mayReadSome(sensor, name) : readRights.mayRead(sensor, name, labels)
 }
 
 /** Names of metrics from `first` on, ascending, each once. */

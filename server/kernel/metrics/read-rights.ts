@@ -1,0 +1,57 @@
+/**
+ * What one identity may read. Selections and lists of metrics ask here and judge nothing themselves. Rules may change at any time,
+ * so a verdict is true only at the moment when it is given.
+ */
+import { covers, maySee, type Reader } from '../../../auth/permissions.ts'
+import type { Rights } from '../accounts/rights.ts'
+import { labelText } from './labels.ts'
+import type { Arguments, Labels, Sensor } from './metric.ts'
+
+export class ReadRights {
+  readonly identity: Reader
+  readonly #rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+
+  constructor(identity: Reader, rights: Pick<Rights, 'mayRead' | 'mayReadSome'>) {
+    this.identity = identity
+    this.#rights = rights
+  }
+
+  /**
+   * Whether the identity may know of the metrics of a sensor at all. A search asks this before it looks at any name, so that
+   * time tells nothing of the sensors of others.
+   */
+  maySee({ owner }: Pick<Sensor, 'owner'>): boolean {
+    return maySee(this.identity, owner)
+  }
+
+  /** Whether some arguments exist with which a metric may be read. One without them is treated as absent [MON 9]. */
+  mayReadSome({ owner }: Pick<Sensor, 'owner'>, metric: string): boolean {
+    return this.#rights.mayReadSome(this.identity, owner, metric)
+  }
+
+  /**
+   * Whether a series may be read, or a metric be measured with arguments: labels count before arguments of the same name. A
+   * label that a series does not have is the empty text where labels are open.
+   */
+  mayRead(
+    { owner, hasOpenLabels }: Pick<Sensor, 'owner' | 'hasOpenLabels'>,
+    metric: string,
+    labels: Labels,
+    args?: Arguments,
+  ): boolean {
+    const absent = args === undefined && hasOpenLabels === true ? '' : undefined
+    const argument = (name: string): string | undefined => {
+      const value = labelText(labels, name) ?? args?.get(name) ?? absent
+      return value === undefined ? undefined : String(value)
+    }
+    return this.#rights.mayRead(this.identity, owner, metric, argument)
+  }
+
+  /**
+   * Whether the scope of the credential covers a metric. Lists of series ask this for each; a COLLECT or QUERY has a scope that
+   * covers its pattern, and so all that matches.
+   */
+  covers(metric: string): boolean {
+    return covers(this.identity.scope, { command: 'COLLECT', object: metric })
+  }
+}
