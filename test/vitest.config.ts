@@ -1,7 +1,6 @@
 /**
- * Two projects. `fast`: tests of what runs in this process, one on each core. `process`: those that start processes, browsers or
- * clusters, which run after the others, two more at a time than there are cores: they often wait, for elections of nats-servers, for
- * deadlines of the protocol, for a process to start.
+ * Two projects. `fast`: tests of what runs in this process. `process`: those that start processes, browsers or clusters, which
+ * run after the others. In both, at most as many files at a time as there are cores, so that none waits for what a third takes.
  * With TEST_LONG=1 each file that has a long form runs in that one; `*.long.ts` have no other.
  */
 import { readdirSync, readFileSync, statfsSync } from 'node:fs'
@@ -95,7 +94,7 @@ export default defineConfig({
         name: 'process',
         files: ofProcesses,
         groupOrder: 1,
-        maxWorkers: CORES + 2,
+        maxWorkers: CORES,
         globalSetup: ['test/support/bundle.ts'],
       }),
     ],

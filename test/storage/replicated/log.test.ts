@@ -99,7 +99,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     const large = randomBytes(5 * PART_BYTES)
     let last = 0
     const winners: string[] = []
-    for (let race = 0; race < times({ short: 20, long: 100 }); race++) {
+    for (let race = 0; race < times({ short: 20, long: 40 }); race++) {
       const [ours, theirs] = await Promise.all([
         outcomeOf(log.append(batch(large, race), last)),
         outcomeOf(other.append(batch(large, race), last)),
