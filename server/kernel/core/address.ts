@@ -18,7 +18,7 @@ export interface Network {
 }
 
 /** A sender. */
-interface PeerAddress {
+export interface PeerAddress {
   readonly address: string
   readonly port: number | undefined
 }
