@@ -43,6 +43,7 @@ function targetOf(readers: Readers, text: () => string): ScrapeTarget {
     yield Buffer.from(text())
   }
   const [table] = scrapeTables({ name: 'node', url: 'http://127.0.0.1:1/metrics' })
+  if (table === undefined) throw new Error('there is no table')
   const target: ScrapeTarget = new ScrapeTarget({
     ...handKit(hub, clock).kit,
     table,
