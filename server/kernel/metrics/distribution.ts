@@ -4,6 +4,8 @@ import type { Field, Value } from '../../../protocol/monitor/value.ts'
 
 /** Times are exact up to here, in microseconds. */
 const MAX_TIME = BigInt(Number.MAX_SAFE_INTEGER)
+/** All counts of a histogram together fit the type of one. */
+const MAX_COUNT = 2n ** 64n - 1n
 
 interface Totals {
   readonly count: bigint
@@ -98,7 +100,7 @@ function startOf(field: Field | undefined): number {
   return field?.type === BasicType.UINT64 && field.value <= MAX_TIME ? Number(field.value) : 0
 }
 
-/** The buckets without a last bound of infinity, which bounds nothing; undefined if the bounds do not ascend. */
+/** The buckets without a last bound of infinity, which bounds nothing; undefined if the bounds do not ascend or the counts overflow. */
 function finiteBuckets(
   bounds: readonly number[],
   counts: readonly bigint[],
@@ -106,10 +108,15 @@ function finiteBuckets(
   for (let at = 0; at < bounds.length; at++) {
     if (!((bounds[at] as number) > (at === 0 ? Number.NEGATIVE_INFINITY : (bounds[at - 1] as number)))) return undefined
   }
+  if (total(counts) > MAX_COUNT) return undefined
   if (bounds.at(-1) !== Number.POSITIVE_INFINITY) return { bounds, counts }
   const last = bounds.length - 1
-  const above = counts.slice(last).reduce((sum, count) => sum + count, 0n)
+  const above = total(counts.slice(last))
   return { bounds: bounds.slice(0, last), counts: [...counts.slice(0, last), above] }
+}
+
+function total(counts: readonly bigint[]): bigint {
+  return counts.reduce((sum, count) => sum + count, 0n)
 }
 
 function areQuantiles(quantiles: readonly number[]): boolean {

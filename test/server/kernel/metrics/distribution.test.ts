@@ -13,10 +13,13 @@ const doubles = (name: string, items: readonly number[]): Field => ({
   type: ARRAY,
   value: { element: DOUBLE, items },
 })
-const histogram = (bounds: readonly number[], ...more: readonly Field[]) => {
-  const counts: Field = { name: 'counts', type: ARRAY, value: { element: UINT64, items: [1n, 2n, 3n] } }
-  return distributionOf([count, doubles('bounds', bounds), counts, ...more])
-}
+const countsOf = (items: readonly bigint[]): Field => ({
+  name: 'counts',
+  type: ARRAY,
+  value: { element: UINT64, items },
+})
+const histogram = (bounds: readonly number[], ...more: readonly Field[]) =>
+  distributionOf([count, doubles('bounds', bounds), countsOf([1n, 2n, 3n]), ...more])
 const summary = (quantiles: readonly number[]) =>
   distributionOf([count, doubles('quantiles', quantiles), doubles('values', [1, NAN, INFINITY])])
 
@@ -31,6 +34,15 @@ test('the bounds of a histogram ascend', () => {
 test('a last bound of infinity bounds nothing', () => {
   expect(histogram([1, INFINITY])).toMatchObject({ bounds: [1], counts: [1n, 5n] })
   expect(histogram([INFINITY])).toMatchObject({ bounds: [], counts: [6n] })
+})
+
+test('the counts of a histogram together fit 64 bits', () => {
+  const most = 2n ** 64n - 1n
+  for (const last of [3, INFINITY]) {
+    const bounds = doubles('bounds', [1, last])
+    expect(distributionOf([count, bounds, countsOf([0n, most, 0n])])).toMatchObject({ kind: 'histogram' })
+    expect(distributionOf([count, bounds, countsOf([0n, most, 1n])])).toBeUndefined()
+  }
 })
 
 test('the quantiles of a summary are different ones from 0 to 1; its values may be any', () => {
