@@ -73,6 +73,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     cutOff.unref()
     if (code === 0) log.info('stopped cleanly')
     terminals.closeHungUp()
+    exitAtOnce()
     return code
   } catch (error) {
     const code = notStarted(error)
@@ -132,6 +133,14 @@ function cutOffAfter(code: number, terminals: Terminals, ms: number): NodeJS.Tim
     terminals.closeHungUp()
     process.exit(code)
   }, ms)
+}
+
+/**
+ * Ends the process as soon as nothing is left to do. Without this, Node first takes its environment apart, and Node 20.20 was once
+ * seen to go round in circles there (uv_run below Environment::CleanupHandles), where no timer of ours can end it.
+ */
+function exitAtOnce(): void {
+  process.once('exit', () => process.exit())
 }
 
 /** Says why the start has failed, and returns the exit code. */
