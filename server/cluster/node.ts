@@ -125,7 +125,7 @@ export class ClusterNode {
     this.#interrupt()
   }
 
-  /** Resolves when everything is durable and another node may lead. Rejects if this node does not lead. */
+  /** Resolves when another node may lead: everything is durable then, unless storing failed. Rejects if this node does not lead. */
   handOver(): Promise<void> {
     const tenure = this.#tenure
     if (tenure === undefined) return Promise.reject(new Error('this node does not lead'))
@@ -406,7 +406,8 @@ export class ClusterNode {
     // A majority of the nats-servers may be gone, or about to elect a leader of the log: that is not the disk.
     if (isOneOf(failure, 'IO', 'UNREACHABLE') && !isFailed) return this.#tryAgain(failure)
     if (!isOneOf(failure, 'DEPOSED', 'FOREIGN', 'BEHIND', 'DAMAGED')) throw failure
-    log.warn({ reason: failure.message }, `node ${config.node} could not lead ${config.name}, and follows`)
+    const outcome = tenure.role === 'leader' ? 'no longer leads' : 'could not lead'
+    log.warn({ reason: failure.message }, `node ${config.node} ${outcome} ${config.name}, and follows`)
   }
 
   #tick(): void {

@@ -58,3 +58,39 @@ test('is stopped: hands over, and its run ends', async () => {
   expect(next?.process?.ended).toBe('stopped')
   expect(cluster.leaders).toEqual([])
 })
+
+test('hands over after a freeze, while another node leads: it follows that one, and keeps nothing that the log has not', async () => {
+  const leader = await running(3)
+  await cluster.write(5)
+  leader.process?.clock.freeze()
+  leader.process?.server?.write()
+  const handedOver = leader.node.handOver()
+  await cluster.until(() => cluster.leaders.length === 2)
+  const [next] = others(leader).filter(({ leads }) => leads)
+  leader.process?.clock.thaw()
+  await cluster.until(() => !leader.leads, 1_000)
+  await handedOver
+  expect(cluster.leaders).toEqual([next?.name])
+  await cluster.write(5)
+  await cluster.run(LEASE_MS)
+  expect(leader.process?.ended).toBe('not yet')
+  expect(leader.logged).toContain(`node ${leader.name} no longer leads main, and follows`)
+  expect(cluster.kept).toEqual([cluster.acknowledged, cluster.acknowledged, cluster.acknowledged])
+})
+
+test('hands over while it is cut from NATS: what it has accepted cannot be stored, so its process ends, and the next follows', async () => {
+  const leader = await running(3)
+  leader.isCut = true
+  leader.process?.server?.write()
+  const handedOver = leader.node.handOver()
+  const ms = await cluster.until(() => !leader.leads)
+  await handedOver
+  expect(ms).toBeGreaterThanOrEqual(20_000)
+  expect(leader.process?.ended).toEqual(new Error('the server could not be stopped'))
+  leader.isCut = false
+  leader.start()
+  await cluster.write(5)
+  await cluster.run(LEASE_MS)
+  expect(leader.leads).toBe(false)
+  expect(cluster.kept).toEqual([cluster.acknowledged, cluster.acknowledged, cluster.acknowledged])
+})

@@ -153,7 +153,7 @@ export class ModelProcess implements ModelHost, Bus {
   readonly disk: ModelDisk
   readonly clock: ProcessClock
   readonly node: ClusterNode
-  /** How the run of the node has ended. */
+  /** How the run of the node has ended, and the process with it. */
   ended: 'not yet' | 'stopped' | Error = 'not yet'
   server: ModelServer | undefined
   readonly #cluster: ModelCluster
@@ -182,14 +182,11 @@ export class ModelProcess implements ModelHost, Bus {
       lead: (options) => this.#lead(replica, options),
       copy: (leader, progress) => this.#copy(leader, progress),
     })
-    void this.node.run().then(
-      () => {
-        this.ended = 'stopped'
-      },
-      (error: Error) => {
-        this.ended = error
-      },
-    )
+    const end = (how: 'stopped' | Error): void => {
+      this.ended = how
+      this.kill()
+    }
+    void this.node.run().then(() => end('stopped'), end)
   }
 
   get damage(): StorageError | undefined {
@@ -247,22 +244,26 @@ export class ModelProcess implements ModelHost, Bus {
 
   async #lead(replica: ModelReplica, { onFailed }: LeadOptions): Promise<Leading> {
     const server = new ModelServer(replica, this.#cluster)
-    await replica.open({ onDurable() {}, onFull() {}, onRoom() {}, onFailed })
+    const failed = (error: Error): void => {
+      server.fail(error)
+      onFailed(error)
+    }
+    await replica.open({ onDurable() {}, onFull() {}, onRoom() {}, onFailed: failed })
     this.server = server
-    const end = (): void => {
+    const end = async (): Promise<void> => {
       this.server = undefined
+      await replica.close()
     }
     return {
       notify: (notice) => void this.#owner.notices.push(notice),
       async stop() {
-        await server.stop()
-        end()
-        await replica.close()
+        try {
+          await server.stop()
+        } finally {
+          await end()
+        }
       },
-      async depose() {
-        end()
-        await replica.close()
-      },
+      depose: end,
     }
   }
 }
@@ -271,8 +272,9 @@ export class ModelProcess implements ModelHost, Bus {
 class ModelServer {
   readonly #replica: ModelReplica
   readonly #cluster: ModelCluster
-  #waiting: (() => void)[] = []
+  #waiting: { resolve(): void; reject(error: Error): void }[] = []
   #isBusy = false
+  #isFailed = false
 
   constructor(replica: ModelReplica, cluster: ModelCluster) {
     this.#replica = replica
@@ -287,14 +289,27 @@ class ModelServer {
     this.#replica.put(id, () => {
       this.#isBusy = false
       this.#cluster.acknowledged.push(id)
-      for (const resolve of this.#waiting.splice(0)) resolve()
+      for (const { resolve } of this.#waiting.splice(0)) resolve()
     })
   }
 
+  /** Storing failed: nothing more is written, and a stop that waits for a batch fails. */
+  fail(error: Error): void {
+    this.#isFailed = true
+    for (const { reject } of this.#waiting.splice(0)) reject(error)
+  }
+
+  /** Stores a last batch, unless storing failed before. Rejects if it fails meanwhile. */
   async stop(): Promise<void> {
-    if (this.#isBusy) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    if (this.#isFailed) return
+    if (this.#isBusy) await this.#stored()
     this.write()
-    await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    await this.#stored()
+  }
+
+  /** When the batch under way is durable. */
+  #stored(): Promise<void> {
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }))
   }
 }
 
