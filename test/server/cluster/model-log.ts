@@ -15,6 +15,7 @@ import {
 import { emptyContents, recovered } from '../../support/memory-store/contents.ts'
 
 const WIRE_MS = 5
+const READ_MS = 1
 const RETRY_MS = 50
 
 interface ModelRecord {
@@ -115,7 +116,9 @@ export class ModelReplica implements Replica {
     this.#logs.different = 0
   }
 
+  /** Takes time like all that a node waits for, so that no node can go on for ever within a moment. */
   async place(): Promise<LogPlace> {
+    await this.#pass(READ_MS)
     if (this.#host.damage !== undefined) throw this.#host.damage
     return this.#host.disk.place
   }
@@ -150,8 +153,8 @@ export class ModelReplica implements Replica {
     })
     this.#logs.followers.delete(pull)
     this.#host.clock.clear(polling)
-    const { clock, endingMs } = this.#host
-    if (endingMs > 0) await new Promise<void>((resolve) => void clock.setTimeout(resolve, endingMs))
+    const { endingMs } = this.#host
+    if (endingMs > 0) await this.#pass(endingMs)
   }
 
   async open(events: StoreEvents): Promise<Recovered> {
@@ -235,9 +238,14 @@ export class ModelReplica implements Replica {
     this.#events?.onFailed(new StorageError(code, message))
   }
 
+  /** Time of the process. */
+  async #pass(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => void this.#host.clock.setTimeout(resolve, ms))
+  }
+
   /** A request and its answer. */
   async #wire(): Promise<void> {
-    await new Promise<void>((resolve) => this.#host.clock.setTimeout(resolve, WIRE_MS))
+    await this.#pass(WIRE_MS)
     if (!this.#host.isConnected || !this.#logs.hasMajority) throw noAnswer()
   }
 

@@ -1,4 +1,9 @@
-/** Nodes whose processes are frozen and killed and whose wires are cut at random: nothing acknowledged is lost, one node leads. */
+/**
+ * Nodes whose processes are frozen and killed and whose wires are cut at random: nothing acknowledged is lost, one node leads.
+ * `CLUSTER_SEED=123 npx vitest run ... --testTimeout=0 node.random` makes the runs of a seed again, and a failure of theirs
+ * small. `CLUSTER_RUNS=10000` goes on for longer.
+ */
+import { randomInt } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { times } from '../../support/long.ts'
@@ -51,13 +56,18 @@ async function repair(node: ModelNode, cluster: ModelCluster): Promise<void> {
   if (node.process === undefined || node.process.ended !== 'not yet') node.start()
 }
 
-/** Each is a test of its own, so that the limit of a test ends runs that hang, and not many runs on a slow machine. */
-const portions = Array.from({ length: times({ short: 2, long: 20 }) }, (_, index) => index + 1)
-const RUNS_PER_PORTION = 5
+/** So few are a test that its limit ends what hangs, and not many runs on a slow machine. */
+const RUNS_PER_TEST = 5
+const RUNS = Number(process.env['CLUSTER_RUNS'] ?? times({ short: 10, long: 100 }))
+const SEED = process.env['CLUSTER_SEED']
+const seeds =
+  SEED === undefined
+    ? Array.from({ length: Math.ceil(RUNS / RUNS_PER_TEST) }, () => randomInt(2 ** 31))
+    : [Number(SEED)]
 
-test.each(portions)(
-  'nothing that was acknowledged is lost, and in the end one node leads and all have the same: portion %i',
-  async () => {
+test.each(seeds)(
+  'nothing that was acknowledged is lost, and in the end one node leads and all have the same: seed %i',
+  async (seed) => {
     const random = fc.array(step, { minLength: 5, maxLength: 40 })
     await fc.assert(
       fc.asyncProperty(random, fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true })), async (steps, chance) => {
@@ -86,7 +96,8 @@ test.each(portions)(
           cluster.end()
         }
       }),
-      { numRuns: RUNS_PER_PORTION },
+      // To make a failure small takes longer than a test may: without a seed of its own, it is reported as it was found.
+      { seed, numRuns: RUNS_PER_TEST, endOnFailure: SEED === undefined },
     )
   },
 )
