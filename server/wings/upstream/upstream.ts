@@ -104,6 +104,8 @@ export class Upstream {
   #controls: ReadonlyMap<string, ControlThere> = new Map()
   /** The producers that it consumes: their ids, by their paths there. */
   #below: ReadonlyMap<string, string> = new Map()
+  /** Settles when these are followed. */
+  #belowFollowed: Promise<void> = Promise.resolve()
   /** What it has said last, and whether that is going to be looked at. */
   #said: Capabilities | undefined
   #isLearning = false
@@ -298,7 +300,7 @@ export class Upstream {
     }
   }
 
-  /** The upstream says whom it consumes. Rejects if that is this server, or if the tree is too deep. */
+  /** The upstream says whom it consumes. Settles when these are followed here. Rejects if that is this server, or if the tree is too deep. */
   async #learn(caps: Capabilities | undefined, paths: readonly string[] = []): Promise<void> {
     const { id, producersChanged } = this.#options
     const { producer, below = [] } = caps ?? {}
@@ -322,9 +324,12 @@ export class Upstream {
     for (const path of paths) if (!known.has(path) && PATH.test(path)) known.set(path, '')
     this.#id = producer?.id ?? this.#id
     for (const path of this.#below.keys()) if (!known.has(path) && this.#isFollowed(path)) known.set(path, '')
-    if (isSame(known, this.#below)) return
-    this.#below = known
-    await producersChanged()
+    if (!isSame(known, this.#below)) {
+      this.#below = known
+      this.#belowFollowed = producersChanged()
+    }
+    // The other connection may have learned the same a moment ago: before they are followed, what is bound there would be unwanted.
+    await this.#belowFollowed
   }
 
   /** The upstream may say something else at any time: of much that it says, the last is looked at, once in a while. */
