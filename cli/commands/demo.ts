@@ -6,14 +6,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Command, Option } from 'commander'
 import { wholeNumber } from '../arguments.ts'
-import { DemoCluster } from '../demo/cluster.ts'
-import { LoneServer } from '../demo/lone-server.ts'
+import { demonstrateCluster } from '../demo/cluster.ts'
+import { demonstrateServer } from '../demo/kills.ts'
 import { DemoOutput } from '../demo/output.ts'
 import { Scenario } from '../demo/scenario.ts'
 import { DemoServer } from '../demo/server.ts'
 import { Showcase } from '../demo/showcase.ts'
-import { DemoTree } from '../demo/tree.ts'
-import { TreeScenario } from '../demo/tree-scenario.ts'
+import { demonstrateTree } from '../demo/tree.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { resolveLogin } from '../login.ts'
 import type { Cli } from '../session.ts'
@@ -93,26 +92,26 @@ async function runDemo({ terminal, connect }: Cli, { seconds, tree, cluster }: D
   const undo = terminal.onInterrupt(() =>
     ending.abort(new Failure(ExitCode.FAILED, 'interrupted: nothing has been proven')),
   )
-  const servers = await (tree ? DemoTree.create() : cluster ? DemoCluster.create(connect) : DemoServer.create())
-  const output = new DemoOutput(terminal)
   // Only the server's own configuration and directory count, not the environment.
-  const login = ({ config }: DemoServer) => resolveLogin({ config }, { ...terminal, env: {} })
-  const context = { connect, output, seconds, signal, failed: (error: Error) => ending.abort(error) }
-  const scenario =
-    servers instanceof DemoTree
-      ? new TreeScenario({ tree: servers, login, ...context })
-      : new Scenario({ subject: servers instanceof DemoCluster ? servers : new LoneServer(servers, login), ...context })
+  const logIn = ({ config }: DemoServer) => resolveLogin({ config }, { ...terminal, env: {} })
+  const demonstration = await (tree
+    ? demonstrateTree(connect, logIn)
+    : cluster
+      ? demonstrateCluster(connect)
+      : demonstrateServer(connect, logIn))
+  const output = new DemoOutput(terminal)
+  const onFailure = (error: Error) => ending.abort(error)
+  const scenario = new Scenario({ demonstration, connect, output, seconds, signal, onFailure })
   try {
-    await Promise.race([scenario.run(), servers.failed, interrupted])
+    await Promise.race([scenario.run(), scenario.failed, interrupted])
   } catch (error) {
     // When a server dies its connections end first, and its end is reported later; that is the cause to be shown.
     if (!(error instanceof Failure))
-      await Promise.race([servers.failed, sleep(SERVER_END_MS, undefined, { ref: false })])
+      await Promise.race([scenario.failed, sleep(SERVER_END_MS, undefined, { ref: false })])
     throw error
   } finally {
     undo()
     ending.abort()
-    await servers.remove()
     await scenario.close()
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A cluster (docs/cluster.md) as the subject of the demonstration: three nodes and three nats-servers. The node that leads is killed;
+ * A cluster (docs/cluster.md) as the place of a demonstration: three nodes and three nats-servers. The node that leads is killed;
  * another one takes over, and the killed one follows it when it is started again.
  */
 import { randomBytes } from 'node:crypto'
@@ -7,11 +7,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Connect, type Consumer, valueToJson } from '../../client/index.ts'
 import type { JsonRecord } from '../cluster-node.ts'
 import { ExitCode, Failure } from '../failure.ts'
+import { killsOf } from './kills.ts'
 import { DemoNatsServers } from './nats-servers.ts'
 import { formatThousands } from './output.ts'
+import type { DemoLogin, DemoPlace } from './place.ts'
 import { ReservedPort } from './reserved-port.ts'
-import type { DemoLogin, DemoSubject } from './scenario.ts'
+import type { Demonstration } from './scenario.ts'
 import { DemoServer } from './server.ts'
+import { Stage } from './stage.ts'
 
 const INTRODUCTION = [
   '                   ┌──►  n1 ──┐',
@@ -35,8 +38,17 @@ interface ClusterParts {
   readonly nodes: readonly [DemoServer, ...DemoServer[]]
 }
 
-export class DemoCluster implements DemoSubject {
-  readonly introduction = INTRODUCTION
+export async function demonstrateCluster(connect: Connect): Promise<Demonstration> {
+  const place = await DemoCluster.create(connect)
+  return {
+    introduction: INTRODUCTION,
+    ...killsOf(new Stage({ place, connect })),
+    conclude: () => place.conclude(),
+  }
+}
+
+class DemoCluster implements DemoPlace {
+  readonly name = 'the cluster'
   /** Rejects with Failure if any of the processes ends by itself. */
   readonly failed: Promise<never>
   readonly #nats: DemoNatsServers

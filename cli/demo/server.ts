@@ -279,8 +279,10 @@ export class NumberSource {
     if (count > 0) await this.#write(streamContinuation(count), count)
   }
 
+  /** What would be fed from now on is not, until it is opened again. */
   close(): void {
     this.#socket?.destroy()
+    this.#socket = undefined
   }
 
   async #write(bytes: Uint8Array, count: number): Promise<void> {

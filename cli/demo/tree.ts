@@ -1,140 +1,62 @@
 /**
- * Servers above servers (docs/hierarchy.md): two racks, a site that consumes both, and a main server that consumes the site. Values
- * wait in one durable channel of each, of whoever is above it.
+ * The demonstration with servers above servers (docs/hierarchy.md): two racks, a site that consumes both, and a main server that
+ * consumes the site. One server of each level is killed. Only the source of a rack pauses for that, until the rack has stored what
+ * was fed: smon has no responses that would tell it. From there on each server commits below what it has stored, so that the
+ * others are killed at any moment, while values come.
  */
-import type { Connect, Consumer } from '../../client/index.ts'
-import { ExitCode, Failure } from '../failure.ts'
-import { type ChannelLedger, isBalanced, toLedger } from '../ledger.ts'
-import type { ResolvedLogin } from '../login.ts'
-import { queryAll } from '../records.ts'
-import { formatSum } from './output.ts'
-import { DemoServer } from './server.ts'
+import type { Connect } from '../../client/index.ts'
+import { type LogIn, SingleServer } from './place.ts'
+import type { Demonstration } from './scenario.ts'
+import { DEMO_SOURCE, DemoServer, METRIC } from './server.ts'
+import { Stage } from './stage.ts'
 
-/** The channel of the consumer at the uppermost server. */
-export const CHANNEL = 'count'
+const INTRODUCTION = [
+  '1, 2, 3 …  ──►  rack1  ──┐',
+  '                         ├──►  east  ──►  main  ──►  a consumer',
+  '1, 2, 3 …  ──►  rack2  ──┘',
+  '',
+  'Two sources count. A consumer at main has to handle each number of each source exactly once',
+  'and in order. One server of each level is killed with kill -9. What is stored may not be',
+  'lost: a server commits below only what it has stored itself. A source cannot see what is',
+  'stored: before its rack is killed it pauses until all is.',
+  '',
+] as const
+/** What the source of a rack feeds at once before that is killed: more than passes at once, so that values may still wait there. */
+const BURST = 20_000
+/** A killed server is away for this share of a round. */
+const AWAY = 0.4
+const ALL_UP = 1 - AWAY
 
-export class DemoTree {
-  readonly racks: readonly DemoServer[]
-  readonly site: DemoServer
-  readonly main: DemoServer
-  /** Rejects with Failure if any of the servers ends by itself. */
-  readonly failed: Promise<never>
-
-  static async create(): Promise<DemoTree> {
-    const racks = [await DemoServer.create({ name: 'rack1' }), await DemoServer.create({ name: 'rack2' })]
-    const site = await DemoServer.create({ name: 'east', takesNumbers: false, upstreams: racks })
-    const main = await DemoServer.create({ name: 'main', takesNumbers: false, upstreams: [site] })
-    return new DemoTree(racks, site, main)
+export async function demonstrateTree(connect: Connect, logIn: LogIn): Promise<Demonstration> {
+  const servers = [await DemoServer.create({ name: 'rack1' }), await DemoServer.create({ name: 'rack2' })]
+  const east = await DemoServer.create({ name: 'east', takesNumbers: false, upstreams: servers })
+  const main = await DemoServer.create({ name: 'main', takesNumbers: false, upstreams: [east] })
+  const stageOf = (server: DemoServer, below: readonly Stage[] = []) =>
+    new Stage({ place: new SingleServer(server, logIn), connect, below, producer: `east/${server.name}` })
+  const [rack1, rack2] = servers.map((server) => stageOf(server)) as [Stage, Stage]
+  const site = stageOf(east, [rack1, rack2])
+  const top = stageOf(main, [site])
+  return {
+    introduction: INTRODUCTION,
+    stages: [rack1, rack2, site, top],
+    follow: { source: DEMO_SOURCE, producer: 'east/*' },
+    following: () => `a consumer at main follows ${METRIC} with producer=east/* on a durable channel`,
+    steps: [
+      { feed: 1 },
+      { kill: rack1, burst: BURST },
+      { feed: AWAY },
+      { restart: rack1 },
+      { feed: ALL_UP },
+      { kill: site },
+      { feed: AWAY },
+      { restart: site },
+      { feed: ALL_UP },
+      { kill: top },
+      { feed: AWAY },
+      { restart: top },
+      { feed: ALL_UP },
+      { say: 'the sources stop; the consumer handles what is left' },
+    ],
+    verdict: '3 kills, one at each level, each number handled exactly once',
   }
-
-  private constructor(racks: readonly DemoServer[], site: DemoServer, main: DemoServer) {
-    this.racks = racks
-    this.site = site
-    this.main = main
-    this.failed = Promise.race(this.#servers.map(({ failed }) => failed))
-    this.failed.catch(() => {})
-  }
-
-  get #servers(): readonly DemoServer[] {
-    return [...this.racks, this.site, this.main]
-  }
-
-  /** Kills the servers and deletes everything they have written. */
-  async remove(): Promise<void> {
-    await Promise.all(this.#servers.map((server) => server.remove()))
-  }
-}
-
-interface LevelOptions {
-  readonly server: DemoServer
-  readonly login: (server: DemoServer) => Promise<ResolvedLogin>
-  readonly connect: Connect
-}
-
-/** One server of the tree, with the ledger of the channel in which values wait for whoever is above it. */
-export class TreeLevel {
-  readonly server: DemoServer
-  readonly #options: LevelOptions
-  /** A connection of its own for each run of the server. */
-  #reader: Consumer | undefined
-
-  constructor(options: LevelOptions) {
-    this.#options = options
-    this.server = options.server
-  }
-
-  get name(): string {
-    return this.server.name
-  }
-
-  get isUp(): boolean {
-    return this.server.pid !== 0
-  }
-
-  /** Resolves when the server is up and the ledger can be read. Rejects with Failure. */
-  async start(): Promise<void> {
-    const { login, connect } = this.#options
-    await this.server.start()
-    const { url, credentials } = await login(this.server)
-    this.#reader = await connect(url, credentials, { durable: false, reconnect: false })
-  }
-
-  async kill(): Promise<void> {
-    await this.server.kill()
-    await this.#reader?.close()
-  }
-
-  async close(): Promise<void> {
-    await this.#reader?.close()
-  }
-
-  /** Undefined as long as there is no such channel. Rejects with Failure if the ledger does not balance. */
-  async find(): Promise<ChannelLedger | undefined> {
-    const channels = (await queryAll(this.#reader!, 'producer.channels', {}, () => ({}))).map(toLedger)
-    const ledger = channels.find(
-      ({ name, isDurable }) => isDurable && (name === CHANNEL || name.startsWith('upstream:')),
-    )
-    if (ledger === undefined || isBalanced(ledger)) return ledger
-    throw new Failure(ExitCode.FAILED, `the ledger of ${this.name} does not balance: ${formatSum(ledger)}`)
-  }
-
-  /** Rejects with Failure if there is no channel, or if its ledger does not balance. */
-  async ledger(): Promise<ChannelLedger> {
-    const ledger = await this.find()
-    if (ledger !== undefined) return ledger
-    throw new Failure(ExitCode.FAILED, `the channel of ${this.name} does not exist any more`)
-  }
-}
-
-/** What went into a place of the tree, and what came out of it. */
-export interface Passage {
-  readonly name: string
-  readonly from: string
-  readonly sent: number
-  readonly arrived: number
-  readonly lost: number
-  readonly repeated: number
-}
-
-/**
- * What reached a channel. `sent`: by its source, or what was committed below and is not kept there any more. It is exact when nothing
- * is on its way; a loss and a repetition at one place would cancel each other, but not at the consumer, which knows each number.
- */
-export function passageTo(name: string, from: string, sent: number, { accepted, dropped }: PassedLedger): Passage {
-  const lost = dropped.reduce((sum, { count }) => sum + count, Math.max(0, sent - accepted))
-  return { name, from, sent, arrived: accepted, lost, repeated: Math.max(0, accepted - sent) }
-}
-
-type PassedLedger = Pick<ChannelLedger, 'accepted' | 'dropped'>
-
-/** Says what was lost or repeated and where, line by line; empty if nothing was. */
-export function describeFaults(passages: readonly Passage[]): string {
-  const isFaulty = ({ sent, arrived, lost, repeated }: Passage) => lost > 0 || repeated > 0 || sent !== arrived
-  return passages
-    .filter(isFaulty)
-    .map(
-      ({ name, from, sent, arrived, lost, repeated }) =>
-        `from ${from} to ${name}: ${sent} sent, ${arrived} arrived, ${lost} lost, ${repeated} repeated`,
-    )
-    .join('\n')
 }

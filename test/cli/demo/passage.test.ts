@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeFaults, passageTo } from '../../../cli/demo/tree.ts'
+import { describeFaults, passageTo } from '../../../cli/demo/passage.ts'
 
 const balanced = { name: 'rack1', from: 'its source', sent: 3, arrived: 3, lost: 0, repeated: 0 }
 
