@@ -6,6 +6,7 @@ import { hostname } from 'node:os'
 import { z } from 'zod'
 import { isLoopback } from '../../auth/network.ts'
 import { clusterSection } from '../cluster/config.ts'
+import { announceSection } from '../edge/announce/config.ts'
 import { dialSection, httpSection, jwtSection, listenSection, metricsSection, tlsSection } from '../edge/config.ts'
 import { type ConfigChange, changeOf } from '../kernel/config/change.ts'
 import type { ReadFile } from '../kernel/config/file.ts'
@@ -23,7 +24,6 @@ import {
   wireName,
 } from '../kernel/config/value-types.ts'
 import { execSection } from '../kernel/controls/exec/config.ts'
-import { announceSection } from '../wings/announce/config.ts'
 import { sourceSections } from './wings.ts'
 
 export { ConfigError, type ConfigProblem } from '../kernel/config/errors.ts'

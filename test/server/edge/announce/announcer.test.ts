@@ -9,7 +9,7 @@ import { eventually } from '../../../support/eventually.ts'
 import { TestProducer } from '../../../support/producer.ts'
 import { RawPeer } from '../../../support/raw-peer.ts'
 import { Seat } from '../../../support/seat.ts'
-import { login } from '../../edge/outbound/callee.ts'
+import { login } from '../outbound/callee.ts'
 
 const SECRET = '4f1d0c5b7a9e2d3c8b6a5f4e'
 let directory: string
