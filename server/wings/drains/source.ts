@@ -8,10 +8,19 @@ export const drain: Source<typeof drainSection> = {
   open(kit, tables) {
     kit.peer.delivery.offer(httpDestination(kit))
     const drains = new Drains(kit)
+    // The configuration may change before anything may be delivered.
+    let wanted = tables
+    let isListening = false
     return {
       statuses: drains.statuses,
-      listen: () => drains.follow(tables),
-      reload: (tables) => void drains.follow(tables),
+      listen() {
+        isListening = true
+        return drains.follow(wanted)
+      },
+      reload(tables) {
+        wanted = tables
+        if (isListening) void drains.follow(tables)
+      },
       close: () => drains.stop(),
     }
   },
