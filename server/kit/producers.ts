@@ -28,16 +28,21 @@ export interface Joining {
   readonly nodes: FeedingNodes | undefined
   /** For tests: makes the streams to servers that are consumed, instead of the network. Throws if a server is not there. */
   readonly connect: ((url: string) => Duplex) | undefined
-  /** Puts streams under TLS with the certificate of the server; undefined without `[tls]`. Failed ones are destroyed. */
-  readonly tls: { accept(raw: Duplex, done: (socket: TLSSocket) => void): void } | undefined
-  /** The places of connections, for those who log in over them. */
-  readonly admission: Pick<Admission, 'enter' | 'authenticated' | 'leave'>
+  readonly callers: Callers
   /** Whether values can be stored. */
   readonly intake: Pick<Intake, 'refusal' | 'isClosed'>
   /** The sensors whose values an operator has discarded. */
   readonly fences: Pick<Fences, 'isEmpty' | 'has'>
   /** The producers of a sensor have changed. Settles when bindings that reach some of them follow those that there are now. */
   readonly changed: Hub['producersChanged']
+}
+
+/** What it takes to let producers log in that connect to this server. */
+export interface Callers {
+  /** Puts streams under TLS with the certificate of the server; undefined without `[tls]`. Failed ones are destroyed. */
+  readonly tls: { accept(raw: Duplex, done: (socket: TLSSocket) => void): void } | undefined
+  /** The places of connections. */
+  readonly admission: Pick<Admission, 'enter' | 'authenticated' | 'leave'>
 }
 
 /** The nodes of a cluster, each of which takes feeds and keeps them until the node that leads has them. */

@@ -9,7 +9,7 @@ import type { ServerView } from '../kernel/producer/own-metrics.ts'
 import { type DeliveryServices, RegistryDelivery } from '../kit/delivery.ts'
 import { FeedTurns } from '../kit/io/pacer.ts'
 import { type KitServices, type MadeKit, makeKit } from '../kit/kit.ts'
-import type { Joining } from '../kit/producers.ts'
+import type { Callers, Joining } from '../kit/producers.ts'
 import type { StorageState } from './storage-state.ts'
 
 /** The controls of wings. */
@@ -23,7 +23,8 @@ export interface OfferedControls {
 
 export type ComposeKitOptions = Omit<KitServices, 'turnClock' | 'pacing' | 'peer' | 'controls'> &
   DeliveryServices &
-  Pick<Joining, 'nodes' | 'connect' | 'tls' | 'admission' | 'intake'> & {
+  Pick<Joining, 'nodes' | 'connect' | 'intake'> &
+  Callers & {
     readonly turn: Pick<TurnScheduler, 'once'>
     readonly host: Pick<QueueHost, 'inlets' | 'unstored'>
     readonly storage: Pick<StorageState, 'isBehind'>
@@ -61,8 +62,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
       producers: {
         nodes,
         connect,
-        tls,
-        admission,
+        callers: { tls, admission },
         intake,
         fences: hub.fences,
         changed: (sensor) => hub.producersChanged(sensor),

@@ -63,8 +63,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
       producers: {
         nodes: undefined,
         connect: undefined,
-        tls: undefined,
-        admission: { enter: unused, authenticated: unused, leave: unused },
+        callers: { tls: undefined, admission: { enter: unused, authenticated: unused, leave: unused } },
         intake,
         fences: hub.fences,
         changed: unused,

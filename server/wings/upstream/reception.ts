@@ -12,7 +12,7 @@ import { readMessage } from '../../../protocol/monitor/message.ts'
 import { type Address, bindTcp, formatAddress } from '../../kit/io/address.ts'
 import type { Kit } from '../../kit/kit.ts'
 import type { SensorStatus, StatusEntry } from '../../kit/metrics.ts'
-import type { Joining } from '../../kit/producers.ts'
+import type { Callers } from '../../kit/producers.ts'
 import { PassingTransport } from './passing-transport.ts'
 import { shownProblem } from './session.ts'
 import type { Upstream } from './upstream.ts'
@@ -25,7 +25,7 @@ const MAX_GREETING_BYTES = 1 << 14
 const MAX_SHOWN = 64
 const NO_BYTES = new Uint8Array(0)
 
-export interface ReceptionOptions extends Pick<Kit, 'clock' | 'log'>, Pick<Joining, 'tls' | 'admission'> {
+export interface ReceptionOptions extends Pick<Kit, 'clock' | 'log'>, Callers {
   readonly address: Address
   /** The upstream that announces itself here under a name. */
   readonly find: (name: string) => Upstream | undefined

@@ -147,7 +147,7 @@ class Upstreams implements RemoteControls {
         [...this.#upstreams.values()].find(
           ({ table }) => table.name === name && table.listen !== undefined && formatAddress(table.listen) === key,
         )
-      const reception = new Reception({ clock, log, ...peer.producers, address, find })
+      const reception = new Reception({ clock, log, ...peer.producers.callers, address, find })
       this.#receptions.set(key, reception)
       fresh.push(open(reception))
     }
