@@ -11,7 +11,7 @@ import { openSqlite } from '../sqlite/driver.ts'
 import { storageError } from '../sqlite/errors.ts'
 import { LogPlaces, NOWHERE } from '../sqlite/log-places.ts'
 import type { ServiceOptions } from '../sqlite/service.ts'
-import { revive, SqliteStore } from '../sqlite/store.ts'
+import { revive, SqliteStore, type StorageThread } from '../sqlite/store.ts'
 import {
   type AuditRow,
   type BackupProgress,
@@ -57,14 +57,17 @@ export interface Following {
  */
 export class ReplicatedStore implements Store {
   readonly #options: ReplicatedOptions
+  readonly #startThread: (options: RoleOptions) => StorageThread
   /** The store while this node leads. */
   #leading: SqliteStore
   #epoch = 0
   #stored: LogPlace | undefined
   #log: Promise<Log> | undefined
 
-  constructor(options: ReplicatedOptions) {
+  /** `startThread` starts another thread than one of this package. */
+  constructor(options: ReplicatedOptions, startThread: (options: RoleOptions) => StorageThread = startWorker) {
     this.#options = options
+    this.#startThread = startThread
     this.#leading = this.#leader()
   }
 
@@ -207,10 +210,10 @@ export class ReplicatedStore implements Store {
     })
   }
 
-  #start(role: Role, { from, mayLack = false, newest = Number.POSITIVE_INFINITY }: RunOptions = {}): Worker {
+  #start(role: Role, { from, mayLack = false, newest = Number.POSITIVE_INFINITY }: RunOptions = {}): StorageThread {
     const { store, log, wallMs } = this.#options
     const { restored = false, ...served } = store
-    const workerData: RoleOptions = {
+    return this.#startThread({
       role,
       // What others have must not be skipped here alone: only a log that is founded may begin with a restored database.
       store: { ...served, restored: mayLack || (restored && role === 'found') },
@@ -218,15 +221,14 @@ export class ReplicatedStore implements Store {
       wall: wallMs(),
       newest,
       ...(from !== undefined && { from }),
-    }
-    return new Worker(new URL(import.meta.resolve('#replicated-worker')), { workerData })
+    })
   }
 
   /** Runs a role that serves no store, until its thread ends. */
   #run(role: Role, receive: (message: FromRole) => void, options: RunOptions): Promise<void> {
     const { signal } = options
     const worker = this.#start(role, options)
-    const stop = (): void => worker.postMessage({ type: 'close' })
+    const stop = (): void => worker.postMessage({ type: 'close' }, [])
     if (signal?.aborted === true) stop()
     signal?.addEventListener('abort', stop, { once: true })
     return new Promise((resolve, reject) => {
@@ -245,4 +247,8 @@ export class ReplicatedStore implements Store {
       })
     })
   }
+}
+
+function startWorker(options: RoleOptions): StorageThread {
+  return new Worker(new URL(import.meta.resolve('#replicated-worker')), { workerData: options })
 }

@@ -3,9 +3,12 @@ import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { RoleOptions } from '../../storage/replicated/role.ts'
 import { ReplicatedStore } from '../../storage/replicated/store.ts'
+import { runRole } from '../../storage/replicated/worker.ts'
 import type { Recovered, Store, StoreEvents } from '../../storage/store.ts'
 import type { NatsServers } from '../support/nats.ts'
+import { ThisThread } from '../support/threadless-store.ts'
 
 /** Founds the log of its cluster before it leads it the first time. */
 export class FoundingStore extends ReplicatedStore {
@@ -26,6 +29,11 @@ export interface ReplicatedLives {
   readonly dispose: () => void
 }
 
+/** To start a thread for each role of each life costs more than all that they do in these tests. */
+export function inThisThread(options: RoleOptions): ThisThread {
+  return new ThisThread((port) => void runRole(port, options).then(() => port.close()))
+}
+
 /** `keeps`: whether a life finds the database of the one before, or only the log. */
 export function replicatedLives(servers: NatsServers, keeps: 'database' | 'log alone'): ReplicatedLives {
   const root = mkdtempSync(join(tmpdir(), 'replicated-'))
@@ -35,7 +43,7 @@ export function replicatedLives(servers: NatsServers, keeps: 'database' | 'log a
     life++
     const directory = join(root, keeps === 'database' ? 'data' : `data-${life}`)
     const log = { cluster, node: 'n1', servers: servers.urls, replicas: servers.urls.length, maxBytes: 2 ** 26 }
-    return new FoundingStore({ store: { directory }, log, wallMs: () => 1_700_000_000_000 })
+    return new FoundingStore({ store: { directory }, log, wallMs: () => 1_700_000_000_000 }, inThisThread)
   }
   return { first: start(), again: start, dispose: () => rmSync(root, { recursive: true, force: true }) }
 }

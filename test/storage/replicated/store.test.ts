@@ -6,10 +6,13 @@ import { basename, join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { LogOptions } from '../../../storage/replicated/log.ts'
 import type { LogPlace } from '../../../storage/replicated/place.ts'
 import { ReplicatedStore } from '../../../storage/replicated/store.ts'
+import type { ServiceOptions } from '../../../storage/sqlite/service.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { BLOCK_WIDTH, CHANNEL_WIDTH, type Recovered } from '../../../storage/store.ts'
+import { inThisThread } from '../../contracts/replicated-stores.ts'
 import { batch, EventLog, frames, numbersOf, type TestBatch } from '../../contracts/store-batch.ts'
 import { eventually } from '../../support/eventually.ts'
 import { NatsServers, natsMissing } from '../../support/nats.ts'
@@ -19,6 +22,11 @@ const WALL = 1_700_000_000_000
 /** A leader begins with two records of its epoch. The first are that of the founding, and those of the first leader. */
 const LEAD = 2
 const BEGUN = 1 + LEAD
+
+function storeOf(store: ServiceOptions, log: LogOptions, hasThreads = false): ReplicatedStore {
+  const options = { store, log, wallMs: () => WALL }
+  return hasThreads ? new ReplicatedStore(options) : new ReplicatedStore(options, inThisThread)
+}
 
 // Skipped only where nats-server is missing; the name says how to install it.
 describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () => {
@@ -53,10 +61,10 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     #number = 0
     recovered: Recovered | undefined
 
-    constructor(name: string, options: { restored?: boolean; maxPages?: number } = {}) {
+    constructor(name: string, options: { restored?: boolean; maxPages?: number } = {}, hasThreads = false) {
       this.directory = join(root, name)
       const log = { cluster, node: name, servers: servers.urls, replicas: 1, maxBytes: 2 ** 26 }
-      this.store = new ReplicatedStore({ store: { directory: this.directory, ...options }, log, wallMs: () => WALL })
+      this.store = storeOf({ directory: this.directory, ...options }, log, hasThreads)
       nodes.push(this)
     }
 
@@ -127,15 +135,15 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     await connection.close()
   }
 
-  async function founded(name = 'n1'): Promise<Node> {
-    const node = new Node(name)
+  async function founded(name = 'n1', hasThreads = false): Promise<Node> {
+    const node = new Node(name, {}, hasThreads)
     await node.store.found()
     return node.lead()
   }
 
-  test('a follower has what the leader wrote, and goes on as leader with the same ids and secret', async () => {
-    const first = await founded()
-    const second = new Node('n2').follow()
+  test('a follower has what the leader wrote, and goes on as leader with the same ids and secret, each role in a thread', async () => {
+    const first = await founded('n1', true)
+    const second = new Node('n2', {}, true).follow()
     await first.write({ ...blocks(1, 2), channels: [numbersOf(1)], reserves: true })
     await first.write({ removed: [1] })
     await second.reached(BEGUN + 2)
@@ -375,7 +383,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     try {
       const directory = join(root, 'own')
       const log = { cluster, node: 'n1', servers: own.urls, replicas: 1, maxBytes: 2 ** 26 }
-      const store = new ReplicatedStore({ store: { directory }, log, wallMs: () => WALL })
+      const store = storeOf({ directory }, log)
       await store.found()
       const events = new EventLog()
       await store.open(events)
@@ -403,7 +411,7 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     try {
       const directory = join(root, 'own')
       const log = { cluster, node: 'n1', servers: own.urls, replicas: 1, maxBytes: 2 ** 26 }
-      const store = new ReplicatedStore({ store: { directory }, log, wallMs: () => WALL })
+      const store = storeOf({ directory }, log)
       await store.found()
       const events = new EventLog()
       await store.open(events)
