@@ -1,6 +1,6 @@
 /** The log over three real nats-servers: nothing that was acknowledged is lost when they end, and its order is kept. */
 import { createHash, randomBytes } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Log } from '../../../storage/replicated/log.ts'
 import { StorageError } from '../../../storage/store.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -26,17 +26,24 @@ const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 /** "1", "2" ... */
 const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index + 1))
 
+/**
+ * A test with nats-servers of its own, beside the others: most of its time goes into elections of nats-servers, which take four to
+ * nine seconds whatever is configured.
+ */
+function onThree(name: string, run: (logs: TestLogs, log: Log) => Promise<void>): void {
+  test.concurrent(name, { timeout: 300_000 }, async () => {
+    const logs = await TestLogs.start(3)
+    try {
+      await run(logs, await logs.created())
+    } finally {
+      await logs.stop()
+    }
+  })
+}
+
 // Skipped only where nats-server is missing; the name says how to install it.
 describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo}`, () => {
-  let logs: TestLogs
-  let log: Log
-  beforeEach(async () => {
-    logs = await TestLogs.start(3)
-    log = await logs.created()
-  })
-  afterEach(() => logs.stop())
-
-  test('lets one of two append', async () => {
+  onThree('lets one of two append', async (logs, log) => {
     const other = await logs.connected({ node: 'b' })
     for (let race = 0; race < 200; race++) {
       const outcomes = [log, other].map((one) => outcomeOf(one.append(batch(`${race}`), race)))
@@ -45,7 +52,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     expect((await firstOf(log, 200)).map(textOf)).toEqual(['0', ...numbers(199)])
   })
 
-  test('is led by another server when that is asked for, and goes on', async () => {
+  onThree('is led by another server when that is asked for, and goes on', async (logs, log) => {
     expect(await log.append(batch('before'), 0)).toBe(1)
     const first = await logs.servers.streamLeader(STREAM)
     await log.move(1)
@@ -54,13 +61,13 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     await expect(log.move(7)).rejects.toThrow('stream not found')
   })
 
-  test('loses nothing when the server that leads the stream is killed', { timeout: 600_000 }, async () => {
+  onThree('loses nothing when the server that leads the stream is killed', async (logs, log) => {
     const { servers } = logs
     const reader = new Reader(await logs.connected({ node: 'b' }))
     // Of several parts each tenth time, since then some are on the way.
     const lengthOf = (number: number): number => (number % 10 === 0 ? 4_000_000 : 100)
     let progress = START
-    for (let kill = 0; kill < times({ short: 1, long: 20 }); kill++) {
+    for (let kill = 0; kill < times({ short: 1, long: 4 }); kill++) {
       const appending = new Appending(log, progress, lengthOf)
       await appending.more(20)
       const leader = await servers.streamLeader(STREAM)
@@ -80,7 +87,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
   })
 
   // Once, since nats-server 2.9.10 has faults there: a server that was the leader before may stop to apply what comes.
-  test('loses nothing when the server that leads the stream is frozen for a while', { timeout: 300_000 }, async () => {
+  onThree('loses nothing when the server that leads the stream is frozen for a while', async (logs, log) => {
     const { servers } = logs
     const reader = new Reader(await logs.connected({ node: 'b' }))
     const appending = new Appending(log, START, () => 100)
@@ -97,8 +104,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     expect(reader.texts).toEqual(numbers(appending.acknowledged))
   })
 
-  test('goes on after all nats-servers were killed at once', async () => {
-    const { servers } = logs
+  onThree('goes on after all nats-servers were killed at once', async ({ servers }, log) => {
     const appending = new Appending(log, START, () => 100)
     await appending.more(20)
     await Promise.all([0, 1, 2].map((index) => servers.kill(index)))
@@ -109,12 +115,12 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     expect(entries.map(wordOf)).toEqual(numbers(appending.acknowledged))
   })
 
-  test('has the records of each leader whole and in order after takeovers', { timeout: 600_000 }, async () => {
+  onThree('has the records of each leader whole and in order after takeovers', async (logs, log) => {
     const random = new Random(1)
     const nodes = [log, await logs.connected({ node: 'b' })]
     const acknowledged: { readonly sequence: number; readonly epoch: number; readonly hash: string }[] = []
     const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
-    const takeovers = times({ short: 15, long: 150 })
+    const takeovers = times({ short: 15, long: 30 })
 
     const lead = async (node: Log, number: number, from: number): Promise<void> => {
       let last = from
@@ -166,10 +172,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     expect(found).toEqual(acknowledged)
   })
 
-  test('says in time that there is no majority, and appends when there is one again', {
-    timeout: 300_000,
-  }, async () => {
-    const { servers } = logs
+  onThree('says in time that there is no majority, and appends when there is one again', async ({ servers }, log) => {
     await log.append(epoch(1), 0)
     for (const index of [0, 1]) await servers.kill(index)
     // A server that leads believes for some seconds that the others are there.
