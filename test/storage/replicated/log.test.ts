@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { headers } from '@nats-io/transport-node'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Log, LogEntry } from '../../../storage/replicated/log.ts'
 import { eventually } from '../../support/eventually.ts'
 import { times } from '../../support/long.ts'
@@ -13,25 +13,36 @@ const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 /** What fits into a part, where max_payload is 1 MiB. */
 const PART_BYTES = 2 ** 20 - 2 ** 16
 
+/** Puts a part into the stream, as a node would that is interrupted, or is none. */
+async function publish(
+  log: Log,
+  kind: string,
+  number: number,
+  part: string,
+  record: string,
+  content: string,
+): Promise<void> {
+  const made = headers()
+  const fields = { Kind: kind, Epoch: number, Part: part, Node: 'x', Format: 1, Record: record }
+  for (const [name, value] of Object.entries(fields)) made.set(`Cin-${name}`, String(value))
+  await jetstream(log.connection).publish('cin.main.log.1', content, { headers: made })
+}
+
+/** A test with a nats-server of its own, beside the others: some of them wait for what takes many seconds. */
+function onOne(name: string, run: (log: Log, logs: TestLogs) => Promise<void>): void {
+  test.concurrent(name, async () => {
+    const logs = await TestLogs.start(1)
+    try {
+      await run(await logs.created(), logs)
+    } finally {
+      await logs.stop()
+    }
+  })
+}
+
 // Skipped only where nats-server is missing; the name says how to install it.
 describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`, () => {
-  let logs: TestLogs
-  let log: Log
-  beforeEach(async () => {
-    logs = await TestLogs.start(1)
-    log = await logs.created()
-  })
-  afterEach(() => logs.stop())
-
-  /** Puts a part into the stream, as a node would that is interrupted, or is none. */
-  async function publish(kind: string, number: number, part: string, record: string, content: string): Promise<void> {
-    const made = headers()
-    const fields = { Kind: kind, Epoch: number, Part: part, Node: 'x', Format: 1, Record: record }
-    for (const [name, value] of Object.entries(fields)) made.set(`Cin-${name}`, String(value))
-    await jetstream(log.connection).publish('cin.main.log.1', content, { headers: made })
-  }
-
-  test('has what was appended, in order', async () => {
+  onOne('has what was appended, in order', async (log) => {
     expect(await log.bounds(10_000)).toEqual({ log: 0, first: 1, last: 0 })
     expect(await log.append(epoch(1), 0)).toBe(1)
     expect(await log.append(batch('one'), 1)).toBe(2)
@@ -47,7 +58,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(log.obstacle).toBeUndefined()
   })
 
-  test('divides large records and puts them together', async () => {
+  onOne('divides large records and puts them together', async (log) => {
     const large = randomBytes(20 * 2 ** 20 + 17)
     const last = await log.append(batch(large), 0)
     expect(last).toBe(Math.ceil(large.length / PART_BYTES))
@@ -58,7 +69,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(textOf(two)).toBe('small')
   })
 
-  test('gives a record by its last message, deflated or not', async () => {
+  onOne('gives a record by its last message, deflated or not', async (log) => {
     const long = Buffer.from('a value, '.repeat(500_000))
     const last = await log.append(batch(long), 0)
     await log.append(batch('short'), last)
@@ -67,12 +78,12 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(Buffer.from((await log.recordAt(last + 1, 10_000)) ?? []).toString()).toBe('short')
   })
 
-  test('refuses a record of more than 1 GiB', async () => {
+  onOne('refuses a record of more than 1 GiB', async (log) => {
     expect(await outcomeOf(log.append(batch(new Uint8Array(2 ** 30 + 1)), 0))).toBe('IO')
     expect(await log.append(batch('next'), 0)).toBe(1)
   })
 
-  test('is read while it grows', async () => {
+  onOne('is read while it grows', async (log, logs) => {
     const reader = new Reader(await logs.connected({ node: 'b' }))
     for (let number = 1; number <= 50; number++) await log.append(batch(String(number)), number - 1)
     await eventually(() => expect(reader.texts).toHaveLength(50))
@@ -80,7 +91,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(reader.texts).toEqual(Array.from({ length: 50 }, (_, index) => String(index + 1)))
   })
 
-  test('lets one of two append', async () => {
+  onOne('lets one of two append', async (log, logs) => {
     const other = await logs.connected({ node: 'b' })
     let last = 0
     for (let race = 0; race < 200; race++) {
@@ -94,12 +105,12 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect((await log.bounds(10_000)).last).toBe(200)
   })
 
-  test('lets one of two append records of several parts, and has them whole', async () => {
+  onOne('lets one of two append records of several parts, and has them whole', async (log, logs) => {
     const other = await logs.connected({ node: 'b' })
     const large = randomBytes(5 * PART_BYTES)
     let last = 0
     const winners: string[] = []
-    for (let race = 0; race < times({ short: 20, long: 40 }); race++) {
+    for (let race = 0; race < times({ short: 8, long: 15 }); race++) {
       const [ours, theirs] = await Promise.all([
         outcomeOf(log.append(batch(large, race), last)),
         outcomeOf(other.append(batch(large, race), last)),
@@ -118,14 +129,14 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     )
   })
 
-  test('has nothing of a record that a deposed leader has not ended', async () => {
-    await publish('epoch', 1, '1/1', 'r1', '')
-    await publish('batch', 1, '1/1', 'r2', 'whole')
-    await publish('batch', 1, '1/4', 'r3', 'begun ')
-    await publish('batch', 1, '2/4', 'r3', 'and ')
+  onOne('has nothing of a record that a deposed leader has not ended', async (log) => {
+    await publish(log, 'epoch', 1, '1/1', 'r1', '')
+    await publish(log, 'batch', 1, '1/1', 'r2', 'whole')
+    await publish(log, 'batch', 1, '1/4', 'r3', 'begun ')
+    await publish(log, 'batch', 1, '2/4', 'r3', 'and ')
     const last = await log.append(epoch(2), 4)
     // Part 3 was refused, since it expected part 2 to be the last message; part 4 expects the epoch record.
-    await publish('batch', 1, '4/4', 'r3', 'over')
+    await publish(log, 'batch', 1, '4/4', 'r3', 'over')
     // So the new leader is not where it believes to be, and is not deposed.
     expect(await log.append(batch('next', 2), last)).toBe(7)
     expect(await log.append(batch('last', 2), 7)).toBe(8)
@@ -140,33 +151,36 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(entries.map(textOf)).toEqual(['', 'whole', '', 'next', 'last'])
   })
 
-  test('has the second epoch record of a leader after what comes between the two, and the first after nothing', async () => {
-    await publish('epoch', 1, '1/1', 'r1', '')
-    await publish('batch', 1, '1/4', 'r2', 'begun ')
-    await publish('batch', 1, '2/4', 'r2', 'and ')
-    expect(await outcomeOf(log.append(epoch(2), 1))).toBe('DEPOSED')
-    const last = await log.append(epoch(2), 3)
-    await publish('batch', 1, '4/4', 'r2', 'over')
-    expect(await log.append({ ...epoch(2), isRepeated: true }, last)).toBe(6)
-    const entries = await firstOf(log, 3)
-    expect(entries.map(({ kind, sequence, epoch }) => [kind, sequence, epoch])).toEqual([
-      ['epoch', 1, 1],
-      ['epoch', 4, 2],
-      ['epoch', 6, 2],
-    ])
-  })
+  onOne(
+    'has the second epoch record of a leader after what comes between the two, and the first after nothing',
+    async (log) => {
+      await publish(log, 'epoch', 1, '1/1', 'r1', '')
+      await publish(log, 'batch', 1, '1/4', 'r2', 'begun ')
+      await publish(log, 'batch', 1, '2/4', 'r2', 'and ')
+      expect(await outcomeOf(log.append(epoch(2), 1))).toBe('DEPOSED')
+      const last = await log.append(epoch(2), 3)
+      await publish(log, 'batch', 1, '4/4', 'r2', 'over')
+      expect(await log.append({ ...epoch(2), isRepeated: true }, last)).toBe(6)
+      const entries = await firstOf(log, 3)
+      expect(entries.map(({ kind, sequence, epoch }) => [kind, sequence, epoch])).toEqual([
+        ['epoch', 1, 1],
+        ['epoch', 4, 2],
+        ['epoch', 6, 2],
+      ])
+    },
+  )
 
-  test('begins a record of several parts again after parts that are void', async () => {
+  onOne('begins a record of several parts again after parts that are void', async (log) => {
     const large = randomBytes(3 * PART_BYTES)
     await log.append(epoch(2), 0)
-    await publish('batch', 1, '2/9', 'r1', 'void')
+    await publish(log, 'batch', 1, '2/9', 'r1', 'void')
     const last = await log.append(batch(large, 2), 1)
     const [, one] = await firstOf(log, 2)
     expect(one?.sequence).toBe(last)
     expect(Buffer.from(one!.bytes).equals(large)).toBe(true)
   })
 
-  test('does not let a node go on whose epoch is over', async () => {
+  onOne('does not let a node go on whose epoch is over', async (log, logs) => {
     const other = await logs.connected({ node: 'b' })
     await log.append(epoch(1), 0)
     await other.append(epoch(2), 1)
@@ -176,7 +190,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(await log.append(epoch(3), 2)).toBe(3)
   })
 
-  test('is made once', async () => {
+  onOne('is made once', async (log, logs) => {
     const other = await logs.connected({ node: 'b' })
     expect(await Promise.all([outcomeOf(log.create(2)), outcomeOf(other.create(2))])).toEqual(['appended', 'appended'])
     log.open(2)
@@ -187,13 +201,13 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(await log.bounds(10_000)).toEqual({ log: 2, first: 1, last: 1 })
   })
 
-  test('is not made where another stream is in the way', async () => {
+  onOne('is not made where another stream is in the way', async (log) => {
     const manager = await jetstreamManager(log.connection)
     await manager.streams.add({ name: 'CIN_main_2', subjects: ['something.else'] })
     await expect(log.create(2)).rejects.toMatchObject({ code: 'IO', message: expect.stringContaining('CIN_main_2') })
   })
 
-  test('is told from the logs of other clusters', async () => {
+  onOne('is told from the logs of other clusters', async (log, logs) => {
     const other = await logs.connected({ cluster: 'main_1' })
     expect(await other.bounds(10_000)).toEqual({ log: 0, first: 1, last: 0 })
     await other.create(7)
@@ -204,7 +218,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect((await log.bounds(10_000)).log).toBe(1)
   })
 
-  test('says so if records that are wanted were discarded', async () => {
+  onOne('says so if records that are wanted were discarded', async (_, logs) => {
     const small = await logs.connected({ cluster: 'small', maxBytes: 100_000 })
     await small.create(1)
     let last = 0
@@ -219,7 +233,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect((await firstOf(small, 1, first - 1))[0]?.sequence).toBe(first)
   })
 
-  test('says so if they are discarded while it is read', async () => {
+  onOne('says so if they are discarded while it is read', async (_, logs) => {
     const small = await logs.connected({ cluster: 'small', maxBytes: 100_000 })
     await small.create(1)
     let last = await small.append(batch('first'), 0)
@@ -236,7 +250,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(found.map(({ sequence }) => sequence)).toEqual(found.map((_, index) => index + 1))
   })
 
-  test('says so if it is shorter than it was, or not there any more', async () => {
+  onOne('says so if it is shorter than it was, or not there any more', async (log, logs) => {
     const manager = await jetstreamManager(log.connection)
     const lost = await logs.connected({ cluster: 'lost' })
     await lost.create(1)
@@ -257,7 +271,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(await Promise.all(outcomes)).toEqual(['FOREIGN', 'FOREIGN', said[0], 'FOREIGN', 'FOREIGN', said[1]])
   })
 
-  test('does not read what a newer version has written, and skips what is no record', async () => {
+  onOne('does not read what a newer version has written, and skips what is no record', async (log) => {
     await jetstream(log.connection).publish('cin.main.log.1', 'nothing of ours')
     expect(await log.append(batch('ours'), 0)).toBe(2)
     expect((await firstOf(log, 1)).map(textOf)).toEqual(['ours'])
@@ -268,7 +282,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     await expect(firstOf(log, 2)).rejects.toMatchObject({ code: 'TOO_NEW', message: expect.stringContaining('new') })
   })
 
-  test('is appended to through the end of the nats-server', async () => {
+  onOne('is appended to through the end of the nats-server', async (log, logs) => {
     await log.append(batch('before'), 0)
     await logs.servers.kill(0)
     const appending = log.append(batch('while it is down'), 1)
@@ -279,7 +293,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect((await firstOf(log, 2)).map(textOf)).toEqual(['before', 'while it is down'])
   })
 
-  test('has a record once if the nats-server was frozen on the way', async () => {
+  onOne('has a record once if the nats-server was frozen on the way', async (log, logs) => {
     const large = randomBytes(12 * PART_BYTES)
     logs.servers.freeze(0)
     const appending = log.append(batch(large), 0)
@@ -292,7 +306,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(entries[0]?.sequence).toBe(last)
   })
 
-  test('ends an append when it is told to, or closed', async () => {
+  onOne('ends an append when it is told to, or closed', async (log, logs) => {
     await logs.servers.kill(0)
     const ended = new AbortController()
     const appending = outcomeOf(log.append(batch('never'), 0, ended.signal))
@@ -310,7 +324,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     expect(await outcomeOf(log.append(batch('never'), 0))).toBe('UNREACHABLE')
   })
 
-  test('says in time that nobody answers', async () => {
+  onOne('says in time that nobody answers', async (log, logs) => {
     await logs.servers.kill(0)
     await expect(log.bounds(300)).rejects.toMatchObject({
       code: 'UNREACHABLE',
