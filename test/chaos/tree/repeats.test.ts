@@ -1,5 +1,5 @@
 /** Repeats and selections in a tree that is left in peace otherwise: what comes again, and what goes to which channel, to the value. */
-import { afterEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { until } from '../../rig/patience.ts'
 import { SERIES } from '../../rig/promised-feed.ts'
 import { args, command, str, type } from '../../support/bytes.ts'
@@ -13,22 +13,25 @@ import { channelAt, countersAt, type Level, ledgerAt, METRIC, Tree } from './ser
 const REQUESTS = 10
 const VALUES = REQUESTS * SERIES
 
-let tree: Tree | undefined
-const arrivals: Arrivals[] = []
+/** A test with a tree of its own, beside the others. */
+function inTree(name: string, run: (tree: Tree, consumer: Arrivals) => Promise<void>): void {
+  it.concurrent(name, async () => {
+    const tree = await Tree.open({ seed: 1, hasDisks: false })
+    const consumer = new Arrivals()
+    try {
+      await run(tree, consumer)
+    } finally {
+      consumer.isOver = true
+      await tree.remove()
+    }
+  })
+}
 
-afterEach(async () => {
-  for (const one of arrivals) one.isOver = true
-  await tree?.remove()
-})
-
-it('values whose COMMITs are lost come again, are recognised, and are committed once', async () => {
-  tree = await Tree.open({ seed: 1, hasDisks: false })
+inTree('values whose COMMITs are lost come again, are recognised, and are committed once', async (tree, consumer) => {
   const { levels, links, feed, uppermost } = tree
   const [lowest, middle] = levels as [Level, Level, Level]
   const [lowestLink] = links as [CutLink, CutLink]
   await tree.start()
-  const consumer = new Arrivals()
-  arrivals.push(consumer)
   const consumed = consumer.run(uppermost.server)
   for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
   await until('all is committed at the lowest', async () => (await ledgerAt(lowest)).committed === VALUES)
@@ -50,8 +53,7 @@ it('values whose COMMITs are lost come again, are recognised, and are committed 
   expect(consumer).toMatchObject({ values: 2 * VALUES, repeated: 0, disordered: 0 })
 })
 
-it('each channel accepts what is taken for its selection, although servers are killed', async () => {
-  tree = await Tree.open({ seed: 1, hasDisks: false })
+inTree('each channel accepts what is taken for its selection, although servers are killed', async (tree, consumer) => {
   const { levels, feed, uppermost } = tree
   const [, middle] = levels as [Level, Level, Level]
   const killed = isLong ? levels : [middle]
@@ -65,8 +67,6 @@ it('each channel accepts what is taken for its selection, although servers are k
   for (const level of levels.slice(0, 2)) {
     await until('both are wanted below', async () => (await ledgerAt(level)).bound === 2)
   }
-  const consumer = new Arrivals()
-  arrivals.push(consumer)
   const consumed = consumer.run(uppermost.server)
   for (const { server } of killed) {
     for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
