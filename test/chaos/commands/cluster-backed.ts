@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Store } from '../../../storage/store.ts'
-import { FoundingStore } from '../../contracts/replicated-stores.ts'
+import { FoundingStore, inThisThread } from '../../contracts/replicated-stores.ts'
 import type { NatsServers } from '../../support/nats.ts'
 import { SqliteBacked } from './sqlite-backed.ts'
 
@@ -33,7 +33,7 @@ export class ClusterBacked extends SqliteBacked {
   protected override make(): Store {
     const { urls } = this.#family.servers
     const log = { cluster: this.#cluster, node: 'n1', servers: urls, replicas: urls.length, maxBytes: LOG_BYTES }
-    return new FoundingStore({ store: { directory: this.directory }, log, wallMs: () => WALL_MS })
+    return new FoundingStore({ store: { directory: this.directory }, log, wallMs: () => WALL_MS }, inThisThread)
   }
 
   protected override survivor(): ClusterBacked {

@@ -5,10 +5,10 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SqliteStore } from '../../../storage/sqlite/store.ts'
 import type { Batch, BlockBytes, Recovered, Store, StoreEvents } from '../../../storage/store.ts'
 import { forgetDirectory } from '../../support/forget-directory.ts'
 import { MemoryStore } from '../../support/memory-store/store.ts'
+import { threadlessStore } from '../../support/threadless-store.ts'
 
 export class SqliteBacked extends MemoryStore {
   /** All directories of a family of stores, for its end. */
@@ -16,7 +16,7 @@ export class SqliteBacked extends MemoryStore {
   protected readonly directory: string
   #store: Store | undefined
   #reading = 0
-  /** How often the thread has answered: whatever waits for that happens in the turns after it. */
+  /** How often the store has answered: whatever waits for that happens in the turns after it. */
   answers = 0
 
   constructor(directories: string[] = [], from?: string) {
@@ -32,7 +32,7 @@ export class SqliteBacked extends MemoryStore {
 
   /** The store over the files. */
   protected make(): Store {
-    return new SqliteStore({ directory: this.directory })
+    return threadlessStore({ directory: this.directory })
   }
 
   /** Whether it is open; if not, it is where others begin. */
