@@ -5,7 +5,7 @@ import { times } from '../support/long.ts'
 import { TestProducer } from '../support/producer.ts'
 import { COMMANDS_EACH, hostile, QUOTA } from './hostile.ts'
 
-const HALF_OPEN = times({ short: 50, long: 500 })
+const HALF_OPEN = times({ short: 50, long: 150 })
 const COMMANDS = HALF_OPEN * COMMANDS_EACH
 
 it('hostile peers are bounded, and a good consumer beside them is served', { timeout: 300_000 }, async () => {

@@ -13,7 +13,7 @@ import { ledgerWhen } from '../support/records.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const CONSUMER = join(import.meta.dirname, '../../docs/examples/consumer.py')
-const KILLS = times({ short: 3, long: 10 })
+const KILLS = times({ short: 3, long: 5 })
 // More at one time would not fit into the kernel's buffer while the server is busy.
 const VALUES = 100
 
