@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { isLong, times } from '../support/long.ts'
 import { drainsIn, isThere } from './drains.ts'
 
-const KILLS = times({ short: 1, long: 6 })
+const KILLS = times({ short: 1, long: 3 })
 /** Ours; in the short form those of one destination. */
 const OURS = isLong
   ? ['otlpIn', 'cinnabarToPrometheus', 'cinnabarToVictoria', 'prometheusKilled']

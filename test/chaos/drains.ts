@@ -52,13 +52,17 @@ const scenes: readonly Scene[] = [
 
 export const drains: Rig = (options) => drainsIn(options, () => true)
 
-/** The scenes that are wanted, one after the other. */
+/** The scenes that are wanted, beside each other: most of their time goes into programs that start again, and retries. */
 export async function drainsIn(options: RigOptions, isWanted: (name: string) => boolean): Promise<Totals> {
   const totals: Record<string, number> = { lost: 0, unexpected: 0, reused: 0 }
-  for (const scene of scenes) {
-    if (!isWanted(scene.name)) continue
-    if (!isThere(scene.destination) || (scene.sender === 'vmagent' && !isThere('vmagent'))) continue
-    const { kills = 0, promised = 0, lost = 0 } = await runCourse('drains', options, new Run(scene, options))
+  const wanted = scenes.filter(({ name, destination, sender }) => {
+    return isWanted(name) && isThere(destination) && (sender !== 'vmagent' || isThere('vmagent'))
+  })
+  const runs = await Promise.allSettled(wanted.map((scene) => runCourse('drains', options, new Run(scene, options))))
+  for (const [index, run] of runs.entries()) {
+    if (run.status === 'rejected') throw run.reason
+    const scene = wanted[index] as Scene
+    const { kills = 0, promised = 0, lost = 0 } = run.value
     totals[`${scene.name}Kills`] = kills
     totals[`${scene.name}Promised`] = promised
     totals[`${scene.name}Lost`] = lost
