@@ -152,6 +152,7 @@ const wrongs: readonly Wrong[] = [
   {
     is: 'another word in the audit log',
     mutation: saying('refused', 'denied!'),
+    isSilent: true,
     script: '10/audit-record',
     says: 'refused',
   },
