@@ -1,6 +1,6 @@
 /**
  * The console in a real browser, Debian's Chromium, over a server of its own: 1,000 hosts with 30 metrics each in the catalogue, then
- * `--rate` values a second for `--minutes` into a board of 20 charts. What is aimed at, with pass or fail, does not end it.
+ * `--rate` values a second for `--minutes` into a board of `--charts` charts. What is aimed at, with pass or fail, does not end it.
  */
 
 import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core'
@@ -13,7 +13,6 @@ import { GmetricFeed, metadataPacket, valuePacket } from './gmetric-feed.ts'
 export const CHROMIUM = '/usr/bin/chromium-headless-shell'
 const HOSTS = 1_000
 const METRICS = 30
-const CHARTS = 20
 /** All charts are in sight: what is out of sight is not drawn. */
 const VIEWPORT = { width: 1440, height: 4_000 }
 /** Of them, those whose values go on: as many as a chart can keep. */
@@ -53,14 +52,14 @@ interface ConsoleFigures {
 }
 
 export async function benchConsole(argv: string[]): Promise<ConsoleFigures> {
-  const { minutes, rate } = optionsIn(argv, { minutes: 60, rate: 10_000 })
+  const { minutes, rate, charts } = optionsIn(argv, { minutes: 60, rate: 10_000, charts: 20 })
   const udpPort = await freePort()
   const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "warn"\n`)
   await server.start()
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
   try {
     const bench = new ConsoleBench(server, browser, udpPort)
-    const figures = await bench.run(minutes * 60, rate)
+    const figures = await bench.run(minutes * 60, rate, charts)
     for (const [name, value] of Object.entries(figures.measured)) console.log(rowOf(name, value))
     return figures
   } finally {
@@ -86,7 +85,7 @@ class ConsoleBench {
     this.#udpPort = udpPort
   }
 
-  async run(seconds: number, rate: number): Promise<ConsoleFigures> {
+  async run(seconds: number, rate: number, charts: number): Promise<ConsoleFigures> {
     const url = `ws://127.0.0.1:${this.#server.httpPort}/monitor`
     await using watcher = await connect(url, { identity: 'admin', password: PASSWORD }, { durable: false })
     const ask = async (metric: string): Promise<readonly Answered[]> =>
@@ -101,13 +100,13 @@ class ConsoleBench {
     const firstPaint = await this.#open(page)
     const search = await searchMs(page)
 
-    const charts = Array.from({ length: CHARTS }, (_, index) => `chart=${metricName(index)}`)
-    await page.goto(`http://127.0.0.1:${this.#server.httpPort}/#/board?${charts.join('&')}`)
+    const board = Array.from({ length: charts }, (_, index) => `chart=${metricName(index)}`)
+    await page.goto(`http://127.0.0.1:${this.#server.httpPort}/#/board?${board.join('&')}`)
     await page
       .locator('.chart canvas')
-      .nth(CHARTS - 1)
+      .nth(charts - 1)
       .waitFor()
-    const feed = await GmetricFeed.of(this.#udpPort, busyPackets())
+    const feed = await GmetricFeed.of(this.#udpPort, busyPackets(charts))
     const memory = await page.context().newCDPSession(page)
     const channel = async () =>
       (await ask('producer.channels')).find(({ bindings }) =>
@@ -200,8 +199,8 @@ function allSeries(hosts: number, metrics: number) {
 }
 
 /** Values that go up and down, each host apart from the others. */
-function busyPackets(): Uint8Array[] {
-  const names = allSeries(BUSY_HOSTS, CHARTS)
+function busyPackets(charts: number): Uint8Array[] {
+  const names = allSeries(BUSY_HOSTS, charts)
   return Array.from({ length: ROUNDS }, (_, round) =>
     names.map(({ metric, host }, index) => valuePacket(metric, host, 50 + 40 * Math.sin(round + index))),
   ).flat()
