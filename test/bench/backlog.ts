@@ -16,7 +16,7 @@ import { SmonFeed } from './smon-feed.ts'
 /** More than one value takes. */
 const BYTES_PER_VALUE = 64
 const POLL_MS = 100
-/** The kinds of memory a process needs for a while only. */
+/** How long the kinds of memory that a process needs for a while only have to go. */
 const CALM_MS = 3_000
 
 export async function benchBacklog(argv: string[]): Promise<object> {
@@ -39,7 +39,7 @@ export async function benchBacklog(argv: string[]): Promise<object> {
   const answeredAfterSeconds = listeningAfterSeconds + (performance.now() - started) / 1000
   await first
   const firstValueAfterSeconds = listeningAfterSeconds + (performance.now() - started) / 1000
-  await new Promise((resolve) => setTimeout(resolve, CALM_MS))
+  await new Promise((resolve) => setTimeout(resolve, options.calm))
   const { rssMiB: rssServingMiB, peakRssMiB: peakRssOfRestartMiB } = server
   consumer.close()
 
@@ -79,7 +79,7 @@ export async function limitOfBacklog(argv: string[], measured: Figures): Promise
 }
 
 function optionsOf(argv: string[]) {
-  return optionsIn(argv, { values: 10_000_000, through: false, clean: false })
+  return optionsIn(argv, { values: 10_000_000, calm: CALM_MS, through: false, clean: false })
 }
 
 /** Until everything is stored. */

@@ -17,14 +17,20 @@ import { MeasuredServer } from './measured.ts'
 import { natsCore, natsJetStream, redisStreams, type Streaming } from './peers/streaming.ts'
 import { SmonFeed } from './smon-feed.ts'
 
-/** V8 compiles what is hot on the thread that serves. Without so many values before, one in a hundred waited for that. */
-const WARM_UP = { seconds: 5, rate: 10_000 } as const
-/** What is under way at the end may still come. */
-const SETTLE_MS = 1_000
+/** V8 compiles what is hot on the thread that serves. Without 5 s of these before, one value in a hundred waited for that. */
+const WARM_UP_RATE = 10_000
 /** Of the offered rate: whoever has less does not keep up. */
 const KEEPS_UP = 0.97
 const BUFFER_BYTES = 1 << 20
 const MAX_CHANNEL_BYTES = 1 << 30
+
+/** In seconds. */
+interface Spans {
+  readonly 'warm-up': number
+  /** What is under way at the end may still come for so long. */
+  readonly settle: number
+  readonly seconds: number
+}
 
 interface Run {
   readonly server: string
@@ -38,13 +44,13 @@ interface Run {
 }
 
 export async function benchLatency(argv: string[]): Promise<object> {
-  const given = optionsIn(argv, { rates: '1000,100000,500000', seconds: 5, alone: false })
+  const given = optionsIn(argv, { rates: '1000,100000,500000', seconds: 5, 'warm-up': 5, settle: 1, alone: false })
   const peers = given.alone ? [] : [natsCore, natsJetStream, redisStreams('no'), redisStreams('always')]
   const runs: Run[] = []
   for (const rate of given.rates.split(',').map(Number)) {
     for (const streaming of [cinnabar(true), cinnabar(false), ...peers]) {
       const why = streaming.missing()
-      if (why === undefined) runs.push(await measure(streaming, rate, Number(given.seconds)))
+      if (why === undefined) runs.push(await measure(streaming, rate, given))
       else console.log(`${streaming.name}: left out, ${why}`)
     }
   }
@@ -53,16 +59,17 @@ export async function benchLatency(argv: string[]): Promise<object> {
   return { runs, load: load.join(' ') }
 }
 
-async function measure(streaming: Streaming, rate: number, seconds: number): Promise<Run> {
+async function measure(streaming: Streaming, rate: number, spans: Spans): Promise<Run> {
+  const { seconds } = spans
   const directory = mkdtempSync(join(tmpdir(), 'cinnabar-bench-latency-'))
   let latencies = new Latencies()
   const ends = await streaming.open(directory, (count) => latencies.receive(count, performance.now()))
   try {
-    await sendFor(WARM_UP.seconds, WARM_UP.rate, (count) => {
+    await sendFor(spans['warm-up'], WARM_UP_RATE, (count) => {
       latencies.send(count, performance.now())
       ends.send(count)
     })
-    await settle(latencies)
+    await settle(latencies, spans.settle)
     latencies = new Latencies()
     const startedMs = performance.now()
     await sendFor(seconds, rate, (count) => {
@@ -71,7 +78,7 @@ async function measure(streaming: Streaming, rate: number, seconds: number): Pro
     })
     const [sent, received, tookMs] = [latencies.sent, latencies.received, performance.now() - startedMs]
     const loopDelayP99Ms = (await ends.loopDelayP99Ms?.()) ?? '-'
-    await settle(latencies)
+    await settle(latencies, spans.settle)
     const within = (share: number): string => latencies.within(share)?.toFixed(2) ?? '-'
     return {
       server: streaming.name,
@@ -102,8 +109,8 @@ async function sendFor(seconds: number, rate: number, send: (count: number) => v
   }
 }
 
-async function settle(latencies: Latencies): Promise<void> {
-  const endMs = performance.now() + SETTLE_MS
+async function settle(latencies: Latencies, seconds: number): Promise<void> {
+  const endMs = performance.now() + seconds * 1_000
   while (latencies.received < latencies.sent && performance.now() < endMs) {
     await new Promise((resolve) => setTimeout(resolve, 10))
   }

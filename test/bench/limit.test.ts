@@ -23,7 +23,7 @@ describe('besideIn', () => {
 const WORKLOADS: readonly (readonly [name: string, options: string[], rate: string])[] = [
   ['durable', ['--values', '5000'], 'valuesPerSecond'],
   ['query', ['--queries', '2000', '--alone', '10'], 'measuredPerSecond'],
-  ['backlog', ['--values', '20000'], 'drainedPerSecond'],
+  ['backlog', ['--values', '20000', '--calm', '100'], 'drainedPerSecond'],
   ['durable', ['--values', '5000', '--write-all'], 'valuesPerSecond'],
   ['fan-out', ['--values', '10000', '--channels', '10'], 'valuesPerSecond'],
   ['client', ['--values', '5000', '--taking', 'handler'], 'handler values/s'],

@@ -8,7 +8,8 @@ import { benchMemory } from './memory.ts'
 import { benchScale } from './scale.ts'
 
 it('latency brings values from end to end, through a durable channel and one that is not', async () => {
-  const { runs } = (await benchLatency(['--rates', '500', '--seconds', '0.2', '--alone'])) as {
+  const short = ['--rates', '500', '--seconds', '0.2', '--warm-up', '0.1', '--settle', '60', '--alone']
+  const { runs } = (await benchLatency(short)) as {
     runs: readonly { readonly server: string; readonly p50Ms: string }[]
   }
   expect(runs.map(({ server }) => server)).toEqual(['cinnabar, durable', 'cinnabar, not durable'])
