@@ -14,6 +14,7 @@ const ROOT = new URL('..', import.meta.url).pathname
 const CORES = availableParallelism()
 /** Begun first, in this order, since they take longest: one that began last would run alone. */
 const FIRST = [
+  'packaging/packages',
   'mutants',
   'chaos',
   'cli/commands/demo',
