@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { times } from '../support/long.ts'
 import { damage, UNCHECKED } from './damage.ts'
 
-const DAMAGES = times({ short: 75, long: 300 })
+const DAMAGES = times({ short: 75, long: 150 })
 
 test('damaged files give no wrong value, losses are reported, and a start that is refused touches nothing', async () => {
   const totals = await damage({ seed: 1, count: DAMAGES, say: () => {} })
