@@ -253,10 +253,13 @@ export class Stage {
 
   /** Whether what comes next is the first of two; else it has to be the second. */
   async isFirst(peer: string, first: Expectation, second: Expectation): Promise<boolean> {
-    const arrival = await this.speaker(peer).next()
-    if (!('frame' in arrival || 'json' in arrival)) throw new Failure(ended(arrival), [first], arrival)
-    if (this.#is(peer, first, arrival)) return true
-    this.#takeOne(peer, [second], arrival)
+    const left = [second]
+    while (left.length > 0) {
+      const arrival = await this.speaker(peer).next()
+      if (!('frame' in arrival || 'json' in arrival)) throw new Failure(ended(arrival), [first], arrival)
+      if (this.#is(peer, first, arrival)) return true
+      this.#takeOne(peer, left, arrival)
+    }
     return false
   }
 

@@ -7,6 +7,7 @@ import { type Mutation, startMutatingCall, startMutatingProxy, type Wrongs } fro
 import {
   always,
   answering,
+  isCapabilities,
   isResponse,
   isValue,
   offering,
@@ -82,9 +83,19 @@ function withoutKeys(): (frame: Buffer) => Buffer {
   }
 }
 
+/** PRODUCER_CAPS may come at any time. */
+function introducing(): (frame: Buffer) => Buffer[] {
+  let capabilities: Buffer | undefined
+  return (frame) => {
+    if (isCapabilities(frame)) capabilities = Buffer.from(frame)
+    return capabilities !== undefined && isValue(frame) ? [capabilities, frame] : [frame]
+  }
+}
+
 const wrongs: readonly Wrong[] = [
   { is: 'nothing, in the clear', script: '10/dry-run-does-nothing', says: '' },
   { is: 'nothing, with layers', script: '12/tls-and-deflate', says: '' },
+  { is: 'nothing, and says who it is before each value', mutation: introducing, script: '8/08-ledger', says: '' },
   {
     is: 'a dry run that runs',
     command: (frame) => {
