@@ -86,8 +86,8 @@ export default defineConfig({
     // A worker for each file would load the server again for each.
     isolate: false,
     // They end what would never come, and are longer than any patience inside of a test, which says what it waited for.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     sequence: { sequencer: LongestFirst },
     projects: [
       project({ name: 'fast', files: inProcess, groupOrder: 0, maxWorkers: CORES }),

@@ -6,13 +6,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { FakeClock } from './fake-clock.ts'
+import { ownPatience } from './own-patience.ts'
 import { Quiet } from './quiet.ts'
 
 /** Over sockets: one step of the time of servers, and the pause before it. */
 const STEP_MS = 100
 const PAUSE_MS = 10
-/** It ends what would never come, before the limit of the test, which could not say why; it is no measure of speed. */
-const PATIENCE_MS = 45_000
+const STEPS = 4_500
 
 export class CommonTime {
   /** That of all these servers. */
@@ -26,13 +26,13 @@ export class CommonTime {
 
   /** Lets time go on until something holds, each time when everything under way has come to its end. */
   async until(holds: () => void | Promise<void>): Promise<void> {
-    const endMs = performance.now() + PATIENCE_MS
-    for (;;) {
+    const isOver = ownPatience()
+    for (let step = 1; ; step++) {
       await this.#quiet.reached()
       try {
         return await holds()
       } catch (error) {
-        if (performance.now() > endMs || !(await this.#goOn())) throw error
+        if (isOver() || (this.#overSockets && step === STEPS) || !(await this.#goOn())) throw error
       }
     }
   }

@@ -1,10 +1,21 @@
 /** Waiting for what another process, a socket or a disk does. */
-import { vi } from 'vitest'
+import { setTimeout } from 'node:timers/promises'
+
+/** How often something is looked at, and how far apart the looks are. A busy machine makes the looks rarer, not fewer. */
+const LOOKS = 4_500
+const LOOK_MS = 10
 
 /**
  * Waits until `check` throws nothing, and fails with what it threw last. The limit ends what would never come, before the
  * limit of the test, which could not say why; it is no measure of speed.
  */
-export function eventually<T>(check: () => T | Promise<T>): Promise<T> {
-  return vi.waitFor(check, { timeout: 45_000, interval: 10 })
+export async function eventually<T>(check: () => T | Promise<T>): Promise<T> {
+  for (let looked = 1; ; looked++) {
+    try {
+      return await check()
+    } catch (error) {
+      if (looked === LOOKS) throw error
+    }
+    await setTimeout(LOOK_MS)
+  }
 }

@@ -8,9 +8,7 @@
  */
 import { createHook } from 'node:async_hooks'
 import { ENDLESS_TURNS, isImmediatePending, nextTurn } from './immediates.ts'
-
-/** It ends what would never come, before the limit of the test, which could not say why; it is no measure of speed. */
-const PATIENCE_MS = 45_000
+import { ownPatience } from './own-patience.ts'
 
 /** Reading, writing, and closing of files. */
 const FILE_WORK = /^(FSReq|CloseReq)/
@@ -33,13 +31,13 @@ export class Quiet {
 
   /** Rejects if another thread never answers. */
   async reached(): Promise<void> {
-    const endMs = performance.now() + PATIENCE_MS
+    const isOver = ownPatience()
     for (let turn = 0; turn < ENDLESS_TURNS; turn++) {
       await nextTurn()
       const elsewhere = this.#elsewhere()
       if (elsewhere.length === 0 && !isImmediatePending()) return
       if (elsewhere.length > 0) turn = 0
-      if (performance.now() > endMs) throw new Error(`other threads never answer: ${elsewhere.join(', ')}`)
+      if (isOver()) throw new Error(`other threads never answer: ${elsewhere.join(', ')}`)
     }
   }
 
