@@ -11,17 +11,19 @@ export interface StatsdLine {
   readonly name: string
   /** As they were sent; of equal names the last one counts. */
   readonly tags: readonly (readonly [name: string, text: string])[]
-  /** Numbers, or of a set texts. */
+  /** Finite numbers, of a gauge one; of a set, one text. */
   readonly values: readonly (number | string)[]
-  /** Whether the numbers of a gauge are added to it: they were written with a sign. */
+  /** Whether the number of a gauge is added to it: it was written with a sign. */
   readonly isRelative: boolean
-  /** How many values each of them stands for: 1 divided by the sample rate, and finite as the numbers are. */
+  /** How many values each of them stands for: 1 divided by the sample rate. */
   readonly weight: number
   /** `ms` for timers in milliseconds, else empty. */
   readonly unit: string
 }
 
 export const MAX_LINE_BYTES = 8_192
+/** A value of a smaller rate would stand for more than a million. */
+const MIN_RATE = 1e-6
 const MAX_VALUES = 1_024
 const MAX_TAGS = 64
 
@@ -49,38 +51,47 @@ export function parseLine(line: string): StatsdLine | BadLine | undefined {
   const [type = '', ...fields] = line.slice(bar + 1).split('|')
   const kind = kinds.get(type)
   if (kind === undefined) return { problem: `no type "${type.slice(0, 16)}"` }
-  const texts = line.slice(colon + 1, bar).split(':')
-  if (texts.length > MAX_VALUES) return { problem: `more than ${MAX_VALUES} values` }
-  const values = kind === 'set' ? texts : numbersOf(texts)
-  if (values === undefined) return { problem: 'a value that is no number' }
-  if (values.some(isInfinite)) return { problem: 'a number that is too large' }
+  const values = valuesOf(kind, line.slice(colon + 1, bar))
+  if ('problem' in values) return values
   const named = namedOf(line.slice(0, colon))
   let weight = 1
   for (const field of fields) {
     if (field.startsWith('@')) {
       const rate = NUMBER.test(field.slice(1)) ? Number(field.slice(1)) : Number.NaN
-      if (!(rate > 0 && rate <= 1)) return { problem: 'a sample rate that is not above 0 and at most 1' }
+      if (!(rate >= MIN_RATE && rate <= 1)) return { problem: `a sample rate that is not from ${MIN_RATE} to 1` }
       weight = 1 / rate
-      if (isInfinite(weight)) return { problem: 'a sample rate that is too small' }
     } else if (field.startsWith('#')) addTags(named.tags, field.slice(1), ',', ':')
   }
   if (named.name === '') return { problem: 'no name' }
   if (named.tags.length > MAX_TAGS) return { problem: `more than ${MAX_TAGS} tags` }
-  const isRelative = kind === 'gauge' && /^[+-]/.test(texts[0] as string)
-  return { kind, ...named, values, isRelative, weight, unit: type === 'ms' ? 'ms' : '' }
+  return { kind, ...named, ...values, weight, unit: type === 'ms' ? 'ms' : '' }
 }
 
-function isInfinite(value: number | string): boolean {
-  return typeof value === 'number' && !Number.isFinite(value)
-}
-
-function numbersOf(texts: readonly string[]): number[] | undefined {
+/** A member of a set may contain colons, as addresses do, so a line has one of them. */
+function valuesOf(kind: StatsdKind, text: string): Pick<StatsdLine, 'values' | 'isRelative'> | BadLine {
+  if (kind === 'set') return { values: [text], isRelative: false }
+  const texts = text.split(':')
+  if (texts.length > MAX_VALUES) return { problem: `more than ${MAX_VALUES} values` }
   const numbers: number[] = []
   for (const text of texts) {
-    if (!NUMBER.test(text)) return undefined
-    numbers.push(Number(text))
+    if (!NUMBER.test(text)) return { problem: 'a value that is no number' }
+    const number = Number(text)
+    if (!Number.isFinite(number)) return { problem: 'a number that is too large' }
+    if (kind === 'counter' && number < 0) return { problem: 'a counter that would go back' }
+    numbers.push(number)
   }
-  return numbers
+  return kind === 'gauge' ? gaugeOf(texts, numbers) : { values: numbers, isRelative: false }
+}
+
+/** What a gauge is after several values in their order: those with a sign are added to the one before. */
+function gaugeOf(
+  texts: readonly string[],
+  numbers: readonly number[],
+): Pick<StatsdLine, 'values' | 'isRelative'> | BadLine {
+  const last = texts.findLastIndex((text) => !/^[+-]/.test(text))
+  const number = numbers.slice(Math.max(0, last)).reduce((sum, next) => sum + next, 0)
+  if (!Number.isFinite(number)) return { problem: 'a number that is too large' }
+  return { values: [number], isRelative: last < 0 }
 }
 
 function namedOf(text: string): { readonly name: string; readonly tags: [string, string][] } {
@@ -93,9 +104,10 @@ function namedOf(text: string): { readonly name: string; readonly tags: [string,
   return { name: text.slice(0, end), tags }
 }
 
-/** A tag without a text is there: its text is `true`. */
+/** A tag without a text is there: its text is `true`. Some clients of DogStatsD write `#` before a tag once more. */
 function addTags(tags: [string, string][], text: string, separator: string, between: string): void {
-  for (const part of text.split(separator, MAX_TAGS + 1)) {
+  for (const written of text.split(separator, MAX_TAGS + 1)) {
+    const part = between === ':' && written.startsWith('#') ? written.slice(1) : written
     if (part === '') continue
     const at = part.indexOf(between)
     tags.push(at < 0 ? [part, 'true'] : [part.slice(0, at), part.slice(at + 1)])

@@ -40,7 +40,7 @@ export class StatsdFeed {
   readonly sensor: LabelledSensor
   readonly senders: AllowedSenders
   readonly #options: StatsdFeedOptions
-  /** By kind, name and tags in the order of their names. */
+  /** By name and tags in the order of their names. */
   readonly #metrics = new Map<string, StatsdMetric>()
   readonly #listening: string[] = []
   #kernelDrops: () => number | undefined = () => undefined
@@ -55,7 +55,6 @@ export class StatsdFeed {
     otherLines: 0,
     metricsFull: 0,
     membersFull: 0,
-    tooLarge: 0,
     overQuota: 0,
     refusedSource: 0,
   }
@@ -119,9 +118,11 @@ export class StatsdFeed {
       this.#bad(line.problem, from)
       return
     }
-    this.#counters.lines++
+    let problem: string | undefined
     if (!this.sensor.meter.take()) this.#counters.overQuota++
-    else this.#count(line)
+    else problem = this.#count(line)
+    if (problem === undefined) this.#counters.lines++
+    else this.#bad(problem, from)
   }
 
   #bad(problem: string, from: string): void {
@@ -129,20 +130,23 @@ export class StatsdFeed {
     this.#lastProblem = `${problem} (from ${from})`
   }
 
-  #count(line: StatsdLine): void {
+  /** Returns what is wrong with the line, if its metric cannot take it. */
+  #count(line: StatsdLine): string | undefined {
     const tags = inOrder(line.tags)
-    const key = `${line.kind}\0${line.name}\0${tags.map(([name, text]) => `${name}\0${text}`).join('\0')}`
-    let metric = this.#metrics.get(key)
-    if (metric === undefined) {
-      if (this.#metrics.size >= this.#options.maxMetrics) {
-        this.#counters.metricsFull++
-        return
-      }
-      metric = new StatsdMetric({ ...line, tags })
-      this.#metrics.set(key, metric)
+    const key = `${line.name}\0${tags.map(([name, text]) => `${name}\0${text}`).join('\0')}`
+    const known = this.#metrics.get(key)
+    if (known !== undefined && known.kind !== line.kind) return `a ${line.kind} with the name of a ${known.kind}`
+    if (known === undefined && this.#metrics.size >= this.#options.maxMetrics) {
+      this.#counters.metricsFull++
+      return undefined
     }
+    const metric = known ?? new StatsdMetric({ ...line, tags })
+    const refused = metric.take(line)
+    if (refused === 'size') return 'a sum or a count that would be too large'
+    if (refused === 'members') this.#counters.membersFull++
     metric.heardMs = this.#options.clock.monotonicMs()
-    this.#counters[line.kind === 'set' ? 'membersFull' : 'tooLarge'] += metric.take(line)
+    if (known === undefined) this.#metrics.set(key, metric)
+    return undefined
   }
 
   /** To be called every second. */
@@ -157,7 +161,9 @@ export class StatsdFeed {
 
   *#flush(): Steps<void> {
     const { clock, keepMs } = this.#options
-    const [start, end] = [this.#startUs, clock.microseconds()]
+    const end = clock.microseconds()
+    // A clock that was set back makes no interval begin after its end.
+    const start = Math.min(this.#startUs, end)
     this.#startUs = end
     const oldest = clock.monotonicMs() - keepMs
     let seen = 0

@@ -12,6 +12,9 @@ export const BOUNDS: readonly number[] = [
 /** Members of a set that are told apart in one interval. */
 export const MAX_MEMBERS = 10_000
 
+/** Why a metric does not take a line: a set is full, or a sum or a count would be larger than a value can be. */
+export type RefusedLine = 'members' | 'size'
+
 export class StatsdMetric {
   readonly kind: StatsdKind
   readonly name: string
@@ -33,33 +36,27 @@ export class StatsdMetric {
     this.unit = unit
   }
 
-  /**
-   * Takes the values of a line; returns how many were refused: members of a set that there was no room for, and numbers that would
-   * make a sum larger than a value can be.
-   */
-  take({ values, isRelative, weight }: StatsdLine): number {
-    let refused = 0
-    for (const value of values) {
-      const isTaken = typeof value === 'string' ? this.#addMember(value) : this.#addNumber(value, isRelative, weight)
-      if (isTaken) this.isTouched = true
-      else refused++
-    }
+  /** Takes a line as a whole; returns why it is refused, and then nothing of it has changed anything. */
+  take(line: StatsdLine): RefusedLine | undefined {
+    const refused = this.#takeValues(line)
+    if (refused === undefined) this.isTouched = true
     return refused
+  }
+
+  #takeValues({ values, isRelative, weight }: StatsdLine): RefusedLine | undefined {
+    if (this.kind === 'set') return this.#addMember(String(values[0])) ? undefined : 'members'
+    const numbers = values as readonly number[]
+    if (this.kind === 'timer') return this.#timings.add(numbers, weight) ? undefined : 'size'
+    let number = this.kind === 'counter' || isRelative ? this.#number : 0
+    for (const value of numbers) number += this.kind === 'counter' ? value * weight : value
+    if (!Number.isFinite(number)) return 'size'
+    this.#number = number
+    return undefined
   }
 
   #addMember(text: string): boolean {
     if (this.#members.size >= MAX_MEMBERS && !this.#members.has(text)) return false
     this.#members.add(text)
-    return true
-  }
-
-  #addNumber(value: number, isRelative: boolean, weight: number): boolean {
-    if (this.kind === 'timer') return this.#timings.add(value, weight)
-    let number = value
-    if (this.kind === 'counter') number = this.#number + value * weight
-    else if (isRelative) number = this.#number + value
-    if (!Number.isFinite(number)) return false
-    this.#number = number
     return true
   }
 
@@ -92,32 +89,51 @@ class Timings {
   #max = Number.NEGATIVE_INFINITY
   readonly #counts = new Array<number>(BOUNDS.length + 1).fill(0)
 
-  /** Returns false if it would count or sum up more than a value can be. */
-  add(value: number, weight: number): boolean {
-    const [count, sum] = [this.#count + weight, this.#sum + value * weight]
+  /** Adds all of them or, if it would count or sum up more than a value can be, none; then it returns false. */
+  add(values: readonly number[], weight: number): boolean {
+    const count = this.#count + values.length * weight
+    let sum = this.#sum
+    for (const value of values) sum += value * weight
     if (count > Number.MAX_SAFE_INTEGER || !Number.isFinite(sum)) return false
     this.#count = count
     this.#sum = sum
-    this.#min = Math.min(this.#min, value)
-    this.#max = Math.max(this.#max, value)
-    let bucket = 0
-    while (bucket < BOUNDS.length && value > (BOUNDS[bucket] as number)) bucket++
-    this.#counts[bucket] = (this.#counts[bucket] as number) + weight
+    for (const value of values) {
+      this.#min = Math.min(this.#min, value)
+      this.#max = Math.max(this.#max, value)
+      let bucket = 0
+      while (bucket < BOUNDS.length && value > (BOUNDS[bucket] as number)) bucket++
+      this.#counts[bucket] = (this.#counts[bucket] as number) + weight
+    }
     return true
   }
 
   /** In the form of a histogram of `otlp.`, whose counts are differences. */
   fields(start: number): Field[] {
-    const counts = this.#counts.map((count) => BigInt(Math.round(count)))
+    const { counts, count } = this.#rounded()
     return [
       { name: 'delta', type: BOOLEAN, value: true },
       { name: 'start', type: UINT64, value: BigInt(Math.floor(start)) },
-      { name: 'count', type: UINT64, value: BigInt(Math.round(this.#count)) },
+      { name: 'count', type: UINT64, value: count },
       { name: 'sum', type: DOUBLE, value: this.#sum },
       { name: 'min', type: DOUBLE, value: this.#min },
       { name: 'max', type: DOUBLE, value: this.#max },
       { name: 'bounds', type: ARRAY, value: { element: DOUBLE, items: BOUNDS } },
       { name: 'counts', type: ARRAY, value: { element: UINT64, items: counts } },
     ]
+  }
+
+  /**
+   * A rate such as 0.3 makes counts that are no integers. Rounded is how many values lie below each bound, so that the counts
+   * of the buckets, the differences, add up to the count of all.
+   */
+  #rounded(): { readonly counts: readonly bigint[]; readonly count: bigint } {
+    let [below, count] = [0, 0n]
+    const counts = this.#counts.map((inBucket) => {
+      below += inBucket
+      const before = count
+      count = BigInt(Math.round(below))
+      return count - before
+    })
+    return { counts, count }
   }
 }

@@ -40,6 +40,9 @@ describe('those of DogStatsD', () => {
       'page.views:1|g|#env:dev|c:83c0a99c0a54c0c187f461c7980e9b57f3f6a8b0c918c8d93df19a9de6f3fe1d|T1656581400',
       { ...plain, kind: 'gauge', name: 'page.views', values: [1], tags: [['env', 'dev']] },
     ],
+    ['a:2:+5:-3|g', { ...plain, kind: 'gauge', name: 'a', values: [4] }],
+    ['a:+5:-3|g', { ...plain, kind: 'gauge', name: 'a', values: [2], isRelative: true }],
+    ['a:1|c|@0.000001', { ...plain, kind: 'counter', name: 'a', values: [1], weight: 1e6 }],
     ['a:1|c|#url:http://x', { ...plain, kind: 'counter', name: 'a', values: [1], tags: [['url', 'http://x']] }],
   ])('%s', (line, parsed) => expect(parseLine(line)).toEqual(parsed))
 
@@ -48,6 +51,23 @@ describe('those of DogStatsD', () => {
     '_sc|Redis connection|2|#env:dev|m:Redis connection timed out after 10s',
     '',
   ])('no metric: %s', (line) => expect(parseLine(line)).toBeUndefined())
+})
+
+describe('members of sets are texts, which may contain colons', () => {
+  test.each([
+    ['set.colon:::1|s', '::1'],
+    ['visitors:10.0.0.1:8080|s', '10.0.0.1:8080'],
+    ['visitors:|s', ''],
+  ])('%s', (line, member) => expect(parseLine(line)).toMatchObject({ kind: 'set', values: [member] }))
+})
+
+test('a second # before tags, as a client in PHP writes it (prometheus/statsd_exporter#34)', () => {
+  const tags = [
+    ['a', 'b'],
+    ['c', 'd'],
+  ]
+  expect(parseLine('foo:100|c|##a:b,#c:d')).toMatchObject({ name: 'foo', tags })
+  expect(parseLine('foo,#a=b:100|c')).toMatchObject({ name: 'foo', tags: [['#a', 'b']] })
 })
 
 test('tags of Graphite and InfluxDB', () => {
@@ -74,9 +94,13 @@ describe('what is bad', () => {
     ['a:1:x|ms', 'a value that is no number'],
     ['a:1e999|g', 'a number that is too large'],
     ['a:1:-1e999|ms', 'a number that is too large'],
-    ['a:1|c|@1e-320', 'a sample rate that is too small'],
-    ['a:1|c|@0', 'a sample rate that is not above 0 and at most 1'],
-    ['a:1|c|@2', 'a sample rate that is not above 0 and at most 1'],
+    ['x:1|ms|@1e-320', 'a sample rate that is not from 0.000001 to 1'],
+    ['valid:0|ms|@0.000000001', 'a sample rate that is not from 0.000001 to 1'],
+    ['a:1|c|@0', 'a sample rate that is not from 0.000001 to 1'],
+    ['a:1|c|@2', 'a sample rate that is not from 0.000001 to 1'],
+    ['foo:-1|c', 'a counter that would go back'],
+    ['a:1:-7:3|c', 'a counter that would go back'],
+    ['a:1e308:+1e308|g', 'a number that is too large'],
     [`a:${'1:'.repeat(1024)}1|ms`, 'more than 1024 values'],
     [`a:1|c|#${'t,'.repeat(66)}`, 'more than 64 tags'],
   ])('%s', (line, problem) => expect(parseLine(line)).toEqual({ problem }))

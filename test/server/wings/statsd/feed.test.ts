@@ -79,16 +79,16 @@ const numbers = fc.oneof(
   fc.constantFrom('1e999', '-1e999', '1e308', '-1e308', '1e-320', '-0', '+5', '-7', '18446744073709551616'),
   fc.double({ noNaN: true }).map(String),
 )
-const rates = fc.constantFrom('', '|@1', '|@0.5', '|@1e-15', '|@1e-300', '|@1e-320', '|@0')
+const rates = fc.constantFrom('', '|@1', '|@0.5', '|@0.7', '|@1e-6', '|@1e-7', '|@1e-320', '|@0')
 /** Few names, so that the same metric comes again and again in one interval. */
 const lines = fc
   .tuple(
-    fc.constantFrom('a', 'b'),
+    fc.constantFrom('a', 'b', 'counter'),
     fc.array(numbers, { minLength: 1, maxLength: 3 }),
     fc.constantFrom('c', 'g', 'ms', 's'),
     rates,
   )
-  .map(([name, values, type, rate]) => `${name}:${values.join(':')}|${type}${rate}`)
+  .map(([name, values, type, rate]) => `${name}:${values.join(':')}|${name === 'counter' ? 'c' : type}${rate}`)
 
 it('makes values of whatever numbers come, silences nothing, and counts what it refuses', () => {
   fc.assert(
@@ -101,7 +101,12 @@ it('makes values of whatever numbers come, silences nothing, and counts what it 
       expect(faults).toEqual([])
       const good = emitted.filter(({ name }) => name === 'statsd.good').map(({ value }) => value.value)
       expect(good).toEqual(rounds.map((_, round) => round))
-      for (const { value } of emitted) {
+      const sums = new Map<string, number>()
+      for (const { name, value } of emitted) {
+        if (name === 'statsd.counter' && value.type === BasicType.DOUBLE) {
+          expect(value.value).toBeGreaterThanOrEqual(sums.get(name) ?? 0)
+          sums.set(name, value.value)
+        }
         const parts = value.type === BasicType.REC ? value.value : [value]
         for (const part of parts) {
           if (part.type === BasicType.DOUBLE) expect(part.value).toSatisfy(Number.isFinite)

@@ -59,9 +59,9 @@ async function flushed(lines: number): Promise<void> {
 describe('at each flush', () => {
   it('counters are running sums, gauges the last value, sets the number of members', async () => {
     await send(
-      'hits:1|c|#code:200\nhits:2|c|#code:200\nhits:1|c|@0.1|#code:500\nlevel:5|g\nlevel:-2|g\nusers:a|s\nusers:b:a|s',
+      'hits:1|c|#code:200\nhits:2|c|#code:200\nhits:1|c|@0.1|#code:500\nlevel:5|g\nlevel:-2|g\nusers:a|s\nusers:b:1|s\nusers:a|s',
     )
-    await flushed(7)
+    await flushed(8)
     expect(await query('statsd.hits')).toEqual([
       { code: '200', value: 3 },
       { code: '500', value: 10 },
@@ -69,7 +69,7 @@ describe('at each flush', () => {
     expect(await query('statsd.level')).toEqual([{ value: 3 }])
     expect(await query('statsd.users')).toEqual([{ value: 2 }])
     await send('hits:4|c|#code:200\nusers:c|s')
-    await flushed(9)
+    await flushed(10)
     expect(await query('statsd.hits', { code: '200' })).toEqual([{ value: 7 }])
     expect(await query('statsd.users')).toEqual([{ value: 1 }])
   })
@@ -152,7 +152,7 @@ describe('bounds', () => {
 describe('numbers that nothing can be made of', () => {
   it('are refused and counted, and silence no other metric', async () => {
     for (let round = 1; round <= 3; round++) {
-      await send(`evil:1|ms|@1e-320\nhuge:1e999|g\ncount:1|c|@1e-320\ngood:${round}|g`)
+      await send(`evil:1|ms|@1e-320\nhuge:1e999|g\ncount:-1|c\ngood:${round}|g`)
       await flushed(round)
       expect(await query('statsd.*')).toEqual([{ name: 'statsd.good', value: round }])
     }
@@ -160,16 +160,56 @@ describe('numbers that nothing can be made of', () => {
     expect(await countersOf('statsd/default')).not.toHaveProperty('faults')
   })
 
-  it('add up to no more than a value can be', async () => {
-    await send('sum:1e308:1e308|c\nlevel:1e308|g\nlevel:+1e308|g\ntimes:1e308:1e308:2|ms\nmany:1|h|@1e-300\ngood:1|g')
-    await flushed(6)
+  it('add up to no more than a value can be; a line that would is bad, and nothing of it is taken', async () => {
+    await send(
+      'sum:1e308|c\nsum:7:1e308|c\nlevel:1e308|g\nlevel:+1e308|g\ntimes:1e308|ms\ntimes:2:1e308|ms\nnew:1e308:1e308|c\ngood:1|g',
+    )
+    await flushed(4)
     const rows = await query('statsd.*')
+    expect(rows).toHaveLength(4)
     expect(rows).toContainEqual({ name: 'statsd.good', value: 1 })
     expect(rows).toContainEqual({ name: 'statsd.sum', value: 1e308 })
     expect(rows).toContainEqual({ name: 'statsd.level', value: 1e308 })
     const { value } = rows.find(({ name }) => name === 'statsd.times') as { value: Record<string, unknown> }
-    expect(value).toMatchObject({ count: 2, sum: 1e308, min: 2, max: 1e308 })
-    expect(rows.map(({ name }) => name)).not.toContain('statsd.many')
-    expect(await countersOf('statsd-feed/default')).toMatchObject({ tooLarge: 4 })
+    expect(value).toMatchObject({ count: 1, sum: 1e308, min: 1e308, max: 1e308 })
+    expect(await countersOf('statsd-feed/default')).toMatchObject({ badLines: 4, metrics: 4 })
   })
+
+  it('no counter goes back', async () => {
+    await send('neg.counter:5|c')
+    await flushed(1)
+    await send('neg.counter:-7|c\nneg.counter:1|c')
+    await flushed(2)
+    expect(await query('statsd.neg.counter')).toEqual([{ value: 6 }])
+    expect(await countersOf('statsd-feed/default')).toMatchObject({ badLines: 1 })
+  })
+})
+
+it('a name with its tags is of one kind, that of its first line', async () => {
+  await send('a:5|c\na:3|g\na:1|ms\na:3|g|#t:1')
+  await flushed(2)
+  expect(await query('statsd.a')).toEqual([{ value: 5 }, { t: '1', value: 3 }])
+  expect(await countersOf('statsd-feed/default')).toMatchObject({ badLines: 2 })
+})
+
+describe('sampled timers whose rates are not 1/n', () => {
+  it.each([
+    ['x7:1:20:300|ms|@0.3', 10, [3, 0, 0, 0, 4, 0, 0, 0, 3]],
+    ['x8:1:20:300:2000|ms|@0.7', 6, [1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 2]],
+  ])('%s', async (line, count, counts) => {
+    await send(line)
+    await flushed(1)
+    const [{ value }] = (await query('statsd.x*')) as [{ value: { count: number; counts: number[] } }]
+    expect(value.count).toBe(count)
+    expect(value.counts).toEqual([...counts, ...new Array(16 - counts.length).fill(0)])
+    expect(value.counts.reduce((sum, next) => sum + next)).toBe(value.count)
+  })
+})
+
+it('an interval over which the clock was set back does not begin after its end', async () => {
+  producer.clock.jumpWall(-3_600_000)
+  await send('t:1|ms')
+  await flushed(1)
+  const [{ value, time }] = decoded(await root.query('statsd.t*')) as [{ value: { start: number }; time: number }]
+  expect(value.start).toBeLessThanOrEqual(time)
 })
