@@ -55,6 +55,11 @@ export class Samples {
     return true
   }
 
+  /** Drops the samples at this time and later. */
+  dropFrom(time: number): void {
+    this.#length = this.indexOf(time)
+  }
+
   /** Begins a hole after the newest sample. */
   cut(room: number): void {
     if (this.lastValue !== undefined) this.push(this.lastTime + 0.001, Number.NaN, room, 0)

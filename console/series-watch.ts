@@ -24,6 +24,9 @@ const LEAST_SAMPLES = 256
 /** Series of one metric that are kept; the others are counted. */
 const MAX_SERIES = 512
 const MAX_HOLES = 32
+/** Of two values the later one is the newer, as far as the clock of their source can be right: as at the server (sources/README.md#times). */
+const AHEAD_MS = 60_000
+const LATE_MS = 60_000
 /** Lines of texts and events that are kept. */
 const MAX_LINES = 200
 /** Characters of a line. */
@@ -56,6 +59,8 @@ export interface WatchedSeries {
   readonly labels: LineArguments
   readonly samples: Samples
   readonly holes: Hole[]
+  /** When the newest sample came, by the clock of the server. */
+  cameMs: number
   /** When the connection was lost, until it is known what came meanwhile. */
   cutAt: number | undefined
 }
@@ -202,7 +207,10 @@ export class SeriesWatch {
     const seconds = Float64Array.from(times as readonly number[], (time) => Number(time) / 1e6)
     const { cutAt } = series
     if (cutAt !== undefined && (seconds[0] ?? Number.POSITIVE_INFINITY) <= cutAt) series.cutAt = undefined
-    series.samples.merge(seconds, values as readonly number[])
+    const isSetBack = setBackAfter(seconds, (this.#clock.nowMs + AHEAD_MS) / 1000)
+    const stays = (_: unknown, at: number) => isSetBack[at] === 0
+    series.samples.merge(seconds.filter(stays), (values as readonly number[]).filter(stays))
+    series.cameMs = this.#clock.nowMs
   }
 
   /** Whether the values have this label: those that an argument fixes have not. */
@@ -226,9 +234,17 @@ export class SeriesWatch {
       if (series.cutAt !== undefined && isNumber && !this.#isFilling) this.#closeHole(series, seconds)
       // The server measures at once when somebody looks, and again with the next interval.
       const since = seconds - this.#lastMs / 1000
+      if (seconds < series.samples.lastTime && this.#isSetBack(series)) series.samples.dropFrom(seconds)
       if (!series.samples.push(seconds, isNumber ? Number(value) : Number.NaN, this.#room, since)) return
+      series.cameMs = this.#clock.nowMs
     }
     this.#schedule()
+  }
+
+  /** Whether a value that is older than the newest one is not late: the clock that gave the times was set back. */
+  #isSetBack({ samples, cameMs }: WatchedSeries): boolean {
+    const { nowMs } = this.#clock
+    return samples.lastTime * 1000 > nowMs + AHEAD_MS || nowMs - cameMs >= LATE_MS
   }
 
   #tookText(key: string, measured: Pick<Field, 'type' | 'value'>, time: number): void {
@@ -287,6 +303,7 @@ export class SeriesWatch {
       labels: Object.fromEntries(labels.map(([name], index) => [name, texts[index] as string])),
       samples: new Samples(),
       holes: [],
+      cameMs: Number.NEGATIVE_INFINITY,
       cutAt: undefined,
     }
     this.#byKey.set(key, series)
@@ -358,4 +375,16 @@ function textOf(plain: Plain): string {
   }
   const whole = text(plain)
   return whole.length > MAX_TEXT ? `${whole.slice(0, MAX_TEXT)}…` : whole
+}
+
+/** Marks times beyond `newest` that earlier ones follow: the clock that gave them was set back. */
+function setBackAfter(times: Float64Array, newest: number): Uint8Array {
+  const marks = new Uint8Array(times.length)
+  let least = Number.POSITIVE_INFINITY
+  for (let at = times.length - 1; at >= 0; at--) {
+    const time = times[at] as number
+    if (time > newest && time > least) marks[at] = 1
+    least = Math.min(least, time)
+  }
+  return marks
 }

@@ -31,7 +31,7 @@ export interface LabelledOptions {
   readonly from: string
   readonly hub: Pick<Hub, 'add' | 'addFamily' | 'born' | 'died' | 'emit'>
   readonly quotas: Quotas
-  readonly clock: Pick<Clock, 'monotonicMs'>
+  readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   /** How long a series is kept after its last value, milliseconds. */
   readonly keptMs: () => number
   /** Set if it takes published values: PUBLISH decides who may bring some in. */
@@ -156,10 +156,12 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
       return false
     }
     this.#values++
-    series.heardMs = this.#options.clock.monotonicMs()
-    if (value.type === BasicType.VOID) series.last = undefined
-    else if (series.last === undefined || time >= series.last.time) series.last = { value, time }
-    this.#options.hub.emit(series, value, time)
+    const { clock, hub } = this.#options
+    series.heardMs = clock.monotonicMs()
+    if (series.current.isTaken(time, clock)) {
+      series.last = value.type === BasicType.VOID ? undefined : { value, time }
+    }
+    hub.emit(series, value, time)
     return true
   }
 

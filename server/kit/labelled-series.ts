@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../kernel/metrics/catalogue.ts'
+import { CurrentTime } from '../kernel/metrics/current.ts'
 import { labelText } from '../kernel/metrics/labels.ts'
 import type { Labels, Measurement, Subscription } from '../kernel/metrics/metric.ts'
 
@@ -18,8 +19,10 @@ export class LabelledSeries implements CataloguedSeries {
   readonly key: string
   readonly subscriptions: Subscription[] = []
   metadata: MetricMetadata = NO_METADATA
-  /** Undefined after its source has said that it ended. */
+  /** The current value; undefined after its source has said that the series ended. */
   last: Measurement | undefined
+  /** Decides which value is `last`. */
+  readonly current = new CurrentTime()
   first?: () => Measurement | undefined
   /** When a value came last, monotonic milliseconds. */
   heardMs = 0

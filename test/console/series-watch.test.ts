@@ -124,6 +124,38 @@ describe('SeriesWatch', () => {
     expect(seriesOf(watch, 'web1').labels).toEqual({ host: 'web1' })
   })
 
+  it('goes on after a value of the future, also if it was kept', async () => {
+    consumer.recent = [recentOf([1, 3_600, 2], [10, 70, 20])]
+    const watch = await watchOf()
+    expect(seriesOf(watch).shown).toEqual([
+      [1, 10],
+      [2, 20],
+    ])
+    consumer.value(3_600, 71)
+    consumer.value(3, 30)
+    expect(seriesOf(watch).shown).toEqual([
+      [1, 10],
+      [2, 20],
+      [3, 30],
+    ])
+  })
+
+  it('goes on after the clock of a source was set back, once its last value is a minute old', async () => {
+    const time = { nowMs: clock.nowMs }
+    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', {}, 3_600_000, time)
+    await watch.begin()
+    consumer.value(90, 1)
+    consumer.value(100, 2)
+    consumer.value(92, 3)
+    expect(seriesOf(watch).samples.lastValue).toBe(2)
+    time.nowMs += 60_000
+    consumer.value(95, 4)
+    expect(seriesOf(watch).shown).toEqual([
+      [90, 1],
+      [95, 4],
+    ])
+  })
+
   it('takes a label that an argument fixes for no label, in values as in what was kept', async () => {
     consumer.recent = [recentOf([1], [10], { host: 'web1' })]
     const watch = await watchOf({ host: 'web1' })

@@ -15,6 +15,7 @@ import {
   writeBareValue,
 } from '../../../protocol/monitor/value.ts'
 import { finish, isSteps, type Steps } from '../core/fair-work.ts'
+import { isNewer } from './current.ts'
 import type { Fences } from './fences.ts'
 import type { Hub } from './hub.ts'
 import { openFields } from './instance.ts'
@@ -48,13 +49,18 @@ export function* measure(selection: Selection, now: Now, hub: MeasuringHub): Ste
   const refreshing = refresh(selection, fences)
   const read = () => measureSeries(selection, now, fences)
   if (asked.length === 0 && refreshing.length === 0) return yield* read()
-  return Promise.all([Promise.all(asked), ...refreshing]).then(([answers]) => newest(finish(read()), answers.flat()))
+  return Promise.all([Promise.all(asked), ...refreshing]).then(([answers]) =>
+    newest(finish(read()), answers.flat(), now()),
+  )
 }
 
-/** Of a series that several nodes have, the value that came last. */
-function newest(here: Measurement, answers: readonly RemoteMeasurement[]): Measurement {
-  const there = answers.map(({ measured }) => measured).sort((one, other) => other.time - one.time)[0]
-  return there !== undefined && (isVoid(here) || there.time > here.time) ? there : here
+/** Of a series that several nodes have, the newest value. */
+function newest(here: Measurement, answers: readonly RemoteMeasurement[], now: number): Measurement {
+  let newest = here
+  for (const { measured } of answers) {
+    if (isVoid(newest) || isNewer(measured.time, newest.time, now)) newest = measured
+  }
+  return newest
 }
 
 const isVoid = ({ value }: Measurement): boolean => value.type === BasicType.VOID
@@ -140,7 +146,8 @@ function* listOf(
   for (const one of remote) {
     if (one.isOwn) {
       const key = keyOf(selection.shownLabels(one.labels), one.open)
-      if ((ofNodes.get(key)?.measured.time ?? 0) <= one.measured.time) ofNodes.set(key, one)
+      const other = ofNodes.get(key)
+      if (other === undefined || !isNewer(other.measured.time, one.measured.time, now())) ofNodes.set(key, one)
     } else if (!list.addMeasured(one.labels, one.open, one.measured)) break
     yield
   }
@@ -155,7 +162,8 @@ function* listOf(
       const labels = selection.shownLabels(series.labels)
       if (ofNodes.size > 0) {
         const key = keyOf(labels, open)
-        if ((ofNodes.get(key)?.measured.time ?? 0) > last.time) continue
+        const other = ofNodes.get(key)
+        if (other !== undefined && isNewer(other.measured.time, last.time, now())) continue
         ofNodes.delete(key)
       }
       if (!list.addMeasured(labels, open, last)) break

@@ -6,6 +6,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { ArrayValue, Field } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import { isSteps, type Party, type Steps } from '../core/fair-work.ts'
+import { isNewer } from './current.ts'
 import type { PolledTarget } from './local-targets.ts'
 import { type MeasuringHub, refresh } from './measure.ts'
 import type { Labels, Measurement, Metric } from './metric.ts'
@@ -23,7 +24,7 @@ export interface Reading {
 
 export interface ReadingsOptions {
   readonly hub: MeasuringHub
-  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
+  readonly clock: Pick<Clock, 'setTimeout' | 'clear' | 'microseconds'>
   readonly work: { run<T>(party: Party, steps: Steps<T>): T | Promise<T> }
   readonly deadlineMs: number
   /** True once nobody wants the rest. */
@@ -46,7 +47,9 @@ export async function readAll(
   await work.run(party, measureAll(selection, hub, isOver, answered, later))
   const ofNodes = new Map<string, NodeReading>()
   waiting.push(
-    ...selection.remote.askNodes(isOver).map((asked) => asked.then((readings) => keepNewest(ofNodes, readings))),
+    ...selection.remote
+      .askNodes(isOver)
+      .map((asked) => asked.then((all) => keepNewest(ofNodes, all, clock.microseconds()))),
   )
   for (const [target, measuring] of later) {
     waiting.push(measuring.then((measured) => later.delete(target) && answered(target, measured)))
@@ -54,14 +57,15 @@ export async function readAll(
   if (waiting.length > 0) await untilDeadline(Promise.all(waiting), deadlineMs, clock)
   // What comes from now on is too late.
   later.clear()
-  await work.run(party, readSeries(selection, hub, isOver, ofNodes, take))
+  await work.run(party, readSeries(selection, hub, isOver, ofNodes, clock.microseconds(), take))
 }
 
 /** Keeps the newest reading of each series, whichever node has it. */
-function keepNewest(kept: Map<string, NodeReading>, readings: readonly NodeReading[]): void {
+function keepNewest(kept: Map<string, NodeReading>, readings: readonly NodeReading[], now: number): void {
   for (const reading of readings) {
     const key = keyOfReading(reading.metric, reading.labels)
-    if ((kept.get(key)?.measured.time ?? 0) <= reading.measured.time) kept.set(key, reading)
+    const other = kept.get(key)
+    if (other === undefined || !isNewer(other.measured.time, reading.measured.time, now)) kept.set(key, reading)
   }
 }
 
@@ -127,6 +131,7 @@ function* readSeries(
   { fences }: MeasuringHub,
   isOver: () => boolean,
   ofNodes: Map<string, NodeReading>,
+  now: number,
   take: (reading: Reading) => void,
 ): Steps<void> {
   for (const sensor of selection.listening()) {
@@ -141,7 +146,8 @@ function* readSeries(
       const measured = sensor.last(series)
       if (ofNodes.size > 0) {
         const key = keyOfReading(metric, series.labels)
-        if ((ofNodes.get(key)?.measured.time ?? 0) > (measured?.time ?? 0)) continue
+        const other = ofNodes.get(key)
+        if (other !== undefined && isNewer(other.measured.time, measured?.time ?? 0, now)) continue
         ofNodes.delete(key)
       }
       take({ metric, labels: series.labels, measured, hostHeardMs })

@@ -73,7 +73,7 @@ export function openOwnMetrics(
     sensorsView(statuses, hub),
     statsView((identity) => server.stats(identity)),
     recentView({ hub, rights: server.rights, clock }),
-    seriesView({ hub, rights: server.rights }),
+    seriesView({ hub, rights: server.rights, clock }),
   ]
   const catalogue = new CatalogueChanges(() => hub.sensors, clock)
   const overQuota = new QuotaNotices(quotas, notices, clock)

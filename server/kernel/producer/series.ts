@@ -5,8 +5,10 @@
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Rights } from '../accounts/rights.ts'
+import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Steps } from '../core/fair-work.ts'
+import { isNewer } from '../metrics/current.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { openFields } from '../metrics/instance.ts'
 import { byKind, type SensorsByKind } from '../metrics/kinds.ts'
@@ -43,9 +45,10 @@ interface ShownSeries {
 export interface SeriesOptions {
   readonly hub: Pick<Hub, 'sensors' | 'fences'>
   readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+  readonly clock: Pick<Clock, 'microseconds'>
 }
 
-export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
+export function seriesView({ hub, rights, clock }: SeriesOptions): ProducerView {
   return {
     metric: {
       name: 'producer.series',
@@ -77,10 +80,11 @@ export function seriesView({ hub, rights }: SeriesOptions): ProducerView {
       // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
       const mine = hub.sensors.filter((sensor) => readRights.maySee(sensor) && !hub.fences.has(sensor))
       const ofKind = byKind(mine)
+      const now = clock.microseconds()
       for (const name of namesFrom(mine, prefix, place[0])) {
         yield
         if (!matchesName(name) || !readRights.covers(name)) continue
-        for (const [key, series] of yield* seriesOf(ofKind, name, name === place[0] ? place[1] : '')) {
+        for (const [key, series] of yield* seriesOf(ofKind, name, name === place[0] ? place[1] : '', now)) {
           yield
           if (!matchesLabels(series.labels) || !isShown(readRights, name, series)) continue
           const rest: Field[] = [{ name: 'after', type: STRING, value: `[${JSON.stringify(place[0])},${place[1]}]` }]
@@ -122,11 +126,13 @@ function* seriesOf(
   { listening, polled, events, remote }: SensorsByKind,
   name: string,
   after: string,
+  now: number,
 ): Steps<[string, ShownSeries][]> {
   const all = new Map<string, ShownSeries>()
   const add = (series: ShownSeries): void => {
     const key = keyOf(series.labels)
-    if (key > after && series.time >= (all.get(key)?.time ?? 0)) all.set(key, series)
+    const other = all.get(key)
+    if (key > after && (other === undefined || !isNewer(other.time, series.time, now))) all.set(key, series)
   }
   const addOne = (sensor: Sensor, labelsOf: (metric: Metric) => Labels): void => {
     const metric = name.startsWith(sensor.family) ? sensor.metric(name) : undefined

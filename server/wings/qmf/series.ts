@@ -6,7 +6,14 @@
 import type { Value } from '../../../protocol/monitor/value.ts'
 import { type ObjectId, type Properties, QmfType, type QmfValue, type SchemaItem } from '../../../protocol/qmf/types.ts'
 import { MAX_OBJECT_NAME } from '../../../protocol/qmf/v2/messages.ts'
-import type { LabelName, Labels, Measurement, Series, Subscription } from '../../kit/metrics.ts'
+import {
+  isAhead,
+  type LabelName,
+  type Labels,
+  type Measurement,
+  type Series,
+  type Subscription,
+} from '../../kit/metrics.ts'
 import { agentOf, shownId } from './addresses.ts'
 import type { KnownTable, QmfField } from './catalogue.ts'
 import type { ObjectSample } from './console-events.ts'
@@ -134,7 +141,8 @@ export class QmfObject {
    * of their times, even if the broker's clock is behind.
    */
   timeAfterEnd(sampled: number, now: number): number {
-    if (sampled > this.#endedAt) return sampled
+    // Before the server's clock was set back: times that follow that end would be wrong for as long.
+    if (sampled > this.#endedAt || isAhead(this.#endedAt, now)) return sampled
     this.#endedAt = Math.max(now, this.#endedAt + 1)
     return this.#endedAt
   }

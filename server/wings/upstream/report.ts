@@ -5,6 +5,7 @@ import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Kit } from '../../kit/kit.ts'
 import type { LabelledFamily, LabelledSensor } from '../../kit/labelled-sensor.ts'
 import type { LabelledSeries } from '../../kit/labelled-series.ts'
+import { isAhead } from '../../kit/metrics.ts'
 import type { Peer } from '../../kit/peer.ts'
 
 /** Notices of losses of one upstream in a second; those beyond are counted in the next one. */
@@ -135,8 +136,8 @@ export class UpstreamReport {
     const series = this.#series.get(key) ?? this.#begin(key, name, labels)
     if (series === undefined) return
     // The same value with the same time would be taken for a repetition.
-    const time = Math.max(this.#options.clock.microseconds(), (series.last?.time ?? 0) + 1)
-    this.#sensor?.take(series, value, time)
+    const [now, last] = [this.#options.clock.microseconds(), series.last?.time ?? 0]
+    this.#sensor?.take(series, value, isAhead(last, now) ? now : Math.max(now, last + 1))
   }
 
   /** Undefined if the tenant may not have more series. */

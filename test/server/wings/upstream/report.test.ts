@@ -56,6 +56,22 @@ describe('upstream.up', () => {
   })
 })
 
+describe('times', () => {
+  const timeOf = () => {
+    const [series] = family.of('fleet').series('upstream.up')
+    return family.of('fleet').last(series as NonNullable<typeof series>)?.time
+  }
+
+  it('ascend while the clock stands still, and follow it when it was set back', () => {
+    const begun = clock.microseconds()
+    report.changed('')
+    expect(timeOf()).toBe(begun + 1)
+    clock.jumpWall(-3_600_000)
+    report.changed('gone')
+    expect([timeOf(), values('upstream.up')]).toEqual([clock.microseconds(), { east: false }])
+  })
+})
+
 describe('a loss', () => {
   it('is counted by producer and reason, in values and in reports', () => {
     report.lost(gap(GapReason.overflow, 5), 'east')
