@@ -26,7 +26,7 @@ export interface TextSample {
 }
 
 export interface TextLimits {
-  /** A longer line is an error. */
+  /** A longer line is an error; of a comment the rest is passed over. */
   readonly lineBytes: number
   /** Further families have no metadata. */
   readonly families: number
@@ -48,6 +48,7 @@ const INFINITE = /^[+-]?inf(?:inity)?$/i
 const INTEGER = /^[+-]?\d+$/
 const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
 const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/
+const TYPES = new Set('counter gauge histogram summary untyped unknown info stateset gaugehistogram'.split(' '))
 const NOTHING: TextMetadata = { type: '', help: '', unit: '' }
 /** Of a help text. */
 const MAX_TEXT = 1_024
@@ -67,6 +68,8 @@ export class TextParser {
   #text = ''
   #at = 0
   #isOver = false
+  /** Whether the rest of a long comment is passed over. */
+  #isSkipping = false
 
   constructor(format: TextFormat, limits: TextLimits) {
     this.#format = format
@@ -80,11 +83,31 @@ export class TextParser {
 
   /** Takes the next bytes and gives the samples of the lines that they complete. Throws ProtocolError. */
   *push(bytes: Uint8Array): Generator<TextSample> {
+    if (this.#isSkipping) {
+      const newline = bytes.indexOf(NEWLINE)
+      this.#bytesBefore += newline < 0 ? bytes.length : newline
+      if (newline < 0) return
+      this.#isSkipping = false
+      yield* this.push(bytes.subarray(newline))
+      return
+    }
     const end = bytes.lastIndexOf(NEWLINE) + 1
     if (end > 0) yield* this.#take(joined(this.#rest, bytes.subarray(0, end)))
     // A copy: the bytes of a chunk are not kept.
     this.#rest = end > 0 || this.#rest.length === 0 ? bytes.slice(end) : joined(this.#rest, bytes)
-    if (this.#rest.length > this.#limits.lineBytes) this.#fail('TOO_LONG', this.#tooLong)
+    if (this.#rest.length > this.#limits.lineBytes) this.#cutComment()
+  }
+
+  /** Keeps the beginning of a comment whose end has not come. */
+  #cutComment(): void {
+    const rest = this.#rest
+    if (rest[rest.findIndex((byte) => !isBlank(byte))] !== HASH) this.#fail('TOO_LONG', this.#tooLong)
+    let length = this.#limits.lineBytes
+    // Between two characters.
+    while (((rest[length] as number) & 0xc0) === 0x80) length--
+    this.#rest = rest.slice(0, length)
+    this.#bytesBefore += rest.length - length
+    this.#isSkipping = true
   }
 
   /** To be called when everything has come. Throws ProtocolError, also if the text is known to be cut off. */
@@ -106,9 +129,11 @@ export class TextParser {
     while (this.#at < text.length) {
       this.#line++
       const end = text.indexOf('\n', this.#at)
+      const start = skipBlanks(text, this.#at, end)
       // Only what is long in characters can be too long in bytes.
-      if (end - this.#at > this.#limits.lineBytes) this.#fail('TOO_LONG', this.#tooLong)
-      const sample = this.#readLine(skipBlanks(text, this.#at, end), end)
+      const isLong = end - this.#at > this.#limits.lineBytes
+      if (isLong && text.charCodeAt(start) !== HASH) this.#fail('TOO_LONG', this.#tooLong)
+      const sample = this.#readLine(start, end)
       this.#at = end + 1
       if (sample !== undefined) yield sample
     }
@@ -134,18 +159,28 @@ export class TextParser {
     const after = this.#endOfSeries(start, end)
     const [value, valueEnd] = token(text, skipBlanks(text, after, end), end)
     const [time, timeEnd] = token(text, skipBlanks(text, valueEnd, end), end)
-    const rest = skipBlanks(text, timeEnd, end)
-    // An exemplar follows.
     const isOpenMetrics = this.#format === 'openmetrics'
     const hasTime = time !== '' && !(isOpenMetrics && time.startsWith('#'))
-    if (hasTime && rest < end && !(isOpenMetrics && text.charCodeAt(rest) === HASH)) {
-      this.#fail('TRAILING_BYTES', `${shown(text.slice(rest, end))} after the timestamp`)
-    }
+    const rest = skipBlanks(text, hasTime ? timeEnd : valueEnd, end)
+    if (isOpenMetrics && text.charCodeAt(rest) === HASH) this.#exemplar(skipBlanks(text, rest + 1, end), end)
+    else if (rest < end) this.#fail('TRAILING_BYTES', `${shown(text.slice(rest, end))} after the timestamp`)
     return {
       series: text.slice(start, after),
       value: this.#number(value),
       time: hasTime ? this.#microseconds(time) : undefined,
     }
+  }
+
+  /** An exemplar is passed over, but has to be one: labels, a value and perhaps a time. */
+  #exemplar(start: number, end: number): void {
+    const text = this.#text
+    if (text.charCodeAt(start) !== OPENING) this.#fail('BAD_NAME', 'an exemplar without labels')
+    const [value, valueEnd] = token(text, skipBlanks(text, this.#endOfSeries(start, end), end), end)
+    this.#number(value)
+    const [time, timeEnd] = token(text, skipBlanks(text, valueEnd, end), end)
+    if (time !== '') this.#microseconds(time)
+    const rest = skipBlanks(text, timeEnd, end)
+    if (rest < end) this.#fail('TRAILING_BYTES', `${shown(text.slice(rest, end))} after the exemplar`)
   }
 
   /** Where name and labels end. */
@@ -199,11 +234,16 @@ export class TextParser {
     const [plain, plainEnd] = token(comment, at, comment.length)
     const name = quoted === undefined ? plain : unescaped(comment.slice(at + 1, quoted - 1))
     if (name === '') return
+    if (quoted === undefined && !NAME.test(name)) this.#fail('BAD_NAME', `${shown(name)} is no name of a metric`)
     const known = this.#families.get(name)
+    const given = comment.slice(skipBlanks(comment, quoted ?? plainEnd, comment.length)).slice(0, MAX_TEXT)
+    const said = keyword === 'HELP' ? unescaped(given) : given.trimEnd()
+    if (keyword === 'TYPE' && !TYPES.has(said)) this.#fail('BAD_NAME', `${shown(said)} is no type of a metric`)
+    if (keyword === 'UNIT' && this.#format === 'openmetrics' && said !== '' && !name.endsWith(`_${said}`)) {
+      this.#fail('BAD_NAME', `${shown(name)} does not end with its unit ${shown(said)}`)
+    }
     if (known === undefined && this.#families.size >= this.#limits.families) return
-    const said = comment.slice(skipBlanks(comment, quoted ?? plainEnd, comment.length)).slice(0, MAX_TEXT)
-    const found = keyword === 'HELP' ? { help: unescaped(said) } : { [keyword.toLowerCase()]: said.trimEnd() }
-    this.#families.set(name, { ...(known ?? NOTHING), ...found })
+    this.#families.set(name, { ...(known ?? NOTHING), [keyword.toLowerCase()]: said })
   }
 
   #fail(code: ProtocolErrorCode, problem: string): never {
@@ -217,7 +257,8 @@ export function readSeries(text: string): TextSeries {
   const brace = text.charCodeAt(0) === OPENING ? 0 : text.search(/[{ \t]/)
   let name = brace < 0 ? text : text.slice(0, brace)
   const labels: (readonly [string, string])[] = []
-  const seen = new Set<string>()
+  // Prometheus keeps the name as a label, which must not be there twice.
+  const seen = new Set(['__name__'])
   const end = text.length
   let at = skipBlanks(text, brace < 0 ? end : brace, end)
   if (at < end && text.charCodeAt(at) !== OPENING)

@@ -2,7 +2,7 @@
 export { formatIdentity } from '../../auth/identity.ts'
 export { type Identity, maySee, type Owner } from '../../auth/permissions.ts'
 export { Catalogue, type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../kernel/metrics/catalogue.ts'
-export { isAhead } from '../kernel/metrics/current.ts'
+export { isAhead, makesLate } from '../kernel/metrics/current.ts'
 export { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../kernel/metrics/distribution.ts'
 export { byKind, isListening } from '../kernel/metrics/kinds.ts'
 export {

@@ -21,6 +21,11 @@ export function isNewer(time: number, other: number, now: number): boolean {
   return is === otherIs ? time > other : otherIs
 }
 
+/** Whether a value makes older ones late that come now. `cameMs`: when it came, monotonic milliseconds. */
+export function makesLate(time: number, cameMs: number, clock: Pick<Clock, 'monotonicMs' | 'microseconds'>): boolean {
+  return clock.monotonicMs() - cameMs < LATE_MS && !isAhead(time, clock.microseconds())
+}
+
 /** When the current value of a series was measured, and when it came. */
 export class CurrentTime {
   #time = Number.NEGATIVE_INFINITY
@@ -28,10 +33,9 @@ export class CurrentTime {
 
   /** A value has come. Returns whether it is the current one from now on. `time`: microseconds since 1970. */
   isTaken(time: number, clock: Pick<Clock, 'monotonicMs' | 'microseconds'>): boolean {
-    const nowMs = clock.monotonicMs()
-    if (time < this.#time && nowMs - this.#cameMs < LATE_MS && !isAhead(this.#time, clock.microseconds())) return false
+    if (time < this.#time && makesLate(this.#time, this.#cameMs, clock)) return false
     this.#time = time
-    this.#cameMs = nowMs
+    this.#cameMs = clock.monotonicMs()
     return true
   }
 }

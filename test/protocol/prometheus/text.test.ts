@@ -174,6 +174,16 @@ describe('OpenMetrics 1.0', () => {
     ])
   })
 
+  test.each([
+    ['a_total 1 #', 'an exemplar without labels'],
+    ['a_total 1 # x', 'an exemplar without labels'],
+    ['a_total 1 # {x="y"}', 'a value is missing'],
+    ['a_total 1 # {x="y"} 1 2 3', '"3" after the exemplar'],
+    ['a_total 1 2 # {x="y" 1', 'the labels have no end'],
+    ['# TYPE a nonsense', '"nonsense" is no type of a metric'],
+    ['# UNIT a seconds', '"a" does not end with its unit "seconds"'],
+  ])('%s is an error', (line, what) => expect(problem(`${line}\n# EOF\n`, 'openmetrics')).toContain(what))
+
   test('escapes of help texts', () => {
     const { families } = parse('# HELP a say \\"hi\\"\\n\\\\\n# EOF\n', 'openmetrics')
     expect(families.get('a')?.help).toBe('say "hi"\n\\')
@@ -220,6 +230,29 @@ describe('in pieces', () => {
 })
 
 describe('bounds', () => {
+  test.each([1, 7, 1_000, 100_000])('of a long comment the beginning is read, in pieces of %i bytes', (piece) => {
+    const help = 'é'.repeat(35_000)
+    const text = Buffer.from(`# HELP a ${help}\n  # ${help}\na 1\n# ${help}`)
+    const { samples, families } = parse(Uint8Array.from(text), 'prometheus', piece)
+    expect(samples).toMatchObject([{ series: 'a', value: 1 }])
+    expect(families.get('a')?.help).toMatch(/^é{500,}$/)
+  })
+
+  test('the offset after a long comment is right', () => {
+    const comment = Buffer.from(`# ${'x'.repeat(5_000)}\n`)
+    const parser = new TextParser('prometheus', LIMITS)
+    expect([...parser.push(comment.subarray(0, 3_000)), ...parser.push(comment.subarray(3_000))]).toEqual([])
+    try {
+      for (const _ of parser.push(Buffer.from('bad x\n'))) expect.unreachable()
+      expect.unreachable()
+    } catch (error) {
+      expect(error).toMatchObject({
+        offset: comment.length,
+        message: expect.stringContaining('line 2: "x" is no value'),
+      })
+    }
+  })
+
   test('a long line is refused before it is complete', () => {
     const parser = new TextParser('prometheus', LIMITS)
     const piece = new TextEncoder().encode('x'.repeat(300))

@@ -6,8 +6,8 @@ import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { familyMetadata, readSeries, type TextMetadata, type TextSample } from '../../../../protocol/prometheus/text.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import { LabelledSeries } from '../../../kit/labelled-series.ts'
-import { fromForeign, type MetricMetadata } from '../../../kit/metrics.ts'
-import type { Steps } from '../../../kit/running.ts'
+import { fromForeign, type MetricMetadata, makesLate } from '../../../kit/metrics.ts'
+import type { Clock, Steps } from '../../../kit/running.ts'
 import { PROMETHEUS_FAMILY } from '../door.ts'
 import type { ScrapeTable } from './config.ts'
 
@@ -40,19 +40,31 @@ interface Entry {
   readonly series: LabelledSeries
   /** The round in which the series had a value last. */
   round: number
+  /** The newest time that the target has given for a sample of it, microseconds since 1970; and when that came, monotonic milliseconds. */
+  newest: number
+  newestMs: number
+}
+
+interface TimedSample {
+  readonly value: number
+  /** Microseconds since 1970. */
+  readonly time: number
 }
 
 /** What was taken of a scrape. */
 export interface Taken {
   readonly samples: number
-  /** Samples of series that had one already. */
+  /** Samples of series that had one already, with the same time. */
   readonly duplicates: number
+  /** Samples whose times the target gives, which a scrape before had. */
+  readonly repeated: number
   /** Samples beyond the bounds of labels, times or the tenant's quota of series. */
   readonly refused: number
 }
 
 export interface ScrapedSeriesOptions extends Pick<ScrapeTable, 'labels' | 'honorsLabels' | 'honorsTimestamps'> {
   readonly sensor: LabelledSensor
+  readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
 }
 
 export class ScrapedSeries {
@@ -84,7 +96,8 @@ export class ScrapedSeries {
     const { sensor, honorsTimestamps } = this.#options
     const round = ++this.#round
     const own = new Set(Object.keys(OWN).map((name) => this.#own(name as keyof OwnValues)))
-    let [samples, duplicates, refused, seen] = [0, 0, 0, 0]
+    const timed = new Map<Entry, TimedSample[]>()
+    let [samples, duplicates, repeated, refused, seen] = [0, 0, 0, 0, 0]
     for (const { of, value, time: given } of pending) {
       if (++seen % SAMPLES_PER_STEP === 0) yield
       const known = this.#known(of, families)
@@ -95,19 +108,55 @@ export class ScrapedSeries {
       }
       known.round = round
       const { entry } = known
-      if (entry.round === round || own.has(entry.series)) {
+      const isTimed = honorsTimestamps && given !== undefined
+      if ((entry.round === round && !isTimed) || own.has(entry.series)) {
         duplicates++
         // What the server says of the target does not end with what the target says.
         if (own.has(entry.series)) this.#entries.delete(entry.series)
         continue
       }
       entry.round = round
+      if (isTimed) {
+        const others = timed.get(entry)
+        if (others === undefined) timed.set(entry, [{ value, time: at }])
+        else others.push({ value, time: at })
+        continue
+      }
       samples++
       sensor.meter.take()
       sensor.take(entry.series, { type: BasicType.DOUBLE, value }, at)
     }
+    for (const [entry, all] of timed) {
+      if (++seen % SAMPLES_PER_STEP === 0) yield
+      const distinct = inOrder(all)
+      const news = this.#newOf(entry, distinct)
+      duplicates += all.length - distinct.length
+      repeated += distinct.length - news.length
+      for (const { value, time } of news) {
+        samples++
+        sensor.meter.take()
+        sensor.take(entry.series, { type: BasicType.DOUBLE, value }, time)
+        if (++seen % SAMPLES_PER_STEP === 0) yield
+      }
+    }
     yield* this.#end(round)
-    return { samples, duplicates, refused }
+    return { samples, duplicates, repeated, refused }
+  }
+
+  /**
+   * Those of the samples, ascending, that no scrape before had: the newer ones. If all are older, they are late, or the clock of
+   * the target was set back; docs/sources/README.md#times says how these are told apart.
+   */
+  #newOf(entry: Entry, samples: readonly TimedSample[]): readonly TimedSample[] {
+    const { clock } = this.#options
+    const { newest } = entry
+    const last = samples.at(-1)?.time ?? newest
+    const isSetBack = last < newest && !makesLate(entry.newest, entry.newestMs, clock)
+    if (last > newest || isSetBack) {
+      entry.newest = last
+      entry.newestMs = clock.monotonicMs()
+    }
+    return isSetBack ? samples : samples.filter(({ time }) => time > newest)
   }
 
   /** Ends everything that the target has said, after a scrape that failed. */
@@ -168,7 +217,7 @@ export class ScrapedSeries {
     const series = sensor.of(PROMETHEUS_FAMILY + name, this.#labelsOf(labels))
     if (!(series instanceof LabelledSeries)) return undefined
     sensor.describe(series, describedBy(name, familyMetadata(name, families)))
-    const entry = this.#entries.get(series) ?? { series, round: 0 }
+    const entry = this.#entries.get(series) ?? { series, round: 0, newest: Number.NEGATIVE_INFINITY, newestMs: 0 }
     this.#entries.set(series, entry)
     const known = { text, entry, round: 0 }
     this.#texts.set(text, known)
@@ -194,6 +243,13 @@ export class ScrapedSeries {
     }
     return Array.from(all, ([name, text]) => [fromForeign(name), text])
   }
+}
+
+/** Ascending by time; of those with the same time the first. */
+function inOrder(samples: readonly TimedSample[]): readonly TimedSample[] {
+  if (samples.length === 1) return samples
+  const sorted = samples.toSorted((one, other) => one.time - other.time)
+  return sorted.filter(({ time }, at) => at === 0 || time !== sorted[at - 1]?.time)
 }
 
 function describedBy(name: string, metadata: TextMetadata | undefined): MetricMetadata {

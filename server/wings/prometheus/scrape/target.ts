@@ -69,7 +69,7 @@ export class ScrapeTarget implements StatusEntry {
   #problem = ''
   /** Why the last scrape was put off. */
   #waits = ''
-  readonly #counters = { scrapes: 0, failures: 0, postponed: 0, samples: 0, duplicates: 0, refused: 0 }
+  readonly #counters = { scrapes: 0, failures: 0, postponed: 0, samples: 0, duplicates: 0, repeated: 0, refused: 0 }
 
   constructor(options: TargetOptions) {
     const { table, sensor, clock, poll } = options
@@ -77,7 +77,7 @@ export class ScrapeTarget implements StatusEntry {
     this.#clock = clock
     this.#poll = poll
     this.owner = { tenant: table.tenant }
-    this.#series = new ScrapedSeries({ ...table, sensor })
+    this.#series = new ScrapedSeries({ ...table, sensor, clock })
     const { origin, pathname } = new URL(table.url)
     this.#shownUrl = origin + pathname
     // A target may have labels of its own in their place, if it may.
@@ -208,7 +208,7 @@ export class ScrapeTarget implements StatusEntry {
     }
     const { pending, families } = read
     const taken = await this.#poll.work(this.owner, this.#series.take(pending, families, time))
-    for (const name of ['samples', 'duplicates', 'refused'] as const) this.#counters[name] += taken[name]
+    for (const name of ['samples', 'duplicates', 'repeated', 'refused'] as const) this.#counters[name] += taken[name]
     this.#series.takeOwn({ up: 1, scrape_duration_seconds, scrape_samples_scraped: pending.length }, time)
     this.#turned(true, '')
   }

@@ -156,6 +156,56 @@ hits_total{path="/b"} 1 1395066363000
     expect(await status()).toMatchObject({ counters: { samples: 3, duplicates: 6, series: 1 } })
   })
 
+  it('may have several samples of a series with times of their own, each of which is taken once', async () => {
+    await start()
+    const nowMs = () => producer.clock.wallMs()
+    const begun = nowMs()
+    const at = (seconds: number) => begun + 1_000 * seconds
+    target.text = `m1 800.1 ${at(-8)}\nm1 600.1 ${at(-4)}\nm1 900.1 ${at(0)}\n`
+    await subscribe('prometheus.m1')
+    const first = await seat.values(3)
+    expect(first.map((message) => [decoded(message).value, message.time / 1_000])).toEqual([
+      [800.1, at(-8)],
+      [600.1, at(-4)],
+      [900.1, at(0)],
+    ])
+    expect(await bare('prometheus.m1')).toEqual([{ value: 900.1 }])
+    // Not in their order, with one that is there twice.
+    target.text = `m1 2 ${at(8)}\nm1 1 ${at(4)}\nm1 3 ${at(8)}\nm1 900.1 ${at(0)}\nm1 800.1 ${at(-8)}\n`
+    producer.clock.advance(INTERVAL_MS)
+    expect((await seat.values(2)).map((message) => decoded(message).value)).toEqual([1, 2])
+    expect(await bare('prometheus.m1')).toEqual([{ value: 2 }])
+    await producer.settle()
+    expect(seat.rest()).toEqual([])
+    expect(await status()).toMatchObject({ counters: { samples: 5, duplicates: 1, repeated: 2, refused: 0 } })
+  })
+
+  it('whose samples do not change repeats them, however long; they go on when the clock of the target was set back', async () => {
+    await start()
+    const begun = producer.clock.wallMs()
+    const window = (from: number) =>
+      Array.from({ length: 20 }, (_, index) => `m1 ${index} ${begun + from + index}\n`).join('')
+    target.text = window(0)
+    await subscribe('prometheus.m1')
+    expect((await seat.values(20)).map((message) => decoded(message).value)).toHaveLength(20)
+    for (let count = 0; count < 6; count++) {
+      producer.clock.advance(INTERVAL_MS)
+      await eventually(async () => expect(await status()).toMatchObject({ counters: { repeated: 20 * (count + 1) } }))
+    }
+    expect(seat.rest()).toEqual([])
+    target.text = window(-3_600_000)
+    producer.clock.advance(INTERVAL_MS)
+    expect(await seat.values(20)).toHaveLength(20)
+    expect(await bare('prometheus.m1')).toEqual([{ value: 19 }])
+  })
+
+  it('may have a comment of any length', async () => {
+    await start()
+    target.text = `# HELP a ${'x'.repeat(70_000)}\na 1\n`
+    expect(await bare('prometheus.a')).toEqual([{ value: 1 }])
+    expect(await bare('prometheus.up')).toEqual([{ value: 1 }])
+  })
+
   it('in OpenMetrics under gzip is read too', async () => {
     await start()
     target.answer = (_request, response) => {
