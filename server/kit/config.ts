@@ -6,6 +6,7 @@ export {
   addressOrOff,
   decoded,
   duration,
+  feed,
   feeds,
   hostNameOrOff,
   integer,

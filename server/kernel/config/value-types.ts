@@ -197,15 +197,19 @@ export function peers() {
   }
 }
 
-/** Tables that give sources to a tenant: `[[section.feed]]` with `tenant` and `allow`. */
-export function feeds() {
-  const table = z.strictObject({ tenant: tenant().type, allow: networks().type })
+/** A table that gives sources to a tenant: `[[section.feed]]` with `tenant` and `allow`, and what the section adds. */
+export function feed() {
+  return z.strictObject({ tenant: tenant().type, allow: networks().type })
+}
+
+/** Such tables; `more`: what the section has added to them, in words. */
+export function feeds<T extends z.ZodType<z.output<ReturnType<typeof feed>>>>(table: T, more = '') {
   return {
     type: z
       .array(table)
       .refine((list) => new Set(list.map((feed) => feed.tenant)).size === list.length)
       .refine((list) => list.every(({ allow }) => allow.length > 0)),
-    expected: 'tables with a `tenant` and an `allow` each (networks like ["10.1.0.0/16"]), no tenant twice',
+    expected: `tables with a \`tenant\` and an \`allow\` each (networks like ["10.1.0.0/16"])${more}, no tenant twice`,
   }
 }
 

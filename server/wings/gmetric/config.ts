@@ -4,6 +4,7 @@ import {
   addressOrOff,
   camelCased,
   duration,
+  feed,
   feeds,
   integer,
   ipv4OrOff,
@@ -18,6 +19,15 @@ import {
   toggle,
   wireName,
 } from '../../kit/config.ts'
+
+/** The XML of a feed is that of its tenant alone. */
+const feedWithXml = feed()
+  .extend({
+    xml: addressOrOff().type.prefault(''),
+    xml_allow: networks().type.prefault(['127.0.0.0/8', '::1/128']),
+    cluster: wireName().type.optional(),
+  })
+  .transform(({ xml_allow, cluster, ...rest }) => ({ ...rest, xmlAllow: xml_allow, cluster: cluster ?? rest.tenant }))
 
 const type = z
   .strictObject({
@@ -40,7 +50,10 @@ const type = z
     ),
     tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
     feed: key(
-      feeds(),
+      feeds(
+        feedWithXml,
+        ', and `xml`, `xml_allow` and `cluster` as below (by default off, this machine, and the name of the tenant)',
+      ),
       [],
       'Sources of other tenants, by the networks they send from; the first match counts. Only in the file.',
     ),

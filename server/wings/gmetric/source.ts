@@ -92,26 +92,41 @@ export async function listenGmetric(
     if (direct?.isEverywhere) direct.join(config.multicast, groupOn, key)
     group = direct?.isEverywhere ? direct : await door.datagrams({ ...common, address, groupOn, key })
   }
-  const xml = config.xml && (await listenXml(sensors.own, readers, config.xml, config, log))
-  if (xml !== undefined) door.listener({ key: 'gmetric.xml', use: "gmond's xml", transport: 'tcp' }, xml)
-  setStatus(sensors, { direct, group, xml, failure })
+  const xmls = new Map<GmetricSensor, DocumentsListening>()
+  for (const [index, sensor] of sensors.all().entries()) {
+    // The section's own tenant is the first, and then those of its feeds come in their order.
+    const feed = config.feeds[index - 1]
+    const { xml: address, cluster } = feed ?? config
+    if (address === undefined) continue
+    const key = feed === undefined ? 'gmetric.xml' : `gmetric.feed[${index - 1}].xml`
+    const allowed = feed === undefined ? readers : new AllowedSenders(feed.xmlAllow)
+    const xml = await listenXml(sensor, { address, key, cluster, readers: allowed }, log)
+    door.listener({ key, use: "gmond's xml", transport: 'tcp' }, xml)
+    xmls.set(sensor, xml)
+  }
+  setStatus(sensors, { direct, group, xmls, failure })
   sendRequests(sensors, config, { direct, group, port })
-  return { packets: direct?.address, xml: xml?.address }
+  return { packets: direct?.address, xml: xmls.get(sensors.own)?.address }
+}
+
+interface XmlOptions {
+  readonly address: Address
+  readonly key: string
+  readonly cluster: string
+  readonly readers: AllowedSenders
 }
 
 function listenXml(
   sensor: GmetricSensor,
-  readers: AllowedSenders,
-  address: Address,
-  config: GmetricSection,
+  { address, key, cluster, readers }: XmlOptions,
   log: Pick<Logger, 'error'>,
 ): Promise<DocumentsListening> {
   return listenDocuments({
     address,
-    key: 'gmetric.xml',
+    key,
     // While the sensor is fenced nobody may read it. An empty document would be wrong: it reports a cluster without hosts.
     allowed: (source) => !sensor.isFenced && readers.check(source).allowed,
-    document: () => sensor.document(config.cluster),
+    document: () => sensor.document(cluster),
     failed: (error) => log.error({ err: error }, 'the XML for gmetad could not be made'),
   })
 }
@@ -119,12 +134,12 @@ function listenXml(
 interface Open {
   readonly direct: UdpListening | undefined
   readonly group: UdpListening | undefined
-  readonly xml: DocumentsListening | undefined
+  readonly xmls: ReadonlyMap<GmetricSensor, DocumentsListening>
   readonly failure: ListenError | undefined
 }
 
-/** Sets the status of each sensor. The XML and its counters belong to the section's own tenant alone. */
-function setStatus(sensors: SensorsByTenant<GmetricSensor>, { direct, group, xml, failure }: Open): void {
+/** Sets the status of each sensor: its XML and the counters of that are its own, the sockets those of all. */
+function setStatus(sensors: SensorsByTenant<GmetricSensor>, { direct, group, xmls, failure }: Open): void {
   const packets = [...new Set([direct, group])].filter((each) => each !== undefined)
   const kernelDrops = (): number | undefined => {
     const drops = packets.map((each) => each.kernelDrops()).filter((each) => each !== undefined)
@@ -132,10 +147,11 @@ function setStatus(sensors: SensorsByTenant<GmetricSensor>, { direct, group, xml
   }
   const addresses = packets.map(({ address }) => `udp ${formatAddress(address)}`)
   for (const sensor of sensors.all()) {
-    const isShown = xml !== undefined && sensor === sensors.own
-    const detail = [...addresses, ...(isShown ? [`xml ${formatAddress(xml.address)}`] : [])].join(', ')
-    if (detail !== '') sensor.listens(detail, kernelDrops)
-    if (isShown) sensor.servesXml(xml.counts)
+    const xml = xmls.get(sensor)
+    const detail = [...addresses, ...(xml === undefined ? [] : [`xml ${formatAddress(xml.address)}`])].join(', ')
+    // They are dropped before anybody knows whose they were: the tenant of the socket counts them, once.
+    if (detail !== '') sensor.listens(detail, sensor === sensors.own ? kernelDrops : undefined)
+    if (xml !== undefined) sensor.servesXml(xml.counts)
     if (failure && addresses.length === 0) sensor.failed(failure.message)
   }
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   addressOrOff,
   camelCased,
+  feed,
   feeds,
   integer,
   key,
@@ -72,7 +73,7 @@ const type = z
     ),
     tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
     feed: key(
-      feeds(),
+      feeds(feed()),
       [],
       'Agents of other tenants, by the networks they connect from; the first match counts. Only in the file.',
     ),

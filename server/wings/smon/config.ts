@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   addressOrOff,
   camelCased,
+  feed,
   feeds,
   integer,
   key,
@@ -20,7 +21,7 @@ const type = z
     udp: key(addressOrOff(), '', 'The UDP address for smon datagrams, each of which is a complete stream.'),
     tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
     feed: key(
-      feeds(),
+      feeds(feed()),
       [],
       'Sources of other tenants, by the networks they send from; the first match counts. Only in the file.',
     ),

@@ -39,7 +39,8 @@ export const smon: Source<typeof smonSection> = {
             },
           })
           const detail = `udp ${formatAddress(datagrams.address)}`
-          for (const sensor of sensors.all()) sensor.listens(detail, () => datagrams.kernelDrops())
+          for (const sensor of sensors.all())
+            sensor.listens(detail, sensor === sensors.own ? () => datagrams.kernelDrops() : undefined)
         }
       },
       sweep() {

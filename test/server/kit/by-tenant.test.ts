@@ -14,6 +14,7 @@ import { DEFINE_A } from '../wings/smon/fixture.ts'
 
 const loopback = { host: '127.0.0.1', port: 0 }
 const feeds = [{ tenant: 'acme', allow: [parseNetwork('127.0.0.2')!] }]
+const gmetricFeeds = feeds.map((feed) => ({ ...feed, xml: undefined, xmlAllow: [], cluster: feed.tenant }))
 const quota = {
   connections: 0,
   channels: 0,
@@ -33,7 +34,7 @@ afterEach(async () => {
 async function started(valuesPerSecond = 0): Promise<TestProducer> {
   producer = await TestProducer.start({
     config: {
-      gmetric: { listen: loopback, listenNamed: true, feeds },
+      gmetric: { listen: loopback, listenNamed: true, feeds: gmetricFeeds },
       smon: { tcp: loopback, udp: loopback, feeds },
       quota: { ...quota, valuesPerSecond },
     },

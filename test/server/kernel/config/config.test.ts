@@ -237,6 +237,7 @@ describe('a configuration', () => {
       [[gmetric.feed]]
       tenant = "acme"
       allow = ["10.1.0.0/16"]
+      xml = "127.0.0.1:8651"
       [smon]
       tcp = "127.0.0.1:2606"
       udp = "[::1]:2606"
@@ -326,7 +327,18 @@ describe('a configuration', () => {
         listen: { host: 'localhost', port: 0 },
         listenNamed: true,
         tenant: 't1',
-        feeds: [{ tenant: 'acme', allow: [{ address: '10.1.0.0', prefix: 16, family: 'ipv4' }] }],
+        feeds: [
+          {
+            tenant: 'acme',
+            allow: [{ address: '10.1.0.0', prefix: 16, family: 'ipv4' }],
+            xml: { host: '127.0.0.1', port: 8651 },
+            xmlAllow: [
+              { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
+              { address: '::1', prefix: 128, family: 'ipv6' },
+            ],
+            cluster: 'acme',
+          },
+        ],
         allow: [{ address: '10.0.0.0', prefix: 8, family: 'ipv4' }],
         spoof: false,
         multicast: '239.2.11.71',

@@ -12,6 +12,7 @@ import { decoded, type Json } from '../../../support/records.ts'
 import { text } from './fixture.ts'
 
 const ANY = { host: '127.0.0.1', port: 0 }
+const NO_XML = { xml: undefined, xmlAllow: [], cluster: 'acme' }
 const network = (name: string): Network => parseNetwork(name) as Network
 
 let producer: TestProducer
@@ -29,9 +30,56 @@ async function send(from: string, packet: Uint8Array): Promise<void> {
 
 const xml = () => reported(boundTo(producer.server, 'gmetric.xml')?.port ?? 0)
 
+describe('the XML of a feed', () => {
+  it('has the hosts of its tenant under its own cluster, for its own readers', async () => {
+    const readers = [network('127.0.0.0/8')]
+    const feeds = [
+      { tenant: 'acme', allow: [network('127.0.0.2/32')], xml: ANY, xmlAllow: readers, cluster: 'a_b' },
+      { tenant: 'globex', allow: [network('127.0.0.3/32')], xml: ANY, xmlAllow: [], cluster: 'globex' },
+    ]
+    producer = await TestProducer.start({ config: { gmetric: { listen: ANY, listenNamed: true, xml: ANY, feeds } } })
+    await producer.addUser('root', { role: 'admin' })
+    const root = await producer.seat('root')
+    for (const [from, name] of [
+      ['127.0.0.1', 'ours'],
+      ['127.0.0.2', 'theirs'],
+      ['127.0.0.3', 'others'],
+    ] as const) {
+      await send(from, text('', name, '1'))
+      await eventually(async () => expect(decoded(await root.query(`gmetric.${name}*`))).toHaveLength(1))
+    }
+    const portOf = (key: string) => boundTo(producer.server, key)?.port ?? 0
+    const theirs = await reported(portOf('gmetric.feed[0].xml'))
+    expect(theirs).toContain('<CLUSTER NAME="a_b"')
+    const shown = hostsOf(theirs).map(({ attributes, children }) => [
+      attributes['IP'],
+      ...children.map((metric) => metric.attributes['NAME']),
+    ])
+    expect(shown).toEqual([['127.0.0.2', 'theirs']])
+    expect(hostsOf(await xml()).map(({ attributes }) => attributes['IP'])).toEqual(['127.0.0.1'])
+    await expect(reported(portOf('gmetric.feed[1].xml'))).rejects.toThrow('ECONNRESET')
+    const sensors: Json[] = decoded(await root.query('producer.sensors'))
+    const countersOf = (name: string) => sensors.find((sensor) => sensor.name === name)?.counters
+    expect(countersOf('gmetric/acme')).toMatchObject({ xmlServed: 1, xmlRefused: 0 })
+    expect(countersOf('gmetric/globex')).toMatchObject({ xmlServed: 0, xmlRefused: 1 })
+    expect(sensors.find(({ name }) => name === 'gmetric/acme').detail).toMatch(/^udp .+, xml 127\.0\.0\.1:\d+$/)
+  })
+})
+
+describe('datagrams that the kernel dropped', () => {
+  it('are counted where the socket belongs, and not again for each tenant', async () => {
+    const feeds = [{ tenant: 'acme', allow: [network('127.0.0.2/32')], ...NO_XML }]
+    producer = await TestProducer.start({ config: { gmetric: { listen: ANY, listenNamed: true, feeds } } })
+    await producer.addUser('root', { role: 'admin' })
+    const sensors: Json[] = decoded(await (await producer.seat('root')).query('producer.sensors'))
+    const counting = sensors.filter(({ counters }) => 'kernelDrops' in counters).map(({ name }) => name)
+    expect(counting.filter((name) => name.startsWith('gmetric'))).toEqual(['gmetric'])
+  })
+})
+
 describe('the XML', () => {
   it("holds the hosts of the section's own tenant and no others, and each has a metric that says it is up", async () => {
-    const feeds = [{ tenant: 'acme', allow: [network('127.0.0.2/32')] }]
+    const feeds = [{ tenant: 'acme', allow: [network('127.0.0.2/32')], ...NO_XML }]
     producer = await TestProducer.start({ config: { gmetric: { listen: ANY, listenNamed: true, xml: ANY, feeds } } })
     await send('127.0.0.2', text('', 'theirs', '1'))
     await send('127.0.0.1', text('', 'ours', '1'))
