@@ -115,7 +115,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
       </nav>
       <main ref={main} tabIndex={-1} class={session.link.value.isUp ? '' : 'stale'}>
         <LostConnection link={session.link.value} />
-        <Shown key={`${shown.view} ${object}`} consumer={consumer} fleet={fleet} router={router} />
+        <Shown key={`${shown.view} ${object}`} consumer={consumer} fleet={fleet} router={router} identity={identity} />
       </main>
     </div>
   )

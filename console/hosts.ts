@@ -49,6 +49,8 @@ export const ROLES: readonly Role[] = [
 ]
 
 const IS_UP = '.host.up'
+/** The metrics of the machine that the server runs on. */
+const OWN_MACHINE = 'host.'
 
 /** What is asked of the producers below. */
 const PATTERNS = [IS_UP, ...ROLES.flatMap(({ names }) => names.map(({ ending }) => ending))].map(
@@ -106,12 +108,16 @@ interface Draft {
 
 export class Hosts {
   readonly #consumer: Consumer
+  /** Whether the machine of the server is one of the user's hosts: that of other tenants than `default` are those that send to them. */
+  readonly #hasOwnMachine: boolean
   readonly #state = signal<HostsState>({ hosts: undefined, below: [], isCut: false, problem: '' })
   readonly #abort = new AbortController()
   #timer = 0
 
-  constructor(consumer: Consumer) {
+  /** `identity`: who has signed in. */
+  constructor(consumer: Consumer, identity: string) {
     this.#consumer = consumer
+    this.#hasOwnMachine = !identity.includes('/')
   }
 
   get state(): ReadonlySignal<HostsState> {
@@ -158,8 +164,9 @@ export class Hosts {
     const ask = (after: string) => consumer.query('producer.series', { limit: PAGE, after }, { signal })
     for await (const records of pagesOf(ask)) {
       for (const { name, host, time } of records) {
-        if (typeof name === 'string' && typeof host === 'string')
-          note(drafts, { name, host, producer: OWN, time: Number(time) })
+        if (typeof name !== 'string' || typeof host !== 'string') continue
+        if (!this.#hasOwnMachine && name.startsWith(OWN_MACHINE)) continue
+        note(drafts, { name, host, producer: OWN, time: Number(time) })
       }
       // Names of metrics come in order: the first page may have all hosts already.
       if (!isFirst || drafts.size === 0 || performance.now() - shownMs < SHOWN_MS) continue

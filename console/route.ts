@@ -15,6 +15,8 @@ export interface ViewProps {
   readonly consumer: Consumer
   readonly fleet: Fleet
   readonly router: Router
+  /** Who has signed in: `name`, or `tenant/name`. */
+  readonly identity: string
 }
 
 export class Router {

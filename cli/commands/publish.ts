@@ -66,7 +66,9 @@ function valuesOf(words: readonly string[], options: PublishCommandOptions): Pub
       const advice = index > 0 ? `; if ${name} is a label, write --label ${name}=${text}` : ''
       throw usage(`${name}: ${JSON.stringify(text)} is not a number${advice}`)
     }
-    numbers.set(name, Number(text))
+    const number = Number(text)
+    if (!Number.isFinite(number)) throw usage(`${name}: ${text} is larger than a number can be`)
+    numbers.set(name, number)
   }
   for (const word of options.label ?? []) addLabel(assignment(word))
   const { unit, description, counter: isCounter } = options

@@ -17,8 +17,8 @@ import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 const ROW = 44
 const filters = ['all', 'silent'] as const
 
-export function HostsView({ consumer, fleet, router }: ViewProps) {
-  const source = useMemo(() => new Hosts(consumer), [consumer])
+export function HostsView({ consumer, fleet, router, identity }: ViewProps) {
+  const source = useMemo(() => new Hosts(consumer, identity), [consumer, identity])
   useEffect(() => {
     source.begin()
     return () => source.end()

@@ -81,7 +81,7 @@ function fieldText(value: unknown): string {
 
 /** Peers choose some of the text: it must not control the terminal. */
 function escaped(text: string): string {
-  return text.replaceAll(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, (character) => {
+  return text.replaceAll(/[\p{Cc}\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
 }

@@ -79,6 +79,8 @@ it.each([
   [['jobs.done'], /"jobs\.done" is neither a value nor a label: write NAME=VALUE/],
   [['jobs.done=many'], /jobs\.done: "many" is not a number$/m],
   [['jobs.done=0x10'], /"0x10" is not a number/],
+  [['jobs.done=Infinity'], /"Infinity" is not a number/],
+  [['jobs.done=1e309'], /jobs\.done: 1e309 is larger than a number can be/],
   [['jobs.done=1', 'service.name=shop'], /if service\.name is a label, write --label service\.name=shop/],
   [['otlp.jobs.done=1'], /leave otlp\. out/],
   [['jobs.done=1', 'jobs.done=2'], /jobs\.done is given twice/],
