@@ -24,7 +24,10 @@ const LEAST_SAMPLES = 256
 /** Series of one metric that are kept; the others are counted. */
 const MAX_SERIES = 512
 const MAX_HOLES = 32
-/** Of two values the later one is the newer, as far as the clock of their source can be right: as at the server (sources/README.md#times). */
+/**
+ * Which value is late is decided as at the server (docs/sources/README.md#times): how far ahead of its clock a time may be, and how
+ * long a value makes older ones late.
+ */
 const AHEAD_MS = 60_000
 const LATE_MS = 60_000
 /** Lines of texts and events that are kept. */

@@ -147,7 +147,8 @@ function* readSeries(
       if (ofNodes.size > 0) {
         const key = keyOfReading(metric, series.labels)
         const other = ofNodes.get(key)
-        if (other !== undefined && isNewer(other.measured.time, measured?.time ?? 0, now)) continue
+        if (other !== undefined && (measured === undefined || isNewer(other.measured.time, measured.time, now)))
+          continue
         ofNodes.delete(key)
       }
       take({ metric, labels: series.labels, measured, hostHeardMs })

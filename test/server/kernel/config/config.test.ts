@@ -238,6 +238,7 @@ describe('a configuration', () => {
       tenant = "acme"
       allow = ["10.1.0.0/16"]
       xml = "127.0.0.1:8651"
+      xml_allow = ["10.0.0.6/32"]
       [smon]
       tcp = "127.0.0.1:2606"
       udp = "[::1]:2606"
@@ -332,10 +333,7 @@ describe('a configuration', () => {
             tenant: 'acme',
             allow: [{ address: '10.1.0.0', prefix: 16, family: 'ipv4' }],
             xml: { host: '127.0.0.1', port: 8651 },
-            xmlAllow: [
-              { address: '127.0.0.0', prefix: 8, family: 'ipv4' },
-              { address: '::1', prefix: 128, family: 'ipv6' },
-            ],
+            xmlAllow: [{ address: '10.0.0.6', prefix: 32, family: 'ipv4' }],
             cluster: 'acme',
           },
         ],

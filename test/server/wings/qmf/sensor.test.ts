@@ -282,6 +282,24 @@ describe('a broker', () => {
     expect(again.wanted()).toEqual(['+queue'])
   })
 
+  test.each([
+    ['a little behind', -30_000, 'msgDepth@b1/q1 = 7 at 120000002'],
+    ['set back', -120_000, 'msgDepth@b1/q1 = 7 at 10000'],
+  ])('that comes back gives the times of its samples, or later ones than its end: the clock %s', (_, step, news) => {
+    const { said, hub, connect, tapped, clock } = open()
+    tapped(DEPTH, 'q1')
+    clock.advance(120_000)
+    said.broker.down('it broke')
+    clock.jumpWall(step)
+    const again = connect().learn(queue, queueDelete)
+    again.queue(1, 9, 6)
+    again.broker.ready()
+    tapped(DEPTH, 'q1')
+    hub.news()
+    again.queue(1, 10, 7)
+    expect(hub.news()).toEqual([news])
+  })
+
   test('is up from the moment everything is known until it goes; a heartbeat says so again at its time', () => {
     const { hub, connect, tapped, sensor, clock } = makeSensor()
     const up = tapped('qmf.broker.up')
