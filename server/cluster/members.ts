@@ -69,8 +69,8 @@ export class Members {
   /** Since when nobody is heard to lead, and how long that has to last until somebody takes over. */
   #quietSince: number
   #patienceMs: number
-  /** A node that is about to take over, and since when it says so. */
-  #starting: (Heard & { readonly since: number }) | undefined
+  /** Since when nodes that are about to take over have said so. */
+  readonly #startingSince = new Map<string, number>()
   /** Messages of more nodes than are kept. */
   ignored = 0
 
@@ -105,10 +105,8 @@ export class Members {
     }
     const at = now()
     this.#heard.set(alive.node, { alive, at })
-    const isSame = this.#starting?.alive.node === alive.node
-    if (alive.role === 'starting' && alive.epoch === 0) {
-      this.#starting = { alive, at, since: isSame ? (this.#starting?.since ?? at) : at }
-    } else if (isSame) this.#starting = undefined
+    if (alive.role !== 'starting' || alive.epoch > 0) this.#startingSince.delete(alive.node)
+    else if (!this.#startingSince.has(alive.node)) this.#startingSince.set(alive.node, at)
     if (alive.role !== 'follower' && alive.epoch > 0) return this.#takeLeader(alive, at)
     if (alive.node !== this.#leader?.node) return false
     // It leads no more, and says so: nobody needs to wait.
@@ -140,10 +138,11 @@ export class Members {
   isLeaderless(moreMs = 0): boolean {
     const { leaseMs, now } = this.#options
     const at = now()
-    const starting = this.#starting
-    // One that does not succeed must not keep all others waiting.
-    const isTaken = starting && at - starting.at < leaseMs && at - starting.since < STARTING_LEASES * leaseMs
-    if (isTaken) return false
+    for (const [node, since] of this.#startingSince) {
+      const isHeard = at - (this.#heard.get(node)?.at ?? 0) < leaseMs
+      // One that does not succeed must not keep all others waiting, whoever else is about to take over.
+      if (isHeard && at - since < STARTING_LEASES * leaseMs) return false
+    }
     return at - this.#quietSince >= this.#patienceMs + moreMs
   }
 

@@ -80,6 +80,25 @@ test('one that is about to take over is waited for, but not for ever', () => {
   expect(made.isLeaderless()).toBe(true)
 })
 
+test('two that are about to take over keep the third waiting no longer than one', () => {
+  const { time, made } = members()
+  time.now = 2 * LEASE_MS
+  for (let beat = 0; beat < 25; beat++) {
+    made.take(alive('n2', { role: 'starting' }))
+    made.take(alive('n3', { role: 'starting' }))
+    expect(made.isLeaderless()).toBe(false)
+    time.now += 200
+  }
+  made.take(alive('n2', { role: 'starting' }))
+  made.take(alive('n3', { role: 'starting' }))
+  expect(made.isLeaderless()).toBe(true)
+  // One that has given up, and begins again, is waited for again.
+  made.take(alive('n2'))
+  expect(made.isLeaderless()).toBe(true)
+  made.take(alive('n2', { role: 'starting' }))
+  expect(made.isLeaderless()).toBe(false)
+})
+
 test('those go first that are in a newer log, then those with a smaller name, and only if they could lead', () => {
   const { made } = members()
   const own = { node: 'n2', place: { ...NOWHERE, log: 1, epoch: 1, sequence: 5 } }
