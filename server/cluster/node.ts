@@ -11,6 +11,7 @@ import { Copying, type CopyState } from './copying.ts'
 import { FollowingTime } from './following-time.ts'
 import { comparePlaces, type Founder, FoundOrder, founderOf, mayLackRecords, needsFounding } from './founding.ts'
 import { type Leader, LeaderListeners } from './leadership.ts'
+import { LogEndQuestions } from './log-end.ts'
 import { LogLead } from './log-lead.ts'
 import { AwakeTime, Members } from './members.ts'
 import type { ClusterNodeOptions } from './node-options.ts'
@@ -66,6 +67,7 @@ export class ClusterNode {
   #wakeUp: () => void = () => {}
   readonly #listeners = new LeaderListeners()
   readonly #logLead: LogLead
+  readonly #logEnd: LogEndQuestions
 
   constructor(options: ClusterNodeOptions) {
     const { clock, config, random, log } = options
@@ -85,6 +87,7 @@ export class ClusterNode {
       own: () => this.#ownState(),
       onHeard: (alive, isChanged) => this.#heard(alive, isChanged),
     })
+    this.#logEnd = new LogEndQuestions({ ...options, signal: this.#stopping.signal })
     this.#logLead = new LogLead({ ...options, now: () => this.#awake.now() })
     this.#support = new Support({
       ...options,
@@ -276,17 +279,12 @@ export class ClusterNode {
     }
   }
 
-  /** Asks the nats-servers for the end of the log; undefined if they do not answer, and then the obstacle says so. */
+  /** Asks the nats-servers for the end of the log; undefined if they do not answer, and then the obstacle says so, or this node ends. */
   async #end(): Promise<LogEnd | undefined> {
-    try {
-      const end = await this.#options.replica.end(this.#leaseMs)
-      this.#obstacle = undefined
-      return end
-    } catch (error) {
-      if (!isOneOf(error, 'IO', 'UNREACHABLE')) throw error
-      this.#obstacle = `no majority of the nats-servers answers: ${error.message}`
-      return undefined
-    }
+    const end = await this.#logEnd.ask()
+    const isAnswered = !(end instanceof Error)
+    this.#obstacle = isAnswered ? undefined : `no majority of the nats-servers answers: ${end.message}`
+    return isAnswered ? end : undefined
   }
 
   /** Returns true if this node is to lead, and no other began to while following ended, which takes a moment. */

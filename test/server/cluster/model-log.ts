@@ -45,6 +45,8 @@ export class ModelLogs {
   readonly followers = new Set<() => void>()
   /** Whether enough nats-servers are there to answer anything about the log. */
   hasMajority = true
+  /** How long a question for the end of the log waits for its answer, in ms. */
+  answerMs = WIRE_MS
   /** How often a question of those who follow gets no answer, while all others are answered. */
   refusals = 0
   /** How many of its last records the nats-server that leads the newest log does not have, though others do. */
@@ -104,8 +106,10 @@ export class ModelReplica implements Replica {
     return this.epoch === 0 ? undefined : this.#host.disk.place
   }
 
-  async end(): Promise<LogEnd> {
-    await this.#wire()
+  async end(timeoutMs: number): Promise<LogEnd> {
+    const { answerMs } = this.#logs
+    await this.#pass(Math.min(answerMs, timeoutMs))
+    if (answerMs > timeoutMs || !this.#isAnswered) throw noAnswer()
     const { newest, behind } = this.#logs
     return { log: newest?.number ?? 0, last: (newest?.records.length ?? 0) - behind }
   }
@@ -246,7 +250,11 @@ export class ModelReplica implements Replica {
   /** A request and its answer. */
   async #wire(): Promise<void> {
     await this.#pass(WIRE_MS)
-    if (!this.#host.isConnected || !this.#logs.hasMajority) throw noAnswer()
+    if (!this.#isAnswered) throw noAnswer()
+  }
+
+  get #isAnswered(): boolean {
+    return this.#host.isConnected && this.#logs.hasMajority
   }
 
   /** Throws FOREIGN if the newest log does not go on from this database. */

@@ -203,6 +203,31 @@ describe('a takeover', () => {
     expect(obstacles).toEqual([undefined, undefined, undefined])
   })
 
+  test('comes although the nats-servers take longer than a lease to say where the log ends', async () => {
+    const leader = await running(3)
+    await write(5)
+    cluster.logs.answerMs = 3 * LEASE_MS
+    leader.kill()
+    await cluster.until(() => cluster.leaders.length > 0)
+    leader.start()
+    await cluster.until(() => own(leader)?.obstacle === undefined)
+    await write(2)
+    await cluster.run(LEASE_MS)
+    expectNothingLost()
+  })
+
+  test('whose node waits for the nats-servers does not keep it from ending', async () => {
+    const leader = await running(3)
+    for (const node of others(leader)) node.kill()
+    const [node] = others(leader) as [ModelNode]
+    cluster.logs.answerMs = Number.POSITIVE_INFINITY
+    node.start()
+    await cluster.run(20 * LEASE_MS)
+    node.node.stop()
+    const ms = await cluster.until(() => node.process?.ended === 'stopped')
+    expect(ms).toBeLessThan(LEASE_MS / 10)
+  })
+
   test('does not happen on a node that is cut from NATS, or has an obstacle', async () => {
     const leader = await running(3)
     for (const node of others(leader)) node.isCut = true
