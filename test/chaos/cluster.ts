@@ -5,6 +5,7 @@
  * to be equal.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { Standstill } from '../rig/patience.ts'
 import { type Rig, type RigOptions, runCourse, Tally, type Totals } from '../rig/rig.ts'
 import { drain } from '../rig/world/drain.ts'
 import { everyone, Life, type World, worldOf } from '../rig/world/life.ts'
@@ -28,7 +29,7 @@ const FIRST_LIFE_MS = 200
 const MORE_LIFE_MS = 800
 /** How long a frozen leader stays frozen after another has taken over, at most. */
 const MOST_FROZEN_MS = 1_000
-/** How long somebody may take to serve, or a node to be there: elections of the nats-servers take ten seconds and more. */
+/** How long nothing may move before somebody serves, or all nodes are there: elections of the nats-servers take ten seconds and more. */
 const PATIENCE_MS = 120_000
 /**
  * After so long what was struck comes back although nobody leads: JetStream may have lost the end of the log with the server that led
@@ -83,6 +84,12 @@ interface Served {
   isOver: boolean
 }
 
+/** A leader, and a connection over which it has answered. */
+interface Serving {
+  readonly leader: ChaosNode
+  readonly link: Link
+}
+
 /** What is left of the life of a leader that was frozen or cut off. */
 interface Ghost {
   readonly node: ChaosNode
@@ -98,7 +105,7 @@ class Run {
   readonly #watcher: Watcher
   readonly #random: Random
   readonly #faultsToCome: Generator<Fault, never>
-  readonly #takeovers = new Takeovers()
+  readonly #takeovers: Takeovers
   readonly #struck = new Tally()
   #broken: Struck | undefined
   #ghost: Ghost | undefined
@@ -120,6 +127,7 @@ class Run {
     this.#faultsToCome = faultsInRounds(new Random(options.seed + 3), possible)
     this.world = worldOf({ name: 'admin', secret: PASSWORD, keys: undefined }, SOURCES, options)
     this.#watcher = new Watcher(this.world.checker, this.world.feed)
+    this.#takeovers = new Takeovers(this.world.checker)
   }
 
   get moment(): string {
@@ -241,14 +249,7 @@ class Run {
   async #begin(): Promise<Served> {
     const { world } = this
     const life = new Life(world, this.#nodes)
-    const late = setTimeout(() => life.end(), PATIENCE_MS)
-    const mended = this.#broken && setTimeout(() => void this.#comeBackLate(), WITHOUT_LEADER_MS)
-    let leader: ChaosNode | undefined
-    while (leader === undefined && !life.over) leader = await this.#serving(life)
-    clearTimeout(late)
-    clearTimeout(mended)
-    this.#nodes.healthy()
-    if (leader === undefined) throw new Error(`nobody serves for ${PATIENCE_MS / 1_000} s`)
+    const { leader } = await this.#untilServed(life)
     let isEnding = false
     const work = Promise.all([
       life.comeBack(),
@@ -270,8 +271,35 @@ class Run {
     return served
   }
 
+  /** Waits until somebody serves, or nothing moves any more. */
+  async #untilServed(life: Life): Promise<Serving> {
+    const mended = this.#broken && setTimeout(() => void this.#comeBackLate(), WITHOUT_LEADER_MS)
+    const found = new AbortController()
+    const patience = this.#whileItMoves(life, found.signal)
+    let serving: Serving | undefined
+    while (serving === undefined && !life.over) serving = await this.#serving(life)
+    clearTimeout(mended)
+    found.abort()
+    const state = await patience
+    this.#nodes.healthy()
+    if (serving === undefined) throw new Error(`nobody serves, and nothing moves: ${state}`)
+    return serving
+  }
+
+  /** Ends the life at a standstill of the nodes and the nats-servers. Gives what was seen of them last. */
+  async #whileItMoves(life: Life, signal: AbortSignal): Promise<string> {
+    const standstill = new Standstill(PATIENCE_MS)
+    let state = ''
+    while (!life.over && !signal.aborted) {
+      state = await this.#nodes.look()
+      if (!signal.aborted && standstill.isReached(state)) life.end()
+      await delay(LOOK_MS * 10, undefined, { signal }).catch(() => {})
+    }
+    return state
+  }
+
   /** The node that leads, once it has answered everything that is asked first; undefined if it is gone before. */
-  async #serving(life: Life): Promise<ChaosNode | undefined> {
+  async #serving(life: Life): Promise<Serving | undefined> {
     const { checker, feed, fixed } = this.world
     const link = await life.open()
     if (link === undefined) return undefined
@@ -292,18 +320,16 @@ class Run {
       await delay(LOOK_MS)
       return undefined
     }
-    if (epoch > this.#takeovers.epoch && this.#takeovers.epoch > 0) checker.died()
+    this.#takeovers.serves(epoch, leader)
     const node = this.#nodes.named(leader)
     feed.target = this.#nodes.feedOf(node)
     if (fixed.size === 0) await life.setUp()
-    if (!(await life.lookAround(this.#watcher, link))) return undefined
-    this.#takeovers.serves(epoch, leader)
-    return node
+    return (await life.lookAround(this.#watcher, link)) ? { leader: node, link } : undefined
   }
 
   /** Until every node leads, or follows and could lead. */
   async #wholeOrOver(served: Served): Promise<void> {
-    const end = performance.now() + PATIENCE_MS
+    const standstill = new Standstill(PATIENCE_MS)
     while (!served.isOver) {
       const state = await this.#watcher.query('producer.cluster')
       const missing = (state?.nodes as Json[] | undefined)?.filter(
@@ -316,7 +342,8 @@ class Run {
         return
       }
       this.#nodes.healthy()
-      if (performance.now() > end) throw new Error(`not all nodes are there: ${JSON.stringify(missing)}`)
+      const seen = JSON.stringify(missing)
+      if (standstill.isReached(seen)) throw new Error(`not all nodes are there: ${seen}`)
       await Promise.race([delay(LOOK_MS), served.work])
     }
   }
@@ -348,11 +375,12 @@ class Run {
       if (served.isOver) continue
       await this.#end(served)
       const life = new Life(this.world, this.#nodes)
-      const link = await life.open()
-      if (link === undefined || !(await drain(life, this.#watcher, link)) || !(await this.#fill())) continue
+      // Another node may lead by now, or the same one again.
+      const { link } = await this.#untilServed(life)
+      const isDrained = (await drain(life, this.#watcher, link)) && (await this.#fill())
       life.end()
       life.close()
-      return
+      if (isDrained) return
     }
   }
 

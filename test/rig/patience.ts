@@ -39,3 +39,31 @@ export async function missingAtLast(
   }
   return least
 }
+
+/** How often something may move before it is believed to move in vain, as elections do that starve each other. */
+const MOST_MOVES = 100
+
+/** Notices that nothing moves any more, however slow the machine is. */
+export class Standstill {
+  readonly #limitMs: number
+  readonly #now: () => number
+  #seen: string | undefined
+  #since = 0
+  #moves = 0
+
+  constructor(limitMs: number, now = () => performance.now()) {
+    this.#limitMs = limitMs
+    this.#now = now
+  }
+
+  /** Takes what is seen at this moment. Whether it has been the same for the limit, or has changed too often before that. */
+  isReached(seen: string): boolean {
+    const at = this.#now()
+    if (this.#seen === undefined || (seen !== this.#seen && this.#moves < MOST_MOVES)) {
+      if (this.#seen !== undefined) this.#moves++
+      this.#seen = seen
+      this.#since = at
+    }
+    return at - this.#since >= this.#limitMs
+  }
+}

@@ -146,6 +146,18 @@ export class NatsServers {
     await until(late, async () => (await ends()).every((last) => last >= goal), patienceMs)
   }
 
+  /** What each server says of its streams: who leads them, and where they end. */
+  async look(): Promise<string> {
+    const seen = this.#servers.map(async (server, index) => {
+      const details = await this.#details(server)
+      const said = details.map(
+        ({ name, state, cluster }) => `${name} ends at ${state.last_seq}, led by ${cluster?.leader}`,
+      )
+      return `${nameOf(index)}: ${said.join(', ') || 'nothing'}`
+    })
+    return (await Promise.all(seen)).join('; ')
+  }
+
   /** Where a server keeps its streams. */
   storeDirectory(index: number): string {
     return this.#of(index).store
@@ -231,8 +243,13 @@ export class NatsServers {
 
   /** What a server itself has of a stream. */
   async #replica(server: NatsServer, stream: string): Promise<StreamDetail | undefined> {
+    return (await this.#details(server)).find(({ name }) => name === stream)
+  }
+
+  /** Of all streams; none from a server that does not answer. */
+  async #details(server: NatsServer): Promise<readonly StreamDetail[]> {
     const { account_details: accounts = [] } = (await this.#monitor(server, '/jsz?streams=true')) as Jsz
-    return accounts.flatMap(({ stream_detail: detail = [] }) => detail).find(({ name }) => name === stream)
+    return accounts.flatMap(({ stream_detail: detail = [] }) => detail)
   }
 
   /** {} from one that does not answer. */

@@ -138,6 +138,12 @@ export class Nodes {
     }
   }
 
+  /** What can be seen from outside while nobody serves: which nodes run, and what the nats-servers have of the log, and lead. */
+  async look(): Promise<string> {
+    const running = this.all.filter(({ server }) => server.running).map(({ name }) => name)
+    return `nodes ${running.join(' ')} run; ${await this.nats.look()}`
+  }
+
   /** Throws if a node ended by itself, or complained. */
   healthy(): void {
     for (const { server } of this.all) server.healthy()

@@ -2,14 +2,25 @@
 import { percentile } from '../../rig/figures.ts'
 import { Tally, type Totals } from '../../rig/rig.ts'
 
+/** The judge of the history, which counts life by life. */
+export interface LifeJudge {
+  /** A life has ended. */
+  died(): void
+}
+
 export class Takeovers {
   /** In which the leader of the moment leads; 0 before the first. */
   epoch = 0
   count = 0
   readonly #times = new Map<string, number[]>()
   readonly #leads = new Tally()
+  readonly #judge: LifeJudge
   #isAsked = false
   #unasked = 0
+
+  constructor(judge: LifeJudge) {
+    this.#judge = judge
+  }
 
   /** A fault ends the leader now; `served` resolves when another one answers, and rejects if that is not waited for any more. */
   begin(fault: string, served: Promise<void>): void {
@@ -21,12 +32,16 @@ export class Takeovers {
     )
   }
 
-  /** A leader has served its first consumer. */
+  /**
+   * A leader has answered a consumer. To be called for each connection, before anything that comes over it is judged: a takeover that no
+   * fault has caused, be it by the same node, begins another life too, and skips the transaction ids that were reserved before.
+   */
   serves(epoch: number, node: string): void {
     // A leader that is cut off may go on for a while, and serve some.
     if (epoch === this.epoch) return
     this.#leads.add(`times that ${node} led`)
     if (this.epoch > 0) {
+      this.#judge.died()
       this.count++
       if (!this.#isAsked) this.#unasked++
     }

@@ -1,0 +1,36 @@
+/** When a rig gives up: not while something moves, and not never. */
+import { expect, test } from 'vitest'
+import { Standstill } from './patience.ts'
+
+const LIMIT_MS = 1_000
+
+function watched() {
+  const time = { now: 50 }
+  const standstill = new Standstill(LIMIT_MS, () => time.now)
+  const after = (ms: number, seen: string): boolean => {
+    time.now += ms
+    return standstill.isReached(seen)
+  }
+  return after
+}
+
+test('a standstill is the same for as long as the limit', () => {
+  const after = watched()
+  expect(after(0, 'a')).toBe(false)
+  expect(after(LIMIT_MS - 1, 'a')).toBe(false)
+  expect(after(1, 'a')).toBe(true)
+})
+
+test('what moves now and then is waited for longer than the limit', () => {
+  const after = watched()
+  for (let move = 0; move < 20; move++) expect(after(LIMIT_MS - 1, `state ${move}`)).toBe(false)
+  expect(after(LIMIT_MS, 'state 19')).toBe(true)
+})
+
+test('what moves for ever is not waited for for ever', () => {
+  const after = watched()
+  let moves = 0
+  while (!after(LIMIT_MS / 2, moves % 2 === 0 ? 'a' : 'b')) moves++
+  expect(moves).toBeGreaterThan(20)
+  expect(moves).toBeLessThan(200)
+})
