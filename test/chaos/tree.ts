@@ -6,7 +6,7 @@
  */
 import { setTimeout } from 'node:timers/promises'
 import { GapReason } from '../../protocol/monitor/constants.ts'
-import { missingAtLast } from '../rig/patience.ts'
+import { missingAtLast, until } from '../rig/patience.ts'
 import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
 import { canMount, type SmallDisk } from '../rig/small-disk.ts'
 import { Random } from '../support/random.ts'
@@ -67,6 +67,7 @@ class Run {
     await this.#kill()
     this.#areKillsOver = true
     await filled
+    await until('each link was cut', () => links.every(({ cuts }) => cuts > 0))
     for (const link of links) link.isCutting = false
     feed.isOver = true
     await fed

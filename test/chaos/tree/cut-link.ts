@@ -1,9 +1,14 @@
-/** A way to a port that is cut or reset after a random number of bytes, as long as it is cutting. */
+/**
+ * A way to a port, of whose connections one is cut or reset after each random number of bytes, as long as it is cutting. All bytes of
+ * the link count, whichever connection they pass in: so a link on which little flows is cut less often, and not never.
+ */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import type { Random } from '../../support/random.ts'
 
+/** The first cut comes within so many bytes, which is soon: the login of a connection and some values. */
+const FIRST = 20_000
 /**
- * A connection is cut within so many bytes: every second one early, and the others late. All of them early, and what has piled up
+ * The next cut comes within so many bytes: every second one early, and the others late. All of them early, and what has piled up
  * comes again and again, for a COMMIT gets through only if the connection lasts longer than the values before it take.
  */
 const [EARLY, LATE] = [300_000, 20_000_000]
@@ -16,11 +21,14 @@ export class CutLink {
   cuts = 0
   readonly #server: Server
   readonly #random: Random
+  /** Bytes that pass until the next cut. */
+  #left: number
   readonly #sockets = new Set<Socket>()
 
   private constructor(server: Server, target: number, random: Random) {
     this.#server = server
     this.#random = random
+    this.#left = random.below(FIRST)
     this.port = (server.address() as AddressInfo).port
     server.on('connection', (near) => this.#pass(near, connect({ host: '127.0.0.1', port: target })))
   }
@@ -42,7 +50,7 @@ export class CutLink {
   }
 
   #pass(near: Socket, far: Socket): void {
-    let left = this.#random.below(this.#random.below(2) === 0 ? EARLY : LATE)
+    let isCut = false
     const both = [near, far]
     for (const socket of both) {
       this.#sockets.add(socket)
@@ -54,11 +62,12 @@ export class CutLink {
     }
     const pump = (from: Socket, to: Socket): void => {
       from.on('data', (chunk: Buffer) => {
-        if (this.isMute && to === far) return
-        const whole = !this.isCutting || chunk.length <= left
-        to.write(whole ? chunk : chunk.subarray(0, left))
-        if (this.isCutting) left -= Math.min(left, chunk.length)
-        if (whole) return
+        if (isCut || (this.isMute && to === far)) return
+        isCut = this.isCutting && chunk.length > this.#left
+        to.write(isCut ? chunk.subarray(0, this.#left) : chunk)
+        if (this.isCutting && !isCut) this.#left -= chunk.length
+        if (!isCut) return
+        this.#left = this.#random.below(this.#random.below(2) === 0 ? EARLY : LATE)
         this.cuts++
         // The bytes that were handed over go on, and then it ends as a network ends.
         setImmediate(() => {
