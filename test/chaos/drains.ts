@@ -5,7 +5,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
-import { missingAtLast } from '../rig/patience.ts'
+import { missingAtLast, until } from '../rig/patience.ts'
 import { StackProgram, tokenOfPublisher, WRITE } from '../rig/prometheus-stack.ts'
 import { FED, type FeedProtocol, PromisedFeed } from '../rig/promised-feed.ts'
 import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
@@ -90,6 +90,7 @@ class Run {
   readonly #scene: Scene
   readonly #options: RigOptions
   readonly #random: Random
+  #feed: PromisedFeed | undefined
   #destination: StackProgram | undefined
   #sender: Sender | undefined
 
@@ -109,8 +110,9 @@ class Run {
     this.#sender = sender
     const { url, token } = sender
     const feed = new PromisedFeed({ url, token, protocol: by }, Date.now() - AGE_MS)
+    this.#feed = feed
     const fed = feed.run(PAUSE_MS)
-    const kills = await this.#kill(killed === 'sender' ? sender : destination)
+    const kills = await this.#kill(killed === 'sender' ? sender : destination, feed)
     feed.isOver = true
     await fed
     const missing = async (): Promise<number> => {
@@ -127,22 +129,29 @@ class Run {
   }
 
   async remove(): Promise<void> {
+    if (this.#feed !== undefined) this.#feed.isOver = true
     await this.#sender?.kill().catch(() => {})
     await this.#sender?.remove()
     await this.#destination?.remove()
   }
 
-  /** Gives how often. */
-  async #kill(victim: Pick<Sender, 'start' | 'kill'>): Promise<number> {
+  /** Gives how often. Each life has values, so that there is something to be lost: how long that takes depends on the machine. */
+  async #kill(victim: Pick<Sender, 'start' | 'kill'>, feed: PromisedFeed): Promise<number> {
     let kills = 0
     for (; kills < this.#options.count; kills++) {
+      await morePromised(feed)
       await setTimeout(FIRST_LIFE_MS + this.#random.below(MORE_LIFE_MS))
       await victim.kill()
       await victim.start()
     }
-    await setTimeout(FIRST_LIFE_MS)
+    await morePromised(feed)
     return kills
   }
+}
+
+async function morePromised({ promised }: PromisedFeed): Promise<void> {
+  const before = promised.size
+  await until('values are promised', () => promised.size > before)
 }
 
 async function vmagent(to: StackProgram): Promise<Sender> {

@@ -1,0 +1,34 @@
+/** A feed whose server is slow is promised something at last. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { PromisedFeed, SERIES } from './promised-feed.ts'
+
+const PATIENCE_MS = 10
+/** Far more than the first requests wait, however slow this machine is. */
+const SLOW_MS = 30 * PATIENCE_MS
+
+test('a server that never answers within the first patience is waited for longer', async () => {
+  let asked = 0
+  const server = createServer((request, response) => {
+    asked++
+    request.resume()
+    const answering = setTimeout(() => {
+      feed.isOver = true
+      response.writeHead(204).end()
+    }, SLOW_MS)
+    response.on('close', () => clearTimeout(answering))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const feed = new PromisedFeed({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
+  try {
+    await feed.run(0, PATIENCE_MS)
+    expect(feed.promised.size).toBe(SERIES)
+    expect(asked).toBeGreaterThan(1)
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+})
