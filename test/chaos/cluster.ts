@@ -210,7 +210,11 @@ class Run {
     if (ghost?.isFrozen === true) await this.#vanish(ghost)
   }
 
-  async #comeBackLate(): Promise<void> {
+  /** If nobody leads for long, what was struck comes back meanwhile. */
+  async #comeBackLate(signal: AbortSignal): Promise<void> {
+    if (this.#broken === undefined) return
+    await delay(WITHOUT_LEADER_MS, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return
     this.#waits++
     this.#options.say('nobody leads: what was struck comes back')
     const broken = this.#broken
@@ -273,14 +277,16 @@ class Run {
 
   /** Waits until somebody serves, or nothing moves any more. */
   async #untilServed(life: Life): Promise<Serving> {
-    const mended = this.#broken && setTimeout(() => void this.#comeBackLate(), WITHOUT_LEADER_MS)
     const found = new AbortController()
+    const mended = this.#comeBackLate(found.signal)
+    // It is awaited later.
+    mended.catch(() => life.end())
     const patience = this.#whileItMoves(life, found.signal)
     let serving: Serving | undefined
     while (serving === undefined && !life.over) serving = await this.#serving(life)
-    clearTimeout(mended)
     found.abort()
     const state = await patience
+    await mended
     this.#nodes.healthy()
     if (serving === undefined) throw new Error(`nobody serves, and nothing moves: ${state}`)
     return serving

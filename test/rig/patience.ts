@@ -40,30 +40,28 @@ export async function missingAtLast(
   return least
 }
 
-/** How often something may move before it is believed to move in vain, as elections do that starve each other. */
-const MOST_MOVES = 100
+/** Limits for which something may move in vain, as elections do that starve each other. */
+const MOST_LIMITS = 5
 
 /** Notices that nothing moves any more, however slow the machine is. */
 export class Standstill {
   readonly #limitMs: number
   readonly #now: () => number
+  readonly #began: number
   #seen: string | undefined
-  #since = 0
-  #moves = 0
+  #since: number
 
   constructor(limitMs: number, now = () => performance.now()) {
     this.#limitMs = limitMs
     this.#now = now
+    this.#began = this.#since = now()
   }
 
-  /** Takes what is seen at this moment. Whether it has been the same for the limit, or has changed too often before that. */
+  /** Takes what is seen at this moment. Whether it has been the same for the limit, or moves in vain for five times as long. */
   isReached(seen: string): boolean {
     const at = this.#now()
-    if (this.#seen === undefined || (seen !== this.#seen && this.#moves < MOST_MOVES)) {
-      if (this.#seen !== undefined) this.#moves++
-      this.#seen = seen
-      this.#since = at
-    }
-    return at - this.#since >= this.#limitMs
+    if (seen !== this.#seen) this.#since = at
+    this.#seen = seen
+    return at - this.#since >= this.#limitMs || at - this.#began >= MOST_LIMITS * this.#limitMs
   }
 }
