@@ -275,7 +275,7 @@ class Run {
     return served
   }
 
-  /** Waits until somebody serves, or nothing moves any more. */
+  /** Waits until somebody serves. Throws if nothing moves any more, or what was struck does not come back. */
   async #untilServed(life: Life): Promise<Serving> {
     const found = new AbortController()
     const mended = this.#comeBackLate(found.signal)
@@ -285,10 +285,9 @@ class Run {
     let serving: Serving | undefined
     while (serving === undefined && !life.over) serving = await this.#serving(life)
     found.abort()
-    const state = await patience
     await mended
     this.#nodes.healthy()
-    if (serving === undefined) throw new Error(`nobody serves, and nothing moves: ${state}`)
+    if (serving === undefined) throw new Error(`nobody serves, and nothing moves: ${await patience}`)
     return serving
   }
 

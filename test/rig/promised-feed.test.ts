@@ -6,13 +6,11 @@ import { expect, test } from 'vitest'
 import { PromisedFeed, SERIES } from './promised-feed.ts'
 
 const PATIENCE_MS = 10
-/** Far more than the first requests wait, however slow this machine is. */
+/** Far more than the first requests wait: with that patience alone none would ever be answered. */
 const SLOW_MS = 30 * PATIENCE_MS
 
 test('a server that never answers within the first patience is waited for longer', async () => {
-  let asked = 0
   const server = createServer((request, response) => {
-    asked++
     request.resume()
     const answering = setTimeout(() => {
       feed.isOver = true
@@ -26,7 +24,6 @@ test('a server that never answers within the first patience is waited for longer
   try {
     await feed.run(0, PATIENCE_MS)
     expect(feed.promised.size).toBe(SERIES)
-    expect(asked).toBeGreaterThan(1)
   } finally {
     server.closeAllConnections()
     server.close()
