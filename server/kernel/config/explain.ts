@@ -116,6 +116,8 @@ function wrongTable(
   }
   const isInnerList = key !== undefined && tableKeys(keys[key] as z.ZodType) !== undefined
   if (issue.code === 'custom' && (key === undefined || isInnerList)) return issue.message
+  // The schema has the message for a part of a key.
+  if (issue.code === 'custom' && issue.params?.['also'] === key) return `\`${key}\`: ${issue.message}`
   if (key === undefined) return `expected a table, found ${withoutText(valueAt(issue.path.map(String), file))}`
   const depth = issue.path.lastIndexOf(key) + 1
   const value = valueAt(issue.path.slice(0, depth).map(String), file)

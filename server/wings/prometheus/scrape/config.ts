@@ -5,20 +5,22 @@ import {
   duration,
   hostNameOrOff,
   integer,
-  isLoopback,
   key,
   needed,
+  oneOf,
+  optional,
   pathOrOff,
   plainText,
-  type SectionConfig,
   tableList,
   tenant,
   toggle,
   wireName,
 } from '../../../kit/config.ts'
 import { fromForeign, MAX_LABEL_BYTES } from '../../../kit/metrics.ts'
+import { addressWithPort, hostOf, isThisMachine, type ScrapeJob } from './job.ts'
 
 const MAX_LABELS = 32
+const MAX_TARGETS = 10_000
 
 const url = () => ({
   type: z.string().transform((text, context): URL => {
@@ -32,97 +34,162 @@ const url = () => ({
 })
 
 const labels = () => ({
-  type: z
-    .record(
-      z.string().refine((name) => nameProblem(name) === undefined && fromForeign(name) === name),
-      z.string().refine((text) => text.isWellFormed() && new TextEncoder().encode(text).length <= MAX_LABEL_BYTES),
-    )
-    .refine((table) => Object.keys(table).length <= MAX_LABELS),
+  type: z.record(z.string(), z.string()).refine((table) => Object.keys(table).length <= MAX_LABELS),
   expected: `a table of at most ${MAX_LABELS} labels with a text each, like { env = "prod" }; not \`name\`, \`time\` and the like`,
 })
 
-const table = z
-  .strictObject({
-    name: needed(wireName(), 'What the target is called: the label `job` of its series, unless `labels` has one.'),
-    url: needed(
-      url(),
-      'Where its metrics are; without a path `/metrics`. The label `instance` of its series is the host with the port, unless ' +
-        '`labels` has one.',
-    ),
-    tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
-    interval: key(duration('1s', '1d'), '15s', 'How often it is scraped while somebody wants its metrics.'),
-    timeout: key(duration('100ms', '10m'), '10s', 'How long it may take to answer; never longer than `interval`.'),
-    labels: key(labels(), {}, 'Labels that all its series get.', 'none'),
-    honor_labels: key(
-      toggle(),
-      false,
-      'Whether a label of the target wins over one of the same name from here; otherwise it is called `exported_` and its name.',
-    ),
-    honor_timestamps: key(toggle(), true, 'Whether times that the target gives are taken.'),
-    max_samples: key(integer(1, 10_000_000), 100_000n, 'With more samples a scrape fails.'),
-    max_bytes: key(
-      integer(1_024, 1_073_741_824),
-      67_108_864n,
-      'With a longer body a scrape fails, before or after decompression.',
-    ),
-    token_file: key(pathOrOff(), '', 'A file with a bearer token, read at each scrape.'),
-    username: key(plainText(), '', 'The user for basic authentication, with `password_file`.'),
-    password_file: key(pathOrOff(), '', 'A file with the password, read at each scrape.'),
-    ca: key(pathOrOff(), '', 'Certificate authorities for an `https://` URL; by default those of Node.'),
-    cert: key(pathOrOff(), '', 'A client certificate with its chain, a PEM file, read at each scrape, like `key`.'),
-    key: key(pathOrOff(), '', 'The private key of `cert`, a PEM file without a passphrase.'),
-    server_name: key(
-      hostNameOrOff(),
-      '',
-      'The name that the certificate must be for, if it is not the host of the URL.',
-    ),
+const targets = () => ({
+  type: z.array(z.string()).max(MAX_TARGETS),
+  expected: `a list of at most ${MAX_TARGETS} addresses like ["n1.example:9100", "[::1]:9100"]`,
+})
+
+const metricsPath = () => ({
+  type: z.string().regex(/^\/\P{Cc}*$/u),
+  expected: 'a path like "/metrics", without parameters',
+})
+
+const params = () => ({
+  type: z.record(z.string().min(1), z.array(z.string()).min(1)),
+  expected: 'a table of parameters with a list of texts each, like { module = ["http_2xx"] }',
+})
+
+const keys = z.strictObject({
+  name: needed(
+    wireName(),
+    'What the targets are called: the label `job` of their series, unless `job` or `labels` says otherwise. Several tables may ' +
+      'have the same.',
+  ),
+  job: optional(wireName(), 'The label `job`, if it is not the `name`.'),
+  url: optional(
+    url(),
+    'Where the metrics of one target are; without a path `/metrics`. The label `instance` of its series is the host with the ' +
+      'port, unless `labels` has one. A table has either this or `targets`.',
+  ),
+  targets: key(
+    targets(),
+    [],
+    'Addresses of any number of targets, each a host with or without a port; by default that of `scheme`. The label `instance` ' +
+      'is the address with the port.',
+  ),
+  scheme: key(oneOf('http', 'https'), 'http', 'How `targets` are asked.'),
+  metrics_path: key(metricsPath(), '/metrics', 'Where the metrics of `targets` are.'),
+  params: key(params(), {}, 'Parameters of the requests to `targets`.', 'none'),
+  tenant: key(tenant(), 'default', 'The tenant that these metrics belong to.'),
+  interval: key(duration('1s', '1d'), '15s', 'How often it is scraped while somebody wants its metrics.'),
+  timeout: key(duration('100ms', '10m'), '10s', 'How long it may take to answer; never longer than `interval`.'),
+  labels: key(labels(), {}, 'Labels that all its series get.', 'none'),
+  honor_labels: key(
+    toggle(),
+    false,
+    'Whether a label of the target wins over one of the same name from here; otherwise it is called `exported_` and its name.',
+  ),
+  honor_timestamps: key(toggle(), true, 'Whether times that the target gives are taken.'),
+  max_samples: key(integer(1, 10_000_000), 100_000n, 'With more samples a scrape fails.'),
+  max_bytes: key(
+    integer(1_024, 1_073_741_824),
+    67_108_864n,
+    'With a longer body a scrape fails, before or after decompression.',
+  ),
+  token_file: key(pathOrOff(), '', 'A file with a bearer token, read at each scrape.'),
+  username: key(plainText(), '', 'The user for basic authentication, with `password_file`.'),
+  password_file: key(pathOrOff(), '', 'A file with the password, read at each scrape.'),
+  ca: key(pathOrOff(), '', 'Certificate authorities for an `https://` URL; by default those of Node.'),
+  cert: key(pathOrOff(), '', 'A client certificate with its chain, a PEM file, read at each scrape, like `key`.'),
+  key: key(pathOrOff(), '', 'The private key of `cert`, a PEM file without a passphrase.'),
+  server_name: key(hostNameOrOff(), '', 'The name that the certificate must be for, if it is not the host of the URL.'),
+})
+
+const table = keys
+  .superRefine((table, context) => {
+    for (const { message, key } of problemsOf(table)) {
+      context.addIssue(
+        key === undefined
+          ? { code: 'custom', message }
+          : { code: 'custom', path: [key], params: { also: key }, message },
+      )
+    }
   })
-  .superRefine(({ url, token_file, username, password_file, ca, cert, key, server_name }, context) => {
-    const say = (message: string): void => context.addIssue({ code: 'custom', message })
-    const isTls = url.protocol === 'https:'
-    const isNamed = username !== ''
-    const hasSecret = token_file !== undefined || password_file !== undefined
-    if (isNamed !== (password_file !== undefined)) say('`username` and `password_file` are needed together')
-    if (isNamed && token_file !== undefined) say('`token_file` and `username` exclude each other')
-    if (hasSecret && !isTls && !isThisMachine(url)) say('a secret is only sent over `https://`, or to this machine')
-    if (!isTls && (ca ?? cert ?? server_name) !== undefined)
-      say('`ca`, `cert` and `server_name` are for an `https://` url')
-    if ((cert === undefined) !== (key === undefined)) say('`cert` and `key` are needed together')
+  .transform((table): ScrapeJob => {
+    const { url, targets, labels } = table
+    return {
+      name: table.name,
+      job: table.job ?? table.name,
+      url: url?.href,
+      groups: [{ targets: url === undefined ? targets : [hostAndPort(url)], labels }],
+      scheme: table.scheme,
+      metricsPath: table.metrics_path,
+      params: table.params,
+      tenant: table.tenant,
+      intervalMs: table.interval,
+      timeoutMs: Math.min(table.timeout, table.interval),
+      honorsLabels: table.honor_labels,
+      honorsTimestamps: table.honor_timestamps,
+      maxSamples: table.max_samples,
+      maxBytes: table.max_bytes,
+      tokenFile: table.token_file,
+      username: table.username,
+      passwordFile: table.password_file,
+      ca: table.ca,
+      cert: table.cert,
+      key: table.key,
+      serverName: table.server_name,
+    }
   })
-  .transform(({ interval, timeout, honor_labels, honor_timestamps, max_samples, max_bytes, token_file, ...rest }) => ({
-    name: rest.name,
-    url: rest.url.href,
-    tenant: rest.tenant,
-    intervalMs: interval,
-    timeoutMs: Math.min(timeout, interval),
-    labels: { job: rest.name, instance: hostAndPort(rest.url), ...rest.labels },
-    honorsLabels: honor_labels,
-    honorsTimestamps: honor_timestamps,
-    maxSamples: max_samples,
-    maxBytes: max_bytes,
-    tokenFile: token_file,
-    username: rest.username,
-    passwordFile: rest.password_file,
-    ca: rest.ca,
-    cert: rest.cert,
-    key: rest.key,
-    serverName: rest.server_name,
-  }))
 
 export const scrapeSection = tableList(
   z
     .array(table)
     .max(1000)
-    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'two of them have the same `name`')
     .default([])
     .describe(
-      'Programs whose metrics are scraped, one table each; only in the file. What they give: ' +
+      'Programs whose metrics are scraped, any number in each table; only in the file. What they give: ' +
         '[sources/scrape.md](sources/scrape.md).',
     ),
   { isLive: true },
 )
-/** A program to scrape. */
-export type ScrapeTable = SectionConfig<typeof scrapeSection>[number]
+interface Problem {
+  readonly message: string
+  /** The key that it is about; undefined if it is about several. */
+  readonly key?: 'labels' | 'targets'
+}
+
+/** The contradictions in a table. */
+function* problemsOf(table: z.output<typeof keys>): Generator<Problem> {
+  const { url, targets, scheme, token_file, username, password_file, ca, cert, key, server_name } = table
+  for (const [name, text] of Object.entries(table.labels)) {
+    const message = labelProblem(name, text)
+    if (message !== undefined) yield { key: 'labels', message }
+  }
+  for (const target of targets) {
+    if (addressWithPort(target, scheme) !== undefined) continue
+    yield { key: 'targets', message: `${JSON.stringify(target)} is no address like "n1.example:9100"` }
+  }
+  const isTls = (url?.protocol ?? `${scheme}:`) === 'https:'
+  const isNamed = username !== ''
+  const hasSecret = token_file !== undefined || password_file !== undefined
+  if (url !== undefined && targets.length > 0) yield { message: '`url` and `targets` exclude each other' }
+  if (url === undefined && targets.length === 0) yield { message: 'it needs `url` or `targets`' }
+  if (url !== undefined && (scheme !== 'http' || table.metrics_path !== '/metrics' || hasKeys(table.params)))
+    yield { message: '`scheme`, `metrics_path` and `params` are for `targets`: a `url` has its own' }
+  if (isNamed !== (password_file !== undefined)) yield { message: '`username` and `password_file` are needed together' }
+  if (isNamed && token_file !== undefined) yield { message: '`token_file` and `username` exclude each other' }
+  const hosts = url === undefined ? targets.map(hostOf) : [url.hostname]
+  if (hasSecret && !isTls && !hosts.every(isThisMachine))
+    yield { message: 'a secret is only sent over `https://`, or to this machine' }
+  if (!isTls && (ca ?? cert ?? server_name) !== undefined)
+    yield { message: '`ca`, `cert` and `server_name` are for an `https://` url, or `scheme = "https"`' }
+  if ((cert === undefined) !== (key === undefined)) yield { message: '`cert` and `key` are needed together' }
+}
+
+function labelProblem(name: string, text: string): string | undefined {
+  if (fromForeign(name) !== name) return `a label cannot be called \`${name}\`: this name is reserved, choose another`
+  const problem = nameProblem(name)
+  if (problem !== undefined) return `a label has ${problem}`
+  const fits = text.isWellFormed() && new TextEncoder().encode(text).length <= MAX_LABEL_BYTES
+  return fits ? undefined : `the text of \`${name}\` is not Unicode, or has more than ${MAX_LABEL_BYTES} bytes`
+}
+
+const hasKeys = (table: object): boolean => Object.keys(table).length > 0
 
 /** Undefined if `text` is not such a URL. */
 function parseTargetUrl(text: string): URL | undefined {
@@ -136,8 +203,4 @@ function parseTargetUrl(text: string): URL | undefined {
 /** The port stands there even if it is that of the scheme, as Prometheus has it. */
 function hostAndPort({ protocol, hostname, port }: URL): string {
   return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`
-}
-
-function isThisMachine({ hostname }: URL): boolean {
-  return hostname === 'localhost' || isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'))
 }

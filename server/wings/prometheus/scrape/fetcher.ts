@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import type { TextFormat } from '../../../../protocol/prometheus/text.ts'
 import { authorizationFrom, tlsFrom } from '../../../kit/io/address.ts'
-import type { ScrapeTable } from './config.ts'
+import type { TargetSpec } from './job.ts'
 
 /** The newer format first, as far as it is known here. */
 const ACCEPT = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
@@ -23,7 +23,7 @@ export interface Fetched {
 }
 
 export type FetchOptions = Pick<
-  ScrapeTable,
+  TargetSpec,
   'url' | 'maxBytes' | 'tokenFile' | 'username' | 'passwordFile' | 'ca' | 'cert' | 'key' | 'serverName'
 > & {
   /** `<product>/<version>` */

@@ -9,7 +9,7 @@ import { LabelledSeries } from '../../../kit/labelled-series.ts'
 import { fromForeign, type MetricMetadata, makesLate } from '../../../kit/metrics.ts'
 import type { Clock, Steps } from '../../../kit/running.ts'
 import { PROMETHEUS_FAMILY } from '../door.ts'
-import type { ScrapeTable } from './config.ts'
+import type { TargetSpec } from './job.ts'
 
 const SAMPLES_PER_STEP = 128
 /** Times on the wire are exact up to here: the year 2255. */
@@ -62,7 +62,7 @@ export interface Taken {
   readonly refused: number
 }
 
-export interface ScrapedSeriesOptions extends Pick<ScrapeTable, 'labels' | 'honorsLabels' | 'honorsTimestamps'> {
+export interface ScrapedSeriesOptions extends Pick<TargetSpec, 'labels' | 'honorsLabels' | 'honorsTimestamps'> {
   readonly sensor: LabelledSensor
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
 }

@@ -16,8 +16,8 @@ import {
 import type { Poll } from '../../../kit/poll.ts'
 import type { Clock, Steps, Timer } from '../../../kit/running.ts'
 import { PROMETHEUS_FAMILY } from '../door.ts'
-import type { ScrapeTable } from './config.ts'
 import type { Fetched } from './fetcher.ts'
+import type { TargetSpec } from './job.ts'
 import { ScrapedSeries } from './scraped-series.ts'
 
 /** Asked by many, a target that nobody has bound is scraped no more often than this. */
@@ -39,7 +39,9 @@ interface Body {
 }
 
 export interface TargetOptions extends Pick<Kit, 'poll' | 'clock' | 'log' | 'peer'> {
-  readonly table: ScrapeTable
+  readonly spec: TargetSpec
+  /** What it is called; no other one is called so. */
+  readonly name: string
   readonly sensor: LabelledSensor
   readonly fetcher: { fetch(signal: AbortSignal): Promise<Fetched>; close(): void }
   /** 0..1; spreads targets over their interval. */
@@ -72,22 +74,26 @@ export class ScrapeTarget implements StatusEntry {
   readonly #counters = { scrapes: 0, failures: 0, postponed: 0, samples: 0, duplicates: 0, repeated: 0, refused: 0 }
 
   constructor(options: TargetOptions) {
-    const { table, sensor, clock, poll } = options
+    const { spec, sensor, clock, poll } = options
     this.#options = options
     this.#clock = clock
     this.#poll = poll
-    this.owner = { tenant: table.tenant }
-    this.#series = new ScrapedSeries({ ...table, sensor, clock })
-    const { origin, pathname } = new URL(table.url)
+    this.owner = { tenant: spec.tenant }
+    this.#series = new ScrapedSeries({ ...spec, sensor, clock })
+    const { origin, pathname } = new URL(spec.url)
     this.#shownUrl = origin + pathname
     // A target may have labels of its own in their place, if it may.
-    const known = table.honorsLabels ? {} : table.labels
+    const known = spec.honorsLabels ? {} : spec.labels
     this.placeholder = new Placeholder(labelsFrom(Object.entries(known)), (isWanted) => this.#want(isWanted))
   }
 
   /** Where it is, with what. */
-  get table(): ScrapeTable {
-    return this.#options.table
+  get spec(): TargetSpec {
+    return this.#options.spec
+  }
+
+  get name(): string {
+    return this.#options.name
   }
 
   /** Takes its values. */
@@ -113,7 +119,7 @@ export class ScrapeTarget implements StatusEntry {
   status(): SensorStatus {
     const isOff = this.#isUp === undefined || !(this.#isWanted || this.#running !== undefined)
     return {
-      name: `scrape/${this.table.name}`,
+      name: `scrape/${this.name}`,
       state: this.#isUp === false ? 'failed' : isOff ? 'off' : 'measuring',
       detail: [this.#shownUrl, this.#problem, this.#waits].filter((part) => part !== '').join('; '),
       counters: { ...this.#counters, series: this.#series.size },
@@ -145,7 +151,7 @@ export class ScrapeTarget implements StatusEntry {
     this.#schedule(Math.max(now + FIRST_MS, this.#startedMs + REFRESHED_MS))
     // From the first on, targets that became wanted together go their own ways.
     const { random = Math.random } = this.#options
-    this.#nextMs += this.table.intervalMs * (1 - random() / 2)
+    this.#nextMs += this.spec.intervalMs * (1 - random() / 2)
   }
 
   #schedule(atMs: number): void {
@@ -155,7 +161,7 @@ export class ScrapeTarget implements StatusEntry {
 
   #due(): void {
     this.#timer = undefined
-    const { intervalMs } = this.table
+    const { intervalMs } = this.spec
     const postponedMs = this.#postponedMs()
     if (postponedMs > 0) {
       this.#counters.postponed++
@@ -216,7 +222,7 @@ export class ScrapeTarget implements StatusEntry {
   /** All of a scrape, or why there is none. */
   async #read(): Promise<Body | { readonly problem: string }> {
     const { fetcher } = this.#options
-    const { timeoutMs } = this.table
+    const { timeoutMs } = this.spec
     const abort = new AbortController()
     this.#abort = abort
     const late = new Error(`no answer within ${timeoutMs / SECOND_MS} s`)
@@ -247,7 +253,7 @@ export class ScrapeTarget implements StatusEntry {
   }
 
   *#pend(samples: ReturnType<TextParser['push']>, pending: PendingSamples): Steps<void> {
-    const { maxSamples } = this.table
+    const { maxSamples } = this.spec
     for (const sample of samples) {
       if (pending.length >= maxSamples) throw new Error(`the target has more than \`max_samples\` (${maxSamples})`)
       pending.push(this.#series.pend(sample))
@@ -257,16 +263,13 @@ export class ScrapeTarget implements StatusEntry {
 
   /** Reports a target that is down, and one that is up again. */
   #turned(isUp: boolean, problem: string): void {
-    const { log, peer, table } = this.#options
+    const { log, peer, name } = this.#options
     const wasUp = this.#isUp
     this.#isUp = isUp
     this.#problem = problem
     if (isUp === wasUp || (isUp && wasUp === undefined)) return
-    const detail = isUp ? `target ${table.name} is up again` : `target ${table.name} is down: ${problem}`
-    log[isUp ? 'info' : 'warn'](
-      { target: table.name, url: this.#shownUrl, problem },
-      isUp ? 'target up' : 'target down',
-    )
+    const detail = isUp ? `target ${name} is up again` : `target ${name} is down: ${problem}`
+    log[isUp ? 'info' : 'warn']({ target: name, url: this.#shownUrl, problem }, isUp ? 'target up' : 'target down')
     peer.notice({ severity: isUp ? 'info' : 'warning', subject: 'scrape', detail }, this.owner)
   }
 

@@ -1,18 +1,20 @@
-/** All targets of the tables `[[scrape]]`: a reload puts other ones in their place, and leaves those alone that stay the same. */
+/** The targets of all jobs: a reload puts other ones in their place, and leaves those alone that stay the same. */
 
 import type { Kit } from '../../../kit/kit.ts'
 import type { LabelledFamily, Requests } from '../../../kit/labelled-sensor.ts'
 import type { StatusEntry } from '../../../kit/metrics.ts'
-import type { ScrapeTable } from './config.ts'
 import { Fetcher } from './fetcher.ts'
+import { type ScrapeJob, type TargetSpec, targetsOf } from './job.ts'
 import { ScrapeTarget } from './target.ts'
 
 export class ScrapeTargets {
   /** One of each target; it changes with them. */
   readonly statuses: StatusEntry[] = []
   readonly #kit: Kit
-  /** By their tables, as text. */
+  /** By all that is said of them, as text. */
   readonly #targets = new Map<string, ScrapeTarget>()
+  /** Those of the targets in `producer.sensors`. */
+  readonly #names = new Set<string>()
   #isStarted = false
 
   constructor(kit: Kit) {
@@ -22,13 +24,13 @@ export class ScrapeTargets {
   /** The longest interval, milliseconds. */
   get longestMs(): number {
     let longest = 0
-    for (const { table } of this.#targets.values()) longest = Math.max(longest, table.intervalMs)
+    for (const { spec } of this.#targets.values()) longest = Math.max(longest, spec.intervalMs)
     return longest
   }
 
   /** What the sensor of a tenant requests: its targets come and go. */
   requestsOf(tenant: string): Requests {
-    const own = (): ScrapeTarget[] => [...this.#targets.values()].filter(({ table }) => table.tenant === tenant)
+    const own = (): ScrapeTarget[] => [...this.#targets.values()].filter(({ spec }) => spec.tenant === tenant)
     return {
       expected: () => own().map(({ placeholder }) => placeholder),
       refresh(selects) {
@@ -39,10 +41,11 @@ export class ScrapeTargets {
     }
   }
 
-  replace(tables: readonly ScrapeTable[], family: LabelledFamily): void {
-    const wanted = new Map(tables.map((table) => [JSON.stringify(table), table]))
+  replace(jobs: readonly ScrapeJob[], family: LabelledFamily): void {
+    const specs = jobs.flatMap((job) => [...targetsOf(job)])
+    const wanted = new Map(specs.map((spec) => [JSON.stringify(spec), spec]))
     for (const [key, target] of this.#targets) if (!wanted.has(key)) this.#remove(key, target)
-    for (const [key, table] of wanted) if (!this.#targets.has(key)) this.#add(key, table, family)
+    for (const [key, spec] of wanted) if (!this.#targets.has(key)) this.#add(key, spec, family)
     this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#targets.values())
   }
 
@@ -55,14 +58,15 @@ export class ScrapeTargets {
     await Promise.all([...this.#targets.values()].map((target) => target.stop()))
   }
 
-  #add(key: string, table: ScrapeTable, family: LabelledFamily): void {
+  #add(key: string, spec: TargetSpec, family: LabelledFamily): void {
     const { self, poll } = this.#kit
-    const sensor = family.of(table.tenant)
+    const sensor = family.of(spec.tenant)
     const target = new ScrapeTarget({
       ...this.#kit,
-      table,
+      spec,
+      name: this.#nameFor(spec),
       sensor,
-      fetcher: new Fetcher({ ...table, software: self.software }),
+      fetcher: new Fetcher({ ...spec, software: self.software }),
     })
     this.#targets.set(key, target)
     if (!this.#isStarted) return
@@ -71,8 +75,18 @@ export class ScrapeTargets {
     poll.run(sensor, poll.demand.matchAll())
   }
 
+  /** Its name in `producer.sensors`, where no other one has it. */
+  #nameFor({ shown, labels }: TargetSpec): string {
+    const instance = `${shown}/${labels['instance']}`
+    let name = shown
+    for (let count = 1; this.#names.has(name); count++) name = count === 1 ? instance : `${instance} ${count}`
+    this.#names.add(name)
+    return name
+  }
+
   #remove(key: string, target: ScrapeTarget): void {
     this.#targets.delete(key)
+    this.#names.delete(target.name)
     const { poll } = this.#kit
     poll.demand.died(target.placeholder)
     target.close().catch((error: unknown) => poll.failed(target.sensor, error))

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { ScrapeTable } from '../../../../../server/wings/prometheus/scrape/config.ts'
 import { Fetcher } from '../../../../../server/wings/prometheus/scrape/fetcher.ts'
+import { targetsOf } from '../../../../../server/wings/prometheus/scrape/job.ts'
 import { Authority, type Issued } from '../../../../support/certificates.ts'
-import { ScriptedTarget, scrapeTables } from './scripted-target.ts'
+import { ScriptedTarget, scrapeTables, targetOf } from './scripted-target.ts'
 
 let directory: string
 let authority: Authority
@@ -33,8 +33,7 @@ function write(name: string, text: string): string {
 }
 
 function fetcher(keys: object = {}): Fetcher {
-  const [table] = scrapeTables({ name: 'node', url: target.url, ...keys })
-  const made = new Fetcher({ ...(table as ScrapeTable), software: 'cinnabar/1' })
+  const made = new Fetcher({ ...targetOf({ name: 'node', url: target.url, ...keys }), software: 'cinnabar/1' })
   fetchers.push(made)
   return made
 }
@@ -174,33 +173,75 @@ describe('the table', () => {
       { url: 'https://h', username: 'u', password_file: 'p', token_file: 't' },
       ': `token_file` and `username` exclude each other',
     ],
-    [{ ca: 'c' }, ': `ca`, `cert` and `server_name` are for an `https://` url'],
+    [{ ca: 'c' }, ': `ca`, `cert` and `server_name` are for an `https://` url, or `scheme = "https"`'],
     [{ url: 'https://h', cert: 'c' }, ': `cert` and `key` are needed together'],
-  ])('%o has a problem', (keys, problem) => expect(problems(keys)).toEqual([problem]))
+    [{ url: undefined }, ': it needs `url` or `targets`'],
+    [{ targets: ['n1:9100'] }, ': `url` and `targets` exclude each other'],
+    [{ scheme: 'https' }, ': `scheme`, `metrics_path` and `params` are for `targets`: a `url` has its own'],
+    [
+      { url: undefined, targets: ['::1', 'n1'], token_file: 't' },
+      'targets: "::1" is no address like "n1.example:9100"',
+    ],
+    [
+      { url: undefined, targets: ['127.0.0.1:1', 'n1'], token_file: 't' },
+      ': a secret is only sent over `https://`, or to this machine',
+    ],
+    [{ labels: { time: 'x' } }, 'labels: a label cannot be called `time`: this name is reserved, choose another'],
+    [{ labels: { '': 'x' } }, 'labels: a label has an empty name'],
+  ])('%o has a problem', (keys, problem) => expect(problems(keys)).toContain(problem))
 
   it.each([
     { url: 'ftp://h' },
     { url: 'http://user:pass@h' },
     { url: 'http://h/#part' },
     { url: 'h:9100' },
-    { labels: { name: 'x' } },
-    { labels: { time: 'x' } },
-    { labels: { '': 'x' } },
+    { metrics_path: 'metrics' },
+    { params: { module: 'x' } },
     { interval: '10ms' },
     { server_name: '10.0.0.1', url: 'https://h' },
   ])('%o cannot be used', (keys) => expect(problems(keys)).not.toEqual([]))
 
   it('says where the target is, and what its series are labelled', () => {
-    const [table] = scrapeTables({ name: 'a', url: 'http://node.example', interval: '5s', labels: { job: 'nodes' } })
-    expect(table).toMatchObject({
+    const one = { name: 'a', url: 'http://node.example', interval: '5s', labels: { job: 'nodes' } }
+    expect(targetOf(one)).toMatchObject({
       url: 'http://node.example/metrics',
       labels: { job: 'nodes', instance: 'node.example:80' },
       timeoutMs: 5_000,
     })
-    const [other] = scrapeTables({ name: 'a', url: 'https://[::1]:9100/probe?target=x', token_file: 't' })
-    expect(other).toMatchObject({
+    const other = { name: 'a', url: 'https://[::1]:9100/probe?target=x', token_file: 't' }
+    expect(targetOf(other)).toMatchObject({
       url: 'https://[::1]:9100/probe?target=x',
       labels: { job: 'a', instance: '[::1]:9100' },
     })
+  })
+  it('has any number of targets, each with an address, a path and parameters', () => {
+    const keys = { scheme: 'https', metrics_path: '/probe?', params: { module: ['a&b', 'c'], target: ['x y'] } }
+    const tables = [
+      { name: 'web', targets: ['n1.example:9100', '10.0.0.1', '[::1]'], ...keys },
+      { name: 'web', job: 'other', targets: ['n2'], labels: { env: 'prod', instance: 'second' } },
+    ]
+    const specs = scrapeTables(...tables).flatMap((job) => [...targetsOf(job)])
+    expect(specs.map(({ url, labels, shown }) => ({ url, labels, shown }))).toEqual([
+      {
+        url: 'https://n1.example:9100/probe%3F?module=a%26b&module=c&target=x+y',
+        labels: { job: 'web', instance: 'n1.example:9100' },
+        shown: 'web/n1.example:9100',
+      },
+      {
+        url: 'https://10.0.0.1/probe%3F?module=a%26b&module=c&target=x+y',
+        labels: { job: 'web', instance: '10.0.0.1:443' },
+        shown: 'web/10.0.0.1:443',
+      },
+      {
+        url: 'https://[::1]/probe%3F?module=a%26b&module=c&target=x+y',
+        labels: { job: 'web', instance: '[::1]:443' },
+        shown: 'web/[::1]:443',
+      },
+      {
+        url: 'http://n2/metrics',
+        labels: { job: 'other', instance: 'second', env: 'prod' },
+        shown: 'web/second',
+      },
+    ])
   })
 })

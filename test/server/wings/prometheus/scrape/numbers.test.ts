@@ -7,7 +7,7 @@ import { handKit } from '../../../../support/hand-kit.ts'
 import { times } from '../../../../support/long.ts'
 import { doubles, int64s, numberTexts } from '../../../../support/odd-numbers.ts'
 import { lastOf, Readers } from '../../../../support/readers.ts'
-import { scrapeTables } from './scripted-target.ts'
+import { targetOf } from './scripted-target.ts'
 
 /** As Go writes numbers, and as it does not. */
 const written = fc.oneof(
@@ -27,7 +27,7 @@ const lines = fc
   .map((parts) => parts.slice(0, 2).join(' ') + parts[2])
 const page = fc.array(lines, { maxLength: 8 }).map((all) => `# TYPE a counter\n# TYPE b histogram\n${all.join('\n')}\n`)
 
-function targetOf(readers: Readers, text: () => string): ScrapeTarget {
+function scraped(readers: Readers, text: () => string): ScrapeTarget {
   const { hub, quotas, clock } = readers
   const family = new LabelledFamily({
     family: 'prometheus.',
@@ -42,11 +42,10 @@ function targetOf(readers: Readers, text: () => string): ScrapeTarget {
   const body = async function* () {
     yield Buffer.from(text())
   }
-  const [table] = scrapeTables({ name: 'node', url: 'http://127.0.0.1:1/metrics' })
-  if (table === undefined) throw new Error('there is no table')
   const target: ScrapeTarget = new ScrapeTarget({
     ...handKit(hub, clock).kit,
-    table,
+    spec: targetOf({ name: 'node', url: 'http://127.0.0.1:1/metrics' }),
+    name: 'node',
     sensor: family.of('default'),
     fetcher: { fetch: async () => ({ format: 'prometheus', body: body() }), close() {} },
     random: () => 0,
@@ -59,7 +58,7 @@ it('are taken, or cost the scrape, and nothing beyond it', () =>
     fc.asyncProperty(fc.array(page, { minLength: 1, maxLength: 3 }), async (pages) => {
       const readers = new Readers()
       let text = ''
-      const target = targetOf(readers, () => text)
+      const target = scraped(readers, () => text)
       readers.bind('prometheus.*')
       target.start()
       for (const given of [...pages, 'good 7\n']) {

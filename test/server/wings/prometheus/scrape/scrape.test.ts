@@ -111,6 +111,32 @@ describe('a target', () => {
     await eventually(async () => expect(await status()).toMatchObject({ counters: { scrapes: 1, failures: 0 } }))
   })
 
+  it('is one of many in a table, and several tables can have one name', async () => {
+    const second = await ScriptedTarget.start()
+    onTestFinished(() => second.stop())
+    second.text = 'a 2\n'
+    const [one, other] = [`127.0.0.1:${target.port}`, `localhost:${second.port}`]
+    await start(
+      { url: undefined, targets: [one, other], params: { module: ['x'] } },
+      { job: 'again', labels: { env: 'prod' } },
+      { job: 'again' },
+    )
+    expect((await query('prometheus.a')).sort((a, b) => String(a['job']).localeCompare(String(b['job'])))).toEqual([
+      { env: 'prod', instance: one, job: 'again', value: 1 },
+      { instance: one, job: 'again', value: 1 },
+      { instance: one, job: 'node', value: 1 },
+      { instance: other, job: 'node', value: 2 },
+    ])
+    expect(second.requests.map(({ url }) => url)).toEqual(['/metrics?module=x'])
+    const sensors: { name: string }[] = decoded(await seat.query('producer.sensors'))
+    expect(sensors.map(({ name }) => name).filter((name) => name.startsWith('scrape/'))).toEqual([
+      `scrape/node/${one}`,
+      `scrape/node/${other}`,
+      'scrape/node',
+      `scrape/node/${one} 2`,
+    ])
+  })
+
   it("of another tenant is nobody else's", async () => {
     await start({ tenant: 'north' })
     await producer.addUser('bob', { role: 'operator' })

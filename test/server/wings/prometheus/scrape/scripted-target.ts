@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { type ScrapeTable, scrapeSection } from '../../../../../server/wings/prometheus/scrape/config.ts'
+import { scrapeSection } from '../../../../../server/wings/prometheus/scrape/config.ts'
+import { type ScrapeJob, type TargetSpec, targetsOf } from '../../../../../server/wings/prometheus/scrape/job.ts'
 
 export class ScriptedTarget {
   readonly port: number
@@ -44,6 +45,13 @@ export class ScriptedTarget {
 }
 
 /** Tables as the file has them, with their defaults. */
-export function scrapeTables(...tables: readonly object[]): readonly ScrapeTable[] {
+export function scrapeTables(...tables: readonly object[]): readonly ScrapeJob[] {
   return scrapeSection.type.parse(tables)
+}
+
+/** The target of a table that has one. */
+export function targetOf(table: object): TargetSpec {
+  const [target] = scrapeTables(table).flatMap((job) => [...targetsOf(job)])
+  if (target === undefined) throw new Error('the table has no target')
+  return target
 }

@@ -1,0 +1,37 @@
+/** What an operator may write into `[[scrape]]`, and what is said of the rest. */
+import { expect, it } from 'vitest'
+import { ConfigError, loadConfig } from '../../../../../server/start/config.ts'
+
+const HEAD = '[[scrape]]\nname = "node"\ntargets = ["n1:9100"]\n'
+
+function complaints(toml: string): readonly string[] {
+  try {
+    loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) })
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n')
+    throw error
+  }
+}
+
+it.each([
+  [
+    `${HEAD}labels = { env = "prod", name = "x" }`,
+    '4: `[[scrape]]` node: `labels`: a label cannot be called `name`: this name is reserved, choose another',
+  ],
+  [
+    `${HEAD}[scrape.labels]\nenv = "prod"\nproducer = "x"`,
+    '4: `[[scrape]]` node: `labels`: a label cannot be called `producer`: this name is reserved, choose another',
+  ],
+  [
+    `${HEAD}labels = { env = 1 }`,
+    '4: `[[scrape]]` node: `labels`: expected a table of at most 32 labels with a text each',
+  ],
+  [
+    '[[scrape]]\nname = "node"\ntargets = ["n1:9100", "http://n2:9100"]',
+    '3: `[[scrape]]` node: `targets`: "http://n2:9100" is no address like "n1.example:9100"',
+  ],
+  ['[[scrape]]\nname = "node"', '1: `[[scrape]]` node: it needs `url` or `targets`'],
+])('%j is reported with its line', (toml, expected) => {
+  expect(complaints(toml)).toEqual([expect.stringContaining(`c.toml:${expected}`)])
+})
