@@ -18,9 +18,11 @@ import {
 } from '../../../kit/config.ts'
 import { fromForeign, MAX_LABEL_BYTES } from '../../../kit/metrics.ts'
 import { addressWithPort, hostOf, isThisMachine, type ScrapeJob } from './job.ts'
+import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
 
 const MAX_LABELS = 32
 const MAX_TARGETS = 10_000
+const MAX_RULES = 1_000
 
 const url = () => ({
   type: z.string().transform((text, context): URL => {
@@ -53,6 +55,49 @@ const params = () => ({
   expected: 'a table of parameters with a list of texts each, like { module = ["http_2xx"] }',
 })
 
+const names = () => ({ type: z.array(z.string().min(1)), expected: 'a list of labels' })
+const text = () => ({ type: z.string(), expected: 'a text' })
+
+const rule = z
+  .strictObject({
+    action: key(
+      oneOf(...RELABEL_ACTIONS),
+      DEFAULT_RULE.action,
+      'What it does, as in Prometheus: [sources/scrape.md](sources/scrape.md#relabelling).',
+    ),
+    source_labels: key(names(), [], 'The labels whose texts are taken, with `separator` between them.'),
+    separator: key(text(), DEFAULT_RULE.separator, 'What stands between the texts.'),
+    regex: key(
+      text(),
+      DEFAULT_RULE.regex,
+      'What the whole text, or the name of a label, has to match, in the syntax of RE2.',
+    ),
+    modulus: key(integer(0, Number.MAX_SAFE_INTEGER), 0n, 'For `hashmod`: the remainder is below this.'),
+    target_label: key(
+      text(),
+      DEFAULT_RULE.targetLabel,
+      'The label that is set or compared. For `replace` it may have `$1`.',
+    ),
+    replacement: key(
+      text(),
+      DEFAULT_RULE.replacement,
+      'What the label is set to, or for `labelmap` its name: `$1` or `${1}` stands for a group of `regex`.',
+    ),
+  })
+  .transform(
+    ({ source_labels, target_label, ...rest }): RelabelRule => ({
+      ...rest,
+      sourceLabels: source_labels,
+      targetLabel: target_label,
+    }),
+  )
+  .superRefine((rule, context) => {
+    const message = ruleProblem(rule)
+    if (message !== undefined) context.addIssue({ code: 'custom', message })
+  })
+
+const rules = (about: string) => z.array(rule).max(MAX_RULES).default([]).describe(about)
+
 const keys = z.strictObject({
   name: needed(
     wireName(),
@@ -78,6 +123,10 @@ const keys = z.strictObject({
   interval: key(duration('1s', '1d'), '15s', 'How often it is scraped while somebody wants its metrics.'),
   timeout: key(duration('100ms', '10m'), '10s', 'How long it may take to answer; never longer than `interval`.'),
   labels: key(labels(), {}, 'Labels that all its series get.', 'none'),
+  relabel: rules(
+    'Rules that change the labels of each of `targets`, or drop it, one after the other; for the `[[scrape]]` above them.',
+  ),
+  metric_relabel: rules('The same for each series that a target gives, with its name as the label `__name__`.'),
   honor_labels: key(
     toggle(),
     false,
@@ -119,6 +168,8 @@ const table = keys
       scheme: table.scheme,
       metricsPath: table.metrics_path,
       params: table.params,
+      relabel: table.relabel,
+      metricRelabel: table.metric_relabel,
       tenant: table.tenant,
       intervalMs: table.interval,
       timeoutMs: Math.min(table.timeout, table.interval),
@@ -164,6 +215,8 @@ function* problemsOf(table: z.output<typeof keys>): Generator<Problem> {
     if (addressWithPort(target, scheme) !== undefined) continue
     yield { key: 'targets', message: `${JSON.stringify(target)} is no address like "n1.example:9100"` }
   }
+  // Any target may have another scheme and address then.
+  const isRelabelled = table.relabel.length > 0
   const isTls = (url?.protocol ?? `${scheme}:`) === 'https:'
   const isNamed = username !== ''
   const hasSecret = token_file !== undefined || password_file !== undefined
@@ -171,12 +224,13 @@ function* problemsOf(table: z.output<typeof keys>): Generator<Problem> {
   if (url === undefined && targets.length === 0) yield { message: 'it needs `url` or `targets`' }
   if (url !== undefined && (scheme !== 'http' || table.metrics_path !== '/metrics' || hasKeys(table.params)))
     yield { message: '`scheme`, `metrics_path` and `params` are for `targets`: a `url` has its own' }
+  if (url !== undefined && isRelabelled) yield { message: '`relabel` is for `targets`: write the `url` as it is to be' }
   if (isNamed !== (password_file !== undefined)) yield { message: '`username` and `password_file` are needed together' }
   if (isNamed && token_file !== undefined) yield { message: '`token_file` and `username` exclude each other' }
   const hosts = url === undefined ? targets.map(hostOf) : [url.hostname]
-  if (hasSecret && !isTls && !hosts.every(isThisMachine))
+  if (hasSecret && !isTls && !isRelabelled && !hosts.every(isThisMachine))
     yield { message: 'a secret is only sent over `https://`, or to this machine' }
-  if (!isTls && (ca ?? cert ?? server_name) !== undefined)
+  if (!isTls && !isRelabelled && (ca ?? cert ?? server_name) !== undefined)
     yield { message: '`ca`, `cert` and `server_name` are for an `https://` url, or `scheme = "https"`' }
   if ((cert === undefined) !== (key === undefined)) yield { message: '`cert` and `key` are needed together' }
 }

@@ -4,6 +4,8 @@
  * for each part of the URL.
  */
 import { isLoopback } from '../../../kit/config.ts'
+import { formatPrometheusDuration, parsePrometheusDuration } from './prometheus-duration.ts'
+import { type MutableLabels, Relabelling, type RelabelRule } from './relabel.ts'
 
 /** How each target of a job is scraped. */
 export interface Scraping {
@@ -23,6 +25,8 @@ export interface Scraping {
   readonly cert: string | undefined
   readonly key: string | undefined
   readonly serverName: string | undefined
+  /** Rules for the labels of their series. */
+  readonly metricRelabel: readonly RelabelRule[]
 }
 
 export type Scheme = 'http' | 'https'
@@ -43,6 +47,8 @@ export interface ScrapeJob extends Scraping {
   readonly scheme: Scheme
   readonly metricsPath: string
   readonly params: Readonly<Record<string, readonly string[]>>
+  /** Rules for the labels of its targets. */
+  readonly relabel: readonly RelabelRule[]
 }
 
 /** One target. */
@@ -54,33 +60,124 @@ export interface TargetSpec extends Scraping {
   readonly labels: LabelTexts
 }
 
+const JOB = 'job'
+const INSTANCE = 'instance'
+const ADDRESS = '__address__'
+const SCHEME = '__scheme__'
+const PATH = '__metrics_path__'
+const INTERVAL = '__scrape_interval__'
+const TIMEOUT = '__scrape_timeout__'
+const PARAM = '__param_'
+const MIN_INTERVAL_MS = 1_000
 const DEFAULT_PORTS = { http: '80', https: '443' } as const
 
-/** The targets of a job, in the order in which it names them. */
-export function* targetsOf(job: ScrapeJob): Generator<TargetSpec> {
-  for (const { targets, labels } of job.groups) for (const target of targets) yield targetOf(job, target, labels)
+/** What comes of the addresses of a job. */
+export interface FoundTargets {
+  readonly specs: readonly TargetSpec[]
+  /** Dropped by rules. */
+  readonly dropped: number
+  /** Why others cannot be scraped, for people. */
+  readonly problems: readonly string[]
 }
 
-function targetOf(job: ScrapeJob, address: string, labels: LabelTexts): TargetSpec {
-  const { job: name, url, groups: _, scheme, metricsPath, params, ...scraping } = job
-  const instance = addressWithPort(address, scheme) ?? address
+/** The targets of a job, in the order in which it names them. */
+export function targetsOf(job: ScrapeJob): FoundTargets {
+  if (job.url !== undefined) return { specs: [namedTarget(job, job.url)], dropped: 0, problems: [] }
+  const relabelling = new Relabelling(job.relabel)
+  const specs: TargetSpec[] = []
+  const problems: string[] = []
+  let dropped = 0
+  for (const { targets, labels } of job.groups) {
+    for (const target of targets) {
+      const all = discoveredLabels(job, target, labels)
+      if (!relabelling.apply(all)) {
+        dropped++
+        continue
+      }
+      const found = foundTarget(job, all)
+      if (typeof found === 'string') problems.push(`${target}: ${found}`)
+      else specs.push(found)
+    }
+  }
+  return { specs, dropped, problems }
+}
+
+/** The target of a `url`, which no rule changes. */
+function namedTarget(job: ScrapeJob, url: string): TargetSpec {
+  const [{ targets: [instance = ''] = [], labels } = { labels: {} }] = job.groups
+  return { ...scrapingOf(job), url, shown: job.name, labels: { job: job.job, instance, ...labels } }
+}
+
+function scrapingOf(job: ScrapeJob): Scraping {
+  const {
+    job: _,
+    url: _url,
+    groups: _groups,
+    scheme: _scheme,
+    metricsPath: _path,
+    params: _params,
+    relabel: _rules,
+    ...scraping
+  } = job
+  return scraping
+}
+
+/** All labels of a target before rules change them. */
+function discoveredLabels(job: ScrapeJob, address: string, labels: LabelTexts): MutableLabels {
+  const all = new Map(Object.entries({ ...labels, [ADDRESS]: address }).filter(([, text]) => text !== ''))
+  const byJob = {
+    job: job.job,
+    [INTERVAL]: formatPrometheusDuration(job.intervalMs),
+    [TIMEOUT]: formatPrometheusDuration(job.timeoutMs),
+    [PATH]: job.metricsPath,
+    [SCHEME]: job.scheme,
+    ...Object.fromEntries(Object.entries(job.params).map(([name, [text = '']]) => [PARAM + name, text])),
+  }
+  for (const [name, text] of Object.entries(byJob)) if (text !== '' && !all.has(name)) all.set(name, text)
+  return all
+}
+
+/** The target that has these labels, or why there can be none. */
+function foundTarget(job: ScrapeJob, labels: MutableLabels): TargetSpec | string {
+  const scheme = labels.get(SCHEME) ?? ''
+  if (scheme !== 'http' && scheme !== 'https')
+    return `\`${SCHEME}\` is ${JSON.stringify(scheme)}, neither http nor https`
+  const address = addressWithPort(labels.get(ADDRESS) ?? '', scheme)
+  if (address === undefined) return `\`${ADDRESS}\` is no address like "n1.example:9100"`
+  const intervalMs = parsePrometheusDuration(labels.get(INTERVAL) ?? '')
+  const timeoutMs = parsePrometheusDuration(labels.get(TIMEOUT) ?? '')
+  if (intervalMs === undefined || intervalMs < MIN_INTERVAL_MS) return `\`${INTERVAL}\` is no duration of at least 1s`
+  if (timeoutMs === undefined || timeoutMs === 0) return `\`${TIMEOUT}\` is no duration above 0`
+  if (timeoutMs > intervalMs) return `\`${TIMEOUT}\` is longer than \`${INTERVAL}\``
+  const hasSecret = job.tokenFile !== undefined || job.passwordFile !== undefined
+  if (hasSecret && scheme === 'http' && !isThisMachine(hostOf(address)))
+    return 'a secret is only sent over https, or to this machine'
+  const params = new Map(Object.entries(job.params).map(([name, texts]) => [name, [...texts]]))
+  for (const [label, text] of labels) {
+    if (!label.startsWith(PARAM)) continue
+    const name = label.slice(PARAM.length)
+    params.set(name, [text, ...(params.get(name) ?? []).slice(1)])
+  }
+  const {
+    [JOB]: ofJob,
+    [INSTANCE]: instance = address,
+    ...others
+  } = Object.fromEntries([...labels].filter(([name]) => !name.startsWith('__')))
   return {
-    ...scraping,
-    url: url ?? urlOf({ scheme, address: instance, metricsPath, params }),
-    shown: url === undefined ? `${job.name}/${labels['instance'] ?? instance}` : job.name,
-    labels: { job: name, instance, ...labels },
+    ...scrapingOf(job),
+    url: urlOf(scheme, address, labels.get(PATH) ?? '/', params),
+    shown: `${job.name}/${instance}`,
+    labels: { ...(ofJob !== undefined && { job: ofJob }), instance, ...others },
+    intervalMs,
+    timeoutMs,
   }
 }
 
-interface UrlParts extends Pick<ScrapeJob, 'metricsPath' | 'params'> {
-  readonly scheme: string
-  readonly address: string
-}
-
-function urlOf({ scheme, address, metricsPath, params }: UrlParts): string {
+function urlOf(scheme: Scheme, address: string, path: string, params: ReadonlyMap<string, readonly string[]>): string {
   const url = new URL(`${scheme}://${address}`)
-  url.pathname = metricsPath
-  for (const [name, texts] of Object.entries(params)) for (const text of texts) url.searchParams.append(name, text)
+  url.pathname = path
+  for (const [name, texts] of params) for (const text of texts) url.searchParams.append(name, text)
+  url.searchParams.sort()
   return url.href
 }
 

@@ -10,7 +10,10 @@ import { fromForeign, type MetricMetadata, makesLate } from '../../../kit/metric
 import type { Clock, Steps } from '../../../kit/running.ts'
 import { PROMETHEUS_FAMILY } from '../door.ts'
 import type { TargetSpec } from './job.ts'
+import { type MutableLabels, Relabelling } from './relabel.ts'
 
+/** The label in which rules see the name of a series. */
+const NAME = '__name__'
 const SAMPLES_PER_STEP = 128
 /** Times on the wire are exact up to here: the year 2255. */
 const MAX_TIME = Number.MAX_SAFE_INTEGER
@@ -32,7 +35,8 @@ interface Pending extends Pick<TextSample, 'value' | 'time'> {
 /** A text that stands for a series. */
 interface Known {
   readonly text: string
-  readonly entry: Entry
+  /** Undefined if the rules drop the series. */
+  readonly entry: Entry | undefined
   /** The round in which the text was there last. */
   round: number
 }
@@ -58,17 +62,21 @@ export interface Taken {
   readonly duplicates: number
   /** Samples whose times the target gives, which a scrape before had. */
   readonly repeated: number
+  /** Samples of series that the rules drop. */
+  readonly dropped: number
   /** Samples beyond the bounds of labels, times or the tenant's quota of series. */
   readonly refused: number
 }
 
-export interface ScrapedSeriesOptions extends Pick<TargetSpec, 'labels' | 'honorsLabels' | 'honorsTimestamps'> {
+export interface ScrapedSeriesOptions
+  extends Pick<TargetSpec, 'labels' | 'honorsLabels' | 'honorsTimestamps' | 'metricRelabel'> {
   readonly sensor: LabelledSensor
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
 }
 
 export class ScrapedSeries {
   readonly #options: ScrapedSeriesOptions
+  readonly #relabelling: Relabelling
   /** By name and labels as the target writes them. */
   readonly #texts = new Map<string, Known>()
   readonly #entries = new Map<LabelledSeries, Entry>()
@@ -76,6 +84,7 @@ export class ScrapedSeries {
 
   constructor(options: ScrapedSeriesOptions) {
     this.#options = options
+    this.#relabelling = new Relabelling(options.metricRelabel)
   }
 
   /** The number of series that it had in its last scrape, its own apart. */
@@ -97,7 +106,7 @@ export class ScrapedSeries {
     const round = ++this.#round
     const own = new Set(Object.keys(OWN).map((name) => this.#own(name as keyof OwnValues)))
     const timed = new Map<Entry, TimedSample[]>()
-    let [samples, duplicates, repeated, refused, seen] = [0, 0, 0, 0, 0]
+    let [samples, duplicates, repeated, dropped, refused, seen] = [0, 0, 0, 0, 0, 0]
     for (const { of, value, time: given } of pending) {
       if (++seen % SAMPLES_PER_STEP === 0) yield
       const known = this.#known(of, families)
@@ -108,6 +117,10 @@ export class ScrapedSeries {
       }
       known.round = round
       const { entry } = known
+      if (entry === undefined) {
+        dropped++
+        continue
+      }
       const isTimed = honorsTimestamps && given !== undefined
       if ((entry.round === round && !isTimed) || own.has(entry.series)) {
         duplicates++
@@ -140,7 +153,7 @@ export class ScrapedSeries {
       }
     }
     yield* this.#end(round)
-    return { samples, duplicates, repeated, refused }
+    return { samples, duplicates, repeated, dropped, refused }
   }
 
   /**
@@ -201,7 +214,7 @@ export class ScrapedSeries {
 
   #own(name: keyof OwnValues): LabelledSeries | undefined {
     const { sensor, labels } = this.#options
-    const series = sensor.of(PROMETHEUS_FAMILY + name, Object.entries(labels))
+    const series = sensor.of(PROMETHEUS_FAMILY + name, imported(Object.entries(labels)))
     if (!(series instanceof LabelledSeries)) return undefined
     const unit = name === 'scrape_duration_seconds' ? 's' : undefined
     sensor.describe(series, { type: BasicType.DOUBLE, unit, description: OWN[name], isCounter: false })
@@ -211,21 +224,28 @@ export class ScrapedSeries {
   /** The series of a sample, which may be new or have ended; undefined if the tenant may not have it, which the sensor counts. */
   #known(of: Known | string, families: ReadonlyMap<string, TextMetadata>): Known | undefined {
     const { sensor } = this.#options
-    if (typeof of !== 'string' && sensor.has(of.entry.series)) return of
+    if (typeof of !== 'string' && (of.entry === undefined || sensor.has(of.entry.series))) return of
     const text = typeof of === 'string' ? alone(of) : of.text
     const { name, labels } = readSeries(text)
-    const series = sensor.of(PROMETHEUS_FAMILY + name, this.#labelsOf(labels))
+    const all = this.#labelsOf(labels).set(NAME, name)
+    if (!this.#relabelling.apply(all)) return this.#keep({ text, entry: undefined, round: 0 })
+    const taken = all.get(NAME) ?? ''
+    all.delete(NAME)
+    const series = sensor.of(PROMETHEUS_FAMILY + taken, imported(all))
     if (!(series instanceof LabelledSeries)) return undefined
     sensor.describe(series, describedBy(name, familyMetadata(name, families)))
     const entry = this.#entries.get(series) ?? { series, round: 0, newest: Number.NEGATIVE_INFINITY, newestMs: 0 }
     this.#entries.set(series, entry)
-    const known = { text, entry, round: 0 }
-    this.#texts.set(text, known)
+    return this.#keep({ text, entry, round: 0 })
+  }
+
+  #keep(known: Known): Known {
+    this.#texts.set(known.text, known)
     return known
   }
 
-  /** Its labels with those of the target. */
-  #labelsOf(given: readonly (readonly [name: string, text: string])[]): [name: string, text: string][] {
+  /** Its labels with those of the target, as their sources call them. */
+  #labelsOf(given: readonly (readonly [name: string, text: string])[]): MutableLabels {
     const { labels, honorsLabels } = this.#options
     const all = new Map(given.filter(([, text]) => text !== ''))
     if (honorsLabels) {
@@ -241,8 +261,12 @@ export class ScrapedSeries {
       }
       for (const [name, text] of Object.entries(labels)) all.set(name, text)
     }
-    return Array.from(all, ([name, text]) => [fromForeign(name), text])
+    return all
   }
+}
+
+function imported(labels: Iterable<readonly [name: string, text: string]>): [name: string, text: string][] {
+  return Array.from(labels, ([name, text]) => [fromForeign(name), text])
 }
 
 /** Ascending by time; of those with the same time the first. */

@@ -6,6 +6,7 @@ import { type TextMetadata, TextParser } from '../../../../protocol/prometheus/t
 import type { Kit } from '../../../kit/kit.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import {
+  fromForeign,
   type Labels,
   labelsFrom,
   type SensorStatus,
@@ -18,6 +19,7 @@ import type { Clock, Steps, Timer } from '../../../kit/running.ts'
 import { PROMETHEUS_FAMILY } from '../door.ts'
 import type { Fetched } from './fetcher.ts'
 import type { TargetSpec } from './job.ts'
+import { untouchedBy } from './relabel.ts'
 import { ScrapedSeries } from './scraped-series.ts'
 
 /** Asked by many, a target that nobody has bound is scraped no more often than this. */
@@ -71,7 +73,7 @@ export class ScrapeTarget implements StatusEntry {
   #problem = ''
   /** Why the last scrape was put off. */
   #waits = ''
-  readonly #counters = { scrapes: 0, failures: 0, postponed: 0, samples: 0, duplicates: 0, repeated: 0, refused: 0 }
+  readonly #counters = { scrapes: 0, failures: 0, postponed: 0, samples: 0, duplicates: 0, repeated: 0, dropped: 0, refused: 0 }
 
   constructor(options: TargetOptions) {
     const { spec, sensor, clock, poll } = options
@@ -82,9 +84,10 @@ export class ScrapeTarget implements StatusEntry {
     this.#series = new ScrapedSeries({ ...spec, sensor, clock })
     const { origin, pathname } = new URL(spec.url)
     this.#shownUrl = origin + pathname
-    // A target may have labels of its own in their place, if it may.
-    const known = spec.honorsLabels ? {} : spec.labels
-    this.placeholder = new Placeholder(labelsFrom(Object.entries(known)), (isWanted) => this.#want(isWanted))
+    // A target may have labels of its own in their place, if it may; and rules may change them.
+    const known = spec.honorsLabels ? {} : untouchedBy(spec.metricRelabel, spec.labels)
+    const labels = labelsFrom(Object.entries(known).map(([name, text]) => [fromForeign(name), text]))
+    this.placeholder = new Placeholder(labels, (isWanted) => this.#want(isWanted))
   }
 
   /** Where it is, with what. */
@@ -214,7 +217,7 @@ export class ScrapeTarget implements StatusEntry {
     }
     const { pending, families } = read
     const taken = await this.#poll.work(this.owner, this.#series.take(pending, families, time))
-    for (const name of ['samples', 'duplicates', 'repeated', 'refused'] as const) this.#counters[name] += taken[name]
+    for (const name of ['samples', 'duplicates', 'repeated', 'dropped', 'refused'] as const) this.#counters[name] += taken[name]
     this.#series.takeOwn({ up: 1, scrape_duration_seconds, scrape_samples_scraped: pending.length }, time)
     this.#turned(true, '')
   }

@@ -4,7 +4,8 @@ import type { Kit } from '../../../kit/kit.ts'
 import type { LabelledFamily, Requests } from '../../../kit/labelled-sensor.ts'
 import type { StatusEntry } from '../../../kit/metrics.ts'
 import { Fetcher } from './fetcher.ts'
-import { type ScrapeJob, type TargetSpec, targetsOf } from './job.ts'
+import type { ScrapeJob, TargetSpec } from './job.ts'
+import { JobTargets } from './job-targets.ts'
 import { ScrapeTarget } from './target.ts'
 
 export class ScrapeTargets {
@@ -13,7 +14,9 @@ export class ScrapeTargets {
   readonly #kit: Kit
   /** By all that is said of them, as text. */
   readonly #targets = new Map<string, ScrapeTarget>()
-  /** Those of the targets in `producer.sensors`. */
+  /** Each with its name in `producer.sensors`; "" if it has one target, which is shown alone. */
+  #jobs: readonly { readonly name: string; readonly targets: JobTargets }[] = []
+  /** All names there. */
   readonly #names = new Set<string>()
   #isStarted = false
 
@@ -42,11 +45,17 @@ export class ScrapeTargets {
   }
 
   replace(jobs: readonly ScrapeJob[], family: LabelledFamily): void {
-    const specs = jobs.flatMap((job) => [...targetsOf(job)])
+    for (const { name } of this.#jobs) this.#names.delete(name)
+    this.#jobs = jobs.map((job) => {
+      const name = job.url === undefined ? this.#nameFor(job.name) : ''
+      return { name, targets: new JobTargets({ ...this.#kit, job, name }) }
+    })
+    const specs = this.#jobs.flatMap(({ targets }) => targets.specs)
     const wanted = new Map(specs.map((spec) => [JSON.stringify(spec), spec]))
     for (const [key, target] of this.#targets) if (!wanted.has(key)) this.#remove(key, target)
     for (const [key, spec] of wanted) if (!this.#targets.has(key)) this.#add(key, spec, family)
-    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#targets.values())
+    const ofJobs = this.#jobs.filter(({ name }) => name !== '').map(({ targets }) => targets)
+    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...ofJobs, ...this.#targets.values())
   }
 
   start(): void {
@@ -64,7 +73,7 @@ export class ScrapeTargets {
     const target = new ScrapeTarget({
       ...this.#kit,
       spec,
-      name: this.#nameFor(spec),
+      name: this.#nameFor(spec.shown, `${spec.name}/${spec.labels['instance']}`),
       sensor,
       fetcher: new Fetcher({ ...spec, software: self.software }),
     })
@@ -75,11 +84,10 @@ export class ScrapeTargets {
     poll.run(sensor, poll.demand.matchAll())
   }
 
-  /** Its name in `producer.sensors`, where no other one has it. */
-  #nameFor({ shown, labels }: TargetSpec): string {
-    const instance = `${shown}/${labels['instance']}`
-    let name = shown
-    for (let count = 1; this.#names.has(name); count++) name = count === 1 ? instance : `${instance} ${count}`
+  /** The first of these names that no other one has in `producer.sensors`, or one with a number. */
+  #nameFor(...preferred: readonly string[]): string {
+    let name = preferred.find((one) => !this.#names.has(one))
+    for (let count = 2; name === undefined || this.#names.has(name); count++) name = `${preferred.at(-1)} ${count}`
     this.#names.add(name)
     return name
   }

@@ -31,6 +31,18 @@ it.each([
     '[[scrape]]\nname = "node"\ntargets = ["n1:9100", "http://n2:9100"]',
     '3: `[[scrape]]` node: `targets`: "http://n2:9100" is no address like "n1.example:9100"',
   ],
+  [
+    `${HEAD}[[scrape.relabel]]\ntarget_label = "a"\nregex = "("`,
+    '4: `[[scrape]]` node, relabel 1: `regex` is no regular expression of RE2: error parsing regexp: missing closing )',
+  ],
+  [
+    `${HEAD}[[scrape.metric_relabel]]\naction = "drop"\n[[scrape.metric_relabel]]\naction = "hash"`,
+    '7: `[[scrape]]` node, metric_relabel 2: `action`: expected one of "replace", "keep"',
+  ],
+  [
+    '[[scrape]]\nname = "node"\nurl = "http://n1:9100"\n[[scrape.relabel]]\naction = "keep"',
+    '1: `[[scrape]]` node: `relabel` is for `targets`: write the `url` as it is to be',
+  ],
   ['[[scrape]]\nname = "node"', '1: `[[scrape]]` node: it needs `url` or `targets`'],
 ])('%j is reported with its line', (toml, expected) => {
   expect(complaints(toml)).toEqual([expect.stringContaining(`c.toml:${expected}`)])

@@ -220,7 +220,7 @@ describe('the table', () => {
       { name: 'web', targets: ['n1.example:9100', '10.0.0.1', '[::1]'], ...keys },
       { name: 'web', job: 'other', targets: ['n2'], labels: { env: 'prod', instance: 'second' } },
     ]
-    const specs = scrapeTables(...tables).flatMap((job) => [...targetsOf(job)])
+    const specs = scrapeTables(...tables).flatMap((job) => targetsOf(job).specs)
     expect(specs.map(({ url, labels, shown }) => ({ url, labels, shown }))).toEqual([
       {
         url: 'https://n1.example:9100/probe%3F?module=a%26b&module=c&target=x+y',

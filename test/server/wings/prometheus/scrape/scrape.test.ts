@@ -130,11 +130,62 @@ describe('a target', () => {
     expect(second.requests.map(({ url }) => url)).toEqual(['/metrics?module=x'])
     const sensors: { name: string }[] = decoded(await seat.query('producer.sensors'))
     expect(sensors.map(({ name }) => name).filter((name) => name.startsWith('scrape/'))).toEqual([
+      'scrape/node',
       `scrape/node/${one}`,
       `scrape/node/${other}`,
-      'scrape/node',
       `scrape/node/${one} 2`,
+      `scrape/node/${one} 3`,
     ])
+  })
+
+  it('has the labels, address, path and parameters that rules give it', async () => {
+    await start({
+      url: undefined,
+      targets: ['n1', 'n2'],
+      labels: { __meta_rack: 'r1', __tmp: 'x' },
+      params: { module: ['x', 'y'] },
+      relabel: [
+        { source_labels: ['__address__'], regex: 'n2', action: 'drop' },
+        { source_labels: ['__address__'], target_label: '__param_target' },
+        { source_labels: ['__address__'], target_label: 'instance' },
+        { source_labels: ['__scheme__', '__scrape_interval__', '__scrape_timeout__'], target_label: 'how' },
+        { target_label: '__address__', replacement: `127.0.0.1:${target.port}` },
+        { target_label: '__metrics_path__', replacement: '/probe' },
+        { target_label: '__param_module', replacement: 'z' },
+        { regex: '__meta_(rack)', action: 'labelmap' },
+        { source_labels: ['rack'], target_label: 'name' },
+        { target_label: 'job', replacement: '' },
+      ],
+    })
+    const labels = { exported_name: 'r1', how: 'http;15s;10s', instance: 'n1', rack: 'r1' }
+    expect(await query('prometheus.a', { rack: 'r2' })).toEqual([])
+    expect(target.requests).toHaveLength(0)
+    expect(await query('prometheus.a', { rack: 'r*', exported_name: 'r*' })).toEqual([{ ...labels, value: 1 }])
+    expect(await query('prometheus.up')).toEqual([{ ...labels, value: 1 }])
+    expect(target.requests.map(({ url }) => url)).toEqual(['/probe?module=z&module=y&target=n1'])
+    expect(await status('scrape/node/n1')).toMatchObject({ counters: { scrapes: 1 } })
+    expect(await status()).toMatchObject({ state: 'measuring', counters: { targets: 1, dropped: 1, refused: 0 } })
+  })
+
+  it.each([
+    ['__scheme__', 'ftp', 'n1: `__scheme__` is "ftp", neither http nor https'],
+    ['__address__', 'http://n1', 'n1: `__address__` is no address like "n1.example:9100"'],
+    ['__address__', '', 'n1: `__address__` is no address like "n1.example:9100"'],
+    ['__scrape_interval__', '5s', 'n1: `__scrape_timeout__` is longer than `__scrape_interval__`'],
+    ['__scrape_interval__', 'x', 'n1: `__scrape_interval__` is no duration of at least 1s'],
+    ['__scheme__', 'http', 'n1: a secret is only sent over https, or to this machine'],
+  ])('whose %s becomes %j is refused, and the others are scraped', async (label, replacement, problem) => {
+    await start({
+      url: undefined,
+      targets: ['n1', `127.0.0.1:${target.port}`],
+      token_file: '/dev/null',
+      relabel: [{ source_labels: ['__address__'], regex: 'n1', target_label: label, replacement }],
+    })
+    expect(await status()).toMatchObject({
+      state: 'failed',
+      detail: expect.stringContaining(problem),
+      counters: { targets: 1, dropped: 0, refused: 1 },
+    })
   })
 
   it("of another tenant is nobody else's", async () => {
@@ -170,6 +221,29 @@ hits_total{path="/b"} 1 1395066363000
     await start({ honor_labels: true, honor_timestamps: false })
     target.text = 'a{job="mine",instance=""} 7 1395066363000\n'
     expect(decoded(await seat.query('prometheus.a'))).toEqual([{ job: 'mine', time: 1_700_000_000_000_000, value: 7 }])
+  })
+
+  it('gives series other names and labels by rules, or drops them', async () => {
+    await start({
+      metric_relabel: [
+        { source_labels: ['__name__'], regex: 'go_.*', action: 'drop' },
+        { source_labels: ['__name__', 'code'], regex: 'hits;5..', target_label: '__name__', replacement: 'errors' },
+        { source_labels: ['exported_job'], regex: '(.+)', target_label: 'job' },
+        { regex: 'exported_job|noise', action: 'labeldrop' },
+      ],
+    })
+    target.text = '# HELP hits All hits.\ngo_x 1\nhits{code="500",noise="1"} 2\nhits{code="200",job="mine"} 3\n'
+    for (let count = 0; count < 2; count++) {
+      expect(await bare('prometheus.go_x')).toEqual([])
+      expect(await query('prometheus.errors', { job: 'node' })).toMatchObject([{ code: '500', value: 2 }])
+      expect(await query('prometheus.hits', { job: 'mine' })).toMatchObject([{ code: '200', value: 3 }])
+      later()
+    }
+    expect(await query('prometheus.hits')).toEqual([
+      { code: '200', instance: `127.0.0.1:${target.port}`, job: 'mine', value: 3 },
+    ])
+    expect(await bare('prometheus.scrape_samples_scraped')).toEqual([{ value: 3 }])
+    expect(await status()).toMatchObject({ counters: { samples: 6, dropped: 3, series: 2 } })
   })
 
   it('counts a series once, whatever the order of its labels, and the target cannot say whether it is up', async () => {

@@ -51,7 +51,7 @@ export function scrapeTables(...tables: readonly object[]): readonly ScrapeJob[]
 
 /** The target of a table that has one. */
 export function targetOf(table: object): TargetSpec {
-  const [target] = scrapeTables(table).flatMap((job) => [...targetsOf(job)])
+  const [target] = scrapeTables(table).flatMap((job) => targetsOf(job).specs)
   if (target === undefined) throw new Error('the table has no target')
   return target
 }
