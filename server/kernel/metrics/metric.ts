@@ -161,9 +161,10 @@ export interface ListeningSensor extends Family {
   /**
    * Called before the last values are read, by a sensor that does not receive everything that it could: requests the series
    * that `selects` may select, if nobody receives them. Resolves soon, and never rejects; undefined if there is nothing to wait
-   * for. The labels are those that are known without the series, and the name is undefined if it may be any of the family.
+   * for. The labels are those that are known without the series; of names that are unknown, the expression says what follows the
+   * family in them.
    */
-  refresh?(selects: (name: string | undefined, labels: Labels) => boolean): Promise<unknown> | undefined
+  refresh?(selects: (name: string | RegExp, labels: Labels) => boolean): Promise<unknown> | undefined
   /** The last value, as long as it is fresh. */
   last(series: Series): Measurement | undefined
   /** When the host of a series was heard of last, monotonic milliseconds; undefined if it has none. */
@@ -248,8 +249,11 @@ export interface Series {
   readonly labels: Labels
   /** True if its values are events: no VOID is sent when it ends [MON 9 Kinds]. */
   readonly isEvent?: boolean
-  /** Set if it stands for series of any name of a family with open labels: `labels` are those that are known of them. */
-  readonly hasAnyName?: true
+  /**
+   * Set if it stands for series of a family with open labels whose names are unknown, and `labels` are those that are known of
+   * them: what follows the family in their names. Those who ask for the family by its prefix may mean other names as well.
+   */
+  readonly anyName?: RegExp
   /** Whether a selecting argument matches; a spoofed host, for example, is found by its name and by its address. */
   matches(label: string, matcher: (text: string) => boolean): boolean
   /** The value that a new subscription gets at once, as with polled metrics [MON 9 Kinds]; where nothing changes, no other would come. */

@@ -27,6 +27,18 @@ export function literalPrefix(pattern: string): string {
   return star < 0 ? pattern : pattern.slice(0, star)
 }
 
+/**
+ * Whether a name or pattern asks for a family by its prefix, or may match the prefix and then a text that `rest` matches; `rest`
+ * judges each character by itself.
+ */
+export function mayContinue(name: string, prefix: string, rest: RegExp): boolean {
+  if (literalPrefix(name).startsWith(prefix)) return true
+  for (let at = name.length; at >= 0 && rest.test(name.slice(at).replaceAll('*', '')); at--) {
+    if (matcher(name.slice(0, at))(prefix)) return true
+  }
+  return false
+}
+
 /** Whether a name that begins with `prefix` may match a name or pattern. */
 export function mayBegin(name: string, prefix: string): boolean {
   if (!isPattern(name)) return name.startsWith(prefix)

@@ -36,7 +36,7 @@ import {
   type Sensor,
   type Series,
 } from './metric.ts'
-import { compilePattern, isPattern } from './pattern.ts'
+import { compilePattern, isPattern, mayContinue } from './pattern.ts'
 import { PRODUCER, Reach } from './reach.ts'
 import { ReadRights } from './read-rights.ts'
 import { RemoteSelection } from './remote-selection.ts'
@@ -325,14 +325,15 @@ export class Selection {
     return sensor.refresh?.((name, labels) => this.#mayMatch(sensor, name, labels))
   }
 
-  /** Whether it may select series of which only this is known; an undefined name may be any of the family. */
-  #mayMatch(sensor: Sensor, name: string | undefined, labels: Labels): boolean {
-    if (name !== undefined && !this.candidates.matchesName(name)) return false
+  /** Whether it may select series of which only this is known; an expression says what follows the family in unknown names. */
+  #mayMatch(sensor: Sensor, name: string | RegExp, labels: Labels): boolean {
+    const isKnown = typeof name === 'string'
+    if (!(isKnown ? this.candidates.matchesName(name) : mayContinue(this.name, sensor.family, name))) return false
     for (const [label, matcher] of this.#matchers) {
       const text = labelText(labels, label)
       if (text !== undefined && !matcher(text)) return false
     }
-    const wanted = name ?? this.exactName
+    const wanted = isKnown ? name : this.exactName
     return wanted === undefined || this.#rights.mayReadSome(sensor, wanted)
   }
 
@@ -353,7 +354,8 @@ export class Selection {
   /** The labels that are sent with the values of a series; undefined if the series does not match. */
   openFor(sensor: ListeningSensor, series: Series): OpenLabels | undefined {
     if (!this.#rights.maySee(sensor) || !this.candidates.sensors.includes(sensor)) return undefined
-    if (series.hasAnyName) return this.#mayMatch(sensor, undefined, series.labels) ? this.#openOfAny : undefined
+    if (series.anyName !== undefined)
+      return this.#mayMatch(sensor, series.anyName, series.labels) ? this.#openOfAny : undefined
     if (!this.candidates.matchesName(series.name)) return undefined
     if (sensor.hasOpenLabels === true) return this.#openForAny(sensor, series)
     const metric = sensor.metric(series.name)

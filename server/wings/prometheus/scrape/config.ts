@@ -81,7 +81,7 @@ const rule = z
     replacement: key(
       text(),
       DEFAULT_RULE.replacement,
-      'What the label is set to, or for `labelmap` its name: `$1` or `${1}` stands for a group of `regex`.',
+      'What the label is set to, or for `labelmap` its name: `$1` stands for a group of `regex`.',
     ),
   })
   .transform(

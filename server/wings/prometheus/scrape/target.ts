@@ -30,6 +30,8 @@ const FIRST_MS = 100
 const MAX_REFRESH_MS = 5_000
 const SECOND_MS = 1_000
 const SAMPLES_PER_STEP = 128
+/** Names of metrics; those in quotes, which may have any characters, are found by whoever asks for `prometheus.` by name. */
+export const PLAIN_NAMES = /^[A-Za-z0-9_:]*$/
 const LIMITS = { lineBytes: 65_536, families: 20_000 }
 
 type PendingSamples = ReturnType<ScrapedSeries['pend']>[]
@@ -290,7 +292,7 @@ export class ScrapeTarget implements StatusEntry {
 /** Has no values, but can be wanted. */
 class Placeholder implements Series {
   readonly name = PROMETHEUS_FAMILY
-  readonly hasAnyName = true
+  readonly anyName = PLAIN_NAMES
   readonly subscriptions: Subscription[] = []
   readonly labels: Labels
   readonly wanted: (isWanted: boolean) => void

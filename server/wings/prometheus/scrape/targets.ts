@@ -6,7 +6,7 @@ import type { StatusEntry } from '../../../kit/metrics.ts'
 import { Fetcher } from './fetcher.ts'
 import type { ScrapeJob, TargetSpec } from './job.ts'
 import { JobTargets } from './job-targets.ts'
-import { ScrapeTarget } from './target.ts'
+import { PLAIN_NAMES, ScrapeTarget } from './target.ts'
 
 export class ScrapeTargets {
   /** One of each target; it changes with them. */
@@ -37,7 +37,7 @@ export class ScrapeTargets {
     return {
       expected: () => own().map(({ placeholder }) => placeholder),
       refresh(selects) {
-        const asked = own().filter(({ placeholder }) => selects(undefined, placeholder.labels))
+        const asked = own().filter(({ placeholder }) => selects(PLAIN_NAMES, placeholder.labels))
         const answers = asked.flatMap((target) => target.refresh() ?? [])
         return answers.length === 0 ? undefined : Promise.all(answers)
       },

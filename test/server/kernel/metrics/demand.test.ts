@@ -118,7 +118,7 @@ test('what an instance may not select any more is not wanted by it', () => {
 test('what stands for series of any name is wanted by every name and pattern whose labels may fit', () => {
   const { wanted } = series
   delete (series as { wanted?: unknown }).wanted
-  const placeholder = { ...series, name: 'test.', labels: { host: 'h1' }, hasAnyName: true, wanted }
+  const placeholder = { ...series, name: 'test.', labels: { host: 'h1' }, anyName: /^\w*$/, wanted }
   Object.assign(metrics.push, { expected: () => [placeholder] })
   for (const [name, list] of [
     ['test.a', [text('host', 'h1')]],

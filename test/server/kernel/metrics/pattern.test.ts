@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { StatusError } from '../../../../server/kernel/core/errors.ts'
-import { compilePattern, isPattern } from '../../../../server/kernel/metrics/pattern.ts'
+import { compilePattern, isPattern, mayContinue } from '../../../../server/kernel/metrics/pattern.ts'
 
 /** What a star means, said in the slowest and plainest way. */
 function matches(pattern: string, text: string): boolean {
@@ -62,4 +62,21 @@ describe('a pattern', () => {
   test('is a text with a star', () => {
     expect(['a*', '*', 'a', ''].map(isPattern)).toEqual([true, true, false, false])
   })
+})
+
+test('a pattern may match a family whose names are unknown', () => {
+  const part = fc.string({ unit: fc.constantFrom('a', '.', '*'), maxLength: 6 })
+  const text = fc.string({ unit: fc.constantFrom('a'), maxLength: 6 })
+  fc.assert(
+    fc.property(part, text, (pattern, rest) => {
+      if (matches(pattern, `a.${rest}`)) expect(mayContinue(pattern, 'a.', /^a*$/)).toBe(true)
+    }),
+  )
+  fc.assert(
+    fc.property(part, (pattern) => {
+      if (pattern.startsWith('a.') || !mayContinue(pattern, 'a.', /^a*$/)) return
+      const texts = Array.from({ length: 7 }, (_, count) => `a.${'a'.repeat(count)}`)
+      expect(texts.some((name) => matches(pattern, name))).toBe(true)
+    }),
+  )
 })

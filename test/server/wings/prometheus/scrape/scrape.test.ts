@@ -95,6 +95,9 @@ describe('a target', () => {
     ['prometheus.a', { job: 'other' }],
     ['prometheus.a', { instance: 'n2:*' }],
     ['host.*', {}],
+    ['*.host.up', {}],
+    ['*.host.*', { job: 'node' }],
+    ['prometheus*.x.y', {}],
     ['prometheus.b*', { env: 'test' }],
   ])('is not scraped for %s %o', async (name, given) => {
     await start({ labels: { env: 'prod' } })
@@ -105,11 +108,14 @@ describe('a target', () => {
     expect(target.requests).toHaveLength(0)
   })
 
-  it.each(['prometheus.*', '*', 'prometheus.no_such_thing', 'prometheus.up'])('is scraped for %s', async (name) => {
-    await start()
-    await subscribe(name)
-    await eventually(async () => expect(await status()).toMatchObject({ counters: { scrapes: 1, failures: 0 } }))
-  })
+  it.each(['prometheus.*', '*', 'prom*', '*.up', 'p*s.n*e', 'prometheus.x.y', 'prometheus.*.y', 'prometheus.up'])(
+    'is scraped for %s',
+    async (name) => {
+      await start()
+      await subscribe(name)
+      await eventually(async () => expect(await status()).toMatchObject({ counters: { scrapes: 1, failures: 0 } }))
+    },
+  )
 
   it('is one of many in a table, and several tables can have one name', async () => {
     const second = await ScriptedTarget.start()
