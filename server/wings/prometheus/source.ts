@@ -1,4 +1,5 @@
 /** The source `prometheus`: what others write by remote write, and what is scraped; a sensor for each tenant. */
+import type { LabelledFamily } from '../../kit/labelled-sensor.ts'
 import type { Source } from '../../kit/source.ts'
 import type { prometheusSection } from './config.ts'
 import { PROMETHEUS_FAMILY, WriteDoor } from './door.ts'
@@ -12,8 +13,8 @@ export const prometheus: Source<typeof prometheusSection, { readonly scrape: typ
   open(kit, config, { scrape }) {
     const { door, poll } = kit
     let { keepMs } = config
-    const targets = new ScrapeTargets(kit)
-    const family = door.http(
+    const targets = new ScrapeTargets(kit, (tenant) => family.of(tenant))
+    const family: LabelledFamily = door.http(
       {
         family: PROMETHEUS_FAMILY,
         kind: 'prometheus',
@@ -23,16 +24,17 @@ export const prometheus: Source<typeof prometheusSection, { readonly scrape: typ
       },
       (publication) => new WriteDoor({ publication, poll }),
     )
-    targets.replace(scrape, family)
+    targets.replace(scrape)
     return {
       statuses: targets.statuses,
-      async listen() {
-        targets.start()
+      listen: () => targets.start(),
+      sweep() {
+        family.sweep()
+        void targets.look()
       },
-      sweep: () => family.sweep(),
       reload: (config, { scrape }) => {
         keepMs = config.keepMs
-        targets.replace(scrape, family)
+        targets.replace(scrape)
       },
       close: () => targets.close(),
     }

@@ -22,6 +22,9 @@ import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './
 
 const MAX_LABELS = 32
 const MAX_TARGETS = 10_000
+const MAX_FILES = 100
+/** As Prometheus has it. */
+const FILE_SD = /^[^*\0]*(\*[^/\0]*)?\.(json|yml|yaml|JSON|YML|YAML)$/
 const MAX_RULES = 1_000
 
 const url = () => ({
@@ -43,6 +46,12 @@ const labels = () => ({
 const targets = () => ({
   type: z.array(z.string()).max(MAX_TARGETS),
   expected: `a list of at most ${MAX_TARGETS} addresses like ["n1.example:9100", "[::1]:9100"]`,
+})
+
+const files = () => ({
+  type: z.array(z.string().regex(FILE_SD)).max(MAX_FILES),
+  expected:
+    'a list of paths that end in .json, .yml or .yaml, like ["targets/*.yml"], with stars in the last part alone',
 })
 
 const metricsPath = () => ({
@@ -108,13 +117,23 @@ const keys = z.strictObject({
   url: optional(
     url(),
     'Where the metrics of one target are; without a path `/metrics`. The label `instance` of its series is the host with the ' +
-      'port, unless `labels` has one. A table has either this or `targets`.',
+      'port, unless `labels` has one. A table has either this, or `targets` and `file_sd`.',
   ),
   targets: key(
     targets(),
     [],
     'Addresses of any number of targets, each a host with or without a port; by default that of `scheme`. The label `instance` ' +
       'is the address with the port.',
+  ),
+  file_sd: key(
+    files(),
+    [],
+    'Files of JSON or YAML with more `targets` and their `labels`, as `file_sd` of Prometheus has them; read again when they change.',
+  ),
+  file_sd_refresh: key(
+    duration('1s', '1d'),
+    '5m',
+    'After that a file of `file_sd` is read again even if it looks the same.',
   ),
   scheme: key(oneOf('http', 'https'), 'http', 'How `targets` are asked.'),
   metrics_path: key(metricsPath(), '/metrics', 'Where the metrics of `targets` are.'),
@@ -165,6 +184,7 @@ const table = keys
       job: table.job ?? table.name,
       url: url?.href,
       groups: [{ targets: url === undefined ? targets : [hostAndPort(url)], labels }],
+      files: table.file_sd.length === 0 ? [] : [{ paths: table.file_sd, refreshMs: table.file_sd_refresh, labels }],
       scheme: table.scheme,
       metricsPath: table.metrics_path,
       params: table.params,
@@ -211,17 +231,18 @@ function* problemsOf(table: z.output<typeof keys>): Generator<Problem> {
     const message = labelProblem(name, text)
     if (message !== undefined) yield { key: 'labels', message }
   }
-  for (const target of targets) {
+  for (const target of table.relabel.length > 0 ? [] : targets) {
     if (addressWithPort(target, scheme) !== undefined) continue
     yield { key: 'targets', message: `${JSON.stringify(target)} is no address like "n1.example:9100"` }
   }
+  const areMany = targets.length > 0 || table.file_sd.length > 0
   // Any target may have another scheme and address then.
   const isRelabelled = table.relabel.length > 0
   const isTls = (url?.protocol ?? `${scheme}:`) === 'https:'
   const isNamed = username !== ''
   const hasSecret = token_file !== undefined || password_file !== undefined
-  if (url !== undefined && targets.length > 0) yield { message: '`url` and `targets` exclude each other' }
-  if (url === undefined && targets.length === 0) yield { message: 'it needs `url` or `targets`' }
+  if (url !== undefined && areMany) yield { message: '`url` excludes `targets` and `file_sd`' }
+  if (url === undefined && !areMany) yield { message: 'it needs `url`, `targets` or `file_sd`' }
   if (url !== undefined && (scheme !== 'http' || table.metrics_path !== '/metrics' || hasKeys(table.params)))
     yield { message: '`scheme`, `metrics_path` and `params` are for `targets`: a `url` has its own' }
   if (url !== undefined && isRelabelled) yield { message: '`relabel` is for `targets`: write the `url` as it is to be' }

@@ -38,6 +38,15 @@ export interface TargetGroup {
   readonly labels: LabelTexts
 }
 
+/** Files with groups; the last part of a path may have stars. */
+export interface WatchedPaths {
+  readonly paths: readonly string[]
+  /** They are read again after so long even if they look the same. */
+  readonly refreshMs: number
+  /** Labels of their targets, unless the files give others. */
+  readonly labels: LabelTexts
+}
+
 export interface ScrapeJob extends Scraping {
   /** The label `job` of its series. */
   readonly job: string
@@ -47,6 +56,8 @@ export interface ScrapeJob extends Scraping {
   readonly scheme: Scheme
   readonly metricsPath: string
   readonly params: Readonly<Record<string, readonly string[]>>
+  /** Files with more groups. */
+  readonly files: readonly WatchedPaths[]
   /** Rules for the labels of its targets. */
   readonly relabel: readonly RelabelRule[]
 }
@@ -113,6 +124,7 @@ function scrapingOf(job: ScrapeJob): Scraping {
     job: _,
     url: _url,
     groups: _groups,
+    files: _files,
     scheme: _scheme,
     metricsPath: _path,
     params: _params,

@@ -43,7 +43,7 @@ it.each([
     '[[scrape]]\nname = "node"\nurl = "http://n1:9100"\n[[scrape.relabel]]\naction = "keep"',
     '1: `[[scrape]]` node: `relabel` is for `targets`: write the `url` as it is to be',
   ],
-  ['[[scrape]]\nname = "node"', '1: `[[scrape]]` node: it needs `url` or `targets`'],
+  ['[[scrape]]\nname = "node"', '1: `[[scrape]]` node: it needs `url`, `targets` or `file_sd`'],
 ])('%j is reported with its line', (toml, expected) => {
   expect(complaints(toml)).toEqual([expect.stringContaining(`c.toml:${expected}`)])
 })

@@ -175,8 +175,8 @@ describe('the table', () => {
     ],
     [{ ca: 'c' }, ': `ca`, `cert` and `server_name` are for an `https://` url, or `scheme = "https"`'],
     [{ url: 'https://h', cert: 'c' }, ': `cert` and `key` are needed together'],
-    [{ url: undefined }, ': it needs `url` or `targets`'],
-    [{ targets: ['n1:9100'] }, ': `url` and `targets` exclude each other'],
+    [{ url: undefined }, ': it needs `url`, `targets` or `file_sd`'],
+    [{ targets: ['n1:9100'] }, ': `url` excludes `targets` and `file_sd`'],
     [{ scheme: 'https' }, ': `scheme`, `metrics_path` and `params` are for `targets`: a `url` has its own'],
     [
       { url: undefined, targets: ['::1', 'n1'], token_file: 't' },
