@@ -4,6 +4,7 @@
  */
 import type { GmetricSection } from '../wings/gmetric/config.ts'
 import type { MonoSection } from '../wings/mono/config.ts'
+import type { PrometheusSection } from '../wings/prometheus/config.ts'
 import type { SmonSection } from '../wings/smon/config.ts'
 import type { StatsdTable } from '../wings/statsd/config.ts'
 
@@ -32,13 +33,14 @@ export function tenantsOfFeeds({ gmetric, smon, mono, statsd }: FeedSections): r
 }
 
 /** The configuration with those sources alone, and without multicast and files. */
-export function feedsAlone<C extends FeedSections>(config: C): C {
-  const { gmetric, mono } = config
+export function feedsAlone<C extends FeedSections & { readonly prometheus: PrometheusSection }>(config: C): C {
+  const { gmetric, mono, prometheus } = config
   const requestMetadata = gmetric.requestMetadata === 'multicast' ? 'off' : gmetric.requestMetadata
   return {
     ...config,
     gmetric: { ...gmetric, multicast: undefined, requestMetadata },
     mono: { ...mono, files: [] },
+    prometheus: { ...prometheus, scrapeConfig: undefined },
     qmf: [],
     scrape: [],
     upstream: [],

@@ -1,10 +1,16 @@
 /** The section [prometheus]. */
 import { z } from 'zod'
-import { camelCased, duration, liveKey, type Section, type SectionConfig } from '../../kit/config.ts'
+import { camelCased, duration, liveKey, pathOrOff, type Section, type SectionConfig, tenant } from '../../kit/config.ts'
 
 const type = z
   .strictObject({
     keep: liveKey(duration('1m', '7d'), '10m', 'How long a series is kept after its last value.'),
+    scrape_config: liveKey(
+      pathOrOff(),
+      '',
+      'A `prometheus.yml` whose `scrape_configs` are scraped, besides `[[scrape]]`: [sources/scrape.md](sources/scrape.md#a-prometheusyml).',
+    ),
+    scrape_tenant: liveKey(tenant(), 'default', 'The tenant that these metrics belong to.'),
   })
   .describe(
     'Series that Prometheus and others write to /api/v1/write of the HTTP listeners with a token (remote write).',

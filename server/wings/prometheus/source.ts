@@ -4,13 +4,14 @@ import type { Source } from '../../kit/source.ts'
 import type { prometheusSection } from './config.ts'
 import { PROMETHEUS_FAMILY, WriteDoor } from './door.ts'
 import type { scrapeSection } from './scrape/config.ts'
+import { ScrapeConfigFile } from './scrape/config-file.ts'
 import { ScrapeTargets } from './scrape/targets.ts'
 
 /** A series of a target is kept for so many intervals at least, so that it does not end between two scrapes. */
 const KEPT_INTERVALS = 3
 
 export const prometheus: Source<typeof prometheusSection, { readonly scrape: typeof scrapeSection }> = {
-  open(kit, config, { scrape }) {
+  async open(kit, config, { scrape }) {
     const { door, poll } = kit
     let { keepMs } = config
     const targets = new ScrapeTargets(kit, (tenant) => family.of(tenant))
@@ -24,7 +25,8 @@ export const prometheus: Source<typeof prometheusSection, { readonly scrape: typ
       },
       (publication) => new WriteDoor({ publication, poll }),
     )
-    targets.replace(scrape)
+    const file = new ScrapeConfigFile(kit)
+    targets.replace([...scrape, ...(await file.read(config))])
     return {
       statuses: targets.statuses,
       listen: () => targets.start(),
@@ -34,7 +36,7 @@ export const prometheus: Source<typeof prometheusSection, { readonly scrape: typ
       },
       reload: (config, { scrape }) => {
         keepMs = config.keepMs
-        targets.replace(scrape)
+        file.readAgain(config, (jobs) => targets.replace([...scrape, ...jobs]))
       },
       close: () => targets.close(),
     }

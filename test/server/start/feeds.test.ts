@@ -36,11 +36,13 @@ describe('the tenants that may be sent something', () => {
 it('what reaches out, is heard everywhere, or is a file, is left to the node that leads', () => {
   const config = configured(
     '[gmetric]\nmulticast = "239.2.11.71"\nrequest_metadata = "multicast"\n[mono]\n' +
-      '[[mono.file]]\npath = "/var/log/counters"\nagent = "a"\n[[scrape]]\nname = "a"\nurl = "http://127.0.0.1:1/metrics"\n',
+      '[[mono.file]]\npath = "/var/log/counters"\nagent = "a"\n[[scrape]]\nname = "a"\nurl = "http://127.0.0.1:1/metrics"\n' +
+      '[prometheus]\nscrape_config = "/etc/prometheus/prometheus.yml"\n',
   )
   const alone = feedsAlone(config)
   expect([config.mono.files.length, config.scrape.length]).toEqual([1, 1])
   expect(alone).toMatchObject({ qmf: [], scrape: [], upstream: [], plugin: [], mono: { files: [] } })
+  expect(alone.prometheus).toEqual({ ...config.prometheus, scrapeConfig: undefined })
   expect(alone.gmetric).toMatchObject({ multicast: undefined, requestMetadata: 'off', listen: config.gmetric.listen })
   expect(alone.mono.listeners).toEqual(config.mono.listeners)
 })

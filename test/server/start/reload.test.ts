@@ -105,6 +105,35 @@ describe('a reload', () => {
     expect(await scrapes()).toMatchObject({ 'scrape/d': 1 })
   })
 
+  test('reads a prometheus.yml again, and leaves its targets alone if it cannot be used', async () => {
+    const yml = join(directory, 'prometheus.yml')
+    const write = (more: string) => writeFileSync(yml, `scrape_configs:\n  - job_name: a\n${more}`)
+    const targets = async () => {
+      const sensors: { name: string }[] = decoded(await root.query('producer.sensors'))
+      return sensors.map(({ name }) => name).filter((name) => name.startsWith('scrape/'))
+    }
+    write('    static_configs: [{ targets: ["127.0.0.1:1"] }]\n')
+    const toml = `[prometheus]\nscrape_config = "${yml}"\n`
+    await start('')
+    await reload(toml)
+    await eventually(async () => expect(await targets()).toEqual(['scrape/a', 'scrape/a/127.0.0.1:1']))
+    const notices = await root.collect('producer.notices')
+    await root.ok((seq) => command.subscribe(seq, notices))
+    write('    static_configs: [{ targets: ["127.0.0.1:2"] }]\n')
+    await reload()
+    await eventually(async () => expect(await targets()).toEqual(['scrape/a', 'scrape/a/127.0.0.1:2']))
+    write('    proxy_url: http://p\n')
+    await reload(`${toml}[[scrape]]\nname = "b"\nurl = "http://127.0.0.1:1"\n`)
+    await eventually(async () => expect(await targets()).toEqual(['scrape/a', 'scrape/a/127.0.0.1:2', 'scrape/b']))
+    expect(decoded(await root.value())).toMatchObject({
+      severity: 'error',
+      subject: 'scrape',
+      detail: `prometheus.scrape_config: ${yml}:3: \`proxy_url\` is not supported`,
+    })
+    expect(await reload('# none\n')).toMatchObject({ changed: ['prometheus.scrape_config', 'scrape'] })
+    expect(await targets()).toEqual([])
+  })
+
   test('leaves a limit of the tenant itself as it is', async () => {
     await start('[quota]\nchannels = 3\n')
     await done(root, 'tenant.set', { tenant: 'default', channels: 2n })

@@ -17,7 +17,14 @@ import {
   wireName,
 } from '../../../kit/config.ts'
 import { fromForeign, MAX_LABEL_BYTES } from '../../../kit/metrics.ts'
-import { addressWithPort, hostOf, isThisMachine, type ScrapeJob } from './job.ts'
+import {
+  addressWithPort,
+  DEFAULT_MAX_BYTES,
+  DEFAULT_MAX_SAMPLES,
+  hostOfAddress,
+  isThisMachine,
+  type ScrapeJob,
+} from './job.ts'
 import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
 
 const MAX_LABELS = 32
@@ -152,10 +159,10 @@ const keys = z.strictObject({
     'Whether a label of the target wins over one of the same name from here; otherwise it is called `exported_` and its name.',
   ),
   honor_timestamps: key(toggle(), true, 'Whether times that the target gives are taken.'),
-  max_samples: key(integer(1, 10_000_000), 100_000n, 'With more samples a scrape fails.'),
+  max_samples: key(integer(1, 10_000_000), BigInt(DEFAULT_MAX_SAMPLES), 'With more samples a scrape fails.'),
   max_bytes: key(
     integer(1_024, 1_073_741_824),
-    67_108_864n,
+    BigInt(DEFAULT_MAX_BYTES),
     'With a longer body a scrape fails, before or after decompression.',
   ),
   token_file: key(pathOrOff(), '', 'A file with a bearer token, read at each scrape.'),
@@ -248,7 +255,7 @@ function* problemsOf(table: z.output<typeof keys>): Generator<Problem> {
   if (url !== undefined && isRelabelled) yield { message: '`relabel` is for `targets`: write the `url` as it is to be' }
   if (isNamed !== (password_file !== undefined)) yield { message: '`username` and `password_file` are needed together' }
   if (isNamed && token_file !== undefined) yield { message: '`token_file` and `username` exclude each other' }
-  const hosts = url === undefined ? targets.map(hostOf) : [url.hostname]
+  const hosts = url === undefined ? targets.map(hostOfAddress) : [url.hostname]
   if (hasSecret && !isTls && !isRelabelled && !hosts.every(isThisMachine))
     yield { message: 'a secret is only sent over `https://`, or to this machine' }
   if (!isTls && !isRelabelled && (ca ?? cert ?? server_name) !== undefined)

@@ -71,6 +71,9 @@ export interface TargetSpec extends Scraping {
   readonly labels: LabelTexts
 }
 
+/** With more samples, or a longer body, a scrape fails. */
+export const DEFAULT_MAX_SAMPLES = 100_000
+export const DEFAULT_MAX_BYTES = 67_108_864
 const JOB = 'job'
 const INSTANCE = 'instance'
 const ADDRESS = '__address__'
@@ -162,7 +165,7 @@ function foundTarget(job: ScrapeJob, labels: MutableLabels): TargetSpec | string
   if (timeoutMs === undefined || timeoutMs === 0) return `\`${TIMEOUT}\` is no duration above 0`
   if (timeoutMs > intervalMs) return `\`${TIMEOUT}\` is longer than \`${INTERVAL}\``
   const hasSecret = job.tokenFile !== undefined || job.passwordFile !== undefined
-  if (hasSecret && scheme === 'http' && !isThisMachine(hostOf(address)))
+  if (hasSecret && scheme === 'http' && !isThisMachine(hostOfAddress(address)))
     return 'a secret is only sent over https, or to this machine'
   const params = new Map(Object.entries(job.params).map(([name, texts]) => [name, [...texts]]))
   for (const [label, text] of labels) {
@@ -201,7 +204,7 @@ export function addressWithPort(address: string, scheme: Scheme): string | undef
 }
 
 /** The host of an address. */
-export function hostOf(address: string): string {
+export function hostOfAddress(address: string): string {
   return address.replace(/:\d+$/, '')
 }
 

@@ -127,7 +127,7 @@ describe('a configuration', () => {
       log: { level: 'info' },
       exec: [],
       otlp: { keepMs: 600_000 },
-      prometheus: { keepMs: 600_000 },
+      prometheus: { keepMs: 600_000, scrapeConfig: undefined, scrapeTenant: 'default' },
       qmf: [],
       statsd: [],
       scrape: [],
@@ -266,6 +266,8 @@ describe('a configuration', () => {
       keep = "20m"
       [prometheus]
       keep = "30m"
+      scrape_config = "/etc/prometheus.yml"
+      scrape_tenant = "north"
       [recent]
       max_bytes = 0
       max_age = "1m"
@@ -387,7 +389,7 @@ describe('a configuration', () => {
       log: { level: 'debug' },
       exec: [],
       otlp: { keepMs: 1_200_000 },
-      prometheus: { keepMs: 1_800_000 },
+      prometheus: { keepMs: 1_800_000, scrapeConfig: '/etc/prometheus.yml', scrapeTenant: 'north' },
       qmf: [],
       statsd: [],
       scrape: [],

@@ -1,0 +1,133 @@
+/**
+ * A file of YAML as tables of texts: each scalar is a text, and each problem has its line. Loaded with the library only where
+ * somebody has such a file.
+ */
+
+/** Keys, and numbers in lists from 0. */
+export type Path = readonly (string | number)[]
+type Say = (message: string, line: number | undefined) => void
+
+/** What the file has at its top; undefined if it is not YAML or no table, which is said. */
+export async function readYaml(text: string, say: Say): Promise<YamlTable | undefined> {
+  const { isAlias, isMap, isNode, isSeq, LineCounter, parseDocument } = await import('yaml')
+  const lines = new LineCounter()
+  const document = parseDocument(text, { schema: 'failsafe', merge: true, lineCounter: lines, logLevel: 'error' })
+  const lineAt = (offset: number | undefined) => (offset === undefined ? undefined : lines.linePos(offset).line)
+  for (const { message, pos } of document.errors) say(`not YAML: ${message.split('\n')[0]}`, lineAt(pos[0]))
+  if (document.errors.length > 0) return undefined
+  /** The line of the innermost part of a path that is in the text. */
+  const lineOf = (path: Path): number | undefined => {
+    let [node, offset]: [unknown, number | undefined] = [document.contents, undefined]
+    for (const part of path) {
+      if (isAlias(node)) node = node.resolve(document)
+      const pair = isMap(node) ? node.items.find(({ key }) => String(key) === part) : undefined
+      const next = isSeq(node) ? node.items[Number(part)] : pair?.value
+      const shown = pair?.key ?? next
+      if (!isNode(shown)) break
+      offset = shown.range?.[0] ?? offset
+      node = next
+    }
+    return lineAt(offset)
+  }
+  let value: unknown
+  try {
+    value = document.toJS()
+  } catch (error) {
+    say(`not YAML: ${(error as Error).message}`, undefined)
+    return undefined
+  }
+  if (isTable(value)) return new YamlTable(value, [], (message, path) => say(message, lineOf(path)))
+  say('it is no table', undefined)
+  return undefined
+}
+
+export class YamlTable {
+  readonly #value: Readonly<Record<string, unknown>>
+  readonly #path: Path
+  readonly #say: (message: string, path: Path) => void
+
+  constructor(value: Readonly<Record<string, unknown>>, path: Path, say: (message: string, path: Path) => void) {
+    this.#value = value
+    this.#path = path
+    this.#say = say
+  }
+
+  get keys(): readonly string[] {
+    return Object.keys(this.#value)
+  }
+
+  /** A problem with this table, or with something in it. */
+  say(message: string, at: Path = []): void {
+    this.#say(message, [...this.#path, ...at])
+  }
+
+  /** Says that all other keys are not supported, with what to do instead where that is known. */
+  allow(keys: readonly string[], advice: Readonly<Record<string, string>> = {}): void {
+    for (const key of this.keys) {
+      if (keys.includes(key)) continue
+      const instead = Object.hasOwn(advice, key) ? `: ${advice[key]}` : ''
+      this.say(`\`${key}\` is not supported${instead}`, [key])
+    }
+  }
+
+  text(key: string, byDefault = ''): string {
+    const value = this.#at(key)
+    if (value === undefined || typeof value === 'string') return value ?? byDefault
+    this.say(`\`${key}\` is no text`, [key])
+    return byDefault
+  }
+
+  /** Undefined if it is not there, or is not what was expected, which is said. */
+  read<T>(key: string, decode: (text: string) => T | undefined, expected: string): T | undefined {
+    if (this.#at(key) === undefined) return undefined
+    const text = this.text(key)
+    const value = decode(text)
+    if (value === undefined) this.say(`\`${key}\`: expected ${expected}, found ${JSON.stringify(text)}`, [key])
+    return value
+  }
+
+  oneOf<const T extends string>(key: string, words: readonly T[], byDefault: T): T {
+    const find = (text: string): T | undefined => words.find((word) => word === text.toLowerCase())
+    return this.read(key, find, `one of ${words.join(', ')}`) ?? byDefault
+  }
+
+  flag(key: string, byDefault: boolean): boolean {
+    const decode = (text: string) => (text === 'true' ? true : text === 'false' ? false : undefined)
+    return this.read(key, decode, 'true or false') ?? byDefault
+  }
+
+  texts(key: string): readonly string[] {
+    const value = this.#at(key) || []
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value
+    this.say(`\`${key}\` is no list of texts`, [key])
+    return []
+  }
+
+  /** Empty if it is not there, or if nothing is. */
+  table(key: string): YamlTable {
+    const value = this.#at(key) || {}
+    if (!isTable(value)) this.say(`\`${key}\` is no table`, [key])
+    return new YamlTable(isTable(value) ? value : {}, [...this.#path, key], this.#say)
+  }
+
+  tables(key: string): readonly YamlTable[] {
+    const value = this.#at(key) || []
+    if (!Array.isArray(value)) {
+      this.say(`\`${key}\` is no list`, [key])
+      return []
+    }
+    return value.flatMap((item: unknown, index) => {
+      if (isTable(item)) return new YamlTable(item, [...this.#path, key, index], this.#say)
+      this.say(`\`${key}\` has something that is no table`, [key, index])
+      return []
+    })
+  }
+
+  #at(key: string): unknown {
+    return Object.hasOwn(this.#value, key) ? this.#value[key] : undefined
+  }
+}
+
+function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
