@@ -75,7 +75,16 @@ export class ScrapeTarget implements StatusEntry {
   #problem = ''
   /** Why the last scrape was put off. */
   #waits = ''
-  readonly #counters = { scrapes: 0, failures: 0, postponed: 0, samples: 0, duplicates: 0, repeated: 0, dropped: 0, refused: 0 }
+  readonly #counters = {
+    scrapes: 0,
+    failures: 0,
+    postponed: 0,
+    samples: 0,
+    duplicates: 0,
+    repeated: 0,
+    dropped: 0,
+    refused: 0,
+  }
 
   constructor(options: TargetOptions) {
     const { spec, sensor, clock, poll } = options
@@ -219,7 +228,8 @@ export class ScrapeTarget implements StatusEntry {
     }
     const { pending, families } = read
     const taken = await this.#poll.work(this.owner, this.#series.take(pending, families, time))
-    for (const name of ['samples', 'duplicates', 'repeated', 'dropped', 'refused'] as const) this.#counters[name] += taken[name]
+    for (const name of ['samples', 'duplicates', 'repeated', 'dropped', 'refused'] as const)
+      this.#counters[name] += taken[name]
     this.#series.takeOwn({ up: 1, scrape_duration_seconds, scrape_samples_scraped: pending.length }, time)
     this.#turned(true, '')
   }
