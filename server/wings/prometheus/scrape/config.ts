@@ -23,12 +23,12 @@ import {
   DEFAULT_MAX_SAMPLES,
   hostOfAddress,
   isThisMachine,
+  MAX_TARGETS,
   type ScrapeJob,
 } from './job.ts'
 import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
 
 const MAX_LABELS = 32
-const MAX_TARGETS = 10_000
 const MAX_FILES = 100
 /** As Prometheus has it. */
 const FILE_SD = /^[^*\0]*(\*[^/\0]*)?\.(json|yml|yaml|JSON|YML|YAML)$/

@@ -71,6 +71,8 @@ export interface TargetSpec extends Scraping {
   readonly labels: LabelTexts
 }
 
+/** Of one job. */
+export const MAX_TARGETS = 10_000
 /** With more samples, or a longer body, a scrape fails. */
 export const DEFAULT_MAX_SAMPLES = 100_000
 export const DEFAULT_MAX_BYTES = 67_108_864
@@ -110,7 +112,10 @@ export function targetsOf(job: ScrapeJob): FoundTargets {
       }
       const found = foundTarget(job, all)
       if (typeof found === 'string') problems.push(`${target}: ${found}`)
-      else specs.push(found)
+      else if (specs.length === MAX_TARGETS) {
+        problems.push(`it has more than ${MAX_TARGETS} targets: the others are not scraped`)
+        return { specs, dropped, problems }
+      } else specs.push(found)
     }
   }
   return { specs, dropped, problems }

@@ -112,8 +112,9 @@ export class ScrapeTargets {
     // Instances that were there before may want the new ones.
     if (this.#isStarted) for (const sensor of sensors) poll.run(sensor, poll.demand.matchAll())
     this.#longestMs = specs.reduce((longest, { intervalMs }) => Math.max(longest, intervalMs), 0)
-    const ofJobs = this.#jobs.filter(({ name }) => name !== '')
-    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...ofJobs, ...this.#targets.values())
+    this.statuses.length = 0
+    for (const job of this.#jobs) if (job.name !== '') this.statuses.push(job)
+    for (const target of this.#targets.values()) this.statuses.push(target)
   }
 
   #add(key: string, spec: TargetSpec): ScrapeTarget {

@@ -489,13 +489,10 @@ describe('an error', () => {
 
   test('tells a window larger than its channel where either was written', () => {
     const message = '8388608 is more than `channels.max_bytes` (5000): lower the one or raise the other'
-    expect(complaints('[channels]\nmax_bytes = 5000')).toEqual([`c.toml:2: \`channels.window_bytes\`: ${message}`])
-    expect(complaints('[channels]\nmax_bytes = 5000\nwindow_bytes = 8388608')).toEqual([
-      `c.toml:3: \`channels.window_bytes\`: ${message}`,
-    ])
-    expect(complaints('', { CINNABAR_CHANNELS_MAX_BYTES: '5000' })).toEqual([
-      `CINNABAR_CHANNELS_MAX_BYTES: \`channels.window_bytes\`: ${message}`,
-    ])
+    const at = (place: string) => [`${place}: \`channels.window_bytes\`: ${message}`]
+    expect(complaints('[channels]\nmax_bytes = 5000')).toEqual(at('c.toml:2'))
+    expect(complaints('[channels]\nmax_bytes = 5000\nwindow_bytes = 8388608')).toEqual(at('c.toml:3'))
+    expect(complaints('', { CINNABAR_CHANNELS_MAX_BYTES: '5000' })).toEqual(at('CINNABAR_CHANNELS_MAX_BYTES'))
     expect(load('[channels]\nmax_bytes = 8388608').channels.maxBytes).toBe(8_388_608)
   })
 })

@@ -214,6 +214,14 @@ describe('the table', () => {
       labels: { job: 'a', instance: '[::1]:9100' },
     })
   })
+  it('has at most 10,000 targets, and says so', () => {
+    const tables = scrapeTables({ name: 'web', targets: ['n1'] })
+    const groups = [{ targets: Array.from({ length: 10_002 }, (_, index) => `n${index}`), labels: {} }]
+    const [found] = tables.map((job) => targetsOf({ ...job, groups }))
+    expect(found?.specs).toHaveLength(10_000)
+    expect(found?.problems).toEqual(['it has more than 10000 targets: the others are not scraped'])
+  })
+
   it('has any number of targets, each with an address, a path and parameters', () => {
     const keys = { scheme: 'https', metrics_path: '/probe?', params: { module: ['a&b', 'c'], target: ['x y'] } }
     const tables = [

@@ -97,7 +97,6 @@ describe('a target', () => {
     ['host.*', {}],
     ['*.host.up', {}],
     ['*.host.*', { job: 'node' }],
-    ['prometheus*.x.y', {}],
     ['prometheus.b*', { env: 'test' }],
   ])('is not scraped for %s %o', async (name, given) => {
     await start({ labels: { env: 'prod' } })
