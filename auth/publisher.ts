@@ -5,7 +5,7 @@
  * Names and labels of series are texts, never patterns: a `*` in a label is compared as the character that it is, and a name
  * that has one may not be published.
  */
-import { matcher } from './pattern.ts'
+import { matcher, overlaps } from './pattern.ts'
 import { ADMIN_ROLE, CONSUMER_ROLE, isFor, type Owner, outranks, type Reader, type Rule } from './permissions.ts'
 
 /** A family of metrics, as far as it matters to those who publish. */
@@ -30,6 +30,7 @@ interface Candidate {
 
 /** A rule, or an entry of a scope, with what it needs to be compared with names. */
 interface Compiled extends Candidate {
+  readonly object: string
   readonly isAbout: (name: string) => boolean
 }
 
@@ -39,7 +40,7 @@ const EVERYBODY: readonly Candidate[] = [{ isAllowed: true, conditions: [] }]
 export class Publisher {
   readonly #family: string
   /** What the scope covers; the names of all metrics match one of these, or may not be published. */
-  readonly #covered: readonly ((name: string) => boolean)[]
+  readonly #covered: readonly { readonly object: string; readonly covers: (name: string) => boolean }[]
   /** The rules for PUBLISH, those that outrank others first; undefined if the role needs none. */
   readonly #rules: readonly Compiled[] | undefined
   readonly #byName = new Map<string, readonly Candidate[]>()
@@ -59,8 +60,27 @@ export class Publisher {
     this.#family = family
     this.#covered = entries
       .filter(({ command }) => isFor({ effect: 'allow', command }, 'PUBLISH'))
-      .map(({ object }) => matcher(object))
+      .map(({ object }) => ({ object, covers: matcher(object) }))
     this.#rules = role === ADMIN_ROLE ? undefined : role === CONSUMER_ROLE ? [] : compile(role, rules)
+  }
+
+  /**
+   * Whether there may be any series that may be published: to be asked before the work for a request begins. It errs on the
+   * side of yes, since it compares patterns with each other and not with names.
+   */
+  get mayAnything(): boolean {
+    const family = `${this.#family}*`
+    const rules = this.#rules
+    return this.#covered.some(({ object: scoped }) => {
+      if (!overlaps(scoped, family)) return false
+      if (rules === undefined) return true
+      return rules.some(({ isAllowed, object }, index) => {
+        if (!isAllowed || !overlaps(object, family) || !overlaps(object, scoped)) return false
+        // Earlier rules outrank it: a denial of everything that it could allow leaves nothing.
+        const denials = rules.slice(0, index).filter((rule) => !rule.isAllowed && rule.conditions.length === 0)
+        return !denials.some(({ isAbout }) => isAbout(object) || isAbout(scoped) || isAbout(family))
+      })
+    })
   }
 
   /** `label` gives the text of a label of the series; undefined if it has none of that name. */
@@ -76,7 +96,7 @@ export class Publisher {
 
   #candidatesFor(name: string): readonly Candidate[] {
     if (!name.startsWith(this.#family) || name.includes('*')) return NOBODY
-    if (!this.#covered.some((covers) => covers(name))) return NOBODY
+    if (!this.#covered.some(({ covers }) => covers(name))) return NOBODY
     if (this.#rules === undefined) return EVERYBODY
     const about = this.#rules.filter(({ isAbout }) => isAbout(name))
     const unconditional = about.findIndex(({ conditions }) => conditions.length === 0)
@@ -90,6 +110,7 @@ function compile(role: string, rules: readonly Rule[]): Compiled[] {
     .sort((rule, other) => Number(outranks(other, rule)) - Number(outranks(rule, other)))
     .map(({ effect, object, where }) => ({
       isAllowed: effect === 'allow',
+      object,
       isAbout: matcher(object),
       conditions: Object.entries(where).map(([label, pattern]) => ({ label, matches: matcher(pattern) })),
     }))

@@ -4,7 +4,7 @@ import type { Clock } from '../kernel/core/clock.ts'
 import type { Logger } from '../kernel/core/log.ts'
 import type { SessionContext } from '../kernel/sessions/context.ts'
 import type { Sessions } from '../kernel/sessions/sessions.ts'
-import type { HttpDoor } from '../kit/door.ts'
+import type { OpenDoor } from '../kit/door.ts'
 import type { HttpSection, ListenSection, MetricsSection } from './config.ts'
 import { listenHttp } from './http/app.ts'
 import type { MetricsServices } from './http/metrics/route.ts'
@@ -33,7 +33,7 @@ export interface ListenersOptions {
   readonly sessions: Pick<Sessions, 'accept' | 'admission'>
   readonly context: SessionContext & MetricsServices
   /** Where programs POST metrics. */
-  readonly doors: readonly HttpDoor[]
+  readonly doors: readonly OpenDoor[]
   readonly clock: Clock
   readonly log: Logger
   readonly storage: { readonly state: string }

@@ -87,12 +87,23 @@ export interface Listening {
 /** A path of the HTTP listeners to which programs POST metrics, each with a token. */
 export interface HttpDoor {
   readonly path: string
-  /** Bytes that a body may have after decompression by gzip. A longer one is answered with 413. */
+  /** Bytes that a body may have, before and after decompression by gzip. A longer one is answered with 413. */
   readonly maxBytes: number
+  /** What is wrong with the form of a request, such as its content type, before its body is read. */
+  unsupported(headers: DoorRequest['headers']): DoorAnswer | undefined
   /** Answers a request of somebody who is known. Never rejects. */
   take(request: DoorRequest): Promise<DoorAnswer>
   /** An answer to what never came to `take`, in the form that its peers expect. `type` is the content type of the request. */
   refusal(status: number, detail: string, type: string): DoorAnswer
+}
+
+/** A door as the listeners know it. */
+export interface OpenDoor {
+  readonly door: HttpDoor
+  /** Whether somebody may publish anything there: asked before a body is read. */
+  mayPublish(asker: Asker): boolean
+  /** The prefix of the names that come in there. */
+  readonly family: string
 }
 
 export interface DoorRequest {
@@ -119,7 +130,7 @@ export interface DoorServices extends PublicationServices {
 export class Doors implements Door {
   readonly addresses: BoundAddress[] = []
   /** The paths of the HTTP listeners. */
-  readonly paths: HttpDoor[] = []
+  readonly paths: OpenDoor[] = []
   /** The families that take published values, by their prefixes: a tenant's sensor may be made at its first value. */
   readonly published: string[] = []
   readonly #services: DoorServices
@@ -136,7 +147,9 @@ export class Doors implements Door {
 
   http(options: FamilyOptions, open: (publication: Publication) => HttpDoor): LabelledFamily {
     const family = new LabelledFamily({ ...this.#services, ...options, isPublished: true })
-    this.paths.push(open(new Publication(family, this.#services)))
+    const publication = new Publication(family, this.#services)
+    const mayPublish = (asker: Asker): boolean => publication.mayPublish(asker)
+    this.paths.push({ door: open(publication), mayPublish, family: options.family })
     this.published.push(options.family)
     return family
   }

@@ -56,6 +56,13 @@ export class Publication {
     this.#services = services
   }
 
+  /** Whether somebody may publish any series of the family: asked before anything of his request is read. */
+  mayPublish(asker: Asker): boolean {
+    const { family } = this.#family
+    const { tenant } = asker.identity
+    return this.#services.rights.publisher(asker, { family, owner: { tenant }, isPublished: true }).mayAnything
+  }
+
   /**
    * Publishes series for an identity. `whole`: one series that may not be published refuses the whole request; otherwise it is
    * left out, and counts as rejected.

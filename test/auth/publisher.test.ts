@@ -17,6 +17,34 @@ const ALL = 'PUBLISH *'
 const may = (rules: readonly Rule[], name: string, labels: Given = {}, scope = ALL, role?: string): boolean =>
   new Publisher(reader(scope, role), otlp, rules).may(name, (label) => labels[label])
 
+describe('anything may be published', () => {
+  const any = (rules: readonly Rule[], scope = ALL, role?: string): boolean =>
+    new Publisher(reader(scope, role), otlp, rules).mayAnything
+
+  it('if a rule and a scope meet in the family', () => {
+    expect(any([rule('allow PUBLISH otlp.*')])).toBe(true)
+    expect(any([rule('allow PUBLISH *')], 'PUBLISH otlp.a')).toBe(true)
+    expect(any([rule('allow PUBLISH otlp.a*', { host: 'x' })], 'PUBLISH otlp.*b')).toBe(true)
+    expect(any([], ALL, 'admin')).toBe(true)
+    expect(any([], 'PUBLISH prometheus.*', 'admin')).toBe(false)
+    expect(any([rule('allow PUBLISH otlp.*')], 'COLLECT *;* *')).toBe(false)
+    expect(any([rule('allow PUBLISH otlp.*')], '')).toBe(false)
+    expect(any([rule('allow PUBLISH otlp.a*')], 'PUBLISH otlp.b*')).toBe(false)
+    expect(any([rule('allow PUBLISH prometheus.*')])).toBe(false)
+    expect(any([rule('allow * *')])).toBe(false)
+    expect(any([rule('allow PUBLISH *', {}, 'consumer')], ALL, 'consumer')).toBe(false)
+  })
+
+  it('unless rules that come before deny all of it', () => {
+    expect(any([rule('allow PUBLISH otlp.*'), rule('deny PUBLISH otlp.*')])).toBe(false)
+    expect(any([rule('allow PUBLISH *'), rule('deny * otlp.*')])).toBe(false)
+    expect(any([rule('allow PUBLISH *'), rule('deny PUBLISH otlp.a*')], 'PUBLISH otlp.ab')).toBe(false)
+    expect(any([rule('allow PUBLISH *'), rule('deny PUBLISH otlp.a*')])).toBe(true)
+    expect(any([rule('allow PUBLISH otlp.*'), rule('deny PUBLISH *')])).toBe(true)
+    expect(any([rule('allow PUBLISH otlp.*'), rule('deny PUBLISH otlp.*', { env: 'prod' })])).toBe(true)
+  })
+})
+
 describe('a series may be published', () => {
   it('by a rule and a scope that name PUBLISH, and by nothing less', () => {
     const allowed = [rule('allow PUBLISH otlp.*')]
@@ -115,6 +143,7 @@ describe('a series may be published', () => {
             const asked = { command: 'PUBLISH', object: name, argument: (of: string) => labels[of] } as const
             const expected = covers(asker.scope, asked) && judge('operator', list, asked).allowed
             if (expected) allowed++
+            if (expected) expect(publisher.mayAnything).toBe(true)
             expect(publisher.may(name, asked.argument)).toBe(expected)
           }
         },

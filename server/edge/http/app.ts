@@ -14,7 +14,7 @@ import { listenError } from '../../kernel/core/listen.ts'
 import { OpenConnections } from '../../kernel/core/open-connections.ts'
 import type { Admission, ConnectionPlace } from '../../kernel/sessions/admission.ts'
 import type { SessionContext } from '../../kernel/sessions/context.ts'
-import type { HttpDoor } from '../../kit/door.ts'
+import type { OpenDoor } from '../../kit/door.ts'
 import { showPeer, type TakePassed } from '../passed-on.ts'
 import type { ConsumerListener } from '../tcp.ts'
 import type { TlsFiles } from '../tls/files.ts'
@@ -73,14 +73,14 @@ export interface HttpOptions extends WebSocketOptions {
   /** The networks from which GET /metrics is open, as far as it is. */
   readonly openTo: () => readonly Network[]
   /** Where programs POST metrics. */
-  readonly doors: readonly HttpDoor[]
+  readonly doors: readonly OpenDoor[]
   /** Called when the server itself failed to accept a WebSocket. */
   readonly failed: (error: Error) => void
 }
 
 /** Rejects with ListenError. */
 export async function listenHttp(options: HttpOptions): Promise<ConsumerListener> {
-  const { tls, pages } = options
+  const { tls, pages, doors, context, openTo } = options
   const places: Places = new Map()
   const open = new OpenConnections(options.clock)
   const app = Fastify({
@@ -88,10 +88,16 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
     serverFactory: (listener) =>
-      createHttpServer(listener, tls).on('connection', (socket) => {
-        open.add(socket)
-        admit(socket, places, options.admission)
-      }),
+      createHttpServer(listener, tls)
+        .on('connection', (socket) => {
+          open.add(socket)
+          admit(socket, places, options.admission)
+        })
+        .on('checkContinue', (request, response) => {
+          // A door says itself when it wants a body.
+          if (!doors.some(({ door }) => door.path === request.url)) response.writeContinue()
+          listener(request, response)
+        }),
   })
   await hardenHttp(app, {
     isOwnName: (host) => isOwnName(host, options),
@@ -102,7 +108,6 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
   })
   // Before the WebSocket plugin, which takes the upgrade of every route that is registered after it.
   serveHealth(app, options.health)
-  const { doors, context, openTo } = options
   const passed = new Set<Socket>()
   const peerOf = (socket: Socket): AuthPeer => {
     // The address that is bound, because the configuration may contain a name.
@@ -110,7 +115,7 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
     const facts = tls && socket instanceof TLSSocket ? peerFacts(socket, tls) : {}
     return { address: socket.remoteAddress ?? '', loopback, encrypted: false, ...facts }
   }
-  await servePublishing(app, { doors, context, peerOf })
+  await servePublishing(app, { doors, context, peerOf, clock: options.clock })
   serveMetrics(app, { context, peerOf, openTo })
   await servePages(app, pages)
   if (options.console) await serveConsole(app, pages.directory)

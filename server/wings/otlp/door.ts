@@ -35,11 +35,14 @@ export class OtlpDoor implements HttpDoor {
     this.#options = options
   }
 
+  unsupported(headers: DoorRequest['headers']): DoorAnswer | undefined {
+    const type = mediaType(headers['content-type'])
+    if (type === PROTOBUF || type === JSON_TYPE) return undefined
+    return this.refusal(415, `the content type is ${PROTOBUF} or ${JSON_TYPE}`, type)
+  }
+
   async take({ asker, headers, body }: DoorRequest): Promise<DoorAnswer> {
     const type = mediaType(headers['content-type'])
-    if (type !== PROTOBUF && type !== JSON_TYPE) {
-      return this.refusal(415, `the content type is ${PROTOBUF} or ${JSON_TYPE}`, type)
-    }
     if (type === JSON_TYPE && body.length > MAX_JSON_BYTES) {
       return this.refusal(413, `a request in JSON has at most ${MAX_JSON_BYTES} bytes: send ${PROTOBUF}`, type)
     }

@@ -41,12 +41,15 @@ export class WriteDoor implements HttpDoor {
     this.#options = options
   }
 
-  async take({ asker, headers, body }: DoorRequest): Promise<DoorAnswer> {
-    const message = messageOf(headers['content-type'])
-    if (message === undefined)
+  unsupported(headers: DoorRequest['headers']): DoorAnswer | undefined {
+    if (messageOf(headers['content-type']) === undefined)
       return this.refusal(415, `the content type is ${PROTOBUF}, with ${VERSION_1} or ${VERSION_2}`)
     const encoding = String(headers['content-encoding'] ?? 'snappy').toLowerCase()
-    if (encoding !== 'snappy') return this.refusal(415, 'the body is compressed by snappy')
+    return encoding === 'snappy' ? undefined : this.refusal(415, 'the body is compressed by snappy')
+  }
+
+  async take({ asker, headers, body }: DoorRequest): Promise<DoorAnswer> {
+    const message = messageOf(headers['content-type'])
     const { publication, poll } = this.#options
     try {
       const bytes = decompress(body, LIMITS)

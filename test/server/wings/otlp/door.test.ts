@@ -215,8 +215,18 @@ describe('who may', () => {
     ['a token without a scope', ''],
     ['a scope that does not name PUBLISH', '* *'],
     ['a scope for others', 'PUBLISH prometheus.*'],
-  ])('%s may not: each point is rejected', async (_, scope) => {
+  ])('%s may not', async (_, scope) => {
     const answer = await post(await tokenFor(server.root, 'app', scope))
+    expect(answer.status).toBe(403)
+    expect(await answer.json()).toEqual({
+      code: 7,
+      message: 'nothing may be published here without a rule and a scope that allow PUBLISH of otlp.*',
+    })
+    expect(await query('otlp.load')).toEqual([])
+  })
+
+  it('a scope for other series may not: each point is rejected', async () => {
+    const answer = await post(await tokenFor(server.root, 'app', 'PUBLISH otlp.other'))
     expect(answer.status).toBe(200)
     expect(await answer.json()).toEqual({
       partialSuccess: {
