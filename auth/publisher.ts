@@ -85,13 +85,21 @@ export class Publisher {
 
   /** `label` gives the text of a label of the series; undefined if it has none of that name. */
   may(name: string, label: (name: string) => string | undefined): boolean {
-    let candidates = this.#byName.get(name)
-    if (candidates === undefined) {
-      candidates = this.#candidatesFor(name)
-      this.#byName.set(name, candidates)
-    }
-    for (const { isAllowed, conditions } of candidates) if (hold(conditions, label)) return isAllowed
+    for (const { isAllowed, conditions } of this.#candidates(name)) if (hold(conditions, label)) return isAllowed
     return false
+  }
+
+  /** Whether a rule lets series of this name be published, some labels given. */
+  mayWithLabels(name: string): boolean {
+    return this.#candidates(name).some(({ isAllowed }) => isAllowed)
+  }
+
+  #candidates(name: string): readonly Candidate[] {
+    const known = this.#byName.get(name)
+    if (known !== undefined) return known
+    const candidates = this.#candidatesFor(name)
+    this.#byName.set(name, candidates)
+    return candidates
   }
 
   #candidatesFor(name: string): readonly Candidate[] {

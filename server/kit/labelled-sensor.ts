@@ -36,6 +36,8 @@ export interface LabelledOptions {
   readonly keptMs: () => number
   /** Set if it takes published values: PUBLISH decides who may bring some in. */
   readonly isPublished?: true
+  /** Called when a tenant ends, for what is kept of it besides its series. */
+  readonly ended?: (tenant: string) => void
   /** What the sensor of a tenant requests, besides what comes by itself. */
   readonly requests?: (tenant: string) => Requests
 }
@@ -77,6 +79,7 @@ export class LabelledFamily implements TenantFamily {
   }
 
   *endSeries(tenant: string): Steps<void> {
+    this.#options.ended?.(tenant)
     yield* this.#sensors.get(tenant)?.endAll() ?? []
   }
 
@@ -139,6 +142,11 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     this.#series.set(key, series)
     this.born(series)
     return series
+  }
+
+  /** The series that its tenant may have, in all families. */
+  get mostSeries(): number {
+    return this.#quota.limit
   }
 
   /** What a source says about the metric of a series. */

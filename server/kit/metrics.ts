@@ -1,7 +1,13 @@
 /** What a sensor is made of: the kinds of sensors, metrics, series with their labels, and what a metric of an open family is. */
 export { formatIdentity } from '../../auth/identity.ts'
 export { type Identity, maySee, type Owner } from '../../auth/permissions.ts'
-export { Catalogue, type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../kernel/metrics/catalogue.ts'
+export {
+  boundedMetadata,
+  Catalogue,
+  type CataloguedSeries,
+  type MetricMetadata,
+  NO_METADATA,
+} from '../kernel/metrics/catalogue.ts'
 export { isAhead, makesLate } from '../kernel/metrics/current.ts'
 export { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../kernel/metrics/distribution.ts'
 export { byKind, isListening } from '../kernel/metrics/kinds.ts'

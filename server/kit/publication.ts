@@ -8,7 +8,7 @@ import type { Intake, IntakeRefusal } from '../kernel/channels/intake.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Steps } from '../kernel/core/fair-work.ts'
 import type { MetricMetadata } from '../kernel/metrics/catalogue.ts'
-import { fromForeign } from '../kernel/metrics/labels.ts'
+import { fromForeign, shownName } from '../kernel/metrics/labels.ts'
 import type { LabelledFamily, LabelledSensor } from './labelled-sensor.ts'
 import { LabelledSeries } from './labelled-series.ts'
 import { type NotNow, notNow, type Poll } from './poll.ts'
@@ -61,6 +61,17 @@ export class Publication {
     const { family } = this.#family
     const { tenant } = asker.identity
     return this.#services.rights.publisher(asker, { family, owner: { tenant }, isPublished: true }).mayAnything
+  }
+
+  /** Which metrics of the family somebody may describe, by names without its prefix, and of how many his tenant may have series. */
+  describing(asker: Asker): { readonly may: (name: string) => boolean; readonly most: number } {
+    const sensor = this.#family.of(asker.identity.tenant)
+    const publisher = this.#services.rights.publisher(asker, sensor)
+    const may = (name: string): boolean => {
+      const full = this.#family.family + name
+      return publisher.mayWithLabels(full) && sensor.metric(full) !== undefined
+    }
+    return { may, most: sensor.mostSeries }
   }
 
   /**
@@ -116,7 +127,7 @@ export class Publication {
       // Rules name labels as they are shown.
       const text = (wanted: string): string => labels.find(([label]) => fromForeign(label) === wanted)?.[1] ?? ''
       if (publisher.may(name, text)) allowed.push(series)
-      else rejections.add(series, `PUBLISH of ${name} is not allowed with these labels`)
+      else rejections.add(series, `PUBLISH of ${shownName(name)} is not allowed with these labels`)
       if (++judged % SERIES_PER_STEP === 0) yield
     }
     return allowed
@@ -134,13 +145,13 @@ export class Publication {
         given.name,
         given.labels.map(([name, text]) => [fromForeign(name), text] as const),
       )
-      if (!(series instanceof LabelledSeries)) rejections.add(given, `${given.name}: ${series.detail}`)
+      if (!(series instanceof LabelledSeries)) rejections.add(given, `${shownName(given.name)}: ${series.detail}`)
       else {
         if (given.metadata !== undefined) sensor.describe(series, given.metadata)
         touched.push(series)
         for (const { value, time } of given.values) {
           if (!(time >= 0 && time <= MAX_TIME)) {
-            rejections.addValue(`${given.name}: the time ${time} µs is not possible`)
+            rejections.addValue(`${shownName(given.name)}: the time ${time} µs is not possible`)
             continue
           }
           sensor.meter.take()

@@ -24,6 +24,26 @@ export interface CataloguedSeries extends Series {
 
 export const NO_METADATA: MetricMetadata = { type: undefined, unit: undefined, description: undefined }
 
+/** Characters of a unit and of a description. They are kept as long as their series, and shown to everybody who may read it. */
+const MAX_UNIT = 64
+const MAX_DESCRIPTION = 1_000
+
+/** The texts of metadata without what is beyond the bounds, in copies: a text of a request would keep the whole of it. */
+export function boundedMetadata<M extends Pick<MetricMetadata, 'unit' | 'description'>>(metadata: M): M {
+  const { unit, description } = metadata
+  return { ...metadata, unit: copied(unit, MAX_UNIT), description: copied(description, MAX_DESCRIPTION) }
+}
+
+function copied(text: string | undefined, most: number): string | undefined {
+  return text && Buffer.from(text.slice(0, most).toWellFormed()).toString()
+}
+
+/** Whether what is kept of a text is all of it, or the bounded beginning of it. */
+function isKept(kept: string | undefined, text: string | undefined, most: number): boolean {
+  if (text === undefined || text.length <= most) return kept === text
+  return kept === text.slice(0, most).toWellFormed()
+}
+
 type Details<S> = (series: S) => readonly Field[]
 
 export class Catalogue<S extends CataloguedSeries> {
@@ -64,9 +84,11 @@ export class Catalogue<S extends CataloguedSeries> {
   /** To be called whenever the metadata of a series changes. */
   update(series: S, metadata: MetricMetadata): void {
     const { type, unit, description, isCounter } = series.metadata
-    const isSame = type === metadata.type && unit === metadata.unit && description === metadata.description
-    if (isSame && isCounter === metadata.isCounter) return
-    if (this.#entries.get(series.name)?.count(series, metadata) === true) this.changes++
+    const isSame = type === metadata.type && isCounter === metadata.isCounter
+    if (isSame && isKept(unit, metadata.unit, MAX_UNIT) && isKept(description, metadata.description, MAX_DESCRIPTION)) {
+      return
+    }
+    if (this.#entries.get(series.name)?.count(series, boundedMetadata(metadata)) === true) this.changes++
   }
 
   /** Those whose names begin with `prefix` and come after `after`, ascending. */

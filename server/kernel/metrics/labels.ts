@@ -43,6 +43,14 @@ export class AllLabelsBut implements OpenLabels {
   }
 }
 
+/** Characters of a name that an answer repeats. */
+const MAX_SHOWN = 100
+
+/** A name for people: one that somebody has sent may be as long as the request. */
+export function shownName(name: string): string {
+  return name.length > MAX_SHOWN ? `${name.slice(0, MAX_SHOWN).toWellFormed()}…` : name
+}
+
 const encoder = new TextEncoder()
 const scratch = new Uint8Array(MAX_SERIES_BYTES)
 
@@ -62,10 +70,10 @@ export function openLabelsProblem(name: string, labels: Labels): string | undefi
     if (++count > MAX_LABELS) return `more than ${MAX_LABELS} labels`
     const problem = nameProblem(label)
     if (problem !== undefined) return `a label has ${problem}`
-    if (typeof text !== 'string') return `label ${label}: a ${typeof text}`
-    if (!text.isWellFormed()) return `label ${label}: its text is not Unicode`
+    if (typeof text !== 'string') return `label ${shownName(label)}: a ${typeof text}`
+    if (!text.isWellFormed()) return `label ${shownName(label)}: its text is not Unicode`
     const length = utf8Length(text, MAX_LABEL_BYTES)
-    if (length > MAX_LABEL_BYTES) return `label ${label}: more than ${MAX_LABEL_BYTES} bytes`
+    if (length > MAX_LABEL_BYTES) return `label ${shownName(label)}: more than ${MAX_LABEL_BYTES} bytes`
     bytes += utf8Length(label, MAX_NAME_BYTES) + length
   }
   return bytes > MAX_SERIES_BYTES ? `name and labels of more than ${MAX_SERIES_BYTES} bytes` : undefined

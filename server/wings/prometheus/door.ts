@@ -7,13 +7,14 @@ import {
   decodeWriteRequest2,
   decompress,
   type WriteRequest,
-  type WrittenMetadata,
   type WrittenSeries,
 } from '../../../protocol/prometheus/remote-write.ts'
 import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/door.ts'
+import type { MetricMetadata } from '../../kit/metrics.ts'
 import type { Poll } from '../../kit/poll.ts'
 import { type Publication, type Published, type PublishedSeries, retryAfter } from '../../kit/publication.ts'
 import type { Steps } from '../../kit/running.ts'
+import { type FamilyMetadata, metadataOf } from './families.ts'
 
 export const PROMETHEUS_FAMILY = 'prometheus.'
 
@@ -28,6 +29,7 @@ const VERSION_2 = 'io.prometheus.write.v2.Request'
 
 export interface WriteDoorOptions {
   readonly publication: Publication
+  readonly metadata: FamilyMetadata
   readonly poll: Pick<Poll, 'work'>
 }
 
@@ -35,10 +37,11 @@ export class WriteDoor implements HttpDoor {
   readonly path = '/api/v1/write'
   readonly maxBytes = MAX_BYTES
   readonly #options: WriteDoorOptions
-  readonly #metadata = new FamilyMetadata()
+  readonly #metadata: FamilyMetadata
 
   constructor(options: WriteDoorOptions) {
     this.#options = options
+    this.#metadata = options.metadata
   }
 
   unsupported(headers: DoorRequest['headers']): DoorAnswer | undefined {
@@ -58,11 +61,14 @@ export class WriteDoor implements HttpDoor {
       const steps = function* () {
         const decode = message === VERSION_2 ? decodeWriteRequest2 : decodeWriteRequest
         const request = yield* decode(bytes, LIMITS)
-        metadata.learn(tenant, request.families)
-        return yield* seriesOf(request, (name) => metadata.of(tenant, name))
+        const given = yield* seriesOf(request, (name) => metadata.of(tenant, name))
+        return { ...given, families: request.families }
       }
-      const { series, samples, histograms } = await poll.work({ tenant }, steps())
-      return answerOf(await publication.publish(asker, series, true), samples, histograms)
+      const { series, samples, histograms, families } = await poll.work({ tenant }, steps())
+      const published = await publication.publish(asker, series, true)
+      // Only now: who may not publish the series of a request describes nothing with it either.
+      if (published.outcome === 'taken') metadata.learn(tenant, families, publication.describing(asker))
+      return answerOf(published, samples, histograms)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       return this.refusal(error.code === 'TOO_LONG' ? 413 : 400, `${error.message} (at byte ${error.offset})`)
@@ -124,14 +130,17 @@ interface Given {
 
 function* seriesOf(
   { series: written }: WriteRequest,
-  metadataOf: (name: string) => WrittenMetadata | undefined,
+  known: (name: string) => Omit<MetricMetadata, 'type'> | undefined,
 ): Steps<Given> {
   const series: PublishedSeries[] = []
   let [samples, histograms, sinceStep] = [0, 0, 0]
   for (const each of written) {
     histograms += each.histograms
     samples += each.samples.length
-    if (each.samples.length > 0) series.push(published(each, each.metadata ?? metadataOf(each.name)))
+    if (each.samples.length > 0)
+      series.push(
+        published(each, each.metadata === undefined ? known(each.name) : metadataOf(each.name, each.metadata)),
+      )
     sinceStep += 1 + each.samples.length
     if (sinceStep < SAMPLES_PER_STEP) continue
     sinceStep = 0
@@ -140,56 +149,17 @@ function* seriesOf(
   return { series, samples, histograms }
 }
 
-function published({ name, labels, samples }: WrittenSeries, metadata: WrittenMetadata | undefined): PublishedSeries {
+function published(
+  { name, labels, samples }: WrittenSeries,
+  metadata: Omit<MetricMetadata, 'type'> | undefined,
+): PublishedSeries {
   return {
     name: PROMETHEUS_FAMILY + name,
     labels,
-    metadata: {
-      type: BasicType.DOUBLE,
-      unit: metadata?.unit || undefined,
-      description: metadata?.help || undefined,
-      isCounter: metadata && isCounter(name, metadata.type),
-    },
+    metadata: { unit: undefined, description: undefined, ...metadata, type: BasicType.DOUBLE },
     values: samples.map(({ value, time }) => ({
       value: value === undefined ? VOID : { type: BasicType.DOUBLE, value },
       time: Math.max(0, time),
     })),
-  }
-}
-
-/** Types of MetricMetadata, which both versions number in the same way. */
-const [COUNTER, GAUGE, HISTOGRAM, SUMMARY] = [1, 2, 3, 5]
-
-/** Whether a series of a family only grows: those of a histogram or summary do, but for the quantiles. */
-function isCounter(name: string, type: number): boolean | undefined {
-  if (type === COUNTER) return true
-  if (type === GAUGE) return false
-  if (type === HISTOGRAM || type === SUMMARY) return /_(?:bucket|sum|count)$/.test(name)
-  return undefined
-}
-
-/** Families of a tenant whose metadata is kept; further ones are not described. */
-const MAX_FAMILIES = 20_000
-const MAX_TEXT = 1_024
-/** What the series of a histogram or summary have after the name of their family. */
-const PARTS = /_(?:bucket|sum|count|total|created|info)$/
-
-/** What version 1.0 says of metrics: in requests of its own, not together with their values. */
-class FamilyMetadata {
-  readonly #tenants = new Map<string, Map<string, WrittenMetadata>>()
-
-  learn(tenant: string, families: WriteRequest['families']): void {
-    if (families.size === 0) return
-    const known = this.#tenants.get(tenant) ?? new Map<string, WrittenMetadata>()
-    this.#tenants.set(tenant, known)
-    for (const [name, { type, help, unit }] of families) {
-      if (known.size >= MAX_FAMILIES && !known.has(name)) continue
-      known.set(name, { type, help: help.slice(0, MAX_TEXT), unit: unit.slice(0, MAX_TEXT) })
-    }
-  }
-
-  of(tenant: string, name: string): WrittenMetadata | undefined {
-    const known = this.#tenants.get(tenant)
-    return known?.get(name) ?? known?.get(name.replace(PARTS, ''))
   }
 }

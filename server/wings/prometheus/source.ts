@@ -3,6 +3,7 @@ import type { LabelledFamily } from '../../kit/labelled-sensor.ts'
 import type { Source } from '../../kit/source.ts'
 import type { prometheusSection } from './config.ts'
 import { PROMETHEUS_FAMILY, WriteDoor } from './door.ts'
+import { FamilyMetadata } from './families.ts'
 import type { scrapeSection } from './scrape/config.ts'
 import { ScrapeConfigFile } from './scrape/config-file.ts'
 import { ScrapeTargets } from './scrape/targets.ts'
@@ -14,6 +15,7 @@ export const prometheus: Source<typeof prometheusSection, { readonly scrape: typ
   async open(kit, config, { scrape }) {
     const { door, poll } = kit
     let { keepMs } = config
+    const metadata = new FamilyMetadata()
     const targets = new ScrapeTargets(kit, (tenant) => family.of(tenant))
     const family: LabelledFamily = door.http(
       {
@@ -21,9 +23,10 @@ export const prometheus: Source<typeof prometheusSection, { readonly scrape: typ
         kind: 'prometheus',
         from: 'POST /api/v1/write',
         keptMs: () => Math.max(keepMs, KEPT_INTERVALS * targets.longestMs),
+        ended: (tenant) => metadata.forget(tenant),
         requests: (tenant) => targets.requestsOf(tenant),
       },
-      (publication) => new WriteDoor({ publication, poll }),
+      (publication) => new WriteDoor({ publication, metadata, poll }),
     )
     const file = new ScrapeConfigFile(kit)
     targets.replace([...scrape, ...(await file.read(config))])

@@ -1,0 +1,91 @@
+/** What version 1.0 of remote write says of metrics: who may say it, and how much of it is kept. */
+import { snappyCompress } from 'hysnappy'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FamilyMetadata } from '../../../../server/wings/prometheus/families.ts'
+import { args, str, type } from '../../../support/bytes.ts'
+import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
+import { decoded } from '../../../support/records.ts'
+
+const ALL = { may: () => true, most: Number.POSITIVE_INFINITY }
+const families = (...names: readonly string[]) =>
+  new Map(names.map((name) => [name, { type: 1, help: `help of ${name}`, unit: 's' }] as const))
+
+describe('what is kept of families', () => {
+  it('is what may be described, until the tenant ends', () => {
+    const metadata = new FamilyMetadata()
+    metadata.learn('acme', families('a', 'b'), { ...ALL, may: (name) => name === 'a' })
+    expect(metadata.of('acme', 'a')).toEqual({ unit: 's', description: 'help of a', isCounter: true })
+    expect(metadata.of('acme', 'a_total')).toMatchObject({ description: 'help of a' })
+    expect(metadata.of('acme', 'b')).toBeUndefined()
+    expect(metadata.of('globex', 'a')).toBeUndefined()
+    metadata.forget('acme')
+    expect(metadata.of('acme', 'a')).toBeUndefined()
+  })
+
+  it('is as many as the tenant may have series, of which the known ones may change', () => {
+    const metadata = new FamilyMetadata()
+    metadata.learn('acme', families('a', 'b', 'c'), { ...ALL, most: 2 })
+    expect(metadata.of('acme', 'c')).toBeUndefined()
+    metadata.learn('acme', new Map([['b', { type: 2, help: 'again', unit: '' }]]), { ...ALL, most: 2 })
+    expect(metadata.of('acme', 'b')).toEqual({ unit: undefined, description: 'again', isCounter: false })
+  })
+
+  it('is bounded in bytes, and so are its texts', () => {
+    const metadata = new FamilyMetadata()
+    const long = 'x'.repeat(1 << 20)
+    metadata.learn('acme', new Map([['a', { type: 2, help: long, unit: long }]]), ALL)
+    expect(metadata.of('acme', 'a')).toMatchObject({ unit: 'x'.repeat(64), description: 'x'.repeat(1_000) })
+    const names = Array.from({ length: 10_000 }, (_, index) => `f${index}`)
+    metadata.learn('acme', new Map(names.map((name) => [name, { type: 2, help: long, unit: '' }])), ALL)
+    const kept = names.filter((name) => metadata.of('acme', name) !== undefined).length
+    expect(kept).toBeGreaterThan(3_000)
+    expect(kept).toBeLessThan(4_000)
+  })
+})
+
+describe('a request with metadata alone', () => {
+  const PATH = '/api/v1/write'
+  const HEADERS = { 'content-type': 'application/x-protobuf' }
+  let server: PublishingProducer
+  beforeEach(async () => {
+    server = await PublishingProducer.start()
+  })
+  afterEach(() => server.stop())
+
+  const message = (field: number, bytes: Uint8Array): Buffer =>
+    Buffer.concat([Buffer.from([(field << 3) | 2, bytes.length]), bytes])
+  /** MetricMetadata: a gauge, its name and its help. */
+  const described = (name: string, help: string) =>
+    message(3, Buffer.concat([Buffer.from([8, 2]), message(2, Buffer.from(name)), message(4, Buffer.from(help))]))
+  const sample = (name: string) => {
+    const label = Buffer.concat([message(1, Buffer.from('__name__')), message(2, Buffer.from(name))])
+    return message(1, Buffer.concat([message(1, label), message(2, Buffer.from([16, 7]))]))
+  }
+  const write = (body: Uint8Array, token?: string) => server.post(PATH, snappyCompress(body), HEADERS, token)
+  async function descriptionOf(name: string): Promise<string> {
+    const list = args(['match', type.string, str(`prometheus.${name}`)])
+    const [metric] = decoded(await server.root.query('producer.metrics', list))
+    return metric.description
+  }
+
+  it('is refused if its sender may publish nothing', async () => {
+    const token = await tokenFor(server.root, 'app', 'COLLECT host.cpu*')
+    expect((await write(described('a', 'first'), token)).status).toBe(403)
+    await write(sample('a'))
+    expect(await descriptionOf('a')).toBe('')
+  })
+
+  it('describes only what its sender may publish', async () => {
+    const token = await tokenFor(server.root, 'app', 'PUBLISH prometheus.a')
+    expect((await write(Buffer.concat([described('a', 'of a'), described('b', 'of b')]), token)).status).toBe(204)
+    await write(Buffer.concat([sample('a'), sample('b')]))
+    expect([await descriptionOf('a'), await descriptionOf('b')]).toEqual(['of a', ''])
+  })
+
+  it('describes nothing beside series that its sender may not publish', async () => {
+    const token = await tokenFor(server.root, 'app', 'PUBLISH prometheus.a')
+    expect((await write(Buffer.concat([described('a', 'of a'), sample('b')]), token)).status).toBe(403)
+    await write(sample('a'))
+    expect(await descriptionOf('a')).toBe('')
+  })
+})
