@@ -110,7 +110,13 @@ export class MessageReader {
   }
 
   #count(): void {
-    if (this.#left-- <= 0) throw new ProtocolError('BAD_COUNT', 'too many elements in one request', this.offset)
+    this.weigh(1)
+  }
+
+  /** Counts something that costs as much as so many fields, before it is made. */
+  weigh(fields: number): void {
+    this.#left -= fields
+    if (this.#left < 0) throw new ProtocolError('BAD_COUNT', 'too many elements in one request', this.offset)
   }
 
   text(): string {

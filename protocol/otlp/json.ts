@@ -13,13 +13,14 @@ import {
   NO_RECORDED_VALUE,
   type OtlpLimits,
   type OtlpMetric,
+  pointWeights,
   type ResourceMetrics,
 } from './metrics.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
-/** Metrics that are converted in one step. */
-const METRICS_PER_STEP = 16
+/** What is converted in one step, in elements of lists. */
+const ELEMENTS_PER_STEP = 256
 
 /** Reads a request, with places to pause between. Throws ProtocolError. */
 export function* metricsFromJson(text: string, limits: OtlpLimits): Generator<undefined, ResourceMetrics[]> {
@@ -30,15 +31,16 @@ export function* metricsFromJson(text: string, limits: OtlpLimits): Generator<un
     for (const scope of converter.objects(resource, 'scopeMetrics')) {
       const metrics: OtlpMetric[] = []
       for (const metric of converter.objects(scope, 'metrics')) {
-        metrics.push(converter.metric(metric))
-        if (metrics.length % METRICS_PER_STEP === 0) yield
+        metrics.push(yield* converter.metric(metric))
+        if (converter.isStepOver) yield
       }
       const about = converter.object(scope['scope'], 'scope')
       const [name, version] = [converter.text(about, 'name'), converter.text(about, 'version')]
       scopes.push({ name, version, attributes: converter.attributes(about), metrics })
-      yield
+      if (converter.isStepOver) yield
     }
     resources.push({ attributes: converter.attributes(converter.object(resource['resource'], 'resource')), scopes })
+    if (converter.isStepOver) yield
   }
   return resources
 }
@@ -77,9 +79,18 @@ const kinds = {
 
 class Converter {
   #left: number
+  /** What was begun since the last step, list by list; the objects of one count when they are converted. */
+  #sinceStep = 0
 
   constructor(mostElements: number) {
     this.#left = mostElements
+  }
+
+  /** True now and then, when enough was converted since the last time: a place to pause. */
+  get isStepOver(): boolean {
+    if (++this.#sinceStep < ELEMENTS_PER_STEP) return false
+    this.#sinceStep = 0
+    return true
   }
 
   /** An object that may be left out. */
@@ -93,16 +104,22 @@ class Converter {
     const value = of[key]
     if (value === undefined || value === null) return []
     if (!Array.isArray(value)) throw bad(key, 'a list')
-    this.#left -= value.length
-    if (this.#left < 0) throw new ProtocolError('BAD_COUNT', 'too many elements in one request')
+    this.#weigh(value.length)
+    this.#sinceStep += value.length
     return value
   }
 
-  objects(of: JsonObject, key: string): JsonObject[] {
-    return this.list(of, key).map((value) => {
+  /** Counts elements before anything is made of them. */
+  #weigh(elements: number): void {
+    this.#left -= elements
+    if (this.#left < 0) throw new ProtocolError('BAD_COUNT', 'too many elements in one request')
+  }
+
+  *objects(of: JsonObject, key: string): Generator<JsonObject> {
+    for (const value of this.list(of, key)) {
       if (!isObject(value)) throw bad(key, 'a list of objects')
-      return value
-    })
+      yield value
+    }
   }
 
   text(of: JsonObject, key: string): string {
@@ -111,53 +128,76 @@ class Converter {
     return value
   }
 
-  metric(of: JsonObject): OtlpMetric {
+  *metric(of: JsonObject): Generator<undefined, OtlpMetric> {
     const [name, unit, description] = [this.text(of, 'name'), this.text(of, 'unit'), this.text(of, 'description')]
     const key = (Object.keys(kinds) as (keyof typeof kinds)[]).find((each) => isObject(of[each]))
-    return { name, unit, description, data: key && this.#data(kinds[key], of[key] as JsonObject) }
+    return { name, unit, description, data: key && (yield* this.#data(kinds[key], of[key] as JsonObject)) }
   }
 
-  #data(kind: MetricData['kind'], of: JsonObject): MetricData {
-    const points = this.objects(of, 'dataPoints')
+  *#data(kind: MetricData['kind'], of: JsonObject): Generator<undefined, MetricData> {
     const temporality = this.#int32(of, 'aggregationTemporality')
     switch (kind) {
       case 'gauge':
-        return { kind, points: points.map((point) => this.#number(point)) }
+        return { kind, points: yield* this.#points(kind, of, (point) => this.#number(point)) }
       case 'sum': {
         const isMonotonic = of['isMonotonic'] === true
-        return { kind, temporality, isMonotonic, points: points.map((point) => this.#number(point)) }
+        return { kind, temporality, isMonotonic, points: yield* this.#points(kind, of, (point) => this.#number(point)) }
       }
-      case 'histogram': {
-        const histogram = (point: JsonObject) => ({
-          ...this.#distribution(point),
-          counts: this.#counts(point, 'bucketCounts'),
-          bounds: this.list(point, 'explicitBounds').map((bound) => doubleOf(bound, 'explicitBounds')),
-        })
-        return { kind, temporality, points: points.map(histogram) }
-      }
-      case 'exponential-histogram': {
-        const exponential = (point: JsonObject) => ({
-          ...this.#distribution(point),
-          scale: this.#int32(point, 'scale'),
-          zeroCount: uint64Of(point['zeroCount'] ?? 0, 'zeroCount'),
-          zeroThreshold: doubleOf(point['zeroThreshold'] ?? 0, 'zeroThreshold'),
-          positive: this.#buckets(point, 'positive'),
-          negative: this.#buckets(point, 'negative'),
-        })
-        return { kind, temporality, points: points.map(exponential) }
-      }
-      case 'summary': {
-        const summary = (point: JsonObject) => {
-          const { min: _, max: __, sum, ...rest } = this.#distribution(point)
-          const quantiles = this.objects(point, 'quantileValues').map((entry) => ({
-            quantile: doubleOf(entry['quantile'] ?? 0, 'quantile'),
-            value: doubleOf(entry['value'] ?? 0, 'value'),
-          }))
-          return { ...rest, sum: sum ?? 0, quantiles }
-        }
-        return { kind, points: points.map(summary) }
-      }
+      case 'histogram':
+        return { kind, temporality, points: yield* this.#points(kind, of, (point) => this.#histogram(point)) }
+      case 'exponential-histogram':
+        return { kind, temporality, points: yield* this.#points(kind, of, (point) => this.#exponential(point)) }
+      case 'summary':
+        return { kind, points: yield* this.#points(kind, of, (point) => this.#summary(point)) }
     }
+  }
+
+  *#points<P>(
+    kind: MetricData['kind'],
+    of: JsonObject,
+    convert: (point: JsonObject) => P,
+  ): Generator<undefined, readonly P[]> {
+    const points: P[] = []
+    const weight = pointWeights[kind]
+    const given = this.list(of, 'dataPoints')
+    this.#weigh(weight * given.length)
+    // None of them has been converted yet.
+    this.#sinceStep -= given.length
+    for (const point of given) {
+      if (!isObject(point)) throw bad('dataPoints', 'a list of objects')
+      points.push(convert(point))
+      this.#sinceStep += weight
+      if (this.isStepOver) yield
+    }
+    return points
+  }
+
+  #histogram(point: JsonObject) {
+    return {
+      ...this.#distribution(point),
+      counts: this.#counts(point, 'bucketCounts'),
+      bounds: this.list(point, 'explicitBounds').map((bound) => doubleOf(bound, 'explicitBounds')),
+    }
+  }
+
+  #exponential(point: JsonObject) {
+    return {
+      ...this.#distribution(point),
+      scale: this.#int32(point, 'scale'),
+      zeroCount: uint64Of(point['zeroCount'] ?? 0, 'zeroCount'),
+      zeroThreshold: doubleOf(point['zeroThreshold'] ?? 0, 'zeroThreshold'),
+      positive: this.#buckets(point, 'positive'),
+      negative: this.#buckets(point, 'negative'),
+    }
+  }
+
+  #summary(point: JsonObject) {
+    const { min: _, max: __, sum, ...rest } = this.#distribution(point)
+    const quantiles = [...this.objects(point, 'quantileValues')].map((entry) => ({
+      quantile: doubleOf(entry['quantile'] ?? 0, 'quantile'),
+      value: doubleOf(entry['value'] ?? 0, 'value'),
+    }))
+    return { ...rest, sum: sum ?? 0, quantiles }
   }
 
   #number(of: JsonObject) {
@@ -211,7 +251,7 @@ class Converter {
   }
 
   #entries(of: JsonObject, key: string, depth: number): Attribute[] {
-    return this.objects(of, key).map((entry) => {
+    return [...this.objects(of, key)].map((entry) => {
       return { key: this.text(entry, 'key'), value: this.#any(this.object(entry['value'], 'value'), depth) }
     })
   }
@@ -223,7 +263,7 @@ class Converter {
     if (of['intValue'] !== undefined) return int64Of(of['intValue'], 'intValue')
     if (of['doubleValue'] !== undefined) return doubleOf(of['doubleValue'], 'doubleValue')
     if (of['arrayValue'] !== undefined) {
-      return this.objects(this.object(of['arrayValue'], 'arrayValue'), 'values').map((each) =>
+      return [...this.objects(this.object(of['arrayValue'], 'arrayValue'), 'values')].map((each) =>
         this.#any(each, depth + 1),
       )
     }

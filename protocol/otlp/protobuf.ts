@@ -17,6 +17,7 @@ import {
   type NumberPoint,
   type OtlpLimits,
   type OtlpMetric,
+  pointWeights,
   type ResourceMetrics,
   type ScopeMetrics,
   type SummaryPoint,
@@ -38,6 +39,7 @@ export function* decodeMetrics(bytes: Uint8Array, limits: OtlpLimits): Generator
       }),
     )
     if (end >= 0) resources.push(yield* resourceMetrics(reader, end))
+    if (reader.isStepOver) yield
   }
   return resources
 }
@@ -132,6 +134,7 @@ function* metric(reader: MessageReader, end: number): Generator<undefined, OtlpM
       }),
     )
     if (kind !== undefined) data = yield* dataOf(reader, kind, dataEnd)
+    if (reader.isStepOver) yield
   }
   reader.endedAt(end)
   return { name, unit, description, data }
@@ -152,8 +155,10 @@ function* dataOf(reader: MessageReader, kind: MetricData['kind'], end: number): 
   while (reader.offset < end) {
     reader.attempt(() =>
       reader.field((field, wire) => {
-        if (field === 1 && wire === BYTES) points.push(read(reader))
-        else if (field === 2 && wire === VARINT) temporality = reader.uint32()
+        if (field === 1 && wire === BYTES) {
+          reader.weigh(pointWeights[kind])
+          points.push(read(reader))
+        } else if (field === 2 && wire === VARINT) temporality = reader.uint32()
         else if (field === 3 && wire === VARINT) isMonotonic = reader.bool()
         else return false
         return true

@@ -47,8 +47,6 @@ export interface WriteRequest {
 }
 
 export interface WriteLimits {
-  /** Bytes after decompression. */
-  readonly bytes: number
   /** Fields and packed numbers together. */
   readonly elements: number
 }
@@ -57,8 +55,8 @@ export interface WriteLimits {
 const uncompress = snappyUncompressor()
 
 /** Decompresses the body of a request. Throws ProtocolError TOO_LONG before it takes the room, or BAD_PROTOBUF. */
-export function decompress(body: Uint8Array, { bytes }: WriteLimits): Uint8Array {
-  const length = uncompressedLength(body)
+export function decompress(body: Uint8Array, { bytes }: { readonly bytes: number }): Uint8Array {
+  const length = snappyLength(body)
   if (length > bytes) throw new ProtocolError('TOO_LONG', `${length} bytes when decompressed; there may be ${bytes}`)
   try {
     return uncompress(body, length)
@@ -67,8 +65,8 @@ export function decompress(body: Uint8Array, { bytes }: WriteLimits): Uint8Array
   }
 }
 
-/** The varint at the beginning of Snappy's block format. */
-function uncompressedLength(body: Uint8Array): number {
+/** The length before compression: the varint at the beginning of Snappy's block format. Throws ProtocolError BAD_PROTOBUF. */
+export function snappyLength(body: Uint8Array): number {
   let length = 0
   for (let at = 0; at < 5 && at < body.length; at++) {
     const byte = body[at] as number

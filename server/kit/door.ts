@@ -8,6 +8,7 @@ import type { Address } from '../kernel/core/address.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Logger } from '../kernel/core/log.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
+import { Decoding } from './decoding.ts'
 import { followFile } from './io/file.ts'
 import { type Pacer, type Pacing, pacerOf, type StreamTaker } from './io/pacer.ts'
 import { listenStreams, type StreamListening, type StreamReply } from './io/tcp.ts'
@@ -87,7 +88,7 @@ export interface Listening {
 /** A path of the HTTP listeners to which programs POST metrics, each with a token. */
 export interface HttpDoor {
   readonly path: string
-  /** Bytes that a body may have, before and after decompression by gzip. A longer one is answered with 413. */
+  /** Bytes that a body may have as it comes. A longer one is answered with 413. */
   readonly maxBytes: number
   /** What is wrong with the form of a request, such as its content type, before its body is read. */
   unsupported(headers: DoorRequest['headers']): DoorAnswer | undefined
@@ -109,7 +110,10 @@ export interface OpenDoor {
 export interface DoorRequest {
   readonly asker: Asker
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** As it came. */
   readonly body: Uint8Array
+  /** Whether its connection has ended, so that nobody waits for the answer. */
+  readonly isOver: () => boolean
 }
 
 export interface DoorAnswer {
@@ -118,7 +122,7 @@ export interface DoorAnswer {
   readonly body: Uint8Array | string
 }
 
-export interface DoorServices extends PublicationServices {
+export interface DoorServices extends Omit<PublicationServices, 'decoding'> {
   readonly hub: Hub
   readonly quotas: Quotas
   readonly clock: Clock
@@ -137,8 +141,12 @@ export class Doors implements Door {
   readonly #opened: { close(): Promise<void> }[] = []
   readonly #pacers = new WeakMap<object, Pacer>()
 
+  readonly #decoding: Decoding
+
   constructor(services: DoorServices) {
     this.#services = services
+    this.#decoding = new Decoding({ work: services.poll.work, clock: services.clock })
+    this.closeWith(this.#decoding)
   }
 
   family(options: FamilyOptions): LabelledFamily {
@@ -147,7 +155,7 @@ export class Doors implements Door {
 
   http(options: FamilyOptions, open: (publication: Publication) => HttpDoor): LabelledFamily {
     const family = new LabelledFamily({ ...this.#services, ...options, isPublished: true })
-    const publication = new Publication(family, this.#services)
+    const publication = new Publication(family, { ...this.#services, decoding: this.#decoding })
     const mayPublish = (asker: Asker): boolean => publication.mayPublish(asker)
     this.paths.push({ door: open(publication), mayPublish, family: options.family })
     this.published.push(options.family)

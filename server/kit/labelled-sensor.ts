@@ -12,8 +12,9 @@ import { Catalogue, type MetricMetadata } from '../kernel/metrics/catalogue.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../kernel/metrics/labels.ts'
 import type { Labels, ListeningSensor, Measurement, Parameter, Series, TenantFamily } from '../kernel/metrics/metric.ts'
-import { keyOfSeries, LabelledSeries } from './labelled-series.ts'
+import { LabelledSeries } from './labelled-series.ts'
 import { ReceivingSensor, type SourceReport } from './receiving-sensor.ts'
+import { keyOfSeries, seriesOfKey } from './series-key.ts'
 
 /** In a sweep, which comes every second, this part of the series is looked at. */
 const SWEEPS = 16
@@ -122,6 +123,19 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     const given = labelsFrom(labels)
     const key = keyOfSeries(name, given)
     return this.#series.get(key) ?? this.#begin(name, given, key)
+  }
+
+  /** The series with this key; it is born if it is new. */
+  byKey(key: string): LabelledSeries | RefusedSeries {
+    const known = this.#series.get(key)
+    if (known !== undefined) return known
+    const { name, labels } = seriesOfKey(key)
+    return this.#begin(name, labels, key)
+  }
+
+  /** Counts new series that were refused before they came here. */
+  refusedLabels(count: number): void {
+    this.#refusedLabels += count
   }
 
   #begin(name: string, given: Labels, key: string): LabelledSeries | RefusedSeries {

@@ -71,13 +71,3 @@ function markOf(value: Value): number {
   writeTyped(writer, value)
   return createHash('sha256').update(writer.bytes()).digest().readUIntBE(0, MARK_BYTES)
 }
-
-/** Tells the series of a family apart: each label with the length of its text, since a text may hold anything. */
-export function keyOfSeries(name: string, labels: Labels): string {
-  let key = name
-  for (const label of Object.keys(labels).sort()) {
-    const text = labels[label]
-    if (label !== 'name' && text !== undefined && text !== '') key += `\0${label}\0${text.length}\0${text}`
-  }
-  return key
-}

@@ -2,35 +2,32 @@
  * What programs hand over in one request, for the families that take published values: rights are judged for all series before
  * the first value is taken, what begins is taken whole, and the yes is given when it is durable (channels/intake.ts).
  */
-import type { Value } from '../../protocol/monitor/value.ts'
 import type { Asker, Rights } from '../kernel/accounts/rights.ts'
 import type { Intake, IntakeRefusal } from '../kernel/channels/intake.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Steps } from '../kernel/core/fair-work.ts'
 import type { MetricMetadata } from '../kernel/metrics/catalogue.ts'
-import { fromForeign, shownName } from '../kernel/metrics/labels.ts'
+import { labelText, shownName } from '../kernel/metrics/labels.ts'
+import type { Labels } from '../kernel/metrics/metric.ts'
+import { type Columns, metadataFrom, NO_SERIES, textAt, valueAt } from './columns.ts'
+import type { Decoder, Decoding, EncodedBody } from './decoding.ts'
 import type { LabelledFamily, LabelledSensor } from './labelled-sensor.ts'
 import { LabelledSeries } from './labelled-series.ts'
 import { type NotNow, notNow, type Poll } from './poll.ts'
+import { nameOfKey, seriesOfKey, split } from './series-key.ts'
 
 const SERIES_PER_STEP = 32
 const VALUES_PER_STEP = 128
+/** What a series costs that begins, in values. */
+const SERIES_COST = 8
 const SECOND_MS = 1_000
 /** Times on the wire are exact up to here: the year 2255. */
 const MAX_TIME = Number.MAX_SAFE_INTEGER
 /** Senders of OTLP wait for ten seconds unless they are told otherwise. */
 const PATIENCE_MS = 9_000
 
-export interface PublishedSeries {
-  /** With the family. */
-  readonly name: string
-  /** Its labels under their own names. */
-  readonly labels: readonly (readonly [name: string, text: string])[]
-  readonly metadata: MetricMetadata | undefined
-  /** Ascending by time, microseconds since 1970. */
-  readonly values: readonly { readonly value: Value; readonly time: number }[]
-}
-
+/** Too much waits to be decoded. */
+export const BEHIND: NotNow = { reason: 'behind', detail: 'too many long requests wait', waitMs: SECOND_MS }
 const LATE: NotNow = { reason: 'behind', detail: 'the values are taken, but not stored yet', waitMs: SECOND_MS }
 
 export type Published =
@@ -40,8 +37,14 @@ export type Published =
   /** Everything but `rejected` values; `detail` says for people why the first of those was not. */
   | { readonly outcome: 'taken'; readonly taken: number; readonly rejected: number; readonly detail: string }
 
+export interface PublicationOptions {
+  readonly whole: boolean
+  readonly describe?: (name: string) => MetricMetadata | undefined
+}
+
 export interface PublicationServices {
   readonly poll: Pick<Poll, 'work' | 'refusal'>
+  readonly decoding: Pick<Decoding, 'decode'>
   readonly intake: Pick<Intake, 'begin'>
   readonly rights: Pick<Rights, 'publisher'>
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
@@ -63,6 +66,11 @@ export class Publication {
     return this.#services.rights.publisher(asker, { family, owner: { tenant }, isPublished: true }).mayAnything
   }
 
+  /** The columns of a body. Undefined if the server is behind. Rejects with ProtocolError. */
+  decode<O>(body: EncodedBody, decoder: Decoder<O>, options: O): Promise<Columns | undefined> {
+    return this.#services.decoding.decode(body, decoder, options)
+  }
+
   /** Which metrics of the family somebody may describe, by names without its prefix, and of how many his tenant may have series. */
   describing(asker: Asker): { readonly may: (name: string) => boolean; readonly most: number } {
     const sensor = this.#family.of(asker.identity.tenant)
@@ -75,22 +83,22 @@ export class Publication {
   }
 
   /**
-   * Publishes series for an identity. `whole`: one series that may not be published refuses the whole request; otherwise it is
-   * left out, and counts as rejected.
+   * Publishes what a request has for an identity. `whole`: one series that may not be published refuses the whole request;
+   * otherwise it is left out, and counts as rejected. `describe` knows metadata of series that the request does not describe.
    */
-  async publish(asker: Asker, given: readonly PublishedSeries[], whole: boolean): Promise<Published> {
+  async publish(asker: Asker, columns: Columns, { whole, describe }: PublicationOptions): Promise<Published> {
     const { poll, intake } = this.#services
     const { tenant } = asker.identity
     const sensor = this.#family.of(tenant)
     const party = { tenant }
     const rejections = new Rejections()
-    const allowed = await poll.work(party, this.#allowed(asker, sensor, given, rejections))
+    const isAllowed = await poll.work(party, this.#allowed(asker, sensor, columns, rejections))
     if (whole && rejections.values > 0) return { outcome: 'denied', detail: rejections.first }
     const why = poll.refusal(sensor)
     if (why !== undefined) return { outcome: 'not-now', why }
     const taking = intake.begin(sensor)
     const touched: LabelledSeries[] = []
-    const taken = await poll.work(party, this.#take(sensor, allowed, touched, rejections))
+    const taken = await poll.work(party, this.#take(sensor, columns, isAllowed, touched, rejections, describe))
     const refusal = await this.#within(taking.stored())
     if (refusal === LATE) return { outcome: 'not-now', why: LATE }
     if (refusal !== undefined) {
@@ -113,56 +121,89 @@ export class Publication {
     })
   }
 
-  *#allowed(
-    asker: Asker,
-    sensor: LabelledSensor,
-    given: readonly PublishedSeries[],
-    rejections: Rejections,
-  ): Steps<PublishedSeries[]> {
+  /** Judges every series, and counts the values of those that are not allowed. */
+  *#allowed(asker: Asker, sensor: LabelledSensor, { series, of }: Columns, rejections: Rejections): Steps<Uint8Array> {
     const publisher = this.#services.rights.publisher(asker, sensor)
-    const allowed: PublishedSeries[] = []
-    let judged = 0
-    for (const series of given) {
-      const { name, labels } = series
+    const isAllowed = new Uint8Array(series.ends.length)
+    let detail = ''
+    for (let place = 0; place < isAllowed.length; place++) {
+      const key = textAt(series, place)
+      const name = nameOfKey(key)
+      let labels: Labels | undefined
       // Rules name labels as they are shown.
-      const text = (wanted: string): string => labels.find(([label]) => fromForeign(label) === wanted)?.[1] ?? ''
-      if (publisher.may(name, text)) allowed.push(series)
-      else rejections.add(series, `PUBLISH of ${shownName(name)} is not allowed with these labels`)
-      if (++judged % SERIES_PER_STEP === 0) yield
+      const text = (wanted: string): string => {
+        labels ??= seriesOfKey(key).labels
+        return labelText(labels, wanted) ?? ''
+      }
+      if (publisher.may(name, text)) isAllowed[place] = 1
+      else if (detail === '') detail = `PUBLISH of ${shownName(name)} is not allowed with these labels`
+      if ((place + 1) % SERIES_PER_STEP === 0) yield
     }
-    return allowed
+    if (detail === '') return isAllowed
+    for (let place = 0; place < of.length; place++) {
+      const one = of[place] as number
+      if (one !== NO_SERIES && isAllowed[one] === 0) rejections.add(detail)
+      if ((place + 1) % (8 * VALUES_PER_STEP) === 0) yield
+    }
+    return isAllowed
   }
 
   *#take(
     sensor: LabelledSensor,
-    allowed: readonly PublishedSeries[],
+    columns: Columns,
+    isAllowed: Uint8Array,
     touched: LabelledSeries[],
     rejections: Rejections,
+    describe: PublicationOptions['describe'],
   ): Steps<number> {
+    const { of, times, refusedSeries, problem } = columns
+    if (refusedSeries > 0) sensor.refusedLabels(refusedSeries)
     let [taken, sinceStep] = [0, 0]
-    for (const given of allowed) {
-      const series = sensor.of(
-        given.name,
-        given.labels.map(([name, text]) => [fromForeign(name), text] as const),
-      )
-      if (!(series instanceof LabelledSeries)) rejections.add(given, `${shownName(given.name)}: ${series.detail}`)
-      else {
-        if (given.metadata !== undefined) sensor.describe(series, given.metadata)
-        touched.push(series)
-        for (const { value, time } of given.values) {
-          if (!(time >= 0 && time <= MAX_TIME)) {
-            rejections.addValue(`${shownName(given.name)}: the time ${time} µs is not possible`)
-            continue
-          }
-          sensor.meter.take()
-          sensor.take(series, value, time)
-          taken++
-          if (++sinceStep % VALUES_PER_STEP === 0) yield
-        }
+    let place = -1
+    let series: LabelledSeries | string = ''
+    for (let at = 0; at < of.length; at++) {
+      if (++sinceStep >= VALUES_PER_STEP) {
+        sinceStep = 0
+        yield
       }
-      if (++sinceStep % VALUES_PER_STEP === 0) yield
+      const time = times[at] as number
+      if (of[at] !== place) {
+        place = of[at] as number
+        if (place === NO_SERIES) series = problem
+        else if (isAllowed[place] === 1) {
+          series = this.#begun(sensor, columns, place, describe)
+          if (typeof series !== 'string') touched.push(series)
+        }
+        sinceStep += SERIES_COST
+      }
+      if (place !== NO_SERIES && isAllowed[place] === 0) continue
+      if (typeof series === 'string') rejections.add(series)
+      else if (!(time >= 0 && time <= MAX_TIME)) {
+        rejections.add(`${shownName(series.name)}: the time ${time} µs is not possible`)
+      } else {
+        sensor.meter.take()
+        sensor.take(series, valueAt(columns, at), time)
+        taken++
+      }
     }
     return taken
+  }
+
+  /** A series of a request, described; the reason for people if it cannot be taken. */
+  #begun(
+    sensor: LabelledSensor,
+    { series, described, metadata, traits }: Columns,
+    place: number,
+    describe: PublicationOptions['describe'],
+  ): LabelledSeries | string {
+    const key = textAt(series, place)
+    const found = sensor.byKey(key)
+    if (!(found instanceof LabelledSeries)) return `${shownName(nameOfKey(key))}: ${found.detail}`
+    const about = (described[place] as number) - 1
+    const said =
+      about < 0 ? describe?.(found.name) : metadataFrom(traits[about] as number, split(textAt(metadata, about)))
+    if (said !== undefined) sensor.describe(found, said)
+    return found
   }
 }
 
@@ -177,12 +218,8 @@ class Rejections {
   /** Why the first was not, for people. */
   first = ''
 
-  add({ values }: PublishedSeries, detail: string): void {
-    this.values += values.length
-    if (this.first === '') this.first = detail
-  }
-
-  addValue(detail: string): void {
+  /** A value, and why it is not taken. */
+  add(detail: string): void {
     this.values++
     if (this.first === '') this.first = detail
   }

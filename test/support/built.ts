@@ -8,8 +8,8 @@ import { join } from 'node:path'
 const ROOT = new URL('../..', import.meta.url).pathname
 /** The build writes this last, whether it has changed or not. */
 const BUILT_LAST = 'dist/web/client.js'
-/** What the worker threads of the store and of the password hasher are made from. */
-const WORKERS = ['auth', 'storage']
+/** What the worker threads of the store, of the password hasher and of the doors are made from. */
+const WORKERS = ['auth', 'storage', 'protocol', 'server/kit', 'server/wings/otlp', 'server/wings/prometheus']
 /** What the program `cinnabar` is made from. */
 export const SOURCES = ['auth', 'cli', 'client', 'protocol', 'server', 'storage']
 

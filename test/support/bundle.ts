@@ -39,8 +39,16 @@ export async function setup(): Promise<void> {
   await build({
     ...BUNDLING,
     absWorkingDir: ROOT,
-    // The program, and the worker threads where package.json says that they are.
-    entryPoints: ['cli/main.ts', 'storage/sqlite/worker.ts', 'storage/replicated/worker.ts', 'auth/password.ts'],
+    // The program, and the worker threads and what they load, where package.json says that they are.
+    entryPoints: [
+      'cli/main.ts',
+      'storage/sqlite/worker.ts',
+      'storage/replicated/worker.ts',
+      'auth/password.ts',
+      'server/kit/decoding-worker.ts',
+      'server/wings/otlp/decoder.ts',
+      'server/wings/prometheus/decoder.ts',
+    ],
     outbase: ROOT,
     outdir: join(PACKAGE, 'dist'),
     chunkNames: 'cli/chunks/[hash]',

@@ -1,24 +1,21 @@
 /**
  * The paths to which programs POST metrics (`HttpDoor` of a source). Who asks, and whether he may publish anything there, is
  * decided by the headers: nothing of a refused request is read but to be discarded. Then the request waits for its tenant's
- * turn, and only then its body is read, which is bounded before and after decompression.
+ * turn, and only then its body is read, within bounds of bytes and time.
  */
-import { promisify } from 'node:util'
-import { gunzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Asker } from '../../kernel/accounts/rights.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
 import type { DoorAnswer, HttpDoor, OpenDoor } from '../../kit/door.ts'
 import { type AskerOptions, askerByToken } from './askers.ts'
 import { announcedBytes, answerNow, expectsContinue, type MissingBody, readBody } from './body.ts'
-import { Turns } from './turns.ts'
+import { endOf, Turns } from './turns.ts'
 
 /** Requests of a tenant that are read, decoded and stored at the same time. */
 const MAX_AT_ONCE = 4
-/** Those that wait for their turn; one more is answered with 429. */
+/** Those that wait for their turn, and for how long; others are answered with 429. The rest of ten seconds is for the body. */
 const MAX_WAITING = 32
-
-const inflate = promisify(gunzip)
+const PATIENCE_MS = 5_000
 
 export interface PublishingOptions extends AskerOptions {
   readonly doors: readonly OpenDoor[]
@@ -27,9 +24,9 @@ export interface PublishingOptions extends AskerOptions {
 
 /** Must be called after `hardenHttp`. */
 export async function servePublishing(app: FastifyInstance, options: PublishingOptions): Promise<void> {
-  const turns = new Turns({ atOnce: MAX_AT_ONCE, waiting: MAX_WAITING })
-  const failures = app.createRateLimit()
   const { clock } = options
+  const turns = new Turns({ atOnce: MAX_AT_ONCE, waiting: MAX_WAITING, patienceMs: PATIENCE_MS, clock })
+  const failures = app.createRateLimit()
   for (const { door, mayPublish, family } of options.doors) {
     await app.register((scope, _options, registered) => {
       const askers = new WeakMap<FastifyRequest, Asker>()
@@ -74,16 +71,14 @@ export async function servePublishing(app: FastifyInstance, options: PublishingO
         handler: async (request, reply) => {
           const asker = askers.get(request) as Asker
           const { headers } = request
-          const isGzip = headers['content-encoding']?.toLowerCase() === 'gzip'
+          const ended = endOf(reply.raw)
           const take = async (): Promise<DoorAnswer | MissingBody> => {
             if (expectsContinue(request.raw)) reply.raw.writeContinue()
             const given = await readBody(request.raw, door.maxBytes, clock)
             if (typeof given === 'string') return given
-            const body = isGzip ? await inflated(given, door) : given
-            if (!(body instanceof Uint8Array)) return body
-            return door.take({ asker, headers, body })
+            return door.take({ asker, headers, body: given, isOver: () => ended.aborted })
           }
-          const answer = await turns.take(asker.identity.tenant, take)
+          const answer = await turns.take(asker.identity.tenant, ended, take)
           if (answer === undefined) {
             void reply.header('retry-after', '1')
             return refuse(request, reply, 429, 'too many requests of the tenant wait for their turn')
@@ -100,15 +95,4 @@ export async function servePublishing(app: FastifyInstance, options: PublishingO
 
 function tooLong({ maxBytes }: HttpDoor): string {
   return `a body has at most ${maxBytes} bytes`
-}
-
-/** The body as it was before gzip; an answer if that is too long, or no gzip. */
-async function inflated(body: Uint8Array, door: HttpDoor): Promise<Uint8Array | DoorAnswer> {
-  try {
-    return await inflate(body, { maxOutputLength: door.maxBytes })
-  } catch (error) {
-    const isLong = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
-    if (isLong) return door.refusal(413, `a body has at most ${door.maxBytes} bytes when decompressed`, '')
-    return door.refusal(400, 'the body is not gzip', '')
-  }
 }

@@ -1,15 +1,22 @@
-/** Lets few requests of a tenant be worked on at the same time, because much of each is in memory then. */
+/**
+ * Lets few requests of a tenant be worked on at the same time, because much of each is in memory then. Whoever waits for too
+ * long is told so, and whoever has gone meanwhile waits no more.
+ */
+import type { Clock } from '../../kernel/core/clock.ts'
 
 export interface TurnsOptions {
   /** Requests of a tenant that are worked on at the same time. */
   readonly atOnce: number
-  /** Those that may wait for their turn. */
+  /** Those that may wait for their turn, and for how long. */
   readonly waiting: number
+  readonly patienceMs: number
+  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
 }
 
 interface Row {
   active: number
-  readonly waiting: (() => void)[]
+  /** Those that wait, each with what gives it its turn. */
+  readonly waiting: Set<() => void>
 }
 
 export class Turns {
@@ -20,24 +27,45 @@ export class Turns {
     this.#options = options
   }
 
-  /** Undefined if too many wait. */
-  take<T>(tenant: string, act: () => Promise<T>): Promise<T> | undefined {
-    const mine = this.#tenants.get(tenant) ?? { active: 0, waiting: [] }
-    if (mine.waiting.length >= this.#options.waiting) return undefined
-    this.#tenants.set(tenant, mine)
-    return this.#inTurn(tenant, mine, act)
-  }
-
-  async #inTurn<T>(tenant: string, mine: Row, act: () => Promise<T>): Promise<T> {
+  /** Undefined if there is no turn: too many wait, it does not come in time, or `ended` says that nobody wants it any more. */
+  async take<T>(tenant: string, ended: AbortSignal, act: () => Promise<T>): Promise<T | undefined> {
+    const mine = this.#tenants.get(tenant) ?? { active: 0, waiting: new Set() }
     if (mine.active < this.#options.atOnce) mine.active++
-    else await new Promise<void>((resolve) => mine.waiting.push(resolve))
+    else if (mine.waiting.size >= this.#options.waiting || !(await this.#inTurn(mine, ended))) return undefined
+    this.#tenants.set(tenant, mine)
     try {
       return await act()
     } finally {
-      const next = mine.waiting.shift()
+      const [next] = mine.waiting
       // The next one takes over the place.
       if (next !== undefined) next()
       else if (--mine.active === 0) this.#tenants.delete(tenant)
     }
   }
+
+  /** Whether the turn comes. */
+  #inTurn(mine: Row, ended: AbortSignal): Promise<boolean> {
+    const { clock, patienceMs } = this.#options
+    if (ended.aborted) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const end = (isTurn: boolean): void => {
+        mine.waiting.delete(begin)
+        ended.removeEventListener('abort', give)
+        clock.clear(timer)
+        resolve(isTurn)
+      }
+      const begin = (): void => end(true)
+      const give = (): void => end(false)
+      const timer = clock.setTimeout(give, patienceMs)
+      mine.waiting.add(begin)
+      ended.addEventListener('abort', give)
+    })
+  }
+}
+
+/** Aborted when a connection ends before the answer has gone out. */
+export function endOf(response: { once(event: 'close', listener: () => void): unknown }): AbortSignal {
+  const controller = new AbortController()
+  response.once('close', () => controller.abort())
+  return controller.signal
 }

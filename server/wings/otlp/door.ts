@@ -1,20 +1,15 @@
 /** `POST /v1/metrics`: OTLP/HTTP in protocol buffers or JSON (OTLP specification 1.x, "OTLP/HTTP"). */
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { answerAsJson, metricsFromJson, statusAsJson } from '../../../protocol/otlp/json.ts'
-import { decodeMetrics, encodeAnswer, encodeStatus } from '../../../protocol/otlp/protobuf.ts'
+import { answerAsJson, statusAsJson } from '../../../protocol/otlp/json.ts'
+import { encodeAnswer, encodeStatus } from '../../../protocol/otlp/protobuf.ts'
 import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/door.ts'
-import type { Poll } from '../../kit/poll.ts'
-import { type Publication, type Published, retryAfter } from '../../kit/publication.ts'
+import { BEHIND, type Publication, type Published, retryAfter } from '../../kit/publication.ts'
 import type { Clock } from '../../kit/running.ts'
-import { seriesOf } from './values.ts'
+import { MAX_JSON_BYTES, otlpDecoder } from './decoder.ts'
 
 const PROTOBUF = 'application/x-protobuf'
 const JSON_TYPE = 'application/json'
 const MAX_BYTES = 16 << 20
-/** It is parsed as a whole, which must not take long. */
-const MAX_JSON_BYTES = 1 << 20
-/** Fields and packed numbers of a request: each takes some hundred bytes at most. */
-const MAX_ELEMENTS = 1_000_000
 
 /** Codes of gRPC, which google.rpc.Status has. */
 const codes: Readonly<Record<number, number>> = { 400: 3, 401: 16, 403: 7, 413: 3, 415: 3, 429: 8, 503: 14 }
@@ -22,7 +17,6 @@ const UNKNOWN = 2
 
 export interface OtlpDoorOptions {
   readonly publication: Publication
-  readonly poll: Pick<Poll, 'work'>
   readonly clock: Pick<Clock, 'microseconds'>
 }
 
@@ -37,28 +31,27 @@ export class OtlpDoor implements HttpDoor {
 
   unsupported(headers: DoorRequest['headers']): DoorAnswer | undefined {
     const type = mediaType(headers['content-type'])
-    if (type === PROTOBUF || type === JSON_TYPE) return undefined
-    return this.refusal(415, `the content type is ${PROTOBUF} or ${JSON_TYPE}`, type)
+    if (type !== PROTOBUF && type !== JSON_TYPE) {
+      return this.refusal(415, `the content type is ${PROTOBUF} or ${JSON_TYPE}`, type)
+    }
+    if (encodingOf(headers['content-encoding']) !== undefined) return undefined
+    return this.refusal(415, 'the content encoding is gzip, or there is none', type)
   }
 
-  async take({ asker, headers, body }: DoorRequest): Promise<DoorAnswer> {
+  async take({ asker, headers, body, isOver }: DoorRequest): Promise<DoorAnswer> {
     const type = mediaType(headers['content-type'])
-    if (type === JSON_TYPE && body.length > MAX_JSON_BYTES) {
-      return this.refusal(413, `a request in JSON has at most ${MAX_JSON_BYTES} bytes: send ${PROTOBUF}`, type)
-    }
-    const { publication, poll, clock } = this.#options
-    const limits = { elements: MAX_ELEMENTS }
-    const party = { tenant: asker.identity.tenant }
+    const { publication, clock } = this.#options
+    const isJson = type === JSON_TYPE
+    const { tenant } = asker.identity
+    const encoding = encodingOf(headers['content-encoding']) ?? 'identity'
+    const given = { tenant, bytes: body, encoding, most: isJson ? MAX_JSON_BYTES : MAX_BYTES, isOver }
     try {
-      const now = clock.microseconds()
-      const steps = function* () {
-        const decoded = type === JSON_TYPE ? metricsFromJson(textOf(body), limits) : decodeMetrics(body, limits)
-        return yield* seriesOf(yield* decoded, now)
-      }
-      return this.#answer(await publication.publish(asker, await poll.work(party, steps()), false), type)
+      const columns = await publication.decode(given, otlpDecoder, { isJson, now: clock.microseconds() })
+      if (columns === undefined) return this.#answer({ outcome: 'not-now', why: BEHIND }, type)
+      return this.#answer(await publication.publish(asker, columns, { whole: false }), type)
     } catch (error) {
-      if (error instanceof ProtocolError) return this.refusal(400, `${error.message} (at byte ${error.offset})`, type)
-      throw error
+      if (!(error instanceof ProtocolError)) throw error
+      return this.refusal(error.code === 'TOO_LONG' ? 413 : 400, `${error.message} (at byte ${error.offset})`, type)
     }
   }
 
@@ -87,15 +80,13 @@ export class OtlpDoor implements HttpDoor {
   }
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-/** Throws ProtocolError BAD_UTF8. */
-function textOf(body: Uint8Array): string {
-  try {
-    return utf8.decode(body)
-  } catch {
-    throw new ProtocolError('BAD_UTF8', 'the request is not UTF-8')
-  }
+/** Undefined if it is none that is taken. `x-gzip` is another name of gzip (RFC 9110, 8.4.1.3). */
+function encodingOf(header: string | string[] | undefined): 'identity' | 'gzip' | undefined {
+  const name = String(header ?? '')
+    .trim()
+    .toLowerCase()
+  if (name === '' || name === 'identity') return 'identity'
+  return name === 'gzip' || name === 'x-gzip' ? 'gzip' : undefined
 }
 
 function mediaType(header: string | string[] | undefined): string {

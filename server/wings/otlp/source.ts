@@ -5,11 +5,11 @@ import { OtlpDoor } from './door.ts'
 import { OTLP_FAMILY } from './values.ts'
 
 export const otlp: Source<typeof otlpSection> = {
-  open({ door, poll, clock }, config) {
+  open({ door, clock }, config) {
     let { keepMs } = config
     const family = door.http(
       { family: OTLP_FAMILY, kind: 'otlp', from: 'POST /v1/metrics', keptMs: () => keepMs },
-      (publication) => new OtlpDoor({ publication, poll, clock }),
+      (publication) => new OtlpDoor({ publication, clock }),
     )
     return {
       sweep: () => family.sweep(),

@@ -11,22 +11,23 @@ import {
   type ScopeMetrics,
   Temporality,
 } from '../../../protocol/otlp/metrics.ts'
+import type { ColumnWriter, SeriesLabel } from '../../kit/columns.ts'
 import type { MetricMetadata } from '../../kit/metrics.ts'
-import type { PublishedSeries } from '../../kit/publication.ts'
 import type { Steps } from '../../kit/running.ts'
 
 export const OTLP_FAMILY = 'otlp.'
 
 const { ARRAY, BOOLEAN, DOUBLE, INT32, INT64, REC, UINT64 } = BasicType
 
-const POINTS_PER_STEP = 64
+/** What is written in one step, in labels: each point costs some, and each element of a histogram. */
+const LABELS_PER_STEP = 512
+const POINT_COST = 8
 
-type Label = readonly [name: string, text: string]
 type Points = MetricData['points'][number]
 
-/** The series of a request, a point each. `now`: the time of points without one, microseconds since 1970. */
-export function* seriesOf(resources: readonly ResourceMetrics[], now: number): Steps<PublishedSeries[]> {
-  const series: PublishedSeries[] = []
+/** Writes the series of a request, a point each. `now`: the time of points without one, microseconds since 1970. */
+export function* writeSeries(columns: ColumnWriter, resources: readonly ResourceMetrics[], now: number): Steps<void> {
+  let sinceStep = 0
   for (const resource of resources) {
     const ofResource = resource.attributes.map(labelOf)
     for (const scope of resource.scopes) {
@@ -37,34 +38,35 @@ export function* seriesOf(resources: readonly ResourceMetrics[], now: number): S
         const metadata = metadataOf(metric, data)
         for (const point of data.points) {
           const value = point.isEnd ? VOID : measuredOf(data, point)
-          const time = point.time === 0 ? now : point.time
-          const labels = merged(outer, point.attributes)
-          series.push({ name: OTLP_FAMILY + metric.name, labels, metadata, values: [{ value, time }] })
+          columns.begin(metric.name, merged(outer, point.attributes), metadata)
+          columns.value(value, point.time === 0 ? now : point.time)
           // A histogram may have very many buckets.
-          if (value.type === BasicType.REC || series.length % POINTS_PER_STEP === 0) yield
+          sinceStep += POINT_COST + outer.length + point.attributes.length
+          if (value.type !== BasicType.REC && sinceStep < LABELS_PER_STEP) continue
+          sinceStep = 0
+          yield
         }
       }
     }
   }
-  return series
 }
 
-function labelOf({ key, value }: Attribute): Label {
+function labelOf({ key, value }: Attribute): SeriesLabel {
   return [key, textOfAny(value)]
 }
 
-function labelsOfScope({ name, version, attributes }: ScopeMetrics): Label[] {
-  const labels: Label[] = attributes.map(({ key, value }) => [`otel.scope.${key}`, textOfAny(value)])
+function labelsOfScope({ name, version, attributes }: ScopeMetrics): SeriesLabel[] {
+  const labels: SeriesLabel[] = attributes.map(({ key, value }) => [`otel.scope.${key}`, textOfAny(value)])
   if (name !== '') labels.push(['otel.scope.name', name])
   if (version !== '') labels.push(['otel.scope.version', version])
   return labels
 }
 
 /** An attribute of the point keeps its name; one of the resource with the same name becomes `resource.<name>`. */
-function merged(outer: readonly Label[], attributes: readonly Attribute[]): Label[] {
+function merged(outer: readonly SeriesLabel[], attributes: readonly Attribute[]): SeriesLabel[] {
   const own = attributes.map(labelOf)
   const names = new Set(own.map(([name]) => name))
-  const others = outer.map(([name, text]): Label => (names.has(name) ? [`resource.${name}`, text] : [name, text]))
+  const others = outer.map(([name, text]): SeriesLabel => (names.has(name) ? [`resource.${name}`, text] : [name, text]))
   return [...others, ...own]
 }
 

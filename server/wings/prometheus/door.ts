@@ -1,27 +1,14 @@
 /** `POST /api/v1/write`: Prometheus remote write, versions 1.0 and 2.0. */
 import { ProtocolError } from '../../../protocol/errors.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { VOID } from '../../../protocol/monitor/value.ts'
-import {
-  decodeWriteRequest,
-  decodeWriteRequest2,
-  decompress,
-  type WriteRequest,
-  type WrittenSeries,
-} from '../../../protocol/prometheus/remote-write.ts'
 import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/door.ts'
-import type { MetricMetadata } from '../../kit/metrics.ts'
-import type { Poll } from '../../kit/poll.ts'
-import { type Publication, type Published, type PublishedSeries, retryAfter } from '../../kit/publication.ts'
-import type { Steps } from '../../kit/running.ts'
-import { type FamilyMetadata, metadataOf } from './families.ts'
-
-export const PROMETHEUS_FAMILY = 'prometheus.'
+import { BEHIND, type Publication, type Published, retryAfter } from '../../kit/publication.ts'
+import { writeDecoder } from './decoder.ts'
+import type { DescribedFamilies } from './families.ts'
+import { PROMETHEUS_FAMILY } from './metric-types.ts'
 
 /** A body under Snappy: senders limit requests to some thousand samples. */
 const MAX_BYTES = 4 << 20
-const LIMITS = { bytes: 8 << 20, elements: 1_000_000 }
-const SAMPLES_PER_STEP = 512
+const MAX_INFLATED = 8 << 20
 
 const PROTOBUF = 'application/x-protobuf'
 const VERSION_1 = 'prometheus.WriteRequest'
@@ -29,19 +16,16 @@ const VERSION_2 = 'io.prometheus.write.v2.Request'
 
 export interface WriteDoorOptions {
   readonly publication: Publication
-  readonly metadata: FamilyMetadata
-  readonly poll: Pick<Poll, 'work'>
+  readonly metadata: DescribedFamilies
 }
 
 export class WriteDoor implements HttpDoor {
   readonly path = '/api/v1/write'
   readonly maxBytes = MAX_BYTES
   readonly #options: WriteDoorOptions
-  readonly #metadata: FamilyMetadata
 
   constructor(options: WriteDoorOptions) {
     this.#options = options
-    this.#metadata = options.metadata
   }
 
   unsupported(headers: DoorRequest['headers']): DoorAnswer | undefined {
@@ -51,24 +35,19 @@ export class WriteDoor implements HttpDoor {
     return encoding === 'snappy' ? undefined : this.refusal(415, 'the body is compressed by snappy')
   }
 
-  async take({ asker, headers, body }: DoorRequest): Promise<DoorAnswer> {
-    const message = messageOf(headers['content-type'])
-    const { publication, poll } = this.#options
+  async take({ asker, headers, body, isOver }: DoorRequest): Promise<DoorAnswer> {
+    const isVersion2 = messageOf(headers['content-type']) === VERSION_2
+    const { publication, metadata } = this.#options
+    const { tenant } = asker.identity
+    const given = { tenant, bytes: body, encoding: 'snappy', most: MAX_INFLATED, isOver } as const
     try {
-      const bytes = decompress(body, LIMITS)
-      const { tenant } = asker.identity
-      const metadata = this.#metadata
-      const steps = function* () {
-        const decode = message === VERSION_2 ? decodeWriteRequest2 : decodeWriteRequest
-        const request = yield* decode(bytes, LIMITS)
-        const given = yield* seriesOf(request, (name) => metadata.of(tenant, name))
-        return { ...given, families: request.families }
-      }
-      const { series, samples, histograms, families } = await poll.work({ tenant }, steps())
-      const published = await publication.publish(asker, series, true)
+      const columns = await publication.decode(given, writeDecoder, { isVersion2 })
+      if (columns === undefined) return answerOf({ outcome: 'not-now', why: BEHIND }, 0, 0)
+      const describe = (name: string) => metadata.of(tenant, name.slice(PROMETHEUS_FAMILY.length))
+      const published = await publication.publish(asker, columns, { whole: true, describe })
       // Only now: who may not publish the series of a request describes nothing with it either.
-      if (published.outcome === 'taken') metadata.learn(tenant, families, publication.describing(asker))
-      return answerOf(published, samples, histograms)
+      if (published.outcome === 'taken') metadata.learn(tenant, columns.families, publication.describing(asker))
+      return answerOf(published, columns.times.length, columns.left)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       return this.refusal(error.code === 'TOO_LONG' ? 413 : 400, `${error.message} (at byte ${error.offset})`)
@@ -119,47 +98,5 @@ function written(samples: number): Readonly<Record<string, string>> {
     'x-prometheus-remote-write-samples-written': String(samples),
     'x-prometheus-remote-write-histograms-written': '0',
     'x-prometheus-remote-write-exemplars-written': '0',
-  }
-}
-
-interface Given {
-  readonly series: PublishedSeries[]
-  readonly samples: number
-  readonly histograms: number
-}
-
-function* seriesOf(
-  { series: written }: WriteRequest,
-  known: (name: string) => Omit<MetricMetadata, 'type'> | undefined,
-): Steps<Given> {
-  const series: PublishedSeries[] = []
-  let [samples, histograms, sinceStep] = [0, 0, 0]
-  for (const each of written) {
-    histograms += each.histograms
-    samples += each.samples.length
-    if (each.samples.length > 0)
-      series.push(
-        published(each, each.metadata === undefined ? known(each.name) : metadataOf(each.name, each.metadata)),
-      )
-    sinceStep += 1 + each.samples.length
-    if (sinceStep < SAMPLES_PER_STEP) continue
-    sinceStep = 0
-    yield
-  }
-  return { series, samples, histograms }
-}
-
-function published(
-  { name, labels, samples }: WrittenSeries,
-  metadata: Omit<MetricMetadata, 'type'> | undefined,
-): PublishedSeries {
-  return {
-    name: PROMETHEUS_FAMILY + name,
-    labels,
-    metadata: { unit: undefined, description: undefined, ...metadata, type: BasicType.DOUBLE },
-    values: samples.map(({ value, time }) => ({
-      value: value === undefined ? VOID : { type: BasicType.DOUBLE, value },
-      time: Math.max(0, time),
-    })),
   }
 }

@@ -2,8 +2,9 @@
 import type { LabelledFamily } from '../../kit/labelled-sensor.ts'
 import type { Source } from '../../kit/source.ts'
 import type { prometheusSection } from './config.ts'
-import { PROMETHEUS_FAMILY, WriteDoor } from './door.ts'
-import { FamilyMetadata } from './families.ts'
+import { WriteDoor } from './door.ts'
+import { DescribedFamilies } from './families.ts'
+import { PROMETHEUS_FAMILY } from './metric-types.ts'
 import type { scrapeSection } from './scrape/config.ts'
 import { ScrapeConfigFile } from './scrape/config-file.ts'
 import { ScrapeTargets } from './scrape/targets.ts'
@@ -13,9 +14,9 @@ const KEPT_INTERVALS = 3
 
 export const prometheus: Source<typeof prometheusSection, { readonly scrape: typeof scrapeSection }> = {
   async open(kit, config, { scrape }) {
-    const { door, poll } = kit
+    const { door } = kit
     let { keepMs } = config
-    const metadata = new FamilyMetadata()
+    const metadata = new DescribedFamilies()
     const targets = new ScrapeTargets(kit, (tenant) => family.of(tenant))
     const family: LabelledFamily = door.http(
       {
@@ -26,7 +27,7 @@ export const prometheus: Source<typeof prometheusSection, { readonly scrape: typ
         ended: (tenant) => metadata.forget(tenant),
         requests: (tenant) => targets.requestsOf(tenant),
       },
-      (publication) => new WriteDoor({ publication, metadata, poll }),
+      (publication) => new WriteDoor({ publication, metadata }),
     )
     const file = new ScrapeConfigFile(kit)
     targets.replace([...scrape, ...(await file.read(config))])

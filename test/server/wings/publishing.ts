@@ -1,4 +1,5 @@
 /** The door of a source for a user who may publish everything, around the readers of its values. */
+import { Decoding } from '../../../server/kit/decoding.ts'
 import type { DoorAnswer, HttpDoor } from '../../../server/kit/door.ts'
 import type { Kit } from '../../../server/kit/kit.ts'
 import { LabelledFamily } from '../../../server/kit/labelled-sensor.ts'
@@ -31,13 +32,14 @@ export function publishing(name: string, doorOf: DoorOf): Published {
   const intake = { refusal: undefined, begin: () => ({ stored: async () => undefined }) }
   const rights = { publisher: () => ({ may: () => true }) }
   const poll = makePoll({ hub, work, quotas, intake })
-  const services = { poll, intake, rights, clock } as unknown as PublicationServices
+  const decoding = new Decoding({ work: poll.work, clock })
+  const services = { poll, intake, rights, clock, decoding } as unknown as PublicationServices
   const door = doorOf(new Publication(family, services), { poll, clock })
   readers.bind(`${name}.*`)
   const asker = { identity: tester, credential: undefined } as unknown as Parameters<HttpDoor['take']>[0]['asker']
   const post = (body: Uint8Array | string, type: string) => {
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
-    return door.take({ asker, headers: { 'content-type': type }, body: bytes })
+    return door.take({ asker, headers: { 'content-type': type }, body: bytes, isOver: () => false })
   }
   return { readers, post }
 }

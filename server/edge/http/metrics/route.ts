@@ -24,7 +24,7 @@ import { type Reading, readAll } from '../../../kernel/metrics/readings.ts'
 import type { SessionContext } from '../../../kernel/sessions/context.ts'
 import { AllowedSenders } from '../../../kit/by-tenant.ts'
 import { type AskerOptions, askerByProof } from '../askers.ts'
-import { Turns } from '../turns.ts'
+import { endOf, Turns } from '../turns.ts'
 import { SampleWriter } from './samples.ts'
 
 const PATH = '/metrics'
@@ -64,7 +64,8 @@ class Unanswerable extends Error {
 
 /** Must be called after `hardenHttp`. */
 export function serveMetrics(app: FastifyInstance, options: MetricsOptions): void {
-  const turns = new Turns({ atOnce: MAX_AT_ONCE, waiting: MAX_WAITING })
+  const { clock } = options.context
+  const turns = new Turns({ atOnce: MAX_AT_ONCE, waiting: MAX_WAITING, patienceMs: PATIENCE_MS, clock })
   const failures = app.createRateLimit()
   app.get(PATH, async (request, reply) => {
     const before = await failures(request, { increment: false })
@@ -79,9 +80,9 @@ export function serveMetrics(app: FastifyInstance, options: MetricsOptions): voi
     }
     try {
       const scrape = scrapeOf(request, asker, options)
-      const page = turns.take(scrape.reader.tenant, () => exposed(request, scrape, options))
+      const page = await turns.take(scrape.reader.tenant, endOf(reply.raw), () => exposed(request, scrape, options))
       if (page === undefined) throw new Unanswerable(429, 'too many scrapes of the tenant wait for their turn')
-      return send(request, reply, await page)
+      return send(request, reply, page)
     } catch (error) {
       if (error instanceof Unanswerable) return refuse(reply, error.status, error.message)
       if (isRefusal(error)) return refuse(reply, statusOf(error), error.message)

@@ -8,7 +8,7 @@ import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import { LabelledSeries } from '../../../kit/labelled-series.ts'
 import { fromForeign, type MetricMetadata, makesLate } from '../../../kit/metrics.ts'
 import type { Clock, Steps } from '../../../kit/running.ts'
-import { PROMETHEUS_FAMILY } from '../door.ts'
+import { PROMETHEUS_FAMILY } from '../metric-types.ts'
 import type { TargetSpec } from './job.ts'
 import { type MutableLabels, Relabelling } from './relabel.ts'
 

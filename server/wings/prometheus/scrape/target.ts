@@ -16,7 +16,7 @@ import {
 } from '../../../kit/metrics.ts'
 import type { Poll } from '../../../kit/poll.ts'
 import type { Clock, Steps, Timer } from '../../../kit/running.ts'
-import { PROMETHEUS_FAMILY } from '../door.ts'
+import { PROMETHEUS_FAMILY } from '../metric-types.ts'
 import type { Fetched } from './fetcher.ts'
 import type { TargetSpec } from './job.ts'
 import { untouchedBy } from './relabel.ts'

@@ -10,7 +10,7 @@ import { publishing } from '../publishing.ts'
 const JSON_TYPE = 'application/json'
 const RUNS = { numRuns: times({ short: 20, long: 200 }) }
 
-const feed = () => publishing('otlp', (publication, { poll, clock }) => new OtlpDoor({ publication, poll, clock }))
+const feed = () => publishing('otlp', (publication, { clock }) => new OtlpDoor({ publication, clock }))
 
 /** JSON writes a double as a number, or as a text; a number beyond what a double can be is one too. */
 const jsonDouble = fc.oneof(

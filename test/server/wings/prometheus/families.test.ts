@@ -1,20 +1,27 @@
 /** What version 1.0 of remote write says of metrics: who may say it, and how much of it is kept. */
 import { snappyCompress } from 'hysnappy'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FamilyMetadata } from '../../../../server/wings/prometheus/families.ts'
+import { ColumnWriter, type TextColumn } from '../../../../server/kit/columns.ts'
+import { DescribedFamilies } from '../../../../server/wings/prometheus/families.ts'
 import { args, str, type } from '../../../support/bytes.ts'
 import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
 import { decoded } from '../../../support/records.ts'
 
 const ALL = { may: () => true, most: Number.POSITIVE_INFINITY }
+/** What a request says of families. */
+function said(...all: readonly (readonly [name: string, type: number, unit: string, help: string])[]): TextColumn {
+  const columns = new ColumnWriter('prometheus.')
+  for (const [name, type, unit, help] of all) columns.family([name, String(type), unit, help])
+  return columns.columns().families
+}
 const families = (...names: readonly string[]) =>
-  new Map(names.map((name) => [name, { type: 1, help: `help of ${name}`, unit: 's' }] as const))
+  said(...names.map((name) => [name, 1, 's', `help of ${name}`] as const))
 
 describe('what is kept of families', () => {
   it('is what may be described, until the tenant ends', () => {
-    const metadata = new FamilyMetadata()
+    const metadata = new DescribedFamilies()
     metadata.learn('acme', families('a', 'b'), { ...ALL, may: (name) => name === 'a' })
-    expect(metadata.of('acme', 'a')).toEqual({ unit: 's', description: 'help of a', isCounter: true })
+    expect(metadata.of('acme', 'a')).toMatchObject({ unit: 's', description: 'help of a', isCounter: true })
     expect(metadata.of('acme', 'a_total')).toMatchObject({ description: 'help of a' })
     expect(metadata.of('acme', 'b')).toBeUndefined()
     expect(metadata.of('globex', 'a')).toBeUndefined()
@@ -23,20 +30,20 @@ describe('what is kept of families', () => {
   })
 
   it('is as many as the tenant may have series, of which the known ones may change', () => {
-    const metadata = new FamilyMetadata()
+    const metadata = new DescribedFamilies()
     metadata.learn('acme', families('a', 'b', 'c'), { ...ALL, most: 2 })
     expect(metadata.of('acme', 'c')).toBeUndefined()
-    metadata.learn('acme', new Map([['b', { type: 2, help: 'again', unit: '' }]]), { ...ALL, most: 2 })
-    expect(metadata.of('acme', 'b')).toEqual({ unit: undefined, description: 'again', isCounter: false })
+    metadata.learn('acme', said(['b', 2, '', 'again']), { ...ALL, most: 2 })
+    expect(metadata.of('acme', 'b')).toMatchObject({ unit: undefined, description: 'again', isCounter: false })
   })
 
   it('is bounded in bytes, and so are its texts', () => {
-    const metadata = new FamilyMetadata()
+    const metadata = new DescribedFamilies()
     const long = 'x'.repeat(1 << 20)
-    metadata.learn('acme', new Map([['a', { type: 2, help: long, unit: long }]]), ALL)
+    metadata.learn('acme', said(['a', 2, long, long]), ALL)
     expect(metadata.of('acme', 'a')).toMatchObject({ unit: 'x'.repeat(64), description: 'x'.repeat(1_000) })
     const names = Array.from({ length: 10_000 }, (_, index) => `f${index}`)
-    metadata.learn('acme', new Map(names.map((name) => [name, { type: 2, help: long, unit: '' }])), ALL)
+    metadata.learn('acme', said(...names.map((name) => [name, 2, '', long.slice(0, 2_000)] as const)), ALL)
     const kept = names.filter((name) => metadata.of('acme', name) !== undefined).length
     expect(kept).toBeGreaterThan(3_000)
     expect(kept).toBeLessThan(4_000)

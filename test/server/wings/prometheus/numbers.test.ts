@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { snappyCompress } from 'hysnappy'
 import { expect, it } from 'vitest'
 import { WriteDoor } from '../../../../server/wings/prometheus/door.ts'
-import { FamilyMetadata } from '../../../../server/wings/prometheus/families.ts'
+import { DescribedFamilies } from '../../../../server/wings/prometheus/families.ts'
 import { times } from '../../../support/long.ts'
 import { doubles, int64s } from '../../../support/odd-numbers.ts'
 import { lastOf } from '../../../support/readers.ts'
@@ -56,7 +56,7 @@ it('are taken, or refused with 400, and cost no later request anything', () =>
     fc.asyncProperty(fc.array(fc.array(series, { maxLength: 4 }), { maxLength: 3 }), async (requests) => {
       const { readers, post } = publishing(
         'prometheus',
-        (publication, { poll }) => new WriteDoor({ publication, metadata: new FamilyMetadata(), poll }),
+        (publication) => new WriteDoor({ publication, metadata: new DescribedFamilies() }),
       )
       for (const given of requests) {
         const { status, body } = await post(request(given), 'application/x-protobuf')

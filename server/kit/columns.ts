@@ -1,0 +1,295 @@
+/**
+ * What one request publishes, in columns: few arrays of numbers and bytes instead of an object for each value, so that they are
+ * cheap to keep and to hand from one thread to another. A series is recognised by the bytes of its key, which has its name and
+ * labels in one order; a value is a number, or stands encoded as on the wire.
+ */
+import { XdrReader } from '../../protocol/bytes/reader.ts'
+import { ByteWriter, XdrWriter } from '../../protocol/bytes/writer.ts'
+import { ProtocolError } from '../../protocol/errors.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import { nameProblem, readTyped, type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
+import { boundedMetadata, type MetricMetadata } from '../kernel/metrics/catalogue.ts'
+import { fromForeign, labelsFrom, MAX_LABELS, openLabelsProblem, shownName } from '../kernel/metrics/labels.ts'
+import { joined, keyOfSeries } from './series-key.ts'
+
+export { split } from './series-key.ts'
+
+/** Texts, one after the other in UTF-8. */
+export interface TextColumn {
+  readonly bytes: Uint8Array
+  readonly ends: Uint32Array
+}
+
+export interface Columns {
+  /** The keys of series. A key may come again, but not twice running. */
+  readonly series: TextColumn
+  /** For each series, 1 more than the place of its metadata; 0 if there is none. */
+  readonly described: Uint32Array
+  /** Units and descriptions (`joined`), and in `traits` what else there is: see `traitsOf`. */
+  readonly metadata: TextColumn
+  readonly traits: Uint8Array
+  /** What is said of families apart from any series, as texts that the source knows (`joined`). */
+  readonly families: TextColumn
+  /** For each value its series, or NO_SERIES if that cannot be taken. */
+  readonly of: Uint32Array
+  /** Microseconds since 1970. */
+  readonly times: Float64Array
+  readonly kinds: Uint8Array
+  /** Doubles and integers; for values that are encoded, where they begin in `encoded`. */
+  readonly numbers: Float64Array
+  /** Types and values as XDR. */
+  readonly encoded: Uint8Array
+  /** Series whose names or labels are beyond the bounds, and why the first of them is, for people. */
+  readonly refusedSeries: number
+  readonly problem: string
+  /** What else of the request was read and is not kept. */
+  readonly left: number
+}
+
+export const NO_SERIES = 0xffff_ffff
+export const ValueKind = { DOUBLE: 0, INT64: 1, VOID: 2, ENCODED: 3 } as const
+
+/** A request of 16 MiB with a hundred bytes of labels for each point has less; it bounds what short bodies can become. */
+const MAX_BYTES = 32 << 20
+/** What a value takes in its columns. */
+const VALUE_BYTES = 25
+const DESCRIBED_BYTES = 4
+/** With more than this nothing is put together to be looked at: some may be there twice, or have no text. */
+const MANY_LABELS = 2 * MAX_LABELS
+
+export type SeriesLabel = readonly [name: string, text: string]
+
+/** Metadata of one metric of a request. A further series with the same object has the same place in the columns. */
+export type SaidMetadata = Partial<MetricMetadata>
+
+export class ColumnWriter {
+  readonly #family: string
+  readonly #room = { bytes: MAX_BYTES }
+  readonly #series = new TextWriter(this.#room)
+  readonly #metadata = new TextWriter(this.#room)
+  readonly #families = new TextWriter(this.#room)
+  readonly #described = new Growing(Uint32Array)
+  readonly #traits = new Growing(Uint8Array)
+  readonly #of = new Growing(Uint32Array)
+  readonly #times = new Growing(Float64Array)
+  readonly #kinds = new Growing(Uint8Array)
+  readonly #numbers = new Growing(Float64Array)
+  readonly #encoded = new XdrWriter()
+  #key: string | undefined
+  #metadataOfKey: SaidMetadata | undefined
+  #lastMetadata: SaidMetadata | undefined
+  /** The series that values come for. */
+  #current = NO_SERIES
+  #refused = 0
+  #problem = ''
+  left = 0
+
+  /** `family` is the prefix of all names. */
+  constructor(family: string) {
+    this.#family = family
+  }
+
+  /** Begins a series, whose values follow. Labels have the names of their source. Throws ProtocolError TOO_LONG. */
+  begin(name: string, labels: readonly SeriesLabel[], metadata?: SaidMetadata): void {
+    const problem = this.#problemOf(name, labels)
+    if (typeof problem === 'string') {
+      this.#key = undefined
+      this.#current = NO_SERIES
+      this.#refused++
+      if (this.#problem === '') this.#problem = `${shownName(this.#family + name)}: ${problem}`
+      return
+    }
+    const { key } = problem
+    if (key === this.#key && metadata === this.#metadataOfKey) return
+    this.#key = key
+    this.#metadataOfKey = metadata
+    this.#take(DESCRIBED_BYTES)
+    this.#current = this.#series.push(key)
+    this.#described.push(metadata === undefined ? 0 : this.#placeOf(metadata))
+  }
+
+  #problemOf(name: string, labels: readonly SeriesLabel[]): string | { readonly key: string } {
+    const full = this.#family + name
+    if (name === '' || nameProblem(full) !== undefined) return `not a name of ${this.#family}*`
+    if (labels.length > MANY_LABELS) return `more than ${MAX_LABELS} labels`
+    const own = labelsFrom(labels.map(([label, text]) => [fromForeign(label), text] as const))
+    return openLabelsProblem(full, own) ?? { key: keyOfSeries(full, own) }
+  }
+
+  #placeOf(metadata: SaidMetadata): number {
+    if (metadata !== this.#lastMetadata) {
+      this.#lastMetadata = metadata
+      const { unit, description } = boundedMetadata({ unit: metadata.unit, description: metadata.description })
+      this.#metadata.push(joined([unit ?? '', description ?? '']))
+      this.#traits.push(traitsOf(metadata))
+    }
+    return this.#traits.length
+  }
+
+  value(value: Value, time: number): void {
+    this.#take(VALUE_BYTES)
+    this.#of.push(this.#current)
+    this.#times.push(time)
+    const plain = plainOf(value)
+    if (plain === undefined) {
+      const before = this.#encoded.length
+      this.#kinds.push(ValueKind.ENCODED)
+      this.#numbers.push(before)
+      writeTyped(this.#encoded, value)
+      this.#take(this.#encoded.length - before)
+      return
+    }
+    this.#kinds.push(plain.kind)
+    this.#numbers.push(plain.number)
+  }
+
+  /** Something that is said of a family. */
+  family(texts: readonly string[]): void {
+    this.#families.push(joined(texts))
+  }
+
+  #take(bytes: number): void {
+    take(this.#room, bytes)
+  }
+
+  columns(): Columns {
+    return {
+      series: this.#series.column(),
+      described: this.#described.all(),
+      metadata: this.#metadata.column(),
+      traits: this.#traits.all(),
+      families: this.#families.column(),
+      of: this.#of.all(),
+      times: this.#times.all(),
+      kinds: this.#kinds.all(),
+      numbers: this.#numbers.all(),
+      encoded: this.#encoded.bytes(),
+      refusedSeries: this.#refused,
+      problem: this.#problem,
+      left: this.left,
+    }
+  }
+}
+
+/** All memory of columns, to be given to another thread. */
+export function buffersOf(columns: Columns): ArrayBuffer[] {
+  const arrays = Object.values(columns).flatMap((column) => {
+    if (ArrayBuffer.isView(column)) return [column]
+    return typeof column === 'object' ? [column.bytes, column.ends] : []
+  })
+  return arrays.map(({ buffer }) => buffer as ArrayBuffer)
+}
+
+/** A value that is a number, as an integer of 64 bits is if a double has it exactly. */
+function plainOf(value: Value): { readonly kind: number; readonly number: number } | undefined {
+  if (value.type === BasicType.DOUBLE) return { kind: ValueKind.DOUBLE, number: value.value }
+  if (value.type === BasicType.VOID) return { kind: ValueKind.VOID, number: 0 }
+  if (value.type !== BasicType.INT64) return undefined
+  const number = Number(value.value)
+  return Number.isSafeInteger(number) ? { kind: ValueKind.INT64, number } : undefined
+}
+
+/** The value at a place. */
+export function valueAt({ kinds, numbers, encoded }: Columns, place: number): Value {
+  const number = numbers[place] as number
+  switch (kinds[place]) {
+    case ValueKind.DOUBLE:
+      return { type: BasicType.DOUBLE, value: number }
+    case ValueKind.INT64:
+      return { type: BasicType.INT64, value: BigInt(number) }
+    case ValueKind.VOID:
+      return VOID
+    default:
+      return readTyped(new XdrReader(encoded.subarray(number)))
+  }
+}
+
+function take(room: { bytes: number }, bytes: number): void {
+  room.bytes -= bytes
+  if (room.bytes >= 0) return
+  throw new ProtocolError('TOO_LONG', `names, labels and values of more than ${MAX_BYTES} bytes: send fewer at a time`)
+}
+
+/** The type, in four bits; then whether it only grows (0 unknown, 1 no, 2 yes), whether there is a unit, a description. */
+function traitsOf({ type, isCounter, unit, description }: SaidMetadata): number {
+  const counter = isCounter === undefined ? 0 : isCounter ? 2 : 1
+  return (type ?? 0) | (counter << 4) | (unit === undefined ? 0 : 1 << 6) | (description === undefined ? 0 : 1 << 7)
+}
+
+/** The other way round; `texts` are the unit and the description. */
+export function metadataFrom(traits: number, [unit, description]: readonly string[]): MetricMetadata {
+  const counter = (traits >> 4) & 3
+  return {
+    type: (traits & 15) === 0 ? undefined : ((traits & 15) as BasicType),
+    isCounter: counter === 0 ? undefined : counter === 2,
+    unit: (traits & (1 << 6)) === 0 ? undefined : unit,
+    description: (traits & (1 << 7)) === 0 ? undefined : description,
+  }
+}
+
+/** The text at a place of a column. */
+export function textAt({ bytes, ends }: TextColumn, place: number): string {
+  const start = place === 0 ? 0 : (ends[place - 1] as number)
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8', start, ends[place])
+}
+
+interface NumberArray {
+  readonly length: number
+  [index: number]: number
+  set(from: NumberArray): void
+  slice(start: number, end: number): this
+}
+
+const FIRST_CAPACITY = 64
+
+/** A column that grows. */
+class Growing<A extends NumberArray> {
+  readonly #make: new (
+    length: number,
+  ) => A
+  #array: A
+  length = 0
+
+  constructor(make: new (length: number) => A) {
+    this.#make = make
+    this.#array = new make(FIRST_CAPACITY)
+  }
+
+  push(value: number): void {
+    if (this.length === this.#array.length) {
+      const larger = new this.#make(2 * this.length)
+      larger.set(this.#array)
+      this.#array = larger
+    }
+    this.#array[this.length++] = value
+  }
+
+  all(): A {
+    return this.#array.slice(0, this.length)
+  }
+}
+
+const utf8 = new TextEncoder()
+
+class TextWriter {
+  readonly #room: { bytes: number }
+  readonly #bytes = new ByteWriter()
+  readonly #ends = new Growing(Uint32Array)
+
+  constructor(room: { bytes: number }) {
+    this.#room = room
+  }
+
+  /** Returns its place. */
+  push(text: string): number {
+    const bytes = utf8.encode(text)
+    take(this.#room, bytes.length + DESCRIBED_BYTES)
+    this.#bytes.raw(bytes)
+    this.#ends.push(this.#bytes.length)
+    return this.#ends.length - 1
+  }
+
+  column(): TextColumn {
+    return { bytes: this.#bytes.bytes(), ends: this.#ends.all() }
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * Bodies of requests become columns. Short ones are decoded in steps, where they are published; for longer ones there is a
+ * thread, so that nobody waits while they are inflated and parsed, and so that what that needs of memory is bounded and given
+ * back. Tenants take turns there, with one body each. The thread ends when it has had nothing to do for a while.
+ */
+import { promisify } from 'node:util'
+import { Worker } from 'node:worker_threads'
+import { gunzip } from 'node:zlib'
+import { FairQueue, type QueuedJob } from '../../auth/fair-queue.ts'
+import { ProtocolError, type ProtocolErrorCode } from '../../protocol/errors.ts'
+import { snappyLength } from '../../protocol/prometheus/remote-write.ts'
+import type { Clock, Timer } from '../kernel/core/clock.ts'
+import type { FairWork, Steps } from '../kernel/core/fair-work.ts'
+import type { Columns } from './columns.ts'
+import { type Encoding, inflated, tooLong } from './inflate.ts'
+
+/** A body of more bytes is for the thread. */
+const MAX_SHORT = 64 << 10
+/** Bodies that wait for the thread, of all tenants. */
+const MAX_WAITING = 16
+/** A thread that has not come to an end by then is ended. */
+const MAX_MS = 10_000
+const IDLE_MS = 10_000
+/** What decoding may need: a body becomes many small objects before it is columns. */
+const RESOURCES = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8, stackSizeMb: 4 }
+
+/** What decodes the bodies of a door. It is a function of a module that the thread can load by its name. */
+export interface Decoder<O> {
+  /** A name of `imports` in package.json. */
+  readonly module: string
+  /** The function there that is `decode` here. */
+  readonly name: string
+  readonly decode: (bytes: Uint8Array, options: O) => Steps<Columns>
+  /** Bytes that a body may have to be decoded in steps, where that is less than for others. */
+  readonly mostInSteps?: (options: O) => number
+}
+
+/** A body as it came. */
+export interface EncodedBody {
+  readonly tenant: string
+  readonly bytes: Uint8Array
+  readonly encoding: Encoding
+  /** Bytes that it may have when it is inflated. */
+  readonly most: number
+  /** Whether nobody waits for it any more. */
+  readonly isOver: () => boolean
+}
+
+/** What the thread gets. */
+export interface DecodingTask {
+  readonly module: string
+  readonly name: string
+  readonly bytes: Uint8Array
+  readonly encoding: Encoding
+  readonly most: number
+  readonly options: unknown
+}
+
+/** What it gives back. */
+export type DecodingAnswer =
+  | { readonly columns: Columns }
+  | { readonly refused: { readonly code: ProtocolErrorCode; readonly message: string; readonly offset: number } }
+
+interface Job extends QueuedJob {
+  readonly task: DecodingTask
+  readonly settle: (outcome: Columns | Error) => void
+}
+
+export interface DecodingServices {
+  readonly work: FairWork['run']
+  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
+}
+
+const inflate = promisify(gunzip)
+
+export class Decoding {
+  readonly #services: DecodingServices
+  /** What waits for the thread: tenants take turns. */
+  readonly #waiting = new FairQueue<Job>(MAX_WAITING)
+  #current: Job | undefined
+  #worker: Worker | undefined
+  #timer: Timer | undefined
+  #isClosed = false
+
+  constructor(services: DecodingServices) {
+    this.#services = services
+  }
+
+  /** Undefined if too much waits for the thread, or nobody waits for this any more. Rejects with ProtocolError; TOO_LONG if it takes too much memory or time. */
+  async decode<O>(body: EncodedBody, decoder: Decoder<O>, options: O): Promise<Columns | undefined> {
+    const most = Math.min(MAX_SHORT, decoder.mostInSteps?.(options) ?? MAX_SHORT)
+    const short = await shortBody(body, most)
+    if (short === undefined) return this.#inThread(body, decoder, options)
+    return this.#services.work({ tenant: body.tenant }, whileWanted(decoder.decode(short, options), body.isOver))
+  }
+
+  /** Ends the thread, and what waits for it. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#end()
+    this.#giveUp(new Error('the server is stopping'))
+  }
+
+  #inThread<O>(body: EncodedBody, { module, name }: Decoder<O>, options: O): Promise<Columns | undefined> {
+    const { tenant, bytes, encoding, most, isOver } = body
+    if (this.#isClosed) return Promise.reject(new Error('the server is stopping'))
+    return new Promise((resolve, reject) => {
+      this.#waiting.add({
+        lane: tenant,
+        isGone: isOver,
+        drop: () => resolve(undefined),
+        task: { module, name, bytes: ownMemory(bytes), encoding, most, options },
+        settle: (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome)),
+      })
+      if (this.#current === undefined) this.#next()
+    })
+  }
+
+  #next(): void {
+    const { clock } = this.#services
+    clock.clear(this.#timer)
+    const job = this.#waiting.take()
+    this.#current = job
+    if (job === undefined) {
+      this.#timer = clock.setTimeout(() => void this.#end(), IDLE_MS)
+      return
+    }
+    this.#worker ??= this.#start()
+    const { task } = job
+    this.#timer = clock.setTimeout(() => this.#failed(this.#worker, tooMuch('time')), MAX_MS)
+    // Its memory goes over to the thread.
+    this.#worker.postMessage(task, [task.bytes.buffer as ArrayBuffer])
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL(import.meta.resolve('#decoding-worker')), {
+      name: 'decoding',
+      resourceLimits: RESOURCES,
+    })
+    worker.unref()
+    worker.on('message', (decoded: DecodingAnswer) => {
+      if (worker !== this.#worker) return
+      const job = this.#current
+      this.#next()
+      if ('columns' in decoded) job?.settle(decoded.columns)
+      else job?.settle(new ProtocolError(decoded.refused.code, decoded.refused.message, decoded.refused.offset))
+    })
+    worker.on('error', (error: NodeJS.ErrnoException) => {
+      const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+      this.#failed(worker, isMemory ? tooMuch('memory') : new Error('the decoding thread failed', { cause: error }))
+    })
+    worker.on('exit', (code) => this.#failed(worker, new Error(`the decoding thread ended with exit code ${code}`)))
+    return worker
+  }
+
+  /** What the thread was about has failed; the next job gets a new one. */
+  #failed(worker: Worker | undefined, error: Error): void {
+    if (worker === undefined || worker !== this.#worker) return
+    const job = this.#current
+    this.#current = undefined
+    void this.#end()
+    job?.settle(error)
+    if (!this.#isClosed) this.#next()
+  }
+
+  async #end(): Promise<void> {
+    this.#services.clock.clear(this.#timer)
+    const worker = this.#worker
+    this.#worker = undefined
+    await worker?.terminate()
+  }
+
+  #giveUp(error: Error): void {
+    this.#current?.settle(error)
+    this.#current = undefined
+    for (let job = this.#waiting.take(); job !== undefined; job = this.#waiting.take()) job.settle(error)
+  }
+}
+
+/** The bytes in memory that can be given away, as it holds nothing else. */
+function ownMemory(bytes: Uint8Array): Uint8Array {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes)
+}
+
+function tooMuch(what: 'memory' | 'time'): ProtocolError {
+  return new ProtocolError('TOO_LONG', `the request takes too much ${what} to be decoded: send less at a time`)
+}
+
+/** The body if it has `most` bytes when inflated. */
+async function shortBody({ bytes, encoding }: EncodedBody, most: number): Promise<Uint8Array | undefined> {
+  if (bytes.length > most) return undefined
+  if (encoding === 'identity') return bytes
+  if (encoding === 'snappy') return snappyLength(bytes) > most ? undefined : inflated(bytes, encoding, most)
+  try {
+    return await inflate(bytes, { maxOutputLength: most })
+  } catch (error) {
+    if (tooLong(error)) return undefined
+    throw new ProtocolError('BAD_GZIP', 'the body is not gzip')
+  }
+}
+
+/** Steps that end with undefined once nobody wants their result. */
+function* whileWanted<T>(steps: Steps<T>, isOver: () => boolean): Steps<T | undefined> {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+    if (isOver()) {
+      steps.return(undefined as never)
+      return undefined
+    }
+    yield
+  }
+}

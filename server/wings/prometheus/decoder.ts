@@ -1,0 +1,66 @@
+/** Requests of remote write as columns: in steps for short ones, and in a thread, by the name `#prometheus-decoder`, for others. */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { VOID } from '../../../protocol/monitor/value.ts'
+import {
+  decodeWriteRequest,
+  decodeWriteRequest2,
+  type WriteRequest,
+  type WrittenMetadata,
+} from '../../../protocol/prometheus/remote-write.ts'
+import { type Columns, ColumnWriter, type SaidMetadata } from '../../kit/columns.ts'
+import type { Decoder } from '../../kit/decoding.ts'
+import type { Steps } from '../../kit/running.ts'
+import { isCounter, PARTS, PROMETHEUS_FAMILY } from './metric-types.ts'
+
+/** Fields and packed numbers. */
+const LIMITS = { elements: 1_000_000 }
+/** What is written in one step: samples and labels. */
+const PER_STEP = 512
+const SERIES_COST = 8
+
+export interface WriteOptions {
+  /** io.prometheus.write.v2.Request, else prometheus.WriteRequest. */
+  readonly isVersion2: boolean
+}
+
+/** Throws ProtocolError. */
+export function* decodeWrite(bytes: Uint8Array, { isVersion2 }: WriteOptions): Steps<Columns> {
+  const { series, families } = yield* (isVersion2 ? decodeWriteRequest2 : decodeWriteRequest)(bytes, LIMITS)
+  const columns = new ColumnWriter(PROMETHEUS_FAMILY)
+  let sinceStep = 0
+  for (const { name, labels, samples, histograms, metadata } of series) {
+    columns.left += histograms
+    if (samples.length > 0) columns.begin(name, labels, described(name, metadata ?? familyOf(families, name)))
+    sinceStep += SERIES_COST + labels.length
+    for (const { value, time } of samples) {
+      columns.value(value === undefined ? VOID : { type: BasicType.DOUBLE, value }, Math.max(0, time))
+      if (++sinceStep % PER_STEP === 0) yield
+    }
+    if (sinceStep < PER_STEP) continue
+    sinceStep = 0
+    yield
+  }
+  for (const [name, { type, help, unit }] of families) {
+    columns.family([name, String(type), unit, help])
+    if (++sinceStep % PER_STEP === 0) yield
+  }
+  return columns.columns()
+}
+
+export const writeDecoder: Decoder<WriteOptions> = {
+  module: '#prometheus-decoder',
+  name: decodeWrite.name,
+  decode: decodeWrite,
+}
+
+/** What the same request says of the family of a series. */
+function familyOf(families: WriteRequest['families'], name: string): WrittenMetadata | undefined {
+  return families.size === 0 ? undefined : (families.get(name) ?? families.get(name.replace(PARTS, '')))
+}
+
+function described(name: string, metadata: WrittenMetadata | undefined): SaidMetadata | undefined {
+  if (metadata === undefined) return undefined
+  const { type, help, unit } = metadata
+  const texts = { unit: unit || undefined, description: help || undefined }
+  return { ...texts, type: BasicType.DOUBLE, isCounter: isCounter(name, type) }
+}

@@ -1,0 +1,177 @@
+/** Bodies become the same columns in steps and in the thread, which is bounded, begun again, and given back. */
+import { randomBytes } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { snappyCompress } from 'hysnappy'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FairWork, finish } from '../../../server/kernel/core/fair-work.ts'
+import { type Columns, metadataFrom, NO_SERIES, split, textAt, valueAt } from '../../../server/kit/columns.ts'
+import { Decoding, type EncodedBody } from '../../../server/kit/decoding.ts'
+import { seriesOfKey } from '../../../server/kit/series-key.ts'
+import { decodeOtlp, otlpDecoder } from '../../../server/wings/otlp/decoder.ts'
+import { writeDecoder } from '../../../server/wings/prometheus/decoder.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+
+const MIB = 1 << 20
+/** A decoder that takes memory until there is none. */
+const HOG = 'data:text/javascript,export function hog() { for (const all = []; ; ) all.push(new Array(1e6).fill(0.5)) }'
+let clock: FakeClock
+let decoding: Decoding
+beforeEach(() => {
+  clock = new FakeClock()
+  const work = new FairWork(clock)
+  decoding = new Decoding({ work: (party, steps) => work.run(party, steps), clock })
+})
+afterEach(() => decoding.close())
+
+const body = (bytes: Uint8Array, more: Partial<EncodedBody> = {}): EncodedBody => ({
+  tenant: 'acme',
+  bytes,
+  encoding: 'identity',
+  most: 16 * MIB,
+  isOver: () => false,
+  ...more,
+})
+const json = { isJson: true, now: 5 }
+
+/** What columns say, by value. */
+function shown(columns: Columns | undefined): unknown[] {
+  if (columns === undefined) throw new Error('there are no columns')
+  return Array.from(columns.of, (series, at) => {
+    const { name, labels } = seriesOfKey(series === NO_SERIES ? '' : textAt(columns.series, series))
+    const about = (columns.described[series] ?? 0) - 1
+    const metadata = about < 0 ? {} : metadataFrom(columns.traits[about] ?? 0, split(textAt(columns.metadata, about)))
+    return { name, labels: { ...labels }, metadata, time: columns.times[at], value: valueAt(columns, at) }
+  })
+}
+
+/** Every kind of value, so often that it is long. */
+const request = (times: number): Buffer => {
+  const point = (index: number) => ({
+    timeUnixNano: String(1_700_000_000_000_000_000n + BigInt(index) * 1_000n),
+    attributes: [{ key: 'time', value: { stringValue: `é${index % 7}` } }],
+  })
+  const points = (more: object) => Array.from({ length: times }, (_, index) => ({ ...point(index), ...more }))
+  const metrics = [
+    {
+      name: 'whole',
+      unit: 's',
+      sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: points({ asInt: '-1' }) },
+    },
+    { name: 'long', description: 'Long.', gauge: { dataPoints: points({ asInt: '9223372036854775807' }) } },
+    { name: 'half', gauge: { dataPoints: points({ asDouble: 0.5 }) } },
+    { name: 'ended', gauge: { dataPoints: points({ flags: 1 }) } },
+    {
+      name: 'spread',
+      histogram: {
+        aggregationTemporality: 2,
+        dataPoints: points({ count: 3, bucketCounts: [1, 2], explicitBounds: [5] }),
+      },
+    },
+    { name: 'x'.repeat(300), gauge: { dataPoints: points({ asInt: 1 }) } },
+  ]
+  return Buffer.from(JSON.stringify({ resourceMetrics: [{ scopeMetrics: [{ metrics }] }] }))
+}
+
+describe('a long body', () => {
+  it('becomes the same in the thread as in steps, whatever its encoding', async () => {
+    const bytes = request(100)
+    const expected = finish(decodeOtlp(bytes, json))
+    expect(shown(expected)).toHaveLength(600)
+    expect(shown(expected)[0]).toEqual({
+      name: 'otlp.whole',
+      labels: { exported_time: 'é0' },
+      metadata: { type: 3, unit: 's', description: '', isCounter: true },
+      time: 1_700_000_000_000_000,
+      value: { type: 3, value: -1n },
+    })
+    expect([expected.refusedSeries, expected.problem]).toEqual([100, `otlp.${'x'.repeat(95)}…: not a name of otlp.*`])
+    for (const [given, encoding] of [
+      [bytes, 'identity'],
+      [gzipSync(bytes), 'gzip'],
+      [snappyCompress(bytes), 'snappy'],
+    ] as const) {
+      const columns = await decoding.decode(body(given, { encoding }), otlpDecoder, json)
+      expect(shown(columns)).toEqual(shown(expected))
+      expect([columns?.refusedSeries, columns?.problem]).toEqual([expected.refusedSeries, expected.problem])
+    }
+  })
+
+  it('that is wrong is refused as in steps, and the thread goes on', async () => {
+    const bytes = Buffer.alloc(MIB, 0xff)
+    await expect(decoding.decode(body(bytes), writeDecoder, { isVersion2: false })).rejects.toMatchObject({
+      name: 'ProtocolError',
+      code: 'BAD_PROTOBUF',
+    })
+    await expect(
+      decoding.decode(body(randomBytes(MIB), { encoding: 'gzip' }), otlpDecoder, json),
+    ).rejects.toMatchObject({
+      code: 'BAD_GZIP',
+    })
+    expect(await decoding.decode(body(request(100)), otlpDecoder, json)).toBeDefined()
+  })
+
+  it('may have so many bytes when it is inflated, and so much memory', async () => {
+    const bomb = gzipSync(Buffer.alloc(17 * MIB))
+    await expect(decoding.decode(body(bomb, { encoding: 'gzip' }), otlpDecoder, json)).rejects.toMatchObject({
+      code: 'TOO_LONG',
+    })
+    const hog = { ...otlpDecoder, module: HOG, name: 'hog' }
+    await expect(decoding.decode(body(request(100)), hog, json)).rejects.toMatchObject({
+      code: 'TOO_LONG',
+      message: 'the request takes too much memory to be decoded: send less at a time',
+    })
+    expect(await decoding.decode(body(request(100)), otlpDecoder, json)).toBeDefined()
+  })
+
+  it('for which nobody waits is dropped', async () => {
+    let isOver = false
+    const [first, second] = [request(100), request(100)].map((bytes) =>
+      decoding.decode(body(bytes, { isOver: () => isOver }), otlpDecoder, json),
+    )
+    isOver = true
+    expect([await first, await second].filter((columns) => columns !== undefined).length).toBeLessThanOrEqual(1)
+  })
+
+  it('waits with few others', async () => {
+    const all = Array.from({ length: 30 }, () => decoding.decode(body(request(100)), otlpDecoder, json))
+    const columns = await Promise.all(all)
+    expect(columns.filter((one) => one !== undefined)).toHaveLength(17)
+  })
+
+  it('is given up if it takes too long', async () => {
+    const decoded = decoding.decode(body(request(100)), { ...otlpDecoder, module: HOG, name: 'hog' }, json)
+    const refused = expect(decoded).rejects.toMatchObject({
+      code: 'TOO_LONG',
+      message: expect.stringContaining('time'),
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+    clock.advance(10_000)
+    await refused
+    expect(await decoding.decode(body(request(100)), otlpDecoder, json)).toBeDefined()
+  })
+})
+
+it('the memory of a short body stays where it is', async () => {
+  const bytes = Buffer.from('{"resourceMetrics":[]}')
+  expect(shown(await decoding.decode(body(bytes), otlpDecoder, json))).toEqual([])
+  expect(bytes.toString()).toBe('{"resourceMetrics":[]}')
+})
+
+it('what short bodies can become is bounded', async () => {
+  const attributes = Array.from({ length: 30 }, (_, index) => ({
+    key: `k${index}`,
+    value: { stringValue: 'x'.repeat(100) },
+  }))
+  const points = Array.from({ length: 15_000 }, (_, index) => ({
+    attributes: [{ key: 'i', value: { intValue: index } }],
+  }))
+  const given = {
+    resourceMetrics: [
+      { resource: { attributes }, scopeMetrics: [{ metrics: [{ name: 'a', gauge: { dataPoints: points } }] }] },
+    ],
+  }
+  await expect(decoding.decode(body(Buffer.from(JSON.stringify(given))), otlpDecoder, json)).rejects.toMatchObject({
+    code: 'TOO_LONG',
+    message: expect.stringContaining('send fewer at a time'),
+  })
+})
