@@ -198,7 +198,18 @@ function histogramPoint(reader: MessageReader): HistogramPoint {
   const attributes: Attribute[] = []
   const counts: bigint[] = []
   const bounds: number[] = []
-  const point: Writable<HistogramPoint> = { ...noDistribution(attributes), counts, bounds }
+  const point: Writable<HistogramPoint> = {
+    attributes,
+    start: 0,
+    time: 0,
+    isEnd: false,
+    count: 0n,
+    sum: undefined,
+    min: undefined,
+    max: undefined,
+    counts,
+    bounds,
+  }
   reader.message((field, wire) => {
     if (field === 6) reader.repeated(wire, () => counts.push(reader.fixed64()))
     else if (field === 7) reader.repeated(wire, () => bounds.push(reader.double()))
@@ -213,16 +224,25 @@ function histogramPoint(reader: MessageReader): HistogramPoint {
   return point
 }
 
+const NO_BUCKETS: Buckets = { offset: 0, counts: [] }
+
 function exponentialPoint(reader: MessageReader): ExponentialPoint {
   const attributes: Attribute[] = []
-  const none: Buckets = { offset: 0, counts: [] }
+  // Written out: an object that is spread into another one takes ten times as long, and a few bytes make one of these.
   const point: Writable<ExponentialPoint> = {
-    ...noDistribution(attributes),
+    attributes,
+    start: 0,
+    time: 0,
+    isEnd: false,
+    count: 0n,
+    sum: undefined,
+    min: undefined,
+    max: undefined,
     scale: 0,
     zeroCount: 0n,
     zeroThreshold: 0,
-    positive: none,
-    negative: none,
+    positive: NO_BUCKETS,
+    negative: NO_BUCKETS,
   }
   reader.message((field, wire) => {
     if (field === 1) return attribute(reader, wire, attributes)
@@ -274,11 +294,6 @@ function summaryPoint(reader: MessageReader): SummaryPoint {
     return wire === FIXED64 && distribution(reader, field, point)
   })
   return point
-}
-
-function noDistribution(attributes: readonly Attribute[]) {
-  const none: number | undefined = undefined
-  return { attributes, start: 0, time: 0, isEnd: false, count: 0n, sum: none, min: none, max: none }
 }
 
 /** The fields that all distributions have under the same numbers. */

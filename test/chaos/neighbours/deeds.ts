@@ -3,6 +3,8 @@
  * gives counts of what the server answered. None waits for the other tenant, and none looks at how it fares.
  */
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, request as post } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
@@ -10,6 +12,7 @@ import { ALL, args, command, join, status, str, type, u32 } from '../../support/
 import { RawPeer } from '../../support/raw-peer.ts'
 import { decoded, type Json } from '../../support/records.ts'
 import { Seat } from '../../support/seat.ts'
+import { type CostlyBody, costlyBodies } from './bodies.ts'
 import { connectAs, dialled, dialledTls, type Reach, type TenantUser } from './wire.ts'
 
 export interface HostileJob extends TenantUser {
@@ -20,6 +23,8 @@ export interface HostileJob extends TenantUser {
   readonly addresses: readonly string[]
   /** Whose password it guesses. */
   readonly victim: string
+  /** Its tokens: one that may publish, and one that may only read. */
+  readonly tokens: readonly string[]
 }
 
 /** Sums; `done` is what the server did, `refused` what it answered with anything but OK, or not at all. */
@@ -47,6 +52,8 @@ export const SCRAM_GUESSERS = 50
 const GUESSES_EACH = 3
 const FRAGMENTS = 16_000
 const FRAGMENTED = 1_000
+const POSTERS = 6
+const SCRAPERS = 300
 const CHANNELS = 40
 const REST_MS = 20
 const LOOK_MS = 100
@@ -349,6 +356,53 @@ async function fragments(attacker: Attacker): Promise<DeedTally> {
   return tally
 }
 
+/** Costly bodies, with a token that may publish and one that may not; of every third the connection ends before its answer. */
+async function bodies(attacker: Attacker): Promise<DeedTally> {
+  const { host, http } = attacker.job.reach
+  const tally = { done: 0, refused: 0, ended: 0 }
+  const all = costlyBodies()
+  await attacker.repeat(POSTERS, async (n) => {
+    const { path, headers, body } = all[n % all.length] as CostlyBody
+    const token = attacker.job.tokens[Math.floor(n / all.length) % 2]
+    attacker.begin()
+    const request = post({
+      host,
+      port: http,
+      path,
+      method: 'POST',
+      headers: { ...headers, authorization: `Bearer ${token}` },
+    })
+    request.end(body)
+    if (n % 3 === 0) {
+      request.on('error', () => {})
+      await setTimeout(LOOK_MS)
+      request.destroy()
+      tally.ended++
+      return
+    }
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    response.resume()
+    tally[response.statusCode === 200 || response.statusCode === 204 ? 'done' : 'refused']++
+  })
+  return tally
+}
+
+/** Three hundred scrapes of everything at once, again and again. */
+async function scrapes(attacker: Attacker): Promise<DeedTally> {
+  const { host, http } = attacker.job.reach
+  const tally = { done: 0, refused: 0, bytes: 0 }
+  const authorization = `Bearer ${attacker.job.tokens[1]}`
+  await attacker.repeat(SCRAPERS, async () => {
+    attacker.begin()
+    const request = post({ host, port: http, path: '/metrics?metric=gmetric.*', headers: { authorization } })
+    request.end()
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    for await (const chunk of response) tally.bytes += (chunk as Buffer).length
+    tally[response.statusCode === 200 ? 'done' : 'refused']++
+  })
+  return tally
+}
+
 /** Commands that leave a record in the audit log: settings, rehearsals, and one key again and again. */
 async function records(attacker: Attacker): Promise<DeedTally> {
   const own = ['channel', type.uint32, u32(0)] as const
@@ -422,6 +476,8 @@ export const deeds = {
   connections,
   requests,
   fragments,
+  bodies,
+  scrapes,
   records,
   disk,
 } as const

@@ -6,6 +6,7 @@ import { join as path } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { forgetPeak, memoryMiB } from '../../rig/process-costs.ts'
 import { SmallDisk } from '../../rig/small-disk.ts'
+import { done, newToken } from '../../support/administration.ts'
 import { args, command, gmetricPacket, str, type, u32 } from '../../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../../support/certificates.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -151,6 +152,22 @@ export class Stage {
       if (last === undefined) return ['an admin does not find the channel of the good tenant']
       after = last.channel
     }
+  }
+
+  /** Tokens of the hostile tenant: one that may publish, and one that may only read. */
+  async tokens(): Promise<string[]> {
+    const [tenant, user, command] = ['globex', 'mallory', 'PUBLISH']
+    await done(this.#admin, 'user.add', { tenant, user, role: 'operator' })
+    for (const object of ['otlp.*', 'prometheus.*']) {
+      await done(this.#admin, 'role.allow', { role: 'operator', command, object })
+    }
+    const tokens: string[] = []
+    for (const scope of ['PUBLISH *', 'COLLECT *']) {
+      const { token, hash } = newToken()
+      await done(this.#admin, 'token.add', { tenant, user, hash, scope })
+      tokens.push(token)
+    }
+    return tokens
   }
 
   async markRecords(): Promise<void> {
