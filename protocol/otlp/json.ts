@@ -1,6 +1,8 @@
 /**
  * The same in JSON (OTLP specification, "JSON Protobuf Encoding"): keys in lowerCamelCase, integers of 64 bits as texts or
- * numbers, enumerations as numbers, unknown keys ignored. It is parsed as a whole: whoever reads bounds its length.
+ * numbers, enumerations as numbers, unknown keys ignored. As the Collector does, it also takes keys in snake_case, the names of
+ * enumerations, and whatever else the JSON mapping of protocol buffers lets readers take. It is parsed as a whole: whoever reads
+ * bounds its length.
  */
 import { fromBase64 } from '../bytes/base64.ts'
 import { ProtocolError } from '../errors.ts'
@@ -15,6 +17,7 @@ import {
   type OtlpMetric,
   pointWeights,
   type ResourceMetrics,
+  Temporality,
 } from './metrics.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -60,6 +63,43 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Keys of several words, which are called otherwise in the definitions. */
+const longKeys = [
+  'resourceMetrics',
+  'scopeMetrics',
+  'dataPoints',
+  'aggregationTemporality',
+  'isMonotonic',
+  'exponentialHistogram',
+  'bucketCounts',
+  'explicitBounds',
+  'zeroCount',
+  'zeroThreshold',
+  'quantileValues',
+  'asInt',
+  'asDouble',
+  'startTimeUnixNano',
+  'timeUnixNano',
+  'stringValue',
+  'boolValue',
+  'intValue',
+  'doubleValue',
+  'arrayValue',
+  'kvlistValue',
+  'bytesValue',
+] as const
+const inSnakeCase: ReadonlyMap<string, string> = new Map(
+  longKeys.map((key) => [key, key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]),
+)
+
+/** What stands under a key; undefined if nothing does, or null, which is the same as nothing. */
+function at(of: JsonObject, key: string): unknown {
+  const value = of[key]
+  if (value !== undefined && value !== null) return value
+  const other = inSnakeCase.get(key)
+  return (other === undefined ? undefined : of[other]) ?? undefined
+}
+
 function bad(what: string, expected: string): ProtocolError {
   return new ProtocolError('BAD_JSON', `${what}: ${expected} was expected`)
 }
@@ -67,6 +107,8 @@ function bad(what: string, expected: string): ProtocolError {
 const NOTHING: JsonObject = {}
 const NANOSECONDS = 1_000
 const MAX_UINT32 = 2 ** 32 - 1
+/** Characters of a name that an error repeats. */
+const MAX_SHOWN = 100
 
 /** The keys of the kinds of data. */
 const kinds = {
@@ -101,8 +143,8 @@ class Converter {
   }
 
   list(of: JsonObject, key: string): readonly unknown[] {
-    const value = of[key]
-    if (value === undefined || value === null) return []
+    const value = at(of, key)
+    if (value === undefined) return []
     if (!Array.isArray(value)) throw bad(key, 'a list')
     this.#weigh(value.length)
     this.#sinceStep += value.length
@@ -117,6 +159,7 @@ class Converter {
 
   *objects(of: JsonObject, key: string): Generator<JsonObject> {
     for (const value of this.list(of, key)) {
+      if (value === null) continue
       if (!isObject(value)) throw bad(key, 'a list of objects')
       yield value
     }
@@ -124,23 +167,29 @@ class Converter {
 
   text(of: JsonObject, key: string): string {
     const value = of[key] ?? ''
-    if (typeof value !== 'string' || !value.isWellFormed()) throw bad(key, 'a text')
+    // Half of a pair costs the series that has it, and not the request.
+    if (typeof value !== 'string') throw bad(key, 'a text')
     return value
   }
 
   *metric(of: JsonObject): Generator<undefined, OtlpMetric> {
     const [name, unit, description] = [this.text(of, 'name'), this.text(of, 'unit'), this.text(of, 'description')]
-    const key = (Object.keys(kinds) as (keyof typeof kinds)[]).find((each) => isObject(of[each]))
-    return { name, unit, description, data: key && (yield* this.#data(kinds[key], of[key] as JsonObject)) }
+    const key = (Object.keys(kinds) as (keyof typeof kinds)[]).find((each) => isObject(at(of, each)))
+    try {
+      return { name, unit, description, data: key && (yield* this.#data(kinds[key], at(of, key) as JsonObject)) }
+    } catch (error) {
+      if (!(error instanceof ProtocolError) || error.code !== 'BAD_JSON') throw error
+      throw new ProtocolError('BAD_JSON', `metric ${name.slice(0, MAX_SHOWN).toWellFormed()}: ${error.message}`)
+    }
   }
 
   *#data(kind: MetricData['kind'], of: JsonObject): Generator<undefined, MetricData> {
-    const temporality = this.#int32(of, 'aggregationTemporality')
+    const temporality = this.#temporality(of)
     switch (kind) {
       case 'gauge':
         return { kind, points: yield* this.#points(kind, of, (point) => this.#number(point)) }
       case 'sum': {
-        const isMonotonic = of['isMonotonic'] === true
+        const isMonotonic = at(of, 'isMonotonic') === true
         return { kind, temporality, isMonotonic, points: yield* this.#points(kind, of, (point) => this.#number(point)) }
       }
       case 'histogram':
@@ -164,6 +213,7 @@ class Converter {
     // None of them has been converted yet.
     this.#sinceStep -= given.length
     for (const point of given) {
+      if (point === null) continue
       if (!isObject(point)) throw bad('dataPoints', 'a list of objects')
       points.push(convert(point))
       this.#sinceStep += weight
@@ -184,8 +234,8 @@ class Converter {
     return {
       ...this.#distribution(point),
       scale: this.#int32(point, 'scale'),
-      zeroCount: uint64Of(point['zeroCount'] ?? 0, 'zeroCount'),
-      zeroThreshold: doubleOf(point['zeroThreshold'] ?? 0, 'zeroThreshold'),
+      zeroCount: uint64Of(at(point, 'zeroCount') ?? 0, 'zeroCount'),
+      zeroThreshold: doubleOf(at(point, 'zeroThreshold') ?? 0, 'zeroThreshold'),
       positive: this.#buckets(point, 'positive'),
       negative: this.#buckets(point, 'negative'),
     }
@@ -201,8 +251,8 @@ class Converter {
   }
 
   #number(of: JsonObject) {
-    const { asInt, asDouble } = of
-    const value = asInt !== undefined ? int64Of(asInt, 'asInt') : optionalDouble(asDouble, 'asDouble')
+    const asInt = at(of, 'asInt')
+    const value = asInt !== undefined ? int64Of(asInt, 'asInt') : optionalDouble(at(of, 'asDouble'), 'asDouble')
     return { ...this.#point(of), value }
   }
 
@@ -219,8 +269,8 @@ class Converter {
   #point(of: JsonObject) {
     return {
       attributes: this.attributes(of),
-      start: timeOf(of['startTimeUnixNano'] ?? 0, 'startTimeUnixNano'),
-      time: timeOf(of['timeUnixNano'] ?? 0, 'timeUnixNano'),
+      start: timeOf(at(of, 'startTimeUnixNano') ?? 0, 'startTimeUnixNano'),
+      time: timeOf(at(of, 'timeUnixNano') ?? 0, 'timeUnixNano'),
       isEnd: (this.#integer(of, 'flags', 0, MAX_UINT32) & NO_RECORDED_VALUE) !== 0,
     }
   }
@@ -239,11 +289,16 @@ class Converter {
   }
 
   #integer(of: JsonObject, key: string, least: number, most: number): number {
-    const value = of[key] ?? 0
-    if (!Number.isInteger(value) || Number(value) < least || Number(value) > most) {
-      throw bad(key, `an integer from ${least} to ${most}`)
-    }
-    return Number(value)
+    const value = Number(bigintOf(of[key] ?? 0, key))
+    if (value < least || value > most) throw bad(key, `an integer from ${least} to ${most}`)
+    return value
+  }
+
+  #temporality(of: JsonObject): number {
+    const value = at(of, 'aggregationTemporality') ?? 0
+    const named = typeof value === 'string' ? /^AGGREGATION_TEMPORALITY_(\w+)$/.exec(value)?.[1] : undefined
+    if (named !== undefined && Object.hasOwn(Temporality, named)) return Temporality[named as keyof typeof Temporality]
+    return this.#integer({ aggregationTemporality: value }, 'aggregationTemporality', -(2 ** 31), 2 ** 31 - 1)
   }
 
   attributes(of: JsonObject): Attribute[] {
@@ -258,29 +313,67 @@ class Converter {
 
   #any(of: JsonObject, depth: number): AnyValue {
     if (depth >= MAX_ANY_DEPTH) throw new ProtocolError('TOO_DEEP', `values nest deeper than ${MAX_ANY_DEPTH}`)
-    if (of['stringValue'] !== undefined) return this.text(of, 'stringValue')
-    if (of['boolValue'] !== undefined) return of['boolValue'] === true
-    if (of['intValue'] !== undefined) return int64Of(of['intValue'], 'intValue')
-    if (of['doubleValue'] !== undefined) return doubleOf(of['doubleValue'], 'doubleValue')
-    if (of['arrayValue'] !== undefined) {
-      return [...this.objects(this.object(of['arrayValue'], 'arrayValue'), 'values')].map((each) =>
-        this.#any(each, depth + 1),
-      )
+    const [key, value] = valueIn(of)
+    switch (key) {
+      case 'stringValue':
+        return this.text({ [key]: value }, key)
+      case 'boolValue':
+        return value === true
+      case 'intValue':
+        return int64Of(value, key)
+      case 'doubleValue':
+        return doubleOf(value, key)
+      case 'arrayValue':
+        return this.list(this.object(value, key), 'values').map((each) =>
+          this.#any(this.object(each, 'values'), depth + 1),
+        )
+      case 'kvlistValue':
+        return { entries: this.#entries(this.object(value, key), 'values', depth + 1) }
+      case 'bytesValue': {
+        const bytes = typeof value === 'string' ? fromBase64(inStandardAlphabet(value)) : undefined
+        if (bytes === undefined) throw bad(key, 'base64')
+        return bytes
+      }
+      default:
+        return undefined
     }
-    if (of['kvlistValue'] !== undefined) {
-      return { entries: this.#entries(this.object(of['kvlistValue'], 'kvlistValue'), 'values', depth + 1) }
-    }
-    if (of['bytesValue'] === undefined) return undefined
-    const bytes = fromBase64(this.text(of, 'bytesValue'))
-    if (bytes === undefined) throw bad('bytesValue', 'base64')
-    return bytes
   }
+}
+
+const values = [
+  'stringValue',
+  'boolValue',
+  'intValue',
+  'doubleValue',
+  'arrayValue',
+  'kvlistValue',
+  'bytesValue',
+] as const
+
+/** Which value there is: the first that is not null. */
+function valueIn(of: JsonObject): readonly [key: (typeof values)[number] | undefined, value: unknown] {
+  for (const key of values) {
+    const value = at(of, key)
+    if (value !== undefined) return [key, value]
+  }
+  return [undefined, undefined]
+}
+
+/** Readers take either alphabet of base64, with padding or without. */
+function inStandardAlphabet(text: string): string {
+  const plain = text.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
+  return plain.padEnd(plain.length + (-plain.length & 3), '=')
 }
 
 /** Beyond 2^53 a number of JSON is no longer exact; its sender should have written a text. */
 function bigintOf(value: unknown, what: string): bigint {
   if (typeof value === 'number' && Number.isInteger(value)) return BigInt(value)
-  if (typeof value === 'string' && /^-?\d{1,20}$/.test(value)) return BigInt(value)
+  if (typeof value === 'string') {
+    if (/^-?\d{1,20}$/.test(value)) return BigInt(value)
+    // Such as 1e3 and 10.0.
+    const number = /^-?\d{1,20}(\.\d{1,20})?([eE][+-]?\d{1,3})?$/.test(value) ? Number(value) : Number.NaN
+    if (Number.isInteger(number)) return BigInt(number)
+  }
   throw bad(what, 'an integer')
 }
 

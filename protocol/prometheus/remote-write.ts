@@ -31,6 +31,8 @@ export interface WrittenSeries {
   readonly histograms: number
   /** What version 2.0 says of its metric. */
   readonly metadata: WrittenMetadata | undefined
+  /** Why its labels cannot be read; the others of the request can. */
+  readonly problem?: string
 }
 
 export interface WrittenMetadata {
@@ -87,6 +89,8 @@ export function* decodeWriteRequest(bytes: Uint8Array, limits: WriteLimits): Gen
         if (wire !== BYTES) return false
         if (field === 1) series.push(readSeries(reader))
         else if (field === 3) readFamily(reader, families)
+        else if (field === 4 || field === 5)
+          throw reader.bad('a field of version 2.0, which the content type does not name')
         else return false
         return true
       }),
@@ -176,6 +180,8 @@ export function* decodeWriteRequest2(bytes: Uint8Array, limits: WriteLimits): Ge
         if (wire !== BYTES) return false
         if (field === 4) symbols.push(reader.text())
         else if (field === 5) referring.push(readReferring(reader))
+        else if (field === 1 || field === 3)
+          throw reader.bad('a field of version 1.0, which the content type does not name')
         else return false
         return true
       }),
@@ -230,19 +236,19 @@ function resolve(
   { references, samples, histograms, metadata }: ReferringSeries,
   symbols: readonly string[],
 ): WrittenSeries {
+  let problem = references.length % 2 === 1 ? 'a label without its text' : undefined
   const symbol = (reference: number): string => {
     const text = symbols[reference] ?? (reference === 0 ? '' : undefined)
-    if (text === undefined) throw new ProtocolError('BAD_PROTOBUF', `there is no symbol ${reference}`)
-    return text
+    if (text === undefined) problem ??= `there is no symbol ${reference}`
+    return text ?? ''
   }
-  if (references.length % 2 === 1) throw new ProtocolError('BAD_PROTOBUF', 'a label without its text')
   const labels: [string, string][] = []
   let name = ''
-  for (let at = 0; at < references.length; at += 2) {
+  for (let at = 0; at + 1 < references.length; at += 2) {
     const [label, text] = [symbol(references[at] as number), symbol(references[at + 1] as number)]
     if (label === NAME) name = text
     else labels.push([label, text])
   }
   const described = metadata && { type: metadata.type, help: symbol(metadata.help), unit: symbol(metadata.unit) }
-  return { name, labels, samples, histograms, metadata: described }
+  return { name, labels, samples, histograms, metadata: described, ...(problem !== undefined && { problem }) }
 }

@@ -91,15 +91,12 @@ export class ColumnWriter {
 
   /** Begins a series, whose values follow. Labels have the names of their source. Throws ProtocolError TOO_LONG. */
   begin(name: string, labels: readonly SeriesLabel[], metadata?: SaidMetadata): void {
-    const problem = this.#problemOf(name, labels)
-    if (typeof problem === 'string') {
-      this.#key = undefined
-      this.#current = NO_SERIES
-      this.#refused++
-      if (this.#problem === '') this.#problem = `${shownName(this.#family + name)}: ${problem}`
+    const found = this.#keyOf(name, labels)
+    if ('problem' in found) {
+      this.refuse(name, found.problem)
       return
     }
-    const { key } = problem
+    const { key } = found
     if (key === this.#key && metadata === this.#metadataOfKey) return
     this.#key = key
     this.#metadataOfKey = metadata
@@ -108,12 +105,21 @@ export class ColumnWriter {
     this.#described.push(metadata === undefined ? 0 : this.#placeOf(metadata))
   }
 
-  #problemOf(name: string, labels: readonly SeriesLabel[]): string | { readonly key: string } {
+  /** Begins a series that cannot be taken; the problem is for people. */
+  refuse(name: string, problem: string): void {
+    this.#key = undefined
+    this.#current = NO_SERIES
+    this.#refused++
+    if (this.#problem === '') this.#problem = `${shownName(this.#family + name)}: ${problem}`
+  }
+
+  #keyOf(name: string, labels: readonly SeriesLabel[]): { readonly key: string } | { readonly problem: string } {
     const full = this.#family + name
-    if (name === '' || nameProblem(full) !== undefined) return `not a name of ${this.#family}*`
-    if (labels.length > MANY_LABELS) return `more than ${MAX_LABELS} labels`
+    if (name === '' || nameProblem(full) !== undefined) return { problem: `not a name of ${this.#family}*` }
+    if (labels.length > MANY_LABELS) return { problem: `more than ${MAX_LABELS} labels` }
     const own = labelsFrom(labels.map(([label, text]) => [fromForeign(label), text] as const))
-    return openLabelsProblem(full, own) ?? { key: keyOfSeries(full, own) }
+    const problem = openLabelsProblem(full, own)
+    return problem === undefined ? { key: keyOfSeries(full, own) } : { problem }
   }
 
   #placeOf(metadata: SaidMetadata): number {

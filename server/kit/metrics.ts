@@ -17,6 +17,7 @@ export {
   MAX_LABEL_BYTES,
   openLabelsProblem,
   ownLabels,
+  shownName,
   toForeign,
 } from '../kernel/metrics/labels.ts'
 export {

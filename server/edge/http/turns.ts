@@ -63,7 +63,7 @@ export class Turns {
   }
 }
 
-/** Aborted when a connection ends before the answer has gone out. */
+/** Aborted when the answer has gone out, or its connection has ended before. */
 export function endOf(response: { once(event: 'close', listener: () => void): unknown }): AbortSignal {
   const controller = new AbortController()
   response.once('close', () => controller.abort())

@@ -51,7 +51,9 @@ export class OtlpDoor implements HttpDoor {
       return this.#answer(await publication.publish(asker, columns, { whole: false }), type)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      return this.refusal(error.code === 'TOO_LONG' ? 413 : 400, `${error.message} (at byte ${error.offset})`, type)
+      // What is wrong in JSON is named by its metric and key.
+      const detail = isJson ? error.message : `${error.message} (at byte ${error.offset})`
+      return this.refusal(error.code === 'TOO_LONG' ? 413 : 400, detail, type)
     }
   }
 

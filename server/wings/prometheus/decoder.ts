@@ -7,8 +7,9 @@ import {
   type WriteRequest,
   type WrittenMetadata,
 } from '../../../protocol/prometheus/remote-write.ts'
-import { type Columns, ColumnWriter, type SaidMetadata } from '../../kit/columns.ts'
+import { type Columns, ColumnWriter, type SaidMetadata, type SeriesLabel } from '../../kit/columns.ts'
 import type { Decoder } from '../../kit/decoding.ts'
+import { shownName } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
 import { isCounter, PARTS, PROMETHEUS_FAMILY } from './metric-types.ts'
 
@@ -28,12 +29,15 @@ export function* decodeWrite(bytes: Uint8Array, { isVersion2 }: WriteOptions): S
   const { series, families } = yield* (isVersion2 ? decodeWriteRequest2 : decodeWriteRequest)(bytes, LIMITS)
   const columns = new ColumnWriter(PROMETHEUS_FAMILY)
   let sinceStep = 0
-  for (const { name, labels, samples, histograms, metadata } of series) {
+  for (const { name, labels, samples, histograms, metadata, problem = repeated(labels) } of series) {
     columns.left += histograms
-    if (samples.length > 0) columns.begin(name, labels, described(name, metadata ?? familyOf(families, name)))
+    if (samples.length > 0) {
+      if (problem !== undefined) columns.refuse(name, problem)
+      else columns.begin(name, labels, described(name, metadata ?? familyOf(families, name)))
+    }
     sinceStep += SERIES_COST + labels.length
     for (const { value, time } of samples) {
-      columns.value(value === undefined ? VOID : { type: BasicType.DOUBLE, value }, Math.max(0, time))
+      columns.value(value === undefined ? VOID : { type: BasicType.DOUBLE, value }, time)
       if (++sinceStep % PER_STEP === 0) yield
     }
     if (sinceStep < PER_STEP) continue
@@ -51,6 +55,16 @@ export const writeDecoder: Decoder<WriteOptions> = {
   module: '#prometheus-decoder',
   name: decodeWrite.name,
   decode: decodeWrite,
+}
+
+/** The problem of labels of which a name is there twice: which text is meant, nobody can say. */
+function repeated(labels: readonly SeriesLabel[]): string | undefined {
+  const names = new Set<string>()
+  for (const [name] of labels) {
+    if (names.has(name)) return `label ${shownName(name)} is there twice`
+    names.add(name)
+  }
+  return undefined
 }
 
 /** What the same request says of the family of a series. */

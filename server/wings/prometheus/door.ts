@@ -50,7 +50,7 @@ export class WriteDoor implements HttpDoor {
       return answerOf(published, columns.times.length, columns.left)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      return this.refusal(error.code === 'TOO_LONG' ? 413 : 400, `${error.message} (at byte ${error.offset})`)
+      return answer(error.code === 'TOO_LONG' ? 413 : 400, `${error.message} (at byte ${error.offset})`, written(0))
     }
   }
 
@@ -64,13 +64,14 @@ function answer(status: number, detail: string, headers: Readonly<Record<string,
   return { status, headers: { ...headers, 'content-type': 'text/plain; charset=utf-8' }, body }
 }
 
-/** The message that a content type names; version 1.0 named none. */
+/** The message that a content type names, in whatever case its parameter is called, in quotes or not; version 1.0 named none. */
 function messageOf(header: string | string[] | undefined): string | undefined {
   const [type = '', ...parameters] = String(header ?? '')
     .split(';')
     .map((part) => part.trim())
   if (type.toLowerCase() !== PROTOBUF) return undefined
-  const proto = parameters.find((parameter) => parameter.startsWith('proto='))?.slice('proto='.length) ?? VERSION_1
+  const named = parameters.map((parameter) => /^proto\s*=\s*("?)(.*)\1$/i.exec(parameter)?.[2])
+  const proto = named.find((name) => name !== undefined) ?? VERSION_1
   return proto === VERSION_1 || proto === VERSION_2 ? proto : undefined
 }
 

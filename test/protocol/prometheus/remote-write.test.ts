@@ -97,9 +97,13 @@ describe('version 2.0', () => {
   test.each([
     ['a symbol that there is not', `${symbols} 2a 04 0a 02 01 06`, 'there is no symbol 6'],
     ['a label without its text', `${symbols} 2a 03 0a 01 01`, 'a label without its text'],
-    ['symbols that do not begin with the empty one', '22 01 61', 'the first symbol is not empty'],
-  ])('%s is refused', (_, given, message) => {
-    expect(() => decode2(bytes(given))).toThrow(new ProtocolError('BAD_PROTOBUF', message))
+  ])('%s is a problem of its series alone', (_, given, problem) => {
+    const good = '2a 04 0a 02 01 02'
+    expect(decode2(bytes(`${given} ${good}`)).series).toMatchObject([{ problem }, { name: 'up', labels: [] }])
+  })
+
+  test('symbols that do not begin with the empty one are refused', () => {
+    expect(() => decode2(bytes('22 01 61'))).toThrow(new ProtocolError('BAD_PROTOBUF', 'the first symbol is not empty'))
   })
 })
 

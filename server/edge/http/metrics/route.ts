@@ -80,9 +80,15 @@ export function serveMetrics(app: FastifyInstance, options: MetricsOptions): voi
     }
     try {
       const scrape = scrapeOf(request, asker, options)
-      const page = await turns.take(scrape.reader.tenant, endOf(reply.raw), () => exposed(request, scrape, options))
-      if (page === undefined) throw new Unanswerable(429, 'too many scrapes of the tenant wait for their turn')
-      return send(request, reply, page)
+      const ended = endOf(reply.raw)
+      const sent = await turns.take(scrape.reader.tenant, ended, async () => {
+        void send(request, reply, await exposed(request, scrape, options))
+        // Until then the text is in memory, and some read slowly.
+        if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve))
+        return reply
+      })
+      if (sent === undefined) throw new Unanswerable(429, 'too many scrapes of the tenant wait for their turn')
+      return sent
     } catch (error) {
       if (error instanceof Unanswerable) return refuse(reply, error.status, error.message)
       if (isRefusal(error)) return refuse(reply, statusOf(error), error.message)

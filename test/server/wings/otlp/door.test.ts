@@ -270,13 +270,10 @@ describe('what is refused', () => {
   }
 
   it('what is no request', async () => {
-    expect(await json('{')).toEqual([400, expect.stringMatching(/JSON.*\(at byte 0\)/)])
-    expect(await json('[]')).toEqual([400, 'the request: an object was expected (at byte 0)'])
-    expect(await json('{"resourceMetrics":[1]}')).toEqual([
-      400,
-      'resourceMetrics: a list of objects was expected (at byte 0)',
-    ])
-    expect(await json(new Uint8Array([0xff]))).toEqual([400, 'the request is not UTF-8 (at byte 0)'])
+    expect(await json('{')).toEqual([400, expect.stringMatching(/JSON/)])
+    expect(await json('[]')).toEqual([400, 'the request: an object was expected'])
+    expect(await json('{"resourceMetrics":[1]}')).toEqual([400, 'resourceMetrics: a list of objects was expected'])
+    expect(await json(new Uint8Array([0xff]))).toEqual([400, 'the request is not UTF-8'])
     const cut = await server.post('/v1/metrics', new Uint8Array([0x0a, 0x05, 0x01]), PROTOBUF)
     expect(cut.status).toBe(400)
     const other = await server.post('/v1/metrics', 'a b 1', { 'content-type': 'text/plain' })
@@ -290,6 +287,37 @@ describe('what is refused', () => {
     const inflated = await server.post('/v1/metrics', bomb, { ...PROTOBUF, 'content-encoding': 'gzip' })
     expect(inflated.status).toBe(413)
     expect(await json(' '.repeat((1 << 20) + 1))).toEqual([413, expect.stringContaining('send application/x-protobuf')])
+  })
+
+  it.each(['deflate', 'br', 'zstd', 'gzip, gzip'])('the content encoding %s', async (encoding) => {
+    expect(await json(gauge('load', 1), { ...JSON_TYPE, 'content-encoding': encoding })).toEqual([
+      415,
+      'the content encoding is gzip, or there is none',
+    ])
+  })
+
+  it('what is no gzip, in the form of the request', async () => {
+    for (const body of [Buffer.from('{}'), gzipSync(gauge('load', 1)).subarray(0, 20)]) {
+      expect(await json(body, { ...JSON_TYPE, 'content-encoding': 'x-gzip' })).toEqual([400, 'the body is not gzip'])
+    }
+  })
+
+  it('bytes that are no text, with the point that has them', async () => {
+    // Two metrics, `a` with an attribute whose text is no UTF-8, and `b`.
+    const a = '0a 01 61  2a 10  0a 0e  21 0000000000000040  3a 03 0a 01 ff'
+    const b = '0a 01 62  2a 0b  0a 09  21 0000000000000040'
+    const bytes = (hex: string): Buffer => Buffer.from(hex.replaceAll(/\s/g, ''), 'hex')
+    const field = (number: number, ...parts: Buffer[]): Buffer => {
+      const whole = Buffer.concat(parts)
+      return Buffer.concat([Buffer.from([(number << 3) | 2, whole.length]), whole])
+    }
+    const request = field(1, field(2, field(2, bytes(a)), field(2, bytes(b))))
+    const answer = await server.post('/v1/metrics', request, PROTOBUF)
+    expect(answer.status).toBe(200)
+    expect(Buffer.from(await answer.arrayBuffer()).toString()).toContain(
+      'otlp.a: a label has a name that is not Unicode',
+    )
+    expect(await query('otlp.b')).toHaveLength(1)
   })
 
   it('names and labels beyond the bounds, point by point', async () => {

@@ -139,6 +139,71 @@ describe('what is refused', () => {
     expect([bomb.status, await bomb.text()]).toEqual([413, expect.stringContaining('8388609 bytes when decompressed')])
   })
 
+  it('labels of which a name is there twice (prometheus#19665)', async () => {
+    const twice = '12 0b 09 000000000000f03f 10 07'
+    const name = '0a 0d 0a 08 5f5f6e616d655f5f 12 01 63'
+    const answer = await post(
+      `0a 2c ${name} 0a 06 0a 01 6c 12 01 61 0a 06 0a 01 6c 12 01 62 ${twice}${series('a', 'x', 1)}`,
+    )
+    expect([answer.status, await answer.text(), written(answer)]).toEqual([
+      400,
+      '1 of 2 samples were not taken: prometheus.c: label l is there twice\n',
+      '1',
+    ])
+    expect(await query('prometheus.c')).toEqual([])
+  })
+
+  it('times before 1970, and those that no clock has, sample by sample', async () => {
+    const sample = (time: string, bytes: number) =>
+      `12 ${bytes.toString(16).padStart(2, '0')} 09 000000000000f03f 10 ${time}`
+    const name = '0a 0d 0a 08 5f5f6e616d655f5f 12 01 63'
+    const samples = `${sample('fbffffffffffffffff01', 20)} ${sample('80808080808080808001', 20)} ${sample('07', 11)}`
+    const answer = await post(`0a ${(15 + 22 + 22 + 13).toString(16)} ${name} ${samples}`)
+    expect([answer.status, await answer.text(), written(answer)]).toEqual([
+      400,
+      '2 of 3 samples were not taken: prometheus.c: the time -5000 µs is not possible\n',
+      '1',
+    ])
+    expect(await query('prometheus.c')).toEqual([{ time: 7_000, value: 1 }])
+  })
+
+  it('a series of version 2.0 whose labels cannot be read, and no other', async () => {
+    const symbols = '22 00  22 08 5f5f6e616d655f5f  22 02 7570'
+    const sample = '12 0b 09 000000000000f03f 10 07'
+    const request = `${symbols} 2a 11 0a 02 0109 ${sample} 2a 10 0a 01 01 ${sample} 2a 11 0a 02 0102 ${sample}`
+    const answer = await post(request, HEADERS_2)
+    expect([answer.status, await answer.text(), written(answer)]).toEqual([
+      400,
+      '2 of 3 samples were not taken: prometheus.: there is no symbol 9\n',
+      '1',
+    ])
+    expect(await query('prometheus.up')).toEqual([{ time: 7_000, value: 1 }])
+  })
+
+  it('the message of the version that the content type does not name', async () => {
+    for (const [body, headers] of [
+      [series('a', 'x', 1), HEADERS_2],
+      ['22 00', HEADERS],
+    ] as const) {
+      const answer = await post(body, headers)
+      expect([answer.status, await answer.text(), written(answer)]).toEqual([
+        400,
+        expect.stringContaining('which the content type does not name'),
+        '0',
+      ])
+    }
+  })
+
+  it.each(['Proto=io.prometheus.write.v2.Request', 'proto="io.prometheus.write.v2.Request"'])(
+    'no content type for how it is written: %s',
+    async (parameter) => {
+      const symbols = '22 00  22 08 5f5f6e616d655f5f  22 02 7570'
+      const body = `${symbols} 2a 11 0a 02 0102 12 0b 09 000000000000f03f 10 07`
+      const answer = await post(body, { ...HEADERS, 'content-type': `application/x-protobuf;${parameter}` })
+      expect([answer.status, written(answer)]).toEqual([204, '1'])
+    },
+  )
+
   it('values beyond the quota of a second, with 429', async () => {
     await done(server.root, 'tenant.set', { tenant: 'default', values_per_second: 1n })
     expect((await post(series('a', 'x', 1, 2))).status).toBe(204)

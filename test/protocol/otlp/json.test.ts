@@ -1,0 +1,92 @@
+/** OTLP in JSON as programs are known to send it: what the JSON mapping of protocol buffers allows, and what the Collector takes. */
+import { describe, expect, it } from 'vitest'
+import { textOfAny } from '../../../protocol/otlp/attributes.ts'
+import { metricsFromJson } from '../../../protocol/otlp/json.ts'
+import type { NumberPoint, OtlpMetric } from '../../../protocol/otlp/metrics.ts'
+import { finish } from '../../../server/kernel/core/fair-work.ts'
+
+const metricsOf = (metrics: readonly unknown[]): readonly OtlpMetric[] => {
+  const text = JSON.stringify({ resourceMetrics: [{ scopeMetrics: [{ metrics }] }] })
+  return finish(metricsFromJson(text, { elements: 10_000 }))[0]?.scopes[0]?.metrics ?? []
+}
+const metricOf = (metric: unknown): OtlpMetric => metricsOf([metric])[0] as OtlpMetric
+const pointOf = (point: unknown): NumberPoint =>
+  metricOf({ name: 'm', gauge: { dataPoints: [point] } }).data?.points[0] as NumberPoint
+const labelOf = (value: unknown): string | undefined => {
+  const [attribute] = pointOf({ asInt: 1, attributes: [{ key: 'a', value }] }).attributes
+  return attribute && textOfAny(attribute.value)
+}
+
+describe('null', () => {
+  it('is nothing in a choice of values (opentelemetry-rust#3677, ai#6546)', () => {
+    expect(pointOf({ asInt: null, asDouble: 1.5 }).value).toBe(1.5)
+    expect(pointOf({ asDouble: null, asInt: '5' }).value).toBe(5n)
+  })
+
+  it.each(['stringValue', 'boolValue', 'intValue', 'doubleValue', 'arrayValue', 'kvlistValue', 'bytesValue'])(
+    'is nothing as %s of an attribute, and leaves the place to another',
+    (key) => {
+      expect(labelOf({ [key]: null })).toBe('')
+      expect(labelOf({ [key]: null, ...(key === 'intValue' ? { doubleValue: 5 } : { intValue: '5' }) })).toBe('5')
+    },
+  )
+
+  it('is nothing in lists, and the empty value in one of values', () => {
+    expect(metricsOf([null, { name: 'good' }]).map(({ name }) => name)).toEqual(['good'])
+    expect(metricOf({ name: 'm', gauge: { dataPoints: [null, { asInt: 1 }] } }).data?.points).toHaveLength(1)
+    expect(labelOf({ arrayValue: { values: [null, { intValue: '1' }] } })).toBe('[null,1]')
+  })
+})
+
+describe('integers', () => {
+  it('may be texts, those of 32 bits too, and have an exponent or zeros behind the point', () => {
+    const exponential = {
+      dataPoints: [{ count: '1e1', scale: '3', positive: { offset: '-1', bucketCounts: ['2.0'] } }],
+    }
+    expect(metricOf({ name: 'm', exponentialHistogram: exponential }).data?.points[0]).toMatchObject({
+      count: 10n,
+      scale: 3,
+      positive: { offset: -1, counts: [2n] },
+    })
+    expect(pointOf({ asInt: '1e3', flags: '1' })).toMatchObject({ value: 1_000n, isEnd: true })
+    expect(pointOf({ asInt: '10.0', flags: '0' })).toMatchObject({ value: 10n, isEnd: false })
+  })
+
+  it.each([
+    { asInt: '9223372036854775808' },
+    { asInt: '-9223372036854775809' },
+    { asInt: 1e300 },
+    { asInt: '1e300' },
+    { asInt: '1.5' },
+    { asInt: 1, flags: '4294967296' },
+    { asInt: 1, flags: 'x' },
+  ])('beyond their type are refused, with the name of the metric: %j', (point) => {
+    expect(() => pointOf(point)).toThrow(/^metric m: (asInt|flags): an integer/)
+  })
+})
+
+it('bytes may be base64 of either alphabet, with padding or without', () => {
+  expect(labelOf({ bytesValue: 'YQ' })).toBe('YQ==')
+  expect(labelOf({ bytesValue: '-_-_' })).toBe('+/+/')
+  expect(() => labelOf({ bytesValue: 'Y*' })).toThrow('base64')
+})
+
+it('names of enumerations are their numbers (opentelemetry-collector#6338)', () => {
+  const sum = (aggregationTemporality: unknown) => metricOf({ name: 'm', sum: { aggregationTemporality } }).data
+  expect(sum('AGGREGATION_TEMPORALITY_CUMULATIVE')).toMatchObject({ temporality: 2 })
+  expect(sum('AGGREGATION_TEMPORALITY_DELTA')).toMatchObject({ temporality: 1 })
+  expect(sum('2')).toMatchObject({ temporality: 2 })
+  expect(() => sum('AGGREGATION_TEMPORALITY_OTHER')).toThrow('metric m: aggregationTemporality')
+})
+
+it('keys may be in snake_case (opentelemetry-collector#8974)', () => {
+  const metrics = [{ name: 'm', gauge: { data_points: [{ as_int: '7', time_unix_nano: '2000' }] } }]
+  const text = JSON.stringify({ resource_metrics: [{ scope_metrics: [{ metrics }] }] })
+  const [resource] = finish(metricsFromJson(text, { elements: 100 }))
+  expect(resource?.scopes[0]?.metrics[0]?.data?.points[0]).toMatchObject({ value: 7n, time: 2 })
+})
+
+it('half of a pair costs no more than what it belongs to (opentelemetry-collector#11449)', () => {
+  const point = { asInt: 1, attributes: [{ key: 'a', value: { stringValue: 'x\ud83d' } }] }
+  expect(pointOf(point).attributes).toEqual([{ key: 'a', value: 'x\ud83d' }])
+})
