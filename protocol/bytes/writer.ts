@@ -131,16 +131,17 @@ export class XdrWriter extends ByteWriter {
     const { length } = value
     if (length > SHORT) return this.opaque(utf8.encode(value))
     const at = this.reserve(4 + length + (-length & 3))
+    let end = at + 4
     for (let index = 0; index < length; index++) {
       const unit = value.charCodeAt(index)
       if (unit >= 0x80) {
         this.length = at
         return this.opaque(utf8.encode(value))
       }
-      this.output[at + 4 + index] = unit
+      this.output[end++] = unit
     }
     this.data.setUint32(at, length)
-    this.output.fill(0, at + 4 + length, this.length)
+    while (end < this.length) this.output[end++] = 0
     return this
   }
 

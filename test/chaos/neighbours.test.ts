@@ -11,13 +11,22 @@ import { neighbours } from './neighbours.ts'
 const SECONDS = 1
 const METRICS = 5_000
 
+/** Those that need a token, which is taken over loopback only. */
+const BY_TOKEN: readonly DeedName[] = ['bodies', 'scrapes']
+
 /** By which network, in both forms. */
 const DEEDS: readonly (readonly [
   'own' | 'same',
   { readonly short: readonly DeedName[]; readonly long: readonly DeedName[] },
 ])[] = [
-  ['own', { short: ['lists'], long: Object.keys(deeds) as DeedName[] }],
-  ['same', { short: ['passwords'], long: ['passwords', 'proofs', 'connections', 'requests', 'fragments'] }],
+  ['own', { short: ['lists'], long: (Object.keys(deeds) as DeedName[]).filter((deed) => !BY_TOKEN.includes(deed)) }],
+  [
+    'same',
+    {
+      short: ['passwords', 'bodies'],
+      long: ['passwords', 'proofs', 'connections', 'requests', 'fragments', ...BY_TOKEN],
+    },
+  ],
 ]
 
 it.for(DEEDS)(

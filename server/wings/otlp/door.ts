@@ -47,7 +47,7 @@ export class OtlpDoor implements HttpDoor {
     const given = { tenant, bytes: body, encoding, most: isJson ? MAX_JSON_BYTES : MAX_BYTES, isOver }
     try {
       const columns = await publication.decode(given, otlpDecoder, { isJson, now: clock.microseconds() })
-      if (columns === undefined) return this.#answer({ outcome: 'not-now', why: BEHIND }, type)
+      if (columns === undefined || isOver()) return this.#answer({ outcome: 'not-now', why: BEHIND }, type)
       return this.#answer(await publication.publish(asker, columns, { whole: false }), type)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error

@@ -42,7 +42,7 @@ export class WriteDoor implements HttpDoor {
     const given = { tenant, bytes: body, encoding: 'snappy', most: MAX_INFLATED, isOver } as const
     try {
       const columns = await publication.decode(given, writeDecoder, { isVersion2 })
-      if (columns === undefined) return answerOf({ outcome: 'not-now', why: BEHIND }, 0, 0)
+      if (columns === undefined || isOver()) return answerOf({ outcome: 'not-now', why: BEHIND }, 0, 0)
       const describe = (name: string) => metadata.of(tenant, name.slice(PROMETHEUS_FAMILY.length))
       const published = await publication.publish(asker, columns, { whole: true, describe })
       // Only now: who may not publish the series of a request describes nothing with it either.
