@@ -1,6 +1,7 @@
 /** `POST /api/v1/write`: Prometheus remote write, versions 1.0 and 2.0. */
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/door.ts'
+import type { Poll } from '../../kit/poll.ts'
 import { BEHIND, type Publication, type Published, retryAfter } from '../../kit/publication.ts'
 import { writeDecoder } from './decoder.ts'
 import type { DescribedFamilies } from './families.ts'
@@ -17,6 +18,7 @@ const VERSION_2 = 'io.prometheus.write.v2.Request'
 export interface WriteDoorOptions {
   readonly publication: Publication
   readonly metadata: DescribedFamilies
+  readonly poll: Pick<Poll, 'work'>
 }
 
 export class WriteDoor implements HttpDoor {
@@ -37,7 +39,7 @@ export class WriteDoor implements HttpDoor {
 
   async take({ asker, headers, body, isOver }: DoorRequest): Promise<DoorAnswer> {
     const isVersion2 = messageOf(headers['content-type']) === VERSION_2
-    const { publication, metadata } = this.#options
+    const { publication, metadata, poll } = this.#options
     const { tenant } = asker.identity
     const given = { tenant, bytes: body, encoding: 'snappy', most: MAX_INFLATED, isOver } as const
     try {
@@ -46,7 +48,9 @@ export class WriteDoor implements HttpDoor {
       const describe = (name: string) => metadata.of(tenant, name.slice(PROMETHEUS_FAMILY.length))
       const published = await publication.publish(asker, columns, { whole: true, describe })
       // Only now: who may not publish the series of a request describes nothing with it either.
-      if (published.outcome === 'taken') metadata.learn(tenant, columns.families, publication.describing(asker))
+      if (published.outcome === 'taken') {
+        await poll.work({ tenant }, metadata.learn(tenant, columns.families, publication.describing(asker)))
+      }
       return answerOf(published, columns.times.length, columns.left)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error

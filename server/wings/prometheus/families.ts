@@ -5,13 +5,16 @@
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { split, type TextColumn, textAt } from '../../kit/columns.ts'
 import { boundedMetadata, type MetricMetadata } from '../../kit/metrics.ts'
+import type { Steps } from '../../kit/running.ts'
 import { isCounter, PARTS } from './metric-types.ts'
 
 /** What is kept for a tenant, unless its quota of series is lower; further families are not described. */
 const MAX_FAMILIES = 20_000
 const MAX_BYTES = 8 << 20
+const FAMILIES_PER_STEP = 64
 /** What a family costs besides its texts, about. */
 const FAMILY_BYTES = 200
+
 /** Which families somebody may describe, and how many there may be of his tenant. */
 export interface Describing {
   may(family: string): boolean
@@ -30,11 +33,21 @@ interface Known {
 export class DescribedFamilies {
   readonly #tenants = new Map<string, Known>()
 
+  /** What is known of a series by its family. */
+  of(tenant: string, name: string): MetricMetadata | undefined {
+    const known = this.#tenants.get(tenant)?.families
+    const family = known?.get(name) ?? known?.get(name.replace(PARTS, ''))
+    if (family === undefined) return undefined
+    const { type, unit, description } = family
+    return { type: BasicType.DOUBLE, unit, description, isCounter: isCounter(name, type) }
+  }
+
   /** Keeps what may be kept: bounded, and in copies, since the texts of a request hold its memory. */
-  learn(tenant: string, families: TextColumn, { may, most }: Describing): void {
+  *learn(tenant: string, families: TextColumn, { may, most }: Describing): Steps<void> {
     if (families.ends.length === 0) return
     const known = this.#tenants.get(tenant) ?? { families: new Map(), bytes: 0 }
     for (let place = 0; place < families.ends.length; place++) {
+      if ((place + 1) % FAMILIES_PER_STEP === 0) yield
       const [name = '', type, unit, help] = split(textAt(families, place))
       const before = known.families.get(name)
       if (before === undefined && known.families.size >= Math.min(MAX_FAMILIES, most)) continue
@@ -49,15 +62,6 @@ export class DescribedFamilies {
       known.families.set(Buffer.from(name).toString(), kept)
     }
     if (known.families.size > 0) this.#tenants.set(tenant, known)
-  }
-
-  /** What is known of a series by its family. */
-  of(tenant: string, name: string): MetricMetadata | undefined {
-    const known = this.#tenants.get(tenant)?.families
-    const family = known?.get(name) ?? known?.get(name.replace(PARTS, ''))
-    if (family === undefined) return undefined
-    const { type, unit, description } = family
-    return { type: BasicType.DOUBLE, unit, description, isCounter: isCounter(name, type) }
   }
 
   /** The tenant has ended. */

@@ -14,7 +14,7 @@ const KEPT_INTERVALS = 3
 
 export const prometheus: Source<typeof prometheusSection, { readonly scrape: typeof scrapeSection }> = {
   async open(kit, config, { scrape }) {
-    const { door } = kit
+    const { door, poll } = kit
     let { keepMs } = config
     const metadata = new DescribedFamilies()
     const targets = new ScrapeTargets(kit, (tenant) => family.of(tenant))
@@ -27,7 +27,7 @@ export const prometheus: Source<typeof prometheusSection, { readonly scrape: typ
         ended: (tenant) => metadata.forget(tenant),
         requests: (tenant) => targets.requestsOf(tenant),
       },
-      (publication) => new WriteDoor({ publication, metadata }),
+      (publication) => new WriteDoor({ publication, metadata, poll }),
     )
     const file = new ScrapeConfigFile(kit)
     targets.replace([...scrape, ...(await file.read(config))])

@@ -1,6 +1,7 @@
 /** What version 1.0 of remote write says of metrics: who may say it, and how much of it is kept. */
 import { snappyCompress } from 'hysnappy'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { ColumnWriter, type TextColumn } from '../../../../server/kit/columns.ts'
 import { DescribedFamilies } from '../../../../server/wings/prometheus/families.ts'
 import { args, str, type } from '../../../support/bytes.ts'
@@ -20,7 +21,7 @@ const families = (...names: readonly string[]) =>
 describe('what is kept of families', () => {
   it('is what may be described, until the tenant ends', () => {
     const metadata = new DescribedFamilies()
-    metadata.learn('acme', families('a', 'b'), { ...ALL, may: (name) => name === 'a' })
+    finish(metadata.learn('acme', families('a', 'b'), { ...ALL, may: (name) => name === 'a' }))
     expect(metadata.of('acme', 'a')).toMatchObject({ unit: 's', description: 'help of a', isCounter: true })
     expect(metadata.of('acme', 'a_total')).toMatchObject({ description: 'help of a' })
     expect(metadata.of('acme', 'b')).toBeUndefined()
@@ -31,19 +32,19 @@ describe('what is kept of families', () => {
 
   it('is as many as the tenant may have series, of which the known ones may change', () => {
     const metadata = new DescribedFamilies()
-    metadata.learn('acme', families('a', 'b', 'c'), { ...ALL, most: 2 })
+    finish(metadata.learn('acme', families('a', 'b', 'c'), { ...ALL, most: 2 }))
     expect(metadata.of('acme', 'c')).toBeUndefined()
-    metadata.learn('acme', said(['b', 2, '', 'again']), { ...ALL, most: 2 })
+    finish(metadata.learn('acme', said(['b', 2, '', 'again']), { ...ALL, most: 2 }))
     expect(metadata.of('acme', 'b')).toMatchObject({ unit: undefined, description: 'again', isCounter: false })
   })
 
   it('is bounded in bytes, and so are its texts', () => {
     const metadata = new DescribedFamilies()
     const long = 'x'.repeat(1 << 20)
-    metadata.learn('acme', said(['a', 2, long, long]), ALL)
+    finish(metadata.learn('acme', said(['a', 2, long, long]), ALL))
     expect(metadata.of('acme', 'a')).toMatchObject({ unit: 'x'.repeat(64), description: 'x'.repeat(1_000) })
     const names = Array.from({ length: 10_000 }, (_, index) => `f${index}`)
-    metadata.learn('acme', said(...names.map((name) => [name, 2, '', long.slice(0, 2_000)] as const)), ALL)
+    finish(metadata.learn('acme', said(...names.map((name) => [name, 2, '', long.slice(0, 2_000)] as const)), ALL))
     const kept = names.filter((name) => metadata.of('acme', name) !== undefined).length
     expect(kept).toBeGreaterThan(3_000)
     expect(kept).toBeLessThan(4_000)

@@ -56,7 +56,7 @@ it('are taken, or refused with 400, and cost no later request anything', () =>
     fc.asyncProperty(fc.array(fc.array(series, { maxLength: 4 }), { maxLength: 3 }), async (requests) => {
       const { readers, post } = publishing(
         'prometheus',
-        (publication) => new WriteDoor({ publication, metadata: new DescribedFamilies() }),
+        (publication, { poll }) => new WriteDoor({ publication, metadata: new DescribedFamilies(), poll }),
       )
       for (const given of requests) {
         const { status, body } = await post(request(given), 'application/x-protobuf')
