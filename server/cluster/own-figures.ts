@@ -1,5 +1,7 @@
 /** The figures of one node for Prometheus: what its process uses, and how it sees the cluster. On a follower these are all there is. */
-import { Exposition, type FamilyType, labelsText } from '../../protocol/prometheus/exposition.ts'
+import { Exposition } from '../../protocol/prometheus/exposition.ts'
+import type { SampleLabel } from '../../protocol/prometheus/labels.ts'
+import type { FamilyType } from '../../protocol/prometheus/samples.ts'
 import type { SensorStatus } from '../kernel/metrics/metric.ts'
 import type { FrontCounters } from './front.ts'
 import { ownState } from './health.ts'
@@ -43,20 +45,25 @@ export function nodeExposition(
   now: { readonly wallMs: number; readonly uptimeMs: number },
 ): Exposition {
   const exposition = new Exposition('prometheus')
-  const add = (type: FamilyType, name: string, help: string, value: number | boolean, labels = ''): void =>
-    exposition.samples(name, { type, help, unit: '' }, name).number(labels, value)
+  const add = (
+    type: FamilyType,
+    name: string,
+    help: string,
+    value: number | boolean,
+    labels: SampleLabel[] = [],
+  ): void => exposition.samples(name, { type, help, unit: '' }, name).number(labels, value)
   const gauge = add.bind(undefined, 'gauge')
   const counter = add.bind(undefined, 'counter')
 
   const { name, node, leader = '', epoch, since, nodes } = state
   const own = ownState(state)
   const isLeader = own?.role === 'leader'
-  const facts = labelsText([
+  const facts: SampleLabel[] = [
     ['cluster', name],
     ['node', node],
     ['leader', leader],
     ['version', own?.version ?? ''],
-  ])
+  ]
   gauge('cinnabar_cluster_info', 'The node, and the one that it knows to lead.', 1, facts)
   gauge('cinnabar_cluster_leader', 'Whether this node leads.', isLeader)
   gauge('cinnabar_cluster_leader_known', 'Whether this node knows one that leads.', leader !== '')
@@ -100,10 +107,10 @@ export function nodeExposition(
     const samples = exposition.samples(name, { type: 'gauge', help, unit: '' }, name)
     for (const { name: sensor, counters } of feeds.statuses) {
       for (const [counter, count] of Object.entries(counters)) {
-        const labels = labelsText([
+        const labels: SampleLabel[] = [
           ['sensor', sensor],
           ['counter', counter],
-        ])
+        ]
         samples.number(labels, count)
       }
     }

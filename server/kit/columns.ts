@@ -27,7 +27,7 @@ export interface Columns {
   readonly described: Uint32Array
   /** Units and descriptions (`joined`), and in `traits` what else there is: see `traitsOf`. */
   readonly metadata: TextColumn
-  readonly traits: Uint8Array
+  readonly traits: Uint16Array
   /** What is said of families apart from any series, as texts that the source knows (`joined`). */
   readonly families: TextColumn
   /** For each value its series, or NO_SERIES if that cannot be taken. */
@@ -69,7 +69,7 @@ export class ColumnWriter {
   readonly #metadata = new TextWriter(this.#room)
   readonly #families = new TextWriter(this.#room)
   readonly #described = new Growing(Uint32Array)
-  readonly #traits = new Growing(Uint8Array)
+  readonly #traits = new Growing(Uint16Array)
   readonly #of = new Growing(Uint32Array)
   readonly #times = new Growing(Float64Array)
   readonly #kinds = new Growing(Uint8Array)
@@ -216,10 +216,16 @@ function take(room: { bytes: number }, bytes: number): void {
   throw new ProtocolError('TOO_LONG', `names, labels and values of more than ${MAX_BYTES} bytes: send fewer at a time`)
 }
 
-/** The type, in four bits; then whether it only grows (0 unknown, 1 no, 2 yes), whether there is a unit, a description. */
-function traitsOf({ type, isCounter, unit, description }: SaidMetadata): number {
+const DISTRIBUTIONS = [undefined, 'histogram', 'summary'] as const
+
+/**
+ * The type, in four bits; then whether it only grows (0 unknown, 1 no, 2 yes), whether there is a unit, a description, and, in two
+ * bits, of what kind of distribution it is a part.
+ */
+function traitsOf({ type, isCounter, unit, description, distribution }: SaidMetadata): number {
   const counter = isCounter === undefined ? 0 : isCounter ? 2 : 1
-  return (type ?? 0) | (counter << 4) | (unit === undefined ? 0 : 1 << 6) | (description === undefined ? 0 : 1 << 7)
+  const texts = (unit === undefined ? 0 : 1 << 6) | (description === undefined ? 0 : 1 << 7)
+  return (type ?? 0) | (counter << 4) | texts | (DISTRIBUTIONS.indexOf(distribution) << 8)
 }
 
 /** The other way round; `texts` are the unit and the description. */
@@ -230,6 +236,7 @@ export function metadataFrom(traits: number, [unit, description]: readonly strin
     isCounter: counter === 0 ? undefined : counter === 2,
     unit: (traits & (1 << 6)) === 0 ? undefined : unit,
     description: (traits & (1 << 7)) === 0 ? undefined : description,
+    distribution: DISTRIBUTIONS[(traits >> 8) & 3],
   }
 }
 

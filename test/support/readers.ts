@@ -11,8 +11,9 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import { valueToJson } from '../../protocol/monitor/json-value.ts'
 import { readTyped, type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { decodeMetrics } from '../../protocol/otlp/protobuf.ts'
-import { Exposition, type ExpositionFormat } from '../../protocol/prometheus/exposition.ts'
+import { Exposition } from '../../protocol/prometheus/exposition.ts'
 import { decodeWriteRequest, decompress } from '../../protocol/prometheus/remote-write.ts'
+import type { ExpositionFormat } from '../../protocol/prometheus/samples.ts'
 import { SampleWriter } from '../../server/edge/http/metrics/samples.ts'
 import { type Quota, Quotas } from '../../server/kernel/accounts/quotas.ts'
 import type { Channel } from '../../server/kernel/channels/channel.ts'
@@ -210,7 +211,7 @@ function checkReadings(readings: readonly Reading[], sent: readonly OutgoingValu
 
 function checkText(readings: readonly Reading[], format: ExpositionFormat, now: number): void {
   const exposition = new Exposition(format)
-  const writer = new SampleWriter({ exposition, hasTimes: true, now })
+  const writer = new SampleWriter({ exposition, hasTimes: true, isPrefixed: false, now })
   for (const reading of readings) writer.add(reading)
   const seen = new Set<string>()
   /** The bounds of the buckets of each series of a histogram so far. */

@@ -15,6 +15,8 @@ export interface MetricMetadata {
   readonly description: string | undefined
   /** As `isCounter` of `Metric`. */
   readonly isCounter?: boolean | undefined
+  /** As `distribution` of `Metric`. */
+  readonly distribution?: Metric['distribution']
 }
 
 /** A series with the metadata that the catalogue has counted for it, `NO_METADATA` at first. */
@@ -83,8 +85,9 @@ export class Catalogue<S extends CataloguedSeries> {
 
   /** To be called whenever the metadata of a series changes. */
   update(series: S, metadata: MetricMetadata): void {
-    const { type, unit, description, isCounter } = series.metadata
-    const isSame = type === metadata.type && isCounter === metadata.isCounter
+    const { type, unit, description, isCounter, distribution } = series.metadata
+    const isSame =
+      type === metadata.type && isCounter === metadata.isCounter && distribution === metadata.distribution
     if (isSame && isKept(unit, metadata.unit, MAX_UNIT) && isKept(description, metadata.description, MAX_DESCRIPTION)) {
       return
     }
@@ -119,6 +122,7 @@ class Entry<S extends CataloguedSeries> {
   readonly #units = new MetadataVotes<string>()
   readonly #descriptions = new MetadataVotes<string>()
   readonly #counters = new MetadataVotes<boolean>()
+  readonly #distributions = new MetadataVotes<'histogram' | 'summary'>()
   readonly #details: Details<S> | undefined
   #metric: Metric | undefined
 
@@ -135,6 +139,7 @@ class Entry<S extends CataloguedSeries> {
     this.#units.change(series.metadata.unit, metadata.unit)
     this.#descriptions.change(series.metadata.description, metadata.description)
     this.#counters.change(series.metadata.isCounter, metadata.isCounter)
+    this.#distributions.change(series.metadata.distribution, metadata.distribution)
     series.metadata = metadata
     this.#metric = undefined
     const { type, unit, description, isCounter } = this.metric
@@ -151,6 +156,7 @@ class Entry<S extends CataloguedSeries> {
       description: this.#descriptions.first ?? '',
       parameters: this.#parameters,
       isCounter: this.#counters.consensus,
+      ...(this.#distributions.consensus && { distribution: this.#distributions.consensus }),
       ...(this.#details && { details: () => this.#seriesDetails() }),
     }
     return this.#metric

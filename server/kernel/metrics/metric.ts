@@ -38,6 +38,8 @@ export interface Metric {
    * or if sources disagree.
    */
   readonly isCounter?: boolean | undefined
+  /** Set if its values are samples of a histogram or summary of Prometheus, as `_bucket`, `_sum` and `_count` are. */
+  readonly distribution?: 'histogram' | 'summary' | undefined
   /** Besides its parameters it takes any STRING argument, as the name of a label. */
   readonly takesLabels?: boolean
   /** Nobody has described it yet: it is of another producer, whose catalogue is not known, or does not have it. */

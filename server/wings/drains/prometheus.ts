@@ -1,22 +1,25 @@
 /** Drains to Prometheus remote write 1.0: what GET /metrics shows as samples is sent as samples (docs/prometheus.md). */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import { prometheusNumber } from '../../../protocol/prometheus/exposition.ts'
-import { prometheusLabel, prometheusName } from '../../../protocol/prometheus/names.ts'
+import { cumulative, OWN_LABEL, prometheusNumber } from '../../../protocol/prometheus/distribution.ts'
+import { labelsKey, prometheusLabels } from '../../../protocol/prometheus/labels.ts'
 import {
   encodeWriteRequest,
   type OutgoingSample,
   type OutgoingSeries,
 } from '../../../protocol/prometheus/write-request.ts'
-import { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../../kit/metrics.ts'
+import {
+  type HistogramValue,
+  nameForPrometheus,
+  type SampleSink,
+  type SummaryValue,
+  samplesOf,
+} from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
 import { finish } from '../../kit/running.ts'
 import type { DrainWire, EncodedBatch, Label, OutgoingValue } from './outgoing.ts'
 
 const MICROSECONDS = 1_000
 const VALUES_PER_STEP = 64
-/** Series of Prometheus go back under their own names. */
-const FAMILY = 'prometheus.'
 
 interface Series extends OutgoingSeries {
   readonly samples: OutgoingSample[]
@@ -44,85 +47,56 @@ export const remoteWrite: DrainWire = {
   partialRefusal: () => ({ rejected: 0, message: '' }),
 }
 
-class Batch {
+class Batch implements SampleSink {
+  readonly hasLists = false
   readonly series = new Map<string, Series>()
   unsupported = 0
   superseded = 0
+  /** Of the value that is added now, milliseconds. */
+  #timeMs = 0
 
   add({ name, labels, value, time }: OutgoingValue): void {
-    const base = prometheusName(name.startsWith(FAMILY) ? name.slice(FAMILY.length) : name)
-    const own = labels.map(([label, text]): Label => [prometheusLabel(label), text])
-    const timeMs = Math.floor(time / MICROSECONDS)
-    if (value.type === BasicType.VOID) this.#sample(base, own, undefined, timeMs)
-    else if (!this.#add(base, own, value, timeMs)) this.unsupported++
+    const base = nameForPrometheus(name).name
+    this.#timeMs = Math.floor(time / MICROSECONDS)
+    if (value.type === BasicType.VOID) this.#sample(base, prometheusLabels(labels), undefined)
+    else if (!samplesOf(this, base, labels, value)) this.unsupported++
   }
 
-  /** Returns false if there is no number in it. */
-  #add(name: string, labels: readonly Label[], value: Value, timeMs: number): boolean {
-    const number = numberOf(value)
-    if (number !== undefined) {
-      this.#sample(name, labels, Number(number), timeMs)
-      return true
+  number(name: string, labels: readonly Label[], value: number | bigint | boolean): void {
+    this.#sample(name, prometheusLabels(labels), Number(value))
+  }
+
+  histogram(name: string, given: readonly Label[], histogram: HistogramValue): void {
+    const labels = prometheusLabels(given, OWN_LABEL.histogram)
+    const { buckets, count } = cumulative(histogram)
+    for (const [place, bucket] of buckets.entries()) {
+      const bound = prometheusNumber(histogram.bounds[place] ?? Number.POSITIVE_INFINITY)
+      this.#sample(`${name}_bucket`, [...labels, [OWN_LABEL.histogram, bound]], Number(bucket))
     }
-    return value.type === BasicType.REC && this.#addRecord(name, labels, value.value, timeMs)
+    this.#totals(name, labels, count, histogram.sum)
   }
 
-  #addRecord(name: string, labels: readonly Label[], fields: readonly Field[], timeMs: number): boolean {
-    const distribution = distributionOf(fields)
-    if (distribution?.kind === 'summary') this.#addSummary(name, labels, distribution, timeMs)
-    else if (distribution?.kind === 'histogram' && !distribution.isDelta) {
-      this.#addHistogram(name, labels, distribution, timeMs)
-    } else {
-      let isSome = false
-      for (const field of fields) {
-        if (this.#add(`${name}_${prometheusName(field.name)}`, labels, field, timeMs)) isSome = true
-      }
-      return isSome
+  summary(name: string, given: readonly Label[], { quantiles, values, count, sum }: SummaryValue): void {
+    const labels = prometheusLabels(given, OWN_LABEL.summary)
+    for (const [place, quantile] of quantiles.entries()) {
+      const own = [OWN_LABEL.summary, prometheusNumber(quantile)] as const
+      this.#sample(name, [...labels, own], values[place] ?? Number.NaN)
     }
-    return true
+    this.#totals(name, labels, count, sum)
   }
 
-  #addHistogram(name: string, labels: readonly Label[], histogram: HistogramValue, timeMs: number): void {
-    const { bounds, counts, count } = histogram
-    let below = 0n
-    for (const [place, bound] of bounds.entries()) {
-      below += counts[place] ?? 0n
-      this.#sample(`${name}_bucket`, [...labels, ['le', prometheusNumber(bound)]], Number(below), timeMs)
-    }
-    this.#sample(`${name}_bucket`, [...labels, ['le', '+Inf']], Number(count), timeMs)
-    this.#addTotals(name, labels, histogram, timeMs)
-  }
-
-  #addSummary(name: string, labels: readonly Label[], summary: SummaryValue, timeMs: number): void {
-    for (const [place, quantile] of summary.quantiles.entries()) {
-      this.#sample(
-        name,
-        [...labels, ['quantile', prometheusNumber(quantile)]],
-        summary.values[place] ?? Number.NaN,
-        timeMs,
-      )
-    }
-    this.#addTotals(name, labels, summary, timeMs)
-  }
-
-  #addTotals(
-    name: string,
-    labels: readonly Label[],
-    { count, sum }: HistogramValue | SummaryValue,
-    timeMs: number,
-  ): void {
-    this.#sample(`${name}_count`, labels, Number(count), timeMs)
-    if (sum !== undefined) this.#sample(`${name}_sum`, labels, sum, timeMs)
+  #totals(name: string, labels: readonly Label[], count: bigint, sum: number | undefined): void {
+    this.#sample(`${name}_count`, labels, Number(count))
+    if (sum !== undefined) this.#sample(`${name}_sum`, labels, sum)
   }
 
   /** Of the samples of a series in one millisecond the last one counts. */
-  #sample(name: string, labels: readonly Label[], value: number | undefined, timeMs: number): void {
-    const texts = merged(labels)
-    let key = name
-    for (const [label, text] of texts) key += `\0${label}\0${text}`
+  #sample(name: string, labels: readonly Label[], value: number | undefined): void {
+    const timeMs = this.#timeMs
+    const key = `${name}\0${labelsKey(labels)}`
     let series = this.series.get(key)
     if (series === undefined) {
-      series = { name, labels: texts, samples: [] }
+      series = { name, labels: [...labels].sort(([one], [other]) => (one < other ? -1 : 1)), samples: [] }
       this.series.set(key, series)
     }
     const { samples } = series
@@ -149,14 +123,4 @@ class Batch {
       yield { ...series, samples: [...byTime.values()].sort((one, other) => one.timeMs - other.timeMs) }
     }
   }
-}
-
-/** Labels whose names became one share it. */
-function merged(labels: readonly Label[]): readonly Label[] {
-  const texts = new Map<string, string>()
-  for (const [label, text] of labels) {
-    const before = texts.get(label)
-    texts.set(label, before === undefined ? text : `${before};${text}`)
-  }
-  return [...texts].sort(([one], [other]) => (one < other ? -1 : 1))
 }

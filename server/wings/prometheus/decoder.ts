@@ -1,6 +1,7 @@
 /** Requests of remote write as columns: in steps for short ones, and in a thread, by the name `#prometheus-decoder`, for others. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID } from '../../../protocol/monitor/value.ts'
+import { distributionNumbered } from '../../../protocol/prometheus/distribution.ts'
 import {
   decodeWriteRequest,
   decodeWriteRequest2,
@@ -76,5 +77,10 @@ function described(name: string, metadata: WrittenMetadata | undefined): SaidMet
   if (metadata === undefined) return undefined
   const { type, help, unit } = metadata
   const texts = { unit: unit || undefined, description: help || undefined }
-  return { ...texts, type: BasicType.DOUBLE, isCounter: isCounter(name, type) }
+  return {
+    ...texts,
+    type: BasicType.DOUBLE,
+    isCounter: isCounter(name, type),
+    distribution: distributionNumbered(type),
+  }
 }

@@ -3,6 +3,7 @@
  * of series. It is kept for each tenant, as long as there is the tenant.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { distributionNumbered } from '../../../protocol/prometheus/distribution.ts'
 import { split, type TextColumn, textAt } from '../../kit/columns.ts'
 import { boundedMetadata, type MetricMetadata } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
@@ -39,7 +40,13 @@ export class DescribedFamilies {
     const family = known?.get(name) ?? known?.get(name.replace(PARTS, ''))
     if (family === undefined) return undefined
     const { type, unit, description } = family
-    return { type: BasicType.DOUBLE, unit, description, isCounter: isCounter(name, type) }
+    return {
+      type: BasicType.DOUBLE,
+      unit,
+      description,
+      isCounter: isCounter(name, type),
+      distribution: distributionNumbered(type),
+    }
   }
 
   /** Keeps what may be kept: bounded, and in copies, since the texts of a request hold its memory. */

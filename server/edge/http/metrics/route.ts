@@ -8,12 +8,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ADMIN_ROLE, type Reader } from '../../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
-import {
-  contentTypes,
-  Exposition,
-  type ExpositionFormat,
-  labelsText,
-} from '../../../../protocol/prometheus/exposition.ts'
+import { contentTypes, Exposition } from '../../../../protocol/prometheus/exposition.ts'
+import type { ExpositionFormat } from '../../../../protocol/prometheus/samples.ts'
 import { type Asker, type Rights, readerOf } from '../../../kernel/accounts/rights.ts'
 import type { Network } from '../../../kernel/core/address.ts'
 import { isRefusal, type StatusError } from '../../../kernel/core/errors.ts'
@@ -33,6 +29,8 @@ const DEFAULT_METRICS = ['producer.*']
 /** What is shown to those who do not say who they are: figures that name no tenant, identity, channel or source. */
 const OPEN_METRICS = ['producer.stats']
 const MAX_METRICS = 64
+/** The arguments that say how the text is, each with the only thing that it can be; all others are labels. */
+const CHOICES: Readonly<Record<string, string>> = { timestamps: 'own', names: 'prefixed' }
 /** The text of a scrape is in memory until it is sent. */
 const MAX_LENGTH = 128 << 20
 /** Characters that are written at once. */
@@ -106,6 +104,7 @@ interface Scrape {
   readonly labels: ArgumentList
   readonly format: ExpositionFormat
   readonly hasTimes: boolean
+  readonly isPrefixed: boolean
   readonly deadlineMs: number
 }
 
@@ -114,15 +113,16 @@ function scrapeOf(request: FastifyRequest, asker: Asker | undefined, options: Me
   const query = new URLSearchParams(/\?(.*)$/s.exec(request.url)?.[1] ?? '')
   const named = query.getAll('metric')
   const labels: ArgumentList[number][] = []
-  let hasTimes = false
   for (const [name, text] of query) {
     if (name === 'metric') continue
-    if (name !== 'timestamps') labels.push({ name: fromForeign(name), type: BasicType.STRING, value: text })
-    else if (text === 'own') hasTimes = true
-    else throw new Unanswerable(400, '`timestamps` can be `own`')
+    const known = Object.hasOwn(CHOICES, name) ? CHOICES[name] : undefined
+    if (known === undefined) labels.push({ name: fromForeign(name), type: BasicType.STRING, value: text })
+    else if (text !== known) throw new Unanswerable(400, `\`${name}\` can be \`${known}\``)
   }
+  const [hasTimes, isPrefixed] = [query.has('timestamps'), query.has('names')]
   if (named.length > MAX_METRICS) throw new Unanswerable(400, `at most ${MAX_METRICS} times \`metric\``)
-  const rest = { labels, format: formatOf(request.headers.accept), hasTimes, deadlineMs: patienceOf(request) }
+  const form = { format: formatOf(request.headers.accept), hasTimes, isPrefixed }
+  const rest = { labels, ...form, deadlineMs: patienceOf(request) }
   if (asker === undefined) return { ...rest, reader: anybody(request, named, labels, options), metrics: OPEN_METRICS }
   const metrics = named.length === 0 ? DEFAULT_METRICS : named
   const { rights } = options.context
@@ -152,10 +152,10 @@ function anybody(
 
 /** Collects everything. Rejects with Unanswerable or StatusError. */
 async function exposed(request: FastifyRequest, scrape: Scrape, { context }: MetricsOptions): Promise<Page> {
-  const { reader, metrics, labels, format, hasTimes, deadlineMs } = scrape
+  const { reader, metrics, labels, format, hasTimes, isPrefixed, deadlineMs } = scrape
   const { clock, work, instances, hub } = context
   const exposition = new Exposition(format, MAX_LENGTH)
-  const writer = new SampleWriter({ exposition, hasTimes, now: clock.microseconds() })
+  const writer = new SampleWriter({ exposition, hasTimes, isPrefixed, now: clock.microseconds() })
   const heard = new Map<string, number>()
   const take = (reading: Reading): void => {
     writer.add(reading)
@@ -171,6 +171,7 @@ async function exposed(request: FastifyRequest, scrape: Scrape, { context }: Met
   if (exposition.isFull) {
     throw new Unanswerable(413, `the text has more than ${MAX_LENGTH} characters: choose fewer metrics with \`metric\``)
   }
+  exposition.settle()
   addOwn(exposition, heard, clock.monotonicMs())
   return { exposition, format }
 }
@@ -181,12 +182,12 @@ function addOwn(exposition: Exposition, heard: ReadonlyMap<string, number>, nowM
     const name = 'cinnabar_last_heard_seconds'
     const help = 'Time since a packet of the host came last.'
     const samples = exposition.samples(name, { type: 'gauge', help, unit: 's' }, name)
-    for (const [host, ms] of heard) samples.number(labelsText([['host', host]]), (nowMs - ms) / 1_000)
+    for (const [host, ms] of heard) samples.number([['host', host]], (nowMs - ms) / 1_000)
   }
   if (exposition.repeated > 0) {
     const name = 'cinnabar_repeated_samples'
     const help = 'Samples that this text leaves out because another one has the same name and labels.'
-    exposition.samples(name, { type: 'gauge', help, unit: '' }, name).number('', exposition.repeated)
+    exposition.samples(name, { type: 'gauge', help, unit: '' }, name).number([], exposition.repeated)
   }
 }
 

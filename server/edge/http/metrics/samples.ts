@@ -1,34 +1,24 @@
 /**
- * Values as samples of Prometheus: a number is a sample, a text a label of a sample `_info`, a record as many as it has numbers.
- * What the values of OpenTelemetry and StatsD say of distributions becomes a histogram or a summary (docs/prometheus.md).
+ * Readings as the text of GET /metrics: which samples a value has is for all who speak with Prometheus the same
+ * (server/kernel/metrics/prometheus-samples.ts); records whose fields are described stand here as they say.
  */
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
-import type { ArrayValue, Field, Value } from '../../../../protocol/monitor/value.ts'
-import {
-  type Exposition,
-  type FamilyMetadata,
-  type FamilyType,
-  labelsText,
-  type Samples,
-} from '../../../../protocol/prometheus/exposition.ts'
-import { prometheusName } from '../../../../protocol/prometheus/names.ts'
-import { distributionOf, numberOf } from '../../../kernel/metrics/distribution.ts'
+import type { Field, Value } from '../../../../protocol/monitor/value.ts'
+import type { Exposition } from '../../../../protocol/prometheus/exposition.ts'
+import type { SampleLabel } from '../../../../protocol/prometheus/labels.ts'
+import type { FamilyMetadata, FamilyType, Samples } from '../../../../protocol/prometheus/samples.ts'
+import { type HistogramValue, numberOf, type SummaryValue } from '../../../kernel/metrics/distribution.ts'
 import { ownLabels } from '../../../kernel/metrics/labels.ts'
 import type { FieldExposition, Metric, RecordExposition } from '../../../kernel/metrics/metric.ts'
+import { nameForPrometheus, type SampleSink, samplesOf, shownText } from '../../../kernel/metrics/prometheus-samples.ts'
 import type { Reading } from '../../../kernel/metrics/readings.ts'
-
-type Label = readonly [name: string, text: string]
-type Value_ = Value['value']
-
-/** Deeper values are left out. */
-const MAX_DEPTH = 4
-
-const utf8 = new TextDecoder()
 
 export interface SampleWriterOptions {
   readonly exposition: Exposition
   /** Whether values stand with their own time. */
   readonly hasTimes: boolean
+  /** Whether what came from Prometheus keeps `prometheus_` in front of its names. */
+  readonly isPrefixed: boolean
   /** Microseconds since 1970. */
   readonly now: number
 }
@@ -37,14 +27,18 @@ export interface SampleWriterOptions {
 interface Known {
   readonly metric: Metric
   readonly name: string
+  readonly isNative: boolean
   readonly metadata: FamilyMetadata
   /** Where its numbers go. */
   samples: Samples | undefined
 }
 
-export class SampleWriter {
+export class SampleWriter implements SampleSink {
+  readonly hasLists = true
   readonly #options: SampleWriterOptions
   #known: Known | undefined
+  /** Of the value that is written now. */
+  #time: number | undefined
 
   constructor(options: SampleWriterOptions) {
     this.#options = options
@@ -53,112 +47,64 @@ export class SampleWriter {
   add({ metric, labels, measured }: Reading): void {
     if (measured === undefined || measured.value.type === BasicType.VOID || metric.exposition === 'none') return
     const known = this.#known?.metric === metric ? this.#known : this.#learn(metric)
+    this.#known = known
     const { value, time } = measured
-    const at = this.#options.hasTimes ? time : undefined
+    this.#time = this.#options.hasTimes ? time : undefined
     const own = ownLabels(labels)
-    if (metric.exposition !== undefined) this.#addDeclared(known, metric.exposition, own, value, at)
-    else this.#add(known.name, known, own, value, at, 0)
+    if (metric.exposition !== undefined) this.#addDeclared(known, metric.exposition, own, value)
+    else samplesOf(this, known.name, own, value)
   }
 
   #learn(metric: Metric): Known {
     const { name, unit, description, isCounter } = metric
-    const type = typeOf(isCounter)
-    this.#known = {
-      metric,
-      name: prometheusName(name),
-      metadata: { type, help: description, unit },
-      samples: undefined,
-    }
-    return this.#known
+    const metadata = { type: typeOf(isCounter), help: description, unit }
+    return { metric, ...nameForPrometheus(name, this.#options.isPrefixed), metadata, samples: undefined }
   }
 
-  #samples(name: string, { metric, metadata }: Known, type = metadata.type): Samples {
-    return this.#options.exposition.samples(name, { ...metadata, type }, metric.name)
-  }
-
-  #add(
-    name: string,
-    known: Known,
-    labels: readonly Label[],
-    value: Value,
-    time: number | undefined,
-    depth: number,
-  ): void {
-    const number = numberOf(value)
-    if (number !== undefined) {
-      const isOwn = name === known.name
-      if (isOwn) known.samples ??= this.#samples(name, known)
-      const samples = isOwn ? (known.samples as Samples) : this.#samples(name, known, 'unknown')
-      samples.number(labelsText(labels), number, time)
-    } else if (value.type === BasicType.STRING) {
-      this.#info(name, known, [...labels, ['value', textOf(value.value)]], time)
-    } else if (depth < MAX_DEPTH && value.type === BasicType.REC) {
-      this.#addRecord(name, known, labels, value.value, time, depth + 1)
-    } else if (depth < MAX_DEPTH && value.type === BasicType.ARRAY) {
-      this.#addList(name, known, labels, value.value, time, depth + 1)
+  number(name: string, labels: readonly SampleLabel[], value: number | bigint | boolean): void {
+    const known = this.#known as Known
+    const { metric, metadata, isNative } = known
+    if (name !== known.name) {
+      this.#samples(name, 'unknown').number(labels, value, this.#time)
+    } else if (isNative && metric.distribution !== undefined) {
+      const type = metric.distribution
+      this.#options.exposition.part(name, { ...metadata, type }, metric.name, { labels, value, time: this.#time })
+    } else {
+      known.samples ??= this.#samples(name, metadata.type)
+      known.samples.number(labels, value, this.#time)
     }
   }
 
-  #info(name: string, known: Known, labels: readonly Label[], time: number | undefined): void {
-    this.#samples(`${name}_info`, known, 'gauge').number(labelsText(labels), 1, time)
+  histogram(name: string, labels: readonly SampleLabel[], histogram: HistogramValue): void {
+    this.#samples(name, 'histogram').histogram(labels, histogram, this.#time)
   }
 
-  #addRecord(
-    name: string,
-    known: Known,
-    labels: readonly Label[],
-    fields: readonly Field[],
-    time: number | undefined,
-    depth: number,
-  ): void {
-    const distribution = distributionOf(fields)
-    if (distribution?.kind === 'histogram' && !distribution.isDelta) {
-      this.#samples(name, known, 'histogram').histogram(labelsText(labels), distribution, time)
-      return
-    }
-    if (distribution?.kind === 'summary') {
-      this.#samples(name, known, 'summary').summary(labelsText(labels), distribution, time)
-      return
-    }
-    const texts: Label[] = []
-    for (const field of fields) {
-      if (field.type === BasicType.STRING) texts.push([field.name, textOf(field.value)])
-      else this.#add(`${name}_${prometheusName(field.name)}`, known, labels, field, time, depth)
-    }
-    if (texts.length > 0) this.#info(name, known, [...labels, ...texts], time)
+  summary(name: string, labels: readonly SampleLabel[], summary: SummaryValue): void {
+    this.#samples(name, 'summary').summary(labels, summary, this.#time)
   }
 
-  #addList(
-    name: string,
-    known: Known,
-    labels: readonly Label[],
-    { element, items }: ArrayValue,
-    time: number | undefined,
-    depth: number,
-  ): void {
-    for (const [index, item] of items.entries()) {
-      const value = { type: element, value: item } as Value
-      this.#add(name, known, [...labels, ['index', String(index)]], value, time, depth)
-    }
+  info(name: string, labels: readonly SampleLabel[]): void {
+    this.#samples(name, 'gauge').number(labels, 1, this.#time)
+  }
+
+  /** Only the name of the metric itself is one that Prometheus had given. */
+  #samples(name: string, type: FamilyType): Samples {
+    const { metric, metadata, isNative, name: own } = this.#known as Known
+    const origin = { metric: metric.name, isNative: isNative && name === own }
+    return this.#options.exposition.samples(name, { ...metadata, type }, origin)
   }
 
   /** A record, or a list of them, whose fields are described. */
-  #addDeclared(
-    known: Known,
-    exposition: RecordExposition,
-    labels: readonly Label[],
-    value: Value,
-    time: number | undefined,
-  ): void {
+  #addDeclared(known: Known, exposition: RecordExposition, labels: readonly SampleLabel[], value: Value): void {
     if (value.type === BasicType.REC) {
-      this.#addFields(known, exposition, labels, value.value, time)
+      this.#addFields(known, exposition, labels, value.value)
     } else if (value.type === BasicType.ARRAY) {
       for (const record of value.value.items as readonly (readonly Field[])[]) {
         if (record[0]?.name === 'more') continue
-        const ofRecord = Object.entries(exposition.labels ?? {}).map(([name, label]): Label => {
-          return [label, textOf(record.find((field) => field.name === name)?.value ?? '')]
+        const ofRecord = Object.entries(exposition.labels ?? {}).map(([name, label]): SampleLabel => {
+          return [label, shownText(record.find((field) => field.name === name)?.value ?? '')]
         })
-        this.#addFields(known, exposition, [...labels, ...ofRecord], record, time)
+        this.#addFields(known, exposition, [...labels, ...ofRecord], record)
       }
     }
   }
@@ -166,15 +112,14 @@ export class SampleWriter {
   #addFields(
     known: Known,
     { fields, lists = {}, info = [] }: RecordExposition,
-    labels: readonly Label[],
+    labels: readonly SampleLabel[],
     record: readonly Field[],
-    time: number | undefined,
   ): void {
-    const texts: Label[] = []
+    const texts: SampleLabel[] = []
     for (const field of record) {
-      if (info.includes(field.name)) texts.push([field.name, textOf(field.value)])
+      if (info.includes(field.name)) texts.push([field.name, shownText(field.value)])
       const list = Object.hasOwn(lists, field.name) ? lists[field.name] : undefined
-      if (list !== undefined) this.#addDeclared(known, list, labels, field, time)
+      if (list !== undefined) this.#addDeclared(known, list, labels, field)
       const declared = Object.hasOwn(fields, field.name) ? fields[field.name] : undefined
       if (declared === undefined) continue
       const { name, help, isCounter, label } = declared
@@ -185,10 +130,10 @@ export class SampleWriter {
       for (const part of parts) {
         const number = this.#converted(part, declared)
         if (number === undefined) continue
-        samples.number(labelsText(label === undefined ? labels : [...labels, [label, part.name]]), number, time)
+        samples.number(label === undefined ? labels : [...labels, [label, part.name]], number, this.#time)
       }
     }
-    if (texts.length > 0) this.#info(known.name, known, [...labels, ...texts], time)
+    if (texts.length > 0) this.info(`${known.name}_info`, [...labels, ...texts])
   }
 
   #converted(field: Value, { convert, is }: FieldExposition): number | bigint | boolean | undefined {
@@ -203,8 +148,4 @@ export class SampleWriter {
 function typeOf(isCounter: boolean | undefined): FamilyType {
   if (isCounter === undefined) return 'unknown'
   return isCounter ? 'counter' : 'gauge'
-}
-
-function textOf(value: Value_): string {
-  return value instanceof Uint8Array ? utf8.decode(value) : String(value)
 }

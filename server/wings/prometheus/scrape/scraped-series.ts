@@ -3,6 +3,7 @@
  * known: these cost a look into a map. A scrape is taken as a whole, after all of it was read.
  */
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { distributionNamed } from '../../../../protocol/prometheus/distribution.ts'
 import { familyMetadata, readSeries, type TextMetadata, type TextSample } from '../../../../protocol/prometheus/text.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import { LabelledSeries } from '../../../kit/labelled-series.ts'
@@ -282,6 +283,7 @@ function describedBy(name: string, metadata: TextMetadata | undefined): MetricMe
     unit: alone(metadata?.unit ?? '') || undefined,
     description: alone(metadata?.help ?? '') || undefined,
     isCounter: metadata && isCounter(name, metadata.type),
+    distribution: metadata && distributionNamed(metadata.type),
   }
 }
 

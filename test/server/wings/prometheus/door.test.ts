@@ -54,6 +54,10 @@ describe('a request', () => {
     const metrics = decoded(await server.root.query('producer.metrics', list))
     expect(metrics.length).toBeGreaterThan(0)
     for (const { description } of metrics) expect(description).toMatch(/pause duration of garbage collection cycles/)
+    const sensor = server.producer.server.parts.hub.sensors.find(({ family }) => family === 'prometheus.')
+    for (const part of ['', '_sum', '_count']) {
+      expect(sensor?.metric(`prometheus.go_gc_duration_seconds${part}`)?.distribution).toBe('summary')
+    }
   })
 
   it('of version 2.0 is told apart by its content type', async () => {

@@ -252,6 +252,7 @@ describe('a request that cannot be answered', () => {
     ['?metric=nope.x', 404, /^no metric nope\.x/],
     ['?metric=test.a&cpu=0', 400, /takes no argument cpu/],
     ['?timestamps=mine', 400, /`timestamps` can be `own`/],
+    ['?names=short', 400, /`names` can be `prefixed`/],
     [`?${'metric=a&'.repeat(65)}`, 400, /at most 64 times/],
   ])('%s is %i', async (query, status, text) => {
     value('test.a', 'x', { type: BasicType.DOUBLE, value: 1 })

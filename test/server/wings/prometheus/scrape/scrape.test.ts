@@ -222,6 +222,23 @@ hits_total{path="/b"} 1 1395066363000
     expect(metric).toMatchObject({ name: 'prometheus.hits_total', type: 'double', description: 'All hits.' })
   })
 
+  it('says which samples belong to a histogram', async () => {
+    await start()
+    target.text = `# TYPE took histogram
+took_bucket{le="+Inf"} 1
+took_sum 2
+took_count 1
+# TYPE other_count counter
+other_count 1
+`
+    await seat.query('prometheus.took_bucket')
+    const sensor = producer.server.parts.hub.sensors.find(({ family }) => family === 'prometheus.')
+    const kinds = ['took_bucket', 'took_sum', 'took_count', 'other_count'].map(
+      (name) => sensor?.metric(`prometheus.${name}`)?.distribution,
+    )
+    expect(kinds).toEqual(['histogram', 'histogram', 'histogram', undefined])
+  })
+
   it('lets the target decide about labels and not about times, if the table says so', async () => {
     await start({ honor_labels: true, honor_timestamps: false })
     target.text = 'a{job="mine",instance=""} 7 1395066363000\n'
