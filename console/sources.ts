@@ -2,7 +2,7 @@
 import type { Look, SensorState } from './fleet.ts'
 import { formatCount } from './units.ts'
 
-const goodStates: readonly string[] = ['measuring', 'listening', 'sending']
+const goodStates: readonly string[] = ['measuring', 'listening', 'sending', 'matching']
 
 /** A source that is off was not asked for. */
 export function sourceLook({ state }: SensorState): Look {

@@ -15,16 +15,18 @@ export function prometheusLabels(labels: Iterable<SampleLabel>, own = ''): Sampl
   for (const [name, text] of labels) {
     if (text === '') continue
     const shown = prometheusLabel(name)
-    const label = own !== '' && isCalled(shown, own) ? EXPORTED + shown : shown
+    const label = own === '' ? shown : besideLabel(shown, own)
     const before = texts.get(label)
     texts.set(label, before === undefined ? readable(text) : `${before};${readable(text)}`)
   }
   return [...texts]
 }
 
-function isCalled(label: string, own: string): boolean {
-  if (!label.endsWith(own)) return false
-  return label === own || EXPORTED.repeat((label.length - own.length) / EXPORTED.length) + own === label
+/** What a label is called beside one whose name is taken. */
+export function besideLabel(label: string, own: string): string {
+  if (!label.endsWith(own)) return label
+  const isTaken = EXPORTED.repeat((label.length - own.length) / EXPORTED.length) + own === label
+  return isTaken ? EXPORTED + label : label
 }
 
 /** What no reader of Prometheus takes in a text: NUL, which ends it, and halves of characters, which have no UTF-8. */

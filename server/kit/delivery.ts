@@ -25,13 +25,19 @@ export interface ChannelDelivery {
   offer(destination: PushDestination): void
   /** The durable channel of a user, both of which are made if they are missing. Throws StatusError. */
   channelOf(user: ChannelUser): Channel
-  /** Binds these metrics and nothing else. Settles when all that is there is bound; `refused` takes what cannot be. */
+  /** Binds these metrics and nothing else, also on a channel that was halted. Settles when all that is there is bound; `refused` takes what cannot be. */
   bind(channel: Channel, metrics: readonly string[], refused: (metric: string, detail: string) => void): Promise<void>
   /** Gives a channel the connection that takes its values. */
   attach(channel: Channel, connection: ChannelConnection): void
   detach(channel: Channel, connection: ChannelConnection): void
-  /** The users whose names begin with this and who have a channel. */
-  usersWith(prefix: string): Iterable<Pick<ChannelUser, 'tenant' | 'name'>>
+  /**
+   * Channels of users whose names begin with this, but for those that are wanted, collect nothing more; what waits in them stays.
+   * Gives these users.
+   */
+  haltOthers(
+    prefix: string,
+    isWanted: (user: Pick<ChannelUser, 'tenant' | 'name'>) => boolean,
+  ): readonly Pick<ChannelUser, 'tenant' | 'name'>[]
 }
 
 export interface DeliveryServices {
@@ -76,6 +82,7 @@ export class RegistryDelivery implements ChannelDelivery {
       await bindings.stop(instance, channel)
       bindings.endUnbound(instance)
     }
+    await bindings.resume(channel)
     for (const metric of wanted) {
       try {
         await this.#bind(channel, metric)
@@ -103,10 +110,16 @@ export class RegistryDelivery implements ChannelDelivery {
     this.#services.registry.detach(channel, connection)
   }
 
-  *usersWith(prefix: string): Generator<Pick<ChannelUser, 'tenant' | 'name'>> {
-    const { accounts, registry } = this.#services
-    for (const { id, tenant, name } of accounts.list()) {
-      if (name.startsWith(prefix) && registry.of(id).size > 0) yield { tenant, name }
-    }
+  haltOthers(
+    prefix: string,
+    isWanted: (user: Pick<ChannelUser, 'tenant' | 'name'>) => boolean,
+  ): readonly Pick<ChannelUser, 'tenant' | 'name'>[] {
+    const { accounts, registry, bindings } = this.#services
+    return [...accounts.list()].flatMap(({ id, tenant, name }) => {
+      const channels = registry.of(id)
+      if (!name.startsWith(prefix) || channels.size === 0 || isWanted({ tenant, name })) return []
+      for (const channel of channels) bindings.halt(channel)
+      return [{ tenant, name }]
+    })
   }
 }

@@ -32,6 +32,7 @@ async function start(protocol: 'otlp' | 'prometheus', path: string, token = abov
     url: { protocol, href, text: `${protocol}+${href}` },
     metrics: ['test.*'],
     tenant: 'default',
+    tenantLabel: '',
     role: 'consumer',
     tokenFile,
     username: '',

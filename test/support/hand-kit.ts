@@ -56,7 +56,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         bind: unused,
         attach: unused,
         detach: unused,
-        usersWith: () => [],
+        haltOthers: () => [],
       },
       stored: { journal, upstreams: [], upstreamBindings: [], qmfAgent: undefined },
       view: { stats: unused, channels: () => [], sensors: hub.sensors },

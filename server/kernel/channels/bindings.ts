@@ -190,6 +190,21 @@ export class Bindings {
     }
   }
 
+  /** Nothing more is collected on a channel; its bindings, and what waits, stay as they are until `resume`, or the next start. */
+  halt(channel: Channel): void {
+    for (const binding of channel.bindings.values()) {
+      binding.source?.end()
+      binding.source = undefined
+    }
+  }
+
+  /** Goes on where a channel was halted. Settles when everything that matches is subscribed. */
+  async resume(channel: Channel): Promise<void> {
+    for (const binding of [...channel.bindings.values()]) {
+      if (binding.source === undefined) await this.#tap(binding, channel)
+    }
+  }
+
   /** STOP on one channel. A promise if values in flight have to be read back to find those of the metric. */
   stop(instance: MetricInstance, channel: Channel): Promise<void> | undefined {
     this.#unbind(instance, channel)

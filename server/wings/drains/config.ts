@@ -54,6 +54,10 @@ const patterns = () => ({
     .max(64),
   expected: 'a list of 1 to 64 names or patterns of metrics, like ["gmetric.*", "host.load.one"]',
 })
+const labelName = () => ({
+  type: z.string().regex(/^(?!__)[a-zA-Z_][a-zA-Z0-9_]*$|^$/),
+  expected: 'the name of a label: letters, digits and "_", and no digit in front',
+})
 const roleName = () => ({ type: z.string().regex(/^\P{Cc}{1,255}$/u), expected: 'the name of a role' })
 
 const table = z
@@ -65,6 +69,11 @@ const table = z
     url: needed(drainUrl(), 'Where the values go.'),
     metrics: needed(patterns(), 'What is delivered. `prometheus.*` and `otlp.*` are only if a name here begins so.'),
     tenant: key(tenant(), 'default', 'The tenant whose metrics these are.'),
+    tenant_label: key(
+      labelName(),
+      '',
+      'A label that is added to everything, with the name of the tenant: where drains of several tenants have one destination.',
+    ),
     role: key(roleName(), 'consumer', 'The role whose rules say which metrics may be read.'),
     token_file: optional(
       path(),
@@ -90,8 +99,9 @@ const table = z
       add('`url`: a token or password would be sent in clear: use +https')
     }
   })
-  .transform(({ token_file, password_file, batch_size, batch_age, timeout, ...rest }) => ({
+  .transform(({ tenant_label, token_file, password_file, batch_size, batch_age, timeout, ...rest }) => ({
     ...rest,
+    tenantLabel: tenant_label,
     tokenFile: token_file,
     passwordFile: password_file,
     batchSize: batch_size,

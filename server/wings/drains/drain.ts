@@ -11,7 +11,7 @@ import type { Channel, ChannelConnection } from '../../kit/push.ts'
 import type { Clock, Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import type { DrainCounts } from './counts.ts'
-import { type DrainWire, type Label, type OutgoingLoss, type OutgoingValue, readFrames } from './outgoing.ts'
+import { type DrainWire, type Label, labelled, type OutgoingLoss, type OutgoingValue, readFrames } from './outgoing.ts'
 import type { Receiver, ReceiverAnswer } from './post.ts'
 import { type DeliveryProblem, problemIn, retryAfterMs } from './problem.ts'
 
@@ -33,6 +33,8 @@ export interface DrainOptions {
   readonly isWanted: (name: string) => boolean
   /** The labels of this server's own metrics, which stand in no record, such as `host`. */
   readonly ownLabels: (name: string) => readonly Label[]
+  /** It is added to everything, whatever labels that has; undefined if none is. */
+  readonly tenantLabel?: Label | undefined
   /** They go on when the connection is made again. */
   readonly counts: DrainCounts
   readonly refused: (refusal: DeliveryProblem, value: OutgoingValue) => void
@@ -109,7 +111,7 @@ export class Drain implements ChannelConnection {
 
   /** Reads what was handed over, as far as it is needed soon: frames take less memory than what is read from them. */
   async #read(): Promise<void> {
-    const { channel, work, clock, ownLabels, table } = this.#options
+    const { channel, work, clock, ownLabels, table, tenantLabel } = this.#options
     this.#isReading = true
     while (!this.#isOver && this.#values.length < table.batchSize) {
       const [next] = this.#frames
@@ -117,7 +119,8 @@ export class Drain implements ChannelConnection {
       const { bytes, written } = next
       if (this.#values.length === 0) this.#sinceMs = clock.monotonicMs()
       const take = (outgoing: OutgoingValue | OutgoingLoss): void => {
-        this.#values.push('count' in outgoing ? this.#loss(outgoing) : outgoing)
+        const value = 'count' in outgoing ? this.#loss(outgoing) : outgoing
+        this.#values.push(tenantLabel === undefined ? value : labelled(value, tenantLabel))
       }
       await work({ tenant: channel.owner.tenant }, readFrames(bytes, channel, ownLabels, take))
       if (this.#isOver) break

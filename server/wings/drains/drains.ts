@@ -18,7 +18,7 @@ import type { DeliveryProblem } from './problem.ts'
 const PREFIX = 'drain:'
 /** A connection that ended, because somebody took its channel, is made again after this time. */
 const AGAIN_MS = 10_000
-/** One notice of refused values in this time is enough. */
+/** One notice of refused values, and one of lost ones, in this time is enough. */
 const NOTICE_MS = 60_000
 
 export class Drains {
@@ -26,6 +26,7 @@ export class Drains {
   readonly statuses: StatusEntry[] = []
   readonly #kit: Kit
   #running: readonly RunningDrain[] = []
+  #isFirst = true
 
   constructor(kit: Kit) {
     this.#kit = kit
@@ -45,18 +46,29 @@ export class Drains {
     const fresh = this.#running.filter((drain) => !before.includes(drain))
     const gone = before.filter((drain) => !this.#running.includes(drain))
     for (const drain of gone) drain.stop()
-    if (fresh.length > 0 || gone.length > 0) this.#warnOfOthers(tables)
+    if (fresh.length > 0 || gone.length > 0 || this.#isFirst) this.#haltOthers(tables)
+    this.#isFirst = false
     await Promise.all(fresh.map((drain) => drain.start()))
   }
 
-  #warnOfOthers(tables: readonly DrainTable[]): void {
+  /** Channels of drains that are not in the configuration any more collect nothing; what waits in them would be delivered yet. */
+  #haltOthers(tables: readonly DrainTable[]): void {
     const { log, peer } = this.#kit
     const known = new Set(tables.map(({ tenant, name }) => `${tenant}/${PREFIX}${name}`))
-    for (const { tenant, name } of peer.delivery.usersWith(PREFIX)) {
-      if (known.has(`${tenant}/${name}`)) continue
-      const message = 'a channel waits for a drain that is not in the configuration any more, until it expires'
+    for (const { tenant, name } of peer.delivery.haltOthers(PREFIX, (user) =>
+      known.has(`${user.tenant}/${user.name}`),
+    )) {
+      const remedy = `cinnabar user remove '${tenant}/${name}'`
+      const message =
+        'the channel of a drain that is not in the configuration any more collects nothing, and keeps what waits until it expires; ' +
+        `${remedy} removes it at once`
       log.warn({ tenant, user: name }, message)
     }
+  }
+
+  /** To be called every second. */
+  sweep(): void {
+    for (const drain of this.#running) drain.sweep()
   }
 
   stop(): void {
@@ -77,6 +89,10 @@ class RunningDrain implements StatusEntry {
   /** Refusals since the last notice, and when that was. */
   #refused = 0
   #noticedMs = Number.NEGATIVE_INFINITY
+  #isMatching = false
+  /** What the channel had lost when that was logged, and when that was. */
+  #dropped = 0
+  #lossLoggedMs = Number.NEGATIVE_INFINITY
 
   constructor(table: DrainTable, kit: Kit) {
     this.table = table
@@ -99,11 +115,29 @@ class RunningDrain implements StatusEntry {
     const channel = peer.delivery.channelOf({ tenant, role, name: PREFIX + name })
     this.#channel = channel
     channel.onConnectionChange = () => this.#connectAgain()
+    this.#dropped = droppedBy(channel)
+    // Matching a pattern may take minutes, in which values fill the channel: what is bound already is delivered.
+    this.#isMatching = true
+    this.#connect()
     await peer.delivery.bind(channel, metrics, (metric, detail) => {
       this.#problem = `${metric}: ${detail}`
       log.error({ drain: name, metric, detail }, 'a metric of a drain cannot be bound')
     })
-    this.#connect()
+    this.#isMatching = false
+  }
+
+  /** Losses are logged when they happen, at most once a minute: their GAPs come after all that waits before them. */
+  sweep(): void {
+    const { clock, log } = this.#kit
+    const channel = this.#channel
+    if (channel === undefined || channel.deleted) return
+    const dropped = droppedBy(channel)
+    if (dropped <= this.#dropped || clock.monotonicMs() - this.#lossLoggedMs < NOTICE_MS) return
+    const { queued, queuedBytes } = channel.queue.counts
+    const lost = dropped - this.#dropped
+    log.warn({ drain: this.table.name, lost, queued, queuedBytes }, 'the channel of a drain has lost values')
+    this.#dropped = dropped
+    this.#lossLoggedMs = clock.monotonicMs()
   }
 
   stop(): void {
@@ -116,6 +150,7 @@ class RunningDrain implements StatusEntry {
     const channel = this.#channel as Channel
     if (this.#isOver || channel.deleted || channel.connection !== undefined) return
     const { clock, poll, peer } = this.#kit
+    const { tenant, tenantLabel } = this.table
     this.#drain = new Drain({
       table: this.table,
       channel,
@@ -126,6 +161,7 @@ class RunningDrain implements StatusEntry {
       random: Math.random,
       isWanted: isNamedOn(channel),
       ownLabels: sensorLabels(peer.view),
+      tenantLabel: tenantLabel === '' ? undefined : [tenantLabel, tenant],
       counts: this.#counts,
       refused: (refusal, value) => this.#refuse(refusal, value),
       state: (problem) => this.#changed(problem),
@@ -169,8 +205,19 @@ class RunningDrain implements StatusEntry {
 
   status(): SensorStatus {
     const { name, url } = this.table
-    const state = this.#drain === undefined ? 'off' : this.#problem === '' ? 'sending' : 'failed'
     const detail = this.#problem === '' ? url.text : `${url.text}: ${this.#problem}`
-    return { name: `drain/${name}`, state, detail, counters: { ...this.#counts } }
+    return { name: `drain/${name}`, state: this.#state, detail, counters: { ...this.#counts } }
   }
+
+  get #state(): string {
+    if (this.#drain === undefined) return 'off'
+    if (this.#problem !== '') return 'failed'
+    return this.#isMatching ? 'matching' : 'sending'
+  }
+}
+
+/** Values that a channel has lost; what was stopped or purged somebody did not want any more. */
+function droppedBy({ queue }: Channel): number {
+  const { overflow, expired, damaged, full } = queue.counts.dropped
+  return overflow + expired + damaged + full
 }

@@ -3,6 +3,8 @@ import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'
 import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
+import { besideLabel } from '../../../protocol/prometheus/labels.ts'
+import { prometheusLabel } from '../../../protocol/prometheus/names.ts'
 import { toForeign } from '../../kit/metrics.ts'
 import type { Channel, MetricInstance } from '../../kit/push.ts'
 import type { Steps } from '../../kit/running.ts'
@@ -94,6 +96,16 @@ function unwrapped({ name, isPattern, args }: MetricInstance['selection'], value
     else if (text !== '') labels.push([toForeign(field.name), text])
   }
   return { name: full, labels, value }
+}
+
+/** The value with a label of this server: one of the same name that it has already is renamed, as Prometheus does when it scrapes. */
+export function labelled(value: OutgoingValue, own: Label): OutgoingValue {
+  const [name] = own
+  const given = value.labels.map(([label, text]): Label => {
+    const beside = besideLabel(prometheusLabel(label), name)
+    return beside === prometheusLabel(label) ? [label, text] : [beside, text]
+  })
+  return { ...value, labels: [...given, own] }
 }
 
 function bare({ type, value }: Field): Value {

@@ -21,6 +21,7 @@ export const drain: Source<typeof drainSection> = {
         wanted = tables
         if (isListening) void drains.follow(tables)
       },
+      sweep: () => drains.sweep(),
       close: () => drains.stop(),
     }
   },

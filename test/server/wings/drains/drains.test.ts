@@ -1,83 +1,19 @@
 /** Drains against a destination that a test answers for: what is sent, what is committed, and what is sent again. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../../protocol/monitor/value.ts'
 import { decodeMetrics, encodeAnswer } from '../../../../protocol/otlp/protobuf.ts'
-import { decodeWriteRequest, decompress } from '../../../../protocol/prometheus/remote-write.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
-import { defaultConfig } from '../../../../server/start/config.ts'
-import type { SourcesConfig } from '../../../../server/start/wings.ts'
 import type { DrainTable } from '../../../../server/wings/drains/config.ts'
 import { done } from '../../../support/administration.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { EPOCH, TestProducer } from '../../../support/producer.ts'
 import { decoded } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
-
-const LIMITS = { bytes: 1 << 24, elements: 1_000_000 }
-
-interface Answer {
-  readonly status: number
-  readonly text?: string | Uint8Array
-  readonly headers?: Record<string, string>
-}
-
-/** What came, and what is answered next. */
-class FakeDestination {
-  readonly requests: { readonly body: Buffer; readonly headers: IncomingMessage['headers'] }[] = []
-  /** Answers by what stands in a request; the default takes everything. */
-  answer: (names: readonly string[], body: Buffer) => Answer = () => ({ status: 204 })
-  readonly #server: Server
-  port = 0
-
-  constructor() {
-    this.#server = createServer((request, response) => {
-      const parts: Buffer[] = []
-      request.on('data', (part: Buffer) => parts.push(part))
-      request.on('end', () => {
-        const body = Buffer.concat(parts)
-        this.requests.push({ body, headers: request.headers })
-        const { status, text = '', headers = {} } = this.answer(namesIn(body, request.url ?? ''), body)
-        response.writeHead(status, headers).end(text)
-      })
-    })
-  }
-
-  async open(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(this.port, '127.0.0.1', resolve))
-    this.port = (this.#server.address() as AddressInfo).port
-  }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections()
-    if (this.#server.listening) await new Promise((resolve) => this.#server.close(resolve))
-  }
-
-  /** All samples that came in requests, as `name{labels} value time`. */
-  get samples(): string[] {
-    return this.requests.flatMap(({ body }) => samplesIn(body))
-  }
-}
-
-function seriesIn(body: Uint8Array) {
-  return finish(decodeWriteRequest(decompress(body, LIMITS), LIMITS)).series
-}
-
-function samplesIn(body: Uint8Array): string[] {
-  return seriesIn(body).flatMap(({ name, labels, samples }) => {
-    const texts = labels.map(([label, text]) => `${label}=${text}`).join(',')
-    return samples.map(({ value, time }) => `${name}{${texts}} ${value} ${(time - EPOCH) / 1_000}`)
-  })
-}
-
-function namesIn(body: Buffer, path: string): string[] {
-  return path === '/write' ? seriesIn(body).map(({ name }) => name) : []
-}
+import { FakeDestination, LIMITS, namesIn, reload, samplesIn, tableTo } from './fake-destination.ts'
 
 let destination: FakeDestination
 let producer: TestProducer | undefined
@@ -93,25 +29,16 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-const defaults = {
-  tenant: 'default',
-  role: 'consumer',
-  tokenFile: undefined,
-  username: '',
-  passwordFile: undefined,
-  ca: undefined,
-  cert: undefined,
-  key: undefined,
-  batchSize: 4,
-  batchAgeMs: 1_000,
-  timeoutMs: 30_000,
+function tableOf(more: Partial<DrainTable> = {}, protocol: 'prometheus' | 'otlp' = 'prometheus'): DrainTable {
+  return tableTo(destination.port, more, protocol)
+}
+
+function follow(...drain: readonly DrainTable[]): void {
+  reload(producer, drain)
 }
 
 async function start(more: Partial<DrainTable> = {}, protocol: 'prometheus' | 'otlp' = 'prometheus'): Promise<Seat> {
-  const href = `http://127.0.0.1:${destination.port}/${protocol === 'prometheus' ? 'write' : 'v1/metrics'}`
-  const url = { protocol, href, text: `${protocol}+${href}` }
-  const table: DrainTable = { ...defaults, name: 'd', url, metrics: ['test.*'], ...more }
-  producer = await TestProducer.start({ config: { drain: [table] } })
+  producer = await TestProducer.start({ config: { drain: [tableOf(more, protocol)] } })
   await producer.addUser('root', { role: 'admin' })
   return producer.seat('root')
 }
@@ -439,17 +366,11 @@ describe('OTLP', () => {
 describe('a reload', () => {
   it('begins, changes and ends drains, and leaves those alone that stay the same', async () => {
     const seat = await start()
-    const { sources, producer: parts } = producer!.server.parts
-    const follow = async (...drain: readonly DrainTable[]): Promise<void> => {
-      for (const source of sources) source.reload?.({ ...defaultConfig(), drain } as unknown as SourcesConfig)
-      await producer?.settle()
-    }
-    const href = `http://127.0.0.1:${destination.port}/write`
-    const url = { protocol: 'prometheus' as const, href, text: `prometheus+${href}` }
+    const { producer: parts } = producer!.server.parts
     const [before] = [...parts.registry.all()].filter(({ row }) => row.name === 'drain:d')
     const connection = before?.connection
-    const table = { ...defaults, name: 'd', url, metrics: ['test.*'] }
-    await follow(table, { ...table, name: 'e', metrics: ['test.b'] })
+    follow(tableOf(), tableOf({ name: 'e', metrics: ['test.b'] }))
+    await producer?.settle()
     expect(before?.connection).toBe(connection)
     push('a', 1)
     push('b', 2)
@@ -460,7 +381,8 @@ describe('a reload', () => {
         'test_b{host=h} 2 0',
       ])
     })
-    await follow({ ...table, metrics: ['test.c'] })
+    follow(tableOf({ metrics: ['test.c'] }))
+    await producer?.settle()
     destination.requests.length = 0
     push('a', 3, 1)
     push('c', 4, 1)
