@@ -86,8 +86,7 @@ export class Catalogue<S extends CataloguedSeries> {
   /** To be called whenever the metadata of a series changes. */
   update(series: S, metadata: MetricMetadata): void {
     const { type, unit, description, isCounter, distribution } = series.metadata
-    const isSame =
-      type === metadata.type && isCounter === metadata.isCounter && distribution === metadata.distribution
+    const isSame = type === metadata.type && isCounter === metadata.isCounter && distribution === metadata.distribution
     if (isSame && isKept(unit, metadata.unit, MAX_UNIT) && isKept(description, metadata.description, MAX_DESCRIPTION)) {
       return
     }

@@ -2,56 +2,37 @@
 import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { done } from '../../../../support/administration.ts'
-import { args, command, str, type } from '../../../../support/bytes.ts'
+import { command } from '../../../../support/bytes.ts'
 import { eventually } from '../../../../support/eventually.ts'
-import { TestProducer } from '../../../../support/producer.ts'
+import type { TestProducer } from '../../../../support/producer.ts'
 import { decoded } from '../../../../support/records.ts'
 import type { Seat } from '../../../../support/seat.ts'
-import { ScriptedTarget, scrapeTables } from './scripted-target.ts'
+import { argumentsOf, INTERVAL_MS, Scraping } from './scraping.ts'
+import { ScriptedTarget } from './scripted-target.ts'
 
-const INTERVAL_MS = 15_000
-
+let scraping: Scraping
 let target: ScriptedTarget
 let producer: TestProducer
 let seat: Seat
 beforeEach(async () => {
-  target = await ScriptedTarget.start()
-  target.text = 'a 1\n'
+  scraping = await Scraping.begin()
+  target = scraping.target
 })
-afterEach(async () => {
-  await producer.stop()
-  await target.stop()
-})
+afterEach(() => scraping.end())
 
-async function start(...more: readonly object[]): Promise<void> {
-  const tables = (more.length > 0 ? more : [{}]).map((keys) => ({ name: 'node', url: target.url, ...keys }))
-  producer = await TestProducer.start({ config: { scrape: scrapeTables(...tables) } })
-  await producer.addUser('root', { role: 'admin' })
-  seat = await producer.seat('root')
+async function start(...tables: readonly object[]): Promise<void> {
+  await scraping.start(...tables)
+  producer = scraping.producer
+  seat = scraping.seat
 }
 
-const strings = (given: Record<string, string>) =>
-  args(...Object.entries(given).map(([label, text]) => [label, type.string, str(text)] as const))
-const query = async (name: string, given: Record<string, string> = {}): Promise<Record<string, unknown>[]> =>
-  decoded(await seat.query(name, strings(given))).map(({ time: _, ...row }: Record<string, unknown>) => row)
-/** Its rows without the labels of the target. */
-const bare = async (name: string) => (await query(name)).map(({ job: _, instance: __, ...row }) => row)
-const status = async (name = 'scrape/node') => {
-  const sensors = decoded(await seat.query('producer.sensors'))
-  return sensors.find((sensor: { name: string }) => sensor.name === name)
-}
-async function subscribe(name: string, given: Record<string, string> = {}): Promise<number> {
-  const id = await seat.collect(name, strings(given))
-  await seat.ok((seq) => command.subscribe(seq, id))
-  producer.clock.advance(100)
-  return id
-}
+const query: Scraping['query'] = (...given) => scraping.query(...given)
+const bare = (name: string) => scraping.bare(name)
+const fresh = (name: string) => scraping.fresh(name)
+const status = (name?: string) => scraping.status(name)
+const subscribe: Scraping['subscribe'] = (...given) => scraping.subscribe(...given)
 /** Lets a second pass, so that whoever asks is answered anew. */
 const later = () => producer.clock.advance(1_000)
-const fresh = async (name: string) => {
-  later()
-  return bare(name)
-}
 
 describe('a target', () => {
   it('is scraped when somebody asks, and not before', async () => {
@@ -101,7 +82,7 @@ describe('a target', () => {
   ])('is not scraped for %s %o', async (name, given) => {
     await start({ labels: { env: 'prod' } })
     await subscribe(name, given)
-    await seat.query(name, strings(given))
+    await seat.query(name, argumentsOf(given))
     producer.clock.advance(INTERVAL_MS)
     await producer.settle()
     expect(target.requests).toHaveLength(0)
@@ -196,7 +177,7 @@ describe('a target', () => {
   it("of another tenant is nobody else's", async () => {
     await start({ tenant: 'north' })
     await producer.addUser('bob', { role: 'operator' })
-    seat = await producer.seat('bob')
+    await scraping.signIn('bob')
     expect(await query('prometheus.a')).toEqual([])
     await subscribe('prometheus.*')
     producer.clock.advance(INTERVAL_MS)
@@ -218,7 +199,7 @@ hits_total{path="/b"} 1 1395066363000
       { ...own, exported_job: 'mine', exported_time: 'x', path: '/a', time: 1_700_000_000_000_000, value: 7 },
       { ...own, path: '/b', time: 1_395_066_363_000_000, value: 1 },
     ])
-    const [metric] = decoded(await seat.query('producer.metrics', strings({ match: 'prometheus.hits*' })))
+    const [metric] = decoded(await seat.query('producer.metrics', argumentsOf({ match: 'prometheus.hits*' })))
     expect(metric).toMatchObject({ name: 'prometheus.hits_total', type: 'double', description: 'All hits.' })
   })
 
@@ -360,94 +341,6 @@ other_count 1
     target.text = `a{x="${'x'.repeat(2_000)}"} 1\nb 1\n`
     expect(await bare('prometheus.b')).toEqual([{ value: 1 }])
     expect(await status()).toMatchObject({ counters: { refused: 1, samples: 1 } })
-  })
-})
-
-describe('a scrape fails', () => {
-  async function fails(detail: string | RegExp): Promise<void> {
-    target.text = 'a 1\n'
-    const { answer } = target
-    expect(await fresh('prometheus.a')).toEqual([])
-    expect(await bare('prometheus.up')).toEqual([{ value: 0 }])
-    expect(await bare('prometheus.scrape_samples_scraped')).toEqual([{ value: 0 }])
-    const { state, detail: said, counters } = await status()
-    expect([state, counters.failures]).toEqual(['failed', 1])
-    expect(said).toMatch(detail)
-    target.answer = answer
-  }
-
-  it('if the target answers with another status, and everything that it said before ends', async () => {
-    await start()
-    await subscribe('prometheus.a')
-    expect(decoded(await seat.value())).toMatchObject({ value: 1 })
-    target.answer = (_request, response) => void response.writeHead(500).end('a 5\n')
-    producer.clock.advance(INTERVAL_MS)
-    expect(decoded(await seat.value())).toMatchObject({ value: null })
-    await fails('the target answers 500')
-  })
-
-  it('if it redirects', async () => {
-    await start()
-    target.answer = (_request, response) => void response.writeHead(302, { location: '/elsewhere' }).end()
-    await fails('redirects are not followed')
-    expect(target.requests).toHaveLength(1)
-  })
-
-  it('if the text cannot be read: nothing of it is taken', async () => {
-    await start()
-    target.answer = (_request, response) => void response.end('a 1\nb x\n')
-    await fails('line 2: "x" is no value')
-    target.answer = (_request, response) => void response.end('a 1\nb{c=1} 2\n')
-    later()
-    expect(await bare('prometheus.a')).toEqual([])
-  })
-
-  it('if the body is cut off', async () => {
-    await start()
-    target.answer = (_request, response) => {
-      response.writeHead(200, { 'content-length': '100' })
-      response.write('a 1\n', () => response.destroy())
-    }
-    await fails(/aborted|hang up|reset/i)
-  })
-
-  it.each([
-    ['max_samples', { max_samples: 2n }, 'a 1\nb 1\nc 1\n', {}],
-    ['max_bytes', { max_bytes: 1_024n }, `a 1\n# ${'x'.repeat(2_000)}\n`, {}],
-    ['max_bytes', { max_bytes: 1_024n }, gzipSync(`a 1\n#${' '.repeat(5_000)}\n`), { 'content-encoding': 'gzip' }],
-  ])('beyond %s', async (bound, keys, body, headers) => {
-    await start(keys)
-    target.answer = (_request, response) => void response.writeHead(200, headers).end(body)
-    await fails(bound)
-  })
-
-  it('if the answer takes too long, and the next one may succeed', async () => {
-    await start({ timeout: '2s' })
-    const { answer } = target
-    target.answer = () => {}
-    const asking = query('prometheus.up')
-    await eventually(() => expect(target.requests).toHaveLength(1))
-    producer.clock.advance(2_000)
-    expect(await asking).toMatchObject([{ value: 0 }])
-    expect(await status()).toMatchObject({ state: 'failed', detail: expect.stringContaining('no answer within 2 s') })
-    target.answer = answer
-    expect(await fresh('prometheus.up')).toEqual([{ value: 1 }])
-  })
-
-  it('if nothing listens, and reports that once, and the return too', async () => {
-    await start()
-    const notices = await seat.collect('producer.notices')
-    await seat.ok((seq) => command.subscribe(seq, notices))
-    const { answer } = target
-    target.answer = (request) => void request.socket.destroy()
-    for (let count = 0; count < 3; count++) await fresh('prometheus.up')
-    target.answer = answer
-    expect(await fresh('prometheus.up')).toEqual([{ value: 1 }])
-    const said = await seat.values(2)
-    expect(said.map((value) => decoded(value))).toMatchObject([
-      { severity: 'warning', subject: 'scrape', detail: expect.stringMatching(/^target node is down: /) },
-      { severity: 'info', subject: 'scrape', detail: 'target node is up again' },
-    ])
   })
 })
 
