@@ -34,7 +34,7 @@ describe('cells', () => {
   })
 
   test('nothing that was sent can steer the terminal or turn its direction', () => {
-    expect(safeText('a\x1b[2Jb\rc\u202ed\u200de\u200ff\u009b1m')).toBe('a\\x1b[2Jb\\x0dc\\u202ede' + 'f\\x9b1m')
+    expect(safeText('a\x1b[2Jb\rc\u202ed\u200de\u200ff\u009b1m')).toBe('a\\x1b[2Jb\\x0dc\\u202ede\\u200ff\\x9b1m')
   })
 
   test('any text takes exactly the width it is fitToWidth to', () => {

@@ -118,8 +118,10 @@ describe('the writer', () => {
   })
 
   it('writes zeros as padding where a longer text stood before', () => {
-    const writer = new XdrWriter(32).opaque(new Uint8Array(8).fill(0xff)).clear().string('a')
-    expect(writer.copy()).toEqual(fromHex('00000001 61000000'))
+    const writer = new XdrWriter(32).opaque(new Uint8Array(24).fill(0xff)).clear().string('a').string('é')
+    expect(writer.opaque(Uint8Array.of(0x62)).copy()).toEqual(
+      fromHex('00000001 61000000 00000002 c3a90000 00000001 62000000'),
+    )
   })
 
   it('gives views that go stale and copies that do not', () => {
