@@ -63,8 +63,20 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** The values that AnyValue has one of. */
+const values = [
+  'stringValue',
+  'boolValue',
+  'intValue',
+  'doubleValue',
+  'arrayValue',
+  'kvlistValue',
+  'bytesValue',
+] as const
+
 /** Keys of several words, which are called otherwise in the definitions. */
 const longKeys = [
+  ...values,
   'resourceMetrics',
   'scopeMetrics',
   'dataPoints',
@@ -80,13 +92,6 @@ const longKeys = [
   'asDouble',
   'startTimeUnixNano',
   'timeUnixNano',
-  'stringValue',
-  'boolValue',
-  'intValue',
-  'doubleValue',
-  'arrayValue',
-  'kvlistValue',
-  'bytesValue',
 ] as const
 const inSnakeCase: ReadonlyMap<string, string> = new Map(
   longKeys.map((key) => [key, key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]),
@@ -340,16 +345,6 @@ class Converter {
   }
 }
 
-const values = [
-  'stringValue',
-  'boolValue',
-  'intValue',
-  'doubleValue',
-  'arrayValue',
-  'kvlistValue',
-  'bytesValue',
-] as const
-
 /** Which value there is: the first that is not null. */
 function valueIn(of: JsonObject): readonly [key: (typeof values)[number] | undefined, value: unknown] {
   for (const key of values) {
@@ -365,16 +360,20 @@ function inStandardAlphabet(text: string): string {
   return plain.padEnd(plain.length + (-plain.length & 3), '=')
 }
 
-/** Beyond 2^53 a number of JSON is no longer exact; its sender should have written a text. */
+/** An integer as a text, perhaps with zeros after the point and with an exponent, such as 10.0 and 1e3. */
+const INTEGER = /^(-?\d{1,20})(?:\.(\d{1,20}))?(?:[eE]([+-]?\d{1,3}))?$/
+
+/** Beyond 2^53 a number of JSON is no longer exact; its sender should have written a text, all of whose digits count. */
 function bigintOf(value: unknown, what: string): bigint {
   if (typeof value === 'number' && Number.isInteger(value)) return BigInt(value)
-  if (typeof value === 'string') {
-    if (/^-?\d{1,20}$/.test(value)) return BigInt(value)
-    // Such as 1e3 and 10.0.
-    const number = /^-?\d{1,20}(\.\d{1,20})?([eE][+-]?\d{1,3})?$/.test(value) ? Number(value) : Number.NaN
-    if (Number.isInteger(number)) return BigInt(number)
-  }
-  throw bad(what, 'an integer')
+  const [, whole, fraction = '', exponent = '0'] = (typeof value === 'string' && INTEGER.exec(value)) || []
+  if (whole === undefined) throw bad(what, 'an integer')
+  const digits = BigInt(whole + fraction)
+  const zeros = Number(exponent) - fraction.length
+  if (zeros >= 0) return digits * 10n ** BigInt(zeros)
+  const divisor = 10n ** BigInt(-zeros)
+  if (digits % divisor !== 0n) throw bad(what, 'an integer')
+  return digits / divisor
 }
 
 function int64Of(value: unknown, what: string): bigint {

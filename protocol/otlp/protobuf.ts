@@ -194,6 +194,10 @@ function numberPoint(reader: MessageReader): NumberPoint {
   return point
 }
 
+/*
+ * Points of distributions are written out: an object that is spread into another one takes ten times as long, and a few bytes
+ * make one of these.
+ */
 function histogramPoint(reader: MessageReader): HistogramPoint {
   const attributes: Attribute[] = []
   const counts: bigint[] = []
@@ -228,7 +232,6 @@ const NO_BUCKETS: Buckets = { offset: 0, counts: [] }
 
 function exponentialPoint(reader: MessageReader): ExponentialPoint {
   const attributes: Attribute[] = []
-  // Written out: an object that is spread into another one takes ten times as long, and a few bytes make one of these.
   const point: Writable<ExponentialPoint> = {
     attributes,
     start: 0,
