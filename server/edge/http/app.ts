@@ -59,7 +59,7 @@ export interface HttpOptions extends WebSocketOptions {
   readonly key: 'listen.http' | 'listen.https'
   /** The certificate of `listen.https`; undefined for `listen.http`. */
   readonly tls?: TlsFiles | undefined
-  readonly clock: Pick<Clock, 'setTimeout' | 'setInterval' | 'clear'>
+  readonly clock: Pick<Clock, 'setTimeout' | 'setInterval' | 'clear' | 'monotonicMs'>
   readonly requestsPerMinute: number
   readonly allowedOrigins: readonly string[]
   /** Names of this server in addition to those that it knows itself. */

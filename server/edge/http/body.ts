@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ByteWriter } from '../../../protocol/bytes/writer.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
 
 type Timers = Pick<Clock, 'setTimeout' | 'setInterval' | 'clear'>
@@ -34,36 +35,38 @@ export function announcedBytes({ headers }: IncomingMessage): number | undefined
   return Number(headers['content-length'] ?? 0)
 }
 
-/** The whole body, of `most` bytes at most, in memory of its own. Never rejects. */
-export function readBody(request: IncomingMessage, most: number, clock: Timers): Promise<Uint8Array | MissingBody> {
+export interface BodyLimits {
+  /** Bytes. */
+  readonly most: number
+  /** When it has to be there as a whole, monotonic milliseconds. */
+  readonly lastMs: number
+  readonly clock: Timers & Pick<Clock, 'monotonicMs'>
+}
+
+/** The whole body, in memory of its own. Never rejects. */
+export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Uint8Array | MissingBody> {
   if (request.destroyed) return Promise.resolve('gone')
+  const { most, lastMs, clock } = limits
   return new Promise((resolve) => {
-    const chunks: Uint8Array[] = []
-    let [bytes, before] = [0, 0]
+    // Pieces are copied as they come: each may be a single byte, and would keep an object and what else came with it.
+    const body = new ByteWriter()
+    let before = 0
     const pace = clock.setInterval(() => {
-      if (bytes - before < PACE_BYTES) end('slow')
-      before = bytes
+      if (body.length - before < PACE_BYTES) end('slow')
+      before = body.length
     }, PACE_MS)
+    const last = clock.setTimeout(() => end('slow'), Math.max(0, lastMs - clock.monotonicMs()))
     const take = (chunk: Uint8Array): void => {
-      bytes += chunk.length
-      if (bytes > most) end('long')
-      else chunks.push(chunk)
+      if (body.length + chunk.length > most) end('long')
+      else body.raw(chunk)
     }
-    const whole = (): void => {
-      // Not of the pool, so that its memory can be given away.
-      const body = new Uint8Array(bytes)
-      let at = 0
-      for (const chunk of chunks) {
-        body.set(chunk, at)
-        at += chunk.length
-      }
-      end(body)
-    }
+    // Without the room to grow, so that its memory can be given away.
+    const whole = (): void => end(body.bytes().slice())
     const gone = (): void => end('gone')
     const end = (outcome: Uint8Array | MissingBody): void => {
       clock.clear(pace)
+      clock.clear(last)
       request.off('data', take).off('end', whole).off('close', gone).pause()
-      chunks.length = 0
       resolve(outcome)
     }
     request.on('data', take).on('end', whole).on('close', gone)

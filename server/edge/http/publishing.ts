@@ -13,13 +13,17 @@ import { endOf, Turns } from './turns.ts'
 
 /** Requests of a tenant that are read, decoded and stored at the same time. */
 const MAX_AT_ONCE = 4
-/** Those that wait for their turn, and for how long; others are answered with 429. The rest of ten seconds is for the body. */
+/** Those that wait for their turn, and for how long. */
 const MAX_WAITING = 32
 const PATIENCE_MS = 5_000
+/** From the headers to the end of the body. After ten seconds the listener ends the connection with 408 by itself. */
+const WHOLE_MS = 9_000
+/** Refusals that leave a request as good as before. 408 and 429 would lose it: hardly any sender sends it again after those. */
+const NOT_NOW = 503
 
 export interface PublishingOptions extends AskerOptions {
   readonly doors: readonly OpenDoor[]
-  readonly clock: Pick<Clock, 'setTimeout' | 'setInterval' | 'clear'>
+  readonly clock: Pick<Clock, 'setTimeout' | 'setInterval' | 'clear' | 'monotonicMs'>
 }
 
 /** Must be called after `hardenHttp`. */
@@ -72,20 +76,20 @@ export async function servePublishing(app: FastifyInstance, options: PublishingO
           const asker = askers.get(request) as Asker
           const { headers } = request
           const ended = endOf(reply.raw)
+          const lastMs = clock.monotonicMs() + WHOLE_MS
           const take = async (): Promise<DoorAnswer | MissingBody> => {
             if (expectsContinue(request.raw)) reply.raw.writeContinue()
-            const given = await readBody(request.raw, door.maxBytes, clock)
+            const given = await readBody(request.raw, { most: door.maxBytes, lastMs, clock })
             if (typeof given === 'string') return given
             return door.take({ asker, headers, body: given, isOver: () => ended.aborted })
           }
           const answer = await turns.take(asker.identity.tenant, ended, take)
-          if (answer === undefined) {
-            void reply.header('retry-after', '1')
-            return refuse(request, reply, 429, 'too many requests of the tenant wait for their turn')
-          }
           if (answer === 'long') return refuse(request, reply, 413, tooLong(door))
-          if (typeof answer === 'string') return refuse(request, reply, 408, 'the body came too slowly')
-          return send(request, reply, answer)
+          if (answer !== undefined && typeof answer !== 'string') return send(request, reply, answer)
+          void reply.header('retry-after', '1')
+          const isTurn = answer !== undefined
+          const detail = isTurn ? 'the body came too slowly' : 'too many requests of the tenant wait for their turn'
+          return refuse(request, reply, NOT_NOW, detail)
         },
       })
       registered()

@@ -137,7 +137,22 @@ describe('a request', () => {
       server.producer.clock.advance(2_000)
       expect(sender.text).not.toBe('')
     })
-    await sender.answered(408)
+    // 408 would lose it: neither exporters of OTLP nor Prometheus send again then.
+    await sender.answered(503)
+    expect(sender.text).toMatch(/retry-after: 1\r\n/)
+  })
+
+  it('of a tenant with too many others may be sent again', async () => {
+    // Four are read and 32 wait.
+    const others = Array.from({ length: 40 }, () => new RawSender())
+    try {
+      for (const other of others) other.head({ 'content-length': 2 })
+      await eventually(() => expect(others.some(({ text }) => text !== '')).toBe(true))
+      const refused = others.find(({ text }) => text !== '')
+      expect(refused?.text).toMatch(/^HTTP\/1\.1 503 [^]*retry-after: 1\r\n/)
+    } finally {
+      for (const { socket } of others) socket.destroy()
+    }
   })
 
   it('in chunks that is longer than allowed is refused when it is', async () => {
