@@ -15,7 +15,8 @@ const NANOSECONDS = 1_000
 const THOUSANDS = 4_294_967
 const REST = 296
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
+/** A byte order mark at the beginning is a character like others: without it two texts would become one. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** What is read in one step of a message that is read in steps, and the most that a message may have which is not. */
 const ELEMENTS_PER_STEP = 512
 const MAX_MESSAGE_ELEMENTS = 32_768

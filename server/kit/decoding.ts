@@ -86,7 +86,10 @@ export class Decoding {
     this.#services = services
   }
 
-  /** Undefined if too much waits for the thread, or nobody waits for this any more. Rejects with ProtocolError; TOO_LONG if it takes too much memory or time. */
+  /**
+   * Undefined if too much waits for the thread, it was closed, or nobody waits for this any more. Rejects with ProtocolError;
+   * TOO_LONG if it takes too much memory or time.
+   */
   async decode<O>(body: EncodedBody, decoder: Decoder<O>, options: O): Promise<Columns | undefined> {
     const most = Math.min(MAX_SHORT, decoder.mostInSteps?.(options) ?? MAX_SHORT)
     const short = await shortBody(body, most)
@@ -98,12 +101,12 @@ export class Decoding {
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#end()
-    this.#giveUp(new Error('the server is stopping'))
+    this.#giveUp()
   }
 
   #inThread<O>(body: EncodedBody, { module, name }: Decoder<O>, options: O): Promise<Columns | undefined> {
     const { tenant, bytes, encoding, most, isOver } = body
-    if (this.#isClosed) return Promise.reject(new Error('the server is stopping'))
+    if (this.#isClosed) return Promise.resolve(undefined)
     return new Promise((resolve, reject) => {
       this.#waiting.add({
         lane: tenant,
@@ -125,11 +128,18 @@ export class Decoding {
       this.#timer = clock.setTimeout(() => void this.#end(), IDLE_MS)
       return
     }
-    this.#worker ??= this.#start()
     const { task } = job
+    try {
+      this.#worker ??= this.#start()
+      // Its memory goes over to the thread.
+      this.#worker.postMessage(task, [task.bytes.buffer as ArrayBuffer])
+    } catch (error) {
+      // The system has no thread to give, for example: that costs this body, and the next one tries again.
+      job.settle(new Error('the decoding thread cannot be used', { cause: error }))
+      this.#next()
+      return
+    }
     this.#timer = clock.setTimeout(() => this.#failed(this.#worker, tooMuch('time')), MAX_MS)
-    // Its memory goes over to the thread.
-    this.#worker.postMessage(task, [task.bytes.buffer as ArrayBuffer])
   }
 
   #start(): Worker {
@@ -170,10 +180,10 @@ export class Decoding {
     await worker?.terminate()
   }
 
-  #giveUp(error: Error): void {
-    this.#current?.settle(error)
+  #giveUp(): void {
+    this.#current?.drop()
     this.#current = undefined
-    for (let job = this.#waiting.take(); job !== undefined; job = this.#waiting.take()) job.settle(error)
+    for (let job = this.#waiting.take(); job !== undefined; job = this.#waiting.take()) job.drop()
   }
 }
 

@@ -140,7 +140,6 @@ export class Doors implements Door {
   readonly #services: DoorServices
   readonly #opened: { close(): Promise<void> }[] = []
   readonly #pacers = new WeakMap<object, Pacer>()
-
   readonly #decoding: Decoding
 
   constructor(services: DoorServices) {

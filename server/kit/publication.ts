@@ -9,7 +9,7 @@ import type { Steps } from '../kernel/core/fair-work.ts'
 import type { MetricMetadata } from '../kernel/metrics/catalogue.ts'
 import { labelText, shownName } from '../kernel/metrics/labels.ts'
 import type { Labels } from '../kernel/metrics/metric.ts'
-import { type Columns, metadataFrom, NO_SERIES, textAt, valueAt } from './columns.ts'
+import { type Columns, metadataFrom, NO_SERIES, textAt, ValueKind, valueAt } from './columns.ts'
 import type { Decoder, Decoding, EncodedBody } from './decoding.ts'
 import type { LabelledFamily, LabelledSensor } from './labelled-sensor.ts'
 import { LabelledSeries } from './labelled-series.ts'
@@ -26,8 +26,8 @@ const MAX_TIME = Number.MAX_SAFE_INTEGER
 /** Senders of OTLP wait for ten seconds unless they are told otherwise. */
 const PATIENCE_MS = 9_000
 
-/** Too much waits to be decoded. */
-export const BEHIND: NotNow = { reason: 'behind', detail: 'too many long requests wait', waitMs: SECOND_MS }
+/** The thread that decodes takes no more: too much waits for it, or the server stops. */
+export const BEHIND: NotNow = { reason: 'behind', detail: 'no more long requests are taken now', waitMs: SECOND_MS }
 const LATE: NotNow = { reason: 'behind', detail: 'the values are taken, but not stored yet', waitMs: SECOND_MS }
 
 export type Published =
@@ -156,7 +156,7 @@ export class Publication {
     rejections: Rejections,
     describe: PublicationOptions['describe'],
   ): Steps<number> {
-    const { of, times, refusedSeries, problem } = columns
+    const { of, times, kinds, refusedSeries, problem } = columns
     if (refusedSeries > 0) sensor.refusedLabels(refusedSeries)
     let [taken, sinceStep] = [0, 0]
     let place = -1
@@ -183,6 +183,8 @@ export class Publication {
       } else {
         sensor.meter.take()
         sensor.take(series, valueAt(columns, at), time)
+        // A histogram may have very many buckets.
+        if (kinds[at] === ValueKind.ENCODED) sinceStep = VALUES_PER_STEP
         taken++
       }
     }

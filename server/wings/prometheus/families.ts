@@ -51,11 +51,11 @@ export class DescribedFamilies {
 
   /** Keeps what may be kept: bounded, and in copies, since the texts of a request hold its memory. */
   *learn(tenant: string, families: TextColumn, { may, most }: Describing): Steps<void> {
-    if (families.ends.length === 0) return
-    const known = this.#tenants.get(tenant) ?? { families: new Map(), bytes: 0 }
     for (let place = 0; place < families.ends.length; place++) {
       if ((place + 1) % FAMILIES_PER_STEP === 0) yield
       const [name = '', type, unit, help] = split(textAt(families, place))
+      // Others may have learned, or the tenant may have ended, since the last step.
+      const known = this.#tenants.get(tenant) ?? { families: new Map(), bytes: 0 }
       const before = known.families.get(name)
       if (before === undefined && known.families.size >= Math.min(MAX_FAMILIES, most)) continue
       if (!may(name)) continue
@@ -67,8 +67,8 @@ export class DescribedFamilies {
       if (bytes > MAX_BYTES) continue
       known.bytes = bytes
       known.families.set(Buffer.from(name).toString(), kept)
+      this.#tenants.set(tenant, known)
     }
-    if (known.families.size > 0) this.#tenants.set(tenant, known)
   }
 
   /** The tenant has ended. */

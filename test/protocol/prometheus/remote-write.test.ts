@@ -62,6 +62,15 @@ describe('version 1.0', () => {
     expect(decode(bytes('0a 04  22 02 08 01')).series).toMatchObject([{ histograms: 1, samples: [] }])
   })
 
+  test('a byte order mark is a character of a text', () => {
+    // Labels "a" and U+FEFF "a".
+    const { series } = decode(bytes('0a 12  0a 06 0a 01 61 12 01 62  0a 08 0a 04 efbbbf61 12 00'))
+    expect(series[0]?.labels).toEqual([
+      ['a', 'b'],
+      ['\ufeffa', ''],
+    ])
+  })
+
   test('negative times, and fields left out', () => {
     // timestamp -1 as ten bytes
     const { series } = decode(bytes('0a 0f  12 0b  10 ffffffffffffffffff01  0a 00'))

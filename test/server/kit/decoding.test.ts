@@ -151,6 +151,21 @@ describe('a long body', () => {
   })
 })
 
+it('what cannot be given to the thread costs that body, and none after it', async () => {
+  const odd = { ...json, uncloneable: () => 1 }
+  const [first, second] = [odd, json].map((options) => decoding.decode(body(request(100)), otlpDecoder, options))
+  await expect(first).rejects.toThrow('the decoding thread cannot be used')
+  expect(await second).toBeDefined()
+})
+
+it('what waits for the thread when the server stops may be sent again', async () => {
+  const waiting = Array.from({ length: 3 }, () => decoding.decode(body(request(100)), otlpDecoder, json))
+  await new Promise((resolve) => setImmediate(resolve))
+  await decoding.close()
+  expect(await Promise.all(waiting)).toEqual([undefined, undefined, undefined])
+  expect(await decoding.decode(body(request(100)), otlpDecoder, json)).toBeUndefined()
+})
+
 it('the memory of a short body stays where it is', async () => {
   const bytes = Buffer.from('{"resourceMetrics":[]}')
   expect(shown(await decoding.decode(body(bytes), otlpDecoder, json))).toEqual([])

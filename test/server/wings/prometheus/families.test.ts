@@ -38,6 +38,16 @@ describe('what is kept of families', () => {
     expect(metadata.of('acme', 'b')).toMatchObject({ unit: undefined, description: 'again', isCounter: false })
   })
 
+  it('is what requests say that come at the same time', () => {
+    const metadata = new DescribedFamilies()
+    const many = families(...Array.from({ length: 100 }, (_, index) => `f${index}`))
+    const first = metadata.learn('acme', many, ALL)
+    first.next()
+    finish(metadata.learn('acme', families('other'), ALL))
+    finish(first)
+    expect(['f0', 'other', 'f99'].map((name) => metadata.of('acme', name)?.unit)).toEqual(['s', 's', 's'])
+  })
+
   it('is bounded in bytes, and so are its texts', () => {
     const metadata = new DescribedFamilies()
     const long = 'x'.repeat(1 << 20)
