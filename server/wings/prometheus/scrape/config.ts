@@ -203,6 +203,7 @@ const table = keys
       honorsLabels: table.honor_labels,
       honorsTimestamps: table.honor_timestamps,
       maxSamples: table.max_samples,
+      sampleLimit: undefined,
       maxBytes: table.max_bytes,
       tokenFile: table.token_file,
       username: table.username,

@@ -17,6 +17,8 @@ export interface Scraping {
   readonly honorsLabels: boolean
   readonly honorsTimestamps: boolean
   readonly maxSamples: number
+  /** With more samples that the rules keep, a scrape fails; undefined if there may be any number. */
+  readonly sampleLimit: number | undefined
   readonly maxBytes: number
   readonly tokenFile: string | undefined
   readonly username: string

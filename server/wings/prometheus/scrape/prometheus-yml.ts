@@ -83,6 +83,7 @@ class FileReader {
     for (const [key, only] of ONLY)
       if (table.flag(key, only) !== only) table.say(`\`${key}: ${!only}\` is not supported`, [key])
     const relabel = rulesIn(table, 'relabel_configs')
+    const sampleLimit = countIn(table, 'sample_limit') || countIn(global, 'sample_limit') || undefined
     return {
       name: job,
       job,
@@ -99,7 +100,8 @@ class FileReader {
       timeoutMs,
       honorsLabels: table.flag('honor_labels', false),
       honorsTimestamps: table.flag('honor_timestamps', true),
-      maxSamples: countIn(table, 'sample_limit') || countIn(global, 'sample_limit') || DEFAULT_MAX_SAMPLES,
+      maxSamples: Math.max(DEFAULT_MAX_SAMPLES, sampleLimit ?? 0),
+      sampleLimit,
       maxBytes: bytesIn(table) || bytesIn(global) || DEFAULT_MAX_BYTES,
       ...this.#credentials(table),
       ...this.#tls(table.table('tls_config')),

@@ -4,7 +4,7 @@
  */
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { distributionNamed } from '../../../../protocol/prometheus/distribution.ts'
-import { familyMetadata, readSeries, type TextMetadata, type TextSample } from '../../../../protocol/prometheus/text.ts'
+import { familyMetadata, readSeries, type TextMetadata, type TextSample, type TextSeries } from '../../../../protocol/prometheus/text.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import { LabelledSeries } from '../../../kit/labelled-series.ts'
 import { fromForeign, type MetricMetadata, makesLate } from '../../../kit/metrics.ts'
@@ -28,7 +28,7 @@ const OWN = {
 export type OwnValues = { readonly [Name in keyof typeof OWN]: number }
 
 /** A sample that waits until the whole scrape is read. */
-interface Pending extends Pick<TextSample, 'value' | 'time'> {
+export interface Pending extends Pick<TextSample, 'value' | 'time'> {
   /** Its series, or the text of one that is new: the others would keep the whole body in memory. */
   readonly of: Known | string
 }
@@ -70,7 +70,7 @@ export interface Taken {
 }
 
 export interface ScrapedSeriesOptions
-  extends Pick<TargetSpec, 'labels' | 'honorsLabels' | 'honorsTimestamps' | 'metricRelabel'> {
+  extends Pick<TargetSpec, 'labels' | 'honorsLabels' | 'honorsTimestamps' | 'metricRelabel' | 'sampleLimit'> {
   readonly sensor: LabelledSensor
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
 }
@@ -96,9 +96,15 @@ export class ScrapedSeries {
   /** Looks a sample up; throws ProtocolError if it is new and cannot be read. Nothing is taken yet. */
   pend(sample: TextSample): Pending {
     const { series, value, time } = sample
-    const known = this.#texts.get(series)
-    if (known === undefined) readSeries(series)
-    return { of: known ?? series, value, time }
+    const of = this.#texts.get(series) ?? this.#new(series)
+    return { of, value, time }
+  }
+
+  /** Whether the rules drop a sample is known of new ones only where samples are limited. */
+  #new(series: string): Known | string {
+    const read = readSeries(series)
+    if (this.#options.sampleLimit === undefined || this.#relabelled(read) !== undefined) return series
+    return this.#keep({ text: alone(series), entry: undefined, round: 0 })
   }
 
   /** Takes a scrape: series that are not there any more end. `time`: microseconds since 1970. */
@@ -227,9 +233,10 @@ export class ScrapedSeries {
     const { sensor } = this.#options
     if (typeof of !== 'string' && (of.entry === undefined || sensor.has(of.entry.series))) return of
     const text = typeof of === 'string' ? alone(of) : of.text
-    const { name, labels } = readSeries(text)
-    const all = this.#labelsOf(labels).set(NAME, name)
-    if (!this.#relabelling.apply(all)) return this.#keep({ text, entry: undefined, round: 0 })
+    const read = readSeries(text)
+    const { name } = read
+    const all = this.#relabelled(read)
+    if (all === undefined) return this.#keep({ text, entry: undefined, round: 0 })
     const taken = all.get(NAME) ?? ''
     all.delete(NAME)
     const series = sensor.of(PROMETHEUS_FAMILY + taken, imported(all))
@@ -238,6 +245,12 @@ export class ScrapedSeries {
     const entry = this.#entries.get(series) ?? { series, round: 0, newest: Number.NEGATIVE_INFINITY, newestMs: 0 }
     this.#entries.set(series, entry)
     return this.#keep({ text, entry, round: 0 })
+  }
+
+  /** Its labels after the rules, with its name among them; undefined if they drop it. */
+  #relabelled({ name, labels }: TextSeries): MutableLabels | undefined {
+    const all = this.#labelsOf(labels).set(NAME, name)
+    return this.#relabelling.apply(all) ? all : undefined
   }
 
   #keep(known: Known): Known {
@@ -264,6 +277,11 @@ export class ScrapedSeries {
     }
     return all
   }
+}
+
+/** Whether rules are known to drop its series: always, where samples are limited. */
+export function isDropped({ of }: Pending): boolean {
+  return typeof of !== 'string' && of.entry === undefined
 }
 
 function imported(labels: Iterable<readonly [name: string, text: string]>): [name: string, text: string][] {

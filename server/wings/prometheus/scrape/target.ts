@@ -20,7 +20,7 @@ import { PROMETHEUS_FAMILY } from '../metric-types.ts'
 import type { Fetched } from './fetcher.ts'
 import type { TargetSpec } from './job.ts'
 import { untouchedBy } from './relabel.ts'
-import { ScrapedSeries } from './scraped-series.ts'
+import { isDropped, type Pending, ScrapedSeries } from './scraped-series.ts'
 
 /** Asked by many, a target that nobody has bound is scraped no more often than this. */
 const REFRESHED_MS = 1_000
@@ -34,11 +34,11 @@ const SAMPLES_PER_STEP = 128
 export const PLAIN_NAMES = /^[A-Za-z0-9_:]*$/
 const LIMITS = { lineBytes: 65_536, families: 20_000 }
 
-type PendingSamples = ReturnType<ScrapedSeries['pend']>[]
-
-/** A scrape that was read to its end. */
+/** What was read of a scrape. */
 interface Body {
-  readonly pending: PendingSamples
+  readonly pending: Pending[]
+  /** How many of these the rules keep. */
+  kept: number
   readonly families: ReadonlyMap<string, TextMetadata>
 }
 
@@ -257,21 +257,25 @@ export class ScrapeTarget implements StatusEntry {
 
   async #body({ format, body }: Fetched, signal: AbortSignal): Promise<Body> {
     const parser = new TextParser(format, LIMITS)
-    const pending: PendingSamples = []
+    const read: Body = { pending: [], kept: 0, families: parser.families }
     for await (const chunk of body) {
       signal.throwIfAborted()
-      await this.#poll.work(this.owner, this.#pend(parser.push(chunk), pending))
+      await this.#poll.work(this.owner, this.#pend(parser.push(chunk), read))
     }
     signal.throwIfAborted()
-    await this.#poll.work(this.owner, this.#pend(parser.end(), pending))
-    return { pending, families: parser.families }
+    await this.#poll.work(this.owner, this.#pend(parser.end(), read))
+    return read
   }
 
-  *#pend(samples: ReturnType<TextParser['push']>, pending: PendingSamples): Steps<void> {
-    const { maxSamples } = this.spec
+  *#pend(samples: ReturnType<TextParser['push']>, read: Body): Steps<void> {
+    const { maxSamples, sampleLimit = maxSamples } = this.spec
+    const { pending } = read
     for (const sample of samples) {
       if (pending.length >= maxSamples) throw new Error(`the target has more than \`max_samples\` (${maxSamples})`)
-      pending.push(this.#series.pend(sample))
+      const one = this.#series.pend(sample)
+      pending.push(one)
+      if (!isDropped(one) && ++read.kept > sampleLimit)
+        throw new Error(`the target has more samples than \`sample_limit\` (${sampleLimit})`)
       if (pending.length % SAMPLES_PER_STEP === 0) yield
     }
   }

@@ -5,6 +5,7 @@ import { command } from '../../../../support/bytes.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { decoded } from '../../../../support/records.ts'
 import { INTERVAL_MS, Scraping } from './scraping.ts'
+import { scrapeTables } from './scripted-target.ts'
 
 let scraping: Scraping
 beforeEach(async () => {
@@ -68,6 +69,24 @@ describe('a scrape fails', () => {
     await scraping.start(keys)
     scraping.target.answer = (_request, response) => void response.writeHead(200, headers).end(body)
     await fails(bound)
+  })
+
+  it('beyond `sample_limit`, which counts the samples that rules keep', async () => {
+    const [job] = scrapeTables({
+      name: 'node',
+      url: scraping.target.url,
+      metric_relabel: [{ source_labels: ['__name__'], regex: 'go_.*', action: 'drop' }],
+    })
+    await scraping.startJobs({ ...job!, sampleLimit: 1 })
+    const page = 'go_a 1\na 1\ngo_b 1\n'
+    scraping.target.text = page
+    for (let count = 0; count < 2; count++) {
+      expect(await scraping.fresh('prometheus.a')).toEqual([{ value: 1 }])
+      expect(await scraping.bare('prometheus.scrape_samples_scraped')).toEqual([{ value: 3 }])
+    }
+    expect(await scraping.status()).toMatchObject({ counters: { samples: 2, dropped: 4, failures: 0 } })
+    scraping.target.answer = (_request, response) => void response.end(`${page}b 1\n`)
+    await fails('more samples than `sample_limit` (1)')
   })
 
   it('if the answer takes too long, and the next one may succeed', async () => {

@@ -1,5 +1,6 @@
 /** A server with a false clock, a target that it scrapes over a real socket, and an admin who asks it. */
 import { args, command, str, type } from '../../../../support/bytes.ts'
+import type { ScrapeJob } from '../../../../../server/wings/prometheus/scrape/job.ts'
 import { TestProducer } from '../../../../support/producer.ts'
 import { decoded } from '../../../../support/records.ts'
 import type { Seat } from '../../../../support/seat.ts'
@@ -28,7 +29,11 @@ export class Scraping {
   async start(...tables: readonly object[]): Promise<void> {
     const { url } = this.target
     const all = (tables.length > 0 ? tables : [{}]).map((keys) => ({ name: 'node', url, ...keys }))
-    const producer = await TestProducer.start({ config: { scrape: scrapeTables(...all) } })
+    await this.startJobs(...scrapeTables(...all))
+  }
+
+  async startJobs(...scrape: readonly ScrapeJob[]): Promise<void> {
+    const producer = await TestProducer.start({ config: { scrape } })
     await producer.addUser('root', { role: 'admin' })
     this.#server = { producer, seat: await producer.seat('root') }
   }
