@@ -229,17 +229,24 @@ export class TextParser {
     const [keyword, keywordEnd] = token(comment, start, comment.length)
     if (keyword === 'EOF' && this.#format === 'openmetrics') this.#isOver = true
     if (keyword !== 'TYPE' && keyword !== 'HELP' && keyword !== 'UNIT') return
+    const isOpenMetrics = this.#format === 'openmetrics'
+    // In 0.0.4 a plain comment.
+    if (start === 0 && !isOpenMetrics) return
     const at = skipBlanks(comment, keywordEnd, comment.length)
     const quoted = comment.charCodeAt(at) === QUOTE ? quotedEnd(comment, at) : undefined
     const [plain, plainEnd] = token(comment, at, comment.length)
     const name = quoted === undefined ? plain : unescaped(comment.slice(at + 1, quoted - 1))
     if (name === '') return
-    if (quoted === undefined && !NAME.test(name)) this.#fail('BAD_NAME', `${shown(name)} is no name of a metric`)
+    if (quoted === undefined && !NAME.test(name)) {
+      // 0.0.4 has no units: such a line may say anything.
+      if (keyword === 'UNIT' && !isOpenMetrics) return
+      this.#fail('BAD_NAME', `${shown(name)} is no name of a metric`)
+    }
     const known = this.#families.get(name)
     const given = comment.slice(skipBlanks(comment, quoted ?? plainEnd, comment.length)).slice(0, MAX_TEXT)
     const said = keyword === 'HELP' ? unescaped(given) : given.trimEnd()
     if (keyword === 'TYPE' && !TYPES.has(said)) this.#fail('BAD_NAME', `${shown(said)} is no type of a metric`)
-    if (keyword === 'UNIT' && this.#format === 'openmetrics' && said !== '' && !name.endsWith(`_${said}`)) {
+    if (keyword === 'UNIT' && isOpenMetrics && said !== '' && !name.endsWith(`_${said}`)) {
       this.#fail('BAD_NAME', `${shown(name)} does not end with its unit ${shown(said)}`)
     }
     if (known === undefined && this.#families.size >= this.#limits.families) return

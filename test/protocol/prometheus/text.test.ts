@@ -238,6 +238,13 @@ describe('bounds', () => {
     expect(families.get('a')?.help).toMatch(/^é{500,}$/)
   })
 
+  test('what 0.0.4 has for plain comments may say anything', () => {
+    const comments = '#TYPE a nonsense\n#HELP a-b\n# UNIT 5 a\n# TYPED a-b\n'
+    const { samples, families } = parse(`${comments}a 1\n`)
+    expect(samples).toHaveLength(1)
+    expect(families.size).toBe(0)
+  })
+
   test('the offset after a long comment is right', () => {
     const comment = Buffer.from(`# ${'x'.repeat(5_000)}\n`)
     const parser = new TextParser('prometheus', LIMITS)
