@@ -33,7 +33,9 @@ export function literalPrefix(pattern: string): string {
  */
 export function mayContinue(name: string, prefix: string, rest: RegExp): boolean {
   if (literalPrefix(name).startsWith(prefix)) return true
-  for (let at = name.length; at >= 0 && rest.test(name.slice(at).replaceAll('*', '')); at--) {
+  // A longer beginning has more characters than the prefix.
+  const longest = prefix.length + name.split('*').length - 1
+  for (let at = Math.min(name.length, longest); at >= 0 && rest.test(name.slice(at).replaceAll('*', '')); at--) {
     if (matcher(name.slice(0, at))(prefix)) return true
   }
   return false
