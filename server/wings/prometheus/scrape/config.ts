@@ -25,6 +25,7 @@ import {
   isThisMachine,
   MAX_TARGETS,
   type ScrapeJob,
+  shownAddress,
 } from './job.ts'
 import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
 
@@ -241,7 +242,7 @@ function* problemsOf(table: z.output<typeof keys>): Generator<Problem> {
   }
   for (const target of table.relabel.length > 0 ? [] : targets) {
     if (addressWithPort(target, scheme) !== undefined) continue
-    yield { key: 'targets', message: `${JSON.stringify(target)} is no address like "n1.example:9100"` }
+    yield { key: 'targets', message: `${JSON.stringify(shownAddress(target))} is no address like "n1.example:9100"` }
   }
   const areMany = targets.length > 0 || table.file_sd.length > 0
   // Any target may have another scheme and address then.

@@ -78,6 +78,8 @@ export const MAX_TARGETS = 10_000
 /** With more samples, or a longer body, a scrape fails. */
 export const DEFAULT_MAX_SAMPLES = 100_000
 export const DEFAULT_MAX_BYTES = 67_108_864
+/** Characters of an address in a message. */
+const MAX_SHOWN = 100
 const JOB = 'job'
 const INSTANCE = 'instance'
 const ADDRESS = '__address__'
@@ -113,7 +115,7 @@ export function targetsOf(job: ScrapeJob): FoundTargets {
         continue
       }
       const found = foundTarget(job, all)
-      if (typeof found === 'string') problems.push(`${target}: ${found}`)
+      if (typeof found === 'string') problems.push(`${shownAddress(target)}: ${found}`)
       else if (specs.length === MAX_TARGETS) {
         problems.push(`it has more than ${MAX_TARGETS} targets: the others are not scraped`)
         return { specs, dropped, problems }
@@ -208,6 +210,15 @@ export function addressWithPort(address: string, scheme: Scheme): string | undef
   if (!/^(?:\[[^[\]]+\]|[^\s:@/?#\\]+)(?::\d+)?$/.test(address) || !URL.canParse(`${scheme}://${address}`))
     return undefined
   return /:\d+$/.test(address) && !address.endsWith(']') ? address : `${address}:${DEFAULT_PORTS[scheme]}`
+}
+
+/** An address in messages, even if it is none: short, and without what stands before an `@`, which may be a password. */
+export function shownAddress(address: string): string {
+  return address
+    .replace(/^.*@/s, '…@')
+    .replaceAll(/\p{Cc}+/gu, ' ')
+    .slice(0, MAX_SHOWN)
+    .toWellFormed()
 }
 
 /** The host of an address. */

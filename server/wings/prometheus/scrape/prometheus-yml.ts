@@ -3,7 +3,6 @@
  * its name, with its line: a setting that is passed over would be a promise. Sections that are not about scraping, such as rules,
  * are those of Prometheus alone.
  */
-import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { ConfigError, type ConfigProblem } from '../../../kit/config.ts'
 import {
@@ -12,11 +11,13 @@ import {
   DEFAULT_MAX_SAMPLES,
   type LabelTexts,
   type ScrapeJob,
+  shownAddress,
   type TargetGroup,
   type WatchedPaths,
 } from './job.ts'
 import { parsePrometheusDuration } from './prometheus-duration.ts'
 import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
+import { looksOf, textOf } from './target-files.ts'
 import { readYaml, type YamlTable } from './yaml-table.ts'
 
 /** Of the whole file: what is not about scraping. */
@@ -34,7 +35,7 @@ export async function readPrometheusYml(path: string, tenant: string): Promise<r
   const problems: ConfigProblem[] = []
   let text: string
   try {
-    text = await readFile(path, 'utf8')
+    text = await textOf(path, await looksOf(path))
   } catch (error) {
     throw new ConfigError([{ source: path, message: `cannot be read: ${(error as Error).message}` }])
   }
@@ -189,7 +190,7 @@ function groupIn(table: YamlTable, scheme: 'http' | 'https', isRelabelled: boole
   for (const [index, target] of targets.entries()) {
     // Rules may make an address of anything.
     if (isRelabelled || addressWithPort(target, scheme) !== undefined) continue
-    table.say(`${JSON.stringify(target)} is no address like "n1.example:9100"`, ['targets', index])
+    table.say(`${JSON.stringify(shownAddress(target))} is no address like "n1.example:9100"`, ['targets', index])
   }
   return { targets, labels: labelsIn(table) }
 }

@@ -4,7 +4,13 @@
  */
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { distributionNamed } from '../../../../protocol/prometheus/distribution.ts'
-import { familyMetadata, readSeries, type TextMetadata, type TextSample, type TextSeries } from '../../../../protocol/prometheus/text.ts'
+import {
+  familyMetadata,
+  readSeries,
+  type TextMetadata,
+  type TextSample,
+  type TextSeries,
+} from '../../../../protocol/prometheus/text.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import { LabelledSeries } from '../../../kit/labelled-series.ts'
 import { fromForeign, type MetricMetadata, makesLate } from '../../../kit/metrics.ts'

@@ -6,6 +6,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import type { Clock } from '../../../kit/running.ts'
 import type { LabelTexts, TargetGroup } from './job.ts'
+import { isTable, parseYaml } from './yaml-table.ts'
 
 /** A file is parsed in one step. */
 const MAX_BYTES = 1 << 20
@@ -108,9 +109,7 @@ export class TargetFiles {
       if (known?.looks === looks && now - known.readMs < this.#options.refreshMs) return known
       const seen = { looks, readMs: now, groups: known?.groups ?? [] }
       try {
-        if (!isFile) throw new Error('it is no file')
-        if (size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`)
-        const groups = await groupsFrom(path, await readFile(path, 'utf8'))
+        const groups = await groupsFrom(path, await textOf(path, { size, isFile }))
         return { ...seen, groups, problem: undefined }
       } catch (error) {
         return { ...seen, problem: messageOf(error) }
@@ -123,22 +122,29 @@ export class TargetFiles {
   }
 }
 
-async function looksOf(path: string) {
+export async function looksOf(path: string) {
   const stats = await stat(path)
   return { mtimeMs: stats.mtimeMs, size: stats.size, ino: stats.ino, isFile: stats.isFile() }
+}
+
+/** The text of a file that looks so. Throws an error for people. */
+export async function textOf(path: string, { size, isFile }: { size: number; isFile: boolean }): Promise<string> {
+  if (!isFile) throw new Error('it is no file')
+  if (size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`)
+  return readFile(path, 'utf8')
 }
 
 /** The groups of a file. Throws an error for people. */
 async function groupsFrom(path: string, text: string): Promise<readonly TargetGroup[]> {
   const isJson = extname(path).toLowerCase() === '.json'
-  const groups = groupsOf(isJson ? JSON.parse(text) : await parseYaml(text))
+  const groups = groupsOf(isJson ? JSON.parse(text) : await valueOfYaml(text))
   return groups.map(({ targets, labels }) => ({ targets, labels: { ...labels, [FILE_LABEL]: path } }))
 }
 
-/** Every scalar is a text, as the labels of Prometheus are. */
-async function parseYaml(text: string): Promise<unknown> {
-  const { parse } = await import('yaml')
-  return parse(text, { schema: 'failsafe', merge: true, prettyErrors: true, logLevel: 'error' })
+async function valueOfYaml(text: string): Promise<unknown> {
+  const { value, problems } = await parseYaml(text)
+  for (const { message, line } of problems) throw new Error(line === undefined ? message : `line ${line}: ${message}`)
+  return value
 }
 
 /** A list of groups, each with `targets` and perhaps `labels`. Throws an error for people. */
@@ -160,10 +166,6 @@ function groupOf(group: unknown, place: string): TargetGroup {
   const wrong = Object.entries(labels).find(([, text]) => typeof text !== 'string')
   if (wrong !== undefined) throw new Error(`${place}: the label \`${wrong[0]}\` has no text`)
   return { targets, labels: labels as LabelTexts }
-}
-
-function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function escaped(text: string): string {

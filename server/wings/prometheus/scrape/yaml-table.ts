@@ -1,21 +1,34 @@
 /**
- * A file of YAML as tables of texts: each scalar is a text, and each problem has its line. Loaded with the library only where
- * somebody has such a file.
+ * A file of YAML as tables of texts: each scalar is a text, and each problem has its line. The library is loaded
+ * only where somebody has such a file.
  */
 
 /** Keys, and numbers in lists from 0. */
 export type Path = readonly (string | number)[]
 type Say = (message: string, line: number | undefined) => void
 
-/** What the file has at its top; undefined if it is not YAML or no table, which is said. */
-export async function readYaml(text: string, say: Say): Promise<YamlTable | undefined> {
-  const { isAlias, isMap, isNode, isSeq, LineCounter, parseDocument } = await import('yaml')
-  const lines = new LineCounter()
-  const document = parseDocument(text, { schema: 'failsafe', merge: true, lineCounter: lines, logLevel: 'error' })
-  const lineAt = (offset: number | undefined) => (offset === undefined ? undefined : lines.linePos(offset).line)
-  for (const { message, pos } of document.errors) say(`not YAML: ${message.split('\n')[0]}`, lineAt(pos[0]))
-  if (document.errors.length > 0) return undefined
+/** Nodes with an anchor, and aliases: an alias is looked up among all of them. */
+const MAX_ANCHORS = 2_000
+
+/** A text of YAML whose scalars are texts. */
+export interface Yaml {
+  /** Undefined if there are problems. */
+  readonly value: unknown
+  readonly problems: readonly { readonly message: string; readonly line: number | undefined }[]
   /** The line of the innermost part of a path that is in the text. */
+  readonly lineOf: (path: Path) => number | undefined
+}
+
+/** Its work grows with the text alone: the library compares each key of a table with all others, and aliases with anchors. */
+export async function parseYaml(text: string): Promise<Yaml> {
+  const { isAlias, isMap, isNode, isSeq, LineCounter, parseDocument, visit } = await import('yaml')
+  const lines = new LineCounter()
+  const options = { schema: 'failsafe', merge: true, uniqueKeys: false, logLevel: 'error' } as const
+  const document = parseDocument(text, { ...options, lineCounter: lines })
+  const lineAt = (offset: number | undefined) => (offset === undefined ? undefined : lines.linePos(offset).line)
+  const problems: Yaml['problems'][number][] = []
+  const say = (message: string, offset?: number) =>
+    void problems.push({ message: `not YAML: ${message.split('\n')[0]}`, line: lineAt(offset) })
   const lineOf = (path: Path): number | undefined => {
     let [node, offset]: [unknown, number | undefined] = [document.contents, undefined]
     for (const part of path) {
@@ -29,13 +42,34 @@ export async function readYaml(text: string, say: Say): Promise<YamlTable | unde
     }
     return lineAt(offset)
   }
-  let value: unknown
+  for (const { message, pos } of document.errors) say(message, pos[0])
+  if (problems.length > 0) return { value: undefined, problems, lineOf }
+  let anchors = 0
   try {
-    value = document.toJS()
+    visit(document, (_key, node) => {
+      if (isAlias(node) || (isNode(node) && 'anchor' in node && node.anchor !== undefined)) anchors++
+      if (!isMap(node)) return
+      const seen = new Set<string>()
+      for (const { key } of node.items) {
+        const name = String(key)
+        if (seen.has(name) && name !== '<<')
+          say(`the key ${JSON.stringify(name)} stands twice`, isNode(key) ? key.range?.[0] : undefined)
+        seen.add(name)
+      }
+    })
+    if (anchors > MAX_ANCHORS) say(`it has more than ${MAX_ANCHORS} anchors and aliases`)
+    return { value: problems.length > 0 ? undefined : document.toJS(), problems, lineOf }
   } catch (error) {
-    say(`not YAML: ${(error as Error).message}`, undefined)
-    return undefined
+    say((error as Error).message)
+    return { value: undefined, problems, lineOf }
   }
+}
+
+/** What the file has at its top; undefined if it is not YAML or no table, which is said. */
+export async function readYaml(text: string, say: Say): Promise<YamlTable | undefined> {
+  const { value, problems, lineOf } = await parseYaml(text)
+  for (const { message, line } of problems) say(message, line)
+  if (problems.length > 0) return undefined
   if (isTable(value)) return new YamlTable(value, [], (message, path) => say(message, lineOf(path)))
   say('it is no table', undefined)
   return undefined
@@ -128,6 +162,6 @@ export class YamlTable {
   }
 }
 
-function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
+export function isTable(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -81,6 +81,8 @@ describe('a file', () => {
     ['a.json', '{}', 'it is no list of groups'],
     ['a.yml', "- targets: ['localhost:9090']\n\n- null\n", 'group 2 is no table'],
     ['a.yml', '- targets: [a\n', 'line 2'],
+    ['a.yml', '- targets: [a]\n  targets: [b]\n', 'line 2: not YAML: the key "targets" stands twice'],
+    ['a.yml', '- &a [*a]\n'.repeat(1_001), 'it has more than 2000 anchors and aliases'],
     ['a.yml', `- targets: [${'a,'.repeat(600_000)}b]`, 'it has more than 1048576 bytes'],
   ])('%s that cannot be read keeps the targets before: %j', async (name, text, problem) => {
     write(name, name.endsWith('json') ? '[{"targets": ["before"]}]' : '- targets: [before]')

@@ -164,6 +164,14 @@ describe('a file is refused', () => {
     ['scrape_configs:\n  - honor_labels: true\n', ['p.yml:2: it needs a `job_name`']],
     ['scrape_config_files: [a.yml]\n', ['p.yml:1: `scrape_config_files` is not supported']],
     ['global:\n  scrape_protocols: [PrometheusProto]\n', ['p.yml:2: `scrape_protocols` is not supported']],
+    [
+      `${HEAD}    static_configs: [{ targets: ["http://u:geheim@n:1", "a\\n${'b'.repeat(200)}"] }]\n`,
+      [
+        'p.yml:3: "…@n:1" is no address like "n1.example:9100"',
+        `p.yml:3: "a ${'b'.repeat(98)}" is no address like "n1.example:9100"`,
+      ],
+    ],
+    ['global: {}\nglobal: {}\n', ['p.yml:2: not YAML: the key "global" stands twice']],
     ['- a\n', ['p.yml: it is no table']],
     ['scrape_configs: [\n', ['p.yml:2: not YAML: ']],
     ['a: &a\n  b: *c\n', ['p.yml']],
@@ -177,6 +185,12 @@ describe('a file is refused', () => {
       'p.yml:4: `http_headers` is not supported',
       expect.stringMatching(/^p[.]yml:\d: `http_headers` is not supported$/),
     ])
+  })
+
+  it('if it is no file, or too long', async () => {
+    const problem = 'p.yml: cannot be read: it has more than 1048576 bytes'
+    expect(await problemsOf('#'.repeat(1_048_577))).toEqual([problem])
+    await expect(readPrometheusYml(directory, 'north')).rejects.toThrow('cannot be read: it is no file')
   })
 
   it('if it is not there', async () => {

@@ -1,6 +1,6 @@
 /** A server with a false clock, a target that it scrapes over a real socket, and an admin who asks it. */
-import { args, command, str, type } from '../../../../support/bytes.ts'
 import type { ScrapeJob } from '../../../../../server/wings/prometheus/scrape/job.ts'
+import { args, command, str, type } from '../../../../support/bytes.ts'
 import { TestProducer } from '../../../../support/producer.ts'
 import { decoded } from '../../../../support/records.ts'
 import type { Seat } from '../../../../support/seat.ts'
