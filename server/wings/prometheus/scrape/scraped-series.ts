@@ -121,7 +121,8 @@ export class ScrapedSeries {
     const timed = new Map<Entry, TimedSample[]>()
     let [samples, duplicates, repeated, dropped, refused, seen] = [0, 0, 0, 0, 0, 0]
     for (const { of, value, time: given } of pending) {
-      if (++seen % SAMPLES_PER_STEP === 0) yield
+      // A new series may have many rules and long labels.
+      if (typeof of === 'string' || ++seen % SAMPLES_PER_STEP === 0) yield
       const known = this.#known(of, families)
       const at = honorsTimestamps && given !== undefined ? given : time
       if (known === undefined || !(at >= 0 && at <= MAX_TIME)) {

@@ -276,7 +276,7 @@ export class ScrapeTarget implements StatusEntry {
       pending.push(one)
       if (!isDropped(one) && ++read.kept > sampleLimit)
         throw new Error(`the target has more samples than \`sample_limit\` (${sampleLimit})`)
-      if (pending.length % SAMPLES_PER_STEP === 0) yield
+      if (typeof one.of === 'string' || pending.length % SAMPLES_PER_STEP === 0) yield
     }
   }
 
