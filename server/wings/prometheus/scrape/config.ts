@@ -28,11 +28,10 @@ import {
   shownAddress,
 } from './job.ts'
 import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
+import { TARGET_FILE } from './target-files.ts'
 
 const MAX_LABELS = 32
 const MAX_FILES = 100
-/** As Prometheus has it. */
-const FILE_SD = /^[^*\0]*(\*[^/\0]*)?\.(json|yml|yaml|JSON|YML|YAML)$/
 const MAX_RULES = 1_000
 
 const url = () => ({
@@ -57,7 +56,7 @@ const targets = () => ({
 })
 
 const files = () => ({
-  type: z.array(z.string().regex(FILE_SD)).max(MAX_FILES),
+  type: z.array(z.string().regex(TARGET_FILE)).max(MAX_FILES),
   expected:
     'a list of paths that end in .json, .yml or .yaml, like ["targets/*.yml"], with stars in the last part alone',
 })

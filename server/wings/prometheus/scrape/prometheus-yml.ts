@@ -17,14 +17,13 @@ import {
 } from './job.ts'
 import { parsePrometheusDuration } from './prometheus-duration.ts'
 import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
-import { looksOf, textOf } from './target-files.ts'
+import { looksOf, TARGET_FILE, textOf } from './target-files.ts'
 import { readYaml, type YamlTable } from './yaml-table.ts'
 
 /** Of the whole file: what is not about scraping. */
 const OF_PROMETHEUS = ['alerting', 'rule_files', 'remote_write', 'remote_read', 'storage', 'tracing', 'otlp', 'runtime']
 /** The same in `global`. */
 const GLOBAL_OF_PROMETHEUS = ['evaluation_interval', 'rule_query_offset', 'external_labels', 'query_log_file']
-const FILE_SD = /^[^*]*(\*[^/]*)?\.(json|yml|yaml|JSON|YML|YAML)$/
 const DEFAULT_INTERVAL = 60_000
 const DEFAULT_TIMEOUT = 10_000
 const DEFAULT_REFRESH = 300_000
@@ -144,7 +143,8 @@ class FileReader {
     const files = table.texts('files')
     if (files.length === 0) table.say('it needs `files`')
     for (const [index, path] of files.entries()) {
-      if (!FILE_SD.test(path)) table.say(`${JSON.stringify(path)} is no path for \`file_sd_configs\``, ['files', index])
+      if (!TARGET_FILE.test(path))
+        table.say(`${JSON.stringify(path)} is no path for \`file_sd_configs\``, ['files', index])
     }
     const paths = files.map((path) => resolve(this.#directory, path))
     return { paths, refreshMs: durationIn(table, 'refresh_interval', DEFAULT_REFRESH), labels: {} }

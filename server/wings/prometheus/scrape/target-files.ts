@@ -11,6 +11,8 @@ import { isTable, parseYaml } from './yaml-table.ts'
 /** A file is parsed in one step. */
 const MAX_BYTES = 1 << 20
 const MAX_FILES = 1_000
+/** A path, as Prometheus takes it. */
+export const TARGET_FILE = /^[^*\0]*(\*[^/\0]*)?\.(json|yml|yaml|JSON|YML|YAML)$/
 const FILE_LABEL = '__meta_filepath'
 
 export interface TargetFilesOptions {

@@ -1,6 +1,6 @@
 /**
- * A file of YAML as tables of texts: each scalar is a text, and each problem has its line. The library is loaded
- * only where somebody has such a file.
+ * A file of YAML as tables of texts: each scalar is a text, and each problem has its line. The library is loaded only where
+ * somebody has such a file.
  */
 
 /** Keys, and numbers in lists from 0. */

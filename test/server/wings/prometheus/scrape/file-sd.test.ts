@@ -169,4 +169,25 @@ describe('a server', () => {
     expect(await job()).toMatchObject({ state: 'measuring' })
     expect(await instances()).toEqual([address])
   })
+
+  it('shows what is known of its targets, whatever texts a file has', async () => {
+    const odd = ['\ud800', 'a\n\0b', 'x'.repeat(100_000), '', 'name']
+    const groups = odd.map((text) => ({
+      targets: [text, '127.0.0.1:1'],
+      labels: { instance: text, [text]: text, __metrics_path__: text, job: text },
+    }))
+    write('a.json', JSON.stringify(groups))
+    producer = await TestProducer.start({
+      config: { scrape: scrapeTables({ name: 'node', file_sd: [join(directory, 'a.json')] }) },
+    })
+    await producer.addUser('root', { role: 'admin' })
+    seat = await producer.seat('root')
+    await seat.query('prometheus.up')
+    expect(await job()).toMatchObject({ counters: { targets: 7, refused: 3 } })
+    write('a.json', '[]')
+    await eventually(async () => {
+      producer.clock.advance(1_000)
+      expect(await job()).toMatchObject({ counters: { targets: 0, refused: 0 } })
+    })
+  })
 })
