@@ -33,12 +33,15 @@ export function literalPrefix(pattern: string): string {
  */
 export function mayContinue(name: string, prefix: string, rest: RegExp): boolean {
   if (literalPrefix(name).startsWith(prefix)) return true
+  const isRest = (text: string): boolean => rest.test(text.replaceAll('*', ''))
   // A longer beginning has more characters than the prefix.
-  const longest = prefix.length + name.split('*').length - 1
-  for (let at = Math.min(name.length, longest); at >= 0 && rest.test(name.slice(at).replaceAll('*', '')); at--) {
-    if (matcher(name.slice(0, at))(prefix)) return true
+  let at = Math.min(name.length, prefix.length + name.split('*').length - 1)
+  if (!isRest(name.slice(at))) return false
+  while (!matcher(name.slice(0, at))(prefix)) {
+    if (at === 0 || !isRest(name.charAt(at - 1))) return false
+    at--
   }
-  return false
+  return true
 }
 
 /** Whether a name that begins with `prefix` may match a name or pattern. */
