@@ -17,7 +17,7 @@ import {
 } from './job.ts'
 import { parsePrometheusDuration } from './prometheus-duration.ts'
 import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
-import { looksOf, TARGET_FILE, textOf } from './target-files.ts'
+import { boundedText, looksOf, TARGET_FILE } from './target-files.ts'
 import { readYaml, type YamlTable } from './yaml-table.ts'
 
 /** Of the whole file: what is not about scraping. */
@@ -34,7 +34,7 @@ export async function readPrometheusYml(path: string, tenant: string): Promise<r
   const problems: ConfigProblem[] = []
   let text: string
   try {
-    text = await textOf(path, await looksOf(path))
+    text = await boundedText(path, await looksOf(path))
   } catch (error) {
     throw new ConfigError([{ source: path, message: `cannot be read: ${(error as Error).message}` }])
   }

@@ -111,7 +111,7 @@ export class TargetFiles {
       if (known?.looks === looks && now - known.readMs < this.#options.refreshMs) return known
       const seen = { looks, readMs: now, groups: known?.groups ?? [] }
       try {
-        const groups = await groupsFrom(path, await textOf(path, { size, isFile }))
+        const groups = await groupsFrom(path, await boundedText(path, { size, isFile }))
         return { ...seen, groups, problem: undefined }
       } catch (error) {
         return { ...seen, problem: messageOf(error) }
@@ -130,7 +130,7 @@ export async function looksOf(path: string) {
 }
 
 /** The text of a file that looks so. Throws an error for people. */
-export async function textOf(path: string, { size, isFile }: { size: number; isFile: boolean }): Promise<string> {
+export async function boundedText(path: string, { size, isFile }: { size: number; isFile: boolean }): Promise<string> {
   if (!isFile) throw new Error('it is no file')
   if (size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES} bytes`)
   return readFile(path, 'utf8')
