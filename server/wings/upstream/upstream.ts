@@ -104,8 +104,8 @@ export class Upstream {
   #controls: ReadonlyMap<string, ControlThere> = new Map()
   /** The producers that it consumes: their ids, by their paths there. */
   #below: ReadonlyMap<string, string> = new Map()
-  /** Settles when these are followed. */
-  #belowFollowed: Promise<void> = Promise.resolve()
+  /** Settles when these are followed; undefined if that has failed. */
+  #belowFollowed: Promise<void> | undefined = Promise.resolve()
   /** What it has said last, and whether that is going to be looked at. */
   #said: Capabilities | undefined
   #isLearning = false
@@ -302,7 +302,7 @@ export class Upstream {
 
   /** The upstream says whom it consumes. Settles when these are followed here. Rejects if that is this server, or if the tree is too deep. */
   async #learn(caps: Capabilities | undefined, paths: readonly string[] = []): Promise<void> {
-    const { id, producersChanged } = this.#options
+    const { id } = this.#options
     const { producer, below = [] } = caps ?? {}
     if ([producer, ...below].some((one) => one?.id === id)) {
       throw new Error('this server is the upstream itself, or one that the upstream consumes: that would be a circle')
@@ -326,10 +326,22 @@ export class Upstream {
     for (const path of this.#below.keys()) if (!known.has(path) && this.#isFollowed(path)) known.set(path, '')
     if (!isSame(known, this.#below)) {
       this.#below = known
-      this.#belowFollowed = producersChanged()
+      this.#belowFollowed = undefined
     }
     // The other connection may have learned the same a moment ago: before they are followed, what is bound there would be unwanted.
-    await this.#belowFollowed
+    await (this.#belowFollowed ?? this.#followBelow())
+  }
+
+  /** Rejects if it fails; then whoever learns of them next tries again. */
+  async #followBelow(): Promise<void> {
+    const followed = this.#options.producersChanged()
+    this.#belowFollowed = followed
+    try {
+      await followed
+    } catch (error) {
+      if (this.#belowFollowed === followed) this.#belowFollowed = undefined
+      throw error
+    }
   }
 
   /** The upstream may say something else at any time: of much that it says, the last is looked at, once in a while. */

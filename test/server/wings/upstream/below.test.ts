@@ -109,3 +109,21 @@ it('are followed before what is bound of them is compared, though the other conn
   expect(values.map((value) => decoded(value).value)).toEqual([7, 8])
   expect((await channelOfTop()).bindings).toEqual(bindings)
 })
+
+it('are followed by the next connection if that has failed', async () => {
+  tree = await Tree.start()
+  await tree.connected()
+  const { producersChanged } = Hub.prototype
+  let calls = 0
+  vi.spyOn(Hub.prototype, 'producersChanged').mockImplementation(async function (this: Hub, sensor) {
+    // The first is that the upstream is there at all.
+    if (calls++ === 1) throw new Error('a fault of the server')
+    await producersChanged.call(this, sensor)
+  })
+  top = await startTop()
+  const seat = await top.seat('watcher')
+  const ofAll = args(['producer', type.string, str('main/*')], ['host', type.string, str('h1')])
+  tree.lower.emit(6)
+  await tree.until(async () => expect(decoded(await seat.query('test.a', ofAll))).toHaveLength(1))
+  expect(calls).toBe(3)
+})
