@@ -30,6 +30,8 @@ interface Collected {
   readonly metadata: FamilyMetadata & { readonly type: DistributionType }
   /** By their labels without that of the bucket or quantile. */
   readonly groups: Map<string, DistributionPart[]>
+  /** The suffixes and labels of all its samples. */
+  readonly seen: Set<string>
   /** The metric of each suffix. */
   readonly metrics: Map<string, string>
 }
@@ -85,7 +87,7 @@ export class Exposition {
     return samples
   }
 
-  /** A sample of Prometheus that belongs to a histogram or summary. Its family is one if all its samples make one. */
+  /** A sample of Prometheus that belongs to a histogram or summary. Its family is one if all its samples make one; a second one with the same labels is left out. */
   part(
     name: string,
     metadata: FamilyMetadata & { readonly type: DistributionType },
@@ -102,8 +104,14 @@ export class Exposition {
     }
     const base = name.slice(0, name.length - suffix.length)
     const key = `${type}\0${base}`
-    const collected = this.#collected.get(key) ?? { name: base, metadata, groups: new Map(), metrics: new Map() }
+    const collected = this.#collected.get(key) ?? newlyCollected(base, metadata)
     this.#collected.set(key, collected)
+    const ofSample = `${suffix}\0${labelsKey(labels)}`
+    if (collected.seen.has(ofSample)) {
+      this.#count(0)
+      return
+    }
+    collected.seen.add(ofSample)
     collected.metrics.set(suffix, metric)
     const group = labelsKey(labels.filter(([label]) => label !== OWN_LABEL[type]))
     const parts = collected.groups.get(group) ?? []
@@ -119,7 +127,7 @@ export class Exposition {
 
   /** The whole text, in pieces. */
   *text(): Generator<string> {
-    this.settle()
+    for (const _ of this.settle());
     const families = this.#families()
     const names = new Set(families.flatMap((family) => family.names))
     families.sort((one, other) => (one.name < other.name ? -1 : 1))
@@ -128,10 +136,10 @@ export class Exposition {
   }
 
   /**
-   * To be called when everything was added: what came sample by sample becomes histograms and summaries, or else samples whose
-   * type is unknown.
+   * To be run when everything was added: what came sample by sample becomes histograms and summaries, or else samples whose type
+   * is unknown. There may be a million of them: each step does those of a few lines.
    */
-  settle(): void {
+  *settle(): Generator<undefined, void> {
     this.#isSettling = true
     const taken = new Set<string>()
     for (const { isNative, sampleName } of this.#samples.values()) if (isNative) taken.add(sampleName)
@@ -140,21 +148,31 @@ export class Exposition {
     for (const { name, metadata, groups, metrics } of collected) {
       const names = distributionNames(name, metadata.type)
       const isFree = !names.some((name) => taken.has(name))
-      const ordered = [...groups.values()].map((parts) =>
-        isFree ? distributionInOrder(parts, metadata.type) : undefined,
-      )
-      if (ordered.every((parts) => parts !== undefined)) {
+      const ordered: DistributionPart[][] = []
+      for (const parts of isFree ? groups.values() : []) {
+        const inOrder = distributionInOrder(parts, metadata.type)
+        if (inOrder === undefined) break
+        ordered.push(inOrder)
+        yield
+      }
+      if (ordered.length === groups.size) {
         for (const name of names) taken.add(name)
         const metric = metrics.get('') ?? metrics.values().next().value ?? name
         const samples = this.samples(name, metadata, { metric, isNative: true })
-        for (const parts of ordered) samples.parts(parts)
+        for (const parts of ordered) {
+          samples.parts(parts)
+          yield
+        }
         continue
       }
-      for (const { suffix, labels, value, time } of [...groups.values()].flat()) {
-        const metric = metrics.get(suffix) ?? name
-        const unknown = { ...metadata, type: 'unknown' } as const
-        this.samples(name + suffix, unknown, { metric, isNative: true }).number(labels, value, time)
-        taken.add(name + suffix)
+      for (const parts of groups.values()) {
+        for (const { suffix, labels, value, time } of parts) {
+          const metric = metrics.get(suffix) ?? name
+          const unknown = { ...metadata, type: 'unknown' } as const
+          this.samples(name + suffix, unknown, { metric, isNative: true }).number(labels, value, time)
+          taken.add(name + suffix)
+        }
+        yield
       }
     }
     this.#isSettling = false
@@ -184,6 +202,10 @@ export class Exposition {
     }
     return [...families.values()]
   }
+}
+
+function newlyCollected(name: string, metadata: Collected['metadata']): Collected {
+  return { name, metadata, groups: new Map(), seen: new Set(), metrics: new Map() }
 }
 
 function byPrecedence(one: Samples, other: Samples): number {

@@ -21,6 +21,7 @@ export class Family {
   readonly names: readonly string[]
   readonly #first: Samples
   readonly #all: Samples[]
+  readonly #metrics: Set<string>
 
   constructor(name: string, first: Samples) {
     const { shape } = first
@@ -28,15 +29,17 @@ export class Family {
     this.names = shape === 'number' ? [name] : distributionNames(name, shape)
     this.#first = first
     this.#all = [first]
+    this.#metrics = new Set([first.metric])
   }
 
   /** Whether these samples can stand in it: a label tells those of different metrics apart, and nothing those of one. */
   takes({ shape, metric }: Samples): boolean {
-    return shape === this.#first.shape && this.#all.every((samples) => samples.metric !== metric)
+    return shape === this.#first.shape && !this.#metrics.has(metric)
   }
 
   add(samples: Samples): void {
     this.#all.push(samples)
+    this.#metrics.add(samples.metric)
   }
 
   /** `taken`: the names of all families. */

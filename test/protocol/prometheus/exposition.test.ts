@@ -336,6 +336,39 @@ describe('what came from Prometheus', () => {
     for (const [le, value] of buckets) expect(text).toContain(`h_bucket{le="${le}"} ${value}\n`)
   })
 
+  it('is a histogram though its samples were selected twice, and these are counted', () => {
+    const exposition = new Exposition('prometheus')
+    for (const _ of [1, 2])
+      fill(exposition, [
+        ['1', 2],
+        ['+Inf', 3],
+      ])
+    const once = new Exposition('prometheus')
+    fill(once, [
+      ['1', 2],
+      ['+Inf', 3],
+    ])
+    expect(textOf(exposition)).toBe(textOf(once))
+    expect(exposition.repeated).toBe(4)
+  })
+
+  it('is put together in steps: others have their turn in between', () => {
+    const exposition = new Exposition('prometheus')
+    for (let host = 0; host < 500; host++) {
+      const sample = {
+        labels: [
+          ['le', '+Inf'],
+          ['host', String(host)],
+        ] as const,
+        value: 1,
+        time: undefined,
+      }
+      exposition.part('h_bucket', histogram, 'prometheus.h_bucket', sample)
+    }
+    expect([...exposition.settle()].length).toBeGreaterThanOrEqual(500)
+    expect(textOf(exposition)).toContain('# TYPE h histogram\n')
+  })
+
   it('is untyped if another metric of Prometheus has a name of the histogram', () => {
     const text = written('prometheus', (exposition) => {
       fill(exposition, [['+Inf', 3]])

@@ -171,7 +171,7 @@ async function exposed(request: FastifyRequest, scrape: Scrape, { context }: Met
   if (exposition.isFull) {
     throw new Unanswerable(413, `the text has more than ${MAX_LENGTH} characters: choose fewer metrics with \`metric\``)
   }
-  exposition.settle()
+  await work.run({ tenant: reader.tenant }, exposition.settle())
   addOwn(exposition, heard, clock.monotonicMs())
   return { exposition, format }
 }
