@@ -24,6 +24,8 @@ export interface HeardLeader extends Pick<Alive, 'node' | 'run' | 'epoch' | 'sin
 interface Heard {
   readonly alive: Alive
   readonly at: number
+  /** Since when it has said that it is about to take over; undefined if it is not. */
+  readonly startingSince: number | undefined
 }
 
 /**
@@ -69,8 +71,6 @@ export class Members {
   /** Since when nobody is heard to lead, and how long that has to last until somebody takes over. */
   #quietSince: number
   #patienceMs: number
-  /** Since when nodes that are about to take over have said so. */
-  readonly #startingSince = new Map<string, number>()
   /** Messages of more nodes than are kept. */
   ignored = 0
 
@@ -104,9 +104,7 @@ export class Members {
       }
     }
     const at = now()
-    this.#heard.set(alive.node, { alive, at })
-    if (alive.role !== 'starting' || alive.epoch > 0) this.#startingSince.delete(alive.node)
-    else if (!this.#startingSince.has(alive.node)) this.#startingSince.set(alive.node, at)
+    this.#heard.set(alive.node, { alive, at, startingSince: this.#startingSince(alive, at) })
     if (alive.role !== 'follower' && alive.epoch > 0) return this.#takeLeader(alive, at)
     if (alive.node !== this.#leader?.node) return false
     // It leads no more, and says so: nobody needs to wait.
@@ -114,6 +112,14 @@ export class Members {
     this.#quietSince = at
     this.#patienceMs = 0
     return true
+  }
+
+  #startingSince({ node, role, epoch }: Alive, at: number): number | undefined {
+    if (role !== 'starting' || epoch > 0) return undefined
+    const before = this.#heard.get(node)
+    // One that was silent may have given up meanwhile, or be another process: this is another attempt.
+    const goesOn = before !== undefined && at - before.at < HEARD_LEASES * this.#options.leaseMs
+    return (goesOn ? before.startingSince : undefined) ?? at
   }
 
   #takeLeader(alive: Alive, at: number): boolean {
@@ -138,10 +144,10 @@ export class Members {
   isLeaderless(moreMs = 0): boolean {
     const { leaseMs, now } = this.#options
     const at = now()
-    for (const [node, since] of this.#startingSince) {
-      const isHeard = at - (this.#heard.get(node)?.at ?? 0) < leaseMs
+    for (const { at: heardAt, startingSince } of this.#heard.values()) {
       // One that does not succeed must not keep all others waiting, whoever else is about to take over.
-      if (isHeard && at - since < STARTING_LEASES * leaseMs) return false
+      const isWaitedFor = startingSince !== undefined && at - startingSince < STARTING_LEASES * leaseMs
+      if (isWaitedFor && at - heardAt < leaseMs) return false
     }
     return at - this.#quietSince >= this.#patienceMs + moreMs
   }

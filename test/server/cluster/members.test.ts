@@ -99,6 +99,27 @@ test('two that are about to take over keep the third waiting no longer than one'
   expect(made.isLeaderless()).toBe(false)
 })
 
+test('one that was silent while it took over, and takes over again, is waited for again', () => {
+  const { time, made } = members()
+  time.now = 2 * LEASE_MS
+  made.take(alive('n2', { role: 'starting' }))
+  // A silence that is shorter makes no other attempt of it.
+  time.now += 1.5 * LEASE_MS
+  made.take(alive('n2', { role: 'starting' }))
+  time.now += 3.5 * LEASE_MS
+  expect(made.isLeaderless()).toBe(true)
+  made.take(alive('n2', { run: 'another', role: 'starting' }))
+  expect(made.isLeaderless()).toBe(false)
+  for (let beat = 0; beat < 5; beat++) {
+    made.take(alive('n2', { run: 'another', role: 'starting' }))
+    expect(made.isLeaderless()).toBe(false)
+    time.now += LEASE_MS - 1
+  }
+  time.now += 5
+  made.take(alive('n2', { run: 'another', role: 'starting' }))
+  expect(made.isLeaderless()).toBe(true)
+})
+
 test('those go first that are in a newer log, then those with a smaller name, and only if they could lead', () => {
   const { made } = members()
   const own = { node: 'n2', place: { ...NOWHERE, log: 1, epoch: 1, sequence: 5 } }
