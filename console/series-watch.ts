@@ -237,15 +237,16 @@ export class SeriesWatch {
       if (series.cutAt !== undefined && isNumber && !this.#isFilling) this.#closeHole(series, seconds)
       // The server measures at once when somebody looks, and again with the next interval.
       const since = seconds - this.#lastMs / 1000
-      if (seconds < series.samples.lastTime && this.#isSetBack(series)) series.samples.dropFrom(seconds)
+      if (this.#isTakenBefore(series, seconds)) series.samples.dropFrom(seconds)
       if (!series.samples.push(seconds, isNumber ? Number(value) : Number.NaN, this.#room, since)) return
       series.cameMs = this.#clock.nowMs
     }
     this.#schedule()
   }
 
-  /** Whether a value that is older than the newest one is not late: the clock that gave the times was set back. */
-  #isSetBack({ samples, cameMs }: WatchedSeries): boolean {
+  /** Whether a value that is not newer than the newest one takes its place: it has its time, or the clock that gave both was set back. */
+  #isTakenBefore({ samples, cameMs }: WatchedSeries, seconds: number): boolean {
+    if (seconds >= samples.lastTime) return seconds === samples.lastTime
     const { nowMs } = this.#clock
     return samples.lastTime * 1000 > nowMs + AHEAD_MS || nowMs - cameMs >= LATE_MS
   }

@@ -1,8 +1,10 @@
+import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Consumer, Field, Handler } from '../../client/browser.ts'
 import { BasicType, ConnectionError } from '../../client/browser.ts'
 import { Sample } from '../../client/values.ts'
 import { SeriesWatch } from '../../console/series-watch.ts'
+import { CurrentTime } from '../../server/kernel/metrics/current.ts'
 
 const SECOND = 1_000_000
 const START = 1_700_000_000
@@ -154,6 +156,33 @@ describe('SeriesWatch', () => {
       [90, 1],
       [95, 4],
     ])
+  })
+
+  it('shows the value that is current at the server, whatever the clock of a source does', async () => {
+    const steps = fc.array(
+      fc.record({
+        passedMs: fc.constantFrom(0, 1_000, 59_999, 60_000),
+        ahead: fc.constantFrom(-3_600, -60, -1, 0, 1, 60, 61, 3_600),
+      }),
+      { minLength: 1, maxLength: 20 },
+    )
+    await fc.assert(
+      fc.asyncProperty(steps, async (all) => {
+        const time = { nowMs: clock.nowMs }
+        const server = { monotonicMs: () => time.nowMs, microseconds: () => time.nowMs * 1_000 }
+        const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', {}, 3_600_000, time)
+        await watch.begin()
+        const current = new CurrentTime()
+        let value = Number.NaN
+        for (const [index, { passedMs, ahead }] of all.entries()) {
+          time.nowMs += passedMs
+          const second = time.nowMs / 1_000 + ahead - START
+          consumer.value(second, index)
+          if (current.isTaken((START + second) * SECOND, server)) value = index
+          expect(seriesOf(watch).samples.lastValue).toBe(value)
+        }
+      }),
+    )
   })
 
   it('takes a label that an argument fixes for no label, in values as in what was kept', async () => {
