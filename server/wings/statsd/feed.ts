@@ -11,7 +11,7 @@ import { LabelledSeries } from '../../kit/labelled-series.ts'
 import { fromForeign, type SensorStatus } from '../../kit/metrics.ts'
 import type { Clock, Steps } from '../../kit/running.ts'
 import type { StatsdTable } from './config.ts'
-import { StatsdMetric } from './metric.ts'
+import { copyOf, StatsdMetric } from './metric.ts'
 
 export const STATSD_FAMILY = 'statsd.'
 
@@ -145,7 +145,7 @@ export class StatsdFeed {
     if (refused === 'size') return 'a sum or a count that would be too large'
     if (refused === 'members') this.#counters.membersFull++
     metric.heardMs = this.#options.clock.monotonicMs()
-    if (known === undefined) this.#metrics.set(key, metric)
+    if (known === undefined) this.#metrics.set(copyOf(key), metric)
     return undefined
   }
 

@@ -31,8 +31,8 @@ export class StatsdMetric {
 
   constructor({ kind, name, tags, unit }: StatsdLine) {
     this.kind = kind
-    this.name = name
-    this.tags = tags
+    this.name = copyOf(name)
+    this.tags = tags.map(([tag, text]) => [copyOf(tag), copyOf(text)])
     this.unit = unit
   }
 
@@ -55,8 +55,9 @@ export class StatsdMetric {
   }
 
   #addMember(text: string): boolean {
-    if (this.#members.size >= MAX_MEMBERS && !this.#members.has(text)) return false
-    this.#members.add(text)
+    if (this.#members.has(text)) return true
+    if (this.#members.size >= MAX_MEMBERS) return false
+    this.#members.add(copyOf(text))
     return true
   }
 
@@ -79,6 +80,11 @@ export class StatsdMetric {
       }
     }
   }
+}
+
+/** For what is kept: a part of a text keeps the whole of it in memory, here all lines of a datagram. */
+export function copyOf(text: string): string {
+  return Buffer.from(text).toString()
 }
 
 /** The histogram of one interval. Sampled values count as often as they stand for. */
