@@ -10,7 +10,7 @@ const HALF_A_FLAG = /^\p{Regional_Indicator}$/u
 const NO_WIDTH = /^[\p{Mn}\p{Me}\u1160-\u11ff]$/u
 const IS_ASCII = /^[ -~]*$/
 
-/** Removes what moves the cursor, joins characters or changes the direction of writing from a text of a source. */
+/** A text of a source, in which what steers a terminal or cannot be seen is escaped; what joins characters is removed. */
 export function safeText(text: string): string {
   return IS_ASCII.test(text) ? text : printable(text).replaceAll(/\p{Cf}/gu, '')
 }
