@@ -3,13 +3,15 @@ import { BasicType, type GapEvent, type Value, valueToJson } from '../client/ind
 
 const BYTES = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB']
 const COUNTS = ['', 'k', 'M', 'G', 'T', 'P', 'E']
+const CONTROLS_OR_UNSEEN =
+  /[\p{Cc}\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]/gu
 
 /**
  * Escapes characters that control a terminal, turn the direction of text, or cannot be seen, for example as \x1b. Joiners of scripts
  * and emoji stay.
  */
 export function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu, (character) => {
+  return text.replaceAll(CONTROLS_OR_UNSEEN, (character) => {
     const code = character.charCodeAt(0)
     return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`
   })

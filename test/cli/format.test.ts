@@ -42,6 +42,7 @@ test.each<[string, Value]>([
 
 test('what a source sends cannot steer the terminal', () => {
   expect(printable('a\u200bb\ufeffc\u2060d\u200ee\u061c')).toBe('a\\u200bb\\ufeffc\\u2060d\\u200ee\\u061c')
+  expect(printable('a\xadb\u3164c\uffa0d\ufff9e')).toBe('a\\xadb\\u3164c\\uffa0d\\ufff9e')
   expect(printable('👩\u200d👧 می\u200cخواهم')).toBe('👩\u200d👧 می\u200cخواهم')
   expect(printable('\x1b[2J\n\x9b1m\u202eabc\u2028')).toBe('\\x1b[2J\\x0a\\x9b1m\\u202eabc\\u2028')
   const hostile: Value = { type: BasicType.REC, value: [{ name: 'a\x1b', type: BasicType.STRING, value: '\x07' }] }

@@ -79,9 +79,12 @@ function fieldText(value: unknown): string {
   return escaped(JSON.stringify(value))
 }
 
+const CONTROLS_OR_UNSEEN =
+  /[\p{Cc}\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]/gu
+
 /** Peers choose some of the text: it must not control the terminal. */
 function escaped(text: string): string {
-  return text.replaceAll(/[\p{Cc}\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu, (character) => {
+  return text.replaceAll(CONTROLS_OR_UNSEEN, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   })
 }

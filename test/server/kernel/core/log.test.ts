@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { printable } from '../../../../cli/format.ts'
 import { createLogger } from '../../../../server/kernel/core/log.ts'
 
 function logger(level = 'info') {
@@ -71,6 +72,17 @@ test('on a terminal a line is readable, and nobody can steer the terminal by it'
     /^\d\d:\d\d:\d\d WARN {2}refused\\u009b peer=127\.0\.0\.1:7 user="a\\u001b\[2J b" token="\[masked\]" count=3\n$/,
   )
   expect(lines[1]).toMatch(/^\S+ ERROR while testing\n {4}TypeError: bang\n {4}at .*log\.test\.ts.*\n/)
+})
+
+test('on a terminal the log escapes whatever the command line escapes', () => {
+  const lines: string[] = []
+  const log = createLogger('info', { write: (line) => void lines.push(line) }, 'terminal')
+  const all = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code)).join('')
+  log.warn({ user: all.toWellFormed() }, all.toWellFormed())
+  const line = lines.join('').slice(0, -1)
+  expect(line.includes('\\u200b\u200c\u200d\\u200e')).toBe(true)
+  // One by one: the whole of it would be too long to be shown.
+  expect([...line].filter((character) => printable(character) !== character)).toEqual([])
 })
 
 test.each([
