@@ -16,14 +16,32 @@ export interface Surroundings {
   readonly interrupted?: AbortSignal
 }
 
-/** Makes the tree at a path that does not exist, with the dependencies of this tree if they are the same. */
+/** A package-lock.json: every package by its place. */
+export interface Lock {
+  readonly packages: Readonly<Record<string, { readonly version?: string; readonly integrity?: string }>>
+}
+
+/** Makes the tree at a path that does not exist, with the dependencies of this tree if all of its own are among them. */
 export async function addTree(commit: string, path: string, here: Surroundings): Promise<void> {
   await run(here, 'git', 'worktree', 'add', '--quiet', '--detach', path, commit)
   const there = { ...here, cwd: path }
-  const [ours, theirs] = [HERE, path].map((root) => readFileSync(join(root, 'package-lock.json'), 'utf8'))
-  if (ours === theirs) symlinkSync(realpathSync(join(HERE, 'node_modules')), join(path, 'node_modules'))
+  if (hasAllOf(lockOf(HERE), lockOf(path)))
+    symlinkSync(realpathSync(join(HERE, 'node_modules')), join(path, 'node_modules'))
   else await run(there, 'npm', 'install')
   await run(there, 'npm', 'run', 'build')
+}
+
+/** Whether each package of `theirs` is also in `ours`, at the same place and in the same version. */
+export function hasAllOf(ours: Lock, theirs: Lock): boolean {
+  return Object.entries(theirs.packages).every(([place, { version, integrity }]) => {
+    const own = ours.packages[place]
+    // At the root is the tree itself.
+    return place === '' || (own?.version === version && own?.integrity === integrity)
+  })
+}
+
+function lockOf(root: string): Lock {
+  return JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
 }
 
 /** Does nothing if there is none. */
