@@ -55,7 +55,13 @@ beforeEach(async () => {
   const base = defaultConfig()
   const gmetric = { ...base.gmetric, listen: { host: '127.0.0.1', port }, listenNamed: true }
   const config: Config = { ...base, producer: { name: 'main', dataDir: directory }, gmetric }
-  feeder = new Feeder({ config: () => config, node: 'n2', clock: systemClock(), log, onFailed: fail })
+  // Both machines have the right time, which is that of the server that leads.
+  const feederClock = {
+    ...systemClock(),
+    wallMs: () => time.clock.wallMs(),
+    microseconds: () => time.clock.microseconds(),
+  }
+  feeder = new Feeder({ config: () => config, node: 'n2', clock: feederClock, log, onFailed: fail })
   await feeder.listen()
   const takerOf = (kind: string) => {
     const stream = feedStreamOf(kind)
@@ -211,6 +217,7 @@ describe('what is sent to a node that follows', () => {
     producer.clock.advance(1)
     await send('old', here)
     await until(async () => expect(decoded(await seat.query('gmetric.count', h1))).toBe('old'))
+    producer.clock.advance(1)
     await send('new')
     await until(async () => expect(decoded(await seat.query('gmetric.count', h1))).toBe('new'))
     const records = decoded(await seat.query('gmetric.*')) as Json[]
