@@ -129,92 +129,6 @@ test('a number that comes twice ends it, and that is no success', async () => {
   expect(existsSync(directory!)).toBe(false)
 })
 
-const TREE = /^ +(rack1|rack2|east|main|consumer) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+)$/gm
-
-test('servers above servers lose nothing when one of each level is killed', { timeout: 240_000 }, async () => {
-  const { code, printed } = await start('--tree', '--seconds', String(times({ short: 1, long: 2 }))).ended
-  expect(code, printed).toBe(0)
-  const kills = printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), (\w+), when [\d,]+ were handled$/gm)
-  expect([...kills].map(([, n, name]) => [n, name])).toEqual([
-    ['1', 'rack1'],
-    ['2', 'east'],
-    ['3', 'main'],
-  ])
-  const rows = [...printed.matchAll(TREE)].map(([, name = '', ...counts]) => [name, ...counts.map(number)] as const)
-  expect(rows.map(([name]) => name)).toEqual(['rack1', 'rack2', 'east', 'main', 'consumer'])
-  for (const [name, sent, arrived, lost, repeated] of rows) {
-    expect([arrived, lost, repeated], name).toEqual([sent, 0, 0])
-  }
-  const [rack1 = 0, rack2 = 0, ...above] = rows.map(([, sent]) => Number(sent))
-  expect(Math.min(rack1, rack2)).toBeGreaterThan(10)
-  expect(above).toEqual(Array(3).fill(rack1 + rack2))
-  expect(printed.trimEnd()).toMatch(
-    /everything balances: 3 kills, one at each level, each number handled exactly once$/,
-  )
-  const directories = [...printed.matchAll(/data in (\S+)/g)].map(([, directory = '/']) => directory)
-  expect(directories.map((directory) => existsSync(directory))).toEqual([false, false, false, false])
-  for (const line of directories.reduce((text, directory) => text.replace(directory, ''), printed).split('\n')) {
-    expect(line.length, line).toBeLessThanOrEqual(100)
-  }
-})
-
-/** In the long form alone: three takeovers take a while. */
-function clusterDemo(): void {
-  // natsMissing says what to install.
-  test.skipIf(natsMissing)(
-    'a cluster loses nothing when the node that leads is killed',
-    { timeout: 300_000 },
-    async () => {
-      const { code, printed } = await start('--cluster', '--seconds', '2').ended
-      expect(code, printed).toBe(0)
-      const kills = [...printed.matchAll(/kill -9 (\d+), (n[123]) {2}\((\d) of 3\), when [\d,]+ were handled$/gm)]
-      expect(kills.map(([, , , n]) => n)).toEqual(['1', '2', '3'])
-      const takeovers = [...printed.matchAll(/(n[123]) leads, and has answered [\d.]+ s after the kill$/gm)]
-      expect(takeovers).toHaveLength(3)
-      for (const [index, [, name]] of takeovers.entries()) expect(name).not.toBe(kills[index]?.[2])
-      const [, fed, handled] = /([\d,]+) fed, ([\d,]+) handled: 0 lost, 0 repeated$/m.exec(printed) ?? []
-      expect(number(fed)).toBeGreaterThan(10)
-      expect(handled).toBe(fed)
-      expect(printed).toMatch(/all three nodes have everything up to record [\d,]+ of the log, epoch \d+$/m)
-      expect(printed.trimEnd()).toMatch(/everything balances: 3 kills, each number handled exactly once$/)
-      const directories = [...printed.matchAll(/data in (\S+)/g)].map(([, directory = '/']) => directory)
-      expect(directories.map((directory) => existsSync(directory))).toEqual([false, false, false, false])
-    },
-  )
-}
-if (isLong) clusterDemo()
-
-test('a server of the tree that ends by itself is named, and nothing is left of the others', async () => {
-  const { ended, shows } = start('--tree', '--seconds', '600')
-  const { input } = await shows(/handled\n/)
-  const servers = [...input.matchAll(/(\w+) is up, process (\d+), data in (\S+)/g)]
-  expect(servers.map(([, name]) => name)).toEqual(['rack1', 'rack2', 'east', 'main'])
-  process.kill(Number(servers[2]?.[2]), 'SIGKILL')
-  const { code, printed } = await ended
-  expect([code, printed]).toEqual([1, expect.stringContaining('cinnabar: the server east ended by itself (SIGKILL)')])
-  for (const [, , pid, directory] of servers) {
-    expect([isRunning(Number(pid)), existsSync(directory!)]).toEqual([false, false])
-  }
-})
-
-/** In the long form alone: a tree is checked as a single server is, and at the end level by level. */
-function twiceInTree(): void {
-  test('a number that comes to a rack twice fails the tree at the end', { timeout: 240_000 }, async () => {
-    const { ended, shows } = start('--tree', '--seconds', '1')
-    const [, directory] = await shows(/rack2 is up, process \d+, data in (\S+)\n[\s\S]*handled\n/)
-    const [, port] =
-      /\[smon\]\ntcp = "127\.0\.0\.1:(\d+)"/.exec(readFileSync(`${directory}/cinnabar.toml`, 'utf8')) ?? []
-    const stranger = connect(Number(port), '127.0.0.1').on('error', () => {})
-    stranger.write(streamStart(1))
-    const { code, printed } = await ended
-    expect(code, printed).toBe(1)
-    expect(printed).toMatch(
-      /^cinnabar: the totals do not balance:\nfrom its source to rack2: \d+ sent, \d+ arrived, 0 lost, 1 repeated$/m,
-    )
-  })
-}
-if (isLong) twiceInTree()
-
 test('a number that does not reach the consumer ends it, and that is no success', { timeout: 180_000 }, async () => {
   const [, program = ''] = process.argv
   process.argv[1] = SERVER_PROGRAM
@@ -289,3 +203,85 @@ test.each([['--seconds', '3'], ['--tree']])(
     expect(err.join('\n')).toContain(`'--console' cannot be used with option '${words[0]}`)
   },
 )
+
+const TREE = /^ +(rack1|rack2|east|main|consumer) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+)$/gm
+
+/** In the long form alone: the starts of several servers, and takeovers, take a while. */
+function ofSeveralServers(): void {
+  test('servers above servers lose nothing when one of each level is killed', { timeout: 240_000 }, async () => {
+    const { code, printed } = await start('--tree', '--seconds', '2').ended
+    expect(code, printed).toBe(0)
+    const kills = printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), (\w+), when [\d,]+ were handled$/gm)
+    expect([...kills].map(([, n, name]) => [n, name])).toEqual([
+      ['1', 'rack1'],
+      ['2', 'east'],
+      ['3', 'main'],
+    ])
+    const rows = [...printed.matchAll(TREE)].map(([, name = '', ...counts]) => [name, ...counts.map(number)] as const)
+    expect(rows.map(([name]) => name)).toEqual(['rack1', 'rack2', 'east', 'main', 'consumer'])
+    for (const [name, sent, arrived, lost, repeated] of rows) {
+      expect([arrived, lost, repeated], name).toEqual([sent, 0, 0])
+    }
+    const [rack1 = 0, rack2 = 0, ...above] = rows.map(([, sent]) => Number(sent))
+    expect(Math.min(rack1, rack2)).toBeGreaterThan(10)
+    expect(above).toEqual(Array(3).fill(rack1 + rack2))
+    expect(printed.trimEnd()).toMatch(
+      /everything balances: 3 kills, one at each level, each number handled exactly once$/,
+    )
+    const directories = [...printed.matchAll(/data in (\S+)/g)].map(([, directory = '/']) => directory)
+    expect(directories.map((directory) => existsSync(directory))).toEqual([false, false, false, false])
+    for (const line of directories.reduce((text, directory) => text.replace(directory, ''), printed).split('\n')) {
+      expect(line.length, line).toBeLessThanOrEqual(100)
+    }
+  })
+
+  // natsMissing says what to install.
+  test.skipIf(natsMissing)(
+    'a cluster loses nothing when the node that leads is killed',
+    { timeout: 300_000 },
+    async () => {
+      const { code, printed } = await start('--cluster', '--seconds', '2').ended
+      expect(code, printed).toBe(0)
+      const kills = [...printed.matchAll(/kill -9 (\d+), (n[123]) {2}\((\d) of 3\), when [\d,]+ were handled$/gm)]
+      expect(kills.map(([, , , n]) => n)).toEqual(['1', '2', '3'])
+      const takeovers = [...printed.matchAll(/(n[123]) leads, and has answered [\d.]+ s after the kill$/gm)]
+      expect(takeovers).toHaveLength(3)
+      for (const [index, [, name]] of takeovers.entries()) expect(name).not.toBe(kills[index]?.[2])
+      const [, fed, handled] = /([\d,]+) fed, ([\d,]+) handled: 0 lost, 0 repeated$/m.exec(printed) ?? []
+      expect(number(fed)).toBeGreaterThan(10)
+      expect(handled).toBe(fed)
+      expect(printed).toMatch(/all three nodes have everything up to record [\d,]+ of the log, epoch \d+$/m)
+      expect(printed.trimEnd()).toMatch(/everything balances: 3 kills, each number handled exactly once$/)
+      const directories = [...printed.matchAll(/data in (\S+)/g)].map(([, directory = '/']) => directory)
+      expect(directories.map((directory) => existsSync(directory))).toEqual([false, false, false, false])
+    },
+  )
+
+  test('a server of the tree that ends by itself is named, and nothing is left of the others', async () => {
+    const { ended, shows } = start('--tree', '--seconds', '600')
+    const { input } = await shows(/handled\n/)
+    const servers = [...input.matchAll(/(\w+) is up, process (\d+), data in (\S+)/g)]
+    expect(servers.map(([, name]) => name)).toEqual(['rack1', 'rack2', 'east', 'main'])
+    process.kill(Number(servers[2]?.[2]), 'SIGKILL')
+    const { code, printed } = await ended
+    expect([code, printed]).toEqual([1, expect.stringContaining('cinnabar: the server east ended by itself (SIGKILL)')])
+    for (const [, , pid, directory] of servers) {
+      expect([isRunning(Number(pid)), existsSync(directory!)]).toEqual([false, false])
+    }
+  })
+
+  test('a number that comes to a rack twice fails the tree at the end', { timeout: 240_000 }, async () => {
+    const { ended, shows } = start('--tree', '--seconds', '1')
+    const [, directory] = await shows(/rack2 is up, process \d+, data in (\S+)\n[\s\S]*handled\n/)
+    const [, port] =
+      /\[smon\]\ntcp = "127\.0\.0\.1:(\d+)"/.exec(readFileSync(`${directory}/cinnabar.toml`, 'utf8')) ?? []
+    const stranger = connect(Number(port), '127.0.0.1').on('error', () => {})
+    stranger.write(streamStart(1))
+    const { code, printed } = await ended
+    expect(code, printed).toBe(1)
+    expect(printed).toMatch(
+      /^cinnabar: the totals do not balance:\nfrom its source to rack2: \d+ sent, \d+ arrived, 0 lost, 1 repeated$/m,
+    )
+  })
+}
+if (isLong) ofSeveralServers()

@@ -1,15 +1,13 @@
 /** Three machines with a node and a nats-server each, struck in many ways: nothing is lost, and in the end all nodes have the same. */
 import { expect, it } from 'vitest'
 import { namespacesMissing } from '../rig/namespaces.ts'
-import { isLong } from '../support/long.ts'
 import { natsMissing } from '../support/nats.ts'
 import { FAULTS } from './cluster/faults.ts'
 import { runCluster } from './cluster.ts'
 
-/** In the long form each once; the rig has rounds in which some are more frequent. */
-const faults = isLong ? FAULTS.map((fault) => ({ ...fault, times: 1 })) : FAULTS
-const COUNT = isLong ? FAULTS.length : 2
-/** The short form begins with a leader that is cut off and one that hands over; then one is killed, and a power cut. */
+/** Each once; the rig has rounds in which some are more frequent. */
+const faults = FAULTS.map((fault) => ({ ...fault, times: 1 }))
+const COUNT = FAULTS.length
 const SEED = 20_261_141
 
 const missing = [natsMissing, namespacesMissing && `nothing is cut off, and no disk fills: ${namespacesMissing}`]
@@ -34,7 +32,7 @@ it.skipIf(natsMissing !== undefined)(
     }
     // Of all totals only these, so that the report of a failure shows which one it is.
     expect(Object.fromEntries(Object.keys(wanted).map((key) => [key, totals[key]]))).toEqual(wanted)
-    if (isLong && namespacesMissing === undefined)
+    if (namespacesMissing === undefined)
       expect(Object.keys(totals)).toEqual(expect.arrayContaining(FAULTS.map(({ name }) => name)))
     // A run in which nothing came proves nothing.
     expect(totals['delivered']).toBeGreaterThan(500)

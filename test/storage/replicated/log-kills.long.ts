@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest'
 import type { Log } from '../../../storage/replicated/log.ts'
 import { StorageError } from '../../../storage/store.ts'
 import { eventually } from '../../support/eventually.ts'
-import { times } from '../../support/long.ts'
 import { natsMissing } from '../../support/nats.ts'
 import { Random } from '../../support/random.ts'
 import {
@@ -67,7 +66,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     // Of several parts each tenth time, since then some are on the way.
     const lengthOf = (number: number): number => (number % 10 === 0 ? 4_000_000 : 100)
     let progress = START
-    for (let kill = 0; kill < times({ short: 1, long: 4 }); kill++) {
+    for (let kill = 0; kill < 4; kill++) {
       const appending = new Appending(log, progress, lengthOf)
       await appending.more(20)
       const leader = await servers.streamLeader(STREAM)
@@ -120,7 +119,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     const nodes = [log, await logs.connected({ node: 'b' })]
     const acknowledged: { readonly sequence: number; readonly epoch: number; readonly hash: string }[] = []
     const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
-    const takeovers = times({ short: 15, long: 30 })
+    const takeovers = 30
 
     const lead = async (node: Log, number: number, from: number): Promise<void> => {
       let last = from

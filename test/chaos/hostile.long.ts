@@ -1,11 +1,10 @@
-/** Fewer half-open connections than the 10,000 of `npm run chaos -- --hostile 10000`, and fewer commands in the short form. */
+/** Fewer half-open connections than the 10,000 of `npm run chaos -- --hostile 10000`. */
 import { expect, it } from 'vitest'
 import { command, join, str } from '../support/bytes.ts'
-import { times } from '../support/long.ts'
 import { TestProducer } from '../support/producer.ts'
 import { COMMANDS_EACH, hostile, QUOTA } from './hostile.ts'
 
-const HALF_OPEN = times({ short: 50, long: 150 })
+const HALF_OPEN = 150
 const COMMANDS = HALF_OPEN * COMMANDS_EACH
 
 it('hostile peers are bounded, and a good consumer beside them is served', { timeout: 300_000 }, async () => {

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
-import { times } from '../support/long.ts'
 import { straceMissing } from './power-cut/trace.ts'
 import { powerCut } from './power-cut.ts'
 
-const STATES = times({ short: 50, long: 150 })
+const STATES = 150
 const missing = straceMissing()
 if (missing !== undefined) console.warn(`skipped: ${missing}`)
 

@@ -3,7 +3,6 @@ import { expect, it } from 'vitest'
 import { until } from '../../rig/patience.ts'
 import { SERIES } from '../../rig/promised-feed.ts'
 import { type, u32, u64 } from '../../support/bytes.ts'
-import { times } from '../../support/long.ts'
 import { accountsOf } from './accounts.ts'
 import { Arrivals } from './arrivals.ts'
 import { imbalances } from './balance.ts'
@@ -32,7 +31,7 @@ const LEVELS: readonly (readonly [string, number])[] = [
   ['middle', 1],
 ]
 
-it.concurrent.each(LEVELS.slice(0, times({ short: 1, long: 2 })))(
+it.concurrent.each(LEVELS)(
   'the channel of the %s level is small, and the one above is away: each value comes or is reported',
   { timeout: 120_000 },
   async (_, at) => {

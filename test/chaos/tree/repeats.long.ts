@@ -3,7 +3,6 @@ import { expect, it } from 'vitest'
 import { until } from '../../rig/patience.ts'
 import { SERIES } from '../../rig/promised-feed.ts'
 import { args, command, str, type } from '../../support/bytes.ts'
-import { isLong } from '../../support/long.ts'
 import { accountsOf } from './accounts.ts'
 import { Arrivals } from './arrivals.ts'
 import { imbalances } from './balance.ts'
@@ -56,7 +55,6 @@ inTree('values whose COMMITs are lost come again, are recognised, and are commit
 inTree('each channel accepts what is taken for its selection, although servers are killed', async (tree, consumer) => {
   const { levels, feed, uppermost } = tree
   const [, middle] = levels as [Level, Level, Level]
-  const killed = isLong ? levels : [middle]
   await tree.start()
   const seat = await uppermost.server.seat()
   const channel = await seat.defChannel(['name', type.string, str('one series')])
@@ -68,13 +66,13 @@ inTree('each channel accepts what is taken for its selection, although servers a
     await until('both are wanted below', async () => (await ledgerAt(level)).bound === 2)
   }
   const consumed = consumer.run(uppermost.server)
-  for (const { server } of killed) {
+  for (const { server } of levels) {
     for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
     await server.end('SIGKILL')
     await server.start()
   }
   for (let n = 0; n < REQUESTS; n++) expect(await feed.send()).toBe(true)
-  const requests = (killed.length + 1) * REQUESTS
+  const requests = (levels.length + 1) * REQUESTS
   await until('what was fed is there', () => consumer.values === requests * SERIES)
   const one = async () => (await channelAt(uppermost, (name) => name === 'one series'))?.accepted
   await until('the other channel has its part', async () => (await one()) === requests)
