@@ -15,6 +15,7 @@ import type { Meter } from '../../kit/poll.ts'
 import type { Joining, RemoteFollower, RemoteReading, RemoteRequest, RemoteTap } from '../../kit/producers.ts'
 import { compilePattern } from '../../kit/producers.ts'
 import type { Timer } from '../../kit/running.ts'
+import { consumedThere, isUnchanged } from './below.ts'
 import { catalogueBytes, hasLabels, isSameMetric, ofProducer, readCatalogue } from './catalogue.ts'
 import type { UpstreamTable } from './config.ts'
 import { type ControlThere, controlsIn, isCutOff, remoteControl } from './controls.ts'
@@ -28,18 +29,12 @@ import { readingsOf } from './readings.ts'
 import type { UpstreamReport } from './report.ts'
 import { UpstreamSession } from './session.ts'
 import type { StoredBindings } from './stored-bindings.ts'
-import { argumentsThere, type NodeRules, PATH, type Tap } from './tap.ts'
+import { argumentsThere, type NodeRules, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
 const AUDIT = 'producer.audit'
-/** Levels of a tree, this server not counted. */
-const MAX_DEPTH = 8
 /** The part of a deadline that the upstream has to answer; the rest is for the way. */
 const OF_DEADLINE = 0.8
-/** Producers below one upstream. */
-const MAX_BELOW = 10_000
-/** The id of a producer; empty until it is known. */
-const ID = /^[\x21-\x7e]{0,64}$/
 /** PRODUCER_CAPS are looked at no more often than they may come. */
 const LEARN_MS = 1_000
 /** Of a catalogue in memory, about. */
@@ -302,29 +297,10 @@ export class Upstream {
 
   /** The upstream says whom it consumes. Settles when these are followed here. Rejects if that is this server, or if the tree is too deep. */
   async #learn(caps: Capabilities | undefined, paths: readonly string[] = []): Promise<void> {
-    const { id } = this.#options
-    const { producer, below = [] } = caps ?? {}
-    if ([producer, ...below].some((one) => one?.id === id)) {
-      throw new Error('this server is the upstream itself, or one that the upstream consumes: that would be a circle')
-    }
-    if (below.some(({ name }) => name.split('/').length >= MAX_DEPTH)) {
-      throw new Error(`the upstream consumes others over more than ${MAX_DEPTH - 1} levels`)
-    }
-    const problem =
-      below.length > MAX_BELOW ? `more than ${MAX_BELOW} of them` : below.find(({ name }) => !PATH.test(name))
-    if (problem !== undefined) {
-      const what = typeof problem === 'string' ? problem : `one with the path ${JSON.stringify(problem.name)}`
-      throw new Error(`the upstream says that it consumes others that cannot be used here: ${what}`)
-    }
-    // They are passed on to everybody who may know of them.
-    if ([producer, ...below].some((one) => one !== undefined && !ID.test(one.id))) {
-      throw new Error('the upstream says ids of servers that cannot be used here')
-    }
-    const known = new Map(below.map((one) => [one.name, one.id]))
-    for (const path of paths) if (!known.has(path) && PATH.test(path)) known.set(path, '')
-    this.#id = producer?.id ?? this.#id
+    const known = consumedThere(caps, paths, this.#options.id)
+    this.#id = caps?.producer?.id ?? this.#id
     for (const path of this.#below.keys()) if (!known.has(path) && this.#isFollowed(path)) known.set(path, '')
-    if (!isSame(known, this.#below)) {
+    if (!isUnchanged(known, this.#below)) {
       this.#below = known
       this.#belowFollowed = undefined
     }
@@ -495,8 +471,4 @@ export class Upstream {
     this.report.lost({ count: 0, reason: GapReason.replaced, transaction: 0 }, table.name)
     this.#durable.lostHistory()
   }
-}
-
-function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
-  return one.size === other.size && [...one].every(([path, id]) => other.get(path) === id)
 }
