@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { times } from '../support/long.ts'
 import { executes } from './executes.ts'
 
-const KILLS = times({ short: 3, long: 8 })
+const KILLS = times({ short: 3, long: 5 })
 
 it(`a server killed ${KILLS} times runs each key at most once, none unaudited, and says what is unknown`, {
   timeout: 120_000,

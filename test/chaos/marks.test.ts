@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { times } from '../support/long.ts'
 import { marks } from './marks.ts'
 
-const KILLS = times({ short: 2, long: 8 })
+const KILLS = times({ short: 2, long: 4 })
 
 it(`a server killed ${KILLS} times keeps every value that a durable mark has promised`, {
   timeout: 600_000,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { straceMissing } from './power-cut/trace.ts'
 import { powerCut } from './power-cut.ts'
 
-const STATES = 150
+const STATES = 100
 const missing = straceMissing()
 if (missing !== undefined) console.warn(`skipped: ${missing}`)
 

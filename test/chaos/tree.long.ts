@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { canMount } from '../rig/small-disk.ts'
 import { tree } from './tree.ts'
 
-const KILLS = 8
+const KILLS = 5
 
 it(`three levels, kills (${KILLS}), cuts and full disks: nothing is lost or repeated`, {
   timeout: 900_000,

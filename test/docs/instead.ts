@@ -20,7 +20,7 @@ const INSTEAD: readonly Instead[] = [
   { when: /^npm (test|run \S+)/, why: 'runs these tests, or goes on for ever', check: checkScript },
   { when: /^npx (vitest|biome|tsc)\b|^npx tsx test\//, why: 'works on the tree', check: checkPaths },
   { when: /^bash \.ci\/run$/, why: 'runs these tests', check: checkPaths },
-  { when: /^bash \.ci\/node \d+ (tests|start)$/, why: 'runs these tests on another Node', check: checkPaths },
+  { when: /^bash \.ci\/node \d+$/, why: 'runs these tests on another Node', check: checkPaths },
   { when: /^sudo \S*\/install\.sh\b/, why: 'changes the machine', check: () => mustExist('packaging/install.sh') },
   { when: /^sudo (cp -a|install|rsync|tee|cinnabar restore) /, why: 'changes the machine', check: checkPaths },
   { when: /^sudo cinnabar cluster\b/, why: 'needs three machines', check: ([, ...words]) => checkCluster(words) },

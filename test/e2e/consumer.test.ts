@@ -12,7 +12,7 @@ import { times } from '../support/long.ts'
 import { ledgerWhen } from '../support/records.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const KILLS = times({ short: 2, long: 20 })
+const KILLS = times({ short: 2, long: 8 })
 const VALUES = 150
 
 let server: ServerProcess

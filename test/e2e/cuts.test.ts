@@ -12,7 +12,7 @@ import { Random } from '../support/random.ts'
 import { ledgerWhen } from '../support/records.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const CUTS = times({ short: 3, long: 15 })
+const CUTS = times({ short: 3, long: 8 })
 const GROUP = 50
 /** What waits is sent again on every connection: more than some of them let through. */
 const MAX_WAITING = 200

@@ -15,7 +15,7 @@ import { NatsServers, natsMissing } from '../support/nats.ts'
 
 const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 const NODES = ['n1', 'n2', 'n3'] as const
-const TAKEOVERS = times({ short: 2, long: 4 })
+const TAKEOVERS = times({ short: 1, long: 3 })
 const BURST = 50
 const LOGIN = { identity: 'admin', password: 'a password for tests' }
 /** Of the hook, in which nats-servers and nodes start. */

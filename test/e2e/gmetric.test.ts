@@ -286,7 +286,7 @@ describe.skipIf(missing)(`gmond${howTo}`, () => {
     return { file, names: [...groups.matchAll(/name = "(\w+)"/g)].map(([, name = '']) => name) }
   }
 
-  const rounds = times({ short: 2, long: 10 })
+  const rounds = times({ short: 2, long: 5 })
 
   /** Whether each of them has come, and all more than so many times on average. */
   function isEnough(names: readonly string[]): boolean {

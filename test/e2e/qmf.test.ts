@@ -24,7 +24,7 @@ const BROKERS = 50
 const [SAMPLES, STATISTICS] = [7, 47]
 /** Statistics and properties of the two, which whoever binds them is given at once. */
 const KNOWN = 108
-const ROUNDS = times({ short: 2, long: 8 })
+const ROUNDS = times({ short: 2, long: 4 })
 /** Of what is played. */
 const LENGTH_MS = 20_000
 const MEBIBYTE = 1 << 20

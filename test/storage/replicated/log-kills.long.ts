@@ -66,7 +66,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on three nats-servers${howTo
     // Of several parts each tenth time, since then some are on the way.
     const lengthOf = (number: number): number => (number % 10 === 0 ? 4_000_000 : 100)
     let progress = START
-    for (let kill = 0; kill < 4; kill++) {
+    for (let kill = 0; kill < 3; kill++) {
       const appending = new Appending(log, progress, lengthOf)
       await appending.more(20)
       const leader = await servers.streamLeader(STREAM)
