@@ -10,12 +10,11 @@ import { join, str, u32 } from '../support/bytes.ts'
 import { clusterTable } from '../support/cluster-table.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
-import { times } from '../support/long.ts'
 import { NatsServers, natsMissing } from '../support/nats.ts'
 
 const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 const NODES = ['n1', 'n2', 'n3'] as const
-const TAKEOVERS = times({ short: 1, long: 3 })
+const TAKEOVERS = 3
 const BURST = 50
 const LOGIN = { identity: 'admin', password: 'a password for tests' }
 /** Of the hook, in which nats-servers and nodes start. */
