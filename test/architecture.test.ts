@@ -59,7 +59,7 @@ const SHARED_PROTOCOL = ['protocol/bytes', 'protocol/kept', 'protocol/monitor', 
 
 /** The protocols that single wings speak besides; `upstream` is a consumer. No wing may import anything else of the server. */
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
-  drains: ['protocol/otlp', 'protocol/prometheus'],
+  drains: ['protocol/otlp', 'protocol/prometheus', 'protocol/webhook'],
   qmf: ['protocol/amqp'],
   upstream: ['client'],
 }

@@ -37,6 +37,7 @@ async function start(protocol: 'otlp' | 'prometheus', path: string, token = abov
     tokenFile,
     username: '',
     passwordFile: undefined,
+    secretFile: undefined,
     ca: undefined,
     cert: undefined,
     key: undefined,

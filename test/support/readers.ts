@@ -249,9 +249,9 @@ function numberOf(text: string): number {
 }
 
 function checkRemoteWrite(sent: readonly OutgoingValue[]): void {
-  const { body } = finish(remoteWrite.encode(sent))
-  if (body === undefined) return
-  const { series } = finish(decodeWriteRequest(decompress(body, LIMITS), LIMITS))
+  const { request } = finish(remoteWrite.encode(sent))
+  if (request === undefined) return
+  const { series } = finish(decodeWriteRequest(decompress(request.body, LIMITS), LIMITS))
   for (const { name, labels, samples } of series) {
     for (const [label, text] of labels) if (label === 'le' || label === 'quantile') boundOf(label, text)
     for (const [at, { time }] of samples.entries()) {
@@ -261,9 +261,9 @@ function checkRemoteWrite(sent: readonly OutgoingValue[]): void {
 }
 
 function checkOtlp(sent: readonly OutgoingValue[], metricOf: Parameters<typeof otlpWire>[0]): void {
-  const { body } = finish(otlpWire(metricOf).encode(sent))
-  if (body === undefined) return
-  const [resource] = finish(decodeMetrics(body, LIMITS))
+  const { request } = finish(otlpWire(metricOf).encode(sent))
+  if (request === undefined) return
+  const [resource] = finish(decodeMetrics(request.body, LIMITS))
   for (const { name, data } of resource?.scopes.flatMap(({ metrics }) => metrics) ?? []) {
     for (const point of data?.points ?? []) {
       if (!Number.isSafeInteger(point.time)) throw new Error(`${name}: a time of ${point.time} µs`)

@@ -16,7 +16,7 @@ import {
   tenant,
 } from '../../kit/config.ts'
 
-export type DrainProtocol = 'prometheus' | 'otlp'
+export type DrainProtocol = 'prometheus' | 'otlp' | 'json'
 
 export interface DrainUrl {
   readonly protocol: DrainProtocol
@@ -26,7 +26,7 @@ export interface DrainUrl {
   readonly text: string
 }
 
-const SHAPE = /^(prometheus|otlp)\+(https?:\/\/.+)$/i
+const SHAPE = /^(prometheus|otlp|json)\+(https?:\/\/.+)$/i
 
 /** undefined if it is no URL of a drain. */
 function parseDrainUrl(text: string): DrainUrl | undefined {
@@ -44,7 +44,7 @@ const drainName = () => ({
 const drainUrl = () => ({
   type: decoded(parseDrainUrl),
   expected:
-    'a URL like "prometheus+https://host/api/v1/write" or "otlp+https://host/v1/metrics", or with +http, and without a user',
+    'a URL like "prometheus+https://host/api/v1/write", "otlp+https://host/v1/metrics" or "json+https://host/values", or with +http, and without a user',
   isSecret: true,
 })
 const patterns = () => ({
@@ -81,6 +81,11 @@ const table = z
     ),
     username: key(plainText(), '', 'A user name for HTTP Basic authentication.'),
     password_file: optional(path(), 'A file with the password of that user. Read for each request.'),
+    secret_file: optional(
+      path(),
+      'A file with the secrets that sign requests to `json+https` URLs, one a line: `whsec_` and 24 to 64 bytes as base64. ' +
+        'Read for each request.',
+    ),
     ca: optional(path(), 'Authorities for the certificate of the destination, a PEM file; else those of Node.'),
     cert: optional(path(), 'A client certificate with its chain, a PEM file.'),
     key: optional(path(), 'Its private key, a PEM file.'),
@@ -88,22 +93,25 @@ const table = z
     batch_age: key(duration('10ms', '1h'), '1s', 'How long a value waits for others to share a request with.'),
     timeout: key(duration('100ms', '10m'), '30s', 'How long the destination may take for its answer.'),
   })
-  .superRefine(({ url, token_file, username, password_file, cert, key }, context) => {
+  .superRefine(({ url, token_file, username, password_file, secret_file, cert, key }, context) => {
     const add = (message: string): void => context.addIssue({ code: 'custom', message })
     if ((cert === undefined) !== (key === undefined)) add('`cert` and `key` go together')
     if ((username === '') !== (password_file === undefined)) add('`username` and `password_file` go together')
     if (token_file !== undefined && username !== '') add('either `token_file` or `username`, not both')
+    if (secret_file !== undefined && url.protocol !== 'json')
+      add('`secret_file` goes with a `url` of json+https or json+http')
     const hasSecret = token_file !== undefined || username !== ''
     const { protocol, hostname } = new URL(url.href)
     if (hasSecret && protocol === 'http:' && !isOwnMachine(hostname)) {
       add('`url`: a token or password would be sent in clear: use +https')
     }
   })
-  .transform(({ tenant_label, token_file, password_file, batch_size, batch_age, timeout, ...rest }) => ({
+  .transform(({ tenant_label, token_file, password_file, secret_file, batch_size, batch_age, timeout, ...rest }) => ({
     ...rest,
     tenantLabel: tenant_label,
     tokenFile: token_file,
     passwordFile: password_file,
+    secretFile: secret_file,
     batchSize: batch_size,
     batchAgeMs: batch_age,
     timeoutMs: timeout,

@@ -11,7 +11,15 @@ import type { Channel, ChannelConnection } from '../../kit/push.ts'
 import type { Clock, Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import type { DrainCounts } from './counts.ts'
-import { type DrainWire, type Label, labelled, type OutgoingLoss, type OutgoingValue, readFrames } from './outgoing.ts'
+import {
+  type DrainRequest,
+  type DrainWire,
+  type Label,
+  labelled,
+  type OutgoingLoss,
+  type OutgoingValue,
+  readFrames,
+} from './outgoing.ts'
 import type { Receiver, ReceiverAnswer } from './post.ts'
 import { type DeliveryProblem, problemIn, retryAfterMs } from './problem.ts'
 
@@ -48,6 +56,17 @@ export interface DrainOptions {
 interface Range {
   readonly from: number
   readonly to: number
+}
+
+/** What is sent of a range, again and again with the same bytes until it is taken. */
+interface Prepared {
+  /** undefined if nothing of it is sent. */
+  readonly request: DrainRequest | undefined
+  /** The values of the range that it is of, from the first on. */
+  readonly taken: number
+  readonly wanted: readonly OutgoingValue[]
+  /** Counts them when they are taken, but for those that were rejected. */
+  readonly settle: (rejected: number) => void
 }
 
 export class Drain implements ChannelConnection {
@@ -134,8 +153,9 @@ export class Drain implements ChannelConnection {
   }
 
   /** A GAP becomes the sum of what was lost for its reason since the server started. */
-  #loss({ transaction, count, reason }: OutgoingLoss): OutgoingValue {
+  #loss(loss: OutgoingLoss): OutgoingValue {
     const { counts, clock, table } = this.#options
+    const { transaction, count, reason } = loss
     const word = gapReasonName(reason) ?? String(reason)
     const sum = (this.#lost.get(word) ?? 0) + count
     this.#lost.set(word, sum)
@@ -150,6 +170,7 @@ export class Drain implements ChannelConnection {
       labels,
       value: { type: BasicType.DOUBLE, value: sum },
       time: clock.microseconds(),
+      loss,
     }
   }
 
@@ -193,18 +214,27 @@ export class Drain implements ChannelConnection {
 
   /** Settles when each value was taken, or stands alone and was refused. What comes before the range under way is committed. */
   async #deliver(batch: readonly OutgoingValue[]): Promise<void> {
-    const { counts, clock, state, refused } = this.#options
+    const { counts, clock, state, refused, wire } = this.#options
     const ranges: Range[] = [{ from: 0, to: batch.length }]
     // When the range that is the first now has failed first.
     let sinceMs: number | undefined
+    let prepared: Prepared | undefined
     const goOn = (): void => {
       sinceMs = undefined
+      prepared = undefined
       this.#backoff.reset()
     }
     let isSplitting = false
     for (let range = ranges[0]; range !== undefined && !this.#isOver; range = ranges[0]) {
       const { from, to } = range
-      const refusal = await this.#attempt(batch.slice(from, to))
+      prepared ??= await this.#prepare(batch.slice(from, to))
+      if (this.#isOver) return
+      const end = from + prepared.taken
+      if (end < to) {
+        ranges.splice(0, 1, { from, to: end }, { from: end, to })
+        continue
+      }
+      const refusal = await this.#attempt(prepared)
       if (this.#isOver) return
       if (refusal === undefined) {
         ranges.shift()
@@ -216,8 +246,9 @@ export class Drain implements ChannelConnection {
       const isOne = to - from === 1
       sinceMs ??= clock.monotonicMs()
       const isLong = clock.monotonicMs() - sinceMs >= SUSPECT_MS || (isSplitting && !isOne)
-      const isSuspect = refusal.kind === 'forbidden' || (refusal.status > 0 && isLong)
-      if (refusal.kind === 'refused' || (isSuspect && (await this.#isWell()))) {
+      const isCertain = refusal.kind === 'refused' && (wire.judgesValues || refusal.counter === 'refusedTooLarge')
+      const isSuspect = refusal.kind !== 'failed' || (refusal.status > 0 && isLong)
+      if (isCertain || (isSuspect && (await this.#isWell()))) {
         if (isOne) {
           const value = batch[from] as OutgoingValue
           counts[refusal.counter]++
@@ -243,7 +274,8 @@ export class Drain implements ChannelConnection {
   async #isWell(): Promise<boolean> {
     const { wire, destination } = this.#options
     try {
-      const { status } = await destination.post(wire.empty, wire.headers)
+      const { body, headers } = wire.empty()
+      const { status } = await destination.post(body, headers)
       return status >= 200 && status < 300
     } catch {
       return false
@@ -254,26 +286,34 @@ export class Drain implements ChannelConnection {
     return Math.max(this.#backoff.next(), retryAfterMs(retryAfter, this.#options.clock.wallMs()))
   }
 
-  /** Sends values; gives why they were not taken, undefined if they were. */
-  async #attempt(values: readonly OutgoingValue[]): Promise<DeliveryProblem | undefined> {
-    const { wire, destination, counts, work, channel, refused } = this.#options
-    const wanted = values.filter((value) => value.name !== '' && this.#options.isWanted(value.name))
-    const { body, unsent } = await work({ tenant: channel.owner.tenant }, wire.encode(wanted))
-    const leftOut = values.filter(({ name }) => name !== '').length - wanted.length
-    const settle = (rejected = 0): void => {
+  /** Makes the request of values, as many as one takes. */
+  async #prepare(values: readonly OutgoingValue[]): Promise<Prepared> {
+    const { wire, counts, work, channel } = this.#options
+    const wanted = values.filter(({ name }) => name !== '' && this.#options.isWanted(name))
+    const { request, taken, unsent } = await work({ tenant: channel.owner.tenant }, wire.encode(wanted))
+    const next = wanted[taken]
+    const end = next === undefined ? values.length : values.indexOf(next)
+    const leftOut = values.slice(0, end).filter(({ name }) => name !== '').length - taken
+    const settle = (rejected: number): void => {
       counts.unsupported += unsent.unsupported
       counts.superseded += unsent.superseded
       counts.leftOut += leftOut
-      counts.values += wanted.length - unsent.unsupported - unsent.superseded - rejected
+      counts.values += taken - unsent.unsupported - unsent.superseded - rejected
     }
-    if (body === undefined) {
-      settle()
+    return { request, taken: end, wanted: wanted.slice(0, taken), settle }
+  }
+
+  /** Sends a request; gives why its values were not taken, undefined if they were. */
+  async #attempt({ request, wanted, settle }: Prepared): Promise<DeliveryProblem | undefined> {
+    const { destination, counts, refused } = this.#options
+    if (request === undefined) {
+      settle(0)
       return undefined
     }
     let answer: ReceiverAnswer
     try {
       counts.requests++
-      answer = await destination.post(body, wire.headers)
+      answer = await destination.post(request.body, request.headers)
     } catch (error) {
       const detail = error instanceof Error ? error.message : String(error)
       return { kind: 'failed', counter: 'refusedFailed', status: 0, detail, retryAfter: undefined }

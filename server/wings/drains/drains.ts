@@ -10,10 +10,12 @@ import type { Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import { type DrainCounts, noCounts } from './counts.ts'
 import { Drain } from './drain.ts'
-import { isNamedOn, sensorLabels, wireOf } from './metrics.ts'
-import type { OutgoingValue } from './outgoing.ts'
-import { openReceiver } from './post.ts'
+import { jsonWire } from './json.ts'
+import { isNamedOn, metricsOf, sensorLabels, wireOf } from './metrics.ts'
+import type { DrainWire, OutgoingValue } from './outgoing.ts'
+import { openReceiver, type Receiver } from './post.ts'
 import type { DeliveryProblem } from './problem.ts'
+import { signing } from './signing.ts'
 
 const PREFIX = 'drain:'
 /** A connection that ended, because somebody took its channel, is made again after this time. */
@@ -154,8 +156,7 @@ class RunningDrain implements StatusEntry {
     this.#drain = new Drain({
       table: this.table,
       channel,
-      wire: wireOf(this.table.url.protocol, peer.view, this.table.tenant),
-      destination: openReceiver({ ...this.table, href: this.table.url.href }, clock),
+      ...this.#way(channel),
       clock,
       work: poll.work,
       random: Math.random,
@@ -169,6 +170,16 @@ class RunningDrain implements StatusEntry {
     })
     peer.delivery.attach(channel, this.#drain)
     this.#drain.start()
+  }
+
+  #way(channel: Channel): { readonly wire: DrainWire; readonly destination: Receiver } {
+    const { self, clock, peer } = this.#kit
+    const { name, tenant, url, secretFile } = this.table
+    const destination = openReceiver({ ...this.table, href: url.href }, clock)
+    if (url.protocol !== 'json') return { wire: wireOf(url.protocol, peer.view, tenant), destination }
+    const stream = { producer: self.name, tenant, drain: name, stream: `${self.id}-${channel.id}` }
+    const wire = jsonWire(stream, metricsOf(peer.view.sensors, tenant))
+    return { wire, destination: signing(destination, secretFile, clock) }
   }
 
   #connectAgain(): void {

@@ -12,13 +12,17 @@ const NAMED_ONLY = ['prometheus.', 'otlp.']
 type Sensors = Pick<OwnView, 'sensors'>
 
 export function wireOf(protocol: 'prometheus' | 'otlp', { sensors }: Sensors, tenant: string): DrainWire {
-  if (protocol === 'prometheus') return remoteWrite
-  return otlpWire((name): Metric | undefined => {
+  return protocol === 'prometheus' ? remoteWrite : otlpWire(metricsOf(sensors, tenant))
+}
+
+/** What is known of a metric of a tenant, by its name. */
+export function metricsOf(sensors: OwnView['sensors'], tenant: string): (name: string) => Metric | undefined {
+  return (name) => {
     const sensor = sensors.find(({ family, owner }) => {
       return name.startsWith(family) && (owner === 'producer' || owner.tenant === tenant)
     })
     return sensor?.metric(name)
-  })
+  }
 }
 
 /** What is measured here has the labels of its sensor, `host` above all. */

@@ -7,7 +7,7 @@ import type { Metric } from '../../kit/metrics.ts'
 import { distributionOf, numberOf } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
 import { finish } from '../../kit/running.ts'
-import type { DrainWire, EncodedBatch, OutgoingValue } from './outgoing.ts'
+import type { DrainRequest, DrainWire, EncodedBatch, OutgoingValue } from './outgoing.ts'
 
 const VALUES_PER_STEP = 64
 /** Metrics of OpenTelemetry go back under their own names. */
@@ -16,20 +16,24 @@ const FAMILY = 'otlp.'
 /** `metricOf` gives what is known of a metric: unit, description, and whether it only grows. */
 export function otlpWire(metricOf: (name: string) => Metric | undefined): DrainWire {
   return {
-    headers: { 'content-type': 'application/x-protobuf' },
-    empty: finish(encodeMetricsRequest([])),
     *encode(values): Steps<EncodedBatch> {
       const batch = new Batch(metricOf)
       for (const [at, value] of values.entries()) {
         batch.add(value)
         if (at % VALUES_PER_STEP === 0) yield
       }
-      const unsent = { unsupported: batch.unsupported, superseded: 0 }
-      if (batch.metrics.length === 0) return { body: undefined, unsent }
-      return { body: yield* encodeMetricsRequest(batch.metrics), unsent }
+      const about = { taken: values.length, unsent: { unsupported: batch.unsupported, superseded: 0 } }
+      if (batch.metrics.length === 0) return { request: undefined, ...about }
+      return { request: requestOf(yield* encodeMetricsRequest(batch.metrics)), ...about }
     },
+    empty: () => requestOf(finish(encodeMetricsRequest([]))),
+    judgesValues: true,
     partialRefusal: decodeAnswer,
   }
+}
+
+function requestOf(body: Uint8Array): DrainRequest {
+  return { body, headers: { 'content-type': 'application/x-protobuf' } }
 }
 
 class Batch {

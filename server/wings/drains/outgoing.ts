@@ -20,29 +20,45 @@ export interface OutgoingValue {
   readonly value: Value
   /** Microseconds since 1970. */
   readonly time: number
+  /** The loss that this is the count of; undefined if it was measured. */
+  readonly loss?: OutgoingLoss
 }
 
 /** A GAP: values that the channel has lost. */
 export interface OutgoingLoss {
   readonly transaction: number
+  /** The name or pattern that is bound; empty if there were several, or if it is bound no more. */
+  readonly name: string
   /** 0: it is not known how many. */
   readonly count: number
+  /** Microseconds since 1970, 0 if it is not known. */
+  readonly from: number
+  readonly to: number
   readonly reason: number
+}
+
+export interface DrainRequest {
+  readonly body: Uint8Array
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** A request of some values, and what of them it does not have. */
 export interface EncodedBatch {
   /** undefined if there is nothing to be sent. */
-  readonly body: Uint8Array | undefined
+  readonly request: DrainRequest | undefined
+  /** How many of the values this is of, from the first on; the others need another request. */
+  readonly taken: number
   readonly unsent: { readonly unsupported: number; readonly superseded: number }
 }
 
 /** How a protocol makes a request of values, and what its answers say. */
 export interface DrainWire {
-  readonly headers: Readonly<Record<string, string>>
-  /** A request without values. */
-  readonly empty: Uint8Array
+  /** Takes all of the values, or at least the first. The same values make the same request. */
   encode(values: readonly OutgoingValue[]): Steps<EncodedBatch>
+  /** A request without values. */
+  empty(): DrainRequest
+  /** Whether an answer that refuses a request speaks of its values; otherwise a request without values is tried first. */
+  readonly judgesValues: boolean
   /** Values that an answer of 2xx says were refused, and why. */
   partialRefusal(body: Uint8Array): { readonly rejected: number; readonly message: string }
 }
@@ -65,8 +81,9 @@ export function* readFrames(
     const start = at + 4
     at = start + view.getUint32(at)
     const message = readMessage(reader.reset(bytes, start, at, view))
-    if (message.kind === 'gap') take(message)
-    else if (message.kind === 'value') {
+    if (message.kind === 'gap') {
+      take({ ...message, name: channel.bindings.get(message.metric)?.instance.selection.name ?? '' })
+    } else if (message.kind === 'value') {
       const { transaction, metric, value, time } = message
       // Without a binding it is a result, or the binding was stopped meanwhile.
       const instance = channel.bindings.get(metric)?.instance

@@ -22,7 +22,7 @@ const SECOND_MS = 1_000
 
 const TOO_MANY = 429
 /** Nothing is wrong with the values where the address, the credentials or the way there are wrong: an operator mends that. */
-const misconfigured: readonly number[] = [401, 404, 405, 407, 408]
+const misconfigured: readonly number[] = [401, 404, 405, 407, 408, 410]
 
 /** How Prometheus, Mimir, Thanos and VictoriaMetrics name what is wrong with a sample. */
 const reasons: readonly (readonly [pattern: RegExp, counter: DeliveryProblem['counter']])[] = [

@@ -16,7 +16,7 @@ import {
 } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
 import { finish } from '../../kit/running.ts'
-import type { DrainWire, EncodedBatch, Label, OutgoingValue } from './outgoing.ts'
+import type { DrainRequest, DrainWire, EncodedBatch, Label, OutgoingValue } from './outgoing.ts'
 
 const MICROSECONDS = 1_000
 const VALUES_PER_STEP = 64
@@ -26,25 +26,31 @@ interface Series extends OutgoingSeries {
 }
 
 export const remoteWrite: DrainWire = {
-  headers: {
-    'content-type': 'application/x-protobuf',
-    'content-encoding': 'snappy',
-    'x-prometheus-remote-write-version': '0.1.0',
-  },
-
-  empty: finish(encodeWriteRequest([])),
-
   *encode(values): Steps<EncodedBatch> {
     const batch = new Batch()
     for (const [at, value] of values.entries()) {
       batch.add(value)
       if (at % VALUES_PER_STEP === 0) yield
     }
-    const body = batch.series.size === 0 ? undefined : yield* encodeWriteRequest(batch.inOrder())
-    return { body, unsent: { unsupported: batch.unsupported, superseded: batch.superseded } }
+    const request = batch.series.size === 0 ? undefined : requestOf(yield* encodeWriteRequest(batch.inOrder()))
+    const unsent = { unsupported: batch.unsupported, superseded: batch.superseded }
+    return { request, taken: values.length, unsent }
   },
 
+  empty: () => requestOf(finish(encodeWriteRequest([]))),
+
+  judgesValues: true,
+
   partialRefusal: () => ({ rejected: 0, message: '' }),
+}
+
+function requestOf(body: Uint8Array): DrainRequest {
+  const headers = {
+    'content-type': 'application/x-protobuf',
+    'content-encoding': 'snappy',
+    'x-prometheus-remote-write-version': '0.1.0',
+  }
+  return { body, headers }
 }
 
 class Batch implements SampleSink {

@@ -27,18 +27,20 @@ describe('a drain', () => {
 
   it.each([
     ['url = "https://host/write"', /`\[\[drain\]\]` d: `url`: expected a URL like "prometheus\+https/],
-    ['url = "otlp+http://user:secret@host/v1/metrics"', /without a user/],
+    ['url = "otlp+http://user:hunter2@host/v1/metrics"', /without a user/],
     ['url = "otlp+http://host/"\ntoken_file = "t"', /in clear: use \+https/],
     ['url = "otlp+http://192.0.2.1/"\nusername = "u"\npassword_file = "p"', /in clear/],
     ['url = "otlp+https://host/"\ncert = "c"', /`cert` and `key` go together/],
     ['url = "otlp+https://host/"\nusername = "u"', /`username` and `password_file` go together/],
     ['url = "otlp+https://host/"\ntoken_file = "t"\nusername = "u"\npassword_file = "p"', /not both/],
+    ['url = "otlp+https://host/"\nsecret_file = "s"', /`secret_file` goes with a `url` of json\+https or json\+http/],
+    ['url = "webhook+https://host/"', /expected a URL like/],
     ['url = "otlp+https://host/"\nmetrics_like = "x"', /unknown key/],
   ])('%s is refused', (line, problem) => {
     const toml = TABLE + line
     expect(() => load(toml)).toThrow(ConfigError)
     expect(() => load(toml)).toThrow(problem)
-    expect(() => load(toml)).not.toThrow(/secret/)
+    expect(() => load(toml)).not.toThrow(/hunter2/)
   })
 
   it('sends a token without TLS to this machine only', () => {
@@ -46,6 +48,11 @@ describe('a drain', () => {
       const [drain] = load(`${TABLE}url = "otlp+http://${host}:4318/v1/metrics"\ntoken_file = "t"`).drain
       expect(drain?.tokenFile).toBe('t')
     }
+  })
+
+  it('to a receiver of JSON is signed with secrets from a file, also without TLS', () => {
+    const [drain] = load(`${TABLE}url = "json+http://host.example/values"\nsecret_file = "s"`).drain
+    expect(drain).toMatchObject({ secretFile: 's', url: { protocol: 'json', href: 'http://host.example/values' } })
   })
 
   it('has a name of its own in its tenant', () => {

@@ -5,7 +5,7 @@ import { decodeWriteRequest, decompress } from '../../../../protocol/prometheus/
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { defaultConfig } from '../../../../server/start/config.ts'
 import type { SourcesConfig } from '../../../../server/start/wings.ts'
-import type { DrainTable } from '../../../../server/wings/drains/config.ts'
+import type { DrainProtocol, DrainTable } from '../../../../server/wings/drains/config.ts'
 import { EPOCH, type TestProducer } from '../../../support/producer.ts'
 
 export const LIMITS = { bytes: 1 << 24, elements: 1_000_000 }
@@ -68,6 +68,8 @@ export function namesIn(body: Buffer, path: string): string[] {
   return path === '/write' ? seriesIn(body).map(({ name }) => name) : []
 }
 
+const PATHS: Readonly<Record<DrainProtocol, string>> = { prometheus: 'write', otlp: 'v1/metrics', json: 'values' }
+
 const defaults = {
   tenant: 'default',
   tenantLabel: '',
@@ -75,6 +77,7 @@ const defaults = {
   tokenFile: undefined,
   username: '',
   passwordFile: undefined,
+  secretFile: undefined,
   ca: undefined,
   cert: undefined,
   key: undefined,
@@ -86,9 +89,9 @@ const defaults = {
 export function tableTo(
   port: number,
   more: Partial<DrainTable> = {},
-  protocol: 'prometheus' | 'otlp' = 'prometheus',
+  protocol: DrainProtocol = 'prometheus',
 ): DrainTable {
-  const href = `http://127.0.0.1:${port}/${protocol === 'prometheus' ? 'write' : 'v1/metrics'}`
+  const href = `http://127.0.0.1:${port}/${PATHS[protocol]}`
   const url = { protocol, href, text: `${protocol}+${href}` }
   return { ...defaults, name: 'd', url, metrics: ['test.*'], ...more }
 }

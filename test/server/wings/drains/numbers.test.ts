@@ -26,8 +26,8 @@ const sum: Field = { name: 'sum', type: DOUBLE, value: NEGATIVE_INFINITY }
 const rec = (...fields: readonly Field[]): Value => ({ type: REC, value: fields })
 
 function written(value: Value): string[] {
-  const { body } = finish(remoteWrite.encode(outgoing(value)))
-  const { series } = finish(decodeWriteRequest(decompress(body as Uint8Array, LIMITS), LIMITS))
+  const { request } = finish(remoteWrite.encode(outgoing(value)))
+  const { series } = finish(decodeWriteRequest(decompress(request?.body as Uint8Array, LIMITS), LIMITS))
   return series.flatMap(({ name, labels, samples }) => {
     const texts = labels.map(([label, text]) => `${label}=${text}`).join(',')
     return samples.map(({ value }) => `${name}{${texts}} ${value}`)
@@ -35,8 +35,8 @@ function written(value: Value): string[] {
 }
 
 function exported(value: Value) {
-  const { body } = finish(otlpWire(() => undefined).encode(outgoing(value)))
-  const [resource] = finish(decodeMetrics(body as Uint8Array, LIMITS))
+  const { request } = finish(otlpWire(() => undefined).encode(outgoing(value)))
+  const [resource] = finish(decodeMetrics(request?.body as Uint8Array, LIMITS))
   return (
     resource?.scopes[0]?.metrics.map(({ name, data }) => ({ name, kind: data?.kind, point: data?.points[0] })) ?? []
   )
