@@ -3,6 +3,7 @@ export { isLoopback } from '../../auth/network.ts'
 export { ConfigError, type ConfigProblem } from '../kernel/config/errors.ts'
 export { camelCased, type Section, type SectionConfig, section, tableList } from '../kernel/config/schema.ts'
 export {
+  ALL_TENANTS,
   addressOrOff,
   decoded,
   duration,
@@ -23,6 +24,7 @@ export {
   peers,
   plainText,
   tenant,
+  tenantOrAll,
   toggle,
   wireName,
 } from '../kernel/config/value-types.ts'

@@ -42,6 +42,8 @@ export interface StoredPeers {
 }
 
 export interface OwnView {
+  /** By name. */
+  tenants(): readonly string[]
   readonly stats: ServerView['stats']
   channels(): Iterable<Channel>
   readonly sensors: readonly Sensor[]

@@ -410,6 +410,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     notices,
     dialler,
     accounts,
+    tenants,
     registry,
     instances,
     bindings,

@@ -1,5 +1,6 @@
 /** Makes the kit of the wings from the parts of the server, and keeps the controls that they add until the executor takes them. */
 import type { Recovered } from '../../storage/store.ts'
+import type { Tenants } from '../kernel/accounts/tenants.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
 import type { QueueHost } from '../kernel/channels/queue-host.ts'
 import type { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
@@ -32,11 +33,12 @@ export type ComposeKitOptions = Omit<KitServices, 'turnClock' | 'pacing' | 'peer
     readonly journal: Journal
     readonly recovered: Pick<Recovered, 'upstreams' | 'upstreamBindings' | 'qmfAgent'>
     readonly server: Pick<ServerView, 'stats' | 'channels'>
+    readonly tenants: Pick<Tenants, 'list'>
   }
 
 export function composeKit(options: ComposeKitOptions): MadeKit & { readonly offered: OfferedControls } {
   const { turn, host, storage, clock, hub, intake, notices, journal, recovered, server } = options
-  const { nodes, connect, tls, admission } = options
+  const { nodes, connect, tls, admission, tenants } = options
   const { upstreams, upstreamBindings, qmfAgent } = recovered
   const offered: OfferedControls = { controls: [], sources: [], remote: [] }
   const made = makeKit({
@@ -58,7 +60,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
       notice: (notice, about) => notices.emit(notice, about),
       delivery: new RegistryDelivery(options),
       stored: { journal, upstreams, upstreamBindings, qmfAgent },
-      view: { stats: server.stats, channels: server.channels, sensors: hub.sensors },
+      view: { tenants: () => tenants.list(), stats: server.stats, channels: server.channels, sensors: hub.sensors },
       producers: {
         nodes,
         connect,

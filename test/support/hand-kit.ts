@@ -59,7 +59,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         haltOthers: () => [],
       },
       stored: { journal, upstreams: [], upstreamBindings: [], qmfAgent: undefined },
-      view: { stats: unused, channels: () => [], sensors: hub.sensors },
+      view: { tenants: () => [], stats: unused, channels: () => [], sensors: hub.sensors },
       producers: {
         nodes: undefined,
         connect: undefined,

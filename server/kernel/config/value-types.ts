@@ -155,6 +155,13 @@ export function tenant() {
   }
 }
 
+export const ALL_TENANTS = '*'
+
+export function tenantOrAll() {
+  const { type, expected } = tenant()
+  return { type: z.union([z.literal(ALL_TENANTS), type]), expected: `${expected}; or "${ALL_TENANTS}" for all` }
+}
+
 /** Milliseconds, from a duration between `min` and `max`, both written as durations. */
 export function duration(min: string, max: string) {
   const type = decoded(parseDuration).refine((ms) => ms >= (parseDuration(min) ?? 0) && ms <= (parseDuration(max) ?? 0))

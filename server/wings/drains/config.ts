@@ -2,6 +2,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import {
+  ALL_TENANTS,
   decoded,
   duration,
   integer,
@@ -13,7 +14,7 @@ import {
   plainText,
   type SectionConfig,
   tableList,
-  tenant,
+  tenantOrAll,
 } from '../../kit/config.ts'
 
 export type DrainProtocol = 'prometheus' | 'otlp' | 'json'
@@ -68,11 +69,16 @@ const table = z
     ),
     url: needed(drainUrl(), 'Where the values go.'),
     metrics: needed(patterns(), 'What is delivered. `prometheus.*` and `otlp.*` are only if a name here begins so.'),
-    tenant: key(tenant(), 'default', 'The tenant whose metrics these are.'),
+    tenant: key(
+      tenantOrAll(),
+      'default',
+      `The tenant whose metrics these are; with \`"${ALL_TENANTS}"\` each tenant has a drain as this table says.`,
+    ),
     tenant_label: key(
       labelName(),
       '',
-      'A label that is added to everything, with the name of the tenant: where drains of several tenants have one destination.',
+      'A label that is added to everything, with the name of the tenant: where drains of several tenants have one destination. ' +
+        `Needed with \`tenant = "${ALL_TENANTS}"\`, but for JSON.`,
     ),
     role: key(roleName(), 'consumer', 'The role whose rules say which metrics may be read.'),
     token_file: optional(
@@ -93,19 +99,26 @@ const table = z
     batch_age: key(duration('10ms', '1h'), '1s', 'How long a value waits for others to share a request with.'),
     timeout: key(duration('100ms', '10m'), '30s', 'How long the destination may take for its answer.'),
   })
-  .superRefine(({ url, token_file, username, password_file, secret_file, cert, key }, context) => {
-    const add = (message: string): void => context.addIssue({ code: 'custom', message })
-    if ((cert === undefined) !== (key === undefined)) add('`cert` and `key` go together')
-    if ((username === '') !== (password_file === undefined)) add('`username` and `password_file` go together')
-    if (token_file !== undefined && username !== '') add('either `token_file` or `username`, not both')
-    if (secret_file !== undefined && url.protocol !== 'json')
-      add('`secret_file` goes with a `url` of json+https or json+http')
-    const hasSecret = token_file !== undefined || username !== ''
-    const { protocol, hostname } = new URL(url.href)
-    if (hasSecret && protocol === 'http:' && !isOwnMachine(hostname)) {
-      add('`url`: a token or password would be sent in clear: use +https')
-    }
-  })
+  .superRefine(
+    ({ url, tenant, tenant_label, token_file, username, password_file, secret_file, cert, key }, context) => {
+      const add = (message: string): void => context.addIssue({ code: 'custom', message })
+      if ((cert === undefined) !== (key === undefined)) add('`cert` and `key` go together')
+      if ((username === '') !== (password_file === undefined)) add('`username` and `password_file` go together')
+      if (token_file !== undefined && username !== '') add('either `token_file` or `username`, not both')
+      if (secret_file !== undefined && url.protocol !== 'json')
+        add('`secret_file` goes with a `url` of json+https or json+http')
+      if (tenant === ALL_TENANTS && tenant_label === '' && url.protocol !== 'json') {
+        add(
+          `\`tenant\`: with "${ALL_TENANTS}", \`tenant_label\` has to say which label tells the series of tenants apart`,
+        )
+      }
+      const hasSecret = token_file !== undefined || username !== ''
+      const { protocol, hostname } = new URL(url.href)
+      if (hasSecret && protocol === 'http:' && !isOwnMachine(hostname)) {
+        add('`url`: a token or password would be sent in clear: use +https')
+      }
+    },
+  )
   .transform(({ tenant_label, token_file, password_file, secret_file, batch_size, batch_age, timeout, ...rest }) => ({
     ...rest,
     tenantLabel: tenant_label,
@@ -127,11 +140,14 @@ export const drainSection = tableList(
     .array(table)
     .max(100)
     .superRefine((tables, context) => {
-      const names = new Set<string>()
+      const tenants = new Map<string, string[]>()
       for (const { name, tenant } of tables) {
-        const message = `two of the tenant ${tenant} are called ${name}`
-        if (names.has(`${tenant}/${name}`)) context.addIssue({ code: 'custom', message })
-        names.add(`${tenant}/${name}`)
+        const others = tenants.get(name) ?? []
+        const isTaken =
+          others.some((other) => [tenant, ALL_TENANTS].includes(other)) || (tenant === ALL_TENANTS && others.length > 0)
+        const whose = [tenant, ...others].includes(ALL_TENANTS) ? '' : ` of the tenant ${tenant}`
+        if (isTaken) context.addIssue({ code: 'custom', message: `two${whose} are called ${name}` })
+        tenants.set(name, [...others, tenant])
       }
     })
     .default([])

@@ -3,6 +3,7 @@
  * read; nobody can log in as that user, because it has neither password nor token.
  */
 import { isDeepStrictEqual } from 'node:util'
+import { ALL_TENANTS } from '../../kit/config.ts'
 import type { Kit } from '../../kit/kit.ts'
 import type { Owner, SensorStatus, StatusEntry } from '../../kit/metrics.ts'
 import type { Channel } from '../../kit/push.ts'
@@ -11,7 +12,7 @@ import type { DrainTable } from './config.ts'
 import { type DrainCounts, noCounts } from './counts.ts'
 import { Drain } from './drain.ts'
 import { jsonWire } from './json.ts'
-import { isNamedOn, metricsOf, sensorLabels, wireOf } from './metrics.ts'
+import { isNamedOn, isOfServer, metricsOf, sensorLabels, wireOf } from './metrics.ts'
 import type { DrainWire, OutgoingValue } from './outgoing.ts'
 import { openReceiver, type Receiver } from './post.ts'
 import type { DeliveryProblem } from './problem.ts'
@@ -22,11 +23,21 @@ const PREFIX = 'drain:'
 const AGAIN_MS = 10_000
 /** One notice of refused values, and one of lost ones, in this time is enough. */
 const NOTICE_MS = 60_000
+/** Of the drains of all tenants, that of this one delivers what belongs to none. */
+const FIRST_TENANT = 'default'
+
+/** What the drain of one tenant delivers, and where. */
+interface TenantTable extends DrainTable {
+  /** Whether its table is for all tenants. */
+  readonly isOfAll: boolean
+}
 
 export class Drains {
   /** One of each drain; it changes with them. */
   readonly statuses: StatusEntry[] = []
   readonly #kit: Kit
+  #tables: readonly DrainTable[] = []
+  #tenants: readonly string[] = []
   #running: readonly RunningDrain[] = []
   #isFirst = true
 
@@ -38,8 +49,11 @@ export class Drains {
    * Begins to deliver what these tables say, and nothing else: those that are as before go on. Called when everything is
    * recovered, and whenever the configuration has changed. Settles when new ones are bound, and never rejects.
    */
-  async follow(tables: readonly DrainTable[]): Promise<void> {
+  async follow(given: readonly DrainTable[]): Promise<void> {
     const before = this.#running
+    this.#tables = given
+    this.#tenants = this.#kit.peer.view.tenants()
+    const tables = given.flatMap((table) => this.#byTenant(table))
     this.#running = tables.map((table) => {
       const same = before.find((drain) => isDeepStrictEqual(drain.table, table))
       return same ?? new RunningDrain(table, this.#kit)
@@ -53,8 +67,14 @@ export class Drains {
     await Promise.all(fresh.map((drain) => drain.start()))
   }
 
+  /** A table for all tenants is one for each: none waits for another, and each loses only what does not fit into its own channel. */
+  #byTenant(table: DrainTable): readonly TenantTable[] {
+    const isOfAll = table.tenant === ALL_TENANTS
+    return (isOfAll ? this.#tenants : [table.tenant]).map((tenant) => ({ ...table, tenant, isOfAll }))
+  }
+
   /** Channels of drains that are not in the configuration any more collect nothing; what waits in them would be delivered yet. */
-  #haltOthers(tables: readonly DrainTable[]): void {
+  #haltOthers(tables: readonly TenantTable[]): void {
     const { log, peer } = this.#kit
     const known = new Set(tables.map(({ tenant, name }) => `${tenant}/${PREFIX}${name}`))
     for (const { tenant, name } of peer.delivery.haltOthers(PREFIX, (user) =>
@@ -70,6 +90,9 @@ export class Drains {
 
   /** To be called every second. */
   sweep(): void {
+    const isForAll = this.#tables.some(({ tenant }) => tenant === ALL_TENANTS)
+    // Tenants come and go.
+    if (isForAll && !isDeepStrictEqual(this.#tenants, this.#kit.peer.view.tenants())) void this.follow(this.#tables)
     for (const drain of this.#running) drain.sweep()
   }
 
@@ -80,7 +103,7 @@ export class Drains {
 
 class RunningDrain implements StatusEntry {
   readonly owner: Owner
-  readonly table: DrainTable
+  readonly table: TenantTable
   readonly #kit: Kit
   readonly #counts: DrainCounts = noCounts()
   #channel: Channel | undefined
@@ -96,7 +119,7 @@ class RunningDrain implements StatusEntry {
   #dropped = 0
   #lossLoggedMs = Number.NEGATIVE_INFINITY
 
-  constructor(table: DrainTable, kit: Kit) {
+  constructor(table: TenantTable, kit: Kit) {
     this.table = table
     this.#kit = kit
     this.owner = { tenant: table.tenant }
@@ -104,10 +127,11 @@ class RunningDrain implements StatusEntry {
 
   /** Finds or makes its channel, binds what is to be delivered, and begins. Never rejects. */
   async start(): Promise<void> {
+    const { name, tenant } = this.table
     try {
       await this.#begin()
     } catch (error) {
-      this.#kit.log.error({ err: error, drain: this.table.name }, 'a drain cannot begin')
+      this.#kit.log.error({ err: error, drain: name, tenant }, 'a drain cannot begin')
     }
   }
 
@@ -123,7 +147,7 @@ class RunningDrain implements StatusEntry {
     this.#connect()
     await peer.delivery.bind(channel, metrics, (metric, detail) => {
       this.#problem = `${metric}: ${detail}`
-      log.error({ drain: name, metric, detail }, 'a metric of a drain cannot be bound')
+      log.error({ drain: name, tenant, metric, detail }, 'a metric of a drain cannot be bound')
     })
     this.#isMatching = false
   }
@@ -137,7 +161,10 @@ class RunningDrain implements StatusEntry {
     if (dropped <= this.#dropped || clock.monotonicMs() - this.#lossLoggedMs < NOTICE_MS) return
     const { queued, queuedBytes } = channel.queue.counts
     const lost = dropped - this.#dropped
-    log.warn({ drain: this.table.name, lost, queued, queuedBytes }, 'the channel of a drain has lost values')
+    log.warn(
+      { drain: this.table.name, tenant: this.table.tenant, lost, queued, queuedBytes },
+      'the channel of a drain has lost values',
+    )
     this.#dropped = dropped
     this.#lossLoggedMs = clock.monotonicMs()
   }
@@ -160,7 +187,7 @@ class RunningDrain implements StatusEntry {
       clock,
       work: poll.work,
       random: Math.random,
-      isWanted: isNamedOn(channel),
+      isWanted: this.#isWanted(channel),
       ownLabels: sensorLabels(peer.view),
       tenantLabel: tenantLabel === '' ? undefined : [tenantLabel, tenant],
       counts: this.#counts,
@@ -170,6 +197,14 @@ class RunningDrain implements StatusEntry {
     })
     peer.delivery.attach(channel, this.#drain)
     this.#drain.start()
+  }
+
+  #isWanted(channel: Channel): (name: string) => boolean {
+    const { isOfAll, tenant } = this.table
+    const isNamed = isNamedOn(channel)
+    if (!isOfAll || tenant === FIRST_TENANT) return isNamed
+    const isOwn = isOfServer(this.#kit.peer.view)
+    return (name) => isNamed(name) && !isOwn(name)
   }
 
   #way(channel: Channel): { readonly wire: DrainWire; readonly destination: Receiver } {
@@ -193,10 +228,11 @@ class RunningDrain implements StatusEntry {
 
   #changed(problem: string): void {
     const { log } = this.#kit
-    const { name, url } = this.table
+    const { name, tenant, url } = this.table
     if (problem !== '' && this.#problem === '')
-      log.warn({ drain: name, url: url.text, detail: problem }, 'a drain cannot deliver')
-    if (problem === '' && this.#problem !== '') log.info({ drain: name, url: url.text }, 'a drain delivers again')
+      log.warn({ drain: name, tenant, url: url.text, detail: problem }, 'a drain cannot deliver')
+    if (problem === '' && this.#problem !== '')
+      log.info({ drain: name, tenant, url: url.text }, 'a drain delivers again')
     this.#problem = problem
   }
 
@@ -210,14 +246,19 @@ class RunningDrain implements StatusEntry {
     const refused = this.#refused
     this.#refused = 0
     const text = `drain ${name}: ${refused} refused and committed, the last of ${metric}: ${detail}`
-    log.warn({ drain: name, metric, refused, detail }, 'a destination has refused values')
+    log.warn({ drain: name, tenant, metric, refused, detail }, 'a destination has refused values')
     peer.notice({ severity: 'warning', subject: 'drain', detail: text }, { tenant })
   }
 
   status(): SensorStatus {
-    const { name, url } = this.table
+    const { name, tenant, isOfAll, url } = this.table
     const detail = this.#problem === '' ? url.text : `${url.text}: ${this.#problem}`
-    return { name: `drain/${name}`, state: this.#state, detail, counters: { ...this.#counts } }
+    return {
+      name: `drain/${name}${isOfAll ? `/${tenant}` : ''}`,
+      state: this.#state,
+      detail,
+      counters: { ...this.#counts },
+    }
   }
 
   get #state(): string {

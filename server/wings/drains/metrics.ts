@@ -40,6 +40,11 @@ export function sensorLabels({ sensors }: Sensors): (name: string) => readonly L
   }
 }
 
+/** Whether a metric is the server's own, which every tenant may read. */
+export function isOfServer({ sensors }: Sensors): (name: string) => boolean {
+  return (name) => sensors.some(({ family, owner }) => owner === 'producer' && name.startsWith(family))
+}
+
 /** Whether values of a metric are delivered: where a family has to be named, a binding of the channel does so. */
 export function isNamedOn({ bindings }: Channel): (name: string) => boolean {
   return (name) => {

@@ -1,17 +1,20 @@
 /** The tables `[[plugin]]`: modules that the server loads, and how much of it each of them may use. */
 import { z } from 'zod'
-import { duration, integer, key, needed, type SectionConfig, tableList, tenant, toggle } from '../../kit/config.ts'
-
-/** For metrics and controls that every tenant sees. */
-export const ALL_TENANTS = '*'
+import {
+  ALL_TENANTS,
+  duration,
+  integer,
+  key,
+  needed,
+  type SectionConfig,
+  tableList,
+  tenantOrAll,
+  toggle,
+} from '../../kit/config.ts'
 
 const moduleName = () => ({
   type: z.string().regex(/^[^\0]+$/),
   expected: 'a path that begins with "./", "../" or "/", or the name of a package',
-})
-const tenantOrAll = () => ({
-  type: z.union([z.literal(ALL_TENANTS), tenant().type]),
-  expected: `${tenant().expected}; or "${ALL_TENANTS}" for all`,
 })
 const options = () => ({
   type: z.record(z.string(), z.unknown()).transform((table) => withNumbers(table) as Readonly<Record<string, unknown>>),

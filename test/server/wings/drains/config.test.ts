@@ -60,4 +60,14 @@ describe('a drain', () => {
     expect(() => load(TABLE + url + TABLE + url)).toThrow(/two of the tenant default are called d/)
     expect(load(`${TABLE}${url}${TABLE}${url}tenant = "other"`).drain).toHaveLength(2)
   })
+
+  it('of all tenants shares its name with none, and tells their series apart', () => {
+    const url = 'url = "otlp+http://host/"\n'
+    const all = `${TABLE}${url}tenant = "*"\ntenant_label = "tenant"\n`
+    expect(load(all).drain).toMatchObject([{ tenant: '*', tenantLabel: 'tenant' }])
+    expect(() => load(all + TABLE + url)).toThrow(/two are called d/)
+    expect(() => load(TABLE + url + all)).toThrow(/two are called d/)
+    expect(() => load(`${TABLE}${url}tenant = "*"`)).toThrow(/`tenant`: with "\*", `tenant_label` has to say/)
+    expect(load(`${TABLE}url = "json+http://host/"\ntenant = "*"`).drain).toHaveLength(1)
+  })
 })
