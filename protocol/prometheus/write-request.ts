@@ -2,6 +2,7 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { snappyCompress } from 'hysnappy'
 import { STALE_NAN } from './remote-write.ts'
+import type { FamilyMetadata, FamilyType } from './samples.ts'
 
 const NAME = '__name__'
 const DOUBLE_BYTES = 8
@@ -20,12 +21,23 @@ export interface OutgoingSeries {
   readonly samples: readonly OutgoingSample[]
 }
 
+/** What is known of a family, under the name that its samples begin with. */
+export interface OutgoingFamily extends FamilyMetadata {
+  readonly name: string
+}
+
+/** MetricMetadata.MetricType */
+const TYPES: Readonly<Record<FamilyType, number>> = { unknown: 0, counter: 1, gauge: 2, histogram: 3, summary: 5 }
+
 const staleBytes = new Uint8Array(DOUBLE_BYTES)
 new DataView(staleBytes.buffer).setUint32(0, STALE_NAN.low, true)
 new DataView(staleBytes.buffer).setUint32(4, STALE_NAN.high, true)
 
 /** The body of a request, with places to pause. Labels stand in the order of their names, as the specification demands. */
-export function* encodeWriteRequest(series: Iterable<OutgoingSeries>): Generator<undefined, Uint8Array> {
+export function* encodeWriteRequest(
+  series: Iterable<OutgoingSeries>,
+  families: Iterable<OutgoingFamily> = [],
+): Generator<undefined, Uint8Array> {
   const writer = new BinaryWriter()
   let written = 0
   for (const { name, labels, samples } of series) {
@@ -46,6 +58,15 @@ export function* encodeWriteRequest(series: Iterable<OutgoingSeries>): Generator
       writer.tag(2, WireType.Varint).int64(timeMs)
       writer.join()
     }
+    writer.join()
+    if (++written % SERIES_PER_STEP === 0) yield
+  }
+  for (const { name, type, help, unit } of families) {
+    writer.tag(3, WireType.LengthDelimited).fork()
+    writer.tag(1, WireType.Varint).int32(TYPES[type])
+    writer.tag(2, WireType.LengthDelimited).string(name)
+    if (help !== '') writer.tag(4, WireType.LengthDelimited).string(help)
+    if (unit !== '') writer.tag(5, WireType.LengthDelimited).string(unit)
     writer.join()
     if (++written % SERIES_PER_STEP === 0) yield
   }

@@ -37,7 +37,12 @@ export {
   type Series,
   type Subscription,
 } from '../kernel/metrics/metric.ts'
-export { nameForPrometheus, type SampleSink, samplesOf } from '../kernel/metrics/prometheus-samples.ts'
+export {
+  type NameForPrometheus,
+  nameForPrometheus,
+  type SampleSink,
+  samplesOf,
+} from '../kernel/metrics/prometheus-samples.ts'
 export { SortedNames } from '../kernel/metrics/sorted-names.ts'
 export { isText, parametersProblem, valueProblem } from '../kernel/metrics/value-problem.ts'
 export type { StatusEntry } from '../kernel/producer/status.ts'

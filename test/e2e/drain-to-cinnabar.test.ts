@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import { command } from '../support/bytes.ts'
+import { args, command, str, type } from '../support/bytes.ts'
 import { eventually } from '../support/eventually.ts'
 import { EPOCH, TestProducer } from '../support/producer.ts'
 import { PublishingProducer, tokenFor } from '../support/publisher.ts'
@@ -23,14 +23,18 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-async function start(protocol: 'otlp' | 'prometheus', path: string, token = above.token): Promise<TestProducer> {
+async function start(
+  protocol: 'otlp' | 'prometheus',
+  path: string,
+  { token = above.token, metrics = ['test.*'] } = {},
+): Promise<TestProducer> {
   const tokenFile = join(directory, 'token')
   writeFileSync(tokenFile, `${token}\n`)
   const href = above.url + path
   const table = {
     name: 'up',
     url: { protocol, href, text: `${protocol}+${href}` },
-    metrics: ['test.*'],
+    metrics,
     tenant: 'default',
     tenantLabel: '',
     role: 'consumer',
@@ -93,9 +97,23 @@ it('by remote write: names as Prometheus has them, times in milliseconds', async
   })
 })
 
+it('by remote write: what a metric is, and its description and unit', async () => {
+  await start('prometheus', '/api/v1/write', { metrics: ['host.mem.free'] })
+  const known = async () => {
+    const list = args(['match', type.string, str('prometheus.host_*')])
+    return decoded(await above.root.query('producer.metrics', list)) as { name: string }[]
+  }
+  await until(async () => {
+    expect((await known()).find(({ name }) => name === 'prometheus.host_mem_free')).toMatchObject({
+      unit: 'B',
+      description: expect.stringMatching(/memory/i),
+    })
+  })
+})
+
 it('what may not be published there is refused there, and counted as such', async () => {
   const narrow = await tokenFor(above.root, 'app', 'PUBLISH prometheus.other')
-  const { push } = await start('prometheus', '/api/v1/write', narrow)
+  const { push } = await start('prometheus', '/api/v1/write', { token: narrow })
   push.push('test.a', { type: BasicType.DOUBLE, value: 1 }, EPOCH)
   const root = await below!.addUser('root', { role: 'admin' }).then(() => below!.seat('root'))
   await until(async () => {

@@ -249,7 +249,12 @@ function numberOf(text: string): number {
 }
 
 function checkRemoteWrite(sent: readonly OutgoingValue[]): void {
-  const { request } = finish(remoteWrite.encode(sent))
+  const { request } = finish(
+    remoteWrite(
+      () => undefined,
+      () => 0,
+    ).encode(sent),
+  )
   if (request === undefined) return
   const { series } = finish(decodeWriteRequest(decompress(request.body, LIMITS), LIMITS))
   for (const { name, labels, samples } of series) {

@@ -28,7 +28,7 @@ function openDrain({ clock, log, poll, peer }: Kit, { channel, url, address, bea
   const drain = new Drain({
     table: { name: channel.row.name || String(channel.id), ...DRAIN },
     channel,
-    wire: wireOf(protocol as 'prometheus' | 'otlp', peer.view, channel.owner.tenant),
+    wire: wireOf(protocol as 'prometheus' | 'otlp', peer.view, channel.owner.tenant, clock),
     destination: openReceiver(receiver, clock),
     clock,
     work: poll.work,

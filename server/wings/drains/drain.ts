@@ -15,6 +15,7 @@ import {
   type DrainRequest,
   type DrainWire,
   type Label,
+  LOST_METRIC,
   labelled,
   type OutgoingLoss,
   type OutgoingValue,
@@ -25,7 +26,6 @@ import { type DeliveryProblem, problemIn, retryAfterMs } from './problem.ts'
 
 /** The same failure of the destination for so long may be that of one value. */
 const SUSPECT_MS = 60_000
-const LOST_METRIC = 'cinnabar_lost_values_total'
 const MAX_DETAIL = 300
 
 export interface DrainOptions {

@@ -211,7 +211,7 @@ class RunningDrain implements StatusEntry {
     const { self, clock, peer } = this.#kit
     const { name, tenant, url, secretFile } = this.table
     const destination = openReceiver({ ...this.table, href: url.href }, clock)
-    if (url.protocol !== 'json') return { wire: wireOf(url.protocol, peer.view, tenant), destination }
+    if (url.protocol !== 'json') return { wire: wireOf(url.protocol, peer.view, tenant, clock), destination }
     const stream = { producer: self.name, tenant, drain: name, stream: `${self.id}-${channel.id}` }
     const wire = jsonWire(stream, metricsOf(peer.view.sensors, tenant))
     return { wire, destination: signing(destination, secretFile, clock) }

@@ -2,6 +2,7 @@
 import { byKind, type Metric, ownLabels } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
 import type { Channel } from '../../kit/push.ts'
+import type { Clock } from '../../kit/running.ts'
 import { otlpWire } from './otlp.ts'
 import type { DrainWire, Label } from './outgoing.ts'
 import { remoteWrite } from './prometheus.ts'
@@ -11,8 +12,14 @@ const NAMED_ONLY = ['prometheus.', 'otlp.']
 
 type Sensors = Pick<OwnView, 'sensors'>
 
-export function wireOf(protocol: 'prometheus' | 'otlp', { sensors }: Sensors, tenant: string): DrainWire {
-  return protocol === 'prometheus' ? remoteWrite : otlpWire(metricsOf(sensors, tenant))
+export function wireOf(
+  protocol: 'prometheus' | 'otlp',
+  { sensors }: Sensors,
+  tenant: string,
+  clock: Pick<Clock, 'monotonicMs'>,
+): DrainWire {
+  const metricOf = metricsOf(sensors, tenant)
+  return protocol === 'prometheus' ? remoteWrite(metricOf, () => clock.monotonicMs()) : otlpWire(metricOf)
 }
 
 /** What is known of a metric of a tenant, by its name. */

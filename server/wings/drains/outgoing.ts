@@ -9,6 +9,9 @@ import { toForeign } from '../../kit/metrics.ts'
 import type { Channel, MetricInstance } from '../../kit/push.ts'
 import type { Steps } from '../../kit/running.ts'
 
+/** The metric that losses are for systems that know only metrics. */
+export const LOST_METRIC = 'cinnabar_lost_values_total'
+
 export type Label = readonly [name: string, text: string]
 
 /** A value as it stands in the channel. */
@@ -53,7 +56,7 @@ export interface EncodedBatch {
 
 /** How a protocol makes a request of values, and what its answers say. */
 export interface DrainWire {
-  /** Takes all of the values, or at least the first. The same values make the same request. */
+  /** Takes all of the values, or at least the first. */
   encode(values: readonly OutgoingValue[]): Steps<EncodedBatch>
   /** A request without values. */
   empty(): DrainRequest

@@ -1,14 +1,18 @@
 /** Drains to Prometheus remote write 1.0: what GET /metrics shows as samples is sent as samples (docs/prometheus.md). */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { cumulative, OWN_LABEL, prometheusNumber } from '../../../protocol/prometheus/distribution.ts'
+import { cumulative, OWN_LABEL, prometheusNumber, suffixOf } from '../../../protocol/prometheus/distribution.ts'
 import { labelsKey, prometheusLabels } from '../../../protocol/prometheus/labels.ts'
+import type { FamilyType } from '../../../protocol/prometheus/samples.ts'
 import {
   encodeWriteRequest,
+  type OutgoingFamily,
   type OutgoingSample,
   type OutgoingSeries,
 } from '../../../protocol/prometheus/write-request.ts'
 import {
   type HistogramValue,
+  type Metric,
+  type NameForPrometheus,
   nameForPrometheus,
   type SampleSink,
   type SummaryValue,
@@ -16,7 +20,14 @@ import {
 } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
 import { finish } from '../../kit/running.ts'
-import type { DrainRequest, DrainWire, EncodedBatch, Label, OutgoingValue } from './outgoing.ts'
+import {
+  type DrainRequest,
+  type DrainWire,
+  type EncodedBatch,
+  type Label,
+  LOST_METRIC,
+  type OutgoingValue,
+} from './outgoing.ts'
 
 const MICROSECONDS = 1_000
 const VALUES_PER_STEP = 64
@@ -25,23 +36,54 @@ interface Series extends OutgoingSeries {
   readonly samples: OutgoingSample[]
 }
 
-export const remoteWrite: DrainWire = {
-  *encode(values): Steps<EncodedBatch> {
-    const batch = new Batch()
-    for (const [at, value] of values.entries()) {
-      batch.add(value)
-      if (at % VALUES_PER_STEP === 0) yield
-    }
-    const request = batch.series.size === 0 ? undefined : requestOf(yield* encodeWriteRequest(batch.inOrder()))
-    const unsent = { unsupported: batch.unsupported, superseded: batch.superseded }
-    return { request, taken: values.length, unsent }
-  },
+/** What is known of a metric is sent with the first of its values, and then as often as Prometheus sends it. */
+const DESCRIBED_MS = 60_000
+const MAX_DESCRIBED = 10_000
 
-  empty: () => requestOf(finish(encodeWriteRequest([]))),
+type KnownMetric = Pick<Metric, 'isCounter' | 'distribution' | 'description' | 'unit'>
+type MetricOf = (name: string) => KnownMetric | undefined
 
-  judgesValues: true,
+const UNKNOWN: KnownMetric = { description: '', unit: '' }
+const LOSSES: KnownMetric = {
+  isCounter: true,
+  description: 'Values that were lost before they could be sent.',
+  unit: '',
+}
 
-  partialRefusal: () => ({ rejected: 0, message: '' }),
+/** `metricOf` gives what is known of a metric, `nowMs` monotonic milliseconds. */
+export function remoteWrite(metricOf: MetricOf, nowMs: () => number): DrainWire {
+  const described = new Map<string, number>()
+  const isDue = (name: string): boolean => {
+    const [lastMs, now] = [described.get(name), nowMs()]
+    if (lastMs !== undefined && now - lastMs < DESCRIBED_MS) return false
+    if (described.size >= MAX_DESCRIBED) described.clear()
+    described.set(name, now)
+    return true
+  }
+  return {
+    *encode(values): Steps<EncodedBatch> {
+      const batch = new Batch((name) => {
+        if (!isDue(name)) return undefined
+        return name === LOST_METRIC ? LOSSES : (metricOf(name) ?? UNKNOWN)
+      })
+      for (const [at, value] of values.entries()) {
+        batch.add(value)
+        if (at % VALUES_PER_STEP === 0) yield
+      }
+      const request =
+        batch.series.size === 0
+          ? undefined
+          : requestOf(yield* encodeWriteRequest(batch.inOrder(), batch.families.values()))
+      const unsent = { unsupported: batch.unsupported, superseded: batch.superseded }
+      return { request, taken: values.length, unsent }
+    },
+
+    empty: () => requestOf(finish(encodeWriteRequest([]))),
+
+    judgesValues: true,
+
+    partialRefusal: () => ({ rejected: 0, message: '' }),
+  }
 }
 
 function requestOf(body: Uint8Array): DrainRequest {
@@ -56,23 +98,52 @@ function requestOf(body: Uint8Array): DrainRequest {
 class Batch implements SampleSink {
   readonly hasLists = false
   readonly series = new Map<string, Series>()
+  readonly families = new Map<string, OutgoingFamily>()
   unsupported = 0
   superseded = 0
   /** Of the value that is added now, milliseconds. */
   #timeMs = 0
+  #name: NameForPrometheus = { name: '', isNative: false }
+  /** What is to be said of it now. */
+  #known: KnownMetric | undefined
+  readonly #due: MetricOf
+
+  /** `due` gives what is to be said of a metric now. */
+  constructor(due: MetricOf) {
+    this.#due = due
+  }
 
   add({ name, labels, value, time }: OutgoingValue): void {
-    const base = nameForPrometheus(name).name
+    this.#name = nameForPrometheus(name)
+    this.#known = this.#due(name)
+    const base = this.#name.name
     this.#timeMs = Math.floor(time / MICROSECONDS)
     if (value.type === BasicType.VOID) this.#sample(base, prometheusLabels(labels), undefined)
     else if (!samplesOf(this, base, labels, value)) this.unsupported++
   }
 
   number(name: string, labels: readonly Label[], value: number | bigint | boolean): void {
-    this.#sample(name, prometheusLabels(labels), Number(value))
+    const known = prometheusLabels(labels)
+    if (this.#known !== undefined && name === this.#name.name) this.#describeNumber(name, known, this.#known)
+    this.#sample(name, known, Number(value))
+  }
+
+  /** A sample of a distribution that came from Prometheus has the family of the distribution. */
+  #describeNumber(name: string, labels: readonly Label[], { isCounter, distribution }: KnownMetric): void {
+    const suffix = this.#name.isNative && distribution !== undefined ? suffixOf(name, labels, distribution) : undefined
+    if (suffix !== undefined) this.#describe(name.slice(0, name.length - suffix.length), distribution)
+    else this.#describe(name, isCounter === undefined ? 'unknown' : isCounter ? 'counter' : 'gauge')
+  }
+
+  #describe(name: string, type: FamilyType = 'unknown'): void {
+    const { description: help = '', unit = '' } = this.#known ?? {}
+    const isSomething = type !== 'unknown' || help !== '' || unit !== ''
+    if (this.#known !== undefined && isSomething && !this.families.has(name))
+      this.families.set(name, { name, type, help, unit })
   }
 
   histogram(name: string, given: readonly Label[], histogram: HistogramValue): void {
+    this.#describe(name, 'histogram')
     const labels = prometheusLabels(given, OWN_LABEL.histogram)
     const { buckets, count } = cumulative(histogram)
     for (const [place, bucket] of buckets.entries()) {
@@ -83,6 +154,7 @@ class Batch implements SampleSink {
   }
 
   summary(name: string, given: readonly Label[], { quantiles, values, count, sum }: SummaryValue): void {
+    this.#describe(name, 'summary')
     const labels = prometheusLabels(given, OWN_LABEL.summary)
     for (const [place, quantile] of quantiles.entries()) {
       const own = [OWN_LABEL.summary, prometheusNumber(quantile)] as const

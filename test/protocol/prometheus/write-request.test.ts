@@ -51,3 +51,21 @@ test('what Prometheus has written says the same when it is written again', () =>
   })
   expect(decode(encode(...again)).series).toEqual(series)
 })
+
+test('what is known of families stands after the series', () => {
+  const family = { name: 'up', type: 'gauge', help: 'It is.', unit: '' } as const
+  const body = finish(encodeWriteRequest([], [family, { name: 'a', type: 'unknown', help: '', unit: 's' }]))
+  // prompb: WriteRequest.metadata = 3, MetricMetadata.type = 1, .metric_family_name = 2, .help = 4, .unit = 5; GAUGE is 2.
+  const expected = `1a 0e  08 02  12 02 7570  22 06 49742069732e
+    1a 08  08 00  12 01 61  2a 01 73`
+  expect(Buffer.from(snappyUncompress(body, 26)).toString('hex')).toBe(expected.replaceAll(/\s/g, ''))
+})
+
+test('what Prometheus has written of families says the same when it is written again', () => {
+  const captured = readFileSync(new URL('../../vectors/prometheus/write-metadata.snappy', import.meta.url))
+  const { families } = decode(new Uint8Array(captured))
+  const types = ['unknown', 'counter', 'gauge', 'histogram', 'unknown', 'summary'] as const
+  const again = [...families].map(([name, { type, ...texts }]) => ({ name, type: types[type] ?? 'unknown', ...texts }))
+  expect(new Set(again.map(({ type }) => type))).toEqual(new Set(['counter', 'gauge', 'histogram', 'summary']))
+  expect(decode(finish(encodeWriteRequest([], again))).families).toEqual(families)
+})

@@ -26,7 +26,12 @@ const sum: Field = { name: 'sum', type: DOUBLE, value: NEGATIVE_INFINITY }
 const rec = (...fields: readonly Field[]): Value => ({ type: REC, value: fields })
 
 function written(value: Value): string[] {
-  const { request } = finish(remoteWrite.encode(outgoing(value)))
+  const { request } = finish(
+    remoteWrite(
+      () => undefined,
+      () => 0,
+    ).encode(outgoing(value)),
+  )
   const { series } = finish(decodeWriteRequest(decompress(request?.body as Uint8Array, LIMITS), LIMITS))
   return series.flatMap(({ name, labels, samples }) => {
     const texts = labels.map(([label, text]) => `${label}=${text}`).join(',')
