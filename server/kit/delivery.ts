@@ -2,6 +2,7 @@
  * Ways out: values of channels that are delivered without a session. A consumer names a URL when it defines its channel, or a wing
  * has a channel of its own and connects it itself.
  */
+import { unlessAborted } from '../../protocol/kept/pause.ts'
 import type { Users } from '../kernel/accounts/users.ts'
 import type { Bindings } from '../kernel/channels/bindings.ts'
 import type { Channel } from '../kernel/channels/channel.ts'
@@ -20,13 +21,26 @@ export interface ChannelUser {
   readonly role: string
 }
 
+/** What is to be bound on a channel. */
+export interface WantedBindings {
+  /** Names or patterns. */
+  readonly metrics: readonly string[]
+  /** Takes what cannot be bound, and why. */
+  readonly refused: (metric: string, detail: string) => void
+  readonly signal: AbortSignal
+}
+
 export interface ChannelDelivery {
   /** Offers a destination: channels with a URL of its schemes are delivered there. */
   offer(destination: PushDestination): void
   /** The durable channel of a user, both of which are made if they are missing. Throws StatusError. */
   channelOf(user: ChannelUser): Channel
-  /** Binds these metrics and nothing else, also on a channel that was halted. Settles when all that is there is bound; `refused` takes what cannot be. */
-  bind(channel: Channel, metrics: readonly string[], refused: (metric: string, detail: string) => void): Promise<void>
+  /**
+   * Binds these metrics and nothing else, also on a channel that was halted. Settles when all that is there is bound, or soon
+   * after `signal` is aborted: nothing more is bound then. It waits for an earlier one of the same channel, which has to be aborted
+   * before.
+   */
+  bind(channel: Channel, wanted: WantedBindings): Promise<void>
   /** Gives a channel the connection that takes its values. */
   attach(channel: Channel, connection: ChannelConnection): void
   detach(channel: Channel, connection: ChannelConnection): void
@@ -51,6 +65,8 @@ export interface DeliveryServices {
 
 export class RegistryDelivery implements ChannelDelivery {
   readonly #services: DeliveryServices
+  /** Settled when nothing more is bound or stopped on a channel by the last call. */
+  readonly #bound = new WeakMap<Channel, Promise<void>>()
 
   constructor(services: DeliveryServices) {
     this.#services = services
@@ -70,22 +86,31 @@ export class RegistryDelivery implements ChannelDelivery {
     return registry.named(identity.userId, name) ?? registry.create(identity, true, { name })
   }
 
-  async bind(
-    channel: Channel,
-    metrics: readonly string[],
-    refused: (metric: string, detail: string) => void,
-  ): Promise<void> {
+  bind(channel: Channel, wanted: WantedBindings): Promise<void> {
+    const before = this.#bound.get(channel) ?? Promise.resolve()
+    const bound = before.then(() => this.#bindAll(channel, wanted))
+    this.#bound.set(
+      channel,
+      bound.catch(() => {}),
+    )
+    return bound
+  }
+
+  async #bindAll(channel: Channel, { metrics, refused, signal }: WantedBindings): Promise<void> {
     const { bindings } = this.#services
     const wanted = new Set(metrics)
     for (const { instance } of [...channel.bindings.values()]) {
+      if (signal.aborted) return
       if (wanted.delete(instance.selection.name)) continue
       await bindings.stop(instance, channel)
       bindings.endUnbound(instance)
     }
-    await bindings.resume(channel)
+    if (signal.aborted) return
+    await settledOrAborted(bindings.resume(channel), signal)
     for (const metric of wanted) {
+      if (signal.aborted) return
       try {
-        await this.#bind(channel, metric)
+        await this.#bind(channel, metric, signal)
       } catch (error) {
         if (!(error instanceof StatusError)) throw error
         refused(metric, error.message)
@@ -93,13 +118,18 @@ export class RegistryDelivery implements ChannelDelivery {
     }
   }
 
-  async #bind(channel: Channel, metric: string): Promise<void> {
+  async #bind(channel: Channel, metric: string, signal: AbortSignal): Promise<void> {
     const { instances, bindings, work } = this.#services
     const instance = await work.run(channel.owner, instances.collect(channel.owner, metric, []))
-    await work.run(channel.owner, bindings.requireRoom(instance, [channel]))
-    const { barrier, matched } = bindings.subscribe(instance, channel)
-    barrier?.release()
-    await matched
+    try {
+      await work.run(channel.owner, bindings.requireRoom(instance, [channel]))
+      if (signal.aborted) return
+      const { barrier, matched } = bindings.subscribe(instance, channel)
+      barrier?.release()
+      if (matched !== undefined) await settledOrAborted(matched, signal)
+    } finally {
+      bindings.endUnbound(instance)
+    }
   }
 
   attach(channel: Channel, connection: ChannelConnection): void {
@@ -121,5 +151,14 @@ export class RegistryDelivery implements ChannelDelivery {
       for (const channel of channels) bindings.halt(channel)
       return [{ tenant, name }]
     })
+  }
+}
+
+/** Settles with what is waited for, or as soon as the signal is aborted. */
+async function settledOrAborted(waiting: Promise<void>, signal: AbortSignal): Promise<void> {
+  try {
+    await unlessAborted(signal, waiting)
+  } catch (error) {
+    if (!signal.aborted) throw error
   }
 }

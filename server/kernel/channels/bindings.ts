@@ -200,9 +200,8 @@ export class Bindings {
 
   /** Goes on where a channel was halted. Settles when everything that matches is subscribed. */
   async resume(channel: Channel): Promise<void> {
-    for (const binding of [...channel.bindings.values()]) {
-      if (binding.source === undefined) await this.#tap(binding, channel)
-    }
+    const all = [...channel.bindings.values()]
+    await Promise.all(all.map((binding) => (binding.source ? binding.source.matched : this.#tap(binding, channel))))
   }
 
   /** STOP on one channel. A promise if values in flight have to be read back to find those of the metric. */

@@ -110,7 +110,8 @@ class RunningDrain implements StatusEntry {
   #drain: Drain | undefined
   #problem = ''
   #timer: Timer | undefined
-  #isOver = false
+  /** Aborted when it is stopped. */
+  readonly #over = new AbortController()
   /** Refusals since the last notice, and when that was. */
   #refused = 0
   #noticedMs = Number.NEGATIVE_INFINITY
@@ -145,9 +146,13 @@ class RunningDrain implements StatusEntry {
     // Matching a pattern may take minutes, in which values fill the channel: what is bound already is delivered.
     this.#isMatching = true
     this.#connect()
-    await peer.delivery.bind(channel, metrics, (metric, detail) => {
-      this.#problem = `${metric}: ${detail}`
-      log.error({ drain: name, tenant, metric, detail }, 'a metric of a drain cannot be bound')
+    await peer.delivery.bind(channel, {
+      metrics,
+      signal: this.#over.signal,
+      refused: (metric, detail) => {
+        this.#problem = `${metric}: ${detail}`
+        log.error({ drain: name, tenant, metric, detail }, 'a metric of a drain cannot be bound')
+      },
     })
     this.#isMatching = false
   }
@@ -170,14 +175,14 @@ class RunningDrain implements StatusEntry {
   }
 
   stop(): void {
-    this.#isOver = true
+    this.#over.abort()
     this.#kit.clock.clear(this.#timer)
     this.#drain?.end()
   }
 
   #connect(): void {
     const channel = this.#channel as Channel
-    if (this.#isOver || channel.deleted || channel.connection !== undefined) return
+    if (this.#over.signal.aborted || channel.deleted || channel.connection !== undefined) return
     const { clock, poll, peer } = this.#kit
     const { tenant, tenantLabel } = this.table
     this.#drain = new Drain({
@@ -220,8 +225,8 @@ class RunningDrain implements StatusEntry {
   #connectAgain(): void {
     const { clock } = this.#kit
     // With its user or by an admin; it is made anew at the next start.
-    if (this.#channel?.deleted === true) this.#drain?.end()
-    if (this.#isOver || this.#channel?.deleted === true || this.#channel?.connection !== undefined) return
+    if (this.#channel?.deleted === true) this.stop()
+    if (this.#over.signal.aborted || this.#channel?.connection !== undefined) return
     clock.clear(this.#timer)
     this.#timer = clock.setTimeout(() => this.#connect(), AGAIN_MS)
   }

@@ -142,3 +142,82 @@ describe('the channel of a drain that is not in the configuration any more', () 
     expect(producer.logged.join()).toContain("cinnabar user remove 'default/drain:d'")
   })
 })
+
+describe('a reload while a pattern is being matched', () => {
+  /** What the channel binds. */
+  function bound(): string[] {
+    const { registry } = producer!.server.parts.producer
+    const channel = [...registry.all()].find(({ row }) => row.name === 'drain:d')
+    return [...(channel?.bindings.values() ?? [])].map(({ instance }) => instance.selection.name).sort()
+  }
+
+  /** A server on which the patterns `test.m*` are matched until the function that it gives is called. */
+  async function startMatching(): Promise<() => void> {
+    producer = await TestProducer.start({ config: { drain: [] } })
+    await producer.addUser('root', { role: 'admin' })
+    const { hub } = producer.server.parts
+    const bind = hub.bind.bind(hub)
+    let isMatched = (): void => {}
+    const matched = new Promise<void>((resolve) => {
+      isMatched = resolve
+    })
+    hub.bind = (instance, ...rest) => {
+      const source = bind(instance, ...rest)
+      return instance.selection.name.startsWith('test.m') ? { ...source, matched } : source
+    }
+    return isMatched
+  }
+
+  it('binds what the last one names, and nothing of those before', async () => {
+    const isMatched = await startMatching()
+    follow(tableOf({ metrics: ['test.m*', 'test.b'] }))
+    await producer?.settle()
+    expect(bound()).toEqual(['test.m*'])
+    follow(tableOf({ metrics: ['test.n*', 'test.c'] }))
+    follow(tableOf({ metrics: ['test.c', 'test.d'] }))
+    await producer?.settle()
+    expect(bound()).toEqual(['test.c', 'test.d'])
+    isMatched()
+    await producer?.settle()
+    expect(bound()).toEqual(['test.c', 'test.d'])
+    for (const name of ['a', 'b', 'c', 'd', 'm', 'n']) push(name, 1)
+    await until(() => expect(destination.samples).toEqual(['test_c{host=h} 1 0', 'test_d{host=h} 1 0']))
+  })
+
+  it('back to what was there before has all of it', async () => {
+    const isMatched = await startMatching()
+    const before = tableOf({ metrics: ['test.m*', 'test.b'] })
+    follow(before)
+    follow(tableOf({ metrics: ['test.c'] }))
+    follow(before)
+    await producer?.settle()
+    const seat = await producer!.seat('root')
+    expect(await status(seat)).toMatchObject({ state: 'matching' })
+    isMatched()
+    await producer?.settle()
+    expect(bound()).toEqual(['test.b', 'test.m*'])
+    push('b', 1)
+    push('c', 2)
+    push('more', 3)
+    await until(() => expect([...destination.samples].sort()).toEqual(['test_b{host=h} 1 0', 'test_more{host=h} 3 0']))
+  })
+
+  it('that ends the drain lets its channel collect nothing, also when the pattern is matched', async () => {
+    const isMatched = await startMatching()
+    const seat = await producer!.seat('root')
+    follow(tableOf({ metrics: ['test.m*', 'test.b'] }))
+    await producer?.settle()
+    follow()
+    isMatched()
+    await producer?.settle()
+    push('more', 1)
+    push('b', 1)
+    expect(bound()).toEqual(['test.m*'])
+    expect(await ledger(seat)).toMatchObject({ accepted: 0 })
+    follow(tableOf({ metrics: ['test.m*', 'test.b'] }))
+    await producer?.settle()
+    push('more', 2, 1)
+    push('b', 2, 1)
+    await until(() => expect([...destination.samples].sort()).toEqual(['test_b{host=h} 2 1', 'test_more{host=h} 2 1']))
+  })
+})
