@@ -77,7 +77,7 @@ interface World {
   readonly passwords: string[]
   /** All there were, over all restarts. */
   readonly peers: RawPeer[]
-  readonly config: Deep<Config>
+  config: Deep<Config>
   readonly reloadable: ReloadableConfig | undefined
   readonly resolve: TestProducerOptions['resolve']
   readonly connect: TestProducerOptions['connect']
@@ -260,6 +260,11 @@ export class TestProducer {
   /** The data directory, which is another one for each node. */
   get dataDir(): string {
     return join(this.#world.directory, this.#world.node ?? '.')
+  }
+
+  /** The configuration of the next start. */
+  set config(config: Deep<Config>) {
+    this.#world.config = config
   }
 
   /** The space on the disk, as the producer finds it with the next batch. */

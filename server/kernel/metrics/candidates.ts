@@ -44,15 +44,15 @@ export class Candidates {
   /**
    * Passes on the metrics of a sensor until `take` returns false. A sensor of others is passed over before any name is looked
    * at, so that time tells nothing of them; and a metric that no arguments would make readable is treated as absent [MON 9].
-   * `shown`: whether this is judged.
+   * `judged`: whether rules are asked.
    */
-  *of(sensor: Sensor, take: (metric: Metric) => boolean, shown = true): Steps<boolean> {
-    if (shown && !this.rights.maySee(sensor)) return true
+  *of(sensor: Sensor, take: (metric: Metric) => boolean, judged = true): Steps<boolean> {
+    if (!this.rights.maySee(sensor)) return true
     let seen = 0
     for (const metric of sensor.metrics(this.prefix)) {
       if (++seen % NAMES_PER_STEP === 0) yield
       if (!this.#isSelected(metric) || !this.matchesName(metric.name)) continue
-      if ((!shown || this.rights.mayReadSome(sensor, metric.name)) && !take(metric)) return false
+      if ((!judged || this.rights.mayReadSome(sensor, metric.name)) && !take(metric)) return false
       yield
     }
     if (seen > 0) yield
@@ -64,11 +64,11 @@ export class Candidates {
     return this.#withLists ? exposition !== 'none' : type !== BasicType.ARRAY
   }
 
-  /** The metric of a sensor that has the name, which is no pattern. */
-  named(sensor: Sensor, shown = true): Metric | undefined {
-    if (shown && !this.rights.maySee(sensor)) return undefined
+  /** The metric of a sensor that has the name, which is no pattern. `judged`: whether rules are asked. */
+  named(sensor: Sensor, judged = true): Metric | undefined {
+    if (!this.rights.maySee(sensor)) return undefined
     const metric = this.#name.startsWith(sensor.family) ? sensor.metric(this.#name) : undefined
-    return metric === undefined || (shown && !this.rights.mayReadSome(sensor, metric.name)) ? undefined : metric
+    return metric === undefined || (judged && !this.rights.mayReadSome(sensor, metric.name)) ? undefined : metric
   }
 
   /** The metrics of a sensor that name or pattern selects. */
@@ -85,10 +85,10 @@ export class Candidates {
     return metrics
   }
 
-  allNamed(shown = true): Metric[] {
+  allNamed(judged = true): Metric[] {
     const found: Metric[] = []
     for (const sensor of this.sensors) {
-      const metric = this.named(sensor, shown)
+      const metric = this.named(sensor, judged)
       if (metric !== undefined) found.push(metric)
     }
     return found
@@ -104,8 +104,8 @@ export class Candidates {
     return count === metrics.length
   }
 
-  *all(take: (metric: Metric) => boolean, shown = true): Steps<void> {
-    for (const sensor of this.sensors) if (!(yield* this.of(sensor, take, shown))) return
+  *all(take: (metric: Metric) => boolean, judged = true): Steps<void> {
+    for (const sensor of this.sensors) if (!(yield* this.of(sensor, take, judged))) return
   }
 
   /** Whether a sensor that may be read has open labels: then any argument selects. */
@@ -126,8 +126,8 @@ export class Candidates {
   }
 
   /** Enough metrics to know which of these arguments are declared, and whether all that match are events. */
-  *survey(list: ArgumentList, shown: boolean): Steps<Metric[]> {
-    if (!isPattern(this.#name)) return this.allNamed(shown)
+  *survey(list: ArgumentList, judged: boolean): Steps<Metric[]> {
+    if (!isPattern(this.#name)) return this.allNamed(judged)
     const found: Metric[] = []
     const [kinds, known] = [new Set<Kind>(), new Set<string>(everyPattern)]
     const { haveOpenLabels } = this
@@ -137,7 +137,7 @@ export class Candidates {
       kinds.add(metric.kind)
       for (const { name } of metric.parameters) known.add(name)
       return !(kinds.has('continuous') && (haveOpenLabels || list.every(({ name }) => known.has(name))))
-    }, shown)
+    }, judged)
     return found
   }
 }
@@ -152,7 +152,10 @@ export interface SelectionDefaults {
   /** The name of this producer; no argument `producer` selects it if it is left out. */
   readonly producer?: string
   readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
-  /** True for instances from the store: they include what may not be read any more, so that it is ended properly [MON 15]. */
+  /**
+   * True for instances from the store: rules are not asked, so that what they forbid by now is ended properly [MON 15]. A metric of
+   * another tenant alone is absent all the same.
+   */
   readonly restored?: boolean
   /** True if patterns select lists too: where the answer is no REC of the protocol. */
   readonly withLists?: boolean
