@@ -117,9 +117,21 @@ export function isAllowedByName(
   })
 }
 
-/** Whether a request would be allowed with some arguments: only then the role sees its object. */
-export function mayBeAllowed(role: string, rules: readonly Rule[], request: RequestedObject): boolean {
-  const mayHold = ({ effect, where }: Rule): boolean => effect === 'allow' || Object.keys(where).length === 0
+/**
+ * Whether a request would be allowed with some arguments: only then the role sees its object. `argument`: the text of those that
+ * are fixed.
+ */
+export function mayBeAllowed(
+  role: string,
+  rules: readonly Rule[],
+  request: RequestedObject,
+  argument: AccessRequest['argument'] = () => undefined,
+): boolean {
+  const mayHold = ({ effect, where }: Rule): boolean =>
+    Object.entries(where).every(([name, pattern]) => {
+      const given = argument(name)
+      return given === undefined ? effect === 'allow' : matches(effect, pattern, given)
+    })
   return decide(role, rules, request, mayHold).allowed
 }
 

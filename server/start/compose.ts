@@ -246,6 +246,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     turn,
     store,
     clock,
+    log,
     faults,
     work,
     ids,
@@ -427,7 +428,9 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const sources = await openSources({ kit, doors, hub, clock, log, quotas, notices, server }, config)
 
   const iterations = config.auth.scramIterations
-  const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
+  const reconsider = (isConcerned: IsAffected, wereAdmins?: boolean) => {
+    return rightsRevocation.reapply(isConcerned, wereAdmins)
+  }
   const destination = (url: string) => dialler.destination(url)
   const isPublished = (object: string): boolean => doors.published.some((family) => object.startsWith(family))
   const endUser = ({ id }: { readonly id: number }): Promise<unknown> => {
@@ -435,7 +438,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     names.forgetUser(id)
     tokens.forgetUser(id)
     executor.forget(id)
-    const deleted = [...registry.of(id)].map((channel) => registry.delete(channel))
+    const deleted = [...registry.of(id)].map((channel) => registry.delete(channel, 'user removed'))
     return Promise.all([...deleted, work.run({ tenant: SERVER_TENANT }, bindings.endAllUnbound(instances.of(id)))])
   }
   const reloader =

@@ -81,10 +81,11 @@ export class Rights {
     return this.judge(identity, { command: 'COLLECT', object: metric, argument }).allowed
   }
 
-  /** Whether a metric is listed: some arguments exist with which it may be read. */
-  mayReadSome(identity: Identity, owner: Owner, metric: string): boolean {
+  /** Whether a metric is listed: some arguments exist with which it may be read. `argument`: the text of those that are fixed. */
+  mayReadSome(identity: Identity, owner: Owner, metric: string, argument?: Argument): boolean {
     const { role } = identity
-    return maySee(identity, owner) && mayBeAllowed(role, this.rules.of(role), { command: 'COLLECT', object: metric })
+    const request = { command: 'COLLECT', object: metric } as const
+    return maySee(identity, owner) && mayBeAllowed(role, this.rules.of(role), request, argument)
   }
 
   /**

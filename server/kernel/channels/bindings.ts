@@ -237,9 +237,9 @@ export class Bindings {
     }
   }
 
-  /** Drops what a channel holds of an instance; a GAP reports it. */
-  async purge({ id: metric }: MetricInstance, { queue }: Channel): Promise<void> {
-    await queue.purge({ metric }, (block) => this.#registry.read(block))
+  /** Drops what a channel holds of an instance that may not be read any more; a GAP and the log report it. */
+  async purge({ id: metric, selection }: MetricInstance, channel: Channel): Promise<void> {
+    await this.#registry.purge(channel, { metric }, 'right withdrawn', selection.name)
   }
 
   /** STOP of a result: its value is dropped, or never comes; the control runs on [MON 10]. */

@@ -12,6 +12,7 @@ import type { Clock } from '../core/clock.ts'
 import { PRODUCER_FAILED, StatusError } from '../core/errors.ts'
 import type { FairWork, Steps } from '../core/fair-work.ts'
 import type { Faults } from '../core/faults.ts'
+import type { Logger } from '../core/log.ts'
 import type { Ids } from '../metrics/ids.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Block } from './block.ts'
@@ -29,6 +30,7 @@ export interface RegistryOptions {
   readonly turn: TurnScheduler
   readonly store: Pick<Store, 'read'>
   readonly clock: Clock
+  readonly log: Pick<Logger, 'info' | 'warn'>
   readonly faults: Faults
   readonly work: FairWork
   readonly ids: Ids
@@ -51,6 +53,22 @@ export interface ChannelBindings {
   endUnbound(instance: MetricInstance): void
   durabilityChanged(channel: Channel): void
 }
+
+/** Why a channel is deleted although its owner has not done it. */
+export type EndOfChannel = LossOfChannel | 'user removed'
+
+/** Why values are dropped that wait, for the log. */
+export type PurgeCause =
+  | 'right withdrawn'
+  | 'purged by its owner'
+  | 'purged by an admin'
+  | (typeof endCauses)[EndOfChannel]
+
+const endCauses = {
+  expired: 'channel expired',
+  purged: 'channel deleted by an admin',
+  'user removed': 'user removed',
+} as const
 
 /** `lastUsed` as it is stored while a connection has the channel: if the server is killed then, it was in use to the end. */
 const IN_USE = Number.MAX_SAFE_INTEGER
@@ -216,6 +234,26 @@ export class Registry {
     return found.map(({ bytes }) => bytes)
   }
 
+  /** Drops values of a channel, of one metric or up to an id if these are given; returns how many. A GAP and the log report them. */
+  async purge(
+    channel: Channel,
+    only: { readonly metric?: number; readonly through?: number },
+    cause: PurgeCause,
+    name?: string,
+  ): Promise<number> {
+    const count = await channel.queue.purge(only, (block) => this.read(block))
+    this.#logDropped(channel, count, cause, name)
+    return count
+  }
+
+  /** What a consumer drops of its own is no trouble. */
+  #logDropped({ id, owner }: Channel, values: number, cause: PurgeCause, metric?: string): void {
+    if (values === 0) return
+    const { log } = this.#options
+    const details = { tenant: owner.tenant, user: owner.name, channel: id, ...(metric && { metric }), values, cause }
+    log[cause === 'purged by its owner' ? 'info' : 'warn'](details, 'values that waited in a channel were dropped')
+  }
+
   /** The channels of a user. */
   of(userId: number): ReadonlySet<Channel> {
     return this.#byUser.get(userId) ?? NO_CHANNELS
@@ -314,7 +352,7 @@ export class Registry {
    * Destroys a channel as `delete` does. Its connection gets a notice and is ended, unless it is `by`, which deletes it. `loss` is for
    * a channel that its owner did not delete.
    */
-  deleteAndEnd(channel: Channel, by?: ChannelConnection, loss?: LossOfChannel): void | Promise<void> {
+  deleteAndEnd(channel: Channel, by?: ChannelConnection, loss?: EndOfChannel): void | Promise<void> {
     const { connection } = channel
     const deleted = this.delete(channel, loss)
     if (connection !== undefined && connection !== by) {
@@ -329,16 +367,19 @@ export class Registry {
    * what is in memory ends in steps, and the promise settles after the last. The caller ends its connection. `loss` is for a
    * channel that its owner did not delete: the next one of its name reports it.
    */
-  delete(channel: Channel, loss?: LossOfChannel): void | Promise<void> {
+  delete(channel: Channel, loss?: EndOfChannel): void | Promise<void> {
     if (channel.deleted) return
     const { journal, work, faults, names } = this.#options
+    const { queued, inFlight } = channel.queue.counts
+    if (loss !== undefined) this.#logDropped(channel, queued + inFlight, endCauses[loss])
     channel.deleted = true
     channel.outbox.detach()
     journal.forget(channel.queue)
     if (channel.stored) journal.change({ remove: 'channel', id: channel.id })
     this.#keep(channel, false)
     this.#channels.delete(channel.id)
-    names.remove(channel, loss)
+    // The names of a user who is gone are, too.
+    names.remove(channel, loss === 'user removed' ? undefined : loss)
     const { userId } = channel.owner
     const mine = this.#byUser.get(userId)
     mine?.delete(channel)

@@ -9,6 +9,7 @@ import { type FairWork, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
 import type { Instances } from '../metrics/instances.ts'
+import { isPattern } from '../metrics/pattern.ts'
 import type { Bindings } from './bindings.ts'
 import type { Channel } from './channel.ts'
 import type { Registry } from './registry.ts'
@@ -38,13 +39,16 @@ export class RightsRevocation {
 
   /**
    * Checks the rights that may have changed. To be called in the turn in which they have: what begins later is judged by the
-   * new ones. Settled when nothing goes on that is no longer allowed.
+   * new ones. Settled when nothing goes on that is no longer allowed, and its values are dropped. `wereAdmins`: those concerned
+   * could read what other tenants have. A metric that is not there may be one of those, and ends.
    */
-  reapply(isConcerned: IsAffected = () => true): void | Promise<void> {
-    return this.#options.work.run(EVERYBODY, this.#reapply(isConcerned))
+  async reapply(isConcerned: IsAffected = () => true, wereAdmins = false): Promise<void> {
+    const dropped: Promise<void>[] = []
+    await this.#options.work.run(EVERYBODY, this.#reapply(isConcerned, wereAdmins, dropped))
+    await Promise.all(dropped)
   }
 
-  *#reapply(isConcerned: IsAffected): Steps<void> {
+  *#reapply(isConcerned: IsAffected, wereAdmins: boolean, dropped: Promise<void>[]): Steps<void> {
     const { hub, instances, bindings } = this.#options
     // Instances that are made from now on are judged by the new rights.
     for (const instance of [...instances.all()]) {
@@ -52,23 +56,21 @@ export class RightsRevocation {
       const { owner, selection } = instance
       if (!isConcerned(owner, selection.name) || instances.find(owner, instance.id) !== instance) continue
       const lost = yield* hub.rematch(instance)
-      if (!selection.isAllowed || (!selection.isPattern && lost === 'all')) this.#end(instance)
+      const mayBeOfOthers = wereAdmins && !isPattern(selection.name) && !selection.isThere
+      if (mayBeOfOthers || !selection.isAllowed || (!selection.isPattern && lost === 'all')) {
+        dropped.push(...this.#each(instance, (channel) => bindings.revoke(instance, channel)))
+        bindings.endUnbound(instance)
+      }
       // Values that may be read and values that may not are mixed in the queue under one id: all of them are dropped.
-      else if (lost !== undefined) this.#each(instance, (channel) => bindings.purge(instance, channel))
+      else if (lost !== undefined) {
+        dropped.push(...this.#each(instance, (channel) => bindings.purge(instance, channel)))
+      }
     }
   }
 
-  #end(instance: MetricInstance): void {
-    const { bindings } = this.#options
-    this.#each(instance, (channel) => bindings.revoke(instance, channel))
-    bindings.endUnbound(instance)
-  }
-
-  #each(instance: MetricInstance, act: (channel: Channel) => Promise<void>): void {
+  #each(instance: MetricInstance, act: (channel: Channel) => Promise<void>): Promise<void>[] {
     const { registry, failed } = this.#options
-    for (const id of [...instance.boundOn]) {
-      const channel = registry.byId(id)
-      if (channel !== undefined) act(channel).catch(failed)
-    }
+    const channels = [...instance.boundOn].map((id) => registry.byId(id)).filter((channel) => channel !== undefined)
+    return channels.map((channel) => act(channel).catch(failed))
   }
 }

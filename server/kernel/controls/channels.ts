@@ -108,9 +108,9 @@ export function channelPurge(registry: Registry): Control {
         ...(through === undefined ? {} : { through: Number(through) }),
       }
       return async () => {
-        const count = await channel.queue.purge(only, (block) => registry.read(block))
-        const whose =
-          channel.owner === context.identity ? '' : ` from channel ${channel.id} of ${formatIdentity(channel.owner)}`
+        const isOwn = channel.owner.userId === context.identity.userId
+        const count = await registry.purge(channel, only, isOwn ? 'purged by its owner' : 'purged by an admin')
+        const whose = isOwn ? '' : ` from channel ${channel.id} of ${formatIdentity(channel.owner)}`
         return ok(`${count} values dropped${whose}`, { type: UINT64, value: BigInt(count) })
       }
     },

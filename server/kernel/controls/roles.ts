@@ -30,7 +30,7 @@ export interface RoleControlsOptions {
   readonly rules: Rules
   readonly accounts: Pick<Users, 'list'>
   /** Ends what users may no longer do. */
-  readonly reconsider: (isConcerned: IsAffected) => void | Promise<void>
+  readonly reconsider: (isConcerned: IsAffected) => Promise<void>
   /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
   readonly destination: (url: string) => { readonly url: string }
   /** Resolves when everything that has changed so far is stored. */

@@ -40,8 +40,8 @@ export interface UserControlsOptions extends Administration {
   readonly node: string | undefined
   /** Ends everything of a removed user: sessions, channels, metric instances, tokens. */
   readonly endUser: (account: Account) => Promise<unknown>
-  /** Ends what a user may no longer do in its new role. */
-  readonly reconsider: (isConcerned: IsAffected) => void | Promise<void>
+  /** Ends what a user may no longer do in its new role, which may have been admin before. */
+  readonly reconsider: (isConcerned: IsAffected, wasAdmin: boolean) => Promise<void>
   /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }
@@ -139,8 +139,13 @@ export function userControls(options: UserControlsOptions): Control[] {
           if (account.id === identity.userId) return failed('nobody can change their own role: ask another admin')
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
           if (given !== ADMIN_ROLE && isLastAdmin(accounts, account)) return failed(lastAdmin(account))
-          accounts.setRole(account, given)
-          await reconsider(({ userId }) => userId === account.id)
+          accounts.assumeRole(account, given)
+          try {
+            await reconsider(({ userId }) => userId === account.id, account.role === ADMIN_ROLE)
+          } finally {
+            const still = accounts.byId(account.id)
+            if (still !== undefined) accounts.setRole(still, still.role)
+          }
           await stored()
           return ok(`${formatIdentity(name)} has the role ${given}`)
         })

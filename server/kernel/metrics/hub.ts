@@ -228,9 +228,9 @@ export class Hub {
     return lost
   }
 
-  /** Returns true if a subscription ended. */
+  /** Returns true if a subscription ended that is no longer allowed. */
   *#rematch(binding: BoundInstance): Steps<boolean> {
-    const had = new Set(binding.following.keys())
+    const had = new Map(binding.following)
     let hasLost = false
     for (const followed of binding.following.values()) {
       if (!this.#bound.has(binding)) return false
@@ -238,8 +238,14 @@ export class Hub {
     }
     yield* this.#matchAll(binding)
     if (!this.#bound.has(binding)) return false
-    for (const key of binding.following.keys()) had.delete(key)
-    return hasLost || had.size > 0
+    for (const [key, { sensor, target, series }] of had) {
+      if (binding.following.has(key)) continue
+      // What has gone of its own accord, or whose sensor is fenced, is no loss of a right.
+      const selected = target ?? (series && { sensor, metric: series, labels: series.labels })
+      if (selected !== undefined && !binding.instance.selection.mayStillRead(selected)) return true
+      yield
+    }
+    return hasLost
   }
 
   *#matchAll(binding: BoundInstance, ends: Ends = 'denied'): Steps<void> {

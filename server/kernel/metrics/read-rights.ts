@@ -6,6 +6,7 @@ import { covers, maySee, type Reader } from '../../../auth/permissions.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { labelText } from './labels.ts'
 import type { Arguments, Labels, Sensor } from './metric.ts'
+import { isPattern } from './pattern.ts'
 
 export class ReadRights {
   readonly identity: Reader
@@ -27,6 +28,15 @@ export class ReadRights {
   /** Whether some arguments exist with which a metric may be read. One without them is treated as absent [MON 9]. */
   mayReadSome({ owner }: Pick<Sensor, 'owner'>, metric: string): boolean {
     return this.#rights.mayReadSome(this.identity, owner, metric)
+  }
+
+  /** The same of a metric that is not there, and was the tenant's own: nobody knows more of it than the arguments that are exact. */
+  mayReadAbsent(metric: string, args: Arguments): boolean {
+    const { identity } = this
+    return this.#rights.mayReadSome(identity, { tenant: identity.tenant }, metric, (name) => {
+      const value = args.get(name)
+      return value === undefined || isPattern(String(value)) ? undefined : String(value)
+    })
   }
 
   /**

@@ -42,6 +42,14 @@ import { ReadRights } from './read-rights.ts'
 import { RemoteSelection } from './remote-selection.ts'
 import type { Target } from './target.ts'
 
+/** Something that was selected: a target, or a series, which has no arguments. */
+export interface Selected {
+  readonly sensor: Sensor
+  readonly metric: Pick<Metric, 'name'>
+  readonly labels: Labels
+  readonly args?: Arguments
+}
+
 export class Selection {
   readonly name: string
   readonly identity: Reader
@@ -213,11 +221,21 @@ export class Selection {
     throw new StatusError('PERMISSION_DENIED', `no rule allows reading ${this.name} with these arguments`)
   }
 
-  /** Whether the identity may select anything. A pattern always may: its matches are judged one by one. */
+  /** Whether the identity may see a metric of its name now, whatever rules say. Sources come and go, and so do their metrics. */
+  get isThere(): boolean {
+    return this.candidates.allNamed(false).length > 0
+  }
+
+  /**
+   * Whether the identity may select anything. A pattern always may: its matches are judged one by one. A metric that is not there
+   * is judged by its name: that it is absent withdraws no right.
+   */
   get isAllowed(): boolean {
-    if (isPattern(this.name)) return true
-    // When it was collected, its metric was one that the tenant could see.
-    if (this.isAbsent) return this.#rights.mayReadSome({ owner: { tenant: this.identity.tenant } }, this.name)
+    if (isPattern(this.name) || this.#isAllowedNow) return true
+    return !this.isThere && this.#rights.mayReadAbsent(this.name, this.#values)
+  }
+
+  get #isAllowedNow(): boolean {
     if (this.isPattern) return this.candidates.allNamed().length > 0
     if (this.listening().some((sensor) => this.candidates.named(sensor) !== undefined)) return true
     return finish(this.polled()).length > 0 || finish(this.events()).length > 0 || this.remote.isAllowed
@@ -307,8 +325,8 @@ export class Selection {
     return argument === PRODUCER && this.#reach.text !== undefined
   }
 
-  /** Whether rules still allow what was selected before. */
-  mayStillRead({ sensor, metric, labels, args }: Target): boolean {
+  /** Whether the identity may still read what was selected before, whether it is there or not. */
+  mayStillRead({ sensor, metric, labels, args }: Selected): boolean {
     // It stands for the series of another producer, each of which is judged by itself.
     if (isPattern(metric.name)) return this.#rights.maySee(sensor)
     return this.#rights.mayRead(sensor, metric.name, labels, args)

@@ -50,6 +50,7 @@ export interface FollowedItem {
   readonly sensor: Sensor
   /** As a search has found it. Undefined for a series, which ends when it dies. */
   readonly target?: Target
+  readonly series?: Series
   /** The prefix of its values, or of a VOID for all of them. */
   readonly framePrefix: Uint8Array
   /** Takes what has come for others before. */
