@@ -1,8 +1,10 @@
 /** Section 15, Liveness: what is no longer allowed ends at once, and what is lost with it is reported. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Labels, Measurement, Metric, PolledSensor } from '../../../server/kernel/metrics/metric.ts'
 import { done, newToken, run, tokenSeat } from '../../support/administration.ts'
 import { command, status } from '../../support/bytes.ts'
-import { TestProducer } from '../../support/producer.ts'
+import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { balance, decoded } from '../../support/records.ts'
 import { numberOf, type Seat } from '../../support/seat.ts'
 import { PushSensor } from '../../support/test-sensor.ts'
@@ -212,5 +214,96 @@ describe('a token', () => {
     expect(await done(root, 'token.list')).toEqual([])
     producer = await producer.crash()
     await expect(tokenSeat(producer, token)).rejects.toThrow('status 2')
+  })
+})
+
+/** Polled metrics `come.*`, which come and go. */
+class ComingSensor implements PolledSensor {
+  readonly polled = true
+  readonly family = 'come.'
+  readonly owner = { tenant: 'default' }
+  readonly personal = false
+  readonly names = new Set(['come.a', 'come.b'])
+
+  metrics(): Iterable<Metric> {
+    return [...this.names].map(comingMetric)
+  }
+
+  metric(name: string): Metric | undefined {
+    return this.names.has(name) ? comingMetric(name) : undefined
+  }
+
+  labels({ name }: Metric): Labels {
+    return { name }
+  }
+
+  check(): void {}
+
+  measure(): Measurement {
+    return { value: { type: 2, value: 7 }, time: EPOCH }
+  }
+}
+
+function comingMetric(name: string): Metric {
+  return { name, kind: 'continuous', type: BasicType.UINT32, unit: '', description: '', parameters: [] }
+}
+
+describe('what has gone of its own accord', () => {
+  let coming: ComingSensor
+  beforeEach(() => {
+    coming = new ComingSensor()
+    producer.server.parts.hub.add(coming)
+  })
+
+  /** Binds it where nobody takes the values; returns its id, and the channel with one value of each metric that it selects. */
+  async function wait(metric: string): Promise<{ channel: number; id: number }> {
+    const channel = await seat.defChannel()
+    const id = await seat.collect(metric)
+    await seat.ok((seq) => command.subscribe(seq, id, channel))
+    return { channel, id }
+  }
+
+  it.each([
+    ['come.a', 1],
+    ['come.*', 2],
+  ])('%s: keeps its binding and its values when a rule changes that does not forbid it', async (metric, count) => {
+    const { channel, id } = await wait(metric)
+    coming.names.delete('come.a')
+    const rule = { role: 'operator', command: 'COLLECT', object: 'come.*' }
+    await done(root, 'role.deny', { ...rule, where: 'host=elsewhere' })
+    const bindings = [{ metric: id, name: metric }]
+    expect(await seat.ledger(channel)).toMatchObject({ queued: count, dropped: { purged: 0 }, bindings })
+    coming.names.add('come.a')
+    await done(root, 'user.role', { user: 'op', role: 'consumer' })
+    expect(await seat.ledger(channel)).toMatchObject({ queued: count + 1, dropped: { purged: 0 }, bindings })
+  })
+
+  it.each(['come.a', 'come.*'])('%s: is purged when a rule forbids it, and the log says how many', async (metric) => {
+    const { channel } = await wait(metric)
+    coming.names.delete('come.b')
+    await deny('come.a')
+    expect(await seat.ledger(channel)).toMatchObject({ queued: 0 })
+    const lines = producer.logged.filter((line) => line.includes('values that waited in a channel were dropped'))
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 'warn', tenant: 'default', user: 'op', channel, metric, cause: 'right withdrawn' },
+    ])
+  })
+
+  it('a pushed series that dies, or whose sensor is fenced, while rights are judged is no loss of a right', async () => {
+    const channel = await seat.defChannel()
+    const id = await seat.collect('test.*')
+    await seat.ok((seq) => command.subscribe(seq, id, channel))
+    push('test.a', 1, 'h1')
+    push('test.b', 2, 'h1')
+    const { hub, instances } = producer.server.parts.producer
+    const [instance] = [...instances.all()].filter((one) => one.id === id)
+    if (instance === undefined) throw new Error('it is not there')
+    const steps = hub.rematch(instance)
+    steps.next()
+    producer.push.die('test.a')
+    producer.push.die('test.b')
+    let step = steps.next()
+    while (step.done !== true) step = steps.next()
+    expect(step.value).toBeUndefined()
   })
 })
