@@ -5,7 +5,7 @@
 import { unlessAborted } from '../../protocol/kept/pause.ts'
 import type { Users } from '../kernel/accounts/users.ts'
 import type { Bindings } from '../kernel/channels/bindings.ts'
-import type { Channel } from '../kernel/channels/channel.ts'
+import type { Channel, ChannelBinding } from '../kernel/channels/channel.ts'
 import type { ChannelConnection } from '../kernel/channels/outbox.ts'
 import type { Registry } from '../kernel/channels/registry.ts'
 import { StatusError } from '../kernel/core/errors.ts'
@@ -36,9 +36,10 @@ export interface ChannelDelivery {
   /** The durable channel of a user, both of which are made if they are missing. Throws StatusError. */
   channelOf(user: ChannelUser): Channel
   /**
-   * Binds these metrics and nothing else, also on a channel that was halted. Settles when all that is there is bound, or soon
-   * after `signal` is aborted: nothing more is bound then. It waits for an earlier one of the same channel, which has to be aborted
-   * before.
+   * Binds these metrics and nothing else, also on a channel that was halted. What was bound besides collects nothing more, and ends
+   * when nothing waits in the channel any more and this is called again: its name may be missing by mistake. Settles when all that
+   * is there is bound, or soon after `signal` is aborted: nothing more is bound then. It waits for an earlier one of the same
+   * channel, which has to be aborted before.
    */
   bind(channel: Channel, wanted: WantedBindings): Promise<void>
   /** Gives a channel the connection that takes its values. */
@@ -99,14 +100,20 @@ export class RegistryDelivery implements ChannelDelivery {
   async #bindAll(channel: Channel, { metrics, refused, signal }: WantedBindings): Promise<void> {
     const { bindings } = this.#services
     const wanted = new Set(metrics)
-    for (const { instance } of [...channel.bindings.values()]) {
+    const { queued, inFlight } = channel.queue.counts
+    const kept: ChannelBinding[] = []
+    for (const binding of [...channel.bindings.values()]) {
       if (signal.aborted) return
-      if (wanted.delete(instance.selection.name)) continue
-      await bindings.stop(instance, channel)
-      bindings.endUnbound(instance)
+      const { instance } = binding
+      if (wanted.delete(instance.selection.name)) kept.push(binding)
+      else if (queued + inFlight > 0) bindings.halt(binding)
+      else {
+        await bindings.stop(instance, channel)
+        bindings.endUnbound(instance)
+      }
     }
     if (signal.aborted) return
-    await settledOrAborted(bindings.resume(channel), signal)
+    await settledOrAborted(bindings.resume(channel, kept), signal)
     for (const metric of wanted) {
       if (signal.aborted) return
       try {
@@ -148,7 +155,7 @@ export class RegistryDelivery implements ChannelDelivery {
     return [...accounts.list()].flatMap(({ id, tenant, name }) => {
       const channels = registry.of(id)
       if (!name.startsWith(prefix) || channels.size === 0 || isWanted({ tenant, name })) return []
-      for (const channel of channels) bindings.halt(channel)
+      for (const channel of channels) for (const binding of channel.bindings.values()) bindings.halt(binding)
       return [{ tenant, name }]
     })
   }

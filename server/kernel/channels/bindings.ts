@@ -190,18 +190,15 @@ export class Bindings {
     }
   }
 
-  /** Nothing more is collected on a channel; its bindings, and what waits, stay as they are until `resume`, or the next start. */
-  halt(channel: Channel): void {
-    for (const binding of channel.bindings.values()) {
-      binding.source?.end()
-      binding.source = undefined
-    }
+  /** A binding collects nothing more; it stays, with what waits, until `resume`, or the next start. */
+  halt(binding: ChannelBinding): void {
+    binding.source?.end()
+    binding.source = undefined
   }
 
-  /** Goes on where a channel was halted. Settles when everything that matches is subscribed. */
-  async resume(channel: Channel): Promise<void> {
-    const all = [...channel.bindings.values()]
-    await Promise.all(all.map((binding) => (binding.source ? binding.source.matched : this.#tap(binding, channel))))
+  /** Goes on with bindings of a channel that may be halted. Settles when everything that they match is subscribed. */
+  async resume(channel: Channel, halted: readonly ChannelBinding[]): Promise<void> {
+    await Promise.all(halted.map((binding) => (binding.source ? binding.source.matched : this.#tap(binding, channel))))
   }
 
   /** STOP on one channel. A promise if values in flight have to be read back to find those of the metric. */

@@ -221,3 +221,37 @@ describe('a reload while a pattern is being matched', () => {
     await until(() => expect([...destination.samples].sort()).toEqual(['test_b{host=h} 2 1', 'test_more{host=h} 2 1']))
   })
 })
+
+describe('a metric that is not named any more', () => {
+  it('collects nothing; what waits of it is delivered, and then its binding ends', async () => {
+    destination.answer = () => ({ status: 503 })
+    const seat = await start({ metrics: ['test.a', 'test.b'] })
+    push('a', 1)
+    push('b', 2, 1)
+    await until(() => expect(destination.requests.length).toBeGreaterThan(0))
+    // A mistake, such as a name with a typo.
+    follow(tableOf({ metrics: ['test.a', 'test.bb'] }))
+    await producer?.settle()
+    push('b', 3, 2)
+    expect(await ledger(seat)).toMatchObject({ accepted: 2, committed: 0, bound: 3, dropped: { stopped: 0 } })
+    destination.answer = () => ({ status: 204 })
+    destination.requests.length = 0
+    await until(async () => expect(await ledger(seat)).toMatchObject({ committed: 2 }))
+    expect(destination.samples).toEqual(['test_a{host=h} 1 0', 'test_b{host=h} 2 1'])
+    follow(tableOf({ metrics: ['test.a', 'test.cc'] }))
+    await producer?.settle()
+    expect(await ledger(seat)).toMatchObject({ bound: 2 })
+  })
+
+  it('goes on when it is named again', async () => {
+    destination.answer = () => ({ status: 503 })
+    const seat = await start({ metrics: ['test.a', 'test.b'] })
+    push('b', 1)
+    follow(tableOf({ metrics: ['test.a'] }))
+    await producer?.settle()
+    follow(tableOf({ metrics: ['test.a', 'test.b'] }))
+    await producer?.settle()
+    push('b', 2, 1)
+    expect(await ledger(seat)).toMatchObject({ accepted: 2, bound: 2, dropped: { stopped: 0 } })
+  })
+})
