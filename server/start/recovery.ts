@@ -69,7 +69,7 @@ function proofIn(row: DialRow | undefined): DialProof | undefined {
   return row.bearer === undefined ? (row.scram ?? 'certificate') : { bearer: row.bearer }
 }
 
-function recoverChannels(recovered: Recovered, { registry, accounts, journal }: Producer): Map<number, Channel> {
+function recoverChannels(recovered: Recovered, { registry, accounts, journal, log }: Producer): Map<number, Channel> {
   const rows = numberRows(recovered.numbers)
   const channels = new Map<number, Channel>()
   const floors = new Map<number, number>()
@@ -77,7 +77,12 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
   for (const row of recovered.channels) {
     const owner = identityOf(row.user, accounts)
     if (owner === undefined) {
-      journal.change({ remove: 'channel', id: row.id })
+      const { id, user } = row
+      log.warn(
+        { channel: id, user, values: storedOf(recovered, id) },
+        'a channel was removed: its user is not in the database',
+      )
+      journal.change({ remove: 'channel', id })
       continue
     }
     const channel = registry.restore(row, owner)
@@ -102,6 +107,15 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal }: 
   for (const [channel, wasClean] of clean) channel.queue.recovered(wasClean, reason)
   for (const channel of channels.values()) registry.reportLoss(channel)
   return channels
+}
+
+/** The values in the blocks of a channel, some of which may be committed. */
+function storedOf({ blocks }: Recovered, channel: number): number {
+  let values = 0
+  for (let at = 0; at < blocks.length; at += BLOCK_WIDTH) {
+    if (blocks[at + 1] === channel) values += blocks[at + 4] as number
+  }
+  return values
 }
 
 /** In steps: there may be a million, and health checks want to be answered. */

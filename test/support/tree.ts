@@ -133,8 +133,9 @@ export class Tree {
     await this.inTime(this.lower.stop())
   }
 
-  /** The upper server ends, and begins again with what it has stored. */
-  async restartUpper(): Promise<void> {
+  /** The upper server ends, and begins again with what it has stored; where names are given, it consumes the lower one under these. */
+  async restartUpper(names?: readonly string[]): Promise<void> {
+    if (names !== undefined) this.upper.config = { upstream: this.#tables(names) } as never
     this.upper = await this.inTime(this.upper.restart())
   }
 
@@ -163,9 +164,13 @@ export class Tree {
 
   /** A reload, after which the upper server consumes the lower one under these names. */
   consume(...names: readonly string[]): void {
-    const upstream = names.map((name) => ({ ...tableOf(this.#directory, this.#options), name }))
+    const upstream = this.#tables(names)
     for (const source of this.upper.server.parts.sources)
       source.reload?.({ ...defaultConfig(), upstream } as unknown as SourcesConfig)
+  }
+
+  #tables(names: readonly string[]) {
+    return names.map((name) => ({ ...tableOf(this.#directory, this.#options), name }))
   }
 
   async stop(): Promise<void> {

@@ -6,7 +6,7 @@ import { done } from '../../support/administration.ts'
 import { args, command, join, status, str, toHex, type, u32, u64 } from '../../support/bytes.ts'
 import { EPOCH } from '../../support/producer.ts'
 import type { RawPeer } from '../../support/raw-peer.ts'
-import { decoded } from '../../support/records.ts'
+import { decoded, type Json } from '../../support/records.ts'
 import type { GapMessage, Seat, ValueMessage } from '../../support/seat.ts'
 import { Tree } from '../../support/tree.ts'
 
@@ -190,6 +190,27 @@ describe('SUBSCRIBE', () => {
     const answered = async (metric: string) =>
       (await seat.ask((seq) => command.collect(seq, metric, args(of('east'))))).status
     expect([await answered('test.a'), await answered('test.*')]).toEqual([status.NO_SUCH_METRIC, status.OK])
+  })
+
+  it('survives a start at which nobody is consumed, with what waits', async () => {
+    const channel = await seat.defChannel()
+    const id = await seat.collect('test.a', args(of('east'), h1))
+    await seat.ok((seq) => command.subscribe(seq, id, channel))
+    await tree.bound(1)
+    tree.lower.emit(1)
+    const ledger = (): Promise<Json> => tree.inTime(seat.ledger(channel))
+    await tree.until(async () => expect(await ledger()).toMatchObject({ queued: 1 }))
+    const waiting = { queued: 1, dropped: { purged: 0 }, bindings: [{ metric: id, name: 'test.a' }] }
+    for (const names of [[], ['east']]) {
+      await tree.restartUpper(names)
+      seat = await tree.upper.seat('watcher')
+      expect(await ledger()).toMatchObject(waiting)
+    }
+    await tree.bound(1)
+    tree.lower.emit(2)
+    await tree.inTime(seat.setChannel(channel))
+    expectValue(await tree.inTime(seat.value()), id, 1, bare(1))
+    expectValue(await tree.inTime(seat.value()), id, 2, bare(2))
   })
 
   it('survives that its producer is consumed no more, also when rules change', async () => {
