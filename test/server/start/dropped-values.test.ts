@@ -1,7 +1,7 @@
 /** Whatever drops values that wait in a channel, or may seem to: what of them stays, and what the log says. docs/storage.md lists it. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { done, newToken, tokenSeat } from '../../support/administration.ts'
-import { command, type, u32 } from '../../support/bytes.ts'
+import { args, command, str, type, u32 } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import type { Seat } from '../../support/seat.ts'
 
@@ -64,6 +64,20 @@ describe('values and bindings stay', () => {
     await seat.setChannel(channel)
     await seat.values(3)
     expect(await seat.gap()).toMatchObject({ reason: RESTORED, count: 0 })
+  })
+
+  it('on another machine: what its own host does not have is absent', async () => {
+    const seat = await producer.seat()
+    const channel = await seat.defChannel()
+    const id = await seat.collect('host.cpu.number', args(['host', type.string, str('n1')]))
+    await seat.ok((seq) => command.subscribe(seq, id, channel))
+    const ledger = async () => (await producer.seat()).ledger(channel)
+    const { queued } = await ledger()
+    await producer.settle()
+    producer = await producer.takeOver('n2')
+    expect(await ledger()).toMatchObject({ queued, dropped: { purged: 0 }, bindings: [{ metric: id }] })
+    expect(queued).toBeGreaterThan(0)
+    expect(dropped()).toEqual([])
   })
 
   it('over a start with smaller limits: they are for new channels, and new values', async () => {
