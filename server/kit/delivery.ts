@@ -8,6 +8,7 @@ import type { Bindings } from '../kernel/channels/bindings.ts'
 import type { Channel, ChannelBinding } from '../kernel/channels/channel.ts'
 import type { ChannelConnection } from '../kernel/channels/outbox.ts'
 import type { Registry } from '../kernel/channels/registry.ts'
+import type { RightsRevocation } from '../kernel/channels/rights-revocation.ts'
 import { StatusError } from '../kernel/core/errors.ts'
 import type { FairWork } from '../kernel/core/fair-work.ts'
 import type { Instances } from '../kernel/metrics/instances.ts'
@@ -33,8 +34,11 @@ export interface WantedBindings {
 export interface ChannelDelivery {
   /** Offers a destination: channels with a URL of its schemes are delivered there. */
   offer(destination: PushDestination): void
-  /** The durable channel of a user, both of which are made if they are missing. Throws StatusError. */
-  channelOf(user: ChannelUser): Channel
+  /**
+   * The durable channel of a user, both of which are made if they are missing. If the user had another role, what the new one does
+   * not allow has ended. Rejects with StatusError.
+   */
+  channelOf(user: ChannelUser): Promise<Channel>
   /**
    * Binds these metrics and nothing else, also on a channel that was halted. What was bound besides collects nothing more, and ends
    * when nothing waits in the channel any more and this is called again: its name may be missing by mistake. Settles when all that
@@ -60,6 +64,7 @@ export interface DeliveryServices {
   readonly registry: Registry
   readonly instances: Instances
   readonly bindings: Bindings
+  readonly rightsRevocation: Pick<RightsRevocation, 'changeRole'>
   readonly work: FairWork
   readonly dialler: { offer(destination: PushDestination): void }
 }
@@ -77,12 +82,13 @@ export class RegistryDelivery implements ChannelDelivery {
     this.#services.dialler.offer(destination)
   }
 
-  channelOf({ tenant, name, role }: ChannelUser): Channel {
-    const { accounts, registry } = this.#services
+  async channelOf({ tenant, name, role }: ChannelUser): Promise<Channel> {
+    const { accounts, registry, rightsRevocation } = this.#services
+    const known = accounts.find(tenant, name)
+    if (known !== undefined && known.role !== role) await rightsRevocation.changeRole(known, role)
     const account =
       accounts.find(tenant, name) ??
       accounts.add({ tenant, name, role, bcrypt: undefined, scram: undefined, loopbackOnly: false })
-    if (account.role !== role) accounts.setRole(account, role)
     const identity = accounts.identity(account)
     return registry.named(identity.userId, name) ?? registry.create(identity, true, { name })
   }

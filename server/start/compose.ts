@@ -5,6 +5,7 @@
 import { createHmac } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { Authenticator } from '../../auth/authenticator.ts'
+import type { Account } from '../../auth/mechanism.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { Throttle } from '../../auth/throttle.ts'
@@ -265,7 +266,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
   const bindings = new Bindings({ hub, instances, registry, journal, host })
   const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
-  const rightsRevocation = new RightsRevocation({ hub, instances, registry, bindings, work, failed })
+  const rightsRevocation = new RightsRevocation({ hub, instances, registry, bindings, accounts, work, failed })
 
   const dialler = createDialler({
     config,
@@ -415,6 +416,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     registry,
     instances,
     bindings,
+    rightsRevocation,
     journal,
     recovered,
     server,
@@ -428,9 +430,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const sources = await openSources({ kit, doors, hub, clock, log, quotas, notices, server }, config)
 
   const iterations = config.auth.scramIterations
-  const reconsider = (isConcerned: IsAffected, wereAdmins?: boolean) => {
-    return rightsRevocation.reapply(isConcerned, wereAdmins)
-  }
+  const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
+  const changeRole = (account: Account, role: string) => rightsRevocation.changeRole(account, role)
   const destination = (url: string) => dialler.destination(url)
   const isPublished = (object: string): boolean => doors.published.some((family) => object.startsWith(family))
   const endUser = ({ id }: { readonly id: number }): Promise<unknown> => {
@@ -473,7 +474,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       configReload(reloader),
       ...sensorControls({ hub, change, stored }),
       ...offered.controls,
-      ...userControls({ accounts, rights, rules, hasher, iterations, node: options.node, endUser, reconsider, stored }),
+      ...userControls({ accounts, rights, rules, hasher, iterations, node: options.node, endUser, changeRole, stored }),
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, hub, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),

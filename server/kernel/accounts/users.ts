@@ -72,15 +72,12 @@ export class Users implements Accounts {
     this.#put({ ...account, ...verifiers })
   }
 
-  /** Changes the role of a user at once, in all sessions. The caller ends what only the old role allowed. */
+  /** Sets and stores the role of a user, at once in all sessions. What only the old role allowed has ended. */
   setRole(account: Account, role: string): void {
     this.#put({ ...account, role })
   }
 
-  /**
-   * The same in memory only, until the caller has ended what only the old role allowed and sets the role: a crash in between leaves
-   * the old one. After a start nobody could tell what an admin had of other tenants from what is merely absent.
-   */
+  /** The same in memory only: what the old role allowed is to end now, and then the role is set. */
   assumeRole(account: Account, role: string): void {
     this.#assume({ ...account, role })
   }

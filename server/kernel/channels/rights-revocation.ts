@@ -4,7 +4,9 @@
  * rights of a binding are checked when it is made and when a series appears, not per value: this is the only other place
  * where they are checked.
  */
-import type { Identity } from '../../../auth/permissions.ts'
+import type { Account } from '../../../auth/mechanism.ts'
+import { ADMIN_ROLE, type Identity } from '../../../auth/permissions.ts'
+import type { Users } from '../accounts/users.ts'
 import { type FairWork, SERVER_TENANT, type Steps } from '../core/fair-work.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { MetricInstance } from '../metrics/instance.ts'
@@ -19,6 +21,7 @@ export interface RightsRevocationOptions {
   readonly instances: Instances
   readonly registry: Registry
   readonly bindings: Bindings
+  readonly accounts: Pick<Users, 'byId' | 'assumeRole' | 'setRole'>
   readonly work: FairWork
   /** Called if the queued values of a binding that ended could not be dropped. */
   readonly failed: (error: unknown) => void
@@ -35,6 +38,21 @@ export class RightsRevocation {
 
   constructor(options: RightsRevocationOptions) {
     this.#options = options
+  }
+
+  /**
+   * Gives a user another role at once, and stores it when everything has ended that only the old one allowed: a crash in between
+   * leaves the old role. After a start nobody could tell what an admin had of other tenants from what is merely absent.
+   */
+  async changeRole(account: Account, role: string): Promise<void> {
+    const { accounts } = this.#options
+    accounts.assumeRole(account, role)
+    try {
+      await this.reapply(({ userId }) => userId === account.id, account.role === ADMIN_ROLE)
+    } finally {
+      const still = accounts.byId(account.id)
+      if (still !== undefined) accounts.setRole(still, still.role)
+    }
   }
 
   /**

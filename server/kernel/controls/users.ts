@@ -7,7 +7,6 @@ import { checkNewPassword, makeVerifiers } from '../../../auth/verifiers.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'
-import type { IsAffected } from '../channels/rights-revocation.ts'
 import { StatusError } from '../core/errors.ts'
 import {
   type Administration,
@@ -40,8 +39,8 @@ export interface UserControlsOptions extends Administration {
   readonly node: string | undefined
   /** Ends everything of a removed user: sessions, channels, metric instances, tokens. */
   readonly endUser: (account: Account) => Promise<unknown>
-  /** Ends what a user may no longer do in its new role, which may have been admin before. */
-  readonly reconsider: (isConcerned: IsAffected, wasAdmin: boolean) => Promise<void>
+  /** Gives a user another role, and ends what it may no longer do. */
+  readonly changeRole: (account: Account, role: string) => Promise<void>
   /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }
@@ -61,7 +60,7 @@ const role: ControlParameter = {
 }
 
 export function userControls(options: UserControlsOptions): Control[] {
-  const { accounts, hasher, iterations, node, endUser, reconsider, stored } = options
+  const { accounts, hasher, iterations, node, endUser, changeRole, stored } = options
 
   const add: Control = {
     name: 'user.add',
@@ -139,13 +138,7 @@ export function userControls(options: UserControlsOptions): Control[] {
           if (account.id === identity.userId) return failed('nobody can change their own role: ask another admin')
           if (account.loopbackOnly) return failed(`${formatIdentity(name)} is the command line's own user`)
           if (given !== ADMIN_ROLE && isLastAdmin(accounts, account)) return failed(lastAdmin(account))
-          accounts.assumeRole(account, given)
-          try {
-            await reconsider(({ userId }) => userId === account.id, account.role === ADMIN_ROLE)
-          } finally {
-            const still = accounts.byId(account.id)
-            if (still !== undefined) accounts.setRole(still, still.role)
-          }
+          await changeRole(account, given)
           await stored()
           return ok(`${formatIdentity(name)} has the role ${given}`)
         })

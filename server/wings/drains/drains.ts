@@ -139,7 +139,9 @@ class RunningDrain implements StatusEntry {
   async #begin(): Promise<void> {
     const { log, peer } = this.#kit
     const { tenant, role, name, metrics } = this.table
-    const channel = peer.delivery.channelOf({ tenant, role, name: PREFIX + name })
+    const channel = await peer.delivery.channelOf({ tenant, role, name: PREFIX + name })
+    // Another table of its name may have taken its place meanwhile.
+    if (this.#over.signal.aborted) return
     this.#channel = channel
     channel.onConnectionChange = () => this.#connectAgain()
     this.#dropped = droppedBy(channel)

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import type { DrainTable } from '../../../../server/wings/drains/config.ts'
+import { done } from '../../../support/administration.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { EPOCH, TestProducer } from '../../../support/producer.ts'
 import { decoded } from '../../../support/records.ts'
@@ -253,5 +254,19 @@ describe('a metric that is not named any more', () => {
     await producer?.settle()
     push('b', 2, 1)
     expect(await ledger(seat)).toMatchObject({ accepted: 2, bound: 2, dropped: { stopped: 0 } })
+  })
+})
+
+describe('another role', () => {
+  it('ends what it does not allow, at once and with what waits, as rules do', async () => {
+    destination.answer = () => ({ status: 503 })
+    const seat = await start({ metrics: ['test.a', 'test.b'], role: 'wide' })
+    await done(seat, 'role.deny', { role: 'narrow', command: 'COLLECT', object: 'test.b' })
+    push('a', 1)
+    push('b', 2)
+    follow(tableOf({ metrics: ['test.a', 'test.b'], role: 'narrow' }))
+    await producer?.settle()
+    push('b', 3)
+    expect(await ledger(seat)).toMatchObject({ accepted: 2, bound: 1, dropped: { purged: 1 } })
   })
 })
