@@ -52,9 +52,10 @@ export function cumulative({ bounds, counts, count }: Histogram): {
   return { buckets: [...buckets, all], count: all }
 }
 
-/** A number as Prometheus writes it: `NaN`, `+Inf` and `-Inf` are numbers. */
+/** A number as Prometheus writes it: `NaN`, `+Inf` and `-Inf` are numbers, and zero has a sign. */
 export function prometheusNumber(value: number | bigint | boolean): string {
   if (typeof value === 'boolean') return value ? '1' : '0'
+  if (value === 0) return Object.is(value, -0) ? '-0' : '0'
   if (value === Number.POSITIVE_INFINITY) return '+Inf'
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value)
 }

@@ -42,6 +42,23 @@ describe('names', () => {
   ])('of the label %s is %s', (name, shown) => expect(prometheusLabel(name)).toBe(shown))
 })
 
+describe('numbers', () => {
+  // Go's FormatFloat, which Prometheus writes with, and reads with ParseFloat.
+  it.each([
+    [0, '0'],
+    [-0, '-0'],
+    [Number.NaN, 'NaN'],
+    [Number.POSITIVE_INFINITY, '+Inf'],
+    [Number.NEGATIVE_INFINITY, '-Inf'],
+    [5e-324, '5e-324'],
+    [0n, '0'],
+    [2n ** 64n, '18446744073709551616'],
+  ])('%s is %s', (number, shown) => {
+    const text = written('prometheus', (exposition) => exposition.samples('x', gauge, 'x').number([], number))
+    expect(text).toBe(`# TYPE x gauge\nx ${shown}\n`)
+  })
+})
+
 describe('labels', () => {
   it('are escaped as both specifications say', () => {
     expect(

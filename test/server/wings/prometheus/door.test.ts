@@ -76,6 +76,21 @@ describe('a request', () => {
     expect((await seat.values(3)).map(({ time }) => time)).toEqual([1_000, 2_000, 3_000])
   })
 
+  it('brings samples that are older than others, and those with one time and several values', async () => {
+    const seat = await server.producer.seat()
+    const id = await seat.collect('prometheus.a')
+    await seat.ok((seq) => command.subscribe(seq, id))
+    expect((await post(series('a', 'x', 3, 1))).status).toBe(204)
+    const other = series('a', 'x', 3).replace('000000000000f03f', '0000000000000040')
+    expect((await post(other)).status).toBe(204)
+    const got = (await seat.values(3)).map((message) => [message.time, decoded(message).value])
+    expect(got).toEqual([
+      [3_000, 1],
+      [1_000, 1],
+      [3_000, 2],
+    ])
+  })
+
   it('with native histograms is answered 400, which says so; its samples are taken', async () => {
     const answer = await post(`${series('a', 'x', 1)} 0a 04 22 02 08 01`)
     expect([answer.status, await answer.text(), written(answer)]).toEqual([
