@@ -175,7 +175,10 @@ export class TextParser {
   #exemplar(start: number, end: number): void {
     const text = this.#text
     if (text.charCodeAt(start) !== OPENING) this.#fail('BAD_NAME', 'an exemplar without labels')
-    const [value, valueEnd] = token(text, skipBlanks(text, this.#endOfSeries(start, end), end), end)
+    const labelsEnd = this.#endOfSeries(start, end)
+    const problem = problemOfLabels(text.slice(start, labelsEnd))
+    if (problem !== undefined) this.#fail(problem.code, `an exemplar: ${problem.message}`)
+    const [value, valueEnd] = token(text, skipBlanks(text, labelsEnd, end), end)
     this.#number(value)
     const [time, timeEnd] = token(text, skipBlanks(text, valueEnd, end), end)
     if (time !== '') this.#microseconds(time)
@@ -227,7 +230,8 @@ export class TextParser {
   #comment(comment: string): void {
     const start = skipBlanks(comment, 0, comment.length)
     const [keyword, keywordEnd] = token(comment, start, comment.length)
-    if (keyword === 'EOF' && this.#format === 'openmetrics') this.#isOver = true
+    const isAlone = start > 0 && skipBlanks(comment, keywordEnd, comment.length) === comment.length
+    if (keyword === 'EOF' && isAlone && this.#format === 'openmetrics') this.#isOver = true
     if (keyword !== 'TYPE' && keyword !== 'HELP' && keyword !== 'UNIT') return
     const isOpenMetrics = this.#format === 'openmetrics'
     // In 0.0.4 a plain comment.
@@ -299,6 +303,17 @@ export function readSeries(text: string): TextSeries {
   if (name === '' || (brace !== 0 && !NAME.test(name)))
     throw new ProtocolError('BAD_NAME', `${shown(name)} is no name of a metric`)
   return { name, labels }
+}
+
+/** What is wrong with labels in braces, without a name before them; undefined if nothing is. */
+function problemOfLabels(text: string): ProtocolError | undefined {
+  try {
+    readSeries(`x${text}`)
+    return undefined
+  } catch (error) {
+    if (error instanceof ProtocolError) return error
+    throw error
+  }
 }
 
 /** The metadata of the family that a sample with this name belongs to. */

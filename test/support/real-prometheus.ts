@@ -94,6 +94,14 @@ export class RealPrometheus {
     )
   }
 
+  /** Why each job whose last scrape failed has failed. */
+  async problems(): Promise<ReadonlyMap<string, string>> {
+    const answer = await fetch(`${this.url}/api/v1/targets`)
+    const { data } = (await answer.json()) as { data: { activeTargets: { scrapePool: string; lastError: string }[] } }
+    const failed = data.activeTargets.filter(({ lastError }) => lastError !== '')
+    return new Map(failed.map(({ scrapePool, lastError }) => [scrapePool, lastError]))
+  }
+
   async stop(): Promise<void> {
     const ended = once(this.#child, 'exit')
     this.#child.kill('SIGKILL')

@@ -177,6 +177,10 @@ describe('OpenMetrics 1.0', () => {
   test.each([
     ['a_total 1 #', 'an exemplar without labels'],
     ['a_total 1 # x', 'an exemplar without labels'],
+    ['a_total 1 # {x\\="y"} 1', 'is no name of a label'],
+    ['a_total 1 # {1="y"} 1', '"1" is no name of a label'],
+    ['a_total 1 # {x="y",x="z"} 1', 'label "x" stands twice'],
+    ['a_total 1 # {x=y} 1', 'label "x" has no text in quotes'],
     ['a_total 1 # {x="y"}', 'a value is missing'],
     ['a_total 1 # {x="y"} 1 2 3', '"3" after the exemplar'],
     ['a_total 1 2 # {x="y" 1', 'the labels have no end'],
@@ -193,6 +197,9 @@ describe('OpenMetrics 1.0', () => {
     expect(problem('a 1\n', 'openmetrics')).toContain('ends without # EOF')
     expect(problem('a 1\n# EOF\nb 1\n', 'openmetrics')).toContain('a line after # EOF')
     expect(problem('a 1\n# EOF', 'openmetrics')).toBe('')
+    for (const comment of ['#EOF', '# EOFx', '# EOF x']) {
+      expect(problem(`a 1\n${comment}\n`, 'openmetrics')).toContain('ends without # EOF')
+    }
   })
 })
 
