@@ -31,6 +31,21 @@ export interface StoredSeries {
   readonly samples: readonly StoredSample[]
 }
 
+interface ActiveTarget {
+  readonly scrapePool: string
+  readonly health: string
+  readonly lastScrape: string
+  readonly lastError: string
+}
+
+export interface Scrape {
+  readonly begunMs: number
+  /** Empty if it has not failed. */
+  readonly problem: string
+  /** Whether it failed because the answer took too long. */
+  readonly isLate: boolean
+}
+
 export class RealPrometheus {
   readonly url: string
   readonly #child: ChildProcess
@@ -94,12 +109,17 @@ export class RealPrometheus {
     )
   }
 
-  /** Why each job whose last scrape failed has failed. */
-  async problems(): Promise<ReadonlyMap<string, string>> {
+  /** The last scrape of each job that has had one. */
+  async scrapes(): Promise<ReadonlyMap<string, Scrape>> {
     const answer = await fetch(`${this.url}/api/v1/targets`)
-    const { data } = (await answer.json()) as { data: { activeTargets: { scrapePool: string; lastError: string }[] } }
-    const failed = data.activeTargets.filter(({ lastError }) => lastError !== '')
-    return new Map(failed.map(({ scrapePool, lastError }) => [scrapePool, lastError]))
+    const { data } = (await answer.json()) as { data: { activeTargets: ActiveTarget[] } }
+    const scraped = data.activeTargets.filter(({ health }) => health !== 'unknown')
+    return new Map(
+      scraped.map(({ scrapePool, lastScrape, lastError }) => [
+        scrapePool,
+        { begunMs: Date.parse(lastScrape), problem: lastError, isLate: /deadline exceeded/.test(lastError) },
+      ]),
+    )
   }
 
   async stop(): Promise<void> {
