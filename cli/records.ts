@@ -100,6 +100,20 @@ export async function unseen(consumer: Queryable, metric: string): Promise<boole
   return toRecords(value)?.records.length === 0
 }
 
+/** Names of sensors that a message repeats. */
+const MAX_NAMED = 5
+
+/** Which targets have not answered yet, for people; empty if none is waited for, or that cannot be read. Never rejects. */
+export async function awaited(consumer: Queryable): Promise<string> {
+  const sample = await consumer.query('producer.sensors').catch(() => undefined)
+  const names = ((sample && toRecords(sample.value)?.records) ?? [])
+    .filter((sensor) => fieldNumber(fieldsOf(findField(sensor, 'counters')), 'awaited') > 0)
+    .map((sensor) => fieldText(sensor, 'name'))
+  if (names.length === 0) return ''
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ''
+  return `no answer yet from ${names.slice(0, MAX_NAMED).join(', ')}${more}`
+}
+
 /** Adds to the refusal of a metric which one was probably meant. Rejects with Failure, or with what it is given. */
 export async function withSuggestion<T>(consumer: Queryable, metric: string, work: Promise<T>): Promise<T> {
   try {

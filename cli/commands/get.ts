@@ -5,7 +5,15 @@ import { type Assignments, splitWords, toTypedArguments } from '../arguments.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatMeasured } from '../format.ts'
 import { EXACT_OPTION, type JsonOptions, toJson, toText } from '../output.ts'
-import { type AnswerRecord, findField, metricParameters, toRecords, unitsOf, withSuggestion } from '../records.ts'
+import {
+  type AnswerRecord,
+  awaited,
+  findField,
+  metricParameters,
+  toRecords,
+  unitsOf,
+  withSuggestion,
+} from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
@@ -68,7 +76,8 @@ async function query(consumer: Consumer, metric: string, assignments: Assignment
   const message = await withSuggestion(consumer, metric, consumer.query(metric, args))
   const request = [metric, ...Array.from(assignments, ([name, text]) => `${name}=${text}`)].join(' ')
   if (toRecords(message.value)?.records.length === 0) {
-    throw new Failure(ExitCode.FAILED, `no value: nothing currently matches ${request}`)
+    const why = await awaited(consumer)
+    throw new Failure(ExitCode.FAILED, `no value: nothing currently matches ${request}${why && `; ${why}`}`)
   }
   if (message.value.type === BasicType.VOID) {
     throw new Failure(ExitCode.FAILED, `no value of ${request}: its source has sent none, or only old ones`)

@@ -5,7 +5,7 @@ import { Failure } from '../failure.ts'
 import { formatAge, formatBytes, formatCount } from '../format.ts'
 import { type ChannelLedger, droppedCount, lagMs, toLedger } from '../ledger.ts'
 import { type Column, formatTable, JSON_OPTION, type JsonOptions, printList } from '../output.ts'
-import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField, queryAll } from '../records.ts'
+import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField, queryAll, toRecords } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
@@ -47,7 +47,7 @@ export function addUpstreams(program: Command, cli: Cli): void {
 
 async function consumed(consumer: Consumer): Promise<ConsumedServer[]> {
   const sample = await consumer.query('producer.sensors')
-  const sensors = await queryAll({ query: async () => sample }, 'producer.sensors', {}, () => ({}))
+  const sensors = toRecords(sample.value)?.records ?? []
   const upstreams = sensors.filter((sensor) => fieldText(sensor, 'name').startsWith(PREFIX))
   return Promise.all(
     upstreams.map(async (record) => {

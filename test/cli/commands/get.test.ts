@@ -132,6 +132,27 @@ describe('get', () => {
     expect(producer.asked.find(({ of }) => of === 'a.b')?.args).toEqual({ n: 7n })
   })
 
+  test('says which targets have not answered yet, if there is no value', async () => {
+    const sensor = (name: string, awaited: number) => [
+      string('name', name),
+      {
+        name: 'counters',
+        type: BasicType.REC,
+        value: [{ name: 'awaited', type: BasicType.UINT64, value: BigInt(awaited) }],
+      } as const,
+    ]
+    const waiting: Script = ({ of }) => {
+      if (of === 'prometheus.a') return answer(list())
+      if (of !== 'producer.sensors') return { status: 'NO_SUCH_METRIC' }
+      return answer(list(sensor('scrape/a', 1), sensor('scrape/b', 0), sensor('scrape/c', 1), MORE))
+    }
+    const { code, err } = await runCli(['get', 'prometheus.a'], waiting)
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: ['cinnabar: no value: nothing currently matches prometheus.a; no answer yet from scrape/a, scrape/c'],
+    })
+  })
+
   test.each([
     [VOID, 'cinnabar: no value of a host=n1: its source has sent none, or only old ones'],
     [list(), 'cinnabar: no value: nothing currently matches a host=n1'],

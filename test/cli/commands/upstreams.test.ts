@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Message } from '../../../protocol/monitor/message.ts'
-import { list, rec, runCli, type Script, string, TIME, uint64 } from '../fake-cli.ts'
+import { list, MORE, rec, runCli, type Script, string, TIME, uint64 } from '../fake-cli.ts'
 
 /** Who the server is: the channels that it empties at others have its id in their names. */
 const SELF: Message = {
@@ -74,4 +74,12 @@ test('has the same in JSON, where what is not known is left out', async () => {
 test('says so where there is none', async () => {
   const { code, err } = await runCli(['upstreams'], () => ({ followedBy: [{ answer: list() }] }))
   expect([code, err]).toEqual([0, ['this server consumes no other']])
+})
+
+test('shows those of an answer that is cut', async () => {
+  const cut: Script = (asked) => {
+    if (asked.of !== 'producer.sensors') return script(asked)
+    return { followedBy: [SELF, { answer: list(sensor('upstream/west', 'failed', 'x', 0n), MORE) }] }
+  }
+  expect((await runCli(['upstreams'], cut)).out).toEqual([expect.any(String), expect.stringContaining('west')])
 })

@@ -131,12 +131,13 @@ export class ScrapeTarget implements StatusEntry {
   }
 
   status(): SensorStatus {
-    const isOff = this.#isUp === undefined || !(this.#isWanted || this.#running !== undefined)
+    const isAwaited = this.#running !== undefined
+    const isOff = !isAwaited && (this.#isUp === undefined || !this.#isWanted)
     return {
       name: `scrape/${this.name}`,
       state: this.#isUp === false ? 'failed' : isOff ? 'off' : 'measuring',
       detail: [this.#shownUrl, this.#problem, this.#waits].filter((part) => part !== '').join('; '),
-      counters: { ...this.#counters, series: this.#series.size },
+      counters: { ...this.#counters, series: this.#series.size, awaited: isAwaited ? 1 : 0 },
     }
   }
 

@@ -349,8 +349,14 @@ it('somebody who asks waits five seconds at most', async () => {
   target.answer = () => {}
   const asking = query('prometheus.a')
   await eventually(() => expect(target.requests).toHaveLength(1))
+  // Whoever asks meanwhile, on another connection, sees what is waited for.
+  const other = await producer.seat('root')
+  const sensors: { name: string }[] = decoded(await other.query('producer.sensors'))
+  const waiting = sensors.find(({ name }) => name === 'scrape/node')
+  expect(waiting).toMatchObject({ state: 'measuring', counters: { scrapes: 1, awaited: 1 } })
   producer.clock.advance(5_000)
   expect(await asking).toEqual([])
+  expect(await status()).toMatchObject({ counters: { awaited: 1 } })
 })
 
 it('waits while the tenant has reached its quota of values', async () => {
