@@ -55,6 +55,7 @@ function problems(sensors: readonly { name: string; state: string; detail: strin
   return new Map(failed.map(({ name, detail }) => [name, detail]))
 }
 
+// prometheus comes with Debian's package prometheus.
 it.skipIf(!hasPrometheus).each(seeds({ short: 1, long: 10 }))('seed %i (apt install prometheus)', async (seed) => {
   const random = new Random(seed)
   const started = Date.now()

@@ -153,6 +153,7 @@ function isTaken(format: TextFormat, text: string): boolean {
   }
 }
 
+// prometheus comes with Debian's package prometheus.
 test.skipIf(!hasPrometheus)('lines (apt install prometheus)', async () => {
   const all = [
     { format: 'prometheus', texts: PLAIN },
