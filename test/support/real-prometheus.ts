@@ -66,7 +66,12 @@ export class RealPrometheus {
     const given = ['--config.file=prometheus.yml', '--storage.tsdb.path=data', '--web.enable-remote-write-receiver']
     const child = spawn('prometheus', [...given, `--web.listen-address=${url}`], { cwd: directory, stdio: 'ignore' })
     const started = new RealPrometheus(`http://${url}`, child, directory)
-    await eventually(async () => expect((await fetch(`${started.url}/-/ready`)).status).toBe(200))
+    try {
+      await eventually(async () => expect((await fetch(`${started.url}/-/ready`)).status).toBe(200))
+    } catch (error) {
+      await started.stop()
+      throw error
+    }
     return started
   }
 
