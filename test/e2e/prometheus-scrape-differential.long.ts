@@ -14,7 +14,7 @@ import { scrapeTables } from '../server/wings/prometheus/scrape/scripted-target.
 import { command } from '../support/bytes.ts'
 import { eventually } from '../support/eventually.ts'
 import { FakeClock } from '../support/fake-clock.ts'
-import { seeds, times } from '../support/long.ts'
+import { seeds } from '../support/long.ts'
 import { TestProducer } from '../support/producer.ts'
 import { Random } from '../support/random.ts'
 import { hasPrometheus, RealPrometheus } from '../support/real-prometheus.ts'
@@ -23,7 +23,7 @@ import type { ValueMessage } from '../support/seat.ts'
 import { ExpositionTexts, TIMED } from './exposition-texts.ts'
 import { keyOf, ofConsumer, ofPrometheus, type Shown, sorted } from './prometheus-samples.ts'
 
-const TARGETS = times({ short: 80, long: 400 })
+const TARGETS = 80
 /** What the targets say one after the other. */
 const PHASES = 3
 const THEIR_INTERVAL = '4s'
@@ -56,7 +56,7 @@ function problems(sensors: readonly { name: string; state: string; detail: strin
 }
 
 // prometheus comes with Debian's package prometheus.
-it.skipIf(!hasPrometheus).each(seeds({ short: 1, long: 10 }))('seed %i (apt install prometheus)', async (seed) => {
+it.skipIf(!hasPrometheus).each(seeds({ short: 1, long: 2 }))('seed %i (apt install prometheus)', async (seed) => {
   const random = new Random(seed)
   const started = Date.now()
   const targets = Array.from({ length: TARGETS }, () => {
