@@ -12,7 +12,7 @@ import type { RightsRevocation } from '../kernel/channels/rights-revocation.ts'
 import { StatusError } from '../kernel/core/errors.ts'
 import type { FairWork } from '../kernel/core/fair-work.ts'
 import type { Instances } from '../kernel/metrics/instances.ts'
-import type { PushDestination } from './push.ts'
+import type { DeliveredChannel, PushDestination } from './push.ts'
 
 /** The user that a channel of a wing belongs to. Nobody can log in as that user, because it has neither password nor token. */
 export interface ChannelUser {
@@ -38,17 +38,7 @@ export interface ChannelDelivery {
    * The durable channel of a user, both of which are made if they are missing. If the user had another role, what the new one does
    * not allow has ended. Rejects with StatusError.
    */
-  channelOf(user: ChannelUser): Promise<Channel>
-  /**
-   * Binds these metrics and nothing else, also on a channel that was halted. What was bound besides collects nothing more, and ends
-   * when nothing waits in the channel any more and this is called again: its name may be missing by mistake. Settles when all that
-   * is there is bound, or soon after `signal` is aborted: nothing more is bound then. It waits for an earlier one of the same
-   * channel, which has to be aborted before.
-   */
-  bind(channel: Channel, wanted: WantedBindings): Promise<void>
-  /** Gives a channel the connection that takes its values. */
-  attach(channel: Channel, connection: ChannelConnection): void
-  detach(channel: Channel, connection: ChannelConnection): void
+  channelOf(user: ChannelUser): Promise<OwnChannel>
   /**
    * Channels of users whose names begin with this, but for those that are wanted, collect nothing more; what waits in them stays.
    * Gives these users.
@@ -57,6 +47,25 @@ export interface ChannelDelivery {
     prefix: string,
     isWanted: (user: Pick<ChannelUser, 'tenant' | 'name'>) => boolean,
   ): readonly Pick<ChannelUser, 'tenant' | 'name'>[]
+}
+
+/** The channel of a wing's own user. */
+export interface OwnChannel {
+  readonly delivered: DeliveredChannel
+  /** `taken` while it has a connection, whoever made that. */
+  readonly state: 'free' | 'taken' | 'deleted'
+  /** Has `changed` called, and no other, after a connection has taken or left it, and when it is deleted. */
+  onChange(changed: () => void): void
+  /**
+   * Binds these metrics and nothing else, also on a channel that was halted. What was bound besides collects nothing more, and ends
+   * when nothing waits in the channel any more and this is called again: its name may be missing by mistake. Settles when all that
+   * is there is bound, or soon after `signal` is aborted: nothing more is bound then. It waits for an earlier one of the same
+   * channel, which has to be aborted before.
+   */
+  bind(wanted: WantedBindings): Promise<void>
+  /** Gives it the connection that takes its values. */
+  attach(connection: ChannelConnection): void
+  detach(connection: ChannelConnection): void
 }
 
 export interface DeliveryServices {
@@ -71,8 +80,7 @@ export interface DeliveryServices {
 
 export class RegistryDelivery implements ChannelDelivery {
   readonly #services: DeliveryServices
-  /** Settled when nothing more is bound or stopped on a channel by the last call. */
-  readonly #bound = new WeakMap<Channel, Promise<void>>()
+  readonly #own = new WeakMap<Channel, RegisteredChannel>()
 
   constructor(services: DeliveryServices) {
     this.#services = services
@@ -82,7 +90,7 @@ export class RegistryDelivery implements ChannelDelivery {
     this.#services.dialler.offer(destination)
   }
 
-  async channelOf({ tenant, name, role }: ChannelUser): Promise<Channel> {
+  async channelOf({ tenant, name, role }: ChannelUser): Promise<OwnChannel> {
     const { accounts, registry, rightsRevocation } = this.#services
     const known = accounts.find(tenant, name)
     if (known !== undefined && known.role !== role) await rightsRevocation.changeRole(known, role)
@@ -90,21 +98,55 @@ export class RegistryDelivery implements ChannelDelivery {
       accounts.find(tenant, name) ??
       accounts.add({ tenant, name, role, bcrypt: undefined, scram: undefined, loopbackOnly: false })
     const identity = accounts.identity(account)
-    return registry.named(identity.userId, name) ?? registry.create(identity, true, { name })
+    const channel = registry.named(identity.userId, name) ?? registry.create(identity, true, { name })
+    const own = this.#own.get(channel) ?? new RegisteredChannel(channel, this.#services)
+    this.#own.set(channel, own)
+    return own
   }
 
-  bind(channel: Channel, wanted: WantedBindings): Promise<void> {
-    const before = this.#bound.get(channel) ?? Promise.resolve()
-    const bound = before.then(() => this.#bindAll(channel, wanted))
-    this.#bound.set(
-      channel,
-      bound.catch(() => {}),
-    )
+  haltOthers(
+    prefix: string,
+    isWanted: (user: Pick<ChannelUser, 'tenant' | 'name'>) => boolean,
+  ): readonly Pick<ChannelUser, 'tenant' | 'name'>[] {
+    const { accounts, registry, bindings } = this.#services
+    return [...accounts.list()].flatMap(({ id, tenant, name }) => {
+      const channels = registry.of(id)
+      if (!name.startsWith(prefix) || channels.size === 0 || isWanted({ tenant, name })) return []
+      for (const channel of channels) for (const binding of channel.bindings.values()) bindings.halt(binding)
+      return [{ tenant, name }]
+    })
+  }
+}
+
+class RegisteredChannel implements OwnChannel {
+  readonly delivered: Channel
+  readonly #services: DeliveryServices
+  /** Settled when nothing more is bound or stopped by the last call of `bind`. */
+  #bound: Promise<void> = Promise.resolve()
+
+  constructor(channel: Channel, services: DeliveryServices) {
+    this.delivered = channel
+    this.#services = services
+  }
+
+  get state(): OwnChannel['state'] {
+    if (this.delivered.deleted) return 'deleted'
+    return this.delivered.connection === undefined ? 'free' : 'taken'
+  }
+
+  onChange(changed: () => void): void {
+    this.delivered.onConnectionChange = changed
+  }
+
+  bind(wanted: WantedBindings): Promise<void> {
+    const bound = this.#bound.then(() => this.#bindAll(wanted))
+    this.#bound = bound.catch(() => {})
     return bound
   }
 
-  async #bindAll(channel: Channel, { metrics, refused, signal }: WantedBindings): Promise<void> {
+  async #bindAll({ metrics, refused, signal }: WantedBindings): Promise<void> {
     const { bindings } = this.#services
+    const channel = this.delivered
     const wanted = new Set(metrics)
     const { queued, inFlight } = channel.queue.counts
     const kept: ChannelBinding[] = []
@@ -123,7 +165,7 @@ export class RegistryDelivery implements ChannelDelivery {
     for (const metric of wanted) {
       if (signal.aborted) return
       try {
-        await this.#bind(channel, metric, signal)
+        await this.#bind(metric, signal)
       } catch (error) {
         if (!(error instanceof StatusError)) throw error
         refused(metric, error.message)
@@ -131,7 +173,8 @@ export class RegistryDelivery implements ChannelDelivery {
     }
   }
 
-  async #bind(channel: Channel, metric: string, signal: AbortSignal): Promise<void> {
+  async #bind(metric: string, signal: AbortSignal): Promise<void> {
+    const channel = this.delivered
     const { instances, bindings, work } = this.#services
     const instance = await work.run(channel.owner, instances.collect(channel.owner, metric, []))
     try {
@@ -145,25 +188,12 @@ export class RegistryDelivery implements ChannelDelivery {
     }
   }
 
-  attach(channel: Channel, connection: ChannelConnection): void {
-    this.#services.registry.attach(channel, connection)
+  attach(connection: ChannelConnection): void {
+    this.#services.registry.attach(this.delivered, connection)
   }
 
-  detach(channel: Channel, connection: ChannelConnection): void {
-    this.#services.registry.detach(channel, connection)
-  }
-
-  haltOthers(
-    prefix: string,
-    isWanted: (user: Pick<ChannelUser, 'tenant' | 'name'>) => boolean,
-  ): readonly Pick<ChannelUser, 'tenant' | 'name'>[] {
-    const { accounts, registry, bindings } = this.#services
-    return [...accounts.list()].flatMap(({ id, tenant, name }) => {
-      const channels = registry.of(id)
-      if (!name.startsWith(prefix) || channels.size === 0 || isWanted({ tenant, name })) return []
-      for (const channel of channels) for (const binding of channel.bindings.values()) bindings.halt(binding)
-      return [{ tenant, name }]
-    })
+  detach(connection: ChannelConnection): void {
+    this.#services.registry.detach(this.delivered, connection)
   }
 }
 

@@ -45,6 +45,12 @@ export interface OwnView {
   /** By name. */
   tenants(): readonly string[]
   readonly stats: ServerView['stats']
-  channels(): Iterable<Channel>
+  channels(): Iterable<ShownChannel>
   readonly sensors: readonly Sensor[]
+}
+
+/** A channel as others are shown it: its state, and nothing of its values. */
+export interface ShownChannel extends Pick<Channel, 'id' | 'owner' | 'state' | 'deleted'> {
+  readonly row: Pick<Channel['row'], 'durable'>
+  readonly queue: Pick<Channel['queue'], 'counts'>
 }

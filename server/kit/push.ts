@@ -3,10 +3,11 @@
  * and a wing that knows the scheme of that URL sends them.
  */
 import type { Channel } from '../kernel/channels/channel.ts'
-import type { ChannelConnection } from '../kernel/channels/outbox.ts'
+import type { ChannelConnection, Outbox } from '../kernel/channels/outbox.ts'
+import type { Queue } from '../kernel/channels/queue.ts'
+import type { Selection } from '../kernel/metrics/selection.ts'
 
-export type { MetricInstance } from '../kernel/metrics/instance.ts'
-export type { Channel, ChannelConnection }
+export type { ChannelConnection }
 
 /** What a wing offers to channels with a URL. */
 export interface PushDestination {
@@ -18,7 +19,9 @@ export interface PushDestination {
 
 /** A channel whose URL was checked, and may be dialled now. */
 export interface PushRequest {
-  readonly channel: Channel
+  readonly channel: DeliveredChannel
+  /** Of the channel; its id if it has none. */
+  readonly name: string
   /** In its canonical spelling, with the port. */
   readonly url: string
   /** What the name of the host resolved to: nothing else may be connected to. */
@@ -30,4 +33,19 @@ export interface PushRequest {
   readonly ca: string | undefined
   /** Has to be called when the connection leaves the channel. */
   readonly left: (connection: ChannelConnection) => void
+}
+
+/** A channel as the connection knows it that delivers its values. */
+export interface DeliveredChannel extends Pick<Channel, 'id' | 'label' | 'owner'> {
+  /** By metric id: a value without a binding is a result or an answer, or the binding was stopped meanwhile. */
+  readonly bindings: ReadonlyMap<number, { readonly instance: DeliveredMetric }>
+  /** Where values are committed that the destination has, and what is counted of them. */
+  readonly queue: Pick<Queue, 'commit' | 'counts'>
+  /** Where the values come from: it is told when more may come. */
+  readonly outbox: Pick<Outbox, 'drained' | 'failed'>
+}
+
+/** A metric that is bound on such a channel. */
+export interface DeliveredMetric {
+  readonly selection: Pick<Selection, 'name' | 'isPattern' | 'args' | 'listening'>
 }

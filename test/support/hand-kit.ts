@@ -53,9 +53,6 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
       delivery: {
         offer() {},
         channelOf: unused,
-        bind: unused,
-        attach: unused,
-        detach: unused,
         haltOthers: () => [],
       },
       stored: { journal, upstreams: [], upstreamBindings: [], qmfAgent: undefined },

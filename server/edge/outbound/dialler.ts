@@ -362,6 +362,7 @@ export class Dialler implements ChannelDialler {
     if (push === undefined) throw new Refused(`this server delivers nothing by ${scheme}`)
     const connection = await push.open({
       channel,
+      name: channel.row.name || String(channel.id),
       url,
       address,
       port,

@@ -20,13 +20,14 @@ export function httpDestination(kit: Kit): PushDestination {
 }
 
 /** Delivers the values of a channel that a consumer has defined. The answers of the destination are for the log alone. */
-function openDrain({ clock, log, poll, peer }: Kit, { channel, url, address, bearer, ca, left }: PushRequest): Drain {
+function openDrain({ clock, log, poll, peer }: Kit, request: PushRequest): Drain {
+  const { channel, name, url, address, bearer, ca, left } = request
   const [protocol = '', href = ''] = url.split(/\+(.*)/)
   const counts = noCounts()
   const receiver = { href, address, bearer, ca, timeoutMs: TIMEOUT_MS }
   let noticedMs = Number.NEGATIVE_INFINITY
   const drain = new Drain({
-    table: { name: channel.row.name || String(channel.id), ...DRAIN },
+    table: { name, ...DRAIN },
     channel,
     wire: wireOf(protocol as 'prometheus' | 'otlp', peer.view, channel.owner.tenant, clock),
     destination: openReceiver(receiver, clock),
@@ -36,11 +37,11 @@ function openDrain({ clock, log, poll, peer }: Kit, { channel, url, address, bea
     isWanted: isNamedOn(channel),
     ownLabels: sensorLabels(peer.view),
     counts,
-    refused({ detail }, { name }) {
+    refused({ detail }, { name: metric }) {
       if (clock.monotonicMs() - noticedMs < NOTICE_MS) return
       noticedMs = clock.monotonicMs()
-      log.warn({ channel: channel.id, url, metric: name, detail }, 'a destination has refused values')
-      const text = `channel ${channel.label}: its destination has refused values, the last of ${name}; they are committed`
+      log.warn({ channel: channel.id, url, metric, detail }, 'a destination has refused values')
+      const text = `channel ${channel.label}: its destination has refused values, the last of ${metric}; they are committed`
       peer.notice({ severity: 'warning', subject: 'channel', detail: text }, channel.owner.userId)
     },
     state(problem) {

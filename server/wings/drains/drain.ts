@@ -7,7 +7,7 @@ import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
 import { pause } from '../../../protocol/kept/pause.ts'
 import { BasicType, gapReasonName } from '../../../protocol/monitor/constants.ts'
 import type { Poll } from '../../kit/poll.ts'
-import type { Channel, ChannelConnection } from '../../kit/push.ts'
+import type { ChannelConnection, DeliveredChannel } from '../../kit/push.ts'
 import type { Clock, Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import type { DrainCounts } from './counts.ts'
@@ -30,7 +30,7 @@ const MAX_DETAIL = 300
 
 export interface DrainOptions {
   readonly table: Pick<DrainTable, 'name' | 'batchSize' | 'batchAgeMs'>
-  readonly channel: Channel
+  readonly channel: DeliveredChannel
   readonly wire: DrainWire
   readonly destination: Receiver
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds' | 'wallMs' | 'setTimeout' | 'clear'>

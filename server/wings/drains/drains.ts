@@ -4,9 +4,10 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { ALL_TENANTS } from '../../kit/config.ts'
+import type { OwnChannel } from '../../kit/delivery.ts'
 import type { Kit } from '../../kit/kit.ts'
 import type { Owner, SensorStatus, StatusEntry } from '../../kit/metrics.ts'
-import type { Channel } from '../../kit/push.ts'
+import type { DeliveredChannel } from '../../kit/push.ts'
 import type { Timer } from '../../kit/running.ts'
 import type { DrainTable } from './config.ts'
 import { type DrainCounts, noCounts } from './counts.ts'
@@ -106,7 +107,7 @@ class RunningDrain implements StatusEntry {
   readonly table: TenantTable
   readonly #kit: Kit
   readonly #counts: DrainCounts = noCounts()
-  #channel: Channel | undefined
+  #channel: OwnChannel | undefined
   #drain: Drain | undefined
   #problem = ''
   #timer: Timer | undefined
@@ -143,12 +144,12 @@ class RunningDrain implements StatusEntry {
     // Another table of its name may have taken its place meanwhile.
     if (this.#over.signal.aborted) return
     this.#channel = channel
-    channel.onConnectionChange = () => this.#connectAgain()
+    channel.onChange(() => this.#connectAgain())
     this.#dropped = droppedBy(channel)
     // Matching a pattern may take minutes, in which values fill the channel: what is bound already is delivered.
     this.#isMatching = true
     this.#connect()
-    await peer.delivery.bind(channel, {
+    await channel.bind({
       metrics,
       signal: this.#over.signal,
       refused: (metric, detail) => {
@@ -163,10 +164,10 @@ class RunningDrain implements StatusEntry {
   sweep(): void {
     const { clock, log } = this.#kit
     const channel = this.#channel
-    if (channel === undefined || channel.deleted) return
+    if (channel === undefined || channel.state === 'deleted') return
     const dropped = droppedBy(channel)
     if (dropped <= this.#dropped || clock.monotonicMs() - this.#lossLoggedMs < NOTICE_MS) return
-    const { queued, queuedBytes } = channel.queue.counts
+    const { queued, queuedBytes } = channel.delivered.queue.counts
     const lost = dropped - this.#dropped
     log.warn(
       { drain: this.table.name, tenant: this.table.tenant, lost, queued, queuedBytes },
@@ -183,30 +184,30 @@ class RunningDrain implements StatusEntry {
   }
 
   #connect(): void {
-    const channel = this.#channel as Channel
-    if (this.#over.signal.aborted || channel.deleted || channel.connection !== undefined) return
+    const channel = this.#channel as OwnChannel
+    if (this.#over.signal.aborted || channel.state !== 'free') return
     const { clock, poll, peer } = this.#kit
     const { tenant, tenantLabel } = this.table
     this.#drain = new Drain({
       table: this.table,
-      channel,
-      ...this.#way(channel),
+      channel: channel.delivered,
+      ...this.#way(channel.delivered),
       clock,
       work: poll.work,
       random: Math.random,
-      isWanted: this.#isWanted(channel),
+      isWanted: this.#isWanted(channel.delivered),
       ownLabels: sensorLabels(peer.view),
       tenantLabel: tenantLabel === '' ? undefined : [tenantLabel, tenant],
       counts: this.#counts,
       refused: (refusal, value) => this.#refuse(refusal, value),
       state: (problem) => this.#changed(problem),
-      ended: (drain) => peer.delivery.detach(channel, drain),
+      ended: (drain) => channel.detach(drain),
     })
-    peer.delivery.attach(channel, this.#drain)
+    channel.attach(this.#drain)
     this.#drain.start()
   }
 
-  #isWanted(channel: Channel): (name: string) => boolean {
+  #isWanted(channel: DeliveredChannel): (name: string) => boolean {
     const { isOfAll, tenant } = this.table
     const isNamed = isNamedOn(channel)
     if (!isOfAll || tenant === FIRST_TENANT) return isNamed
@@ -214,7 +215,7 @@ class RunningDrain implements StatusEntry {
     return (name) => isNamed(name) && !isOwn(name)
   }
 
-  #way(channel: Channel): { readonly wire: DrainWire; readonly destination: Receiver } {
+  #way(channel: DeliveredChannel): { readonly wire: DrainWire; readonly destination: Receiver } {
     const { self, clock, peer } = this.#kit
     const { name, tenant, url, secretFile } = this.table
     const destination = openReceiver({ ...this.table, href: url.href }, clock)
@@ -227,8 +228,8 @@ class RunningDrain implements StatusEntry {
   #connectAgain(): void {
     const { clock } = this.#kit
     // With its user or by an admin; it is made anew at the next start.
-    if (this.#channel?.deleted === true) this.stop()
-    if (this.#over.signal.aborted || this.#channel?.connection !== undefined) return
+    if (this.#channel?.state === 'deleted') this.stop()
+    if (this.#over.signal.aborted || this.#channel?.state !== 'free') return
     clock.clear(this.#timer)
     this.#timer = clock.setTimeout(() => this.#connect(), AGAIN_MS)
   }
@@ -276,7 +277,7 @@ class RunningDrain implements StatusEntry {
 }
 
 /** Values that a channel has lost; what was stopped or purged somebody did not want any more. */
-function droppedBy({ queue }: Channel): number {
-  const { overflow, expired, damaged, full } = queue.counts.dropped
+function droppedBy({ delivered }: OwnChannel): number {
+  const { overflow, expired, damaged, full } = delivered.queue.counts.dropped
   return overflow + expired + damaged + full
 }

@@ -1,7 +1,7 @@
 /** What drains know of the metrics that they deliver. */
 import { byKind, type Metric, ownLabels } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
-import type { Channel } from '../../kit/push.ts'
+import type { DeliveredChannel } from '../../kit/push.ts'
 import type { Clock } from '../../kit/running.ts'
 import { otlpWire } from './otlp.ts'
 import type { DrainWire, Label } from './outgoing.ts'
@@ -53,7 +53,7 @@ export function isOfServer({ sensors }: Sensors): (name: string) => boolean {
 }
 
 /** Whether values of a metric are delivered: where a family has to be named, a binding of the channel does so. */
-export function isNamedOn({ bindings }: Channel): (name: string) => boolean {
+export function isNamedOn({ bindings }: DeliveredChannel): (name: string) => boolean {
   return (name) => {
     const family = NAMED_ONLY.find((prefix) => name.startsWith(prefix))
     if (family === undefined) return true

@@ -6,7 +6,7 @@ import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts
 import { besideLabel } from '../../../protocol/prometheus/labels.ts'
 import { prometheusLabel } from '../../../protocol/prometheus/names.ts'
 import { toForeign } from '../../kit/metrics.ts'
-import type { Channel, MetricInstance } from '../../kit/push.ts'
+import type { DeliveredChannel, DeliveredMetric } from '../../kit/push.ts'
 import type { Steps } from '../../kit/running.ts'
 
 /** The metric that losses are for systems that know only metrics. */
@@ -74,7 +74,7 @@ const NOTHING: Unwrapped = { name: '', labels: [], value: VOID }
 /** Reads the frames of a channel, one in each step. `ownLabels`: those that this server's own metrics have besides. */
 export function* readFrames(
   bytes: Uint8Array,
-  channel: Channel,
+  channel: Pick<DeliveredChannel, 'bindings'>,
   ownLabels: (name: string) => readonly Label[],
   take: (outgoing: OutgoingValue | OutgoingLoss) => void,
 ): Steps<void> {
@@ -100,7 +100,7 @@ export function* readFrames(
 }
 
 /** The name and labels that stand before the value in the REC of a pattern [MON 9 Patterns]. */
-function unwrapped({ name, isPattern, args }: MetricInstance['selection'], value: Value): Unwrapped {
+function unwrapped({ name, isPattern, args }: DeliveredMetric['selection'], value: Value): Unwrapped {
   const labels: Label[] = []
   for (const { name, type, value } of args) {
     if (type === BasicType.STRING && typeof value === 'string' && !value.includes('*'))

@@ -9,7 +9,7 @@ import { SLOPES, safeName } from '../../../protocol/gmetric/xml.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import type { LabelName, Metric } from '../../kit/metrics.ts'
-import type { MetricInstance } from '../../kit/push.ts'
+import type { DeliveredMetric } from '../../kit/push.ts'
 import { ShownExtraElements } from './document.ts'
 import type { GmetricHost, ValueOrigin } from './host.ts'
 import { HostLiveness } from './liveness.ts'
@@ -77,7 +77,7 @@ export class GmetricPackets {
   }
 
   /** The datagrams for a value of `instance`; none if gmetric cannot express it. */
-  of(instance: MetricInstance, given: Value): Uint8Array[] {
+  of(instance: DeliveredMetric, given: Value): Uint8Array[] {
     const { labels, value } = splitLabels(instance, given)
     if (value === undefined) return []
     const name = labels.name ?? instance.selection.name
@@ -157,7 +157,7 @@ function bytes(text: string): number {
 
 /** Splits labels and value: labels are arguments of the selection and, for a pattern, fields of the REC. */
 function splitLabels(
-  { selection }: MetricInstance,
+  { selection }: DeliveredMetric,
   given: Value,
 ): { readonly labels: Labels; readonly value: Value | undefined } {
   const labels: Labels = {}
@@ -229,7 +229,7 @@ function doubleText(value: number): string {
 }
 
 /** The origin of a value, if it came from Ganglia and its host still exists. */
-function originOf({ selection }: MetricInstance, name: string, host = ''): ValueOrigin | undefined {
+function originOf({ selection }: DeliveredMetric, name: string, host = ''): ValueOrigin | undefined {
   for (const sensor of selection.listening()) {
     const isGanglia = sensor instanceof GmetricSensor || sensor instanceof HostLiveness
     const origin = isGanglia && name.startsWith(sensor.family) ? sensor.originOf(name, host) : undefined

@@ -7,7 +7,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { readMessage, type ValueMessage } from '../../../protocol/monitor/message.ts'
 import { familyOf } from '../../kit/io/address.ts'
-import type { Channel, ChannelConnection } from '../../kit/push.ts'
+import type { ChannelConnection, DeliveredChannel } from '../../kit/push.ts'
 import type { GmetricPackets } from './send-packets.ts'
 
 /** The number of values sent in one turn of the event loop. */
@@ -30,7 +30,7 @@ interface Batch {
 }
 
 export interface SenderOptions {
-  readonly channel: Channel
+  readonly channel: DeliveredChannel
   readonly datagrams: Datagrams
   readonly packets: GmetricPackets
   /** Called when the channel must be left. */

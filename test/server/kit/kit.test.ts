@@ -4,8 +4,11 @@ import { Quotas } from '../../../server/kernel/accounts/quotas.ts'
 import { FairWork } from '../../../server/kernel/core/fair-work.ts'
 import { Hub } from '../../../server/kernel/metrics/hub.ts'
 import type { ListeningSensor } from '../../../server/kernel/metrics/metric.ts'
+import type { OwnChannel } from '../../../server/kit/delivery.ts'
 import type { Kit } from '../../../server/kit/kit.ts'
+import type { ShownChannel } from '../../../server/kit/peer.ts'
 import { makePoll } from '../../../server/kit/poll.ts'
+import type { DeliveredChannel } from '../../../server/kit/push.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { handKit } from '../../support/hand-kit.ts'
 
@@ -30,8 +33,35 @@ const JOINING: { readonly [Member in keyof Producers]: true } = {
   changed: true,
 }
 
-it.each(Object.entries({ ...MEMBERS, 'peer.producers': JOINING }))(
-  'the part %s has at most six members',
+/** What wings know of channels. */
+const SHOWN: { readonly [Member in keyof ShownChannel]: true } = {
+  id: true,
+  owner: true,
+  state: true,
+  deleted: true,
+  row: true,
+  queue: true,
+}
+const DELIVERED: { readonly [Member in keyof DeliveredChannel]: true } = {
+  id: true,
+  label: true,
+  owner: true,
+  bindings: true,
+  queue: true,
+  outbox: true,
+}
+const OWN: { readonly [Member in keyof OwnChannel]: true } = {
+  delivered: true,
+  state: true,
+  onChange: true,
+  bind: true,
+  attach: true,
+  detach: true,
+}
+const CHANNELS = { 'channel that is shown': SHOWN, 'channel that is delivered': DELIVERED, 'channel of a wing': OWN }
+
+it.each(Object.entries({ ...MEMBERS, 'peer.producers': JOINING, ...CHANNELS }))(
+  '%s: at most six members',
   (_part, members) => {
     expect(Object.keys(members).length).toBeLessThanOrEqual(6)
   },

@@ -13,8 +13,7 @@ import {
   type TableSchema,
 } from '../../../../protocol/qmf/types.ts'
 import { formatIdentity, maySee, type Sensor } from '../../../kit/metrics.ts'
-import { dropCauses, type Stats } from '../../../kit/peer.ts'
-import type { Channel } from '../../../kit/push.ts'
+import { dropCauses, type ShownChannel, type Stats } from '../../../kit/peer.ts'
 import type { ObjectSource, ObjectValues } from './inventory.ts'
 
 export const AGENT_PACKAGE = 'cinnabar'
@@ -93,7 +92,7 @@ export function isSchemaOf({ key }: TableSchema, { packageName, className, hash 
 export interface AgentView {
   /** The statistics that `producer.stats` shows to a user of the tenant. */
   readonly stats: () => Stats
-  readonly channels: () => Iterable<Channel>
+  readonly channels: () => Iterable<ShownChannel>
   readonly sensors: () => readonly Sensor[]
   readonly tenant: string
 }
@@ -111,7 +110,7 @@ export function objectSources({ stats, channels, sensors, tenant }: AgentView): 
     all: () => [stats],
     read: (read) => producerValues(read()),
   }
-  const channel: ObjectSource<Channel> = {
+  const channel: ObjectSource<ShownChannel> = {
     schema: channelSchema,
     *all() {
       for (const one of channels()) if (one.owner.tenant === tenant) yield one
@@ -132,7 +131,7 @@ function producerValues({ name, software, storage, ...stats }: Stats): ObjectVal
   return { properties: [name, software, storage], statistics: [uptime, ...counts] }
 }
 
-function channelValues({ id, owner, row, state, queue }: Channel): ObjectValues {
+function channelValues({ id, owner, row, state, queue }: ShownChannel): ObjectValues {
   const { queued, inFlight, accepted, committed, dropped, queuedBytes } = queue.counts
   const allDropped = dropCauses.reduce((sum, cause) => sum + dropped[cause], 0)
   return {
