@@ -42,7 +42,7 @@ export interface AccessRequest {
   readonly argument: (name: string) => string | undefined
 }
 
-type RequestedObject = Pick<AccessRequest, 'command' | 'object'>
+export type RequestedObject = Pick<AccessRequest, 'command' | 'object'>
 
 export interface Verdict {
   readonly allowed: boolean

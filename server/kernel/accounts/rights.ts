@@ -3,7 +3,7 @@
  * is checked before, by the owner of the object: what belongs to others is treated as absent.
  */
 
-import type { AccessRequest, Verdict } from '../../../auth/permissions.ts'
+import type { AccessRequest, RequestedObject, Verdict } from '../../../auth/permissions.ts'
 import {
   covers,
   type Identity,
@@ -11,8 +11,6 @@ import {
   isAllowedByName,
   judge,
   mayBeAllowed,
-  maySee,
-  type Owner,
   type Reader,
   type Scope,
 } from '../../../auth/permissions.ts'
@@ -70,22 +68,12 @@ export class Rights {
     return isOwn || covers(scope, request)
   }
 
-  /** Whether a control is listed: some arguments exist with which it may be executed. */
-  isShown({ role }: Identity, control: string): boolean {
-    return mayBeAllowed(role, this.rules.of(role), { command: 'EXECUTE', object: control })
-  }
-
-  /** Whether a metric may be read with these arguments: the labels of a series, or the arguments of COLLECT. */
-  mayRead(identity: Identity, owner: Owner, metric: string, argument: Argument): boolean {
-    if (!maySee(identity, owner)) return false
-    return this.judge(identity, { command: 'COLLECT', object: metric, argument }).allowed
-  }
-
-  /** Whether a metric is listed: some arguments exist with which it may be read. `argument`: the text of those that are fixed. */
-  mayReadSome(identity: Identity, owner: Owner, metric: string, argument?: Argument): boolean {
-    const { role } = identity
-    const request = { command: 'COLLECT', object: metric } as const
-    return maySee(identity, owner) && mayBeAllowed(role, this.rules.of(role), request, argument)
+  /**
+   * Whether the rules of the role allow a request with some arguments: only then a control or a metric is listed. `argument`: the
+   * text of those that are fixed.
+   */
+  mayBeAllowed({ role }: Pick<Identity, 'role'>, request: RequestedObject, argument?: Argument): boolean {
+    return mayBeAllowed(role, this.rules.of(role), request, argument)
   }
 
   /**

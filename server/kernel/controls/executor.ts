@@ -41,8 +41,7 @@ import { encodeResult, type PendingResult, Results, UNKNOWN_RESULT } from './res
 
 /** The rights to run controls. */
 export interface ControlRights {
-  /** Whether the identity may run the control with some arguments; only then the catalogue shows it. */
-  isShown(identity: Identity, control: string): boolean
+  mayBeAllowed(identity: Identity, request: Pick<AccessRequest, 'command' | 'object'>): boolean
   may(who: ControlContext, request: AccessRequest): boolean
 }
 
@@ -112,11 +111,11 @@ export class Executor {
   #runningAll = 0
 
   constructor(options: ExecutorOptions) {
-    const { rights, journal, age, audit, limitedRecords, executions } = options
+    const { journal, age, audit, limitedRecords, executions } = options
     this.#options = options
     // Each program that runs has a listener.
     setMaxListeners(0, this.#stopping.signal)
-    this.#controls = new ControlCatalogue((identity, control) => rights.isShown(identity, control))
+    this.#controls = new ControlCatalogue((identity, control) => this.#isShown(identity, control))
     this.#results = new Results(options)
     const change = journal.change.bind(journal)
     this.#executions = new Executions({ rows: executions, change, age })
@@ -171,7 +170,7 @@ export class Executor {
   #find(name: string, list: ArgumentList, identity: Identity): Control | undefined {
     const producer = list.find((argument) => argument.name === PRODUCER)?.value
     if (typeof producer !== 'string') return this.#controls.find(name, identity)
-    if (!this.#options.rights.isShown(identity, name)) return undefined
+    if (!this.#isShown(identity, name)) return undefined
     for (const remote of this.#remote) {
       const found = remote.find(name, producer, identity)
       if (found !== undefined) return found
@@ -183,9 +182,14 @@ export class Executor {
   *remote(producers: (path: string) => boolean, identity: Identity): Generator<RemoteControl> {
     for (const remote of this.#remote) {
       for (const one of remote.of(producers, identity)) {
-        if (this.#options.rights.isShown(identity, one.control.name)) yield one
+        if (this.#isShown(identity, one.control.name)) yield one
       }
     }
+  }
+
+  /** Whether the identity may run the control with some arguments; only then the catalogue shows it. */
+  #isShown(identity: Identity, control: string): boolean {
+    return this.#options.rights.mayBeAllowed(identity, { command: 'EXECUTE', object: control })
   }
 
   #check(name: string, control: Control | undefined, list: ArgumentList, context: ControlContext): CheckedExecute {

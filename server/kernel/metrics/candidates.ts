@@ -2,14 +2,13 @@
 import type { Reader } from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
-import type { Rights } from '../accounts/rights.ts'
 import type { Steps } from '../core/fair-work.ts'
 import { deadline, interval } from './arguments.ts'
 import { byKind, isElsewhere, type SensorsByKind } from './kinds.ts'
 import type { Kind, Metric, Sensor } from './metric.ts'
 import { compilePattern, isPattern, literalPrefix, mayBegin } from './pattern.ts'
 import { Reach } from './reach.ts'
-import { ReadRights } from './read-rights.ts'
+import { type JudgingRights, ReadRights } from './read-rights.ts'
 
 /** Names that are compared with a pattern in one step. */
 export const NAMES_PER_STEP = 64
@@ -151,7 +150,7 @@ export interface SelectionDefaults {
   readonly intervalMs: number
   /** The name of this producer; no argument `producer` selects it if it is left out. */
   readonly producer?: string
-  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+  readonly rights: JudgingRights
   /**
    * True for instances from the store: rules are not asked, so that what they forbid by now is ended properly [MON 15]. A metric of
    * another tenant alone is absent all the same.

@@ -8,11 +8,13 @@ import { labelText } from './labels.ts'
 import type { Arguments, Labels, Sensor } from './metric.ts'
 import { isPattern } from './pattern.ts'
 
+export type JudgingRights = Pick<Rights, 'judge' | 'mayBeAllowed'>
+
 export class ReadRights {
   readonly identity: Reader
-  readonly #rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+  readonly #rights: JudgingRights
 
-  constructor(identity: Reader, rights: Pick<Rights, 'mayRead' | 'mayReadSome'>) {
+  constructor(identity: Reader, rights: JudgingRights) {
     this.identity = identity
     this.#rights = rights
   }
@@ -26,14 +28,14 @@ export class ReadRights {
   }
 
   /** Whether some arguments exist with which a metric may be read. One without them is treated as absent [MON 9]. */
-  mayReadSome({ owner }: Pick<Sensor, 'owner'>, metric: string): boolean {
-    return this.#rights.mayReadSome(this.identity, owner, metric)
+  mayReadSome(sensor: Pick<Sensor, 'owner'>, metric: string): boolean {
+    return this.maySee(sensor) && this.#rights.mayBeAllowed(this.identity, { command: 'COLLECT', object: metric })
   }
 
   /** The same of a metric that is not there, and was the tenant's own: nobody knows more of it than the arguments that are exact. */
   mayReadAbsent(metric: string, args: Arguments): boolean {
     const { identity } = this
-    return this.#rights.mayReadSome(identity, { tenant: identity.tenant }, metric, (name) => {
+    return this.#rights.mayBeAllowed(identity, { command: 'COLLECT', object: metric }, (name) => {
       const value = args.get(name)
       return value === undefined || isPattern(String(value)) ? undefined : String(value)
     })
@@ -43,18 +45,14 @@ export class ReadRights {
    * Whether a series may be read, or a metric be measured with arguments: labels count before arguments of the same name. A
    * label that a series does not have is the empty text where labels are open.
    */
-  mayRead(
-    { owner, hasOpenLabels }: Pick<Sensor, 'owner' | 'hasOpenLabels'>,
-    metric: string,
-    labels: Labels,
-    args?: Arguments,
-  ): boolean {
-    const absent = args === undefined && hasOpenLabels === true ? '' : undefined
+  mayRead(sensor: Pick<Sensor, 'owner' | 'hasOpenLabels'>, metric: string, labels: Labels, args?: Arguments): boolean {
+    if (!this.maySee(sensor)) return false
+    const absent = args === undefined && sensor.hasOpenLabels === true ? '' : undefined
     const argument = (name: string): string | undefined => {
       const value = labelText(labels, name) ?? args?.get(name) ?? absent
       return value === undefined ? undefined : String(value)
     }
-    return this.#rights.mayRead(this.identity, owner, metric, argument)
+    return this.#rights.judge(this.identity, { command: 'COLLECT', object: metric, argument }).allowed
   }
 
   /**

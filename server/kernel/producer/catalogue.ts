@@ -4,21 +4,17 @@ import type { Identity } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import type { Rights } from '../accounts/rights.ts'
 import type { Control, ControlParameter, RemoteControl } from '../controls/control.ts'
 import { integers } from '../metrics/arguments.ts'
 import { RecordList } from '../metrics/measure.ts'
 import { type Arguments, byName, type Metric, type Sensor } from '../metrics/metric.ts'
 import { compilePattern, literalPrefix } from '../metrics/pattern.ts'
-import { ReadRights } from '../metrics/read-rights.ts'
+import { type JudgingRights, ReadRights } from '../metrics/read-rights.ts'
 import type { ProducerView } from './sensor.ts'
 
 const { STRING, UINT32, DOUBLE, BOOLEAN, ARRAY, REC } = BasicType
 
-export function metricsView(
-  sensors: () => readonly Sensor[],
-  rights: Pick<Rights, 'mayRead' | 'mayReadSome'>,
-): ProducerView {
+export function metricsView(sensors: () => readonly Sensor[], rights: JudgingRights): ProducerView {
   return {
     metric: {
       name: 'producer.metrics',

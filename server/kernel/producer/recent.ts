@@ -5,7 +5,6 @@
 import type { Reader } from '../../../auth/permissions.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import type { Rights } from '../accounts/rights.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Steps } from '../core/fair-work.ts'
@@ -15,7 +14,7 @@ import { AllLabelsBut } from '../metrics/labels.ts'
 import { RecordList } from '../metrics/measure.ts'
 import type { Arguments } from '../metrics/metric.ts'
 import { compilePattern } from '../metrics/pattern.ts'
-import { ReadRights } from '../metrics/read-rights.ts'
+import { type JudgingRights, ReadRights } from '../metrics/read-rights.ts'
 import { Selection } from '../metrics/selection.ts'
 import type { ProducerView } from './sensor.ts'
 
@@ -32,7 +31,7 @@ const MAX_SAMPLES = 16_384
 
 export interface RecentOptions {
   readonly hub: Pick<Hub, 'sensors' | 'recent' | 'fences'>
-  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+  readonly rights: JudgingRights
   readonly clock: Pick<Clock, 'microseconds'>
 }
 

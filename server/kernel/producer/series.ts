@@ -4,7 +4,6 @@
  */
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
-import type { Rights } from '../accounts/rights.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Steps } from '../core/fair-work.ts'
@@ -16,7 +15,7 @@ import { AllLabelsBut, labelText, MAX_SERIES_BYTES, otherLabels } from '../metri
 import { RecordList } from '../metrics/measure.ts'
 import type { Arguments, Labels, Metric, Sensor } from '../metrics/metric.ts'
 import { compilePattern, literalPrefix } from '../metrics/pattern.ts'
-import { ReadRights } from '../metrics/read-rights.ts'
+import { type JudgingRights, ReadRights } from '../metrics/read-rights.ts'
 import { metricsInOrder } from './catalogue.ts'
 import type { ProducerView } from './sensor.ts'
 
@@ -44,7 +43,7 @@ interface ShownSeries {
 
 export interface SeriesOptions {
   readonly hub: Pick<Hub, 'sensors' | 'fences'>
-  readonly rights: Pick<Rights, 'mayRead' | 'mayReadSome'>
+  readonly rights: JudgingRights
   readonly clock: Pick<Clock, 'microseconds'>
 }
 

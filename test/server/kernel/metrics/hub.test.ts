@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { AccessRequest } from '../../../../auth/permissions.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { Count } from '../../../../server/kernel/accounts/quotas.ts'
-import type { Rights } from '../../../../server/kernel/accounts/rights.ts'
 import { FairWork, finish } from '../../../../server/kernel/core/fair-work.ts'
 import { Fences } from '../../../../server/kernel/metrics/fences.ts'
 import { Hub } from '../../../../server/kernel/metrics/hub.ts'
@@ -164,13 +164,15 @@ test.each(['slow.value', 'test.a'])(
     for (let after = 0, isOver = false; !isOver; after++) {
       const count = new Count('metrics', () => limit)
       let [limit, isAllowed] = [1, true]
-      const rights = { mayRead: (...[, , name]: string[]) => isAllowed || name !== denied, mayReadSome: () => true }
+      const judge = (_by: unknown, { object }: AccessRequest) => {
+        return { allowed: isAllowed || object !== denied, because: '' }
+      }
       const clock = new FakeClock()
       const hub = new Hub(clock, new Fences(), () => count)
       if (denied === 'test.a') new PushSensor(hub).push('test.a', { type: 2, value: 1 }, 1)
       else hub.add(new SlowSensor())
       hub.add(new ThingSensor())
-      const defaults = { intervalMs: 1000, rights: rights as unknown as Rights }
+      const defaults = { intervalMs: 1000, rights: { judge, mayBeAllowed: () => true } }
       const instance = new MetricInstance(1, finish(Selection.of(hub.sensors, tester, '*', [], defaults)))
       hub.bind(instance, sink)
       expect([count.used, count.refused]).toEqual([1, 1])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import type { AccessRequest } from '../../../../auth/permissions.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { Count } from '../../../../server/kernel/accounts/quotas.ts'
-import type { Rights } from '../../../../server/kernel/accounts/rights.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { Fences } from '../../../../server/kernel/metrics/fences.ts'
 import { Hub } from '../../../../server/kernel/metrics/hub.ts'
@@ -118,7 +118,7 @@ describe('a pattern over parts of the host', () => {
     const { clock, host } = monitored(DEVICES + eth(1) + eth(2))
     const hub = new Hub(clock, new Fences(), () => count)
     hub.add(new HostSensor('n1', new HostReader(host), clock, 'linux'))
-    const rights = { mayRead: () => true, mayReadSome: () => true } as unknown as Rights
+    const rights = { judge: () => ({ allowed: true, because: '' }), mayBeAllowed: () => true }
     const list = [text('interface', 'eth*')]
     const selection = finish(
       Selection.of(hub.sensors, tester, 'host.net.received_bytes', list, { intervalMs: 1000, rights }),
@@ -134,9 +134,10 @@ describe('a pattern over parts of the host', () => {
       const hub = new Hub(clock)
       hub.add(new HostSensor('n1', new HostReader(host), clock, 'linux'))
       let denied = ''
-      const mayRead = (_by: unknown, _of: unknown, _name: string, argument: (name: string) => string | undefined) =>
-        argument('interface') !== denied
-      const rights = { mayRead, mayReadSome: () => true } as unknown as Rights
+      const judge = (_by: unknown, { argument }: AccessRequest) => {
+        return { allowed: argument('interface') !== denied, because: '' }
+      }
+      const rights = { judge, mayBeAllowed: () => true }
       const list = [text('interface', 'eth*')]
       const selection = finish(
         Selection.of(hub.sensors, tester, 'host.net.received_bytes', list, { intervalMs: 1000, rights }),
