@@ -450,14 +450,16 @@ export class ClusterNode {
   }
 
   #heard(alive: Alive, isChanged: boolean): void {
-    this.#giveWayTo(alive)
+    this.#giveWayTo(alive, isChanged)
     if (isChanged) this.#considerLeading()
     this.#listeners.tell(this.leader)
   }
 
-  /** Ends the own lead if another node has a later epoch. */
-  #giveWayTo({ node, role, epoch, place }: Alive): void {
-    if (role === 'follower' || this.#epoch === 0) return
+  /** Ends the own lead if another node has a later epoch; gives an attempt to lead up if another node leads by now. */
+  #giveWayTo({ node, role, epoch, place }: Alive, isChanged: boolean): void {
+    if (role === 'follower') return
+    if (this.#tenure !== undefined && this.#epoch === 0 && epoch > 0 && isChanged) this.#options.replica.giveUp()
+    if (this.#epoch === 0) return
     const isLater = (place.log - (this.#place?.log ?? 0) || epoch - this.#epoch) > 0
     if (isLater) this.#tenure?.end({ why: 'deposed', detail: `node ${node} leads since epoch ${epoch}` })
   }

@@ -50,6 +50,11 @@ export interface Replica extends Store {
    * or not answered.
    */
   moveLog(log: number): Promise<void>
+  /**
+   * Another node leads: `open` rejects with StorageError DEPOSED, whether it is under way or is called before the next `close`. It
+   * has no effect once an epoch of this node has begun.
+   */
+  giveUp(): void
   /** Ends what is kept between leading and following. */
   disconnect(): Promise<void>
   // `open` leads: it applies the log to its end and appends an epoch record. It rejects with StorageError DEPOSED if another node

@@ -22,21 +22,23 @@ const CLOSE_MS = 2_000
 export async function lead(port: MessagePort, options: RoleOptions, post: PostMessage<FromRole>): Promise<void> {
   const log = await Log.connect(options.log)
   const leader = open(log, options, post)
+  let end: () => void = () => {}
+  const ending = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  port.on('message', (message: ToRole) => {
+    if (message.type === 'write') leader.write(message.batch)
+    else if (message.type === 'giveUp') leader.giveUp()
+    else if (message.type !== 'close') leader.service.answer(message, post)
+    else end()
+  })
   try {
     await leader.begin()
-  } catch (error) {
-    await leader.close()
-    throw error
-  }
-  await new Promise<void>((resolve) => {
-    port.on('message', (message: ToRole) => {
-      if (message.type === 'write') leader.write(message.batch)
-      else if (message.type !== 'close') leader.service.answer(message, post)
-      else resolve()
-    })
     leader.serve()
-  })
-  await leader.close()
+    await ending
+  } finally {
+    await leader.close()
+  }
 }
 
 function open(log: Log, options: RoleOptions, post: PostMessage<FromRole>): Leader {
@@ -59,6 +61,8 @@ class Leader {
   /** The sequence of the last message of the log. */
   #last = 0
   #epoch = 0
+  /** Aborted, with the reason, when no epoch is to begin any more. */
+  readonly #stopping = new AbortController()
   #isServing = false
   #isClosing = false
   /** The record under way, and its place in the database. Never rejected. */
@@ -96,29 +100,36 @@ class Leader {
     const applier = new Applier(this.service, number)
     this.#applier = applier
     this.service.writer.start()
-    const stopping = new AbortController()
     const patience = setTimeout(() => {
       const reason = `nothing of log ${number} was applied for ${APPLY_MS / 1_000} s: it does not come, or the disk is full`
-      const error = new StorageError('UNREACHABLE', reason)
-      applier.failed(error)
-      stopping.abort(error)
+      this.#stop(new StorageError('UNREACHABLE', reason))
     }, APPLY_MS)
     try {
       await applier.check(this.#log, BOUNDS_MS)
-      await this.#applyRest(applier, { number, last }, patience, stopping.signal)
+      await this.#applyRest(applier, { number, last }, patience)
       await this.#beginEpoch(applier, last, patience)
     } finally {
       clearTimeout(patience)
     }
   }
 
-  /** Throws the reason of the signal if that is aborted before the end: an epoch record has to follow the last record. */
+  /** Another node leads: no epoch begins here, unless one has. */
+  giveUp(): void {
+    if (this.#epoch === 0) this.#stop(new StorageError('DEPOSED', 'another node leads'))
+  }
+
+  #stop(error: StorageError): void {
+    this.#applier?.failed(error)
+    this.#stopping.abort(error)
+  }
+
+  /** Throws if this node is to stop before the end: an epoch record has to follow the last record. */
   async #applyRest(
     applier: Applier,
     { number, last }: { readonly number: number; readonly last: number },
     patience: NodeJS.Timeout,
-    signal: AbortSignal,
   ): Promise<void> {
+    const { signal } = this.#stopping
     // It was whole when this was decided, but another nats-server may lead it by now, which has less.
     if (number < applier.place.log || last < applier.sequence) {
       throw new StorageError('FOREIGN', `log ${number} of the cluster ends at ${last}, before the database does`)

@@ -46,4 +46,7 @@ export type FromRole =
   | { readonly type: 'fetched'; readonly copied: Copied }
   /** The epoch in which this node leads, before `opened`. */
   | { readonly type: 'leads'; readonly epoch: number }
-export type ToRole = ToWorker
+export type ToRole =
+  | ToWorker
+  /** To `lead`: another node leads, so that no epoch is to begin. */
+  | { readonly type: 'giveUp' }

@@ -24,7 +24,7 @@ import {
 } from '../store.ts'
 import { Log, type LogOptions } from './log.ts'
 import type { LogPlace } from './place.ts'
-import type { Copied, CopyProgress, FromRole, Role, RoleOptions } from './role.ts'
+import type { Copied, CopyProgress, FromRole, Role, RoleOptions, ToRole } from './role.ts'
 
 export interface ReplicatedOptions {
   readonly store: ServiceOptions
@@ -49,6 +49,8 @@ export interface Following {
   onObstacle(obstacle: string | undefined): void
 }
 
+type RoleThread = StorageThread<ToRole>
+
 /**
  * @example
  * const store = new ReplicatedStore({ store: { directory }, log: { cluster, node, servers, ... }, wallMs: Date.now })
@@ -57,15 +59,18 @@ export interface Following {
  */
 export class ReplicatedStore implements Store {
   readonly #options: ReplicatedOptions
-  readonly #startThread: (options: RoleOptions) => StorageThread
+  readonly #startThread: (options: RoleOptions) => RoleThread
   /** The store while this node leads. */
   #leading: SqliteStore
+  /** The thread that opens it, or has. */
+  #opening: RoleThread | undefined
+  #isGivenUp = false
   #epoch = 0
   #stored: LogPlace | undefined
   #log: Promise<Log> | undefined
 
   /** `startThread` starts another thread than one of this package. */
-  constructor(options: ReplicatedOptions, startThread: (options: RoleOptions) => StorageThread = startWorker) {
+  constructor(options: ReplicatedOptions, startThread: (options: RoleOptions) => RoleThread = startWorker) {
     this.#options = options
     this.#startThread = startThread
     this.#leading = this.#leader()
@@ -83,8 +88,18 @@ export class ReplicatedStore implements Store {
 
   /** Leads. Rejects with StorageError: DEPOSED if another node was faster, FOREIGN or BEHIND if this database cannot lead. */
   open(events: StoreEvents): Promise<Recovered> {
+    if (this.#isGivenUp) return Promise.reject(new StorageError('DEPOSED', 'another node leads'))
     this.#leading = this.#leader()
     return this.#leading.open(events)
+  }
+
+  /**
+   * Another node leads: `open` rejects with StorageError DEPOSED, whether it is under way or is called before the next `close`. It
+   * has no effect once an epoch has begun.
+   */
+  giveUp(): void {
+    this.#isGivenUp = true
+    this.#opening?.postMessage({ type: 'giveUp' }, [])
   }
 
   /**
@@ -188,6 +203,8 @@ export class ReplicatedStore implements Store {
   /** Stops leading. The node may follow or lead again. */
   async close(): Promise<void> {
     await this.#leading.close()
+    this.#opening = undefined
+    this.#isGivenUp = false
     this.#epoch = 0
     this.#stored = undefined
   }
@@ -206,11 +223,12 @@ export class ReplicatedStore implements Store {
         if (message.type === 'leads') this.#epoch = message.epoch
         else if (message.type === 'place') this.#stored = message.place
       })
+      this.#opening = worker
       return worker
     })
   }
 
-  #start(role: Role, { from, mayLack = false, newest = Number.POSITIVE_INFINITY }: RunOptions = {}): StorageThread {
+  #start(role: Role, { from, mayLack = false, newest = Number.POSITIVE_INFINITY }: RunOptions = {}): RoleThread {
     const { store, log, wallMs } = this.#options
     const { restored = false, ...served } = store
     return this.#startThread({
@@ -249,6 +267,6 @@ export class ReplicatedStore implements Store {
   }
 }
 
-function startWorker(options: RoleOptions): StorageThread {
+function startWorker(options: RoleOptions): RoleThread {
   return new Worker(new URL(import.meta.resolve('#replicated-worker')), { workerData: options })
 }

@@ -19,8 +19,8 @@ import type { FromWorker, SerializedError, ServiceOptions, ToWorker } from './se
 export type SqliteOptions = ServiceOptions
 
 /** The end of the storage thread on the server's side: `message` for each FromWorker, `error`, and `exit` when it has closed its files. */
-export interface StorageThread extends EventEmitter {
-  postMessage(message: ToWorker, transfer: ArrayBuffer[]): void
+export interface StorageThread<Message = ToWorker> extends EventEmitter {
+  postMessage(message: Message, transfer: ArrayBuffer[]): void
 }
 
 interface PendingRead {

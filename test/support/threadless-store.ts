@@ -13,7 +13,7 @@ export function threadlessStore(options: SqliteOptions): SqliteStore {
 }
 
 /** What would be a thread of a store, in this one; it ends when `serve` closes its port. */
-export class ThisThread extends EventEmitter implements StorageThread {
+export class ThisThread extends EventEmitter implements StorageThread<object> {
   readonly #port: MessagePort
 
   constructor(serve: (port: MessagePort) => void) {
@@ -26,7 +26,7 @@ export class ThisThread extends EventEmitter implements StorageThread {
     setImmediate(() => serve(port2))
   }
 
-  postMessage(message: Parameters<StorageThread['postMessage']>[0], transfer: ArrayBuffer[]): void {
+  postMessage(message: object, transfer: ArrayBuffer[]): void {
     this.#port.postMessage(message, transfer)
   }
 }

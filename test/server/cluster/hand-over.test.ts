@@ -94,3 +94,19 @@ test('hands over while it is cut from NATS: what it has accepted cannot be store
   expect(leader.leads).toBe(false)
   expect(cluster.kept).toEqual([cluster.acknowledged, cluster.acknowledged, cluster.acknowledged])
 })
+
+test('a node that is still opening its database when another one leads gives up, and deposes nobody', async () => {
+  const leader = await running(3)
+  await cluster.write(5)
+  const [slow, next] = others(leader) as [ModelNode, ModelNode]
+  slow.openingMs = 10 * LEASE_MS
+  leader.kill()
+  // The others wait for it no longer than for one that has begun an epoch.
+  await cluster.until(() => next.leads)
+  await cluster.write(5)
+  await cluster.until(() => slow.logged.some((line) => line.includes('could not lead')))
+  await cluster.run(LEASE_MS)
+  expect(cluster.leaders).toEqual([next.name])
+  expect([...cluster.logs.leaders.values()]).toEqual([leader.name, next.name])
+  expect(slow.disk.content).toEqual(next.disk.content)
+})

@@ -84,6 +84,8 @@ export interface ModelHost {
   readonly damage: StorageError | undefined
   /** How long following takes to end, in ms. */
   readonly endingMs: number
+  /** How long it takes to open the database in order to lead, in ms. */
+  readonly openingMs: number
 }
 
 const noAnswer = (): StorageError => new StorageError('UNREACHABLE', 'nobody answers')
@@ -95,6 +97,7 @@ export class ModelReplica implements Replica {
   #events: StoreEvents | undefined
   #last = 0
   #life = 0
+  #isGivenUp = false
   epoch = 0
 
   constructor(logs: ModelLogs, host: ModelHost) {
@@ -163,6 +166,9 @@ export class ModelReplica implements Replica {
 
   async open(events: StoreEvents): Promise<Recovered> {
     await this.#wire()
+    const { openingMs } = this.#host
+    if (openingMs > 0) await this.#pass(openingMs)
+    if (this.#isGivenUp) throw new StorageError('DEPOSED', 'another node leads')
     const log = this.#check()
     this.#apply(log)
     const last = log.records.length
@@ -231,7 +237,12 @@ export class ModelReplica implements Replica {
     return Promise.reject(new Error('the model has no backups'))
   }
 
+  giveUp(): void {
+    this.#isGivenUp = true
+  }
+
   async close(): Promise<void> {
+    this.#isGivenUp = false
     this.epoch = 0
     this.#life++
   }

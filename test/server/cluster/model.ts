@@ -110,6 +110,8 @@ export class ModelNode {
   damage: StorageError | undefined
   /** How long following takes to end here, in ms. */
   endingMs = 0
+  /** How long it takes to open its database in order to lead, in ms. */
+  openingMs = 0
 
   constructor(cluster: ModelCluster, options: ModelNodeOptions) {
     this.name = options.name
@@ -195,6 +197,10 @@ export class ModelProcess implements ModelHost, Bus {
 
   get endingMs(): number {
     return this.#owner.endingMs
+  }
+
+  get openingMs(): number {
+    return this.#owner.openingMs
   }
 
   get isConnected(): boolean {

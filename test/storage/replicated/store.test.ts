@@ -189,6 +189,21 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     expect(last!.events.numbers).toEqual([1])
   })
 
+  test('an attempt to lead that is given up begins no epoch, and the next one may succeed', async () => {
+    await (await founded()).store.close()
+    const second = new Node('n2')
+    const before = await second.store.end(10_000)
+    const opening = second.lead()
+    second.store.giveUp()
+    const refused = { reason: { code: 'DEPOSED' } }
+    expect(await Promise.allSettled([opening, second.lead()])).toMatchObject([refused, refused])
+    expect(await second.store.end(10_000)).toEqual(before)
+    await second.store.close()
+    await (await second.lead()).write(blocks(1))
+    second.store.giveUp()
+    await second.write(blocks(2))
+  })
+
   test('a log is founded with the database of one server, and an empty one does not fit it', async () => {
     const single = new SqliteStore({ directory: join(root, 'n1') })
     const events = new EventLog()
