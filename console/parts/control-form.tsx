@@ -16,6 +16,7 @@ import {
 import { type Ended, type Execution, useExecution } from './execution.ts'
 import { Name } from './name.tsx'
 import { State } from './state.tsx'
+import { type Column, Table } from './table.tsx'
 
 interface ControlFormProps {
   readonly consumer: Consumer
@@ -269,28 +270,18 @@ function Result({ consumer, run, control }: ResultProps) {
   )
 }
 
+const FIELD_COLUMNS: readonly Column<readonly [name: string, field: Plain]>[] = [
+  { isRowHead: true, cell: ([name]) => <Name text={name} /> },
+  { cell: ([, field]) => <pre>{textOf(field)}</pre> },
+]
+
 /** A REC has a row for each field. */
 function ValueOf({ value }: { readonly value: Plain }) {
   if (value === null) return null
   if (typeof value !== 'object' || Array.isArray(value) || value instanceof Uint8Array) {
     return <pre class="padded">{textOf(value)}</pre>
   }
-  return (
-    <table class="facts">
-      <tbody>
-        {Object.entries(value).map(([name, field]) => (
-          <tr key={name}>
-            <th scope="row">
-              <Name text={name} />
-            </th>
-            <td>
-              <pre>{textOf(field)}</pre>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
+  return <Table look="facts" rows={Object.entries(value)} keyOf={([name]) => name} columns={FIELD_COLUMNS} />
 }
 
 function textOf(value: Plain): string {

@@ -5,8 +5,24 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { BrowserStorage } from '../browser-storage.ts'
 import { linkTo } from '../route.ts'
+import { type Column, Table } from './table.tsx'
 
 const STORED = 'cinnabar.shortcuts'
+
+interface Shortcut {
+  readonly keys: string
+  readonly what: string
+}
+
+const EVERYWHERE: readonly Shortcut[] = [
+  { keys: '/', what: 'search' },
+  { keys: '?', what: 'this list' },
+  { keys: 'Tab, Enter, Esc', what: 'go on, open, close' },
+]
+const COLUMNS: readonly Column<Shortcut>[] = [
+  { isRowHead: true, cell: ({ keys }) => <kbd>{keys}</kbd> },
+  { cell: ({ what }) => what },
+]
 
 interface ShortcutsProps {
   /** In the order of the rail. */
@@ -37,22 +53,14 @@ export function Shortcuts({ views }: ShortcutsProps) {
     storage.write(STORED, isOn ? 'off' : 'on')
     setOn(!isOn)
   }
+  const ofViews = views.map(({ title }, index): Shortcut => ({ keys: String(index + 1), what: title }))
   return (
     <>
       <button type="button" class="plain" onClick={() => dialog.current?.showModal()}>
         Keys <kbd>?</kbd>
       </button>
       <dialog ref={dialog} aria-label="Keys">
-        <table>
-          <tbody>
-            <Key keys="/" what="search" />
-            <Key keys="?" what="this list" />
-            <Key keys="Tab, Enter, Esc" what="go on, open, close" />
-            {views.map(({ view, title }, index) => (
-              <Key key={view} keys={String(index + 1)} what={title} />
-            ))}
-          </tbody>
-        </table>
+        <Table rows={[...EVERYWHERE, ...ofViews]} keyOf={({ keys }) => keys} columns={COLUMNS} />
         <p>
           <label>
             <input type="checkbox" checked={isOn} onChange={toggle} /> Single keys do something
@@ -65,17 +73,6 @@ export function Shortcuts({ views }: ShortcutsProps) {
         </div>
       </dialog>
     </>
-  )
-}
-
-function Key({ keys, what }: { readonly keys: string; readonly what: string }) {
-  return (
-    <tr>
-      <th scope="row">
-        <kbd>{keys}</kbd>
-      </th>
-      <td>{what}</td>
-    </tr>
   )
 }
 
