@@ -9,7 +9,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { memoryMiB } from '../rig/process-costs.ts'
-import { located, type RigOptions, type Totals } from '../rig/rig.ts'
+import { type Course, type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
 import { args, command, gmetricPacket, join, status, str, type, u32 } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
 import { Random } from '../support/random.ts'
@@ -33,41 +33,18 @@ const MOST_OPEN_MS = 50_000
 const PORTION = 1_000
 
 /** `count`: half-open connections. The server takes 10,000 by default, and both ends of each need a file descriptor. */
-export async function hostile({ seed, count, say }: RigOptions): Promise<Totals> {
-  const attack = await Attack.start(new Random(seed), count)
-  const totals: Record<string, number> = { lost: 0, unexpected: 0, reused: 0, rssBeforeMiB: attack.rssMiB() }
-  const deeds: readonly (readonly [string, () => Promise<number>])[] = [
-    ['halfOpen', () => attack.halfOpen(count)],
-    ['neverEnding', () => attack.neverEndingFrames()],
-    ['fragments', () => attack.fragments()],
-    ['longMessages', () => attack.longMessages()],
-    ['guesses', () => attack.guesses()],
-    ['collectsRefused', () => attack.collects(commandsOf(count))],
-    ['queries', () => attack.queries(commandsOf(count))],
-    ['neverReading', () => attack.neverReading()],
-    ['closedAfter10s', () => attack.halfOpenAreClosed()],
-  ]
-  try {
-    for (const [name, deed] of deeds) {
-      totals[name] = await deed()
-      await attack.beat()
-      say(`${name.padEnd(16)}${String(totals[name]).padStart(8)}   ${attack.rssMiB()} MiB`)
-    }
-    return { ...totals, rssAfterMiB: attack.rssMiB(), rssMostMiB: attack.rssMostMiB(), ...attack.good }
-  } catch (error) {
-    throw located(error, `hostile, seed ${seed}`)
-  } finally {
-    await attack.end()
-  }
-}
+export const hostile: Rig = async (options) => runCourse('hostile', options, await Attack.start(options))
 
 function commandsOf(halfOpen: number): number {
   return Math.min(MOST_COMMANDS, halfOpen * COMMANDS_EACH)
 }
 
-class Attack {
+class Attack implements Course {
+  /** The deed that is under way. */
+  moment = 'before the first deed'
   /** What the good consumer got, all of it asked for. */
-  readonly good = { values: 0, commands: 0 }
+  readonly #good = { values: 0, commands: 0 }
+  readonly #options: RigOptions
   readonly #server: ServerProcess
   readonly #random: Random
   readonly #udp: UdpSocket
@@ -78,17 +55,18 @@ class Attack {
   #longestMs = 0
   #next = 1
 
-  private constructor(server: ServerProcess, random: Random, port: number, seat: Seat) {
+  private constructor(options: RigOptions, server: ServerProcess, port: number, seat: Seat) {
+    this.#options = options
     this.#server = server
-    this.#random = random
+    this.#random = new Random(options.seed)
     this.#port = port
     this.#seat = seat
     this.#udp = createSocket('udp4')
   }
 
-  static async start(random: Random, count: number): Promise<Attack> {
+  static async start(options: RigOptions): Promise<Attack> {
     const port = await freePort()
-    const limit = Math.max(10_000, count + 1_000)
+    const limit = Math.max(10_000, options.count + 1_000)
     const server = new ServerProcess(
       `[gmetric]\nlisten = "127.0.0.1:${port}"\n[limits]\nconnections = ${limit}\n[log]\nlevel = "error"\n`,
     )
@@ -104,26 +82,49 @@ class Attack {
     }
     const id = await seat.collect('gmetric.good', args(['host', type.string, str('127.0.0.1')]))
     await seat.ok((seq) => command.subscribe(seq, id))
-    return new Attack(server, random, port, seat)
+    return new Attack(options, server, port, seat)
   }
 
-  async end(): Promise<void> {
+  async all(): Promise<Totals> {
+    const { count, say } = this.#options
+    const deeds: readonly (readonly [string, () => Promise<number>])[] = [
+      ['halfOpen', () => this.#halfOpen(count)],
+      ['neverEnding', () => this.#neverEndingFrames()],
+      ['fragments', () => this.#fragments()],
+      ['longMessages', () => this.#longMessages()],
+      ['guesses', () => this.#guesses()],
+      ['collectsRefused', () => this.#collects(commandsOf(count))],
+      ['queries', () => this.#queries(commandsOf(count))],
+      ['neverReading', () => this.#neverReading()],
+      ['closedAfter10s', () => this.#halfOpenAreClosed()],
+    ]
+    const totals: Record<string, number> = { lost: 0, unexpected: 0, reused: 0, rssBeforeMiB: this.#rssMiB() }
+    for (const [name, deed] of deeds) {
+      this.moment = name
+      totals[name] = await deed()
+      await this.#beat()
+      say(`${name.padEnd(16)}${String(totals[name]).padStart(8)}   ${this.#rssMiB()} MiB`)
+    }
+    return { ...totals, rssAfterMiB: this.#rssMiB(), rssMostMiB: this.#rssMostMiB(), ...this.#good }
+  }
+
+  async remove(): Promise<void> {
     for (const socket of this.#idle) socket.destroy()
     this.#seat.peer.destroy()
     this.#udp.close()
     await this.#server.remove()
   }
 
-  rssMiB(): number {
+  #rssMiB(): number {
     return memoryMiB(this.#server.pid)
   }
 
-  rssMostMiB(): number {
+  #rssMostMiB(): number {
     return memoryMiB(this.#server.pid, 'VmHWM')
   }
 
   /** The good consumer: a value comes, is committed, and a command is answered. */
-  async beat(): Promise<void> {
+  async #beat(): Promise<void> {
     const number = this.#next++
     const packet = gmetricPacket('uint32', 'good', String(number))
     this.#udp.send(packet, this.#port, '127.0.0.1')
@@ -136,12 +137,12 @@ class Attack {
       break
     }
     await this.#seat.ok((seq) => command.nop(seq))
-    this.good.values++
-    this.good.commands += 2
+    this.#good.values++
+    this.#good.commands += 2
   }
 
-  /** Connections that send nothing, a part of a length, of a frame of 64 KiB, or of a request; `halfOpenAreClosed` counts them. */
-  async halfOpen(count: number): Promise<number> {
+  /** Connections that send nothing, a part of a length, of a frame of 64 KiB, or of a request; `#halfOpenAreClosed` counts them. */
+  async #halfOpen(count: number): Promise<number> {
     const part = join(u32(1 << 16), u32(6), new Uint8Array(4_000))
     const request = Buffer.from('GET /monitor HTTP/1.1\r\nHost: 127.0.0.1\r\n')
     for (let open = 0; open < count; open++) {
@@ -162,13 +163,13 @@ class Attack {
       })
       this.#idle.push(socket)
       if (bytes !== undefined) socket.write(bytes)
-      if (open % PORTION === 0) await this.beat()
+      if (open % PORTION === 0) await this.#beat()
     }
     return this.#idle.length
   }
 
   /** All of them, by the server, and by nothing that they did. */
-  async halfOpenAreClosed(): Promise<number> {
+  async #halfOpenAreClosed(): Promise<number> {
     const end = performance.now() + LOGIN_MS + WAIT_MS
     while (this.#closed < this.#idle.length && performance.now() < end) await setTimeout(50)
     if (this.#closed < this.#idle.length) throw new Error(`${this.#idle.length - this.#closed} are still open`)
@@ -177,7 +178,7 @@ class Attack {
   }
 
   /** Lengths above the limit, before AUTH and after: closed at once, from the length alone. */
-  async neverEndingFrames(): Promise<number> {
+  async #neverEndingFrames(): Promise<number> {
     const lengths = [0xffffffff, 0x7ffffffc, (1 << 16) + 4, (1 << 16) + 1, 7, 0]
     for (const length of lengths) {
       const peer = new RawPeer(await this.#dial(this.#server.tcpPort))
@@ -193,7 +194,7 @@ class Attack {
   }
 
   /** A WebSocket message of 1-byte fragments, before AUTH and after: closed long before it is a message. */
-  async fragments(): Promise<number> {
+  async #fragments(): Promise<number> {
     let sent = 0
     const fragment = Uint8Array.of(0x00, 0x81, 0, 0, 0, 0, 0x20)
     for (let peers = 0; peers < 20; peers++) {
@@ -214,7 +215,7 @@ class Attack {
   }
 
   /** A WebSocket message of 1 MiB before AUTH, where 64 KiB are the most: closed before it is whole. Gives what was sent. */
-  async longMessages(): Promise<number> {
+  async #longMessages(): Promise<number> {
     let sent = 0
     for (let peers = 0; peers < 20; peers++) {
       const socket = await this.#upgrade()
@@ -234,7 +235,7 @@ class Attack {
   }
 
   /** Guessing a password: never admitted, three on a connection; another user still gets in. */
-  async guesses(): Promise<number> {
+  async #guesses(): Promise<number> {
     let refused = 0
     for (let peers = 0; peers < 10; peers++) {
       const peer = new RawPeer(await this.#dial(this.#server.tcpPort))
@@ -252,7 +253,7 @@ class Attack {
   }
 
   /** COLLECTs far above the quota; gives how many were refused. */
-  async collects(count: number): Promise<number> {
+  async #collects(count: number): Promise<number> {
     const { peer } = await this.#login('mallory')
     const found = new Map<number, number>()
     for (let seq = 0; seq < count; seq += PORTION) {
@@ -261,7 +262,7 @@ class Attack {
         const one = (await peer.until('response')).status
         found.set(one, (found.get(one) ?? 0) + 1)
       }
-      await this.beat()
+      await this.#beat()
     }
     const refused = found.get(status.QUOTA_EXCEEDED) ?? 0
     if (found.get(status.OK) !== QUOTA || refused !== count - QUOTA) {
@@ -272,14 +273,14 @@ class Attack {
   }
 
   /** QUERYs whose answers nobody reads for a while: then all of them are there. */
-  async queries(count: number): Promise<number> {
+  async #queries(count: number): Promise<number> {
     const { peer } = await this.#login('mallory')
     peer.stream.pause()
     for (let seq = 0; seq < count; seq += PORTION) {
       peer.send(...Array.from({ length: PORTION }, (_, at) => command.query(seq + at, 'producer.stats')))
-      await this.beat()
+      await this.#beat()
     }
-    const most = this.rssMiB()
+    const most = this.#rssMiB()
     peer.stream.resume()
     for (let answered = 0; answered < count; answered++) {
       const { status: found } = await peer.until('response')
@@ -291,23 +292,23 @@ class Attack {
   }
 
   /** Follows a metric of many large values and reads none of them; gives by how many MiB the server grew. */
-  async neverReading(): Promise<number> {
+  async #neverReading(): Promise<number> {
     const seat = await this.#login('mallory')
     const id = await seat.collect('gmetric.large', args(['host', type.string, str('127.0.0.1')]))
     await seat.ok((seq) => command.subscribe(seq, id))
     seat.peer.stream.pause()
-    const before = this.rssMiB()
+    const before = this.#rssMiB()
     const packet = gmetricPacket('string', 'large', 'x'.repeat(4_000))
     let accepted = 0
     for (let round = 0; accepted < 30_000 && round < 5_000; round++) {
       for (let i = 0; i < 32; i++) this.#udp.send(packet, this.#port, '127.0.0.1')
-      if (round % 100 === 0) await this.beat()
+      if (round % 100 === 0) await this.#beat()
       accepted = decoded(
         await this.#seat.query('producer.channels', args(['channel', type.string, str(String(seat.channel))])),
       )[0].accepted
     }
     if (accepted < 30_000) throw new Error(`only ${accepted} values were taken`)
-    const grown = this.rssMiB() - before
+    const grown = this.#rssMiB() - before
     seat.peer.destroy()
     // 120 MB were taken: a window of 8 MiB, 256 KiB for the link, and what a collector leaves for later.
     if (grown > 100) throw new Error(`the server grew by ${grown} MiB for a peer that does not read`)
