@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
+import { until } from '../rig/patience.ts'
 import { args, command, join, str, type } from '../support/bytes.ts'
 import { RawPeer } from '../support/raw-peer.ts'
 import { decoded, type Json } from '../support/records.ts'
@@ -57,11 +57,10 @@ export async function seatAt(port: number): Promise<Seat> {
 /** The server below knows what is wanted above: what comes before that is nobody's. */
 async function untilBound(port: number): Promise<void> {
   const seat = await seatAt(port)
-  for (;;) {
+  await until('the server below knows what is wanted above', async () => {
     const channels = decoded(await seat.query('producer.channels')) as Json[]
-    if (channels.some(({ name, bound }) => String(name).startsWith('upstream:') && bound === 1)) break
-    await setTimeout(100)
-  }
+    return channels.some(({ name, bound }) => String(name).startsWith('upstream:') && bound === 1)
+  })
   seat.peer.destroy()
 }
 
