@@ -9,6 +9,7 @@ import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { median, rounded } from '../rig/figures.ts'
 import { optionsIn } from '../rig/options.ts'
+import { until } from '../rig/patience.ts'
 import { memoryMiB } from '../rig/process-costs.ts'
 import { gmetricPacket, str, type } from '../support/bytes.ts'
 import { Child } from '../support/child.ts'
@@ -18,7 +19,6 @@ import type { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import type { Measured } from './frozen-consumer.ts'
 
-const POLL_MS = 20
 const USER = 'frozen'
 const PASSWORD = 'a password for the benchmark'
 
@@ -98,10 +98,9 @@ async function feed(port: number, rate: number, seconds: number): Promise<void> 
 }
 
 async function allCommitted(watcher: Seat): Promise<void> {
-  for (;;) {
+  await until('the consumers have committed everything', async () => {
     const rows: Json[] = decoded(await watcher.query('producer.channels'))
     const others = rows.filter(({ channel }) => channel !== watcher.channel)
-    if (others.every(({ in_flight, queued }) => in_flight === 0 && queued === 0)) return
-    await setTimeout(POLL_MS)
-  }
+    return others.every(({ in_flight, queued }) => in_flight === 0 && queued === 0)
+  })
 }
