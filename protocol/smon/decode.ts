@@ -168,11 +168,11 @@ export class SmonDecoder {
         return
       case STUFFING:
         if (byte === code.BREAK) this.#string()
-        else if (byte === code.FILL) this.#state = RESYNC
+        else if (byte === code.FILL) this.#beginResync()
         else this.#fail('BAD_PADDING', `${hex(byte)} after 16 FF in a string instead of FE`)
         return
       case STRAY:
-        if (this.#run > code.LONGEST_RUN) this.#state = RESYNC
+        if (this.#run > code.LONGEST_RUN) this.#beginResync()
         else if (byte !== code.FILL) this.#fail('BAD_NUMBER', `FF instead of ${this.#items.expected}`, this.#leadAt)
         return
       case RESYNC:
@@ -221,6 +221,12 @@ export class SmonDecoder {
     this.#items.restart()
     this.#run = 0
     this.#state = LEAD
+  }
+
+  /** Whatever comes next, nothing of the stream is valid any more. */
+  #beginResync(): void {
+    this.#state = RESYNC
+    this.#items.restart()
   }
 
   #resynchronised(): void {

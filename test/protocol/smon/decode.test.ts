@@ -317,6 +317,20 @@ describe('what streams share', () => {
     expect([shared.tokens.used, shared.bytes.used]).toEqual([0, 0])
   })
 
+  test.each([
+    ['between items', u],
+    ['in a string', `${s}20 ${'41'.repeat(4)}`],
+  ])('is given back at the 17th FF, which ends the stream: %s', (_, stream) => {
+    const shared = share(10, 1_000)
+    const { decoder, events } = listen({ ...limits, shared })
+    decoder.decode(hex(`${stream} ${'ff'.repeat(16)}`))
+    expect([decoder.valid, shared.tokens.used]).toEqual([true, 1])
+    decoder.decode(hex('ff'))
+    expect([decoder.valid, shared.tokens.used, shared.bytes.used]).toEqual([false, 0, 0])
+    decoder.decode(hex(`ff fe ${u}05`))
+    expect(events.slice(-2)).toEqual([uEvent, ['number', 1, [], '5']])
+  })
+
   test('has the buffers of strings, as far as bytes have come', () => {
     const shared = share(10, 100)
     const { decoder, events, messages } = listen({ ...limits, shared })
