@@ -14,6 +14,8 @@ export class Users implements Accounts {
   readonly #byId = new Map<number, UserRow>()
   readonly #tenants: TenantLookup
   readonly #identities = new Map<number, { userId: number; tenant: string; name: string; role: string }>()
+  /** The roles in the store, by id of user, where they are others than those in memory. */
+  readonly #storedRoles = new Map<number, string>()
   readonly #change: (change: Change) => void
   readonly #wallMs: () => number
   #nextId: number
@@ -74,17 +76,19 @@ export class Users implements Accounts {
 
   /** Sets and stores the role of a user, at once in all sessions. What only the old role allowed has ended. */
   setRole(account: Account, role: string): void {
+    this.#storedRoles.delete(account.id)
     this.#put({ ...account, role })
   }
 
-  /** The same in memory only: what the old role allowed is to end now, and then the role is set. */
+  /** The same in memory only: what the old role allowed is to end now, and then the role is set. Until then the old one stays stored. */
   assumeRole(account: Account, role: string): void {
+    if (!this.#storedRoles.has(account.id)) this.#storedRoles.set(account.id, account.role)
     this.#assume({ ...account, role })
   }
 
   #put(row: UserRow): void {
     this.#assume(row)
-    this.#change({ put: 'user', row })
+    this.#change({ put: 'user', row: { ...row, role: this.#storedRoles.get(row.id) ?? row.role } })
   }
 
   #assume(row: UserRow): void {
@@ -100,6 +104,7 @@ export class Users implements Accounts {
 
   remove(account: Account): void {
     this.#identities.delete(account.id)
+    this.#storedRoles.delete(account.id)
     this.#byId.delete(account.id)
     this.#users.delete(keyOf(account.tenant, account.name))
     this.#change({ remove: 'user', id: account.id })

@@ -35,6 +35,8 @@ const EVERYBODY = { tenant: SERVER_TENANT }
 
 export class RightsRevocation {
   readonly #options: RightsRevocationOptions
+  /** The last change of role of each user that has one under way; settled after the earlier ones. */
+  readonly #changes = new Map<number, Promise<void>>()
 
   constructor(options: RightsRevocationOptions) {
     this.#options = options
@@ -42,17 +44,28 @@ export class RightsRevocation {
 
   /**
    * Gives a user another role at once, and stores it when everything has ended that only the old one allowed: a crash in between
-   * leaves the old role. After a start nobody could tell what an admin had of other tenants from what is merely absent.
+   * leaves the old role. After a start nobody could tell what an admin had of other tenants from what is merely absent. Of several
+   * changes at once, only the last role is stored, after the ends of all.
    */
   async changeRole(account: Account, role: string): Promise<void> {
+    const { id } = account
     const { accounts } = this.#options
+    const earlier = this.#changes.get(id)
     accounts.assumeRole(account, role)
+    const wasAdmin = account.role === ADMIN_ROLE && role !== ADMIN_ROLE
+    const own = this.reapply(({ userId }) => userId === id, wasAdmin)
+    const ended = Promise.all([earlier, own]).then(() => {})
+    this.#changes.set(id, ended)
     try {
-      await this.reapply(({ userId }) => userId === account.id, account.role === ADMIN_ROLE)
+      await ended
     } finally {
-      const still = accounts.byId(account.id)
-      if (still !== undefined) accounts.setRole(still, still.role)
+      if (this.#changes.get(id) === ended) {
+        this.#changes.delete(id)
+        const still = accounts.byId(id)
+        if (still !== undefined) accounts.setRole(still, still.role)
+      }
     }
+    while (this.#changes.has(id)) await this.#changes.get(id)
   }
 
   /**

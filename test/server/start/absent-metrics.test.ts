@@ -235,24 +235,57 @@ describe('a right that is withdrawn while the metric is absent', () => {
     expect(warned(now)).toHaveLength(1)
   })
 
+  it('is none where an admin gets the role admin again', async () => {
+    const north = await withNorth()
+    let now = producer as TestProducer
+    const { channel, id } = await bind(await now.seat('boss'), 'north.a')
+    north.own?.push('north.a', { type: 2, value: 1 }, EPOCH)
+    north.isThere = false
+    now = await again(now)
+    await done(await now.seat('root'), 'user.role', { user: 'boss', role: 'admin' })
+    expect(await (await now.seat('boss')).ledger(channel)).toMatchObject({ queued: 1, bindings: [{ metric: id }] })
+  })
+
+  const roleOfBoss = ({ server }: TestProducer) => server.parts.producer.accounts.find('default', 'boss')?.role
+  const sendRole = (root: Seat, role: string) =>
+    root.send((seq) =>
+      command.execute(seq, 'user.role', args(['user', type.string, str('boss')], ['role', type.string, str(role)])),
+    )
+
   it('by the loss of the role admin is not stored before what it ends: a crash in between leaves the role', async () => {
     await withNorth()
     let now = producer as TestProducer
     const { channel, id } = await bind(await now.seat('boss'), 'north.a')
     vi.spyOn(now.server.parts.producer.rightsRevocation, 'reapply').mockReturnValue(new Promise(() => {}))
-    const root = await now.seat('root')
-    const role = (server: TestProducer) => server.server.parts.producer.accounts.find('default', 'boss')?.role
-    root.send((seq) =>
-      command.execute(
-        seq,
-        'user.role',
-        args(['user', type.string, str('boss')], ['role', type.string, str('consumer')]),
-      ),
-    )
+    sendRole(await now.seat('root'), 'consumer')
     await now.settle()
-    expect(role(now)).toBe('consumer')
+    expect(roleOfBoss(now)).toBe('consumer')
     producer = now = await now.crash()
-    expect(role(now)).toBe('admin')
+    expect(roleOfBoss(now)).toBe('admin')
     expect((await (await now.seat('boss')).ledger(channel)).bindings).toMatchObject([{ metric: id }])
+  })
+
+  it.each<[string, (now: TestProducer, root: Seat) => void]>([
+    ['another role', (_, root) => sendRole(root, 'operator')],
+    [
+      'another password',
+      ({ server: { parts } }) => {
+        const { accounts } = parts.producer
+        const boss = accounts.find('default', 'boss')
+        if (boss !== undefined) accounts.setVerifiers(boss, { bcrypt: undefined, scram: undefined })
+      },
+    ],
+  ])('by the loss of the role admin is not stored with %s that comes meanwhile, either', async (_, change) => {
+    await withNorth()
+    let now = producer as TestProducer
+    vi.spyOn(now.server.parts.producer.rightsRevocation, 'reapply').mockReturnValueOnce(new Promise(() => {}))
+    const root = await now.seat('root')
+    sendRole(root, 'consumer')
+    await now.settle()
+    change(now, root)
+    await now.settle()
+    expect(roleOfBoss(now)).not.toBe('admin')
+    producer = now = await now.crash()
+    expect(roleOfBoss(now)).toBe('admin')
   })
 })
