@@ -92,8 +92,9 @@ export class RightsRevocation {
         dropped.push(...this.#each(instance, (channel) => bindings.revoke(instance, channel)))
         bindings.endUnbound(instance)
       }
-      // Values that may be read and values that may not are mixed in the queue under one id: all of them are dropped.
-      else if (lost !== undefined) {
+      // Values that may be read and values that may not are mixed in the queue under one id: all of them are dropped. Nobody knows
+      // which of what an admin has there are of series of other tenants that have gone since.
+      else if (lost !== undefined || wereAdmins) {
         dropped.push(...this.#each(instance, (channel) => bindings.purge(instance, channel)))
       }
     }

@@ -235,6 +235,19 @@ describe('a right that is withdrawn while the metric is absent', () => {
     expect(warned(now)).toHaveLength(1)
   })
 
+  it('by the loss of the role admin drops what waits under a pattern, though the series of the other tenant is gone', async () => {
+    const north = await withNorth()
+    let now = producer as TestProducer
+    const { channel, id } = await bind(await now.seat('boss'), 'north.*')
+    north.own?.push('north.a', { type: 2, value: 1 }, EPOCH)
+    north.isThere = false
+    now = await again(now)
+    await done(await now.seat('root'), 'user.role', { user: 'boss', role: 'consumer' })
+    const ledger = await (await now.seat('boss')).ledger(channel)
+    expect(ledger).toMatchObject({ queued: 0, dropped: { purged: 1 }, bindings: [{ metric: id }] })
+    expect(warned(now)).toHaveLength(1)
+  })
+
   it('is none where an admin gets the role admin again', async () => {
     const north = await withNorth()
     let now = producer as TestProducer
