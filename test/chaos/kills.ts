@@ -1,7 +1,7 @@
 /**
  * Rig: SIGKILL, at random moments and at named points, over one data directory. Producers send counters, consumers receive,
  * commit, delete and copy channels; after the last kill everything is drained and the whole history judged. `count` kills;
- * from as many as there are points on, each point is reached at least once.
+ * from 30 on each point is reached at least once: those of a recovery need two.
  */
 
 import { type Armed, KilledServer } from '../rig/killed-server/killed-server.ts'
