@@ -21,8 +21,7 @@ const OLDEST_TYPESCRIPT = '5.4'
 const NEWEST_TYPESCRIPT = '6.0'
 /** SQLite need not be compiled for them. */
 const NEWER_NODES = ['22', '24', '26']
-/** From 5.8 on a module can be taken by CommonJS. */
-const TYPESCRIPTS = [OLDEST_TYPESCRIPT, '5.7', '5.8', NEWEST_TYPESCRIPT]
+const TYPESCRIPTS = [OLDEST_TYPESCRIPT, '5.5', '5.6', '5.7', '5.8', '5.9', NEWEST_TYPESCRIPT]
 const OLDEST_NODE = 'node-20.19.0'
 const PROJECT_MS = 600_000
 
