@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { startsProcesses } from './projects.ts'
+import { DIST, fromDist } from './support/from-dist.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const CORES = availableParallelism()
@@ -81,10 +82,12 @@ function project({ name, files, groupOrder, maxWorkers, globalSetup = [] }: Proj
 }
 
 export default defineConfig({
+  plugins: [fromDist(ROOT)],
   test: {
     root: ROOT,
     // A worker for each file would load the server again for each.
     isolate: false,
+    server: { deps: { external: [DIST] } },
     // They end what would never come, and are longer than any patience inside of a test, which says what it waited for.
     testTimeout: 300_000,
     hookTimeout: 300_000,

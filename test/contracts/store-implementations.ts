@@ -97,8 +97,6 @@ function replicated(count: 1 | 3, keeps: 'database' | 'log alone'): Implementati
 }
 
 /** Each life is a leader of its own, which takes a while. */
-const overNats = isLong
-  ? [replicated(1, 'database'), replicated(3, 'database'), replicated(1, 'log alone')]
-  : [replicated(1, 'log alone')]
+const overNats = [replicated(1, 'database'), replicated(3, 'database'), replicated(1, 'log alone')]
 
-export const implementations = [memory, sqlite, ...(natsMissing === undefined ? overNats : [])]
+export const implementations = [memory, sqlite, ...(isLong && natsMissing === undefined ? overNats : [])]

@@ -31,7 +31,7 @@ const OUR_INTERVAL_MS = 15_000
 /** What only one of the two says about a target. */
 const OWN = /^scrape_(?!samples_scraped)/
 
-/** Why this server refuses what Prometheus takes: text.prometheus.test.ts has the lines. */
+/** Why this server refuses what Prometheus takes: text.prometheus.long.ts has the lines. */
 const STRICT = /a comma is missing|the labels have no end|is no name of a metric/
 
 /** Each series with its values, of which those that follow each other are one; with times where the target gave them. */

@@ -10,6 +10,8 @@ const ROOT = new URL('../..', import.meta.url).pathname
 const BUILT_LAST = 'dist/web/client.js'
 /** What the worker threads of the store, of the password hasher and of the doors are made from. */
 const WORKERS = ['auth', 'storage', 'protocol', 'server/kit', 'server/wings/otlp', 'server/wings/prometheus']
+/** What is compiled file by file. */
+export const COMPILED = ['auth', 'client', 'protocol', 'server', 'storage']
 /** What the program `cinnabar` is made from. */
 export const SOURCES = ['auth', 'cli', 'client', 'protocol', 'server', 'storage']
 

@@ -4,6 +4,7 @@ import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { checkTyped, LabelledReader, placeOfValue, readLabels } from '../../../protocol/monitor/labelled.ts'
 import { readTyped } from '../../../protocol/monitor/value.ts'
 import { f64, join, str, u32 } from '../../support/bytes.ts'
+import { times } from '../../support/long.ts'
 import { Random } from '../../support/random.ts'
 
 const label = (name: string, text: string) => join(str(name), u32(7), str(text))
@@ -84,7 +85,7 @@ describe('a value that is passed on', () => {
   it('is judged as it would be read, whatever the bytes are', () => {
     const random = new Random(20)
     let sound = 0
-    for (let round = 0; round < 20_000; round++) {
+    for (let round = 0; round < times({ short: 5_000, long: 20_000 }); round++) {
       const words = 1 + random.below(6)
       const bytes = join(...Array.from({ length: words }, () => u32(random.below(13))))
       const isSound = reads(bytes)
@@ -92,7 +93,7 @@ describe('a value that is passed on', () => {
       if (isSound) checkTyped(bytes, viewOf(bytes), 0, bytes.length)
       else expect(() => checkTyped(bytes, viewOf(bytes), 0, bytes.length)).toThrow()
     }
-    expect(sound).toBeGreaterThan(100)
+    expect(sound).toBeGreaterThan(25)
   })
 })
 

@@ -18,6 +18,7 @@ import { fromForeign, labelsFrom } from '../../../../../server/kernel/metrics/la
 import type { Reading } from '../../../../../server/kernel/metrics/readings.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { freePort } from '../../../../support/free-port.ts'
+import { times } from '../../../../support/long.ts'
 import { Random } from '../../../../support/random.ts'
 
 const { ARRAY, BOOLEAN, DOUBLE, INT64, REC, STRING, UINT64 } = BasicType
@@ -206,7 +207,7 @@ test.each(FORMATS)('no family and no sample is there twice: %s', (format) => {
 
 // promtool and prometheus come with Debian's package prometheus.
 test.skipIf(!hasPrometheus)('promtool refuses nothing (apt install prometheus)', () => {
-  for (let seed = 0; seed < 25; seed++) {
+  for (let seed = 0; seed < times({ short: 5, long: 25 }); seed++) {
     const input = textOf(seed, 'prometheus')
     const { stderr } = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' })
     expect(stderr.includes('parsing') ? `seed ${seed}: ${stderr}` : '').toBe('')
@@ -217,7 +218,7 @@ test.skipIf(!hasPrometheus)('promtool refuses nothing (apt install prometheus)',
 test.skipIf(!hasPrometheus)('Prometheus scrapes all of it, in both formats (apt install prometheus)', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'cinnabar-validity-'))
   const texts = new Map<string, { readonly format: ExpositionFormat; readonly text: string }>(
-    Array.from({ length: 20 }, (_, seed) =>
+    Array.from({ length: times({ short: 5, long: 20 }) }, (_, seed) =>
       FORMATS.map((format) => [`/${format}/${seed}`, { format, text: textOf(seed, format) }] as const),
     ).flat(),
   )

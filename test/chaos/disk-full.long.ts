@@ -1,10 +1,9 @@
 /** The disk is filled two or three times, the second time with `kill -9`; any number of times with `npm run chaos -- --full 100`. */
 import { expect, test } from 'vitest'
 import { canMount } from '../rig/small-disk.ts'
-import { times } from '../support/long.ts'
 import { diskFull } from './disk-full.ts'
 
-const CYCLES = times({ short: 2, long: 3 })
+const CYCLES = 3
 
 test('a disk that fills up loses nothing, refuses what needs room, and goes on by itself', {
   timeout: 240_000,

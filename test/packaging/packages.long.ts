@@ -1,7 +1,6 @@
 /**
- * The two packages as `npm pack` makes them, installed into projects that have nothing else. In the short form the client
- * stands beside what is installed here; in the long form npm installs both packages, on every Node and with every TypeScript
- * that they are for.
+ * The two packages as `npm pack` makes them, installed into projects that have nothing else. npm installs both,
+ * on every Node and with every TypeScript that they are for; without its registry the client stands beside what is installed here.
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -9,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compiled } from '../support/compiled.ts'
-import { isLong } from '../support/long.ts'
 import { type Ended, runToEnd } from '../support/run-to-end.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
@@ -25,8 +23,8 @@ const TYPESCRIPTS = [OLDEST_TYPESCRIPT, '5.5', '5.6', '5.7', '5.8', '5.9', NEWES
 const OLDEST_NODE = 'node-20.19.0'
 const PROJECT_MS = 600_000
 
-const isReachable = isLong && spawnSync('npm', ['view', 'ws', 'version']).status === 0
-if (isLong && !isReachable) console.warn('the packages are not installed by npm: its registry cannot be reached')
+const isReachable = spawnSync('npm', ['view', 'ws', 'version']).status === 0
+if (!isReachable) console.warn('the packages are not installed by npm: its registry cannot be reached')
 
 const directory = mkdtempSync(join(tmpdir(), 'cinnabar-packages-'))
 const project = join(directory, 'project')
@@ -152,8 +150,8 @@ afterAll(async () => {
 })
 
 // There are machines without a network.
-if (isLong) describe.skipIf(!isReachable)('installed by npm', installedByNpm)
-else describe('@cinnabar/client', laidOut)
+describe.skipIf(!isReachable)('installed by npm', installedByNpm)
+if (!isReachable) describe('@cinnabar/client', laidOut)
 
 function laidOut(): void {
   const json = (path: string) => JSON.parse(readFileSync(path, 'utf8'))

@@ -1,6 +1,5 @@
 /** The limits still do what they say. How fast is nobody's business here. */
 import { describe, expect, it, vi } from 'vitest'
-import { times } from '../support/long.ts'
 import type { InPairs, withCommit } from './against.ts'
 import { benchBesideLimit, besideIn, besideLimit, limitAgainst } from './limit.ts'
 import { shownFigures } from './ratios.ts'
@@ -19,7 +18,7 @@ describe('besideIn', () => {
   })
 })
 
-/** The first three have programs of their own as limits, the others differ from one of them in what is measured; the short form has one. */
+/** The first three have programs of their own as limits, the others differ from one of them in what is measured. */
 const WORKLOADS: readonly (readonly [name: string, options: string[], rate: string])[] = [
   ['durable', ['--values', '5000'], 'valuesPerSecond'],
   ['query', ['--queries', '2000', '--alone', '10'], 'measuredPerSecond'],
@@ -30,14 +29,11 @@ const WORKLOADS: readonly (readonly [name: string, options: string[], rate: stri
 ]
 
 describe('a limit', () => {
-  it.each(WORKLOADS.slice(0, times({ short: 1, long: WORKLOADS.length })))(
-    'brings every value of %s %j through, beside the server',
-    async (name, options, rate) => {
-      const { limit, ratios } = await besideLimit(name, { pairs: 1, options })
-      expect(Number(limit[rate])).toBeGreaterThan(0)
-      expect(ratios[rate]?.median).toBeGreaterThan(0)
-    },
-  )
+  it.each(WORKLOADS)('brings every value of %s %j through, beside the server', async (name, options, rate) => {
+    const { limit, ratios } = await besideLimit(name, { pairs: 1, options })
+    expect(Number(limit[rate])).toBeGreaterThan(0)
+    expect(ratios[rate]?.median).toBeGreaterThan(0)
+  })
 
   it('stands beside the rate, over all pairs', async () => {
     const figures = await benchBesideLimit('fan-out', { pairs: 2, options: ['--values', '1000', '--channels', '5'] })

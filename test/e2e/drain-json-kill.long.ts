@@ -8,10 +8,9 @@ import { FED, PromisedFeed } from '../rig/promised-feed.ts'
 import { JsonReceiver } from '../server/wings/drains/json-receiver.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
-import { times } from '../support/long.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
-const KILLS = times({ short: 2, long: 20 })
+const KILLS = 10
 /** One answer of so many does not come, although the values were taken. */
 const LOST_ANSWERS = 3
 const PAUSE_MS = 5

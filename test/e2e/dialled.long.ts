@@ -9,12 +9,11 @@ import { connect } from '../../client/index.ts'
 import { compiled } from '../support/compiled.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { freePort } from '../support/free-port.ts'
-import { isLong } from '../support/long.ts'
 import { type Json, ledgerWhen } from '../support/records.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const VALUES = 150
-const KILLED = isLong ? ['consumer', 'server', 'consumer', 'both'] : ['consumer', 'both']
+const KILLED = ['consumer', 'server', 'consumer', 'both']
 const SECRET = 'a secret between the two of us'
 const PROGRAM = compiled('test/e2e/consumers/called.ts')
 

@@ -7,7 +7,6 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type Consumer, connect, plainOf } from '../../client/index.ts'
 import { missingAtLast } from '../rig/patience.ts'
 import { freePort } from '../support/free-port.ts'
-import { times } from '../support/long.ts'
 import { SERVER_PROGRAM } from '../support/program.ts'
 import { ScriptedBroker } from '../support/qmf/broker.ts'
 import { message } from '../support/qmf/recording.ts'
@@ -24,7 +23,7 @@ const BROKERS = 50
 const [SAMPLES, STATISTICS] = [7, 47]
 /** Statistics and properties of the two, which whoever binds them is given at once. */
 const KNOWN = 108
-const ROUNDS = times({ short: 2, long: 4 })
+const ROUNDS = 4
 /** Of what is played. */
 const LENGTH_MS = 20_000
 const MEBIBYTE = 1 << 20

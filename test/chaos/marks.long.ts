@@ -1,9 +1,8 @@
 /** A server is killed while it says yes to requests: whatever it has said yes to is there. */
 import { expect, it } from 'vitest'
-import { times } from '../support/long.ts'
 import { marks } from './marks.ts'
 
-const KILLS = times({ short: 2, long: 4 })
+const KILLS = 4
 
 it(`a server killed ${KILLS} times keeps every value that a durable mark has promised`, {
   timeout: 600_000,

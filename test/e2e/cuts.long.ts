@@ -7,12 +7,11 @@ import { connect, type Handler, type Sample } from '../../client/index.ts'
 import { type Fault, TcpProxy } from '../chaos/proxy.ts'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { freePort } from '../support/free-port.ts'
-import { times } from '../support/long.ts'
 import { Random } from '../support/random.ts'
 import { ledgerWhen } from '../support/records.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
-const CUTS = times({ short: 3, long: 8 })
+const CUTS = 8
 const GROUP = 50
 /** What waits is sent again on every connection: more than some of them let through. */
 const MAX_WAITING = 200

@@ -5,7 +5,6 @@ import { headers } from '@nats-io/transport-node'
 import { describe, expect, test } from 'vitest'
 import type { Log, LogEntry } from '../../../storage/replicated/log.ts'
 import { eventually } from '../../support/eventually.ts'
-import { times } from '../../support/long.ts'
 import { natsMissing } from '../../support/nats.ts'
 import { batch, epoch, firstOf, outcomeOf, Reader, STREAM, TestLogs, textOf } from './test-logs.ts'
 
@@ -110,7 +109,7 @@ describe.skipIf(natsMissing !== undefined)(`the log on one nats-server${howTo}`,
     const large = randomBytes(5 * PART_BYTES)
     let last = 0
     const winners: string[] = []
-    for (let race = 0; race < times({ short: 8, long: 15 }); race++) {
+    for (let race = 0; race < 15; race++) {
       const [ours, theirs] = await Promise.all([
         outcomeOf(log.append(batch(large, race), last)),
         outcomeOf(other.append(batch(large, race), last)),

@@ -3,10 +3,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { streamStart } from '../../../cli/demo/server.ts'
 import { type Connect, connect as connectTo } from '../../../client/index.ts'
-import { isLong, times } from '../../support/long.ts'
 import { natsMissing } from '../../support/nats.ts'
 import { SERVER_PROGRAM } from '../../support/program.ts'
 import { runCli } from '../fake-cli.ts'
@@ -47,7 +46,7 @@ function isRunning(pid: number): boolean {
 const number = (text: string | undefined): number => Number(text?.replaceAll(',', ''))
 
 test('a server that is killed three times loses nothing, and the sums are shown', { timeout: 180_000 }, async () => {
-  const { code, printed } = await start('--seconds', String(times({ short: 1, long: 2 }))).ended
+  const { code, printed } = await start('--seconds', '2').ended
   expect(code, printed).toBe(0)
   expect([...printed.matchAll(/kill -9 \d+ {2}\((\d) of 3\), when [\d,]+ were handled$/gm)].map(([, n]) => n)).toEqual([
     '1',
@@ -206,7 +205,6 @@ test.each([['--seconds', '3'], ['--tree']])(
 
 const TREE = /^ +(rack1|rack2|east|main|consumer) +([\d,]+) +([\d,]+) +([\d,]+) +([\d,]+)$/gm
 
-/** In the long form alone: the starts of several servers, and takeovers, take a while. */
 function ofSeveralServers(): void {
   test('servers above servers lose nothing when one of each level is killed', { timeout: 240_000 }, async () => {
     const { code, printed } = await start('--tree', '--seconds', '2').ended
@@ -284,4 +282,4 @@ function ofSeveralServers(): void {
     )
   })
 }
-if (isLong) ofSeveralServers()
+describe('of several servers', ofSeveralServers)

@@ -8,12 +8,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { freePort } from '../support/free-port.ts'
-import { times } from '../support/long.ts'
 import { ledgerWhen } from '../support/records.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 
 const CONSUMER = join(import.meta.dirname, '../../docs/examples/consumer.py')
-const KILLS = times({ short: 3, long: 5 })
+const KILLS = 5
 // More at one time would not fit into the kernel's buffer while the server is busy.
 const VALUES = 100
 
