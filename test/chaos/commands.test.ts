@@ -11,8 +11,8 @@ import { newCounts } from './commands/walk.ts'
 import { clusterCommands, runCommands } from './commands.ts'
 
 const SEED = 1
-const SEQUENCES = times({ short: 20, long: 60 })
-const OVER_SQLITE = times({ short: 2, long: 3 })
+const SEQUENCES = times({ short: 20, long: 30 })
+const OVER_SQLITE = 2
 const OVER_A_LOG = times({ short: 1, long: 2 })
 const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 const MINUTES = 60_000

@@ -47,9 +47,9 @@ const NEEDS_TLS = /TLS|tls|certificate/
 describe('Cinnabar', () => {
   const ways: readonly (readonly ['tcp' | 'tls' | 'ws' | 'wss', Way])[] = [
     ['tcp', 'tcp'],
-    ['ws', 'ws-json'],
     ...(isLong
       ? ([
+          ['ws', 'ws-json'],
           ['tls', 'tcp'],
           ['wss', 'ws-json'],
           ['ws', 'ws-xdr'],

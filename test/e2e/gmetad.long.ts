@@ -18,7 +18,7 @@ import { type Element, hostsOf, metricsOf } from '../support/ganglia-xml.ts'
 import { handKit } from '../support/hand-kit.ts'
 
 const howTo = missing.length > 0 ? ` (not installed: apt-get install ${missing.join(' ')}, services stopped)` : ''
-const waiting = { timeout: 40_000, interval: 200 }
+const waiting = { timeout: 120_000, interval: 200 }
 
 let ganglia: Ganglia
 let sensor: GmetricSensor

@@ -17,8 +17,8 @@ const NOT_COPIED = /^([.]git|node_modules|dist|data|coverage)$/
 const NODES = ['20.19.0', '20', '22', '24', '26']
 const OLDEST_TYPESCRIPT = '5.4'
 const NEWEST_TYPESCRIPT = '6.0'
-/** SQLite need not be compiled for them. */
-const NEWER_NODES = ['22', '24', '26']
+/** SQLite need not be compiled for them; the tests of 24 run without a compiler too. */
+const NEWER_NODES = ['22', '26']
 const TYPESCRIPTS = [OLDEST_TYPESCRIPT, '5.5', '5.6', '5.7', '5.8', '5.9', NEWEST_TYPESCRIPT]
 const OLDEST_NODE = 'node-20.19.0'
 const PROJECT_MS = 600_000
@@ -296,8 +296,9 @@ function installedByNpm(): void {
       expect(readdirSync(modules)).not.toContain('vitest')
     })
 
-    test.each([OLDEST_TYPESCRIPT, NEWEST_TYPESCRIPT])('type-checks with TypeScript %s', async (version) => {
-      expect(await typeCheck(compilerOf(version), ['server'])).toEqual([''])
+    // The libraries that it depends on take long.
+    test('type-checks with the oldest TypeScript', async () => {
+      expect(await typeCheck(compilerOf(OLDEST_TYPESCRIPT), ['server'])).toEqual([''])
     })
 
     // In one folder: npm on each Node compares every package with it, but only the first has anything to unpack.
@@ -313,7 +314,7 @@ function installedByNpm(): void {
 
     // A server that is killed three times, and loses nothing.
     describe.concurrent('proves itself', () => {
-      const demo = ['demo', '--seconds', '5']
+      const demo = ['demo', '--seconds', '2']
 
       test.each(NEWER_NODES)(
         'on Node %s',

@@ -15,7 +15,7 @@ import { FAULTS, type Fault } from './faults.ts'
 
 /** The first commit that can read what this version writes to the log: an older one can be upgraded, but not follow it. */
 const EARLIER = '55d8be09'
-const HAND_OVERS = 8
+const HAND_OVERS = 5
 
 const missing = natsMissing ?? earlierMissing()
 const howTo = missing === undefined ? '' : ` (${missing})`
@@ -58,7 +58,7 @@ it.skipIf(missing !== undefined)(
     }
     const totals = await runCluster({
       seed: 20_261_125,
-      count: HAND_OVERS + 3,
+      count: HAND_OVERS + 2,
       say: () => {},
       // A busy machine must not end a leader before it is asked to hand over.
       nodes: { lease: '2s', programs: { n1: join(tree, 'dist', 'cli', 'main.js') } },
@@ -68,7 +68,7 @@ it.skipIf(missing !== undefined)(
     // Nothing was accepted and not stored.
     expect(totals['restartGaps'], JSON.stringify(totals)).toBe(0)
     // From the earlier version to this one and back, more than once.
-    expect(totals['times that n1 led']).toBeGreaterThan(2)
+    expect(totals['times that n1 led']).toBeGreaterThan(1)
     expect((totals['times that n2 led'] ?? 0) + (totals['times that n3 led'] ?? 0)).toBeGreaterThan(2)
     expect(totals['delivered']).toBeGreaterThan(500)
   },

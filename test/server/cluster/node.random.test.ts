@@ -58,7 +58,7 @@ async function repair(node: ModelNode, cluster: ModelCluster): Promise<void> {
 
 /** So few are a test that its limit ends what hangs, and not many runs on a slow machine. */
 const RUNS_PER_TEST = 5
-const RUNS = Number(process.env['CLUSTER_RUNS'] ?? times({ short: 10, long: 100 }))
+const RUNS = Number(process.env['CLUSTER_RUNS'] ?? times({ short: 10, long: 40 }))
 const SEED = process.env['CLUSTER_SEED']
 const seeds =
   SEED === undefined

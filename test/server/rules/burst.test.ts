@@ -49,8 +49,8 @@ async function expectNothingMore(seat: Seat): Promise<void> {
   expect(await seat.peer.response(0xffffffff)).toMatchObject({ status: status.OK })
 }
 
-const MANY = times({ short: 10_000, long: 40_000 })
-const FEWER = times({ short: 3_000, long: 20_000 })
+const MANY = times({ short: 10_000, long: 20_000 })
+const FEWER = times({ short: 3_000, long: 10_000 })
 
 describe('a pipelined burst of mixed commands', () => {
   const cut: [string, () => Promise<Seat>, number, number][] = [

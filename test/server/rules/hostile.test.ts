@@ -54,7 +54,7 @@ describe('random frames', () => {
         peer.send(...list)
         await expectAnswered(peer, list.length)
       }),
-      { numRuns: times({ short: 50, long: 200 }) },
+      { numRuns: times({ short: 50, long: 100 }) },
     )
   })
 
@@ -65,7 +65,7 @@ describe('random frames', () => {
         peer.send(...list)
         await expectAnswered(peer, list.length)
       }),
-      { numRuns: times({ short: 50, long: 200 }) },
+      { numRuns: times({ short: 50, long: 100 }) },
     )
   })
 
@@ -79,7 +79,7 @@ describe('random frames', () => {
         peer.destroy()
         expect(await other.ok((seq) => command.nop(seq))).toBe(0)
       }),
-      { numRuns: times({ short: 40, long: 150 }) },
+      { numRuns: times({ short: 40, long: 80 }) },
     )
     expect(producer.logged.filter((line) => line.includes('a command failed'))).toEqual([])
   })

@@ -63,5 +63,5 @@ it('become values of their types, silence nothing, and are counted where they ar
       for (const { value } of sent) expect(value.type).not.toBe(BasicType.VOID)
       expect([...sensor.document('c')].join('')).not.toContain('undefined')
     }),
-    { numRuns: times({ short: 20, long: 300 }) },
+    { numRuns: times({ short: 20, long: 100 }) },
   ))

@@ -53,5 +53,5 @@ it('are measured, or VOID, whatever they were before', () =>
       }
       expect(sensor.status().counters['failures']).toBe(0)
     }),
-    { numRuns: times({ short: 10, long: 100 }) },
+    { numRuns: times({ short: 10, long: 50 }) },
   ))

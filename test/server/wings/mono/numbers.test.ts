@@ -50,5 +50,5 @@ it('are sent as they came', () =>
       feed?.end()
       await readers.read()
     }),
-    { numRuns: times({ short: 15, long: 150 }) },
+    { numRuns: times({ short: 15, long: 60 }) },
   ))

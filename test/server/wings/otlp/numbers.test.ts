@@ -8,7 +8,7 @@ import { lastOf } from '../../../support/readers.ts'
 import { publishing } from '../publishing.ts'
 
 const JSON_TYPE = 'application/json'
-const RUNS = { numRuns: times({ short: 20, long: 200 }) }
+const RUNS = { numRuns: times({ short: 20, long: 80 }) }
 
 const feed = () => publishing('otlp', (publication, { clock }) => new OtlpDoor({ publication, clock }))
 

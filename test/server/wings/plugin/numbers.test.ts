@@ -77,5 +77,5 @@ it('are checked at the door', () =>
       sensor.push('open.good', {}, { type: DOUBLE, value: 7 }, 7)
       expect(lastOf(await readers.read(), 'open.good')).toBe(7)
     }),
-    { numRuns: times({ short: 20, long: 200 }) },
+    { numRuns: times({ short: 20, long: 80 }) },
   ))

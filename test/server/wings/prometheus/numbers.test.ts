@@ -67,5 +67,5 @@ it('are taken, or refused with 400, and cost no later request anything', () =>
       await post(request([good]), 'application/x-protobuf')
       expect(lastOf(await readers.read(), 'prometheus.good')).toBe(7)
     }),
-    { numRuns: times({ short: 20, long: 200 }) },
+    { numRuns: times({ short: 20, long: 80 }) },
   ))

@@ -69,5 +69,5 @@ it('fit their types, or are VOID', () =>
         if (value.type !== BasicType.VOID) expect(valueProblem(value)).toBeUndefined()
       }
     }),
-    { numRuns: times({ short: 6, long: 60 }) },
+    { numRuns: times({ short: 6, long: 25 }) },
   ))

@@ -35,5 +35,5 @@ it('are sent as they came, in the order in which they came', () =>
       feed?.end()
       await readers.read()
     }),
-    { numRuns: times({ short: 15, long: 150 }) },
+    { numRuns: times({ short: 15, long: 60 }) },
   ))

@@ -108,7 +108,7 @@ function near(expected: unknown): unknown {
   return expect.objectContaining({ ...fields, sum: near(sum) })
 }
 
-it.each(Array.from({ length: times({ short: 4, long: 60 }) }, (_, seed) => seed))('seed %i', async (seed) => {
+it.each(Array.from({ length: times({ short: 4, long: 30 }) }, (_, seed) => seed))('seed %i', async (seed) => {
   const random = new Random(seed)
   producer = await TestProducer.start({
     config: {

@@ -84,7 +84,7 @@ it('are passed on as they came, or end the connection', () =>
       const [good] = await readers.read()
       expect(good?.value.value).toContainEqual({ name: 'value', type: DOUBLE, value: 7 })
     }),
-    { numRuns: times({ short: 15, long: 150 }) },
+    { numRuns: times({ short: 15, long: 60 }) },
   ))
 
 /** As a GAP has it: below 2^53. */
@@ -124,5 +124,5 @@ it('are counted as lost, as far as can be counted', () =>
       expect(lost).toBe(sum < most ? sum : most)
       expect(BigInt(report.lostValues)).toBe(lost)
     }),
-    { numRuns: times({ short: 15, long: 150 }) },
+    { numRuns: times({ short: 15, long: 60 }) },
   ))

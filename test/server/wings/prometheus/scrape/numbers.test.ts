@@ -72,5 +72,5 @@ it('are taken, or cost the scrape, and nothing beyond it', () =>
       }
       await target.close()
     }),
-    { numRuns: times({ short: 15, long: 150 }) },
+    { numRuns: times({ short: 15, long: 60 }) },
   ))
