@@ -55,22 +55,21 @@ describe.each([
     expect(names.filter((name) => name.startsWith('unknown') && name !== 'unknown 703')).toEqual([])
   })
   test('is written again byte for byte', () => {
-    for (const { isControl, method } of assemblies) {
+    const written = assemblies.map(({ isControl, method }) => {
       if (isControl) {
         const control = decodeControl(method)
-        if (control.name !== 'unknown') expect(toHex(encodeControl(control))).toBe(toHex(method))
-      } else {
-        const { command, isSync } = decodeCommand(method)
-        if (command.name !== 'unknown') expect(toHex(encodeCommand(command, isSync))).toBe(toHex(method))
+        return control.name === 'unknown' ? method : encodeControl(control)
       }
-    }
+      const { command, isSync } = decodeCommand(method)
+      return command.name === 'unknown' ? method : encodeCommand(command, isSync)
+    })
+    expect(written.map(toHex)).toEqual(assemblies.map(({ method }) => toHex(method)))
   })
   test('has headers that are read, and are written byte for byte where the order is ours', () => {
-    for (const { header } of assemblies) {
-      const written = header && encodeHeader(decodeHeader(header))
-      if (from === 'client') expect(written).toEqual(header)
-      else expect(written?.length).toEqual(header?.length)
-    }
+    const headers = assemblies.flatMap(({ header }) => header ?? [])
+    const written = headers.map((header) => encodeHeader(decodeHeader(header)))
+    if (from === 'client') expect(written.map(toHex)).toEqual(headers.map(toHex))
+    else expect(written.map(({ length }) => length)).toEqual(headers.map(({ length }) => length))
   })
 })
 

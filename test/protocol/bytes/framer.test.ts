@@ -165,13 +165,12 @@ describe('a stream of frames', () => {
           try {
             take(framer)
           } catch (error) {
-            expect(error).toBeInstanceOf(ProtocolError)
-            return
+            return error instanceof ProtocolError
           }
           framer.settle()
-          expect(framer.pending).toBeLessThanOrEqual(given)
-          expect(framer.pending).toBeLessThan(260)
+          if (framer.pending > Math.min(given, 259)) return false
         }
+        return true
       }),
       { numRuns: 1000 },
     )
