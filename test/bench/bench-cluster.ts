@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { until } from '../rig/patience.ts'
 import { CLUSTER_NAME, clusterTable } from '../support/cluster-table.ts'
 import { freePort } from '../support/free-port.ts'
 import { decoded, type Json } from '../support/records.ts'
@@ -11,7 +12,6 @@ import { ServerUnderTest } from './processes/server-under-test.ts'
 
 const NATS_SERVER = 'nats-server'
 const LEASE = '2s'
-const LOOK_MS = 50
 /** Between two looks at what the followers say of themselves, which they do five times a lease. */
 const LAG_LOOK_MS = 200
 
@@ -123,15 +123,17 @@ async function startNodes(setup: BenchClusterSetup, nats: readonly string[]): Pr
 
 /** Asks until a node leads. */
 async function leaderOf(nodes: readonly BenchNode[]): Promise<BenchNode> {
-  for (;;) {
+  const found: BenchNode[] = []
+  await until('a node leads', async () => {
     for (const { port } of nodes) {
       const seat = await seatAt(port).catch(() => undefined)
       if (seat === undefined) continue
       const { name, leader } = decoded(await seat.query('producer.cluster'))
       seat.peer.destroy()
       const node = nodes.find((each) => each.name === leader)
-      if (name === CLUSTER_NAME && node !== undefined) return node
+      if (name === CLUSTER_NAME && node !== undefined) found.push(node)
     }
-    await setTimeout(LOOK_MS)
-  }
+    return found.length > 0
+  })
+  return found[0] as BenchNode
 }

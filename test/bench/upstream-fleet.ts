@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Consumer, connect } from '../../client/index.ts'
+import { until } from '../rig/patience.ts'
 import { Child } from '../support/child.ts'
 import { MeasuredServer } from './measured.ts'
 import type { Load, LoadTold } from './processes/upstream-load.ts'
@@ -51,10 +52,10 @@ export async function benchFleet({ upstreams, series, rounds }: FleetOptions): P
       await Promise.all(loads.map((load) => load.emit(value)))
     }
     // Values from before the bindings there are nobody's.
-    while (first.series < ports.length * series) {
+    await until('each series has had a value', async () => {
       await round()
-      await soon()
-    }
+      return first.series >= ports.length * series
+    })
     await first.heard(value)
     const firstValuesSeconds = (performance.now() - following) / 1000
     const cpuBefore = server.cpu()
@@ -164,7 +165,7 @@ class FleetConsumer {
 
   /** Waits until all series have had this value. */
   async heard(round: number): Promise<void> {
-    while (this.missing(round) > 0) await soon()
+    await until(`all series have had value ${round}`, () => this.missing(round) === 0, { looks: 90_000, everyMs: 1 })
   }
 
   /** Series whose last value is not this one. */

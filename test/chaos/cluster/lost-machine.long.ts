@@ -5,6 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it } from 'vitest'
+import { until } from '../../rig/patience.ts'
 import { Life, worldOf } from '../../rig/world/life.ts'
 import type { Link, Listener, Message } from '../../rig/world/link.ts'
 import { Watcher } from '../../rig/world/watcher.ts'
@@ -99,7 +100,7 @@ class Course {
     const first = this.#world.checker.sent(SOURCE) + 1
     for (let sent = 0; sent < count; sent++) {
       await this.#world.feed.send(SOURCE)
-      while (!this.#world.feed.idle) await delay(1)
+      await until('the value was sent', () => this.#world.feed.idle, { looks: 60_000, everyMs: 1 })
     }
     const counters = Array.from({ length: count }, (_, index) => first + index)
     await eventually(async () => {

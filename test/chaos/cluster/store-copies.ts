@@ -9,12 +9,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { until } from '../../rig/patience.ts'
 import type { NatsServers } from '../../support/nats.ts'
 
 const EVERY_MS = 2_000
 /** How old the state is that comes back. */
 const AGE_MS = 10_000
-const LOOK_MS = 100
 
 interface Copy {
   readonly at: number
@@ -38,7 +38,7 @@ export class StoreCopies {
 
   /** Resolves when every server has a copy that is old enough. */
   async ready(): Promise<void> {
-    while (this.#copies.some((copies) => !isOld(copies[0]))) await delay(LOOK_MS)
+    await until('each store has an old copy', () => this.#copies.every((copies) => isOld(copies[0])), { looks: 6_000 })
   }
 
   /** The store of a server that does not run is as it was 10 s before, or longer. Newer copies are of what has never been. */
