@@ -52,10 +52,11 @@ export async function benchFleet({ upstreams, series, rounds }: FleetOptions): P
       await Promise.all(loads.map((load) => load.emit(value)))
     }
     // Values from before the bindings there are nobody's.
-    await until('each series has had a value', async () => {
+    const hasAll = async (): Promise<boolean> => {
       await round()
       return first.series >= ports.length * series
-    })
+    }
+    await until('each series has had a value', hasAll, { looks: 90_000, everyMs: 1 })
     await first.heard(value)
     const firstValuesSeconds = (performance.now() - following) / 1000
     const cpuBefore = server.cpu()
