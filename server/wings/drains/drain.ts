@@ -65,7 +65,7 @@ interface Prepared {
   /** The values of the range that it is of, from the first on. */
   readonly taken: number
   readonly wanted: readonly OutgoingValue[]
-  /** Counts them when they are taken, but for those that were rejected. */
+  /** To be called when they are taken: counts them, but for those that were rejected. */
   readonly settle: (rejected: number) => void
 }
 
@@ -290,11 +290,12 @@ export class Drain implements ChannelConnection {
   async #prepare(values: readonly OutgoingValue[]): Promise<Prepared> {
     const { wire, counts, work, channel } = this.#options
     const wanted = values.filter(({ name }) => name !== '' && this.#options.isWanted(name))
-    const { request, taken, unsent } = await work({ tenant: channel.owner.tenant }, wire.encode(wanted))
+    const { request, taken, unsent, accepted } = await work({ tenant: channel.owner.tenant }, wire.encode(wanted))
     const next = wanted[taken]
     const end = next === undefined ? values.length : values.indexOf(next)
     const leftOut = values.slice(0, end).filter(({ name }) => name !== '').length - taken
     const settle = (rejected: number): void => {
+      accepted?.()
       counts.unsupported += unsent.unsupported
       counts.superseded += unsent.superseded
       counts.leftOut += leftOut

@@ -211,7 +211,7 @@ class RunningDrain implements StatusEntry {
     const { isOfAll, tenant } = this.table
     const isNamed = isNamedOn(channel)
     if (!isOfAll || tenant === FIRST_TENANT) return isNamed
-    const isOwn = isOfServer(this.#kit.peer.view)
+    const isOwn = isOfServer(this.#kit.peer.view, tenant)
     return (name) => isNamed(name) && !isOwn(name)
   }
 

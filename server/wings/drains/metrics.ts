@@ -1,5 +1,5 @@
 /** What drains know of the metrics that they deliver. */
-import { byKind, type Metric, ownLabels } from '../../kit/metrics.ts'
+import { byKind, type Metric, ownLabels, type Sensor } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
 import type { DeliveredChannel } from '../../kit/push.ts'
 import type { Clock } from '../../kit/running.ts'
@@ -25,10 +25,13 @@ export function wireOf(
 /** What is known of a metric of a tenant, by its name. */
 export function metricsOf(sensors: OwnView['sensors'], tenant: string): (name: string) => Metric | undefined {
   return (name) => {
-    const sensor = sensors.find(({ family, owner }) => {
-      return name.startsWith(family) && (owner === 'producer' || owner.tenant === tenant)
-    })
-    return sensor?.metric(name)
+    for (const sensor of sensors) {
+      const { family, owner } = sensor
+      if (!name.startsWith(family) || (owner !== 'producer' && owner.tenant !== tenant)) continue
+      const metric = sensor.metric(name)
+      if (metric !== undefined) return metric
+    }
+    return undefined
   }
 }
 
@@ -47,9 +50,18 @@ export function sensorLabels({ sensors }: Sensors): (name: string) => readonly L
   }
 }
 
-/** Whether a metric is the server's own, which every tenant may read. */
-export function isOfServer({ sensors }: Sensors): (name: string) => boolean {
-  return (name) => sensors.some(({ family, owner }) => owner === 'producer' && name.startsWith(family))
+/**
+ * Whether a metric is the server's own, which every tenant may read. If a sensor of the tenant has the same family, as a plug-in
+ * may, only the server's may know the metric: otherwise the tenant would lose values.
+ */
+export function isOfServer({ sensors }: Sensors, tenant: string): (name: string) => boolean {
+  return (name) => {
+    const ofFamily = sensors.filter(({ family }) => name.startsWith(family))
+    const own = ofFamily.filter(({ owner }) => owner === 'producer')
+    const ofTenant = ofFamily.filter(({ owner }) => owner !== 'producer' && owner.tenant === tenant)
+    const isKnown = (sensor: Sensor): boolean => sensor.metric(name) !== undefined
+    return own.length > 0 && (ofTenant.length === 0 || (own.some(isKnown) && !ofTenant.some(isKnown)))
+  }
 }
 
 /** Whether values of a metric are delivered: where a family has to be named, a binding of the channel does so. */

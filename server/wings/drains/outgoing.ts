@@ -52,6 +52,8 @@ export interface EncodedBatch {
   /** How many of the values this is of, from the first on; the others need another request. */
   readonly taken: number
   readonly unsent: { readonly unsupported: number; readonly superseded: number }
+  /** To be called when the destination has taken the request: what it says of metrics need not be said again soon. */
+  readonly accepted?: () => void
 }
 
 /** How a protocol makes a request of values, and what its answers say. */

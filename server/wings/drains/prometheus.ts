@@ -38,6 +38,7 @@ interface Series extends OutgoingSeries {
 
 /** What is known of a metric is sent with the first of its values, and then as often as Prometheus sends it. */
 const DESCRIBED_MS = 60_000
+/** With more metrics than this, those that were described longest ago are described again sooner. */
 const MAX_DESCRIBED = 10_000
 
 type KnownMetric = Pick<Metric, 'isCounter' | 'distribution' | 'description' | 'unit'>
@@ -52,18 +53,25 @@ const LOSSES: KnownMetric = {
 
 /** `metricOf` gives what is known of a metric, `nowMs` monotonic milliseconds. */
 export function remoteWrite(metricOf: MetricOf, nowMs: () => number): DrainWire {
+  /** When a request that described each metric was taken, the earliest first. */
   const described = new Map<string, number>()
-  const isDue = (name: string): boolean => {
-    const [lastMs, now] = [described.get(name), nowMs()]
-    if (lastMs !== undefined && now - lastMs < DESCRIBED_MS) return false
-    if (described.size >= MAX_DESCRIBED) described.clear()
-    described.set(name, now)
-    return true
+  const isDue = (name: string): boolean => nowMs() - (described.get(name) ?? Number.NEGATIVE_INFINITY) >= DESCRIBED_MS
+  const remember = (names: Iterable<string>): void => {
+    for (const name of names) {
+      described.delete(name)
+      described.set(name, nowMs())
+    }
+    for (const name of described.keys()) {
+      if (described.size <= MAX_DESCRIBED) break
+      described.delete(name)
+    }
   }
   return {
     *encode(values): Steps<EncodedBatch> {
+      const saying = new Set<string>()
       const batch = new Batch((name) => {
-        if (!isDue(name)) return undefined
+        if (saying.has(name) || !isDue(name)) return undefined
+        saying.add(name)
         return name === LOST_METRIC ? LOSSES : (metricOf(name) ?? UNKNOWN)
       })
       for (const [at, value] of values.entries()) {
@@ -75,7 +83,7 @@ export function remoteWrite(metricOf: MetricOf, nowMs: () => number): DrainWire 
           ? undefined
           : requestOf(yield* encodeWriteRequest(batch.inOrder(), batch.families.values()))
       const unsent = { unsupported: batch.unsupported, superseded: batch.superseded }
-      return { request, taken: values.length, unsent }
+      return { request, taken: values.length, unsent, accepted: () => remember(saying) }
     },
 
     empty: () => requestOf(finish(encodeWriteRequest([]))),
@@ -115,7 +123,8 @@ class Batch implements SampleSink {
 
   add({ name, labels, value, time }: OutgoingValue): void {
     this.#name = nameForPrometheus(name)
-    this.#known = this.#due(name)
+    // The end of a series has no type, so nothing is said with it.
+    this.#known = value.type === BasicType.VOID ? undefined : this.#due(name)
     const base = this.#name.name
     this.#timeMs = Math.floor(time / MICROSECONDS)
     if (value.type === BasicType.VOID) this.#sample(base, prometheusLabels(labels), undefined)

@@ -1,13 +1,16 @@
-/** What drains by remote write say of metrics: their types, texts and units, and how often. */
+/** What drains know of metrics, and what those by remote write say of them: types, texts and units, and how often. */
 import { expect, test } from 'vitest'
+import type { Owner } from '../../../../auth/permissions.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
-import type { Value } from '../../../../protocol/monitor/value.ts'
+import { type Value, VOID } from '../../../../protocol/monitor/value.ts'
 import { decodeWriteRequest, decompress } from '../../../../protocol/prometheus/remote-write.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
+import type { Sensor } from '../../../../server/kernel/metrics/metric.ts'
+import { isOfServer, metricsOf } from '../../../../server/wings/drains/metrics.ts'
 import type { OutgoingValue } from '../../../../server/wings/drains/outgoing.ts'
 import { remoteWrite } from '../../../../server/wings/drains/prometheus.ts'
 
-const LIMITS = { bytes: 1 << 20, elements: 100_000 }
+const LIMITS = { bytes: 4 << 20, elements: 1_000_000 }
 const [COUNTER, GAUGE, HISTOGRAM, SUMMARY] = [1, 2, 3, 5]
 
 type Known = NonNullable<ReturnType<Parameters<typeof remoteWrite>[0]>>
@@ -31,8 +34,14 @@ const of = (name: string, value: Value = one, labels: OutgoingValue['labels'] = 
 }
 
 let nowMs = 0
+/** What a request says, which its destination takes or not. */
 function familiesOf(wire: ReturnType<typeof remoteWrite>, ...values: readonly OutgoingValue[]) {
-  const { request } = finish(wire.encode(values))
+  return sent(wire, values, true)
+}
+
+function sent(wire: ReturnType<typeof remoteWrite>, values: readonly OutgoingValue[], isTaken: boolean) {
+  const { request, accepted } = finish(wire.encode(values))
+  if (isTaken) accepted?.()
   const { families } = finish(decodeWriteRequest(decompress(request?.body as Uint8Array, LIMITS), LIMITS))
   return Object.fromEntries(families)
 }
@@ -100,4 +109,42 @@ test('they are sent with the first value, and again after a minute', () => {
   nowMs += 1
   expect(Object.keys(familiesOf(wire, value))).toEqual(['host_load_one'])
   expect(familiesOf(wire, value)).toEqual({})
+})
+
+test('what a refused request said is said again', () => {
+  const wire = wireOf()
+  const value = of('host.load.one')
+  expect(Object.keys(sent(wire, [value, value], false))).toEqual(['host_load_one'])
+  expect(Object.keys(sent(wire, [value], true))).toEqual(['host_load_one'])
+  expect(sent(wire, [value], true)).toEqual({})
+})
+
+test('the end of a series says nothing of its metric, which the next value does', () => {
+  const wire = wireOf()
+  expect(familiesOf(wire, of('host.load.one', VOID))).toEqual({})
+  expect(Object.keys(familiesOf(wire, of('host.load.one')))).toEqual(['host_load_one'])
+})
+
+test('of very many metrics, those that were described longest ago are described again', () => {
+  const wire = remoteWrite(
+    () => text('Open.'),
+    () => nowMs,
+  )
+  const names = Array.from({ length: 10_000 }, (_, index) => `open.x${index}`)
+  familiesOf(wire, ...names.map((name) => of(name)))
+  expect(Object.keys(familiesOf(wire, of('open.more')))).toEqual(['open_more'])
+  expect(familiesOf(wire, ...names.slice(1).map((name) => of(name)))).toEqual({})
+  expect(Object.keys(familiesOf(wire, of('open.x0')))).toEqual(['open_x0'])
+})
+
+test("of a family that the server and a tenant have, the metrics are the server's that only the server knows", () => {
+  const sensor = (owner: Owner, ...known: readonly string[]) => {
+    return { family: 'p.', owner, metric: (name: string) => (known.includes(name) ? { name } : undefined) } as Sensor
+  }
+  const sensors = [sensor('producer', 'p.server', 'p.both'), sensor({ tenant: 'a' }, 'p.tenant', 'p.both')]
+  const names = ['p.server', 'p.both', 'p.tenant', 'p.gone', 'q.x']
+  expect(names.filter(isOfServer({ sensors }, 'a'))).toEqual(['p.server'])
+  expect(names.filter(isOfServer({ sensors }, 'b'))).toEqual(['p.server', 'p.both', 'p.tenant', 'p.gone'])
+  const metricOf = metricsOf(sensors, 'a')
+  expect(names.map((name) => metricOf(name)?.name)).toEqual(['p.server', 'p.both', 'p.tenant', undefined, undefined])
 })

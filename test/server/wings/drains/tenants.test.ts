@@ -147,6 +147,15 @@ it("the server's own metrics are delivered once, as those of the tenant `default
   expect(whose.filter((sample) => !sample.includes('tenant=default'))).toEqual([])
 })
 
+it("a tenant's metric is its own, although a plug-in of all tenants has its family", async () => {
+  const seat = await start()
+  new PushSensor(producer!.server.parts.producer.hub, 'test.', 'producer')
+  await sweep()
+  push('a', 'x', 2)
+  await until(() => expect(sorted()).toEqual(['test_x{host=h,tenant=a} 2 0']))
+  expect((await statuses(seat)).find(({ name }) => name === 'drain/d/a')?.counters['leftOut']).toBe(0)
+})
+
 it('the channel of a drain counts for the quota of its tenant, which does not keep the operator from making it', async () => {
   const seat = await start()
   await done(seat, 'tenant.add', { tenant: 'b', channels: 1n })
