@@ -8,6 +8,7 @@
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
+import { isAhead } from './current.ts'
 import type { KeptSamples, ListeningSensor, Series } from './metric.ts'
 
 export interface RecentLimits {
@@ -81,7 +82,7 @@ export class RecentSeries implements KeptSamples {
 
 export class RecentValues {
   readonly #options: RecentLimits
-  readonly #clock: Pick<Clock, 'monotonicMs'>
+  readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #slabs: Float64Array[] = []
   readonly #free: number[] = []
   /** By tenant; those of the producer are together. */
@@ -94,7 +95,7 @@ export class RecentValues {
   #chunks = 0
   #lastNumber = 0
 
-  constructor(clock: Pick<Clock, 'monotonicMs'>, options: RecentLimits) {
+  constructor(clock: Pick<Clock, 'monotonicMs' | 'microseconds'>, options: RecentLimits) {
     this.#clock = clock
     this.#options = options
   }
@@ -137,13 +138,14 @@ export class RecentValues {
   /** The samples of a series with times from `since` on, in the order in which they came. */
   samples(kept: RecentSeries, since: number): { times: number[]; values: number[] } {
     const [times, values]: [number[], number[]] = [[], []]
-    const oldest = this.#clock.monotonicMs() - this.#options.maxAgeMs
+    const [now, monotonicMs] = [this.#clock.microseconds(), this.#clock.monotonicMs()]
+    const oldest = monotonicMs - this.#options.maxAgeMs
     for (const { at, used, writtenMs } of kept.chunks) {
       if (writtenMs < oldest) continue
       const slab = this.#slabs[Math.floor(at / CHUNKS_PER_SLAB)] as Float64Array
       const first = (at % CHUNKS_PER_SLAB) * SAMPLES * 2
-      // By the clock of the source, which need not be right.
-      const from = Math.max(since, (slab[first + 2 * (used - 1)] as number) - (writtenMs - oldest) * 1000)
+      const writtenAt = now - (monotonicMs - writtenMs) * 1000
+      const from = Math.max(since, newestOf(slab, first, used, writtenAt) - (writtenMs - oldest) * 1000)
       for (let index = 0; index < used; index++) {
         const time = slab[first + 2 * index] as number
         if (time < from) continue
@@ -238,6 +240,18 @@ export class RecentValues {
     this.#series.delete(of.number)
     share.series--
   }
+}
+
+/**
+ * The time that the age of the samples of a chunk is measured from: that of the last one, but for those whose time was ahead when
+ * the chunk was last written to, which would make all others look too old. `writtenAt`: microseconds since 1970.
+ */
+function newestOf(slab: Float64Array, first: number, used: number, writtenAt: number): number {
+  for (let index = used - 1; index >= 0; index--) {
+    const time = slab[first + 2 * index] as number
+    if (!isAhead(time, writtenAt)) return time
+  }
+  return slab[first + 2 * (used - 1)] as number
 }
 
 function tenantOf({ sensor: { owner } }: RecentSeries): string | undefined {

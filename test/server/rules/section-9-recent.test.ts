@@ -61,6 +61,14 @@ it('`last_ms` leaves out what is older', async () => {
   expect(await recent({ metric: 'test.a', last_ms: 500 })).toEqual([])
 })
 
+it('a sample of the future hides no other', async () => {
+  push('test.a', 'h1', [0, 1, 2, 3_600])
+  producer.clock.advance(2_000)
+  expect(await recent({ metric: 'test.a' })).toMatchObject([{ values: [0, 1, 2, 3_600] }])
+  push('test.a', 'h1', [3, 4])
+  expect(await recent({ metric: 'test.a', last_ms: 1_000 })).toMatchObject([{ values: [1, 2, 3_600, 3, 4] }])
+})
+
 it('what does not fit is asked for with `after`, and comes once', async () => {
   const seconds = Array.from({ length: 800 }, (_, second) => second)
   for (let n = 0; n < 200; n++) push('test.a', `h${n}`, seconds)

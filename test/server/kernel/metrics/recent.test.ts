@@ -47,6 +47,39 @@ test('a clock that was set back does not end it', () => {
   expect(recent.samples(kept, 0).values).toEqual([1, 2])
 })
 
+test.each([
+  ['the last', 5],
+  ['the last of many', 15],
+  ['one of several', 40],
+])('a sample of the future hides no other: as %s', (_, count) => {
+  const { clock, recent, born, take } = fixture()
+  const kept = born('test.a')
+  const values = Array.from({ length: count }, (_, second) => second)
+  for (const value of values) {
+    take(kept, double(value), clock.microseconds())
+    if (value === 14) take(kept, double(-1), clock.microseconds() + 3600 * SECOND)
+    clock.advance(1000)
+  }
+  if (count <= 15) take(kept, double(-1), clock.microseconds() + 3600 * SECOND)
+  const shown = recent.samples(kept, 0).values
+  expect(shown.filter((value) => value >= 0)).toEqual(values)
+  expect(shown).toContain(-1)
+})
+
+test("a step of the server's clock hides no sample, and ages none that the source's clock did not", () => {
+  const { clock, recent, born, take } = fixture(64 * 2 ** 20, 60_000)
+  const kept = born('test.a')
+  for (let second = 0; second < 10; second++) {
+    if (second === 5) clock.jumpWall(-3_600_000)
+    take(kept, double(second), clock.microseconds())
+    clock.advance(1000)
+  }
+  clock.jumpWall(7_200_000)
+  expect(recent.samples(kept, 0).values).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+  clock.advance(60_000)
+  expect(recent.samples(kept, 0).values).toEqual([])
+})
+
 test('numbers and booleans are kept, encoded or not, and nothing else', () => {
   const { recent, born } = fixture()
   const values: readonly [Value, number | undefined][] = [
