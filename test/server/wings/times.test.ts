@@ -11,7 +11,10 @@ import { boundTo } from '../../support/producer.ts'
 import { PublishingProducer, tokenFor } from '../../support/publisher.ts'
 import { decoded } from '../../support/records.ts'
 import { metadata, text } from './gmetric/fixture.ts'
+import { COLLECTIONS, HELLO, le32, samplingAt } from './mono/fixture.ts'
+import { ScriptedAgent } from './mono/scripted-agent.ts'
 import { ScriptedTarget, scrapeTables } from './prometheus/scrape/scripted-target.ts'
+import { stream } from './smon/fixture.ts'
 
 const LOOPBACK = [{ address: '127.0.0.0', prefix: 8, family: 'ipv4' as const }]
 const ANY = { host: '127.0.0.1', port: 0 }
@@ -30,6 +33,9 @@ beforeEach(async () => {
       scrape: scrapeTables({ name: 'node', url: target.url }),
       statsd: [{ ...statsd, maxMetrics: 100 }],
       gmetric: { listen: ANY, listenNamed: true },
+      // Each datagram comes from another port.
+      smon: { udp: ANY, sources: [{ name: 's', address: '127.0.0.1', port: undefined }] },
+      mono: { listeners: [{ key: 'mono.listen', listen: ANY, dialect: 'gist', agent: undefined }] },
     },
   })
   token = await tokenFor(server.root, 'root', 'COLLECT *')
@@ -127,7 +133,19 @@ const withoutTimes: readonly { readonly name: string; readonly send: (value: num
       })
     },
   },
+  {
+    name: 'smon.aaaa',
+    async send(value) {
+      await datagram('smon.udp', stream('00 05', "'uaaaa'", `01 ${value.toString(16).padStart(2, '0')}`))
+      await eventually(async () => {
+        expect(decoded(await server.root.query('smon.aaaa*'))).toMatchObject([{ value }])
+      })
+    },
+  },
 ]
+
+/** .NET's ticks at 1 January 1970, each 100 ns. */
+const TICKS_OF_1970 = 621_355_968_000_000_000n
 
 describe.each(withTimes)('$name', ({ name, send }) => {
   it('a value of the future does not hide the next', async () => {
@@ -177,4 +195,28 @@ describe.each(withoutTimes)('$name', ({ name, send }) => {
       expect(await shown(name)).toBe(value)
     }
   })
+})
+
+it('mono: the last value is shown, whatever the clocks of the agent and of the server do', async () => {
+  const agent = await ScriptedAgent.connect(boundTo(server.producer.server, 'mono.listen'))
+  agent.say(HELLO)
+  for (const [value, [ofAgent, ofServer]] of [
+    [0, 0],
+    [HOUR_MS, 0],
+    [0, 0],
+    [-DAY_MS, 0],
+    [0, -DAY_MS],
+    [0, 0],
+    [HOUR_MS, DAY_MS],
+    [0, 0],
+  ].entries()) {
+    server.producer.clock.jumpWall(ofServer as number)
+    const ticks = TICKS_OF_1970 + BigInt(nowMs() + (ofAgent as number)) * 10_000n
+    agent.say(samplingAt(ticks, [0, le32(value)]))
+    await eventually(async () => {
+      expect(decoded(await server.root.query(`${COLLECTIONS}*`))).toMatchObject([{ value }])
+    })
+    expect(await shown(COLLECTIONS)).toBe(value)
+  }
+  await agent.end()
 })
