@@ -42,8 +42,9 @@ export interface Columns {
   /** Series whose names or labels are beyond the bounds, and why the first of them is, for people. */
   readonly refusedSeries: number
   readonly problem: string
-  /** What else of the request was read and is not kept. */
+  /** What else of the request is not kept, and the first metric that it was said of, for people. */
   readonly left: number
+  readonly leftOf: string
 }
 
 export const NO_SERIES = 0xffff_ffff
@@ -82,7 +83,8 @@ export class ColumnWriter {
   #current = NO_SERIES
   #refused = 0
   #problem = ''
-  left = 0
+  #left = 0
+  #leftOf = ''
 
   /** `family` is the prefix of all names. */
   constructor(family: string) {
@@ -149,6 +151,12 @@ export class ColumnWriter {
     this.#numbers.push(plain.number)
   }
 
+  /** What is said of a metric and not kept. */
+  leave(name: string, count: number): void {
+    if (this.#left === 0 && count > 0) this.#leftOf = shownName(this.#family + name)
+    this.#left += count
+  }
+
   /** Something that is said of a family. */
   family(texts: readonly string[]): void {
     this.#families.push(joined(texts))
@@ -172,7 +180,8 @@ export class ColumnWriter {
       encoded: this.#encoded.bytes(),
       refusedSeries: this.#refused,
       problem: this.#problem,
-      left: this.left,
+      left: this.#left,
+      leftOf: this.#leftOf,
     }
   }
 }

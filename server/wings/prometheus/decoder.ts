@@ -31,7 +31,7 @@ export function* decodeWrite(bytes: Uint8Array, { isVersion2 }: WriteOptions): S
   const columns = new ColumnWriter(PROMETHEUS_FAMILY)
   let sinceStep = 0
   for (const { name, labels, samples, histograms, metadata, problem = repeated(labels) } of series) {
-    columns.left += histograms
+    columns.leave(name, histograms)
     if (samples.length > 0) {
       if (problem !== undefined) columns.refuse(name, problem)
       else columns.begin(name, labels, described(name, metadata ?? familyOf(families, name)))

@@ -1,5 +1,6 @@
 /** `POST /api/v1/write`: Prometheus remote write, versions 1.0 and 2.0. */
 import { ProtocolError } from '../../../protocol/errors.ts'
+import type { Columns } from '../../kit/columns.ts'
 import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/door.ts'
 import type { Poll } from '../../kit/poll.ts'
 import { BEHIND, type Publication, type Published, retryAfter } from '../../kit/publication.ts'
@@ -44,14 +45,14 @@ export class WriteDoor implements HttpDoor {
     const given = { tenant, bytes: body, encoding: 'snappy', most: MAX_INFLATED, isOver } as const
     try {
       const columns = await publication.decode(given, writeDecoder, { isVersion2 })
-      if (columns === undefined || isOver()) return answerOf({ outcome: 'not-now', why: BEHIND }, 0, 0)
+      if (columns === undefined || isOver()) return answerOf({ outcome: 'not-now', why: BEHIND }, 0, '')
       const describe = (name: string) => metadata.of(tenant, name.slice(PROMETHEUS_FAMILY.length))
       const published = await publication.publish(asker, columns, { whole: true, describe })
       // Only now: who may not publish the series of a request describes nothing with it either.
       if (published.outcome === 'taken') {
         await poll.work({ tenant }, metadata.learn(tenant, columns.families, publication.describing(asker)))
       }
-      return answerOf(published, columns.times.length, columns.left)
+      return answerOf(published, columns.times.length, histogramsLeft(columns))
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       return answer(error.code === 'TOO_LONG' ? 413 : 400, `${error.message} (at byte ${error.offset})`, written(0))
@@ -79,7 +80,13 @@ function messageOf(header: string | string[] | undefined): string | undefined {
   return proto === VERSION_1 || proto === VERSION_2 ? proto : undefined
 }
 
-function answerOf(published: Published, samples: number, histograms: number): DoorAnswer {
+/** What is said of native histograms, which are not taken; empty if there are none. */
+function histogramsLeft({ left, leftOf }: Columns): string {
+  if (left === 0) return ''
+  return `${left} native histograms were not taken, the first of ${leftOf}: send classic ones`
+}
+
+function answerOf(published: Published, samples: number, histograms: string): DoorAnswer {
   switch (published.outcome) {
     case 'denied':
       return answer(403, published.detail, written(0))
@@ -89,10 +96,9 @@ function answerOf(published: Published, samples: number, histograms: number): Do
     }
     case 'taken': {
       const { taken, rejected, detail } = published
-      if (rejected > 0)
-        return answer(400, `${rejected} of ${samples} samples were not taken: ${detail}`, written(taken))
-      if (histograms > 0) return answer(400, `${histograms} native histograms were not taken`, written(taken))
-      return answer(204, '', written(taken))
+      const rejections = rejected === 0 ? '' : `${rejected} of ${samples} samples were not taken: ${detail}`
+      const problem = [rejections, histograms].filter((text) => text !== '').join('; ')
+      return answer(problem === '' ? 204 : 400, problem, written(taken))
     }
   }
 }

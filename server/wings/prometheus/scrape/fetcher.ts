@@ -14,6 +14,7 @@ import type { TargetSpec } from './job.ts'
 /** The newer format first, as far as it is known here. */
 const ACCEPT = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
 const OPENMETRICS = /^application\/openmetrics-text\s*(?:;|$)/i
+const PROTOBUF = /^application\/(?:vnd\.google\.protobuf|x-protobuf|protobuf)\b/i
 
 /** What came of one request. */
 export interface Fetched {
@@ -69,6 +70,9 @@ export class Fetcher {
     const encoding = headers['content-encoding'] ?? 'identity'
     if (!/^(?:gzip|identity)$/i.test(encoding))
       return `the target compresses by ${JSON.stringify(encoding)}, not by gzip`
+    // Whoever sends that although it is not asked for would only be told that the bytes are not UTF-8.
+    if (PROTOBUF.test(headers['content-type'] ?? ''))
+      return 'the target answers in protocol buffers, as for native histograms: it has to send text'
     return undefined
   }
 

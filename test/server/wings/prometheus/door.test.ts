@@ -95,10 +95,37 @@ describe('a request', () => {
     const answer = await post(`${series('a', 'x', 1)} 0a 04 22 02 08 01`)
     expect([answer.status, await answer.text(), written(answer)]).toEqual([
       400,
-      '1 native histograms were not taken\n',
+      '1 native histograms were not taken, the first of prometheus.: send classic ones\n',
       '1',
     ])
     expect(await query('prometheus.a')).toHaveLength(1)
+  })
+
+  it('of version 2.0 with native histograms is answered 400, too, with the name of the first', async () => {
+    const symbols = '22 00  22 08 5f5f6e616d655f5f  22 02 7570  22 01 68'
+    const [sample, histogram] = ['12 0b 09 000000000000f03f 10 07', '1a 02 08 01']
+    const ofBoth = `2a 15 0a 02 0102 ${sample} ${histogram}  2a 0c 0a 02 0103 ${histogram} ${histogram}`
+    const answer = await post(`${symbols} ${ofBoth}`, HEADERS_2)
+    expect([answer.status, await answer.text(), written(answer)]).toEqual([
+      400,
+      '3 native histograms were not taken, the first of prometheus.up: send classic ones\n',
+      '1',
+    ])
+    expect(answer.headers.get('x-prometheus-remote-write-histograms-written')).toBe('0')
+    expect(await query('prometheus.up')).toEqual([{ time: 7_000, value: 1 }])
+    expect(await query('prometheus.h*')).toEqual([])
+  })
+
+  it('with samples and native histograms that are not taken names both', async () => {
+    const text = (hex: string) => `0a 06 0a 01 6c 12 01 ${hex}`
+    const name = `0a 0d 0a 08 ${Buffer.from('__name__').toString('hex')} 12 01 62`
+    const samples = '12 0b 09 000000000000f03f 10 01  12 0b 09 000000000000f03f 10 02'
+    const answer = await post(`0a 3d ${name} ${text('78')} ${text('79')} ${samples} 22 02 08 01`)
+    expect([answer.status, await answer.text()]).toEqual([
+      400,
+      '2 of 2 samples were not taken: prometheus.b: label l is there twice; ' +
+        '1 native histograms were not taken, the first of prometheus.b: send classic ones\n',
+    ])
   })
 })
 

@@ -43,6 +43,16 @@ describe('a scrape fails', () => {
     expect(scraping.target.requests).toHaveLength(1)
   })
 
+  it('if the target sends protocol buffers, which have native histograms and are not asked for', async () => {
+    await scraping.start()
+    scraping.target.answer = (_request, response) => {
+      const type = 'application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited'
+      response.writeHead(200, { 'content-type': type }).end(Buffer.from('0a0161', 'hex'))
+    }
+    await fails('the target answers in protocol buffers, as for native histograms: it has to send text')
+    expect(scraping.target.requests[0]?.headers.accept).not.toMatch(/protobuf/)
+  })
+
   it('if the text cannot be read: nothing of it is taken', async () => {
     await scraping.start()
     scraping.target.answer = (_request, response) => void response.end('a 1\nb x\n')
