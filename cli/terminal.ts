@@ -130,14 +130,27 @@ export function askSecret(
   })
 }
 
-/** Prints a note if the promise takes more than a second and stderr is a terminal. */
-export async function withProgress<T>(terminal: Terminal, what: string, waiting: Promise<T>): Promise<T> {
-  const timer = setTimeout(() => {
-    if (terminal.isWatched) terminal.note(`${what} …`)
-  }, PROGRESS_NOTE_MS)
+/**
+ * Prints a note if the promise takes more than a second and stderr is a terminal. `why` finds out what it waits for, and must not
+ * reject; an empty text says nothing.
+ */
+export async function withProgress<T>(
+  terminal: Terminal,
+  what: string,
+  waiting: Promise<T>,
+  why: () => Promise<string> = async () => '',
+): Promise<T> {
+  let isOver = false
+  const note = async (): Promise<void> => {
+    if (!terminal.isWatched) return
+    const reason = await why()
+    if (!isOver) terminal.note(reason === '' ? `${what} …` : `${what}; ${reason} …`)
+  }
+  const timer = setTimeout(() => void note(), PROGRESS_NOTE_MS)
   try {
     return await waiting
   } finally {
+    isOver = true
     clearTimeout(timer)
   }
 }

@@ -45,7 +45,8 @@ export function addGet(program: Command, cli: Cli, wallMs: () => number = Date.n
           Promise.all(names.map((metric) => query(consumer, metric, assignments))),
           isForPeople ? unitsOf(consumer, names) : () => '',
         ])
-        const [answers, unitOf] = await withProgress(terminal, `waiting for a value of ${names.join(', ')}`, querying)
+        const what = `waiting for a value of ${names.join(', ')}`
+        const [answers, unitOf] = await withProgress(terminal, what, querying, () => awaited(consumer))
         const cut = answers.filter(({ message }) => toRecords(message.value)?.isCut)
         if (options.json) {
           const lost = cut.map(({ metric }) => ({ lost: 0, reason: 'too long', metric }))

@@ -82,10 +82,10 @@ describe('progress notes', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
   afterEach(() => void vi.useRealTimers())
 
-  async function waiting(ms: number, isWatched: boolean) {
+  async function waiting(ms: number, isWatched: boolean, why?: () => Promise<string>) {
     const said: string[] = []
     const terminal = { isWatched, note: (text) => void said.push(text) } as Partial<Terminal> as Terminal
-    const done = withProgress(terminal, 'reading', new Promise((resolve) => setTimeout(resolve, ms, 'done')))
+    const done = withProgress(terminal, 'reading', new Promise((resolve) => setTimeout(resolve, ms, 'done')), why)
     await vi.advanceTimersByTimeAsync(ms)
     expect(await done).toBe('done')
     // A note that was not cancelled would come now. Timers are not counted: other files in this worker may have some.
@@ -97,5 +97,13 @@ describe('progress notes', () => {
     expect(await waiting(5_000, true)).toEqual(['reading …'])
     expect(await waiting(900, true)).toEqual([])
     expect(await waiting(5_000, false)).toEqual([])
+  })
+
+  test('the note says what is waited for, if that is known before the end', async () => {
+    const why = (ms: number, text: string) => () => new Promise<string>((resolve) => void setTimeout(resolve, ms, text))
+    expect(await waiting(5_000, true, why(100, 'no answer yet from a'))).toEqual(['reading; no answer yet from a …'])
+    expect(await waiting(5_000, true, why(100, ''))).toEqual(['reading …'])
+    expect(await waiting(5_000, true, why(4_500, 'too late'))).toEqual([])
+    expect(await waiting(5_000, false, why(100, 'nobody reads'))).toEqual([])
   })
 })

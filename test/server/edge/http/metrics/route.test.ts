@@ -8,7 +8,9 @@ import type { GmetricSensor } from '../../../../../server/wings/gmetric/sensor.t
 import { metadataPacket, valuePacket } from '../../../../bench/gmetric-feed.ts'
 import { done } from '../../../../support/administration.ts'
 import { command } from '../../../../support/bytes.ts'
+import { eventually } from '../../../../support/eventually.ts'
 import { PublishingProducer, tokenFor } from '../../../../support/publisher.ts'
+import { ScriptedTarget, scrapeTables } from '../../../wings/prometheus/scrape/scripted-target.ts'
 
 let server: PublishingProducer
 let token: string
@@ -51,6 +53,25 @@ describe('without a token', () => {
     await closed.stop()
     expect(answer.status).toBe(401)
   })
+})
+
+it('shows which targets of a scrape have not answered yet', async () => {
+  const target = await ScriptedTarget.start()
+  target.answer = () => {}
+  const waiting = await PublishingProducer.start({
+    config: { scrape: scrapeTables({ name: 'node', url: target.url }) },
+  })
+  const authorization = `Bearer ${await tokenFor(waiting.root, 'app', 'COLLECT *')}`
+  const text = async (query: string) =>
+    (await fetch(`${waiting.url}/metrics${query}`, { headers: { authorization } })).text()
+  const samples = text('?metric=prometheus.*')
+  await eventually(() => expect(target.requests).toHaveLength(1))
+  expect(await text('')).toContain('\nproducer_sensors_counters{sensor="scrape/node",counter="awaited"} 1\n')
+  // What has come until then is the answer.
+  waiting.producer.clock.advance(10_000)
+  expect(samplesOf(await samples)).toEqual([])
+  await waiting.stop()
+  await target.stop()
 })
 
 describe('a token', () => {

@@ -359,6 +359,17 @@ it('somebody who asks waits five seconds at most', async () => {
   expect(await status()).toMatchObject({ counters: { awaited: 1 } })
 })
 
+it('somebody who asks, and waits, sees on the same connection what is waited for', async () => {
+  await start()
+  target.answer = () => {}
+  const asked = await seat.ok((seq) => command.query(seq, 'prometheus.a'))
+  await eventually(() => expect(target.requests).toHaveLength(1))
+  expect(await status()).toMatchObject({ counters: { awaited: 1 } })
+  producer.clock.advance(5_000)
+  const answer = await seat.value()
+  expect([answer.metric, decoded(answer)]).toEqual([asked, []])
+})
+
 it('waits while the tenant has reached its quota of values', async () => {
   // The second scrape is due 750 ms after the first, within the same second of the quota.
   const random = vi.spyOn(Math, 'random').mockReturnValue(0.5)
