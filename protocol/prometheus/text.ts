@@ -4,7 +4,7 @@
  * `readSeries` is needed for new ones only.
  *
  * Like Prometheus, it is lenient about blanks, about a last line without its end (0.0.4), and about names in quotes, which
- * may hold any text (`{"http.requests", "a.b"="c"}`).
+ * may hold any text (`{"http.requests", "a.b"="c"}`). A line may end with `\r\n`; a `\r` elsewhere is a character like others.
  */
 import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
 
@@ -38,6 +38,7 @@ export interface TextSeries {
 }
 
 const NEWLINE = 0x0a
+const RETURN = 0x0d
 const QUOTE = 0x22
 const HASH = 0x23
 const BACKSLASH = 0x5c
@@ -128,13 +129,15 @@ export class TextParser {
     this.#at = 0
     while (this.#at < text.length) {
       this.#line++
-      const end = text.indexOf('\n', this.#at)
+      const newline = text.indexOf('\n', this.#at)
+      const hasReturn = newline > this.#at && text.charCodeAt(newline - 1) === RETURN
+      const end = hasReturn ? newline - 1 : newline
       const start = skipBlanks(text, this.#at, end)
       // Only what is long in characters can be too long in bytes.
       const isLong = end - this.#at > this.#limits.lineBytes
       if (isLong && text.charCodeAt(start) !== HASH) this.#fail('TOO_LONG', this.#tooLong)
       const sample = this.#readLine(start, end)
-      this.#at = end + 1
+      this.#at = newline + 1
       if (sample !== undefined) yield sample
     }
     this.#bytesBefore += bytes.length
@@ -322,7 +325,7 @@ export function familyMetadata(name: string, families: ReadonlyMap<string, TextM
 }
 
 function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09 || code === 0x0d
+  return code === 0x20 || code === 0x09
 }
 
 function skipBlanks(text: string, start: number, end: number): number {

@@ -29,6 +29,7 @@ const PLAIN: Texts = {
       'a{a="\\""} 1\n',
       'a{a="\\x"} 1\n',
     ],
+    ...['a\r1\n', 'a 1\r2\n', '\ra 1\n', 'a 1\rb 2\n', 'a{a="b",\rb="c"} 1\n', 'a 1\r\r\n'],
     ...['a{a="\r"} 1\n', 'a{a="\\"} 1\n', 'a 1 1 1\n', 'a 1 1.5\n', 'a 1 1e3\n', 'a', 'a 1', 'a\n', '{a="b"} 1\n'],
     ...['{__name__="a"} 1\n', '1a 1\n', 'a-b 1\n', 'é 1\n', 'a{é="x"} 1\n', 'a{1="x"} 1\n', 'a{a:b="x"} 1\n'],
     ...[
@@ -70,14 +71,14 @@ const PLAIN: Texts = {
     // "Leading and trailing whitespace is ignored", and there may be any number of blanks and tabs.
     ...['\ta 1\n', ' a 1\n', '# TYPE a gauge \n', '# TYPE  a  gauge\n'],
     // As some programs on Windows end lines.
-    ...['a 1\r\n'],
+    ...['a 1\r\n', 'a 1 \r\n', '\r\n', 'a 1 2\r\n', '# TYPE a gauge\r\n'],
     // A timestamp is an integer of 64 bits; what is no time of a value costs this sample.
     ...['a 1 -1\n', 'a 1 +1\n', 'a 1 99999999999999999999\n'],
     // Prometheus takes names in quotes from its version 3 on.
     ...['{"a"} 1\n', '{"a",b="c"} 1\n', 'a{"b"="c"} 1\n'],
   ],
   // Between two labels there is a comma, a line feed in a text is `\n`, a name ends at a blank, and nothing ends a text before its end.
-  strict: ['# HELP a-b x\n', 'a{a="b" b="c"} 1\n', 'a{a="\n"} 1\n', 'a 1\n\0\n'],
+  strict: ['# HELP a-b x\n', '# TYPE a\rgauge\n', 'a{a="b" b="c"} 1\n', 'a{a="\n"} 1\n', 'a 1\n\0\n'],
 }
 
 const END = '# EOF\n'

@@ -119,6 +119,17 @@ describe('the text format 0.0.4', () => {
     ])
   })
 
+  test('a line may end as on Windows, which is no part of what it says, and nowhere else', () => {
+    const { samples, families } = parse('# HELP a Help.\r\n# TYPE a gauge\r\n\r\na 1\r\na 2 3\r\n')
+    expect(samples.map(({ value, time }) => [value, time])).toEqual([
+      [1, undefined],
+      [2, 3_000],
+    ])
+    expect(families.get('a')).toEqual({ type: 'gauge', help: 'Help.', unit: '' })
+    // As two lines of a file whose lines end so these would be one sample with a time.
+    expect(() => parse('a 1\r2\n')).toThrow('line 1: "1\\r2" is no value')
+  })
+
   test('texts of labels may hold anything', () => {
     const { series } = only('m{a="}, b=\\"\\\\",c="# 1 ü\\x"} 1\n')
     expect(readSeries(series).labels).toEqual([
