@@ -166,6 +166,23 @@ it('what waits for the thread when the server stops may be sent again', async ()
   expect(await decoding.decode(body(request(100)), otlpDecoder, json)).toBeUndefined()
 })
 
+it('a short body for which nobody waits any more is decoded no further', async () => {
+  let steps = 0
+  const endless = {
+    ...otlpDecoder,
+    *decode(): Generator<void, Columns, void> {
+      for (;;) {
+        // Without an end of its own the test could not fail.
+        if (++steps > 1_000) throw new Error('nobody has ended it')
+        yield
+      }
+    },
+  }
+  const isOver = (): boolean => steps === 3
+  expect(await decoding.decode(body(Buffer.from('{}'), { isOver }), endless, json)).toBeUndefined()
+  expect(steps).toBe(3)
+})
+
 it('the memory of a short body stays where it is', async () => {
   const bytes = Buffer.from('{"resourceMetrics":[]}')
   expect(shown(await decoding.decode(body(bytes), otlpDecoder, json))).toEqual([])

@@ -44,6 +44,22 @@ it('have to come as a whole in time, however fast they come', async () => {
   expect(outcome).toBe('slow')
 })
 
+it('have to come at a pace: 32 KiB in two seconds', async () => {
+  let outcome: unknown
+  void read().then((given) => {
+    outcome = given
+  })
+  for (const [bytes, expected] of [
+    [32_768, undefined],
+    [32_767, 'slow'],
+  ] as const) {
+    request.emit('data', new Uint8Array(bytes))
+    clock.advance(2_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(outcome).toBe(expected)
+  }
+})
+
 it('may be as long as is allowed, and no byte longer', async () => {
   const body = read()
   request.emit('data', new Uint8Array(100_000))

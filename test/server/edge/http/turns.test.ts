@@ -51,3 +51,13 @@ it('are not for those who have gone, or have waited for too long', async () => {
   next.end()
   expect(await next.result).toBe('4')
 })
+
+it('are given back when what is done in one fails', async () => {
+  const failed = turns.take('a', new AbortController().signal, () => Promise.reject(new Error('broken')))
+  const next = job('a', '1')
+  await expect(failed).rejects.toThrow('broken')
+  await settled()
+  expect(next.begun).toBe(true)
+  next.end()
+  expect(await next.result).toBe('1')
+})
