@@ -7,13 +7,15 @@ import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../../protocol/monitor/value.ts'
 import { decodeMetrics, encodeAnswer } from '../../../../protocol/otlp/protobuf.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
+import type { Metric } from '../../../../server/kernel/metrics/metric.ts'
 import type { DrainTable } from '../../../../server/wings/drains/config.ts'
 import { done } from '../../../support/administration.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { EPOCH, TestProducer } from '../../../support/producer.ts'
 import { decoded } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
-import { FakeDestination, LIMITS, namesIn, reload, samplesIn, tableTo } from './fake-destination.ts'
+import type { PushSensor } from '../../../support/test-sensor.ts'
+import { FakeDestination, familiesIn, LIMITS, namesIn, reload, samplesIn, tableTo } from './fake-destination.ts'
 
 let destination: FakeDestination
 let producer: TestProducer | undefined
@@ -193,6 +195,9 @@ describe('a destination', () => {
     destination.answer = (names) =>
       names.includes('test_bad') ? { status: 400, text: 'out of order sample' } : { status: 204 }
     const seat = await start({ batchSize: 8 })
+    const sensor = producer?.push as PushSensor
+    const metricOf = sensor.metric.bind(sensor)
+    sensor.metric = (name) => ({ ...(metricOf(name) as Metric), description: 'A number.' })
     for (let value = 0; value < 8; value++) push(value === 5 ? 'bad' : 'good', value, value)
     await until(async () => expect(await ledger(seat)).toMatchObject({ committed: 8 }))
     const taken = destination.requests.filter(({ body }) => !namesIn(body, '/write').includes('test_bad'))
@@ -206,6 +211,8 @@ describe('a destination', () => {
       '7',
     ])
     expect(await counters(seat)).toMatchObject({ values: 7, refusedOutOfOrder: 1, retries: 0 })
+    // What the refused request said of it is said again, once.
+    expect(taken.flatMap(({ body }) => familiesIn(body))).toEqual(['test_good'])
   })
 
   it('that forbids some values is not sent those again; one that forbids everything is', async () => {

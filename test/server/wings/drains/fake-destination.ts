@@ -53,8 +53,12 @@ export class FakeDestination {
   }
 }
 
-function seriesIn(body: Uint8Array) {
-  return finish(decodeWriteRequest(decompress(body, LIMITS), LIMITS)).series
+const requestIn = (body: Uint8Array) => finish(decodeWriteRequest(decompress(body, LIMITS), LIMITS))
+const seriesIn = (body: Uint8Array) => requestIn(body).series
+
+/** The names of the families that a request describes. */
+export function familiesIn(body: Uint8Array): string[] {
+  return [...requestIn(body).families.keys()]
 }
 
 export function samplesIn(body: Uint8Array): string[] {
