@@ -83,7 +83,8 @@ export function remoteWrite(metricOf: MetricOf, nowMs: () => number): DrainWire 
           ? undefined
           : requestOf(yield* encodeWriteRequest(batch.inOrder(), batch.families.values()))
       const unsent = { unsupported: batch.unsupported, superseded: batch.superseded }
-      return { request, taken: values.length, unsent, accepted: () => remember(saying) }
+      const about = { taken: values.length, unsent }
+      return request === undefined ? { request, ...about } : { request, ...about, accepted: () => remember(saying) }
     },
 
     empty: () => requestOf(finish(encodeWriteRequest([]))),
