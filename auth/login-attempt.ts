@@ -41,8 +41,16 @@ export class LoginAttempt {
   /** The proof was wrong. If concurrent attempts have exceeded the limit, the answer is the one that a right proof gets. */
   failed(): Failed {
     if (this.isThrottled) return this.throttled()
-    this.#throttle.failed(this.identity, this.#peer.address)
+    if (this.#isGuess) this.#throttle.failed(this.identity, this.#peer.address)
     return { outcome: 'failed', identity: this.identity }
+  }
+
+  /**
+   * The secret of the command line's own user is made at random, too long to be guessed. A wrong one is that of another server, and
+   * whoever has looked for it in the wrong directory is not to be locked out.
+   */
+  get #isGuess(): boolean {
+    return this.account?.loopbackOnly !== true
   }
 
   get #waitMs(): number {

@@ -1,5 +1,6 @@
 /** The server's configuration. It is imported only when a command needs it: loading its schema takes longer than most commands. */
 import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { OTHER_VARIABLES } from '../server/kernel/config/environment.ts'
 import { type Address, parseAddress } from '../server/kernel/core/address.ts'
 import type { Config } from '../server/start/config.ts'
@@ -64,7 +65,10 @@ async function plainPlace(file: string | undefined, env: NodeJS.ProcessEnv): Pro
   const [tcp, dataDir] = [read(KEYS.tcp), read(KEYS.dataDir)]
   const address = typeof tcp === 'string' ? parseAddress(tcp) : undefined
   if (address === undefined && tcp !== '') return undefined
-  return typeof dataDir === 'string' && dataDir !== '' ? { tcp: address, dataDir } : undefined
+  if (typeof dataDir !== 'string' || dataDir === '') return undefined
+  // As the whole configuration has it: a relative path of the file starts at its directory.
+  const isOfFile = file !== undefined && env[KEYS.dataDir.variable] === undefined
+  return { tcp: address, dataDir: isOfFile ? resolve(dirname(file), dataDir) : dataDir }
 }
 
 /** Undefined if it cannot be read. */

@@ -54,7 +54,7 @@ type Layer = (typeof LAYERS)[number]
  * The user whose secret the server stores at its first start, for the command line on the same machine. A node of a cluster has
  * one of its own, `local@<node>`, whose name is the second line of the file.
  */
-const LOCAL_USER = 'local'
+export const LOCAL_USER = 'local'
 const LOCAL_USERS = /^local(@.+)?$/
 const LOCAL_SECRET = 'admin.secret'
 const MAX_SECRET_LINE = 65_536

@@ -2,7 +2,7 @@
 import { type ChannelOptions, type Connect, ConnectionError, type Consumer, StatusError } from '../client/index.ts'
 import { ExitCode, errorCode, Failure } from './failure.ts'
 import { printable } from './format.ts'
-import { type LoginOptions, type ResolvedLogin, resolveLogin } from './login.ts'
+import { LOCAL_USER, type LoginOptions, type ResolvedLogin, resolveLogin } from './login.ts'
 import type { Terminal } from './terminal.ts'
 import { withProgress } from './terminal.ts'
 
@@ -126,8 +126,13 @@ function notAdmitted({ cause }: ConnectionError, login: ResolvedLogin): string {
   const other = cause instanceof StatusError ? ADVICE[cause.status]?.(cause, login) : undefined
   if (other !== undefined) return other
   // A node that follows passes connections on, and for the node that leads they do not come from its own machine.
-  return login.user?.startsWith(OWN_USER) ? NOT_ADMITTED_HERE : NOT_ADMITTED[kindOf(login.credentials)]
+  if (login.user?.startsWith(OWN_USER)) return NOT_ADMITTED_HERE
+  return login.user === LOCAL_USER ? NOT_ADMITTED_LOCAL : NOT_ADMITTED[kindOf(login.credentials)]
 }
+
+const NOT_ADMITTED_LOCAL =
+  'The secret seems to be that of another server: run this command with the `export` line that the server has printed, or ' +
+  'with the --config that it was started with. The user local counts only on the machine of the server'
 
 /** Each node of a cluster has a user for its own machine. */
 const OWN_USER = 'local@'

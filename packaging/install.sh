@@ -204,6 +204,6 @@ case ${1:-} in
     ;;
   *) fail "it takes a package (PACKAGE.tgz), --back, or nothing" ;;
 esac
-# As the unit does: a relative path of the configuration begins there.
+# As the unit does: for a version of before, a relative path of the configuration begins there.
 cd "${DESTDIR:-}/var/lib/cinnabar" 2> /dev/null || cd /
 if [ -z "$source" ]; then go_back; else upgrade; fi

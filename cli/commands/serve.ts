@@ -11,8 +11,8 @@ import type { LoginOptions } from '../login.ts'
 import { type Cli, withLoginOptions } from '../session.ts'
 
 const AFTER_SERVE = `
-The options are keys of the configuration, and take precedence over the file and the environment. Without --data and a configuration
-the data is in \`./data\` of the directory where the server is started.`
+The options are keys of the configuration, and take precedence over the file and the environment. Without --data and
+\`data_dir\` the data is in \`data\` beside the configuration file, or without a file in the directory where the server is started.`
 
 interface ServeOptions {
   readonly config?: string
@@ -27,7 +27,7 @@ export function addServe(program: Command, { terminal }: Cli): void {
     .command('serve')
     .description('run the server until SIGINT or SIGTERM; SIGHUP reloads the configuration')
     .option('--config <file>', 'TOML file (CINNABAR_CONFIG); every key has a default')
-    .option('--data <directory>', 'where everything durable is (`producer.data_dir`)')
+    .option('--data <directory>', 'where everything durable is (`producer.data_dir`)', directory)
     .option('--listen <host>', 'address to listen on (`listen.tcp`, `listen.http`)', host)
     .option('--port <n>', 'port of `listen.tcp`; `listen.http` has the next one', port)
     .option('--restored', 'the whole machine was set back to an earlier state: consumers are informed')
@@ -46,6 +46,12 @@ export function addServe(program: Command, { terminal }: Cli): void {
 /** The next port is for HTTP. */
 const MAX_PORT = 65_534
 const port = wholeNumber(0, MAX_PORT, `a port from 0 (any free one) to ${MAX_PORT}`)
+
+/** An empty one is a variable of a script that is not set, not the current directory. */
+function directory(text: string): string {
+  if (text !== '') return text
+  throw new InvalidArgumentError('Expected a path, not empty: `.` is the current directory.')
+}
 
 function host(text: string): string {
   const isBare = text.includes(':') && !text.startsWith('[')

@@ -3,7 +3,7 @@
  * decided here; what a part does is said in its own file.
  */
 import { createHmac } from 'node:crypto'
-import { dirname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { Authenticator } from '../../auth/authenticator.ts'
 import type { Account } from '../../auth/mechanism.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
@@ -37,6 +37,7 @@ import { type IsAffected, RightsRevocation } from '../kernel/channels/rights-rev
 import { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
 import { commandHandlers } from '../kernel/commands/index.ts'
 import type { CommandServices } from '../kernel/commands/services.ts'
+import { configDirectoryOf } from '../kernel/config/paths.ts'
 import { inBytes } from '../kernel/config/value-types.ts'
 import { Backups } from '../kernel/controls/backup.ts'
 import { channelConfigure, channelDelete, channelPurge } from '../kernel/controls/channels.ts'
@@ -396,7 +397,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       dataDir,
       software,
       node: options.node,
-      configDirectory: resolve(dirname(reloadable?.file ?? '.')),
+      configDirectory: configDirectoryOf(reloadable?.file),
     },
     turn,
     host,

@@ -44,7 +44,7 @@ const producer = section(
       ),
       data_dir: key(path(), DEFAULT_DATA_DIR, 'Where everything durable lies; made if missing, for the owner only.'),
     })
-    .describe('The server itself. A relative `data_dir` starts at the directory the server is started in.'),
+    .describe('The server itself.'),
 )
 
 const auth = section(

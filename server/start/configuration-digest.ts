@@ -27,7 +27,12 @@ const OF_THE_NODE: ReadonlySet<string> = new Set([
   'gmetric.multicastInterface',
   // It is made of `url` and `listen`.
   'upstream.where',
+  'http.pages',
+  'mono.file.path',
+  'prometheus.scrapeConfig',
 ])
+/** Keys of tables that are paths of files. */
+const FILES: ReadonlySet<string> = new Set(['ca', 'cert', 'key', 'tokenFile', 'passwordFile', 'secretFile'])
 const SALT = 'cinnabar: configuration'
 /** 16 MiB and some 50 ms for each guess: a password may be all that somebody does not know of a configuration. */
 const COST = 2 ** 14
@@ -99,6 +104,8 @@ function comparable(value: unknown, path: string): unknown {
   return keys.flatMap((key) => {
     const name = path === '' ? key : `${path}.${key}`
     const item = value[key]
-    return item === undefined || OF_THE_NODE.has(name) ? [] : [[key, comparable(item, name)]]
+    return item === undefined || OF_THE_NODE.has(name) || (FILES.has(key) && typeof item === 'string')
+      ? []
+      : [[key, comparable(item, name)]]
   })
 }

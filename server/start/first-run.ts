@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { DEFAULT_TENANT } from '../../auth/identity.ts'
 import type { PasswordHasher } from '../../auth/password.ts'
 import { ADMIN_ROLE } from '../../auth/permissions.ts'
@@ -14,6 +14,7 @@ import { checkNewPassword, makeSecretVerifier, makeVerifiers } from '../../auth/
 import { DATABASE_FILE } from '../../storage/sqlite/database.ts'
 import type { AuditLog } from '../kernel/accounts/audit/log.ts'
 import type { Users } from '../kernel/accounts/users.ts'
+import { configDirectoryOf } from '../kernel/config/paths.ts'
 import { localUserOf } from '../kernel/controls/users.ts'
 import type { Logger } from '../kernel/core/log.ts'
 import { DEFAULT_DATA_DIR } from './config.ts'
@@ -28,19 +29,30 @@ const KNOWN_PLACES = [
   join(dirname(createRequire(import.meta.url).resolve('cinnabar/package.json')), 'data'),
 ]
 
+export interface DataPlace {
+  readonly dataDir: string
+  /** The file that was read; undefined if there is none. */
+  readonly configFile: string | undefined
+}
+
 /**
- * Warns if the server is about to begin with an empty database because nobody has said where the data is, and one of the
- * places where it may be has some: a server that is started in another directory would be another one, without a word.
+ * Warns if the server is about to begin with an empty database although one of the places where it may be has some: a server that
+ * is started in another directory would be another one, without a word. Of these places is the current directory, where a relative
+ * `data_dir` of the file started in earlier versions; and those that are known, if nobody has said where the data is.
  */
 export function warnOfOtherData(
-  { dataDir }: { readonly dataDir: string },
+  { dataDir, configFile }: DataPlace,
   log: Pick<Logger, 'warn'>,
   places: readonly string[] = KNOWN_PLACES,
 ): void {
   const here = resolve(dataDir)
   const has = (place: string): boolean => existsSync(join(place, DATABASE_FILE))
-  if (dataDir !== DEFAULT_DATA_DIR || has(here)) return
-  const other = places.find((place) => place !== here && has(place))
+  if (has(here)) return
+  const directory = configDirectoryOf(configFile)
+  const within = relative(directory, here)
+  const before = within.startsWith('..') ? [] : [resolve(within)]
+  const known = here === join(directory, DEFAULT_DATA_DIR) ? places : []
+  const other = [...before, ...known].find((place) => place !== here && has(place))
   if (other === undefined) return
   log.warn(
     { dataDir: here, other },

@@ -9,7 +9,7 @@ import { ForeignCode } from '../kernel/core/faults.ts'
 import { ListenError } from '../kernel/core/listen.ts'
 import { createLogger, type Logger } from '../kernel/core/log.ts'
 import { FileError } from '../kernel/core/watched-file.ts'
-import { type Config, ConfigError, ReloadableConfig } from './config.ts'
+import { ConfigError, ReloadableConfig } from './config.ts'
 import { warnOfOtherData } from './first-run.ts'
 import { listenerUrls, type RunningServer, startServer } from './server.ts'
 
@@ -56,7 +56,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     if (!foreign.take(error)) abort(error, log, running?.server)
   })
   try {
-    warnOfOtherData(config.producer, log)
+    warnOfOtherData({ ...config.producer, configFile: reloadable.file }, log)
     const onFailed = (error: Error): void => fail(error, log, end)
     const started = start({ options, reloadable, log, foreign, onFailed })
     const reload = (): Promise<unknown> => started.then((running) => reloadAll(running, reloadable, log))
@@ -96,7 +96,7 @@ async function start({ options, reloadable, log, foreign, onFailed }: StartOptio
   const { restored = false } = options
   const adminPassword = process.env['CINNABAR_ADMIN_PASSWORD']
   const common = { config, reloadable, log, adminPassword, restored, foreign }
-  const print = (server: RunningServer): void => void process.stdout.write(greeting(server, config, options))
+  const print = (server: RunningServer): void => void process.stdout.write(greeting(server, reloadable, options))
   if (config.cluster === undefined) {
     const server = await startServer({ ...common, onFailed })
     print(server)
@@ -259,18 +259,22 @@ function consoleUrl({ http, https }: RunningServer, hasPages: boolean): string |
   return `${https === undefined ? 'http' : 'https'}://${formatAddress(address)}/${hasPages ? 'console/' : ''}`
 }
 
+const DATA_DIR = 'CINNABAR_PRODUCER_DATA_DIR'
+
 /** Where it listens, where the data is, the admin's password (once), the console, what commands need to find it, commands to try. */
 function greeting(
   server: RunningServer,
-  { producer, http }: Config,
-  { config, overrides, program }: ServeOptions,
+  { config: { producer, http }, file }: ReloadableConfig,
+  { overrides, program }: ServeOptions,
 ): string {
   const { newPassword, tcp } = server
   const password =
     newPassword === undefined
       ? `set before; \`${program} user passwd admin\` sets another`
       : `${newPassword}  (shown only now)`
-  const needed = { ...(config === undefined ? {} : { CINNABAR_CONFIG: resolve(config) }), ...overrides }
+  // In another terminal these are not set, and another directory is the current one.
+  const given = process.env[DATA_DIR] === undefined ? {} : { [DATA_DIR]: resolve(producer.dataDir) }
+  const needed: Record<string, string> = { ...(file ? { CINNABAR_CONFIG: resolve(file) } : {}), ...given, ...overrides }
   // If it was to be any port.
   if (tcp && 'CINNABAR_LISTEN_TCP' in needed) needed['CINNABAR_LISTEN_TCP'] = formatAddress(tcp)
   const variables = Object.entries(needed).map(([name, value]) => `${name}='${value.replaceAll("'", `'\\''`)}'`)

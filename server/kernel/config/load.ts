@@ -3,11 +3,11 @@
  * whoever starts a server with a bad file sees every problem at once.
  */
 import { readFileSync } from 'node:fs'
-import type { TomlTable } from 'smol-toml'
 import { type Override, readEnvironment } from './environment.ts'
 import { ConfigError } from './errors.ts'
 import { explainIssue } from './explain.ts'
 import { NO_FILE, type ReadFile, readConfigFile } from './file.ts'
+import { configDirectoryOf, inDirectory, type WrittenTables, withDefaultPaths } from './paths.ts'
 import type { ConfigOf, ConfigSchema, ConfigSections, ValuesOf } from './schema.ts'
 import { isTomlTable } from './value-types.ts'
 
@@ -42,8 +42,10 @@ export function load<S extends ConfigSections>(
   const name = configFileOf({ file, env })
   const read = name === undefined ? NO_FILE : readConfigFile(name, readFile)
   const { overrides, problems } = readEnvironment(env, schema.settings)
-  const written = overlay(read.table, overrides)
-  const result = schema.type.safeParse({ ...written, ...tablesOf(written, schema.tables) })
+  const directory = name === undefined ? undefined : configDirectoryOf(name)
+  const written = overlay(inDirectory(schema, read.table, directory), overrides)
+  const tables = tablesOf(written, schema.tables)
+  const result = schema.type.safeParse({ ...written, ...withDefaultPaths(schema.settings, tables, directory) })
   const wrong = result.error?.issues.flatMap((issue) => explainIssue(issue, schema, read, overrides)) ?? []
   const all = [...read.problems, ...wrong, ...problems]
   if (!result.success || all.length > 0) {
@@ -72,13 +74,13 @@ export function loaded<S extends ConfigSections>(
 }
 
 /** Every section that is a table, empty if it is absent; null if it is something else, since zod takes a date for a table. */
-function tablesOf(written: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
+function tablesOf(written: WrittenTables, names: readonly string[]): WrittenTables {
   const tableOf = (name: string): unknown => (Object.hasOwn(written, name) ? written[name] : {})
   return Object.fromEntries(names.map((name) => [name, isTomlTable(tableOf(name)) ? tableOf(name) : null]))
 }
 
 /** The environment's values over the file's. A section of the file that is no table stays wrong. */
-function overlay(table: TomlTable, overrides: readonly Override[]): Readonly<Record<string, unknown>> {
+function overlay(table: WrittenTables, overrides: readonly Override[]): WrittenTables {
   const written: Record<string, unknown> = { ...table }
   for (const { setting, value } of overrides) {
     const section = Object.hasOwn(written, setting.section) ? written[setting.section] : {}

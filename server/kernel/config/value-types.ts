@@ -22,16 +22,21 @@ export interface KeyDocs {
   readonly expected: string
   readonly about: string
   readonly isSecret: boolean
+  /** Whether it is a path, which starts at the directory of the file if it is relative. */
+  readonly isPath: boolean
   /** Whether a reload puts a new value in force; a restart puts all of them in force. */
   readonly isLive: boolean
 }
+
+/** The types of keys whose values are paths. */
+export const pathTypes = z.registry()
 
 /** The documentation of each key, found by the key's zod type. */
 export const docs = z.registry<KeyDocs>()
 
 function document(type: z.ZodType, of: KeyType<z.ZodType>, about: string, byDefault: unknown, shown: string): void {
   const { expected, isSecret = false } = of
-  docs.add(type, { byDefault, shown, expected, about, isSecret, isLive: false })
+  docs.add(type, { byDefault, shown, expected, about, isSecret, isPath: pathTypes.has(of.type), isLive: false })
 }
 
 /** A key with its value type, its default as it would stand in the file, and one sentence of documentation. */
@@ -113,18 +118,19 @@ export function oneOf<const T extends readonly string[]>(...words: T) {
 }
 
 export function path() {
-  return { type: z.string().regex(/^[^\0]+$/), expected: 'a path, not empty' }
+  const type = z.string().regex(/^[^\0]+$/)
+  pathTypes.add(type)
+  return { type, expected: 'a path, not empty' }
 }
 
 /** undefined if it is empty. */
 export function pathOrOff() {
-  return {
-    type: z
-      .string()
-      .regex(/^[^\0]*$/)
-      .transform(orOff),
-    expected: 'a path, or "" for none',
-  }
+  const type = z
+    .string()
+    .regex(/^[^\0]*$/)
+    .transform(orOff)
+  pathTypes.add(type)
+  return { type, expected: 'a path, or "" for none' }
 }
 
 const orOff = (text: string): string | undefined => text || undefined

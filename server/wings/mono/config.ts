@@ -10,6 +10,7 @@ import {
   liveKey,
   networks,
   oneOf,
+  path,
   type Section,
   type SectionConfig,
   tenant,
@@ -43,7 +44,7 @@ function listeners() {
 /** Files that agents write instead of connecting. */
 function files() {
   const table = z.strictObject({
-    path: z.string().regex(/^[^\0]+$/),
+    path: path().type,
     agent: wireName().type,
     follow: z.boolean().default(true),
   })

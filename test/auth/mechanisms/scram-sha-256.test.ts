@@ -48,6 +48,13 @@ test('an identity that nobody can have fails at once', async () => {
   expect(step).toEqual({ outcome: 'failed' })
 })
 
+test('wrong secrets do not lock out the local user: they are those of other servers, and too long to be guessed', async () => {
+  const it = new Fixture()
+  for (let n = 0; n < 50; n++)
+    expect(await it.scram('local', 'of another server', LOCAL)).toEqual(['continue', 'failed'])
+  expect(await it.scram('local', 'machine', LOCAL)).toEqual(['continue', 'continue', 'ok'])
+})
+
 test('the local user exists only over loopback', async () => {
   const it = new Fixture()
   expect(await it.scram('local', 'machine', LOCAL)).toEqual(['continue', 'continue', 'ok'])

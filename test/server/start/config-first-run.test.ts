@@ -96,12 +96,12 @@ test('`local` has no password: role admin, loopback only, its secret in a file t
 test('data in a place where it may be expected is pointed out if nobody has named the empty one', () => {
   const warnings: object[] = []
   const log = { warn: (...said: readonly unknown[]) => void warnings.push(said) }
-  warnOfOtherData({ dataDir: './data' }, log, ['/nowhere', dataDir])
+  warnOfOtherData({ dataDir: './data', configFile: undefined }, log, ['/nowhere', dataDir])
   expect(warnings).toEqual([])
   writeFileSync(join(dataDir, 'cinnabar.db'), '')
-  warnOfOtherData({ dataDir: '/srv/other' }, log, [dataDir])
+  warnOfOtherData({ dataDir: '/srv/other', configFile: undefined }, log, [dataDir])
   expect(warnings).toEqual([])
-  warnOfOtherData({ dataDir: './data' }, log, ['/nowhere', dataDir])
+  warnOfOtherData({ dataDir: './data', configFile: undefined }, log, ['/nowhere', dataDir])
   expect(warnings).toEqual([[expect.anything(), expect.stringContaining(`start it with --data ${dataDir}`)]])
 })
 

@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { args, command, type, u32 } from '../../support/bytes.ts'
@@ -144,6 +144,36 @@ test('options come before the configuration, and what is printed is all that a c
     child.kill()
     await once(child, 'close')
   }
+})
+
+test('a relative `data_dir` is beside the file, and commands elsewhere find it by what is printed', async () => {
+  writeFileSync(config, `[producer]\ndata_dir = "mine"\n[listen]\ntcp = "127.0.0.1:${await freePort()}"\nhttp = ""\n`)
+  const elsewhere = mkdtempSync(join(tmpdir(), 'cinnabar-elsewhere-'))
+  const child = spawn(process.execPath, [PROGRAM, 'serve'], {
+    cwd: tmpdir(),
+    env: { ...process.env, CINNABAR_ADMIN_PASSWORD: PASSWORD, CINNABAR_CONFIG: relative(tmpdir(), config) },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  try {
+    const shown = await untilReady(child.stdout)
+    expect(existsSync(join(directory, 'mine', 'cinnabar.db'))).toBe(true)
+    const [, variables = ''] = /^first: +(export .+)$/m.exec(shown) ?? []
+    const line = `${variables}; ${process.execPath} ${PROGRAM} get host.load.one`
+    const { status, stderr } = spawnSync('sh', ['-c', line], { cwd: elsewhere })
+    expect(`${stderr}`).toBe('')
+    expect(status).toBe(0)
+  } finally {
+    child.kill()
+    await once(child, 'close')
+    rmSync(elsewhere, { recursive: true })
+  }
+})
+
+test('an empty --data is refused, and nothing is made in the current directory', () => {
+  const { status, stderr } = spawnSync(process.execPath, [PROGRAM, 'serve', '--data', ''], { cwd: directory })
+  expect(`${stderr}`).toContain('Expected a path, not empty')
+  expect(status).toBe(2)
+  expect(readdirSync(directory)).toEqual([])
 })
 
 describe('a server that runs', () => {

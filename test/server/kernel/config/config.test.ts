@@ -163,22 +163,22 @@ describe('a configuration', () => {
       tls = "127.0.0.1:7652"
       https = "127.0.0.1:7653"
       [tls]
-      cert = "server.pem"
-      key = "server.key"
-      client_ca = "ca.pem"
-      client_revoked = "revoked.txt"
+      cert = "/server.pem"
+      key = "/server.key"
+      client_ca = "/ca.pem"
+      client_revoked = "/revoked.txt"
       [auth]
       plain_on_loopback = false
       scram_iterations = 4096
       [jwt]
-      keys = "jwks.json"
+      keys = "/jwks.json"
       issuer = "https://login.example"
       audience = "cinnabar"
       identity = "email"
       [http]
       allowed_origins = ["https://monitor.example:8443"]
       hosts = ["Monitor.example"]
-      pages = "./pages"
+      pages = "/pages"
       console = false
       requests_per_minute = 9
       [metrics]
@@ -212,7 +212,7 @@ describe('a configuration', () => {
       series = 18
       [dial]
       allow = ["tls://*.example.org:7650"]
-      ca = "dial-ca.pem"
+      ca = "/dial-ca.pem"
       [audit]
       keep = "30d"
       [host]
@@ -281,13 +281,13 @@ describe('a configuration', () => {
         tls: { host: '127.0.0.1', port: 7652 },
         https: { host: '127.0.0.1', port: 7653 },
       },
-      tls: { cert: 'server.pem', key: 'server.key', clientCa: 'ca.pem', clientRevoked: 'revoked.txt' },
+      tls: { cert: '/server.pem', key: '/server.key', clientCa: '/ca.pem', clientRevoked: '/revoked.txt' },
       auth: { plainOnLoopback: false, scramIterations: 4_096 },
-      jwt: { keys: 'jwks.json', issuer: 'https://login.example', audience: 'cinnabar', identity: 'email' },
+      jwt: { keys: '/jwks.json', issuer: 'https://login.example', audience: 'cinnabar', identity: 'email' },
       http: {
         allowedOrigins: ['https://monitor.example:8443'],
         hosts: ['monitor.example'],
-        pages: './pages',
+        pages: '/pages',
         console: false,
         requestsPerMinute: 9,
       },
@@ -320,7 +320,7 @@ describe('a configuration', () => {
         dialsPerMinute: 17,
         series: 18,
       },
-      dial: { allow: ['tls://*.example.org:7650'], ca: 'dial-ca.pem' },
+      dial: { allow: ['tls://*.example.org:7650'], ca: '/dial-ca.pem' },
       drain: [],
       announce: [],
       cluster: undefined,
@@ -399,7 +399,7 @@ describe('a configuration', () => {
   })
 
   test('may be empty, and written with dotted keys, inline tables or a byte order mark', () => {
-    expect(load('')).toEqual(defaultConfig())
+    expect(load('', { CINNABAR_PRODUCER_DATA_DIR: './data' })).toEqual(defaultConfig())
     expect(load('listen.tcp = "h:5"').listen.tcp).toEqual({ host: 'h', port: 5 })
     expect(load('listen = { tcp = "h:5" }').listen.tcp).toEqual({ host: 'h', port: 5 })
     expect(load('\uFEFF[log]\nlevel = "warn"').log.level).toBe('warn')
