@@ -29,7 +29,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'cinnabar channels define tcp://consumer.example:7700 --dial-secret-file secret max_bytes=1048576',
     "cinnabar channels define gmetric://127.0.0.1:8649 --subscribe 'host.*'",
   ],
-  'channels delete': ['cinnabar channels delete billing 1316586852'],
+  'channels delete': ['cinnabar channels delete billing 1316586852', 'cinnabar channels delete acme/billing --yes'],
   'channels purge': ['cinnabar channels purge billing'],
   controls: ['cinnabar controls', "cinnabar controls 'channel.*'", 'cinnabar controls channel.purge'],
   exec: [

@@ -31,6 +31,8 @@ export interface Terminal {
   readonly screen?: Screen | undefined
   /** Reads a line without showing it. Rejects with Failure if stdin is not a terminal. */
   askSecret(question: string): Promise<string>
+  /** Reads a line that is shown while it is typed; undefined if stdin is not a terminal. */
+  ask(question: string): Promise<string | undefined>
   /** The first Ctrl-C or SIGTERM calls back, a second one kills. Returns a function that removes the callback. */
   onInterrupt(callback: () => void): () => void
 }
@@ -61,6 +63,7 @@ export function processTerminal(process: NodeJS.Process): Terminal {
     note: (text) => stderr.write(`${text}\n`),
     screen: processScreen(stdin, stdout, process),
     askSecret: (question) => askSecret(question, stdin, stderr),
+    ask: (question) => ask(question, stdin, stderr),
     onInterrupt(callback) {
       const interrupted = () => {
         undo()
@@ -126,6 +129,31 @@ export function askSecret(
     screen.write(question)
     keyboard.setRawMode?.(true)
     // A paused stream stays paused until it is resumed.
+    keyboard.on('end', ended).on('data', read).resume()
+  })
+}
+
+/** Reads a line from a terminal that shows it. Undefined if there is no terminal. */
+export function ask(
+  question: string,
+  keyboard: Keyboard,
+  screen: { write(text: string): unknown },
+): Promise<string | undefined> {
+  if (!keyboard.isTTY) return Promise.resolve(undefined)
+  return new Promise((resolve) => {
+    const decoder = new TextDecoder()
+    let typed = ''
+    const finish = (line: string) => {
+      keyboard.off('data', read).off('end', ended).pause()
+      resolve(line)
+    }
+    const ended = () => finish(typed)
+    const read = (chunk: Uint8Array) => {
+      typed += decoder.decode(chunk, { stream: true })
+      const end = typed.search(/[\r\n]/)
+      if (end >= 0) finish(typed.slice(0, end))
+    }
+    screen.write(question)
     keyboard.on('end', ended).on('data', read).resume()
   })
 }

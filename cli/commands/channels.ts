@@ -1,8 +1,8 @@
 /** `cinnabar channels`: which queues exist, what waits in them, and which consumers are slow and why. */
 import type { Command } from 'commander'
-import { BasicType, type Consumer, type Field, StatusError } from '../../client/index.ts'
+import type { Consumer } from '../../client/index.ts'
 import { channelOrName, parseAssignments, toTypedArguments } from '../arguments.ts'
-import { checkOutcome, runControl } from '../control.ts'
+import { queryChannels, withAllBindings } from '../channel-query.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatAge, formatBytes, formatCount, formatDuration, formatTime, printable } from '../format.ts'
 import {
@@ -17,20 +17,15 @@ import {
 } from '../ledger.ts'
 import { type LoginOptions, readSecret } from '../login.ts'
 import { type Column, formatFacts, formatTable, type JsonOptions, jsonOf } from '../output.ts'
-import { type AnswerRecord, controlParameters, fieldNumber, queryAll } from '../records.ts'
+import { type AnswerRecord, controlParameters, fieldNumber } from '../records.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
 import { type Terminal, withProgress } from '../terminal.ts'
 import { cellWidth, cutToWidth } from '../width.ts'
+import { addChannelsDelete, addChannelsPurge, NO_ORPHANS } from './channels-drop.ts'
 
 interface ChannelsOptions extends JsonOptions {
   readonly slow?: boolean
   readonly orphans?: boolean
-}
-
-interface Answer {
-  readonly records: readonly AnswerRecord[]
-  /** The time of the answer by the producer's clock, microseconds since 1970. */
-  readonly now: number
 }
 
 /** The width of the table if stdout is not a terminal. */
@@ -40,7 +35,6 @@ const MIN_BINDINGS = 10
 const LEFT_OUT_FIRST = ['flight', 'committed', 'accepted', 'url', 'state', 'identity']
 const MAX_URL = 32
 const MAX_NAME = 24
-const NO_ORPHANS = 'there are no orphans'
 
 export function addChannels(program: Command, cli: Cli): void {
   const { terminal } = cli
@@ -57,7 +51,7 @@ export function addChannels(program: Command, cli: Cli): void {
     .helpCommand(false)
     .action(async (channel: number | string | undefined, options: ChannelsOptions) => {
       await withConsumer(cli, options, async (consumer) => {
-        const reading = query(consumer, channel)
+        const reading = queryChannels(consumer, channel)
         const { records, now } = await withProgress(terminal, 'reading the channels', reading)
         const found = options.orphans ? records.filter((record) => isOrphan(toLedger(record))) : records
         const chosen = options.slow ? slowest(found, now) : found
@@ -76,139 +70,8 @@ export function addChannels(program: Command, cli: Cli): void {
       })
     })
   addChannelsDefine(channels, cli)
-  const all = 'channels, by their ids or names; an admin may name those of any user'
-  withLoginOptions(channels.command('delete'))
-    .description('delete channels and everything that waits in them')
-    .argument('[channel...]', all, (text, before: (number | string)[] = []) => [...before, channelOrName(text)])
-    .option(
-      '--orphans',
-      'delete all channels that `cinnabar channels --orphans` lists; for an admin, those of all users',
-    )
-    .action((names: readonly (number | string)[] = [], options: LoginOptions & { readonly orphans?: boolean }) => {
-      if (names.length > 0 === (options.orphans === true)) {
-        throw new Failure(ExitCode.USAGE, 'name the channels to delete, or give --orphans')
-      }
-      return withConsumer(cli, options, async (consumer) => {
-        if (options.orphans) await deleteOrphans(consumer, terminal)
-        for (const channel of await resolveAll(consumer, names)) {
-          await withProgress(terminal, 'deleting the channel', deleteChannel(consumer, channel.id))
-          terminal.note(`channel ${channel.label} deleted`)
-        }
-      })
-    })
-  withLoginOptions(channels.command('purge'))
-    .description('drop everything that waits in channels, and keep them; a gap reports the loss')
-    .argument('<channel...>', all, (text, before: (number | string)[] = []) => [...before, channelOrName(text)])
-    .action((names: readonly (number | string)[], options: LoginOptions) =>
-      withConsumer(cli, options, async (consumer) => {
-        for (const channel of await resolveAll(consumer, names)) {
-          const purging = runControl(consumer, 'channel.purge', { channel: channel.id })
-          const result = await withProgress(terminal, 'purging the channel', purging)
-          checkOutcome('channel.purge', result)
-          terminal.note(`channel ${channel.label}: ${result.detail}`)
-        }
-      }),
-    )
-}
-
-interface KnownChannel {
-  readonly id: number
-  /** For messages. */
-  readonly label: string
-}
-
-/** All are found before anything is changed. Rejects with Failure if one does not exist, or if a name is not unique. */
-async function resolveAll(consumer: Consumer, names: readonly (number | string)[]): Promise<KnownChannel[]> {
-  const found: KnownChannel[] = []
-  for (const name of names) {
-    if (typeof name === 'number') {
-      found.push({ id: name, label: String(name) })
-      continue
-    }
-    const { records } = await query(consumer, name)
-    const ledgers = records.map(toLedger)
-    const [ledger, another] = ledgers
-    if (ledger === undefined || another !== undefined) {
-      const ids = ledgers.map(({ channel, identity }) => `${channel} of ${identity}`).join(', ')
-      throw new Failure(ExitCode.FAILED, `several channels have the name ${name} (${ids}): give the id of one of them`)
-    }
-    found.push({ id: ledger.channel, label: `${ledger.channel} (${name})` })
-  }
-  return found
-}
-
-/** Deletes one's own channel, which works on a full disk too, or else runs the control that lets an admin delete any channel. */
-async function deleteChannel(consumer: Consumer, channel: number): Promise<void> {
-  try {
-    await consumer.delChannel(channel)
-  } catch (error) {
-    if (!(error instanceof StatusError) || error.status !== 'NO_SUCH_CHANNEL') throw error
-    const result = await runControl(consumer, 'channel.delete', { channel }).catch((refused: unknown) => {
-      throw refused instanceof StatusError ? error : refused
-    })
-    checkOutcome('channel.delete', result)
-  }
-}
-
-/** Each is deleted only if it is still an orphan then. */
-async function deleteOrphans(consumer: Consumer, terminal: Terminal): Promise<void> {
-  const { records } = await query(consumer, undefined)
-  const orphans = records.map(toLedger).filter(isOrphan)
-  if (orphans.length === 0) terminal.note(NO_ORPHANS)
-  for (const { channel, identity } of orphans) {
-    try {
-      checkOutcome('channel.delete', await runControl(consumer, 'channel.delete', { channel, orphan: true }))
-      terminal.note(`channel ${channel} of ${identity} deleted`)
-    } catch (error) {
-      if (!(error instanceof StatusError) || (error.status !== 'BUSY' && error.status !== 'NO_SUCH_CHANNEL'))
-        throw error
-      terminal.note(`channel ${channel} of ${identity} is left alone: ${error.message}`)
-    }
-  }
-}
-
-/** Rejects with Failure if the named channel does not exist. */
-async function query(consumer: Consumer, channel: number | string | undefined): Promise<Answer> {
-  let now = 0
-  const timed: Pick<Consumer, 'query'> = {
-    async query(...parameters) {
-      const answer = await consumer.query(...parameters)
-      now = answer.time
-      return answer
-    },
-  }
-  const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'channel') })
-  const records = await queryAll(
-    timed,
-    'producer.channels',
-    channel === undefined ? {} : { channel: String(channel) },
-    next,
-  )
-  if (channel === undefined || records.length > 0) return { records, now }
-  throw missingChannel(channel)
-}
-
-/** Adds the bindings that a ledger leaves out because the channel has very many. */
-async function withAllBindings(consumer: Consumer, records: readonly AnswerRecord[]): Promise<AnswerRecord[]> {
-  const complete: AnswerRecord[] = []
-  for (const record of records) {
-    const { channel, bindings, bound } = toLedger(record)
-    if (bound <= bindings.length) {
-      complete.push(record)
-      continue
-    }
-    const next = (last: AnswerRecord) => ({ after: fieldNumber(last, 'metric') })
-    const items = await queryAll(consumer, 'producer.bindings', { channel: String(channel) }, next)
-    const all: Field = { name: 'bindings', type: BasicType.ARRAY, value: { element: BasicType.REC, items } }
-    complete.push(record.map((field) => (field.name === 'bindings' ? all : field)))
-  }
-  return complete
-}
-
-/** The failure of commands that name a channel which does not exist. */
-export function missingChannel(channel: number | string, options?: ErrorOptions): Failure {
-  const advice = '`cinnabar channels` lists your channels; a channel that nobody uses is deleted after some days'
-  return new Failure(ExitCode.FAILED, `you have no channel ${channel}: ${advice}`, options)
+  addChannelsDelete(channels, cli)
+  addChannelsPurge(channels, cli)
 }
 
 function slowest(records: readonly AnswerRecord[], now: number): AnswerRecord[] {

@@ -5,6 +5,7 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
 import { type Arguments, valueToJson } from '../../client/index.ts'
 import { parseAssignments, USER_HELP, userArguments, wholeNumber } from '../arguments.ts'
+import { confirm, YES_OPTION, type YesOption } from '../confirm.ts'
 import { callControl, checkOutcome, printControlList, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import type { LoginOptions } from '../login.ts'
@@ -66,7 +67,11 @@ export function addRole(program: Command, cli: Cli): void {
   withLoginOptions(role.command('remove'))
     .description('remove a role that no user has, with all its rules')
     .argument('<role>', 'name of the role')
-    .action((role: string, options: LoginOptions) => call(options, 'role.remove', { role }))
+    .option(...YES_OPTION)
+    .action(async (role: string, options: LoginOptions & YesOption) => {
+      await confirm(cli.terminal, options, [`role ${role} with all its rules`], 'Remove this role?')
+      await call(options, 'role.remove', { role })
+    })
 
   withLoginOptions(role.command('list'))
     .description('list the rules of all roles')

@@ -23,6 +23,7 @@ import {
   toTypedArguments,
 } from '../arguments.ts'
 import { shellWord } from '../called-as.ts'
+import { missingChannel } from '../channel-query.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { describeGap, printable } from '../format.ts'
 import { EXACT_OPTION, type JsonOptions, toJson, toLine } from '../output.ts'
@@ -40,7 +41,6 @@ import {
 } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { type Terminal, withProgress } from '../terminal.ts'
-import { missingChannel } from './channels.ts'
 
 interface FollowOptions extends JsonOptions {
   readonly exact?: boolean

@@ -1,6 +1,7 @@
 /** `cinnabar tenant`: tenants share the server without seeing each other, each with its own quotas. */
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Arguments } from '../../client/index.ts'
+import { confirm, YES_OPTION, type YesOption } from '../confirm.ts'
 import { callControl, printControlList } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatBytes, formatCount } from '../format.ts'
@@ -51,7 +52,11 @@ export function addTenant(program: Command, cli: Cli): void {
   withLoginOptions(tenant.command('remove'))
     .description('remove a tenant that has no users')
     .argument('<tenant>', 'name of the tenant')
-    .action((name: string, options: LoginOptions) => callControl(cli, options, 'tenant.remove', { tenant: name }))
+    .option(...YES_OPTION)
+    .action(async (name: string, options: LoginOptions & YesOption) => {
+      await confirm(terminal, options, [`tenant ${name} with its quotas`], 'Remove this tenant?')
+      await callControl(cli, options, 'tenant.remove', { tenant: name })
+    })
 
   withLoginOptions(tenant.command('list'))
     .description('list the tenants and how much of their quotas they use')

@@ -1,9 +1,12 @@
 /** `cinnabar user`: who may log in. A password is prompted for or read from a file, never taken from the command line. */
 import type { Command } from 'commander'
-import type { Consumer } from '../../client/index.ts'
+import { type Consumer, parseIdentity } from '../../client/index.ts'
 import { USER_HELP, userArguments } from '../arguments.ts'
+import { findChannels } from '../channel-query.ts'
+import { confirm, counted, YES_OPTION, type YesOption } from '../confirm.ts'
 import { callControl, printControlList, runAndReport } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
+import { toLedger } from '../ledger.ts'
 import { type LoginOptions, readSecret } from '../login.ts'
 import { JSON_OPTION, type JsonOptions } from '../output.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
@@ -64,12 +67,34 @@ export function addUser(program: Command, cli: Cli): void {
   withLoginOptions(user.command('remove'))
     .description('remove a user with all channels and tokens')
     .argument('<user>', USER_HELP)
-    .action((name: string, options: LoginOptions) => callControl(cli, options, 'user.remove', userArguments(name)))
+    .option(...YES_OPTION)
+    .action((name: string, options: LoginOptions & YesOption) => {
+      const args = userArguments(name)
+      return withConsumer(cli, options, async (consumer) => {
+        if (!options.yes) await confirm(terminal, options, [await whatGoes(consumer, name)], 'Remove this user?')
+        await runAndReport(terminal, consumer, 'user.remove', args)
+      })
+    })
 
   withLoginOptions(user.command('list'))
     .description('list the users')
     .option(...JSON_OPTION)
     .action((options: JsonOptions) => printControlList(cli, options, 'user.list', { none: 'there are no users' }))
+}
+
+/** As `producer.channels` has it: without the tenant `default`. */
+function shown({ tenant, name }: ReturnType<typeof parseIdentity>): string {
+  return tenant === 'default' ? name : `${tenant}/${name}`
+}
+
+/** Only an admin sees the channels of others. */
+async function whatGoes(consumer: Consumer, name: string): Promise<string> {
+  const identity = shown(parseIdentity(name))
+  const { records } = await findChannels(consumer, undefined)
+  const theirs = records.map(toLedger).filter((ledger) => ledger.identity === identity)
+  const values = theirs.reduce((sum, { inFlight, queued }) => sum + inFlight + queued, 0)
+  const channels = theirs.length === 0 ? 'no channel that you can see' : counted(theirs.length, 'channel')
+  return `user ${identity} with ${channels}, ${counted(values, 'value')} not committed, and all tokens`
 }
 
 function withNewPassword(

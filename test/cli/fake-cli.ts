@@ -101,6 +101,8 @@ export interface FakeOptions {
   readonly program?: string
   readonly env?: NodeJS.ProcessEnv
   readonly secrets?: readonly string[]
+  /** What is typed when the command asks something; without it there is no terminal to ask at. */
+  readonly answers?: readonly string[]
   /** Whether the connection can be listened to. */
   readonly isOpenToOthers?: boolean
   /** Throws where nobody reads any more. */
@@ -132,6 +134,7 @@ export function fakeCli(
   const out: string[] = []
   const err: string[] = []
   const toAsk = [...secrets]
+  const answers = options.answers && [...options.answers]
   const interrupts = new Set<() => void>()
   const cli: Cli = {
     terminal: {
@@ -151,6 +154,10 @@ export function fakeCli(
       askSecret: async (question) => {
         err.push(question)
         return toAsk.shift() ?? ''
+      },
+      ask: async (question) => {
+        if (answers !== undefined) err.push(question)
+        return answers === undefined ? undefined : (answers.shift() ?? '')
       },
       onInterrupt(callback) {
         interrupts.add(callback)

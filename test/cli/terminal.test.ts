@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { askSecret, processTerminal, type Terminal, withProgress } from '../../cli/terminal.ts'
+import { ask, askSecret, processTerminal, type Terminal, withProgress } from '../../cli/terminal.ts'
 import type { Keyboard } from '../../cli/top/screen.ts'
 
 /** A process whose standard output takes nothing. */
@@ -106,4 +106,21 @@ describe('progress notes', () => {
     expect(await waiting(5_000, true, why(4_500, 'too late'))).toEqual([])
     expect(await waiting(5_000, false, why(100, 'nobody reads'))).toEqual([])
   })
+})
+
+test('a question is answered by a line, by the end of the input, or not at all without a terminal', async () => {
+  const asked = (isTTY: boolean) => {
+    const keyboard: Keyboard & PassThrough = Object.assign(new PassThrough(), { isTTY })
+    const shown: string[] = []
+    return { keyboard, shown, answer: ask('Sure? ', keyboard, { write: (text) => shown.push(text) }) }
+  }
+  const typed = asked(true)
+  typed.keyboard.write('y')
+  typed.keyboard.write('es\n')
+  expect([await typed.answer, typed.shown]).toEqual(['yes', ['Sure? ']])
+  const ended = asked(true)
+  ended.keyboard.end('n')
+  expect(await ended.answer).toBe('n')
+  const nobody = asked(false)
+  expect([await nobody.answer, nobody.shown]).toEqual([undefined, []])
 })

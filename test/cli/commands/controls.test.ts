@@ -153,7 +153,7 @@ describe('user', () => {
   })
 
   test('remove and list', async () => {
-    expect((await runCli(['user', 'remove', 'alice'], script)).producer.asked[0]).toMatchObject({
+    expect((await runCli(['user', 'remove', 'alice', '--yes'], script)).producer.asked[0]).toMatchObject({
       of: 'user.remove',
       args: { user: 'alice' },
     })
@@ -163,7 +163,7 @@ describe('user', () => {
 
   test('a refusal of the server is reported', async () => {
     const refused: Script = ({ name }) => (name === 'EXECUTE' ? outcome('failed', 'there is no user bob') : {})
-    const { code, err } = await runCli(['user', 'remove', 'bob'], refused)
+    const { code, err } = await runCli(['user', 'remove', 'bob', '--yes'], refused)
     expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: user.remove: failed: there is no user bob'] })
   })
 })

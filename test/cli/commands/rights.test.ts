@@ -40,7 +40,7 @@ describe('each command calls its control', () => {
         audit_bytes_per_day: 6n,
       },
     ],
-    ['tenant remove acme', 'tenant.remove', { tenant: 'acme' }],
+    ['tenant remove acme --yes', 'tenant.remove', { tenant: 'acme' }],
     ['role allow night execute exec.*', 'role.allow', { role: 'night', command: 'EXECUTE', object: 'exec.*' }],
     [
       'role deny night * exec.x unit=web* n=7',
@@ -48,7 +48,7 @@ describe('each command calls its control', () => {
       { role: 'night', command: '*', object: 'exec.x', where: 'unit=web* n=7' },
     ],
     ['role forget 12', 'role.forget', { rule: 12n }],
-    ['role remove night', 'role.remove', { role: 'night' }],
+    ['role remove night --yes', 'role.remove', { role: 'night' }],
     ['token revoke 3', 'token.revoke', { token: 3n }],
     ['sensor fence gmetric', 'sensor.fence', { sensor: 'gmetric' }],
     ['sensor resume gmetric', 'sensor.resume', { sensor: 'gmetric' }],
@@ -83,7 +83,7 @@ describe('each command calls its control', () => {
   })
 
   test('a refusal of the server is reported', async () => {
-    const { code, err } = await runCli(['tenant', 'remove', 'acme'], done(undefined, 'failed'))
+    const { code, err } = await runCli(['tenant', 'remove', 'acme', '--yes'], done(undefined, 'failed'))
     expect({ code, err }).toEqual({ code: 1, err: ['cinnabar: tenant.remove: failed: tenant.remove done'] })
   })
 })
