@@ -1,6 +1,7 @@
 /**
- * Words of the command line as typed arguments. In `name=value`, a value that looks like a number or a boolean is sent as
- * one unless the parameter is declared as a string: a host may well be called 7.
+ * Words of the command line as typed arguments. In `name=value`, a value that looks like a number or a boolean is sent as one only
+ * if the parameter is declared as something other than a string: a host may well be called 7, and labels, such as cpu=0 or
+ * code=200, are texts whether or not a declaration knows them.
  */
 import { InvalidArgumentError } from 'commander'
 import { type Arguments, type ArgumentValue, parseIdentity } from '../client/index.ts'
@@ -37,6 +38,9 @@ export function parseAssignments(words: readonly string[]): Assignments {
   return assignments
 }
 
+/** What every polled metric takes, also if its declaration cannot be read. */
+const ALWAYS_NUMBERS = ['interval_ms', 'deadline_ms']
+
 /** `parameters` is called only if a value could be mistaken for something other than a string. */
 export async function toTypedArguments(
   assignments: Assignments,
@@ -44,8 +48,9 @@ export async function toTypedArguments(
 ): Promise<Arguments> {
   const guessed = [...assignments].map(([name, text]) => [name, text, guess(text)] as const)
   const known = guessed.some(([, , value]) => typeof value !== 'string') ? await parameters() : []
-  const texts = new Set(known.filter(({ type }) => type === 'string').map(({ name }) => name))
-  return Object.fromEntries(guessed.map(([name, text, value]) => [name, texts.has(name) ? text : value]))
+  const others = known.filter(({ type }) => type !== 'string').map(({ name }) => name)
+  const typed = new Set([...ALWAYS_NUMBERS, ...others])
+  return Object.fromEntries(guessed.map(([name, text, value]) => [name, typed.has(name) ? value : text]))
 }
 
 /** A user in the form that the controls take. Throws Failure. */

@@ -191,10 +191,12 @@ export function parametersText(record: AnswerRecord): string {
     .join(' ')
 }
 
-/** An unknown metric of an open family has the parameters of its family. */
+/** Those of all metrics that a pattern matches. An unknown metric of an open family has the parameters of its family. */
 export async function metricParameters(consumer: Queryable, metric: string): Promise<readonly CataloguedArgument[]> {
   const family = `${metric.slice(0, metric.indexOf('.') + 1)}*`
-  return parametersOf((await firstMetric(consumer, metric)) ?? (await firstMetric(consumer, family)))
+  const found = await firstMetrics(consumer, metric, metric.includes('*') ? MAX_FOLLOWED : 1)
+  const records = found.length > 0 ? found : await firstMetrics(consumer, family, 1)
+  return records.flatMap(parametersOf)
 }
 
 /** Lists the controls whose names match; all without a pattern. */
@@ -214,10 +216,6 @@ export async function controlParameters(consumer: Queryable, control: string): P
     bounds: '',
   }
   return [key, ...parametersOf(found)]
-}
-
-async function firstMetric(consumer: Queryable, match: string): Promise<AnswerRecord | undefined> {
-  return (await firstMetrics(consumer, match, 1))[0]
 }
 
 /** Empty if the user may not read the catalogue, which is only a convenience here. */

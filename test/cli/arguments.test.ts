@@ -49,13 +49,26 @@ test.each<[string, unknown]>([
   ['n1', 'n1'],
   ['-', '-'],
   ['', ''],
-])('%s is sent as what it looks like', async (text, value) => {
-  expect(await typed([`a=${text}`])).toEqual({ a: value })
+])('%s is sent as what it looks like where another type than a string is declared', async (text, value) => {
+  expect(await typed([`a=${text}`], async () => [declared('a', 'double')])).toEqual({ a: value })
+})
+
+test.each(['cpu=0', 'code=200', 'le=5', 'le=0.005', 'quantile=0.99', 'port=9100', 'ok=true', 'id=-1', 'x=1e3'])(
+  'a label that no declaration knows, or that is declared a string, is a text: %s',
+  async (word) => {
+    const [name = '', text] = word.split('=')
+    expect(await typed([word])).toEqual({ [name]: text })
+    expect(await typed([word], async () => [declared(name, 'string')])).toEqual({ [name]: text })
+  },
+)
+
+test('the interval of polled metrics is a number also where the catalogue cannot be read', async () => {
+  expect(await typed(['interval_ms=500', 'deadline_ms=7'])).toEqual({ interval_ms: 500n, deadline_ms: 7n })
 })
 
 test('a parameter declared a string takes what looks like a number', async () => {
   const types = async () => [declared('host', 'string'), declared('cpu', 'uint32')]
-  expect(await typed(['host=7', 'cpu=7', 'other=true'], types)).toEqual({ host: '7', cpu: 7n, other: true })
+  expect(await typed(['host=7', 'cpu=7', 'other=true'], types)).toEqual({ host: '7', cpu: 7n, other: 'true' })
 })
 
 test('the declared types are queried only if a value does not look like a string', async () => {

@@ -21,7 +21,10 @@ const outcome = (word: string, detail = '', ...value: readonly Field[]) => ({
 describe('exec', () => {
   const script: Script = ({ name, of }) => {
     if (of === 'producer.controls') {
-      const parameters = list([string('name', 'unit'), string('type', 'string')])
+      const parameters = list(
+        [string('name', 'unit'), string('type', 'string')],
+        [string('name', 'n'), string('type', 'uint32')],
+      )
       return { followedBy: [{ answer: list([string('name', 'exec.x'), { name: 'parameters', ...parameters }]) }] }
     }
     return name === 'EXECUTE' ? outcome('ok', 'done', uint32('value', 3)) : {}

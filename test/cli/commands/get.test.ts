@@ -125,11 +125,30 @@ describe('get', () => {
     expect(producer.asked.find(({ of }) => of === 'gmetric.foo')?.args).toEqual({ host: '7', cpu: 7n })
   })
 
+  test('sends labels that nothing declares as texts, and what any metric of a pattern declares as that', async () => {
+    const open = [string('name', 'prometheus.cpu')]
+    const parameters = list([string('name', 'core'), string('type', 'uint32')])
+    const declaring = [string('name', 'prometheus.other'), { name: 'parameters', ...parameters }]
+    const labelled: Script = ({ of, args }) => {
+      if (of !== 'producer.metrics') return answer(double(1))
+      return answer(args['match'] === 'prometheus.*' ? list(open, declaring) : list(open))
+    }
+    const { producer } = await runCli(['get', 'prometheus.cpu', 'cpu=0', 'code=200', 'le=0.5', 'core=1'], labelled)
+    expect(producer.asked.find(({ of }) => of === 'prometheus.cpu')?.args).toEqual({
+      cpu: '0',
+      code: '200',
+      le: '0.5',
+      core: '1',
+    })
+    const all = await runCli(['get', 'prometheus.*', 'cpu=0', 'core=1'], labelled)
+    expect(all.producer.asked.find(({ of }) => of === 'prometheus.*')?.args).toEqual({ cpu: '0', core: 1n })
+  })
+
   test('does without a catalogue that it may not read', async () => {
     const refused: Script = ({ of }) => (of === 'a.b' ? answer(double(1)) : { status: 'NO_SUCH_METRIC' })
     const { code, producer } = await runCli(['get', 'a.b', 'n=7'], refused)
     expect(code).toBe(0)
-    expect(producer.asked.find(({ of }) => of === 'a.b')?.args).toEqual({ n: 7n })
+    expect(producer.asked.find(({ of }) => of === 'a.b')?.args).toEqual({ n: '7' })
   })
 
   test('says which targets have not answered yet, if there is no value', async () => {
