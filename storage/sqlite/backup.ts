@@ -30,6 +30,7 @@ import { openSqlite } from './driver.ts'
 import { isBusy, refuse, storageError } from './errors.ts'
 import { syncDirectory } from './generation.ts'
 import { APPLICATION_ID, migrate } from './migrations.ts'
+import { schemaProblem } from './schema.ts'
 
 /** The files of a database. */
 const ENDS = ['', '-wal', '-shm', '-journal']
@@ -294,6 +295,8 @@ function copyChecked(file: string, copied: string): void {
     if (database.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
       throw refuse('DAMAGED', file, 'it is empty, or the database of another program')
     }
+    const problem = schemaProblem(database)
+    if (problem !== undefined) throw refuse('DAMAGED', file, problem)
   } finally {
     database.close()
   }

@@ -11,9 +11,14 @@ type Driver = new (path: string, options?: Options) => Database
 const FIRST_WITH_13 = 22
 const require = createRequire(import.meta.url)
 
-/** Throws what better-sqlite3 throws, and StorageError IO if that cannot be loaded. */
+/**
+ * Nothing in the schema of a database, which may come from elsewhere, calls functions with side effects. Throws what
+ * better-sqlite3 throws, and StorageError IO if that cannot be loaded.
+ */
 export function openSqlite(path: string, options: Options = {}): Database {
-  return new (driverFor(Number.parseInt(process.versions.node, 10), require))(path, options)
+  const database = new (driverFor(Number.parseInt(process.versions.node, 10), require))(path, options)
+  database.pragma('trusted_schema = off')
+  return database
 }
 
 /** `node`: its major version. `load` gives a module by its name. Throws StorageError IO with what to do. */

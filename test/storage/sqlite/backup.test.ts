@@ -16,7 +16,7 @@ import type { Database } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { backUp, restoreBackup, SYNC_BYTES } from '../../../storage/sqlite/backup.ts'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
-import { MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
+import { APPLICATION_ID, MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
 import type { SqliteStore } from '../../../storage/sqlite/store.ts'
 import { type BackupProgress, BLOCK_WIDTH, type Recovered } from '../../../storage/store.ts'
 import { batch, EventLog, frames } from '../../contracts/store-batch.ts'
@@ -235,6 +235,39 @@ describe('a backup that is restored', () => {
     old.close()
     restoreBackup({ file: copy(), directory: join(root, 'other') })
     expect((await open(join(root, 'other'))).restored).toBe(true)
+  })
+
+  test.each([1, 2, 3, 4, 5, 6])('may be a dump of format %i', async (format) => {
+    await store.close()
+    const old = openSqlite(copy())
+    old.exec(readFileSync(new URL(`format-${format}.sql`, import.meta.url), 'utf8'))
+    old.pragma(`application_id = ${APPLICATION_ID}`)
+    old.pragma(`user_version = ${format}`)
+    old.exec('analyze')
+    old.close()
+    restoreBackup({ file: copy(), directory: join(root, 'other') })
+    await open(join(root, 'other'))
+  })
+
+  test.each([
+    ['create trigger t after insert on audit begin delete from audit; end', /has the trigger t/],
+    ["create trigger t after insert on user begin update user set role = 'admin'; end", /has the trigger t/],
+    ['create temp table gone (x); create view v as select * from user', /has the view v/],
+    ['alter table audit rename to a; create view audit as select * from a', /has the view audit/],
+    ['drop table audit', /has no table audit/],
+    ['drop table audit; create table audit (x)', /its table audit is not that of format/],
+    ['create table lost_and_found (x)', /has the table lost_and_found/],
+    ['create index i on user (name)', /has the index i/],
+    ['alter table user add column x text', /its table user is not that of format/],
+    ['drop index token_user', /has no index token_user/],
+  ])('is refused with another schema: %s', async (sql, message) => {
+    await store.backup(copy(), () => {})
+    const changed = openSqlite(copy())
+    changed.exec(sql)
+    changed.close()
+    const other = join(root, 'other')
+    expect(() => restoreBackup({ file: copy(), directory: other })).toThrow(message)
+    expect(readdirSync(other)).toEqual(['lock.db'])
   })
 
   test('is refused while a server uses the directory', async () => {

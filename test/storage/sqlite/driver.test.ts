@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import { driverFor } from '../../../storage/sqlite/driver.ts'
+import { driverFor, openSqlite } from '../../../storage/sqlite/driver.ts'
 
 class Works {
   close(): void {}
@@ -46,4 +46,10 @@ test('one whose native part is missing is found out before a database is opened'
     }
   }
   expect(() => driverFor(20, loading(HasNoBinding).load)).toThrow(/locate the bindings file\. On Node 20/)
+})
+
+test('the schema of a database is not trusted', () => {
+  const database = openSqlite(':memory:')
+  expect(database.pragma('trusted_schema', { simple: true })).toBe(0)
+  database.close()
 })
