@@ -144,9 +144,15 @@ function report(error: unknown, { note, program }: Terminal, json: boolean): num
 
 function messageOf(error: unknown): string {
   if (error instanceof CommanderError) return usageMessage(error)
+  if (TOO_MANY_FILES.includes(String(errorCode(error)))) return FEW_FILES
   const isExpected = EXPECTED.some((type) => error instanceof type)
   return isExpected ? (error as Error).message : `unexpected error: ${(error as Error).stack ?? error}`
 }
+
+const TOO_MANY_FILES = ['EMFILE', 'ENFILE']
+const FEW_FILES =
+  'too few files may be open: raise `ulimit -n` (`LimitNOFILE` under systemd). The server needs 256 to start, and one more for ' +
+  'each connection'
 
 /** Commander's message in our words. */
 function usageMessage({ message }: CommanderError): string {

@@ -37,6 +37,7 @@ export interface ListenersOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly storage: { readonly state: string }
+  readonly openFiles: { readonly problem: string | undefined }
   /** Called with the function that ends a listener, as soon as the listener is open. */
   readonly opened: (end: () => Promise<void>) => void
 }
@@ -68,7 +69,7 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
 }
 
 function openHttp(
-  { config: { producer }, http, metrics, sessions, context, doors, clock, log, storage }: ListenersOptions,
+  { config: { producer }, http, metrics, sessions, context, doors, clock, log, storage, openFiles }: ListenersOptions,
   where: {
     readonly address: Address
     readonly key: 'listen.http' | 'listen.https'
@@ -93,6 +94,11 @@ function openHttp(
     clock,
     accept: (arrival) => sessions.accept(arrival),
     failed: (error) => log.error({ err: error }, 'a WebSocket connection failed'),
-    health: { unready: () => (storage.state === 'ok' ? undefined : `storage: ${storage.state}`) },
+    health: {
+      unready: () => {
+        if (storage.state !== 'ok') return `storage: ${storage.state}`
+        return openFiles.problem && `files: ${openFiles.problem}`
+      },
+    },
   })
 }

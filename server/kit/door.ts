@@ -7,6 +7,7 @@ import type { Asker } from '../kernel/accounts/rights.ts'
 import type { Address } from '../kernel/core/address.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Logger } from '../kernel/core/log.ts'
+import type { OpenFiles } from '../kernel/core/open-files.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
 import { Decoding } from './decoding.ts'
 import { followFile } from './io/file.ts'
@@ -128,6 +129,8 @@ export interface DoorServices extends Omit<PublicationServices, 'decoding'> {
   readonly clock: Clock
   readonly log: Logger
   readonly pacing: Pacing
+  /** Whether there are enough file descriptors for one more connection. */
+  readonly openFiles: Pick<OpenFiles, 'enter'>
 }
 
 /** All doors that wings have opened. They are closed together, even if a later one could not be opened. */
@@ -184,6 +187,7 @@ export class Doors implements Door {
       address,
       key,
       open: (from, port, back) => {
+        if (!this.#services.openFiles.enter()) return undefined
         const sensor = sensorOf(from)
         const taker = open(sensor, from, port, back)
         return taker && { taker, pacer: this.pacer(sensor) }

@@ -53,8 +53,8 @@ import { userControls } from '../kernel/controls/users.ts'
 import { ageClock, type Clock } from '../kernel/core/clock.ts'
 import { FairWork, SERVER_TENANT } from '../kernel/core/fair-work.ts'
 import { Faults, ForeignCode } from '../kernel/core/faults.ts'
-import { maxOpenFiles } from '../kernel/core/listen.ts'
 import type { Logger } from '../kernel/core/log.ts'
+import { OpenFiles } from '../kernel/core/open-files.ts'
 import { Fences } from '../kernel/metrics/fences.ts'
 import { Hub } from '../kernel/metrics/hub.ts'
 import { Ids, QueryIds } from '../kernel/metrics/ids.ts'
@@ -113,6 +113,7 @@ export interface Producer extends SessionContext, CommandServices {
   readonly hub: Hub
   readonly rightsRevocation: RightsRevocation
   readonly hourOfDrops: HourOfDrops
+  readonly openFiles: OpenFiles
 }
 
 export interface ServerParts {
@@ -240,6 +241,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       intake.end()
     },
   })
+  const openFiles = new OpenFiles()
   const hourOfDrops = new HourOfDrops(host.dropped, () => clock.monotonicMs())
   const names = new ChannelNames(recovered.lostNames, change)
   const registry = new Registry({
@@ -321,6 +323,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     failures,
     limitedRecords,
     hourOfDrops,
+    openFiles,
     host,
     intake,
     registry,
@@ -338,11 +341,10 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     rightsRevocation,
     authenticator,
   }
-  const openFiles = maxOpenFiles()
-  const admission = new Admission({ ...config.limits, openFiles })
+  const admission = new Admission({ ...config.limits, openFiles: openFiles.max })
   if (admission.max < config.limits.connections) {
     const message = 'fewer connections than `limits.connections`: raise `ulimit -n`'
-    log.warn({ openFiles, connections: admission.max }, message)
+    log.warn({ openFiles: openFiles.max, connections: admission.max }, message)
   }
   const sessions = new Sessions(producer, commandHandlers(producer), admission)
 
@@ -373,6 +375,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       faults,
       audit,
       hourOfDrops,
+      openFiles,
       listeners,
       diskSpace,
     }),
@@ -406,6 +409,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     log,
     hub,
     quotas,
+    openFiles,
     intake,
     work,
     rights,

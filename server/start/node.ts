@@ -24,8 +24,8 @@ import { listenStatus } from '../cluster/status-listener.ts'
 import type { ListenerName, TakePassed } from '../edge/passed-on.ts'
 import type { Address } from '../kernel/core/address.ts'
 import { type Clock, systemClock } from '../kernel/core/clock.ts'
-import { maxOpenFiles } from '../kernel/core/listen.ts'
 import type { Logger } from '../kernel/core/log.ts'
+import { countOpenFiles } from '../kernel/core/open-files.ts'
 import type { FeedingNodes } from '../kit/producers.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config } from './config.ts'
@@ -303,7 +303,7 @@ class NodeParts implements NodeFront, Leadership {
       leadership: this,
       from: sourceOf(this.#options.cluster),
       certificates: this.#certificates,
-      limits: frontLimits(limits.connections, maxOpenFiles()),
+      limits: frontLimits(limits.connections, countOpenFiles().max),
       counters: this.#counters,
       clock: this.#clock,
       warnings: this.#warnings,

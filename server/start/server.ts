@@ -231,6 +231,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     clock,
     log,
     storage,
+    openFiles: producer.openFiles,
     opened,
   })
   listening = listenerUrls(listeners, doors.addresses)
@@ -330,6 +331,7 @@ function ownPorts({ tcp, tls, http, https }: Listeners, sources: readonly BoundA
 /** Ends what is no longer allowed; expires values, silent series, and channels that nobody has used for too long. */
 function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerParts, files: OperatorFiles): void {
   files.reloadChanged(notices)
+  reportFiles(producer, notices)
   sessions.sweep()
   dialler.review()
   const failed = (error: unknown): void => producer.faults.report('sweep of a source', error)
@@ -354,6 +356,14 @@ function sweep({ producer, sessions, hub, dialler, notices, sources }: ServerPar
     )
     void producer.registry.delete(channel, 'expired')
   }
+}
+
+/** Consumers and admins find out nothing if there are no descriptors: their connections are closed. */
+function reportFiles({ openFiles, log }: ServerParts['producer'], notices: ServerParts['notices']): void {
+  if (!openFiles.look()) return
+  const { open, max, refused, problem: detail = '' } = openFiles
+  log.warn({ open, max, refused }, detail)
+  notices.emit({ severity: 'warning', subject: 'files', detail })
 }
 
 function pruneAudit({ producer, storage }: ServerParts, keepMs: number): void {

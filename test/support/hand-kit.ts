@@ -36,6 +36,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
     log: createLogger('silent'),
     hub,
     quotas: new Quotas(() => NO_LIMITS, clock),
+    openFiles: { enter: () => true },
     work: new FairWork(clock),
     rights: new Rights(new Rules([], 1, () => {})),
     foreign: new ForeignCode(),

@@ -1,5 +1,4 @@
 /** Binds TCP servers, and explains for people why an address could not be bound. */
-import { readFileSync } from 'node:fs'
 import type { Server } from 'node:net'
 import { type Address, formatAddress } from './address.ts'
 
@@ -46,14 +45,4 @@ export function bindTcp(server: Server, address: Address, key: string): Promise<
       resolve(at !== null && typeof at === 'object' ? { host: at.address, port: at.port } : address)
     })
   })
-}
-
-/** How many files and connections the process may have open; undefined if the system does not say so (Linux does). */
-export function maxOpenFiles(): number | undefined {
-  try {
-    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
-    return soft === undefined ? undefined : Number(soft)
-  } catch {
-    return undefined
-  }
 }

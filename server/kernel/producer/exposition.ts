@@ -19,6 +19,12 @@ export const statsExposition: RecordExposition = {
     evicted_connections: counter('evicted_connections', 'Connections that gave way to others before they logged in.'),
     refused_connections: counter('refused_connections', 'Connections that found no place.'),
     refused_passwords: counter('refused_passwords', 'Passwords that found no place among those to be checked.'),
+    open_files: gauge('open_files', 'Files and connections that the process has open.'),
+    max_open_files: gauge('max_open_files', 'How many it may have open.'),
+    refused_source_connections: counter(
+      'refused_source_connections',
+      'Connections of sources that were refused because too few file descriptors were left.',
+    ),
     forgotten_names: counter('forgotten_names', 'Names of lost channels whose losses no GAP reports.'),
     backup_copied_bytes: gauge('backup_copied_bytes', 'Bytes that the backup in progress has copied.'),
     backup_total_bytes: gauge('backup_bytes', 'Bytes of the backup in progress.'),

@@ -101,6 +101,8 @@ export interface Stats {
     /** Passwords that found no place in the queue of those to be checked so far. */
     readonly refusedPasswords: number
   }
+  /** Only for admins: files and connections that are open, and how many may be; 0 if that is not known. */
+  readonly files?: { readonly open: number; readonly max: number; readonly refused: number }
   /** Only for admins: names of lost channels that found no place, so that no GAP reports the losses. */
   readonly forgottenNames?: number
   /** Only for admins: the backup that is being made. */
@@ -142,6 +144,7 @@ export interface StatsOptions {
   readonly faults: { readonly count: number }
   readonly audit: { readonly stored: number }
   readonly hourOfDrops: { readonly drops: Drops }
+  readonly openFiles: { readonly open: number; readonly max: number | undefined; readonly refused: number }
   readonly listeners: () => readonly string[]
   readonly diskSpace: () => FileSystemSpace
 }
@@ -152,7 +155,7 @@ const NO_BACKUP: BackupProgress = { copiedBytes: 0, totalBytes: 0 }
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
   const { software, name, generation, clock, quotas, registry, names } = server
   const { sessions, hasher, host, storage, backups, faults } = server
-  const { audit, hourOfDrops, listeners, diskSpace } = server
+  const { audit, hourOfDrops, openFiles, listeners, diskSpace } = server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
     connections: quotas.of(tenant).connections.used,
@@ -168,6 +171,7 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
       connections: sessions.count,
       channels: registry.count,
       admission,
+      files: { open: openFiles.open, max: openFiles.max ?? 0, refused: openFiles.refused },
       forgottenNames: names.forgotten,
       backup: backups.progress ?? NO_BACKUP,
       server: facts,
@@ -200,7 +204,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
     show(identity) {
       const stat = stats(identity)
       const { software, name, generation, uptimeSeconds, connections, channels, unstoredBytes, residentBytes } = stat
-      const { storage, faults, admission, forgottenNames, backup, server } = stat
+      const { storage, faults, admission, files, forgottenNames, backup, server } = stat
       return {
         type: REC,
         value: [
@@ -221,6 +225,13 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
                 count('evicted_connections', admission.evicted),
                 count('refused_connections', admission.refused),
                 count('refused_passwords', admission.refusedPasswords),
+              ]),
+          ...(files === undefined
+            ? []
+            : [
+                count('open_files', files.open),
+                count('max_open_files', files.max),
+                count('refused_source_connections', files.refused),
               ]),
           ...(forgottenNames === undefined ? [] : [count('forgotten_names', forgottenNames)]),
           ...(backup === undefined

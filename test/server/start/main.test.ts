@@ -96,6 +96,15 @@ describe('exit code 1: it cannot run', () => {
   })
 })
 
+test('too few file descriptors at the start: what to raise, and no stack', async () => {
+  writeFileSync(config, working())
+  const line = `ulimit -n 100; exec ${process.execPath} ${PROGRAM} serve --config ${config}`
+  const { status, stderr } = spawnSync('sh', ['-c', line])
+  expect(`${stderr}`).toMatch(/^cinnabar: too few files may be open: raise `ulimit -n`/)
+  expect(`${stderr}`).not.toMatch(/\bat .+:\d+:\d+|Error:/)
+  expect(status).toBe(1)
+})
+
 describe('exit code 2: the configuration is not right', () => {
   test('file, line and key of each mistake, and the variable; nothing is made', async () => {
     const more = '[storage]\nsynchronus = "full"\n[stroage]\n[limits]\nconnections = "many"\n'

@@ -83,12 +83,16 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
     )
   expect(statsFields(stats)).toEqual(fields)
   const admission = { unauthenticated: 5, evicted: 6, refused: 7, refusedPasswords: 8 }
-  expect(statsFields({ ...stats, admission, forgottenNames: 9 })).toEqual([
+  const files = { open: 10, max: 11, refused: 12 }
+  expect(statsFields({ ...stats, admission, files, forgottenNames: 9 })).toEqual([
     ...fields,
     ['unauthenticated_connections', 5],
     ['evicted_connections', 6],
     ['refused_connections', 7],
     ['refused_passwords', 8],
+    ['open_files', 10],
+    ['max_open_files', 11],
+    ['refused_source_connections', 12],
     ['forgotten_names', 9],
   ])
 })
