@@ -17,6 +17,13 @@ export function printable(text: string): string {
   })
 }
 
+/** JSON in one line for a terminal too: what `printable` escapes is written as \uXXXX, which is the same text for programs. */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value).replaceAll(CONTROLS_OR_UNSEEN, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+}
+
 /** Formats a value in one line. A DOUBLE is rounded to seven digits, because many are converted floats; `--json` has all digits. */
 export function formatValue(value: Value): string {
   switch (value.type) {

@@ -13,6 +13,7 @@ import {
   formatTime,
   formatValue,
   isStale,
+  jsonText,
   printable,
   unitOfField,
 } from './format.ts'
@@ -49,7 +50,7 @@ export function toJson(metric: string, { time, value }: TimedValue): readonly ob
 
 /** One record as JSON in one line. */
 export function jsonOf(record: AnswerRecord): string {
-  return JSON.stringify(valueToJson({ type: BasicType.REC, value: record }))
+  return jsonText(valueToJson({ type: BasicType.REC, value: record }))
 }
 
 /** How values are shown to people. */

@@ -27,7 +27,7 @@ import { addUpstreams } from './commands/upstreams.ts'
 import { addUser } from './commands/user.ts'
 import { EXAMPLES } from './examples.ts'
 import { ExitCode, errorCode, Failure } from './failure.ts'
-import { printable } from './format.ts'
+import { jsonText, printable } from './format.ts'
 import type { Cli } from './session.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -134,7 +134,7 @@ function report(error: unknown, { note, program }: Terminal, json: boolean): num
   if (json) {
     const refusal = error instanceof Failure ? error.cause : error
     const status = refusal instanceof StatusError ? { status: refusal.status } : {}
-    note(JSON.stringify({ error: message, ...status, exit_code: exitCode }))
+    note(jsonText({ error: message, ...status, exit_code: exitCode }))
   } else {
     // The lines are escaped one by one, because the message may contain text from the producer.
     note(`cinnabar: ${message.split('\n').map(printable).join('\n')}`)

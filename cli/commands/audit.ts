@@ -9,7 +9,7 @@ import { parseDuration } from '../../server/kernel/config/duration.ts'
 import { positiveNumber, wholeNumber } from '../arguments.ts'
 import { readConfiguration } from '../configuration.ts'
 import { ExitCode, Failure, orStorageFailure } from '../failure.ts'
-import { describeGap, formatTime } from '../format.ts'
+import { describeGap, formatTime, jsonText } from '../format.ts'
 import { JSON_OPTION, type JsonOptions } from '../output.ts'
 import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
@@ -211,7 +211,7 @@ class Printer {
 function toJsonLine(record: AnswerRecord): string {
   const json = valueToJson({ type: BasicType.REC, value: record }) as object
   const hash = findField(record, 'hash')
-  return JSON.stringify(hash === undefined ? json : { ...json, hash: fieldText(record, 'hash') })
+  return jsonText(hash === undefined ? json : { ...json, hash: fieldText(record, 'hash') })
 }
 
 const HEADS = ['NUMBER', 'TIME', 'ACTION', 'OUTCOME', 'ACTOR', 'ADDRESS', 'WHAT']
@@ -279,7 +279,7 @@ function addAuditVerify(audit: Command, { terminal }: Cli): void {
       }
       const { verifyAudit } = await import('#server/server')
       const finding = orStorageFailure(() => verifyAudit(file, from))
-      if (json) await terminal.print(JSON.stringify(finding))
+      if (json) await terminal.print(jsonText(finding))
       if (!finding.whole) {
         const intact =
           finding.records === 1

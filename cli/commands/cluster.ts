@@ -11,7 +11,7 @@ import { askNode, findNode, type JsonRecord } from '../cluster-node.ts'
 import { findServer } from '../configuration.ts'
 import { runAndReport } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { formatDuration, formatTime, printable } from '../format.ts'
+import { formatDuration, formatTime, jsonText, printable } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { type Column, formatTable, type JsonOptions } from '../output.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
@@ -105,7 +105,7 @@ export function addCluster(
     })
 
   async function print(state: JsonRecord, isJson: boolean | undefined): Promise<void> {
-    if (isJson) await terminal.print(JSON.stringify(state))
+    if (isJson) await terminal.print(jsonText(state))
     else {
       const table = formatTable(COLUMNS, nodesOf(state).map(rowOf), terminal.colors, terminal.screen?.size().columns)
       await terminal.print(`${headOf(state, wallMs())}\n\n${table}`)

@@ -4,7 +4,7 @@ import { type Arguments, BasicType, valueToJson } from '../../client/index.ts'
 import { type Assignments, parseAssignments, toTypedArguments } from '../arguments.ts'
 import { type ControlOutcome, checkOutcome, runControl, SECRET_ARGUMENTS } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { formatValue } from '../format.ts'
+import { formatValue, jsonText } from '../format.ts'
 import { readSecret } from '../login.ts'
 import type { JsonOptions } from '../output.ts'
 import { controlParameters } from '../records.ts'
@@ -68,7 +68,7 @@ export function addExec(program: Command, cli: Cli): void {
 }
 
 function toJson(control: string, { value, ...result }: ControlOutcome): string {
-  return JSON.stringify({ control, ...result, value: valueToJson(value) })
+  return jsonText({ control, ...result, value: valueToJson(value) })
 }
 
 function toText({ outcome, detail, value }: ControlOutcome): string {

@@ -3,15 +3,17 @@ import type { Command } from 'commander'
 import { BasicType, type Consumer, type Field, type Sample, type Value, valueToJson } from '../../client/index.ts'
 import { type Assignments, splitWords, toTypedArguments } from '../arguments.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { formatMeasured } from '../format.ts'
+import { formatMeasured, jsonText } from '../format.ts'
 import { EXACT_OPTION, type JsonOptions, toJson, toText } from '../output.ts'
 import {
   type AnswerRecord,
   awaited,
   findField,
   metricParameters,
+  similarMetric,
   toRecords,
   unitsOf,
+  unseen,
   withSuggestion,
 } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
@@ -51,7 +53,7 @@ export function addGet(program: Command, cli: Cli, wallMs: () => number = Date.n
         if (options.json) {
           const lost = cut.map(({ metric }) => ({ lost: 0, reason: 'too long', metric }))
           const objects = [...answers.flatMap(({ metric, message }) => toJson(metric, message)), ...lost]
-          await terminal.print(objects.map((object) => JSON.stringify(object)).join('\n'))
+          await terminal.print(objects.map((object) => jsonText(object)).join('\n'))
         } else if (options.raw) {
           await terminal.print(answers.flatMap(({ message }) => rawValues(message.value)).join('\n'))
         } else {
@@ -78,7 +80,11 @@ async function query(consumer: Consumer, metric: string, assignments: Assignment
   const request = [metric, ...Array.from(assignments, ([name, text]) => `${name}=${text}`)].join(' ')
   if (toRecords(message.value)?.records.length === 0) {
     const why = await awaited(consumer)
-    throw new Failure(ExitCode.FAILED, `no value: nothing currently matches ${request}${why && `; ${why}`}`)
+    const similar = (await unseen(consumer, metric).catch(() => false)) ? await similarMetric(consumer, metric) : ''
+    throw new Failure(
+      ExitCode.FAILED,
+      `no value: nothing currently matches ${request}${why && `; ${why}`}${similar && `.${similar}`}`,
+    )
   }
   if (message.value.type === BasicType.VOID) {
     throw new Failure(ExitCode.FAILED, `no value of ${request}: its source has sent none, or only old ones`)
@@ -115,6 +121,6 @@ function rawValues(value: Value): string[] {
   }) ?? [value]
   return values.map((one) => {
     const isPlain = one.type !== BasicType.REC && one.type !== BasicType.ARRAY
-    return isPlain ? formatMeasured(one, '', true) : JSON.stringify(valueToJson(one))
+    return isPlain ? formatMeasured(one, '', true) : jsonText(valueToJson(one))
   })
 }

@@ -8,6 +8,7 @@ import { parseAssignments, USER_HELP, userArguments, wholeNumber } from '../argu
 import { confirm, YES_OPTION, type YesOption } from '../confirm.ts'
 import { callControl, checkOutcome, printControlList, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
+import { jsonText } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { JSON_OPTION, type JsonOptions } from '../output.ts'
 import { fieldsOf, fieldText, findField } from '../records.ts'
@@ -111,7 +112,7 @@ function explain(cli: Cli, options: JsonOptions, args: Arguments): Promise<void>
     const verdict = fieldsOf(value)
     const isAllowed = findField(verdict, 'allowed')?.value === true
     const text = `${isAllowed ? 'allowed' : 'denied'}: ${fieldText(verdict, 'because')}`
-    await terminal.print(options.json ? JSON.stringify(valueToJson(value)) : text)
+    await terminal.print(options.json ? jsonText(valueToJson(value)) : text)
     if (!isAllowed) throw new Failure(ExitCode.FAILED, '')
   })
 }

@@ -7,6 +7,7 @@ import { wholeNumber } from '../arguments.ts'
 import { DEFAULT_TCP, readConfiguration, readSections, type Sections } from '../configuration.ts'
 import { callControl } from '../control.ts'
 import { Failure } from '../failure.ts'
+import { jsonText } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { type Cli, withLoginOptions } from '../session.ts'
 
@@ -94,7 +95,7 @@ export function addConfig(program: Command, cli: Cli): void {
     .option('--json', 'print one JSON object')
     .action(async ({ config: file, json = false }: { config?: string; json?: boolean }) => {
       const sections = await readSections(file, terminal.env)
-      await terminal.print(json ? JSON.stringify(sections) : toToml(sections))
+      await terminal.print(json ? jsonText(sections) : toToml(sections))
     })
 }
 

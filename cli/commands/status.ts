@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { type ClientClock, realClock } from '../../client/clock.ts'
 import { BasicType, type Consumer, valueToJson } from '../../client/index.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { formatAge, formatBytes, formatCount, formatDuration, formatTime, printable } from '../format.ts'
+import { formatAge, formatBytes, formatCount, formatDuration, formatTime, jsonText, printable } from '../format.ts'
 import { type Column, formatFacts, formatTable, JSON_OPTION, type JsonOptions, printList } from '../output.ts'
 import { type AnswerRecord, fieldNumber, fieldsOf, fieldText, findField, queryAll } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
@@ -30,7 +30,7 @@ export function addStatus(program: Command, cli: Cli, clock: ClientClock = realC
           const { accepted, sent } = rates ?? {}
           const json = valueToJson({ type: BasicType.REC, value: stats }) as object
           const perSecond = rates && { accepted_per_second: accepted, sent_per_second: sent }
-          await terminal.print(JSON.stringify({ ...json, ready: isReady(stats), ...perSecond }))
+          await terminal.print(jsonText({ ...json, ready: isReady(stats), ...perSecond }))
         } else {
           const columns = terminal.screen?.size().columns
           await terminal.print(formatFacts(factsOf(stats, rates, terminal.colors), terminal.colors, columns))

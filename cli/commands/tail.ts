@@ -25,7 +25,7 @@ import {
 import { shellWord } from '../called-as.ts'
 import { missingChannel } from '../channel-query.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { describeGap, printable } from '../format.ts'
+import { describeGap, jsonText, printable } from '../format.ts'
 import { EXACT_OPTION, type JsonOptions, toJson, toLine } from '../output.ts'
 import { Rates } from '../rates.ts'
 import {
@@ -226,7 +226,7 @@ async function follow(
     if (json) terminal.print(gapJson(gap, nameOf)).catch(() => {})
   })
   const waiting = clock.setTimeout(() => {
-    if (terminal.isWatched) void noteMissing(terminal, consumer, metrics).catch(() => {})
+    void noteMissing(terminal, consumer, metrics).catch(() => {})
   }, PATIENCE_MS)
   const rates = new Rates()
   let values = 0
@@ -273,13 +273,13 @@ function sampleJson(name: string, sample: Followed, isRate: boolean): string {
     ...(sample.transaction !== 0 && { transaction: sample.transaction }),
   }
   return toJson(name, sample)
-    .map((object) => JSON.stringify({ ...object, ...more }))
+    .map((object) => jsonText({ ...object, ...more }))
     .join('\n')
 }
 
 function gapJson({ count, id, reason, from, to }: GapEvent, nameOf: (id: number) => string): string {
   const of = id === 0 ? {} : { metric: nameOf(id) }
-  return JSON.stringify({ lost: count, reason, ...of, from, to })
+  return jsonText({ lost: count, reason, ...of, from, to })
 }
 
 function explainMissingChannel(error: unknown, channel: number): unknown {

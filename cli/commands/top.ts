@@ -24,7 +24,7 @@ const PIPE_COLUMNS = 120
 
 const AFTER_HELP = `
 Keys: 1-4 or left and right sort, r reverses, / filters, arrows, page keys, j k g G scroll, space pauses, h shows help,
-q quits. If stdout is not a terminal, and with --plain, --count or --json, tables are printed instead.`
+q quits. If stdout is not a terminal, or TERM is dumb, and with --plain, --count or --json, tables are printed instead.`
 
 export function addTop(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   withLoginOptions(program.command('top'))
@@ -47,7 +47,9 @@ async function top(cli: Cli, clock: ClientClock, words: readonly string[], optio
   const patterns = names.length === 0 ? OPEN_FAMILIES : names
   const { plain = false, json: isJson = false, count = Number.POSITIVE_INFINITY } = options
   const intervalMs = Math.round(options.interval * 1_000)
-  const screen = plain || isJson || options.count !== undefined ? undefined : terminal.screen
+  // A dumb terminal, such as the shell of Emacs, shows the sequences that place the cursor.
+  const isDumb = terminal.env['TERM'] === 'dumb'
+  const screen = plain || isJson || isDumb || options.count !== undefined ? undefined : terminal.screen
   let url = ''
   let isDrawn = false
   const quiet: Cli = {

@@ -3,7 +3,7 @@
  * lines that have changed need to be written.
  */
 import { BasicType, type Value } from '../../client/index.ts'
-import { formatAge, formatBytes, formatDuration, formatMeasured, formatValue, isStale } from '../format.ts'
+import { formatAge, formatBytes, formatDuration, formatMeasured, formatValue, isStale, jsonText } from '../format.ts'
 import type { Colors } from '../terminal.ts'
 import { cellWidth, fitToWidth, joinedToWidth, safeText } from '../width.ts'
 import type { HostSummary, Space } from './host.ts'
@@ -72,7 +72,7 @@ export function toJsonLine({ metric, producer, where, content, time }: TopRow, u
   const value = typeof content === 'bigint' ? exact(content) : content
   const isOdd = typeof value === 'number' && !Number.isFinite(value)
   const place = { ...(producer !== '' && { producer }), host: where }
-  return JSON.stringify({ metric, ...place, value: isOdd ? String(value) : value, unit, time })
+  return jsonText({ metric, ...place, value: isOdd ? String(value) : value, unit, time })
 }
 
 function exact(value: bigint): number | string {

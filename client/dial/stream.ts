@@ -1,4 +1,5 @@
 /** TCP connections, and transports over TCP, TLS, and any other stream of Node. */
+import { get } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
@@ -30,9 +31,31 @@ export function dialTcp(url: URL, signal: AbortSignal, startTls?: StartTls): Pro
     socket.once('connect', () => {
       signal.removeEventListener('abort', abort)
       socket.off('error', refuse)
+      endIfHttp(socket, url)
       resolve(streamTransport(socket, securityOf(socket), startTls))
     })
   })
+}
+
+/** A producer speaks first, and at once. */
+const SILENT_MS = 500
+const PROBE_MS = 2_000
+
+/** An HTTP server waits for a request, and would be waited for until the login takes too long: asked for one, it shows what it is. */
+function endIfHttp(socket: Socket, url: URL): void {
+  const silent = setTimeout(() => {
+    if (socket.bytesRead > 0) return
+    const { remoteAddress: host, remotePort: port } = socket
+    const probe = get({ host, port, path: '/healthz', agent: false, timeout: PROBE_MS }, (response) => {
+      response.destroy()
+      if (socket.bytesRead > 0) return
+      const advice = `use ws://${url.host}/monitor, or the port of \`listen.tcp\``
+      socket.destroy(new ConnectionError('PROTOCOL', `${url.host} speaks HTTP: ${advice}`))
+    })
+    probe.on('error', () => {}).on('timeout', () => probe.destroy())
+    socket.once('close', () => probe.destroy())
+  }, SILENT_MS)
+  socket.once('close', () => clearTimeout(silent))
 }
 
 /** The error for a host name with several addresses has one error for each of them, and no message of its own. */

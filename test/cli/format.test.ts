@@ -6,6 +6,7 @@ import {
   formatDuration,
   formatTime,
   formatValue,
+  jsonText,
   printable,
 } from '../../cli/format.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
@@ -94,4 +95,13 @@ test.each([
   [97_200_000, '1 d 3 h', '1 d'],
 ])('%d ms are %s', (ms, duration, age) => {
   expect({ duration: formatDuration(ms), age: formatAge(ms) }).toEqual({ duration, age })
+})
+
+test('JSON has nothing that controls a terminal or turns text, and is the same for programs', () => {
+  const value = { 'a\u009b': ['\u007f\u061c\u200e\u200f', '\u2028\u202e\u2066', 'ä 😀 \n'] }
+  const text = jsonText(value)
+  expect(text).not.toMatch(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/u)
+  expect(text).toContain('\\u009b')
+  expect(text).toContain('ä 😀 \\n')
+  expect(JSON.parse(text)).toEqual(value)
 })

@@ -7,6 +7,7 @@ import {
   formatRule,
   formatWhere,
   maySee,
+  OPERATOR_ROLE,
   type Rule,
   type RuledCommand,
   ruleCommands,
@@ -19,6 +20,7 @@ import { DESTINATION, type Rights } from '../accounts/rights.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'
 import type { IsAffected } from '../channels/rights-revocation.ts'
+import { didYouMean } from '../config/errors.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { isPattern } from '../metrics/pattern.ts'
@@ -73,6 +75,13 @@ const ruled: Partial<Record<ExplainedCommand, RuledCommand>> = {
   PUBLISH: 'PUBLISH',
 }
 
+/** Says that nobody has a role yet and no rule names it: it may be misspelt. Empty if it is known. */
+function newRoleHint(role: string, { rules, accounts }: Pick<RoleControlsOptions, 'rules' | 'accounts'>): string {
+  const used = [...rules.list(), ...accounts.list()].map((one) => one.role)
+  const known = [...new Set([ADMIN_ROLE, OPERATOR_ROLE, CONSUMER_ROLE, ...used])]
+  return known.includes(role) ? '' : `; the role ${role} is new${didYouMean(role, known)}`
+}
+
 const roleParameter: ControlParameter = {
   name: 'role',
   type: STRING,
@@ -125,9 +134,10 @@ export function roleControls(options: RoleControlsOptions): Control[] {
       return async () => {
         if (rules.list().length >= MAX_RULES)
           return failed(`there are already ${MAX_RULES} rules, which is the maximum: remove some first`)
+        const hint = newRoleHint(rule.role, options)
         const added = rules.add(rule)
         await changed(added)
-        return ok(formatRule(added), { type: UINT32, value: added.number })
+        return ok(`${formatRule(added)}${hint}`, { type: UINT32, value: added.number })
       }
     },
   })

@@ -23,7 +23,8 @@ export interface PeerAddress {
   readonly port: number | undefined
 }
 
-const HOST_NAME = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i
+/** Not only those of DNS: containers and /etc/hosts have names with `_`. */
+const HOST_NAME = /^(?=.{1,253}$)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/i
 /** A name that ends in a number was meant as an IPv4 address: "127.0.0.300" is a mistake, not a host name. */
 const LOOKS_LIKE_IPV4 = /(^|\.)\d+$/
 

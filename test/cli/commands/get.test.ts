@@ -172,6 +172,16 @@ describe('get', () => {
     })
   })
 
+  test('says what was probably meant where no metric has the name', async () => {
+    const misspelt: Script = ({ of, args }) => {
+      if (of !== 'producer.metrics' || args['match'] !== 'gmetric.*') return answer(list())
+      return answer(list(metric('gmetric.load_one')))
+    }
+    expect((await runCli(['get', 'gmetric.lod_one'], misspelt)).err).toEqual([
+      'cinnabar: no value: nothing currently matches gmetric.lod_one. Did you mean `gmetric.load_one`?',
+    ])
+  })
+
   test.each([
     [VOID, 'cinnabar: no value of a host=n1: its source has sent none, or only old ones'],
     [list(), 'cinnabar: no value: nothing currently matches a host=n1'],

@@ -131,7 +131,7 @@ describe('watch', () => {
       return follows([])(asked)
     }
     const clock = new FakeClock()
-    const { cli, err, producer } = fakeCli(script, { isWatched: true })
+    const { cli, err, producer } = fakeCli(script)
     const program = new Command()
     addWatch(program, cli, clock)
     const ended = program.parseAsync(['watch', 'host.lod.*', '--json', '--count', '1'], { from: 'user' })
@@ -162,9 +162,8 @@ describe('watch', () => {
     const known = list([string('name', 'a')])
     const script = follows([value(7, 0, 1)])
     const clock = new FakeClock()
-    const { cli, out, err, producer } = fakeCli(
-      (asked) => (asked.args['match'] === 'a' ? { followedBy: [{ answer: known }] } : script(asked)),
-      { isWatched: true },
+    const { cli, out, err, producer } = fakeCli((asked) =>
+      asked.args['match'] === 'a' ? { followedBy: [{ answer: known }] } : script(asked),
     )
     const program = new Command()
     addWatch(program, cli, clock)

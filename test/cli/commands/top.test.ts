@@ -19,6 +19,14 @@ describe('top on a terminal', () => {
     expect(screen.isOpen).toBe(true)
   })
 
+  test('draws nothing if the terminal is dumb: tables are printed', async () => {
+    const top = await new FakeTop().start([], true, 'dumb')
+    expect(top.screen.isOpen).toBe(false)
+    await top.pass(2_000)
+    expect(top.out.length).toBeGreaterThan(0)
+    expect(top.out.join('')).not.toContain('\x1b')
+  })
+
   test('shows values as they come, and hosts that appear, a few times a second at most', async () => {
     const top = await started()
     await top.pass(250)

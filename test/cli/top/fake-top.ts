@@ -118,11 +118,11 @@ export class FakeTop {
   ended: Promise<unknown> = Promise.resolve()
 
   /** Begins the command and lets it connect. */
-  async start(argv: readonly string[] = [], isTerminal = true): Promise<this> {
+  async start(argv: readonly string[] = [], isTerminal = true, term = 'xterm'): Promise<this> {
     const program = new Command().exitOverride().configureOutput({ writeErr: (text) => void this.err.push(text) })
     const cli = {
       terminal: {
-        env: { CINNABAR_URL: 'tcp://127.0.0.1:7650', CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' },
+        env: { TERM: term, CINNABAR_URL: 'tcp://127.0.0.1:7650', CINNABAR_USER: 'tc', CINNABAR_PASSWORD: 's3' },
         colors: pc.createColors(false),
         screen: isTerminal ? this.screen : undefined,
         isWatched: false,

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { duplexPair } from 'node:stream'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -43,6 +44,44 @@ describe('tcp', () => {
       message: expect.stringContaining(`127.0.0.1:${port}`),
       cause: { code: 'ECONNREFUSED' },
     })
+  })
+
+  test('is ended with what to do if an HTTP server waits for a request there', async () => {
+    const server = createHttpServer((_, response) => response.writeHead(404).end()).listen(0, '127.0.0.1')
+    closing.push(server)
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const transport = await dial(`tcp://127.0.0.1:${port}`, never)
+    const cause = await new Promise<Error | undefined>((closed) => transport.open({ data() {}, closed }))
+    expect(cause).toMatchObject({
+      code: 'PROTOCOL',
+      message: `127.0.0.1:${port} speaks HTTP: use ws://127.0.0.1:${port}/monitor, or the port of \`listen.tcp\``,
+    })
+  })
+
+  test('goes on if what is silent there is no HTTP server', async () => {
+    const asked: Socket[] = []
+    const port = await listen((socket) => {
+      socket.on('error', () => {})
+      if (asked.push(socket) === 1) return
+      // The second connection is the question.
+      socket.on('data', () => {
+        socket.destroy()
+        asked[0]?.end('late')
+      })
+    })
+    const transport = await dial(`tcp://127.0.0.1:${port}`, never)
+    const heard: Uint8Array[] = []
+    await new Promise<void>((closed) => {
+      transport.open({
+        data: (bytes) => heard.push(new Uint8Array(bytes)),
+        closed(cause) {
+          expect(cause).toBeUndefined()
+          closed()
+        },
+      })
+    })
+    expect(Buffer.concat(heard).toString()).toBe('late')
   })
 
   test('can be given up', async () => {

@@ -8,6 +8,16 @@ test.each(['tcp://127.0.0.1:7650', 'tcp://[::1]:7650', 'ws://far.example/monitor
 })
 
 test.each([
+  ['ws://far.example:7651', 'ws://far.example:7651/monitor'],
+  ['ws://[::1]', 'ws://[::1]/monitor'],
+  ['ws://far.example/', 'ws://far.example/'],
+  ['ws://far.example/cinnabar/monitor', 'ws://far.example/cinnabar/monitor'],
+  ['tcp://far.example', 'tcp://far.example'],
+])('%s is %s', (text, href) => {
+  expect(parseUrl(text, schemes).href).toBe(href)
+})
+
+test.each([
   ['nonsense', '"nonsense" is not a URL such as tcp://127.0.0.1:7650 or ws://127.0.0.1:7651/monitor'],
   ['tcp://', '"tcp://" is not a URL such as tcp://127.0.0.1:7650 or ws://127.0.0.1:7651/monitor'],
   ['wss://127.0.0.1:7651', 'cannot dial wss:// here: use one of tcp://, ws://'],

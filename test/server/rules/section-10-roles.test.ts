@@ -35,6 +35,14 @@ describe('Rules', () => {
     expect(await done(root, 'role.allow', rule)).toBeGreaterThan(two)
   })
 
+  it('of a role that is new say so, since it may be misspelt', async () => {
+    const about = { command: 'EXECUTE', object: 'exec.*' }
+    const detail = async (role: string) => (await run(root, 'role.allow', { ...about, role })).detail
+    expect(await detail('opertor')).toMatch(/exec\.\*; the role opertor is new: did you mean `operator`\?$/)
+    expect(await detail('night')).toMatch(/; the role night is new$/)
+    for (const role of ['operator', 'night']) expect(await detail(role)).not.toContain('is new')
+  })
+
   it('are in force at once, on connections that are open', async () => {
     const op = await producer.seat('op', 'north')
     expect((await askFor(op, 'user.list')).status).toBe(status.NO_SUCH_CONTROL)

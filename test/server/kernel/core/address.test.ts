@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net'
 import { expect, test } from 'vitest'
-import { parseAddress, parseNetwork } from '../../../../server/kernel/core/address.ts'
+import { isHostName, parseAddress, parseNetwork } from '../../../../server/kernel/core/address.ts'
 
 test.each([
   ['127.0.0.1:7650', '127.0.0.1', 7650],
@@ -55,3 +55,10 @@ test.each(['', '10.0.0/8', '10.0.0.0/33', '10.0.0.0/', '::/129', 'fe80::1%eth0',
     expect(parseNetwork(text)).toBeUndefined()
   },
 )
+
+test('host names with an underscore, as containers have them, are names', () => {
+  for (const name of ['my_host', '_a.b_', 'db_1.local']) {
+    expect([isHostName(name), parseAddress(`${name}:7650`)]).toEqual([true, { host: name, port: 7650 }])
+  }
+  expect([isHostName('a.-b'), isHostName('a_.0.0.1')]).toEqual([false, false])
+})

@@ -4,7 +4,10 @@ import { countOpenFiles, type FileCounts, OpenFiles } from '../../../../server/k
 function filesOf(first: FileCounts) {
   let counts = first
   const files = new OpenFiles(() => counts)
-  return { files, now: (open: number, max = counts.max) => void (counts = { open, max }) }
+  const now = (open: number, max = counts.max): void => {
+    counts = { open, max }
+  }
+  return { files, now }
 }
 
 describe('the last descriptors', () => {

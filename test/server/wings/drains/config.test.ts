@@ -45,14 +45,14 @@ describe('a drain', () => {
 
   it('sends a token without TLS to this machine only', () => {
     for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
-      const [drain] = load(`${TABLE}url = "otlp+http://${host}:4318/v1/metrics"\ntoken_file = "t"`).drain
-      expect(drain?.tokenFile).toBe('t')
+      const [drain] = load(`${TABLE}url = "otlp+http://${host}:4318/v1/metrics"\ntoken_file = "/t"`).drain
+      expect(drain?.tokenFile).toBe('/t')
     }
   })
 
   it('to a receiver of JSON is signed with secrets from a file, also without TLS', () => {
-    const [drain] = load(`${TABLE}url = "json+http://host.example/values"\nsecret_file = "s"`).drain
-    expect(drain).toMatchObject({ secretFile: 's', url: { protocol: 'json', href: 'http://host.example/values' } })
+    const [drain] = load(`${TABLE}url = "json+http://host.example/values"\nsecret_file = "/s"`).drain
+    expect(drain).toMatchObject({ secretFile: '/s', url: { protocol: 'json', href: 'http://host.example/values' } })
   })
 
   it('has a name of its own in its tenant', () => {

@@ -42,8 +42,8 @@ describe('a table', () => {
 name = "b1"
 url = "amqps://mon%40x@qpid.example/%2Fprod"
 password_file = "/run/secret"
-ca = "ca.pem"
-cert = "me.pem"
+ca = "/ca.pem"
+cert = "/me.pem"
 key = "/run/key"
 interval_ms = 1000
 tenant = "t1"
@@ -61,8 +61,8 @@ url = "amqp://guest:a%3Ab@[::1]:5673"`
         password: undefined,
         passwordFile: '/run/secret',
         virtualHost: '/prod',
-        ca: 'ca.pem',
-        cert: 'me.pem',
+        ca: '/ca.pem',
+        cert: '/me.pem',
         key: '/run/key',
         intervalMs: 1_000,
         tenant: 't1',
