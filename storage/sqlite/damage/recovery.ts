@@ -99,7 +99,13 @@ function aboutGeneration({ generation: { reason } }: OpenDatabase): string[] {
 
 function aboutLog({ short, kept }: LogFinding): string[] {
   const where = kept === undefined ? 'and nothing is left of it' : `and was kept as ${kept}`
-  if (short) return [`the log of the database was damaged ${where}: durable channels report that values may be missing`]
+  if (short) {
+    return [
+      `the log of the database was damaged ${where}: durable channels report that values may be missing. Users, passwords, roles, ` +
+        'rules, tokens and channels that were made or changed last may be lost, and those that were removed last may be there ' +
+        'again: compare `cinnabar user list`, `cinnabar role list` and `cinnabar token list` with what you expect',
+    ]
+  }
   return kept === undefined
     ? []
     : [`the log of the database was damaged ${where}: all of its content was already in the database`]

@@ -90,6 +90,7 @@ describe('a log that has lost transactions', () => {
     const { warnings } = await store.open(new EventLog())
     expect(warnings?.length).toBe(1)
     expect(warnings?.[0]).toContain(`${path}-wal.damaged-1`)
+    expect(warnings?.[0]).toContain('compare `cinnabar user list`')
     expect(warnings?.[0]).toContain('channels report that values may be missing')
     await store.close()
   })
