@@ -272,8 +272,10 @@ class NodeParts implements NodeFront, Leadership {
 
   /** Why the server that runs here takes no values; undefined if it does. */
   get unready(): string | undefined {
-    const state = this.#server?.parts.storage.state
-    return state === undefined || state === 'ok' ? undefined : `storage: ${state}`
+    if (this.#server === undefined) return undefined
+    const { storage, producer } = this.#server.parts
+    if (storage.state !== 'ok') return `storage: ${storage.state}`
+    return producer.openFiles.problem && `files: ${producer.openFiles.problem}`
   }
 
   get leader(): Leader | undefined {
