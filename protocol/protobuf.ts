@@ -48,6 +48,9 @@ function decodeLong(bytes: Uint8Array): string {
   }
 }
 
+/** Thrown at the first element beyond what `within` allows: nobody sees it, so it needs no stack. */
+const TOO_MANY = Symbol('too many elements')
+
 /** Reads a field; returns false if it does not know the field, which is then skipped. */
 type TakeField = (field: number, wire: WireType) => boolean
 
@@ -58,6 +61,8 @@ export class MessageReader {
   #left: number
   /** The number that was left when the last step ended. */
   #leftBefore: number
+  /** Where that number ends for the message that `within` reads. */
+  #least = Number.NEGATIVE_INFINITY
 
   constructor(bytes: Uint8Array, mostElements: number) {
     this.#reader = new BinaryReader(bytes, decodeText)
@@ -119,6 +124,26 @@ export class MessageReader {
     this.endedAt(end)
   }
 
+  /**
+   * Reads a message that may have this many elements, with all that is in it; `read` reads it. One that has more is passed over:
+   * undefined.
+   */
+  within<T>(most: number, read: () => T): T | undefined {
+    const start = this.#reader.pos
+    const end = this.messageEnd()
+    this.#reader.pos = start
+    this.#least = this.#left - most
+    try {
+      return read()
+    } catch (error) {
+      if (error !== TOO_MANY) throw error
+      this.#reader.pos = end
+      return undefined
+    } finally {
+      this.#least = Number.NEGATIVE_INFINITY
+    }
+  }
+
   /** Checks that a message which was read in steps has ended where its length says. */
   endedAt(end: number): void {
     if (this.#reader.pos !== end) throw this.bad('a field that goes beyond its message')
@@ -132,6 +157,7 @@ export class MessageReader {
   weigh(fields: number): void {
     this.#left -= fields
     if (this.#left < 0) throw new ProtocolError('BAD_COUNT', 'too many elements in one request', this.offset)
+    if (this.#left < this.#least) throw TOO_MANY
   }
 
   text(): string {

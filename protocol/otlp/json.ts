@@ -11,6 +11,7 @@ import {
   type Attribute,
   type Buckets,
   MAX_ANY_DEPTH,
+  MAX_POINT_ELEMENTS,
   type MetricData,
   NO_RECORDED_VALUE,
   type OtlpLimits,
@@ -124,8 +125,13 @@ const kinds = {
   summary: 'summary',
 } as const satisfies Record<string, MetricData['kind']>
 
+/** Thrown at the first list that a point has no more room for. */
+const TOO_MANY = Symbol('too many elements')
+
 class Converter {
   #left: number
+  /** Where that number ends for the point that is converted. */
+  #least = Number.NEGATIVE_INFINITY
   /** What was begun since the last step, list by list; the objects of one count when they are converted. */
   #sinceStep = 0
 
@@ -160,6 +166,7 @@ class Converter {
   #weigh(elements: number): void {
     this.#left -= elements
     if (this.#left < 0) throw new ProtocolError('BAD_COUNT', 'too many elements in one request')
+    if (this.#left < this.#least) throw TOO_MANY
   }
 
   *objects(of: JsonObject, key: string): Generator<JsonObject> {
@@ -192,17 +199,17 @@ class Converter {
     const temporality = this.#temporality(of)
     switch (kind) {
       case 'gauge':
-        return { kind, points: yield* this.#points(kind, of, (point) => this.#number(point)) }
+        return { kind, ...(yield* this.#points(kind, of, (point) => this.#number(point))) }
       case 'sum': {
         const isMonotonic = at(of, 'isMonotonic') === true
-        return { kind, temporality, isMonotonic, points: yield* this.#points(kind, of, (point) => this.#number(point)) }
+        return { kind, temporality, isMonotonic, ...(yield* this.#points(kind, of, (point) => this.#number(point))) }
       }
       case 'histogram':
-        return { kind, temporality, points: yield* this.#points(kind, of, (point) => this.#histogram(point)) }
+        return { kind, temporality, ...(yield* this.#points(kind, of, (point) => this.#histogram(point))) }
       case 'exponential-histogram':
-        return { kind, temporality, points: yield* this.#points(kind, of, (point) => this.#exponential(point)) }
+        return { kind, temporality, ...(yield* this.#points(kind, of, (point) => this.#exponential(point))) }
       case 'summary':
-        return { kind, points: yield* this.#points(kind, of, (point) => this.#summary(point)) }
+        return { kind, ...(yield* this.#points(kind, of, (point) => this.#summary(point))) }
     }
   }
 
@@ -210,8 +217,9 @@ class Converter {
     kind: MetricData['kind'],
     of: JsonObject,
     convert: (point: JsonObject) => P,
-  ): Generator<undefined, readonly P[]> {
+  ): Generator<undefined, { readonly points: readonly P[]; readonly tooLarge?: number }> {
     const points: P[] = []
+    let tooLarge = 0
     const weight = pointWeights[kind]
     const given = this.list(of, 'dataPoints')
     this.#weigh(weight * given.length)
@@ -220,11 +228,28 @@ class Converter {
     for (const point of given) {
       if (point === null) continue
       if (!isObject(point)) throw bad('dataPoints', 'a list of objects')
-      points.push(convert(point))
+      const converted = this.#within(MAX_POINT_ELEMENTS, () => convert(point))
+      if (converted === undefined) tooLarge++
+      else points.push(converted)
       this.#sinceStep += weight
       if (this.isStepOver) yield
     }
-    return points
+    return { points, ...(tooLarge > 0 && { tooLarge }) }
+  }
+
+  /** What has at most so many elements; undefined if it has more. */
+  #within<T>(most: number, convert: () => T): T | undefined {
+    const before = this.#left
+    this.#least = before - most
+    try {
+      return convert()
+    } catch (error) {
+      if (error !== TOO_MANY) throw error
+      this.#left = before
+      return undefined
+    } finally {
+      this.#least = Number.NEGATIVE_INFINITY
+    }
   }
 
   #histogram(point: JsonObject) {

@@ -62,7 +62,7 @@ export interface SummaryPoint extends Point {
 /** Aggregation temporality, by the numbers of metrics/v1. */
 export const Temporality = { UNSPECIFIED: 0, DELTA: 1, CUMULATIVE: 2 } as const
 
-export type MetricData =
+export type MetricData = (
   | { readonly kind: 'gauge'; readonly points: readonly NumberPoint[] }
   | {
       readonly kind: 'sum'
@@ -77,6 +77,10 @@ export type MetricData =
       readonly points: readonly ExponentialPoint[]
     }
   | { readonly kind: 'summary'; readonly points: readonly SummaryPoint[] }
+) & {
+  /** How many points were left out, because they have more than MAX_POINT_ELEMENTS; missing if none was. */
+  readonly tooLarge?: number
+}
 
 export interface OtlpMetric {
   readonly name: string
@@ -112,6 +116,12 @@ export interface OtlpLimits {
   /** Fields, packed numbers and the weights of points together. */
   readonly elements: number
 }
+
+/**
+ * Fields and numbers of one point, with those of its attributes: a point is read, written and kept as one, and others wait for
+ * that. SDKs make histograms of some hundred buckets at most.
+ */
+export const MAX_POINT_ELEMENTS = 8_192
 
 /** Values of attributes nest at most this deep. */
 export const MAX_ANY_DEPTH = 8

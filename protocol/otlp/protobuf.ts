@@ -12,6 +12,7 @@ import {
   type ExponentialPoint,
   type HistogramPoint,
   MAX_ANY_DEPTH,
+  MAX_POINT_ELEMENTS,
   type MetricData,
   NO_RECORDED_VALUE,
   type NumberPoint,
@@ -150,14 +151,16 @@ const pointReaders: Readonly<Record<MetricData['kind'], (reader: MessageReader) 
 
 function* dataOf(reader: MessageReader, kind: MetricData['kind'], end: number): Generator<undefined, MetricData> {
   const points: object[] = []
-  let [temporality, isMonotonic] = [0, false]
+  let [temporality, isMonotonic, tooLarge] = [0, false, 0]
   const read = pointReaders[kind]
   while (reader.offset < end) {
     reader.attempt(() =>
       reader.field((field, wire) => {
         if (field === 1 && wire === BYTES) {
           reader.weigh(pointWeights[kind])
-          points.push(read(reader))
+          const point = reader.within(MAX_POINT_ELEMENTS, () => read(reader))
+          if (point === undefined) tooLarge++
+          else points.push(point)
         } else if (field === 2 && wire === VARINT) temporality = reader.uint32()
         else if (field === 3 && wire === VARINT) isMonotonic = reader.bool()
         else return false
@@ -173,6 +176,7 @@ function* dataOf(reader: MessageReader, kind: MetricData['kind'], end: number): 
     points,
     ...(kind !== 'gauge' && kind !== 'summary' && { temporality }),
     ...extra,
+    ...(tooLarge > 0 && { tooLarge }),
   } as unknown as MetricData
 }
 

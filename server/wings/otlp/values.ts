@@ -5,6 +5,7 @@ import { textOfAny } from '../../../protocol/otlp/attributes.ts'
 import {
   type Attribute,
   type Buckets,
+  MAX_POINT_ELEMENTS,
   type MetricData,
   type OtlpMetric,
   type ResourceMetrics,
@@ -45,6 +46,10 @@ export function* writeSeries(columns: ColumnWriter, resources: readonly Resource
           if (value.type !== BasicType.REC && sinceStep < LABELS_PER_STEP) continue
           sinceStep = 0
           yield
+        }
+        for (let left = data.tooLarge ?? 0; left > 0; left--) {
+          columns.refuse(metric.name, `a point has at most ${MAX_POINT_ELEMENTS} fields and numbers`)
+          columns.value(VOID, now)
         }
       }
     }

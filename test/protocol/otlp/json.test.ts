@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { textOfAny } from '../../../protocol/otlp/attributes.ts'
 import { metricsFromJson } from '../../../protocol/otlp/json.ts'
-import type { NumberPoint, OtlpMetric } from '../../../protocol/otlp/metrics.ts'
+import { MAX_POINT_ELEMENTS, type NumberPoint, type OtlpMetric } from '../../../protocol/otlp/metrics.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
 
 const metricsOf = (metrics: readonly unknown[]): readonly OtlpMetric[] => {
@@ -94,6 +94,22 @@ it('names of enumerations are their numbers (opentelemetry-collector#6338)', () 
   expect(sum('AGGREGATION_TEMPORALITY_DELTA')).toMatchObject({ temporality: 1 })
   expect(sum('2')).toMatchObject({ temporality: 2 })
   expect(() => sum('AGGREGATION_TEMPORALITY_OTHER')).toThrow('metric m: aggregationTemporality')
+})
+
+it('a point with too many elements is left out, and counts', () => {
+  const most = new Array(MAX_POINT_ELEMENTS).fill(1)
+  const values = { values: most.map(() => ({ intValue: 1 })) }
+  const points = {
+    histogram: [{ bucketCounts: [...most, 1] }, { bucketCounts: most }, { bucketCounts: most, explicitBounds: [1] }],
+    exponentialHistogram: [{ positive: { bucketCounts: most }, negative: { bucketCounts: [1] } }, {}],
+    gauge: [{ attributes: [{ key: 'a', value: { arrayValue: values } }] }, { asInt: 1 }],
+  }
+  for (const [kind, dataPoints] of Object.entries(points)) {
+    const text = JSON.stringify({ resourceMetrics: [{ scopeMetrics: [{ metrics: [{ [kind]: { dataPoints } }] }] }] })
+    const [resource] = finish(metricsFromJson(text, { elements: 20_000 }))
+    const data = resource?.scopes[0]?.metrics[0]?.data
+    expect([data?.points.length, data?.tooLarge]).toEqual([1, dataPoints.length - 1])
+  }
 })
 
 it('keys may be in snake_case (opentelemetry-collector#8974)', () => {

@@ -12,7 +12,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { textOfAny } from '../../../protocol/otlp/attributes.ts'
 import { answerAsJson, metricsFromJson } from '../../../protocol/otlp/json.ts'
-import type { ResourceMetrics } from '../../../protocol/otlp/metrics.ts'
+import { MAX_POINT_ELEMENTS, type ResourceMetrics } from '../../../protocol/otlp/metrics.ts'
 import { decodeMetrics, encodeAnswer } from '../../../protocol/otlp/protobuf.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
 import { Random } from '../../support/random.ts'
@@ -139,6 +139,24 @@ describe('by hand, from the definitions', () => {
     expect(() => decode(request, { elements: 20 })).toThrow('too many elements in one request')
   })
 
+  test('a point with too many elements is passed over, and the next one is read', () => {
+    // Of an exponential histogram (field 10): positive buckets (field 8) with so many counts of a byte each.
+    const point = (counts: number) => nested(1, nested(8, nested(2, new Uint8Array(counts).fill(1))))
+    // A gauge (field 5): a point with an attribute (field 7) that is a list of as many empty values.
+    const list = (values: number) => nested(1, nested(7, nested(2, nested(5, repeatedly(bytes('0a 00'), values)))))
+    for (const [kind, points] of [
+      [10, [point(MAX_POINT_ELEMENTS), point(7)]],
+      [5, [list(MAX_POINT_ELEMENTS), list(1)]],
+    ] as const) {
+      const metric = nested(2, Uint8Array.from([...bytes('0a 01 6d'), ...nested(kind, ...points)]))
+      const [resource] = decode(nested(1, nested(2, metric)))
+      expect(resource?.scopes[0]?.metrics[0]?.data).toMatchObject({ points: [{ isEnd: false }], tooLarge: 1 })
+    }
+    const metric = nested(2, nested(10, point(MAX_POINT_ELEMENTS - 10)))
+    expect(decode(nested(1, nested(2, metric)))[0]?.scopes[0]?.metrics[0]?.data?.points).toHaveLength(1)
+    expect(() => decode(nested(1, nested(2, metric)), { elements: 8_000 })).toThrow('too many elements in one request')
+  })
+
   test('the answer', () => {
     expect(encodeAnswer(0, '')).toHaveLength(0)
     // partial_success { rejected_data_points: 300, error_message: "no" }
@@ -146,6 +164,21 @@ describe('by hand, from the definitions', () => {
     expect(answerAsJson(300, 'no')).toBe('{"partialSuccess":{"rejectedDataPoints":"300","errorMessage":"no"}}')
   })
 })
+
+/** A field with bytes. */
+function nested(field: number, ...parts: readonly Uint8Array[]): Uint8Array {
+  const content = Buffer.concat(parts)
+  const length: number[] = []
+  for (let left = content.length; ; left >>>= 7) {
+    length.push(left > 0x7f ? (left & 0x7f) | 0x80 : left)
+    if (left <= 0x7f) break
+  }
+  return Buffer.concat([Uint8Array.from([(field << 3) | 2, ...length]), content])
+}
+
+function repeatedly(bytes: Uint8Array, times: number): Uint8Array {
+  return Buffer.alloc(bytes.length * times, bytes)
+}
 
 function le(value: bigint): string {
   const buffer = Buffer.alloc(8)

@@ -331,6 +331,21 @@ describe('what is refused', () => {
     }
   })
 
+  it('a point with too many buckets, and not those beside it', async () => {
+    const request = JSON.parse(gauge('load', 1))
+    const dataPoints = [{ bucketCounts: new Array(8_193).fill('1') }, { bucketCounts: ['1'], explicitBounds: [] }]
+    request.resourceMetrics[0].scopeMetrics[0].metrics.push({ name: 'sizes', histogram: { dataPoints } })
+    const answer = await server.post('/v1/metrics', JSON.stringify(request), JSON_TYPE)
+    expect(await answer.json()).toEqual({
+      partialSuccess: {
+        rejectedDataPoints: '1',
+        errorMessage: 'otlp.sizes: a point has at most 8192 fields and numbers',
+      },
+    })
+    expect(await query('otlp.sizes')).toMatchObject([{ value: { counts: [1] } }])
+    expect(await query('otlp.load')).toHaveLength(1)
+  })
+
   it('times that no clock has, value by value', async () => {
     const late = gauge('load', 1).replace('1700000000000000999', '18446744073709551615')
     const answer = await server.post('/v1/metrics', late, JSON_TYPE)
