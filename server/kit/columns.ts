@@ -51,7 +51,7 @@ export const NO_SERIES = 0xffff_ffff
 export const ValueKind = { DOUBLE: 0, INT64: 1, VOID: 2, ENCODED: 3 } as const
 
 /** A request of 16 MiB with a hundred bytes of labels for each point has less; it bounds what short bodies can become. */
-const MAX_BYTES = 32 << 20
+export const MAX_COLUMNS_BYTES = 32 << 20
 /** What a value takes in its columns. */
 const VALUE_BYTES = 25
 const DESCRIBED_BYTES = 4
@@ -65,7 +65,7 @@ export type SaidMetadata = Partial<MetricMetadata>
 
 export class ColumnWriter {
   readonly #family: string
-  readonly #room = { bytes: MAX_BYTES }
+  readonly #room = { bytes: MAX_COLUMNS_BYTES }
   readonly #series = new TextWriter(this.#room)
   readonly #metadata = new TextWriter(this.#room)
   readonly #families = new TextWriter(this.#room)
@@ -222,7 +222,10 @@ export function valueAt({ kinds, numbers, encoded }: Columns, place: number): Va
 function take(room: { bytes: number }, bytes: number): void {
   room.bytes -= bytes
   if (room.bytes >= 0) return
-  throw new ProtocolError('TOO_LONG', `names, labels and values of more than ${MAX_BYTES} bytes: send fewer at a time`)
+  throw new ProtocolError(
+    'TOO_LONG',
+    `names, labels and values of more than ${MAX_COLUMNS_BYTES} bytes: send fewer at a time`,
+  )
 }
 
 const DISTRIBUTIONS = [undefined, 'histogram', 'summary'] as const

@@ -1,7 +1,8 @@
 /**
  * Bodies of requests become columns. Short ones are decoded in steps, where they are published; for longer ones there is a
  * thread, so that nobody waits while they are inflated and parsed, and so that what that needs of memory is bounded and given
- * back. Tenants take turns there, with one body each. The thread ends when it has had nothing to do for a while.
+ * back. Tenants take turns there, with one body each. The thread ends when it has had nothing to do for a while. Of all tenants
+ * together, columns may take so much memory until they are published; what has no room yet waits, and tenants take turns at that.
  */
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
@@ -11,13 +12,19 @@ import { ProtocolError, type ProtocolErrorCode } from '../../protocol/errors.ts'
 import { snappyLength } from '../../protocol/prometheus/remote-write.ts'
 import type { Clock, Timer } from '../kernel/core/clock.ts'
 import type { FairWork, Steps } from '../kernel/core/fair-work.ts'
-import type { Columns } from './columns.ts'
+import { buffersOf, type Columns, MAX_COLUMNS_BYTES } from './columns.ts'
 import { type Encoding, inflated, tooLong } from './inflate.ts'
 
 /** A body of more bytes is for the thread. */
 const MAX_SHORT = 64 << 10
 /** Bodies that wait for the thread, of all tenants. */
 const MAX_WAITING = 16
+/** Short ones that wait for room. */
+const MAX_SHORT_WAITING = 256
+/** Of all columns that are not published yet. A body that is being decoded counts as the longest columns. */
+const MAX_HELD = 4 * MAX_COLUMNS_BYTES
+/** The thread always finds room when all columns of short bodies are published. */
+const MAX_HELD_BY_SHORT = MAX_HELD - MAX_COLUMNS_BYTES
 /** A thread that has not come to an end by then is ended. */
 const MAX_MS = 10_000
 const IDLE_MS = 10_000
@@ -61,6 +68,11 @@ export type DecodingAnswer =
   | { readonly columns: Columns }
   | { readonly refused: { readonly code: ProtocolErrorCode; readonly message: string; readonly offset: number } }
 
+/** A short body that waits for room. */
+interface Waiting extends QueuedJob {
+  readonly begin: () => void
+}
+
 interface Job extends QueuedJob {
   readonly task: DecodingTask
   readonly settle: (outcome: Columns | Error) => void
@@ -77,6 +89,10 @@ export class Decoding {
   readonly #services: DecodingServices
   /** What waits for the thread: tenants take turns. */
   readonly #waiting = new FairQueue<Job>(MAX_WAITING)
+  /** What waits for room. */
+  readonly #short = new FairQueue<Waiting>(MAX_SHORT_WAITING)
+  /** Bytes of columns, and of what may become some. */
+  #held = 0
   #current: Job | undefined
   #worker: Worker | undefined
   #timer: Timer | undefined
@@ -87,14 +103,67 @@ export class Decoding {
   }
 
   /**
-   * Undefined if too much waits for the thread, it was closed, or nobody waits for this any more. Rejects with ProtocolError;
-   * TOO_LONG if it takes too much memory or time.
+   * Decodes a body for `use`, whose columns count as held until it settles. Undefined if too much waits, the thread was closed, or
+   * nobody waits for this any more. Rejects with ProtocolError; TOO_LONG if it takes too much memory or time.
    */
-  async decode<O>(body: EncodedBody, decoder: Decoder<O>, options: O): Promise<Columns | undefined> {
+  async decode<O, T>(
+    body: EncodedBody,
+    decoder: Decoder<O>,
+    options: O,
+    use: (columns: Columns) => T | Promise<T>,
+  ): Promise<T | undefined> {
     const most = Math.min(MAX_SHORT, decoder.mostInSteps?.(options) ?? MAX_SHORT)
     const short = await shortBody(body, most)
-    if (short === undefined) return this.#inThread(body, decoder, options)
-    return this.#services.work({ tenant: body.tenant }, whileWanted(decoder.decode(short, options), body.isOver))
+    const columns = await (short === undefined
+      ? this.#inThread(body, decoder, options)
+      : this.#inSteps(body, decoder.decode(short, options)))
+    if (columns === undefined) return undefined
+    try {
+      return await use(columns)
+    } finally {
+      this.#hold(-bytesOf(columns))
+    }
+  }
+
+  async #inSteps({ tenant, isOver }: EncodedBody, steps: Steps<Columns>): Promise<Columns | undefined> {
+    if (!(await this.#room(tenant, isOver))) return undefined
+    let columns: Columns | undefined
+    try {
+      columns = await this.#services.work({ tenant }, whileWanted(steps, isOver))
+      return columns
+    } finally {
+      this.#hold((columns === undefined ? 0 : bytesOf(columns)) - MAX_COLUMNS_BYTES)
+    }
+  }
+
+  /** Holds room for the columns of a short body, as soon as it has its turn; false if it has none. */
+  #room(lane: string, isGone: () => boolean): boolean | Promise<boolean> {
+    if (this.#isClosed) return false
+    return new Promise((resolve) => {
+      this.#short.add({ lane, isGone, drop: () => resolve(false), begin: () => resolve(true) })
+      this.#beginShort()
+    })
+  }
+
+  #beginShort(): void {
+    while (this.#hasRoom(MAX_HELD_BY_SHORT)) {
+      const next = this.#short.take()
+      if (next === undefined) return
+      this.#held += MAX_COLUMNS_BYTES
+      next.begin()
+    }
+  }
+
+  #hasRoom(most: number): boolean {
+    return this.#held + MAX_COLUMNS_BYTES <= most
+  }
+
+  /** Counts bytes that are held from now on, or no more. */
+  #hold(bytes: number): void {
+    this.#held += bytes
+    if (this.#isClosed) return
+    this.#beginShort()
+    if (this.#current === undefined && this.#waiting.size > 0) this.#next()
   }
 
   /** Ends the thread, and what waits for it. */
@@ -122,21 +191,21 @@ export class Decoding {
   #next(): void {
     const { clock } = this.#services
     clock.clear(this.#timer)
-    const job = this.#waiting.take()
+    const job = this.#hasRoom(MAX_HELD) ? this.#waiting.take() : undefined
     this.#current = job
     if (job === undefined) {
       this.#timer = clock.setTimeout(() => void this.#end(), IDLE_MS)
       return
     }
     const { task } = job
+    this.#held += MAX_COLUMNS_BYTES
     try {
       this.#worker ??= this.#start()
       // Its memory goes over to the thread.
       this.#worker.postMessage(task, [task.bytes.buffer as ArrayBuffer])
     } catch (error) {
       // The system has no thread to give, for example: that costs this body, and the next one tries again.
-      job.settle(new Error('the decoding thread cannot be used', { cause: error }))
-      this.#next()
+      this.#ended(new Error('the decoding thread cannot be used', { cause: error }))
       return
     }
     this.#timer = clock.setTimeout(() => this.#failed(this.#worker, tooMuch('time')), MAX_MS)
@@ -150,10 +219,9 @@ export class Decoding {
     worker.unref()
     worker.on('message', (decoded: DecodingAnswer) => {
       if (worker !== this.#worker) return
-      const job = this.#current
-      this.#next()
-      if ('columns' in decoded) job?.settle(decoded.columns)
-      else job?.settle(new ProtocolError(decoded.refused.code, decoded.refused.message, decoded.refused.offset))
+      if ('columns' in decoded) return this.#ended(decoded.columns)
+      const { code, message, offset } = decoded.refused
+      this.#ended(new ProtocolError(code, message, offset))
     })
     worker.on('error', (error: NodeJS.ErrnoException) => {
       const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
@@ -166,11 +234,18 @@ export class Decoding {
   /** What the thread was about has failed; the next job gets a new one. */
   #failed(worker: Worker | undefined, error: Error): void {
     if (worker === undefined || worker !== this.#worker) return
+    void this.#end()
+    this.#ended(error)
+  }
+
+  /** The job of the thread has an outcome; the next one begins, if there is room. */
+  #ended(outcome: Columns | Error): void {
     const job = this.#current
     this.#current = undefined
-    void this.#end()
-    job?.settle(error)
-    if (!this.#isClosed) this.#next()
+    if (job === undefined) return
+    job.settle(outcome)
+    this.#hold((outcome instanceof Error ? 0 : bytesOf(outcome)) - MAX_COLUMNS_BYTES)
+    if (!this.#isClosed && this.#current === undefined) this.#next()
   }
 
   async #end(): Promise<void> {
@@ -183,8 +258,14 @@ export class Decoding {
   #giveUp(): void {
     this.#current?.drop()
     this.#current = undefined
-    for (let job = this.#waiting.take(); job !== undefined; job = this.#waiting.take()) job.drop()
+    for (const queue of [this.#waiting, this.#short]) {
+      for (let job: QueuedJob | undefined = queue.take(); job !== undefined; job = queue.take()) job.drop()
+    }
   }
+}
+
+function bytesOf(columns: Columns): number {
+  return buffersOf(columns).reduce((bytes, { byteLength }) => bytes + byteLength, 0)
 }
 
 /** The bytes in memory that can be given away, as it holds nothing else. */

@@ -102,6 +102,7 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   #repeated = 0
   #refusedLabels = 0
   #refusedSeries = 0
+  #refusedRequests = 0
 
   constructor(tenant: string, options: LabelledOptions) {
     const { family, kind, parameters = [], hub, quotas } = options
@@ -136,6 +137,11 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   /** Counts new series that were refused before they came here. */
   refusedLabels(count: number): void {
     this.#refusedLabels += count
+  }
+
+  /** Counts a request that is to be sent again, since too much waits or is in memory. */
+  notNow(): void {
+    this.#refusedRequests++
   }
 
   #begin(name: string, given: Labels, key: string): LabelledSeries | RefusedSeries {
@@ -236,6 +242,7 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   protected report(): SourceReport {
     const [values, repeated, series] = [this.#values, this.#repeated, this.seriesCount]
     const [refusedLabels, refusedSeries] = [this.#refusedLabels, this.#refusedSeries]
-    return { notes: [], counters: { values, series, repeated, refusedLabels, refusedSeries } }
+    const requests = this.isPublished && { refusedRequests: this.#refusedRequests }
+    return { notes: [], counters: { values, series, repeated, refusedLabels, refusedSeries, ...requests } }
   }
 }

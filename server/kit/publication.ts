@@ -26,8 +26,8 @@ const MAX_TIME = Number.MAX_SAFE_INTEGER
 /** Senders of OTLP wait for ten seconds unless they are told otherwise. */
 const PATIENCE_MS = 9_000
 
-/** The thread that decodes takes no more: too much waits for it, or the server stops. */
-export const BEHIND: NotNow = { reason: 'behind', detail: 'no more long requests are taken now', waitMs: SECOND_MS }
+/** Too much waits to be decoded, or is decoded and not stored yet; or the server stops. */
+export const BEHIND: NotNow = { reason: 'behind', detail: 'no more requests are decoded now', waitMs: SECOND_MS }
 const LATE: NotNow = { reason: 'behind', detail: 'the values are taken, but not stored yet', waitMs: SECOND_MS }
 
 export type Published =
@@ -66,9 +66,22 @@ export class Publication {
     return this.#services.rights.publisher(asker, { family, owner: { tenant }, isPublished: true }).mayAnything
   }
 
-  /** The columns of a body. Undefined if the server is behind. Rejects with ProtocolError. */
-  decode<O>(body: EncodedBody, decoder: Decoder<O>, options: O): Promise<Columns | undefined> {
-    return this.#services.decoding.decode(body, decoder, options)
+  /** Decodes a body for `use`, which publishes its columns. Undefined if the server is behind. Rejects with ProtocolError. */
+  async decode<O, T>(
+    body: EncodedBody,
+    decoder: Decoder<O>,
+    options: O,
+    use: (columns: Columns) => Promise<T>,
+  ): Promise<T | undefined> {
+    const wanted = async (columns: Columns) => (body.isOver() ? undefined : use(columns))
+    const used = await this.#services.decoding.decode(body, decoder, options, wanted)
+    if (used === undefined && !body.isOver()) this.notNow(body.tenant)
+    return used
+  }
+
+  /** Counts a request that has found no turn, or no room for what it becomes. */
+  notNow(tenant: string): void {
+    this.#family.of(tenant).notNow()
   }
 
   /** Which metrics of the family somebody may describe, by names without its prefix, and of how many his tenant may have series. */

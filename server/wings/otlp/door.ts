@@ -46,9 +46,11 @@ export class OtlpDoor implements HttpDoor {
     const encoding = encodingOf(headers['content-encoding']) ?? 'identity'
     const given = { tenant, bytes: body, encoding, most: isJson ? MAX_JSON_BYTES : MAX_BYTES, isOver }
     try {
-      const columns = await publication.decode(given, otlpDecoder, { isJson, now: clock.microseconds() })
-      if (columns === undefined || isOver()) return this.#answer({ outcome: 'not-now', why: BEHIND }, type)
-      return this.#answer(await publication.publish(asker, columns, { whole: false }), type)
+      const options = { isJson, now: clock.microseconds() }
+      const published = await publication.decode(given, otlpDecoder, options, (columns) =>
+        publication.publish(asker, columns, { whole: false }),
+      )
+      return this.#answer(published ?? { outcome: 'not-now', why: BEHIND }, type)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       // What is wrong in JSON is named by its metric and key.

@@ -44,15 +44,16 @@ export class WriteDoor implements HttpDoor {
     const { tenant } = asker.identity
     const given = { tenant, bytes: body, encoding: 'snappy', most: MAX_INFLATED, isOver } as const
     try {
-      const columns = await publication.decode(given, writeDecoder, { isVersion2 })
-      if (columns === undefined || isOver()) return answerOf({ outcome: 'not-now', why: BEHIND }, 0, '')
-      const describe = (name: string) => metadata.of(tenant, name.slice(PROMETHEUS_FAMILY.length))
-      const published = await publication.publish(asker, columns, { whole: true, describe })
-      // Only now: who may not publish the series of a request describes nothing with it either.
-      if (published.outcome === 'taken') {
-        await poll.work({ tenant }, metadata.learn(tenant, columns.families, publication.describing(asker)))
-      }
-      return answerOf(published, columns.times.length, histogramsLeft(columns))
+      const taken = await publication.decode(given, writeDecoder, { isVersion2 }, async (columns) => {
+        const describe = (name: string) => metadata.of(tenant, name.slice(PROMETHEUS_FAMILY.length))
+        const published = await publication.publish(asker, columns, { whole: true, describe })
+        // Only now: who may not publish the series of a request describes nothing with it either.
+        if (published.outcome === 'taken') {
+          await poll.work({ tenant }, metadata.learn(tenant, columns.families, publication.describing(asker)))
+        }
+        return answerOf(published, columns.times.length, histogramsLeft(columns))
+      })
+      return taken ?? answerOf({ outcome: 'not-now', why: BEHIND }, 0, '')
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       return answer(error.code === 'TOO_LONG' ? 413 : 400, `${error.message} (at byte ${error.offset})`, written(0))

@@ -5,10 +5,11 @@ import { snappyCompress } from 'hysnappy'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FairWork, finish } from '../../../server/kernel/core/fair-work.ts'
 import { type Columns, metadataFrom, NO_SERIES, split, textAt, valueAt } from '../../../server/kit/columns.ts'
-import { Decoding, type EncodedBody } from '../../../server/kit/decoding.ts'
+import { type Decoder, Decoding, type EncodedBody } from '../../../server/kit/decoding.ts'
 import { seriesOfKey } from '../../../server/kit/series-key.ts'
 import { decodeOtlp, otlpDecoder } from '../../../server/wings/otlp/decoder.ts'
 import { writeDecoder } from '../../../server/wings/prometheus/decoder.ts'
+import { eventually } from '../../support/eventually.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
 const MIB = 1 << 20
@@ -32,6 +33,8 @@ const body = (bytes: Uint8Array, more: Partial<EncodedBody> = {}): EncodedBody =
   ...more,
 })
 const json = { isJson: true, now: 5 }
+const decode = <O>(given: EncodedBody, decoder: Decoder<O>, options: O): Promise<Columns | undefined> =>
+  decoding.decode(given, decoder, options, (columns) => columns)
 
 /** What columns say, by value. */
 function shown(columns: Columns | undefined): unknown[] {
@@ -90,7 +93,7 @@ describe('a long body', () => {
       [gzipSync(bytes), 'gzip'],
       [snappyCompress(bytes), 'snappy'],
     ] as const) {
-      const columns = await decoding.decode(body(given, { encoding }), otlpDecoder, json)
+      const columns = await decode(body(given, { encoding }), otlpDecoder, json)
       expect(shown(columns)).toEqual(shown(expected))
       expect([columns?.refusedSeries, columns?.problem]).toEqual([expected.refusedSeries, expected.problem])
     }
@@ -98,48 +101,46 @@ describe('a long body', () => {
 
   it('that is wrong is refused as in steps, and the thread goes on', async () => {
     const bytes = Buffer.alloc(MIB, 0xff)
-    await expect(decoding.decode(body(bytes), writeDecoder, { isVersion2: false })).rejects.toMatchObject({
+    await expect(decode(body(bytes), writeDecoder, { isVersion2: false })).rejects.toMatchObject({
       name: 'ProtocolError',
       code: 'BAD_PROTOBUF',
     })
-    await expect(
-      decoding.decode(body(randomBytes(MIB), { encoding: 'gzip' }), otlpDecoder, json),
-    ).rejects.toMatchObject({
+    await expect(decode(body(randomBytes(MIB), { encoding: 'gzip' }), otlpDecoder, json)).rejects.toMatchObject({
       code: 'BAD_GZIP',
     })
-    expect(await decoding.decode(body(request(100)), otlpDecoder, json)).toBeDefined()
+    expect(await decode(body(request(100)), otlpDecoder, json)).toBeDefined()
   })
 
   it('may have so many bytes when it is inflated, and so much memory', async () => {
     const bomb = gzipSync(Buffer.alloc(17 * MIB))
-    await expect(decoding.decode(body(bomb, { encoding: 'gzip' }), otlpDecoder, json)).rejects.toMatchObject({
+    await expect(decode(body(bomb, { encoding: 'gzip' }), otlpDecoder, json)).rejects.toMatchObject({
       code: 'TOO_LONG',
     })
     const hog = { ...otlpDecoder, module: HOG, name: 'hog' }
-    await expect(decoding.decode(body(request(100)), hog, json)).rejects.toMatchObject({
+    await expect(decode(body(request(100)), hog, json)).rejects.toMatchObject({
       code: 'TOO_LONG',
       message: 'the request takes too much memory to be decoded: send less at a time',
     })
-    expect(await decoding.decode(body(request(100)), otlpDecoder, json)).toBeDefined()
+    expect(await decode(body(request(100)), otlpDecoder, json)).toBeDefined()
   })
 
   it('for which nobody waits is dropped', async () => {
     let isOver = false
     const [first, second] = [request(100), request(100)].map((bytes) =>
-      decoding.decode(body(bytes, { isOver: () => isOver }), otlpDecoder, json),
+      decode(body(bytes, { isOver: () => isOver }), otlpDecoder, json),
     )
     isOver = true
     expect([await first, await second].filter((columns) => columns !== undefined).length).toBeLessThanOrEqual(1)
   })
 
   it('waits with few others', async () => {
-    const all = Array.from({ length: 30 }, () => decoding.decode(body(request(100)), otlpDecoder, json))
+    const all = Array.from({ length: 30 }, () => decode(body(request(100)), otlpDecoder, json))
     const columns = await Promise.all(all)
     expect(columns.filter((one) => one !== undefined)).toHaveLength(17)
   })
 
   it('is given up if it takes too long', async () => {
-    const decoded = decoding.decode(body(request(100)), { ...otlpDecoder, module: HOG, name: 'hog' }, json)
+    const decoded = decode(body(request(100)), { ...otlpDecoder, module: HOG, name: 'hog' }, json)
     const refused = expect(decoded).rejects.toMatchObject({
       code: 'TOO_LONG',
       message: expect.stringContaining('time'),
@@ -147,23 +148,90 @@ describe('a long body', () => {
     await new Promise((resolve) => setImmediate(resolve))
     clock.advance(10_000)
     await refused
-    expect(await decoding.decode(body(request(100)), otlpDecoder, json)).toBeDefined()
+    expect(await decode(body(request(100)), otlpDecoder, json)).toBeDefined()
+  })
+})
+
+/** Makes columns of 31 MiB, of which three find room for short bodies, and four for all. */
+const LARGE = 'data:text/javascript,export function* large() { return { encoded: new Uint8Array(31 << 20) } }'
+const large: Decoder<typeof json> = {
+  module: LARGE,
+  name: 'large',
+  *decode(bytes, options) {
+    return { ...(yield* decodeOtlp(bytes, options)), encoded: new Uint8Array(31 * MIB) }
+  },
+}
+
+describe.each([
+  ['short', () => Buffer.from('{"resourceMetrics":[]}'), 3],
+  ['long', () => request(100), 4],
+])('columns of %s bodies that are not published yet', (_, bytes, most) => {
+  it('have room together, and tenants take turns at what becomes free', async () => {
+    const begun: string[] = []
+    const publish: (() => void)[] = []
+    const all = ['a', 'a', 'a', 'a', 'a', 'a', 'b'].map((tenant) =>
+      decoding.decode(body(bytes(), { tenant }), large, json, () => {
+        begun.push(tenant)
+        return new Promise<true>((resolve) => publish.push(() => resolve(true)))
+      }),
+    )
+    for (let count = most; count <= all.length; count++) {
+      await eventually(() => expect(begun).toHaveLength(count))
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(begun).toHaveLength(count)
+      publish.shift()?.()
+    }
+    expect(begun.indexOf('b')).toBeLessThanOrEqual(most + 1)
+    for (const settle of publish) settle()
+    expect(await Promise.all(all)).toEqual(all.map(() => true))
+  })
+
+  it('that wait when the server stops, or for which nobody waits any more, may be sent again', async () => {
+    let isOver = false
+    const publish: (() => void)[] = []
+    const held = Array.from({ length: most }, () =>
+      decoding.decode(
+        body(bytes()),
+        large,
+        json,
+        () => new Promise<true>((resolve) => publish.push(() => resolve(true))),
+      ),
+    )
+    await eventually(() => expect(publish).toHaveLength(most))
+    const [gone, next, last] = [
+      decode(body(bytes(), { isOver: () => isOver }), large, json),
+      decoding.decode(
+        body(bytes()),
+        large,
+        json,
+        () => new Promise<true>((resolve) => publish.push(() => resolve(true))),
+      ),
+      decode(body(bytes()), large, json),
+    ]
+    isOver = true
+    publish.shift()?.()
+    expect(await gone).toBeUndefined()
+    await eventually(() => expect(publish).toHaveLength(most))
+    await decoding.close()
+    expect(await last).toBeUndefined()
+    for (const settle of publish) settle()
+    expect(await Promise.all([...held, next])).toEqual([...held.map(() => true), true])
   })
 })
 
 it('what cannot be given to the thread costs that body, and none after it', async () => {
   const odd = { ...json, uncloneable: () => 1 }
-  const [first, second] = [odd, json].map((options) => decoding.decode(body(request(100)), otlpDecoder, options))
+  const [first, second] = [odd, json].map((options) => decode(body(request(100)), otlpDecoder, options))
   await expect(first).rejects.toThrow('the decoding thread cannot be used')
   expect(await second).toBeDefined()
 })
 
 it('what waits for the thread when the server stops may be sent again', async () => {
-  const waiting = Array.from({ length: 3 }, () => decoding.decode(body(request(100)), otlpDecoder, json))
+  const waiting = Array.from({ length: 3 }, () => decode(body(request(100)), otlpDecoder, json))
   await new Promise((resolve) => setImmediate(resolve))
   await decoding.close()
   expect(await Promise.all(waiting)).toEqual([undefined, undefined, undefined])
-  expect(await decoding.decode(body(request(100)), otlpDecoder, json)).toBeUndefined()
+  expect(await decode(body(request(100)), otlpDecoder, json)).toBeUndefined()
 })
 
 it('a short body for which nobody waits any more is decoded no further', async () => {
@@ -185,7 +253,7 @@ it('a short body for which nobody waits any more is decoded no further', async (
 
 it('the memory of a short body stays where it is', async () => {
   const bytes = Buffer.from('{"resourceMetrics":[]}')
-  expect(shown(await decoding.decode(body(bytes), otlpDecoder, json))).toEqual([])
+  expect(shown(await decode(body(bytes), otlpDecoder, json))).toEqual([])
   expect(bytes.toString()).toBe('{"resourceMetrics":[]}')
 })
 
@@ -202,7 +270,7 @@ it('what short bodies can become is bounded', async () => {
       { resource: { attributes }, scopeMetrics: [{ metrics: [{ name: 'a', gauge: { dataPoints: points } }] }] },
     ],
   }
-  await expect(decoding.decode(body(Buffer.from(JSON.stringify(given))), otlpDecoder, json)).rejects.toMatchObject({
+  await expect(decode(body(Buffer.from(JSON.stringify(given))), otlpDecoder, json)).rejects.toMatchObject({
     code: 'TOO_LONG',
     message: expect.stringContaining('send fewer at a time'),
   })
