@@ -5,6 +5,7 @@
 import { expect, it } from 'vitest'
 import { type DeedName, deeds } from './neighbours/deeds.ts'
 import { Namespace } from './neighbours/namespace.ts'
+import { inRounds } from './neighbours/rounds.ts'
 import { neighbours } from './neighbours.ts'
 
 const SECONDS = 1
@@ -33,5 +34,19 @@ it.for(DEEDS)(
     const totals = await neighbours({ ...options, say: (line) => lines.push(line) })
     expect(totals, lines.join('\n')).toMatchObject({ lost: 0, unexpected: 0, reused: 0, broken: 0 })
     expect(totals[`${network}Network`]).toBe(only.length)
+  },
+)
+
+it.for([
+  ['OTLP protobuf, counts of points, gzip', true, '200'],
+  ['OTLP JSON, counts of a point', false, '403'],
+  ['remote write, labels, Snappy', true, '400'],
+  [undefined, false, '200'],
+] as const)(
+  '%s in rounds, may publish %s: answers come, and no figure is exceeded',
+  async ([shape, mayPublish, status]) => {
+    const { answers, broken } = await inRounds({ shape, mayPublish, metrics: METRICS, rounds: 4 })
+    expect(broken).toEqual([])
+    expect(answers[status]).toBeGreaterThan(0)
   },
 )

@@ -13,12 +13,13 @@ import { compiled } from '../support/compiled.ts'
 import { type DeedName, type DeedTally, deeds, type HostileJob, SCRAM_GUESSERS } from './neighbours/deeds.ts'
 import type { GoodTenant, Stretch } from './neighbours/good-tenant.ts'
 import { Namespace } from './neighbours/namespace.ts'
+import { allInRounds } from './neighbours/rounds.ts'
 import { ALICE, BOB, EVE, Stage } from './neighbours/stage.ts'
 
 type Network = 'own' | 'same'
 
 export interface NeighboursOptions extends RigOptions {
-  /** All unless given. */
+  /** All unless given, and then each costly body and readers of `/metrics` in rounds. */
   readonly only?: readonly DeedName[]
   readonly networks?: readonly Network[]
   /** Metrics that the feed of the hostile tenant has. */
@@ -93,7 +94,7 @@ const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
 
 /** `count`: the seconds that each deed takes. */
 export async function neighbours(options: NeighboursOptions): Promise<Totals> {
-  const { say, only = Object.keys(deeds) as DeedName[], networks = ['own', 'same'] } = options
+  const { say, only = Object.keys(deeds) as DeedName[], networks = ['own', 'same'], metrics = METRICS } = options
   const made = networks.includes('own') ? Namespace.make() : 'not asked for'
   const namespace = typeof made === 'string' ? undefined : made
   if (typeof made === 'string' && networks.includes('own')) {
@@ -114,7 +115,9 @@ export async function neighbours(options: NeighboursOptions): Promise<Totals> {
         for (const line of linesOf(run, deed, network)) say(line)
       }
     }
-    return sums.totals()
+    if (options.only !== undefined) return sums.totals()
+    const rows = await allInRounds(metrics, say)
+    return { ...sums.totals(), ...rows, broken: sums.totals().broken + rows.broken }
   } finally {
     namespace?.remove()
   }
@@ -254,7 +257,7 @@ class Sums {
     served.grownMiB = Math.max(served.grownMiB, rssMostMiB - rssBeforeMiB)
   }
 
-  totals(): Totals {
+  totals(): Totals & { readonly broken: number } {
     return { ...this.#sums, ...this.#served }
   }
 }

@@ -41,8 +41,9 @@ function json(before: string, one: string, after: string): Buffer {
   const times = Math.floor((MIB - before.length - after.length) / (one.length + 1))
   return Buffer.from(`${before}${`${one},`.repeat(times - 1)}${one}${after}`)
 }
-const points = (kind: string): Buffer =>
-  json(`{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m","${kind}":{"dataPoints":[`, '{}', ']}}]}]}]}')
+const BEFORE_POINTS = '{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m",'
+const AFTER_POINTS = ']}}]}]}]}'
+const points = (kind: string): Buffer => json(`${BEFORE_POINTS}"${kind}":{"dataPoints":[`, '{}', AFTER_POINTS)
 
 /** Labels of a series of remote write, each of two texts. */
 const label = (name: string, text: Uint8Array): Buffer => field(1, field(1, Buffer.from(name)), field(2, text))
@@ -60,8 +61,19 @@ function bodies(): readonly (readonly [name: string, isJson: boolean, body: Buff
     ['name', false, field(1, field(2, field(2, field(1, Buffer.alloc(MIB, 'n')), field(5, field(1)))))],
     ['buckets', false, otlpMetric(9, field(1, field(6, repeated(Buffer.alloc(8, 1)))))],
     ['series', false, otlpMetric(5, Buffer.concat(manyLabels()))],
+    ['attributes of a point', false, otlpMetric(5, field(1, repeated(field(7), 32_000)))],
+    ['counts of a point', false, otlpMetric(10, field(1, packedCounts(32_000)))],
+    ['counts of points', false, otlpMetric(10, repeated(field(1, packedCounts(32_000)), 25 * 32_017))],
+    [
+      'counts of a point',
+      true,
+      json(`${BEFORE_POINTS}"histogram":{"dataPoints":[{"bucketCounts":[`, '1', `]}${AFTER_POINTS}`),
+    ],
   ]
 }
+
+/** Positive buckets of an exponential histogram: counts of a byte each become numbers of 64 bits. */
+const packedCounts = (count: number): Buffer => field(8, field(2, Buffer.alloc(count, 1)))
 
 /** Points that differ. */
 function manyLabels(): Buffer[] {
@@ -92,18 +104,24 @@ function writes(): readonly (readonly [name: string, body: Buffer])[] {
 export function costlyBodies(): readonly CostlyBody[] {
   const otlp = bodies().flatMap(([name, isJson, body]) => {
     const one = { path: '/v1/metrics', headers: isJson ? JSON_TYPE : PROTOBUF }
+    const shown = `OTLP ${isJson ? 'JSON' : 'protobuf'}, ${name}`
     return [
-      { ...one, name: `otlp ${name}`, body },
+      { ...one, name: shown, body },
       {
         ...one,
-        name: `otlp ${name}, gzip`,
+        name: `${shown}, gzip`,
         headers: { ...one.headers, 'content-encoding': 'gzip' },
         body: gzipSync(body),
       },
     ]
   })
   const written = writes().map(([name, body]) => {
-    return { name: `write ${name}`, path: '/api/v1/write', headers: PROTOBUF, body: snappyCompress(body) }
+    return {
+      name: `remote write, ${name}, Snappy`,
+      path: '/api/v1/write',
+      headers: PROTOBUF,
+      body: snappyCompress(body),
+    }
   })
   return [...otlp, ...written]
 }

@@ -138,6 +138,13 @@ export class GoodTenant {
     }
   }
 
+  /** Sends NOPs alone until `end`; gives how long each took. */
+  async nops(end: Promise<unknown>): Promise<number[]> {
+    const over = new AbortController()
+    void end.finally(() => over.abort())
+    return this.#probed(over.signal)
+  }
+
   /** Sends values that are stored and not committed. After a kill and `comeBack` they, and only they, have to come again. */
   async hold(): Promise<void> {
     this.#isCommitting = false

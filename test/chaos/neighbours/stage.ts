@@ -2,7 +2,9 @@
 
 import { createSocket } from 'node:dgram'
 import { existsSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join as path } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { forgetPeak, memoryMiB } from '../../rig/process-costs.ts'
 import { SmallDisk } from '../../rig/small-disk.ts'
@@ -22,6 +24,50 @@ const MOST_CONNECTIONS = 2_000
 const DISK_MIB = 64
 const PATIENCE_MS = 30_000
 const LOOK_MS = 50
+
+/**
+ * Runs in the server first. Whoever asks at this socket for `step` is told the longest time that its first thread has computed
+ * between two turns of the event loop since somebody asked before, which other programs on the same cores do not change; for
+ * `heap`, the bytes that are left after a collection, with the buffers outside of the heap.
+ */
+const OWN_FIGURES = 'figures.socket'
+const PRELOAD = `
+  import { readFileSync } from 'node:fs'
+  import { createServer } from 'node:net'
+  import { dirname } from 'node:path'
+  import { setFlagsFromString } from 'node:v8'
+  import { runInNewContext } from 'node:vm'
+  import { isMainThread } from 'node:worker_threads'
+  if (isMainThread) {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc')
+    const computed = () => Number(readFileSync('/proc/self/task/' + process.pid + '/schedstat', 'utf8').split(' ')[0]) / 1e6
+    let [before, longestMs] = [computed(), 0]
+    const look = () => {
+      const now = computed()
+      longestMs = Math.max(longestMs, now - before)
+      before = now
+    }
+    setInterval(look, 5).unref()
+    const figures = {
+      step() {
+        const found = longestMs
+        longestMs = 0
+        return found
+      },
+      heap() {
+        collect()
+        collect()
+        look()
+        longestMs = 0
+        const { heapUsed, external } = process.memoryUsage()
+        return heapUsed + external
+      },
+    }
+    createServer((socket) => {
+      socket.once('data', (what) => socket.end(String(figures[what]())))
+    }).listen(dirname(process.argv.at(-1)) + '/${OWN_FIGURES}').unref()
+  }`
 
 export const BOB: TenantUser = { user: 'acme/bob', password: 'what bob knows' }
 export const ALICE: TenantUser = { user: 'acme/alice', password: 'what alice knows' }
@@ -63,7 +109,7 @@ export class Stage {
       `[tls]\ncert = "${cert}"\nkey = "${key}"\n[limits]\nconnections = ${MOST_CONNECTIONS}\n[log]\nlevel = "error"\n` +
         `[gmetric]\nlisten = "127.0.0.1:${udpPort}"\ntenant = "globex"\n` +
         `[[gmetric.feed]]\ntenant = "acme"\nallow = ["${GOOD_FEED}/32"]\n`,
-      { host: host.includes(':') ? `[${host}]` : host },
+      { host: host.includes(':') ? `[${host}]` : host, preload: PRELOAD },
     )
     const disk = isDiskSmall ? SmallDisk.mount(path(server.directory, 'data'), DISK_MIB) : undefined
     const made = { server, files, host, adminAddress, udpPort, disk }
@@ -140,6 +186,22 @@ export class Stage {
   /** From now on VmHWM is the most since now. */
   forgetPeak(): void {
     forgetPeak(this.#server.pid)
+  }
+
+  /** The longest time that the server has computed without a pause, since this was asked before. */
+  longestStepMs(): Promise<number> {
+    return this.#figure('step')
+  }
+
+  /** What its heap has after a collection, with the buffers outside of it. */
+  async heapMiB(): Promise<number> {
+    return (await this.#figure('heap')) / 2 ** 20
+  }
+
+  async #figure(what: 'step' | 'heap'): Promise<number> {
+    const socket = connect(path(this.#server.directory, OWN_FIGURES))
+    socket.write(what)
+    return Number(await text(socket))
   }
 
   /** An admin finds the channel of the good tenant, whatever others have. */
