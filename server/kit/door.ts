@@ -103,7 +103,9 @@ export interface HttpDoor {
 export interface OpenDoor {
   readonly door: HttpDoor
   /** Whether somebody may publish anything there: asked before a body is read. */
-  mayPublish(asker: Asker): boolean
+  readonly mayPublish: (asker: Asker) => boolean
+  /** Counts a request of somebody that is to be sent again, and does not come to the door. */
+  readonly notNow: (asker: Asker) => void
   /** The prefix of the names that come in there. */
   readonly family: string
 }
@@ -159,7 +161,8 @@ export class Doors implements Door {
     const family = new LabelledFamily({ ...this.#services, ...options, isPublished: true })
     const publication = new Publication(family, { ...this.#services, decoding: this.#decoding })
     const mayPublish = (asker: Asker): boolean => publication.mayPublish(asker)
-    this.paths.push({ door: open(publication), mayPublish, family: options.family })
+    const notNow = ({ identity }: Asker): void => publication.notNow(identity.tenant)
+    this.paths.push({ door: open(publication), mayPublish, notNow, family: options.family })
     this.published.push(options.family)
     return family
   }

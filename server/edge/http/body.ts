@@ -8,6 +8,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ByteWriter } from '../../../protocol/bytes/writer.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
+import type { BodyPlace } from './body-room.ts'
 
 type Timers = Pick<Clock, 'setTimeout' | 'setInterval' | 'clear'>
 
@@ -21,8 +22,8 @@ const MAX_KEPT = 64 << 10
 const PACE_BYTES = 32 << 10
 const PACE_MS = 2_000
 
-/** Why there is no body: it is longer than allowed, its sender is too slow, or has gone. */
-export type MissingBody = 'long' | 'slow' | 'gone'
+/** Why there is no body: it is longer than allowed, its sender is too slow, or has gone, or others need the memory. */
+export type MissingBody = 'long' | 'slow' | 'gone' | 'crowded'
 
 /** Whether somebody waits for a 100 before sending the body. */
 export function expectsContinue({ headers }: IncomingMessage): boolean {
@@ -41,12 +42,14 @@ export interface BodyLimits {
   /** When it has to be there as a whole, monotonic milliseconds. */
   readonly lastMs: number
   readonly clock: Timers & Pick<Clock, 'monotonicMs'>
+  /** What it has of the memory that all bodies share. */
+  readonly place: BodyPlace
 }
 
 /** The whole body, in memory of its own. Never rejects. */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Uint8Array | MissingBody> {
   if (request.destroyed) return Promise.resolve('gone')
-  const { most, lastMs, clock } = limits
+  const { most, lastMs, clock, place } = limits
   return new Promise((resolve) => {
     // Pieces are copied as they come: each may be a single byte, and would keep an object and what else came with it.
     const body = new ByteWriter()
@@ -58,17 +61,26 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
     const last = clock.setTimeout(() => end('slow'), Math.max(0, lastMs - clock.monotonicMs()))
     const take = (chunk: Uint8Array): void => {
       if (body.length + chunk.length > most) end('long')
-      else body.raw(chunk)
+      else {
+        body.raw(chunk)
+        place.took(chunk.length)
+      }
     }
     // Without the room to grow, so that its memory can be given away.
-    const whole = (): void => end(body.bytes().slice())
+    const whole = (): void => {
+      place.complete()
+      end(body.bytes().slice())
+    }
     const gone = (): void => end('gone')
+    const crowded = (): void => end('crowded')
     const end = (outcome: Uint8Array | MissingBody): void => {
       clock.clear(pace)
       clock.clear(last)
+      place.refused.removeEventListener('abort', crowded)
       request.off('data', take).off('end', whole).off('close', gone).pause()
       resolve(outcome)
     }
+    place.refused.addEventListener('abort', crowded)
     request.on('data', take).on('end', whole).on('close', gone)
   })
 }

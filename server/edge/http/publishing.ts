@@ -9,6 +9,7 @@ import type { Clock } from '../../kernel/core/clock.ts'
 import type { DoorAnswer, HttpDoor, OpenDoor } from '../../kit/door.ts'
 import { type AskerOptions, askerByToken } from './askers.ts'
 import { announcedBytes, answerNow, expectsContinue, type MissingBody, readBody } from './body.ts'
+import { BodyRoom } from './body-room.ts'
 import { endOf, Turns } from './turns.ts'
 
 /** Requests of a tenant that are read, decoded and stored at the same time. */
@@ -16,6 +17,8 @@ const MAX_AT_ONCE = 4
 /** Those that wait for their turn, and for how long. */
 const MAX_WAITING = 32
 const PATIENCE_MS = 5_000
+/** What bodies of all tenants may have together while they are read and worked on. */
+const MAX_BODIES_BYTES = 128 << 20
 /** From the headers to the end of the body. After ten seconds the listener ends the connection with 408 by itself. */
 const WHOLE_MS = 9_000
 /** Refusals that leave a request as good as before. 408 and 429 would lose it: hardly any sender sends it again after those. */
@@ -30,8 +33,9 @@ export interface PublishingOptions extends AskerOptions {
 export async function servePublishing(app: FastifyInstance, options: PublishingOptions): Promise<void> {
   const { clock } = options
   const turns = new Turns({ atOnce: MAX_AT_ONCE, waiting: MAX_WAITING, patienceMs: PATIENCE_MS, clock })
+  const room = new BodyRoom(MAX_BODIES_BYTES)
   const failures = app.createRateLimit()
-  for (const { door, mayPublish, family } of options.doors) {
+  for (const { door, mayPublish, notNow, family } of options.doors) {
     await app.register((scope, _options, registered) => {
       const askers = new WeakMap<FastifyRequest, Asker>()
       const send = (request: FastifyRequest, reply: FastifyReply, answer: DoorAnswer): FastifyReply =>
@@ -77,25 +81,37 @@ export async function servePublishing(app: FastifyInstance, options: PublishingO
           const { headers } = request
           const ended = endOf(reply.raw)
           const lastMs = clock.monotonicMs() + WHOLE_MS
+          const { tenant } = asker.identity
           const take = async (): Promise<DoorAnswer | MissingBody> => {
             if (expectsContinue(request.raw)) reply.raw.writeContinue()
-            const given = await readBody(request.raw, { most: door.maxBytes, lastMs, clock })
-            if (typeof given === 'string') return given
-            return door.take({ asker, headers, body: given, isOver: () => ended.aborted })
+            const place = room.enter(tenant)
+            try {
+              const given = await readBody(request.raw, { most: door.maxBytes, lastMs, clock, place })
+              if (typeof given === 'string') return given
+              return await door.take({ asker, headers, body: given, isOver: () => ended.aborted })
+            } finally {
+              place.leave()
+            }
           }
-          const answer = await turns.take(asker.identity.tenant, ended, take)
+          const answer = await turns.take(tenant, ended, take)
           if (answer === 'long') return refuse(request, reply, 413, tooLong(door))
           if (answer !== undefined && typeof answer !== 'string') return send(request, reply, answer)
           void reply.header('retry-after', '1')
-          const isTurn = answer !== undefined
-          const detail = isTurn ? 'the body came too slowly' : 'too many requests of the tenant wait for their turn'
-          return refuse(request, reply, NOT_NOW, detail)
+          if (answer !== 'gone') notNow(asker)
+          return refuse(request, reply, NOT_NOW, answer === undefined ? NO_TURN : whyMissing[answer])
         },
       })
       registered()
     })
   }
 }
+
+const NO_TURN = 'too many requests of the tenant wait for their turn'
+const whyMissing = {
+  slow: 'the body came too slowly',
+  gone: 'the body did not come',
+  crowded: 'the requests that are worked on have too many bytes, most of them of the tenant',
+} as const
 
 function tooLong({ maxBytes }: HttpDoor): string {
   return `a body has at most ${maxBytes} bytes`

@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../support/eventually.ts'
 import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
+import { decoded } from '../../../support/records.ts'
 
 const JSON_TYPE = 'application/json'
 const MIB = 1 << 20
@@ -150,6 +151,9 @@ describe('a request', () => {
       await eventually(() => expect(others.some(({ text }) => text !== '')).toBe(true))
       const refused = others.find(({ text }) => text !== '')
       expect(refused?.text).toMatch(/^HTTP\/1\.1 503 [\s\S]*retry-after: 1\r\n/)
+      const sensors = decoded(await server.root.query('producer.sensors'))
+      const sensor = sensors.find(({ name }: { name: string }) => name === 'otlp/default')
+      expect(sensor.counters.refusedRequests).toBeGreaterThan(0)
     } finally {
       for (const { socket } of others) socket.destroy()
     }
