@@ -21,6 +21,8 @@ export const contentTypes: Readonly<Record<ExpositionFormat, string>> = {
 }
 
 const TOTAL = '_total'
+/** Families that are put in order in one step. */
+const PER_STEP = 256
 /** Stands before a name that a family of another shape has taken. */
 const RENAMED = 'cinnabar_'
 
@@ -125,12 +127,13 @@ export class Exposition {
     return this.#isSettling || !this.isFull
   };
 
-  /** The whole text, in pieces. */
+  /** The whole text, in pieces; an empty one is a place to pause, as there may be a hundred thousand families. */
   *text(): Generator<string> {
-    for (const _ of this.settle());
-    const families = this.#families()
-    const names = new Set(families.flatMap((family) => family.names))
-    families.sort((one, other) => (one.name < other.name ? -1 : 1))
+    for (const _ of this.settle()) yield ''
+    const families = yield* inOrder(yield* this.#families(), byName)
+    const names = new Set<string>()
+    for (const family of families) for (const name of family.names) names.add(name)
+    yield ''
     for (const family of families) yield* family.text(this.#format, names)
     if (this.#format === 'openmetrics') yield '# EOF\n'
   }
@@ -182,11 +185,13 @@ export class Exposition {
    * Every name belongs to one family: that of Prometheus itself first, then that of the metric whose name comes first. Others of
    * the same shape stand in it with a label that names their metric; those of another shape get another name besides.
    */
-  #families(): Family[] {
+  *#families(): Generator<'', Family[]> {
     const families = new Map<string, Family>()
     const taken = new Set<string>()
-    const claimants = [...this.#samples.values()].filter(({ isEmpty }) => !isEmpty)
-    for (const samples of claimants.sort(byPrecedence)) {
+    let sinceStep = 0
+    for (const samples of yield* inOrder([...this.#samples.values()], byPrecedence)) {
+      if (++sinceStep % PER_STEP === 0) yield ''
+      if (samples.isEmpty) continue
       for (let { name } = samples; ; name = RENAMED + name) {
         const there = families.get(name)
         if (there?.takes(samples) === true) {
@@ -202,6 +207,40 @@ export class Exposition {
     }
     return [...families.values()]
   }
+}
+
+type Order<T> = (one: T, other: T) => number
+
+/** Sorts in steps, so that equal ones stay as they were: short runs first, then two runs to one, again and again. */
+function* inOrder<T>(all: readonly T[], order: Order<T>): Generator<'', T[]> {
+  let runs: T[][] = []
+  for (let at = 0; at < all.length; at += PER_STEP) {
+    runs.push(all.slice(at, at + PER_STEP).sort(order))
+    yield ''
+  }
+  while (runs.length > 1) {
+    const longer: T[][] = []
+    for (let at = 0; at < runs.length; at += 2) {
+      longer.push(yield* merged(runs[at] as T[], runs[at + 1] ?? [], order))
+    }
+    runs = longer
+  }
+  return runs[0] ?? []
+}
+
+function* merged<T>(ones: readonly T[], others: readonly T[], order: Order<T>): Generator<'', T[]> {
+  const both: T[] = []
+  let other = 0
+  for (const one of ones) {
+    for (; other < others.length && order(others[other] as T, one) < 0; other++) both.push(others[other] as T)
+    both.push(one)
+    if (both.length % PER_STEP === 0) yield ''
+  }
+  return both.concat(others.slice(other))
+}
+
+function byName({ name: one }: Family, { name: other }: Family): number {
+  return one < other ? -1 : Number(one > other)
 }
 
 function newlyCollected(name: string, metadata: Collected['metadata']): Collected {

@@ -21,7 +21,8 @@ export class Family {
   readonly names: readonly string[]
   readonly #first: Samples
   readonly #all: Samples[]
-  readonly #metrics: Set<string>
+  /** Of all but the first, if there are more. */
+  #metrics: Set<string> | undefined
 
   constructor(name: string, first: Samples) {
     const { shape } = first
@@ -29,16 +30,16 @@ export class Family {
     this.names = shape === 'number' ? [name] : distributionNames(name, shape)
     this.#first = first
     this.#all = [first]
-    this.#metrics = new Set([first.metric])
   }
 
   /** Whether these samples can stand in it: a label tells those of different metrics apart, and nothing those of one. */
   takes({ shape, metric }: Samples): boolean {
-    return shape === this.#first.shape && !this.#metrics.has(metric)
+    return shape === this.#first.shape && metric !== this.#first.metric && this.#metrics?.has(metric) !== true
   }
 
   add(samples: Samples): void {
     this.#all.push(samples)
+    this.#metrics ??= new Set()
     this.#metrics.add(samples.metric)
   }
 

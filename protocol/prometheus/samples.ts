@@ -56,9 +56,11 @@ export class Samples {
   readonly #base: string
   #type: FamilyType
   readonly #format: ExpositionFormat
-  readonly #seen = new Set<string>()
+  /** The labels of its first sample, and of all once there are more: most have one, and there may be a hundred thousand of them. */
+  #first: string | undefined
+  #seen: Set<string> | undefined
   readonly #count: SamplesOptions['count']
-  readonly #pieces: string[] = []
+  #pieces: string[] | undefined
   #text = ''
   #nameLabels: Set<string> | undefined
 
@@ -85,7 +87,7 @@ export class Samples {
   }
 
   get isEmpty(): boolean {
-    return this.#text === '' && this.#pieces.length === 0
+    return this.#text === '' && this.#pieces === undefined
   }
 
   /** The labels of its samples whose names begin as that which tells metrics apart. */
@@ -148,14 +150,14 @@ export class Samples {
   /** The text in which its name is this one, and in which a label names its metric, if one is given. */
   *text(name: string, label: string | undefined): Generator<string> {
     if (name === this.sampleName && label === undefined) {
-      yield* this.#pieces
+      if (this.#pieces !== undefined) yield* this.#pieces
       yield this.#text
       return
     }
     const mark = label === undefined ? '' : `${label}="${escaped(readable(this.metric))}"`
     // Nothing but a sample begins a line; \r and the like in a label begin none.
     const start = new RegExp(`(?<![^\\n])${this.sampleName}([a-z_]*)(\\{?)`, 'g')
-    for (const piece of [...this.#pieces, this.#text]) {
+    for (const piece of [...(this.#pieces ?? []), this.#text]) {
       yield piece.replace(start, (_, suffix: string, brace: string) => {
         if (mark === '') return name + suffix + brace
         return `${name}${suffix}{${mark}${brace === '' ? '}' : ','}`
@@ -167,11 +169,15 @@ export class Samples {
   #new(given: Iterable<SampleLabel>, own?: string): readonly SampleLabel[] | undefined {
     const labels = prometheusLabels(given, own)
     const key = labelsKey(labels)
-    if (this.#seen.has(key)) {
+    if (key === this.#first || this.#seen?.has(key) === true) {
       this.#count(0)
       return undefined
     }
-    this.#seen.add(key)
+    if (this.#first === undefined) this.#first = key
+    else {
+      this.#seen ??= new Set()
+      this.#seen.add(key)
+    }
     this.#notice(labels)
     return labels
   }
@@ -193,6 +199,7 @@ export class Samples {
 
   #flush(): void {
     if (this.#text.length < PIECE) return
+    this.#pieces ??= []
     this.#pieces.push(this.#text)
     this.#text = ''
   }
