@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Block } from '../../../../server/kernel/channels/block.ts'
 import type { MetricCopies } from '../../../../server/kernel/channels/metric-values.ts'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { describeFrames, Rig } from './rig.ts'
 
 /** In flight: 100, 101; queued: 102 to 105; waiting: one of metric 8. Metrics 7 and 8 in turn. */
@@ -97,6 +98,50 @@ describe('purge', () => {
     expect(rig.queue.status()).toMatchObject({ inFlight: 0, queued: 0 })
     rig.queue.attach()
     expect(await rig.send()).toEqual([expect.stringMatching(/^GAP 0 126 x26 /)])
+  })
+})
+
+describe('a purge that waits for blocks of a channel that is deleted meanwhile', () => {
+  it.each(['found', 'missing'] as const)('settles and leaves nothing, its blocks %s', async (outcome) => {
+    const share = { bytes: 0, limit: 1 << 30 }
+    const rig = new Rig({}, undefined, share)
+    await rig.open()
+    rig.queue.attach()
+    // These need not be read: they have a block of their own.
+    rig.append(8, 30)
+    rig.queue.seal(8)
+    rig.append(7, 1)
+    rig.append(8, 1)
+    rig.append(8, 1, { waiting: true })
+    rig.queue.detach()
+    rig.persist()
+    for (const lane of rig.queue.lanes()) {
+      for (let at = 0; at < lane.length; at++) {
+        const entry = lane.at(at)
+        if (entry?.kind === 'block') entry.dropBytes()
+      }
+    }
+    const asked: (() => void)[] = []
+    const read = async (block: Block): Promise<Uint8Array | undefined> => {
+      await new Promise<void>((resolve) => asked.push(resolve))
+      return outcome === 'found' ? rig.read(block) : undefined
+    }
+    const purge = rig.queue.purge({ metric: 8 }, read)
+    await Promise.resolve()
+    expect(asked.length).toBeGreaterThan(0)
+    finish(rig.queue.discard())
+    let dropped: number | undefined
+    void purge.then((count) => {
+      dropped = count
+    })
+    for (let turn = 0; turn < 50 && dropped === undefined; turn++) {
+      for (const answer of asked.splice(0)) answer()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(dropped).toBe(30)
+    expect(rig.queue.imbalance).toBe(0)
+    expect(share.bytes).toBe(0)
+    expect(rig.queue.status()).toMatchObject({ queued: 0, inFlight: 0 })
   })
 })
 
