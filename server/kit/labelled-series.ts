@@ -64,21 +64,20 @@ export class LabelledSeries implements CataloguedSeries {
   }
 }
 
-/** Integers up to here stay exact when a half is added. */
-const MAX_HALVED = 2 ** 51
-const VOID_MARK = -Number.MAX_VALUE
+/** Times the least double, integers up to here are exact, and no number that anybody measures. */
+const MAX_TINY = 2 ** 51
+const VOID_MARK = (MAX_TINY + 1) * Number.MIN_VALUE
 
 /**
  * A number that two different values do not share, as far as a hash of six bytes tells them apart. A hash, and the writer for it,
- * cost a hundred times as much as all else here, and much garbage, so values without fractions and without content do without.
+ * cost a hundred times as much as all else here, and much garbage, so most integers, and values without content, do without.
  */
 function markOf(value: Value): number {
   if (typeof value.value === 'number') return value.value
   if (typeof value.value === 'boolean') return Number(value.value)
   if (value.type === BasicType.VOID) return VOID_MARK
-  if (value.type === BasicType.INT64 && value.value >= -MAX_HALVED && value.value <= MAX_HALVED) {
-    // Doubles without fractions are marked by themselves.
-    return Number(value.value) + 0.5
+  if (value.type === BasicType.INT64 && value.value >= -MAX_TINY && value.value <= MAX_TINY) {
+    return Number(value.value) * Number.MIN_VALUE
   }
   const writer = new XdrWriter()
   writeTyped(writer, value)

@@ -147,6 +147,21 @@ describe('values', () => {
     expect(given.map((value) => sensor.take(series, value, 9))).toEqual([true, true, false, true, true, false])
   })
 
+  test('of integers, of numbers around them, and VOID are told apart', () => {
+    const series = of('otlp.a', {})
+    const long = (value: bigint): Value => ({ type: BasicType.INT64, value })
+    const given = [
+      long(5n),
+      long(-5n),
+      double(5.5),
+      double(5),
+      { type: BasicType.VOID } as Value,
+      long(2n ** 51n),
+      long(5n),
+    ]
+    expect(given.map((value) => sensor.take(series, value, 9))).toEqual([true, true, true, true, true, true, false])
+  })
+
   test('that were not stored are forgotten, so that they are taken when they come again', () => {
     const series = of('otlp.a', {})
     sensor.take(series, double(1), 5)
