@@ -1,8 +1,9 @@
 /**
  * The same in JSON (OTLP specification, "JSON Protobuf Encoding"): keys in lowerCamelCase, integers of 64 bits as texts or
  * numbers, enumerations as numbers, unknown keys ignored. As the Collector does, it also takes keys in snake_case, the names of
- * enumerations, and whatever else the JSON mapping of protocol buffers lets readers take. It is parsed as a whole: whoever reads
- * bounds its length.
+ * enumerations, and whatever else the JSON mapping of protocol buffers lets readers take. A point with something in it that is
+ * not what it has to be, such as an integer out of its range, is left out; anywhere else that ends the request. It is parsed as
+ * a whole: whoever reads bounds its length.
  */
 import { fromBase64 } from '../bytes/base64.ts'
 import { ProtocolError } from '../errors.ts'
@@ -19,6 +20,7 @@ import {
   pointWeights,
   type ResourceMetrics,
   Temporality,
+  type Unread,
 } from './metrics.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -106,6 +108,12 @@ function at(of: JsonObject, key: string): unknown {
   return (other === undefined ? undefined : of[other]) ?? undefined
 }
 
+/** What is wrong with a part of the request; what is wrong with all of it is thrown on. */
+function problemOf(error: unknown): string {
+  if (error instanceof ProtocolError && error.code === 'BAD_JSON') return error.message
+  throw error
+}
+
 function bad(what: string, expected: string): ProtocolError {
   return new ProtocolError('BAD_JSON', `${what}: ${expected} was expected`)
 }
@@ -134,6 +142,8 @@ class Converter {
   #least = Number.NEGATIVE_INFINITY
   /** What was begun since the last step, list by list; the objects of one count when they are converted. */
   #sinceStep = 0
+  /** Of the metric that is being converted. */
+  #unread: Unread | undefined
 
   constructor(mostElements: number) {
     this.#left = mostElements
@@ -187,8 +197,10 @@ class Converter {
   *metric(of: JsonObject): Generator<undefined, OtlpMetric> {
     const [name, unit, description] = [this.text(of, 'name'), this.text(of, 'unit'), this.text(of, 'description')]
     const key = (Object.keys(kinds) as (keyof typeof kinds)[]).find((each) => isObject(at(of, each)))
+    this.#unread = undefined
     try {
-      return { name, unit, description, data: key && (yield* this.#data(kinds[key], at(of, key) as JsonObject)) }
+      const data = key && (yield* this.#data(kinds[key], at(of, key) as JsonObject))
+      return { name, unit, description, data, unread: this.#unread }
     } catch (error) {
       if (!(error instanceof ProtocolError) || error.code !== 'BAD_JSON') throw error
       throw new ProtocolError('BAD_JSON', `metric ${name.slice(0, MAX_SHOWN).toWellFormed()}: ${error.message}`)
@@ -228,9 +240,10 @@ class Converter {
     for (const point of given) {
       if (point === null) continue
       if (!isObject(point)) throw bad('dataPoints', 'a list of objects')
-      const converted = this.#within(MAX_POINT_ELEMENTS, () => convert(point))
-      if (converted === undefined) tooLarge++
-      else points.push(converted)
+      const read = this.#point(point, convert)
+      if (read === undefined) tooLarge++
+      else if ('problem' in read) this.#leaveOut(read.problem)
+      else points.push(read.converted)
       this.#sinceStep += weight
       if (this.isStepOver) yield
     }
@@ -250,6 +263,25 @@ class Converter {
     } finally {
       this.#least = Number.NEGATIVE_INFINITY
     }
+  }
+
+  /** A point, or what is wrong in it; undefined if it has more elements than one may have. */
+  #point<P>(
+    point: JsonObject,
+    convert: (point: JsonObject) => P,
+  ): { readonly converted: P } | { readonly problem: string } | undefined {
+    return this.#within(MAX_POINT_ELEMENTS, () => {
+      try {
+        return { converted: convert(point) }
+      } catch (error) {
+        return { problem: problemOf(error) }
+      }
+    })
+  }
+
+  #leaveOut(problem: string): void {
+    const { points, problem: first } = this.#unread ?? { points: 0, problem }
+    this.#unread = { points: points + 1, problem: first }
   }
 
   #histogram(point: JsonObject) {
@@ -283,12 +315,12 @@ class Converter {
   #number(of: JsonObject) {
     const asInt = at(of, 'asInt')
     const value = asInt !== undefined ? int64Of(asInt, 'asInt') : optionalDouble(at(of, 'asDouble'), 'asDouble')
-    return { ...this.#point(of), value }
+    return { ...this.#common(of), value }
   }
 
   #distribution(of: JsonObject) {
     return {
-      ...this.#point(of),
+      ...this.#common(of),
       count: uint64Of(of['count'] ?? 0, 'count'),
       sum: optionalDouble(of['sum'], 'sum'),
       min: optionalDouble(of['min'], 'min'),
@@ -296,7 +328,8 @@ class Converter {
     }
   }
 
-  #point(of: JsonObject) {
+  /** What all points have. */
+  #common(of: JsonObject) {
     return {
       attributes: this.attributes(of),
       start: timeOf(at(of, 'startTimeUnixNano') ?? 0, 'startTimeUnixNano'),
@@ -388,6 +421,8 @@ function inStandardAlphabet(text: string): string {
 /** An integer as a text, perhaps with zeros after the point and with an exponent, such as 10.0 and 1e3. */
 const INTEGER = /^(-?\d{1,20})(?:\.(\d{1,20}))?(?:[eE]([+-]?\d{1,3}))?$/
 
+const NUMBER = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/
+
 /** Beyond 2^53 a number of JSON is no longer exact; its sender should have written a text, all of whose digits count. */
 function bigintOf(value: unknown, what: string): bigint {
   if (typeof value === 'number' && Number.isInteger(value)) return BigInt(value)
@@ -422,10 +457,13 @@ function optionalDouble(value: unknown, what: string): number | undefined {
   return value === undefined || value === null ? undefined : doubleOf(value, what)
 }
 
+/** An infinity is a text that says so; digits for more than the largest double are no number. */
 function doubleOf(value: unknown, what: string): number {
-  if (typeof value === 'number') return value
-  if (typeof value === 'string' && /^(NaN|-?Infinity|-?\d+(\.\d+)?([eE][+-]?\d+)?)$/.test(value)) return Number(value)
-  throw bad(what, 'a number')
+  if (value === 'NaN' || value === 'Infinity' || value === '-Infinity') return Number(value)
+  const isNumber = typeof value === 'number' || (typeof value === 'string' && NUMBER.test(value))
+  const double = Number(value)
+  if (!isNumber || !Number.isFinite(double)) throw bad(what, 'a number')
+  return double
 }
 
 /** ExportMetricsServiceResponse; with nothing rejected and nothing to say it is empty. */

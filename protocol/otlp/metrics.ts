@@ -88,6 +88,14 @@ export interface OtlpMetric {
   readonly description: string
   /** Undefined if it has none, or one of a kind that is not known here. */
   readonly data: MetricData | undefined
+  /** Points that are not in `data`, as something in them is not what it has to be. */
+  readonly unread?: Unread | undefined
+}
+
+export interface Unread {
+  readonly points: number
+  /** What is wrong with the first of them, for people. */
+  readonly problem: string
 }
 
 export interface ScopeMetrics {

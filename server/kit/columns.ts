@@ -39,8 +39,9 @@ export interface Columns {
   readonly numbers: Float64Array
   /** Types and values as XDR. */
   readonly encoded: Uint8Array
-  /** Series whose names or labels are beyond the bounds, and why the first of them is, for people. */
+  /** Series whose names or labels are beyond the bounds. */
   readonly refusedSeries: number
+  /** Why the first value without a series has none, for people. */
   readonly problem: string
   /** What else of the request is not kept, and the first metric that it was said of, for people. */
   readonly left: number
@@ -115,6 +116,12 @@ export class ColumnWriter {
     if (this.#problem === '') this.#problem = `${shownName(this.#family + name)}: ${problem}`
   }
 
+  /** Values of a metric that cannot be taken, whatever their series; the problem is for people. */
+  reject(name: string, values: number, problem: string): void {
+    if (this.#problem === '') this.#problem = `${shownName(this.#family + name)}: ${problem}`
+    for (let count = 0; count < values; count++) this.#push(NO_SERIES, 0, ValueKind.VOID, 0)
+  }
+
   #keyOf(name: string, labels: readonly SeriesLabel[]): { readonly key: string } | { readonly problem: string } {
     const full = this.#family + name
     if (name === '' || nameProblem(full) !== undefined) return { problem: `not a name of ${this.#family}*` }
@@ -135,20 +142,23 @@ export class ColumnWriter {
   }
 
   value(value: Value, time: number): void {
-    this.#take(VALUE_BYTES)
-    this.#of.push(this.#current)
-    this.#times.push(time)
     const plain = plainOf(value)
-    if (plain === undefined) {
-      const before = this.#encoded.length
-      this.#kinds.push(ValueKind.ENCODED)
-      this.#numbers.push(before)
-      writeTyped(this.#encoded, value)
-      this.#take(this.#encoded.length - before)
+    if (plain !== undefined) {
+      this.#push(this.#current, time, plain.kind, plain.number)
       return
     }
-    this.#kinds.push(plain.kind)
-    this.#numbers.push(plain.number)
+    const before = this.#encoded.length
+    this.#push(this.#current, time, ValueKind.ENCODED, before)
+    writeTyped(this.#encoded, value)
+    this.#take(this.#encoded.length - before)
+  }
+
+  #push(of: number, time: number, kind: number, number: number): void {
+    this.#take(VALUE_BYTES)
+    this.#of.push(of)
+    this.#times.push(time)
+    this.#kinds.push(kind)
+    this.#numbers.push(number)
   }
 
   /** What is said of a metric and not kept. */

@@ -24,6 +24,9 @@ const { ARRAY, BOOLEAN, DOUBLE, INT32, INT64, REC, UINT64 } = BasicType
 const LABELS_PER_STEP = 512
 const POINT_COST = 8
 
+/** JSON has no NaN and no infinities, and some exporters write null for them. */
+const NO_VALUE = 'a point has no value'
+
 type Points = MetricData['points'][number]
 
 /** Writes the series of a request, a point each. `now`: the time of points without one, microseconds since 1970. */
@@ -34,11 +37,16 @@ export function* writeSeries(columns: ColumnWriter, resources: readonly Resource
     for (const scope of resource.scopes) {
       const outer = [...ofResource, ...labelsOfScope(scope)]
       for (const metric of scope.metrics) {
-        const { data } = metric
+        const { data, unread } = metric
+        if (unread !== undefined) columns.reject(metric.name, unread.points, unread.problem)
         if (data === undefined) continue
         const metadata = metadataOf(metric, data)
         for (const point of data.points) {
           const value = point.isEnd ? VOID : measuredOf(data, point)
+          if (value === undefined) {
+            columns.reject(metric.name, 1, NO_VALUE)
+            continue
+          }
           columns.begin(metric.name, merged(outer, point.attributes), metadata)
           columns.value(value, point.time === 0 ? now : point.time)
           // A histogram may have very many buckets.
@@ -77,8 +85,8 @@ function merged(outer: readonly SeriesLabel[], attributes: readonly Attribute[])
 
 function metadataOf({ unit, description }: OtlpMetric, data: MetricData): MetricMetadata {
   const [first] = data.points
-  const type = first === undefined ? undefined : measuredOf(data, first).type
-  return { type: type === BasicType.VOID ? undefined : type, unit, description, isCounter: isCounter(data) }
+  const type = first && measuredOf(data, first)?.type
+  return { type, unit, description, isCounter: isCounter(data) }
 }
 
 /** A monotonic sum of differences does not grow. */
@@ -88,14 +96,15 @@ function isCounter(data: MetricData): boolean | undefined {
   return data.isMonotonic && data.temporality === Temporality.CUMULATIVE
 }
 
-function measuredOf(data: MetricData, point: Points): Value {
+/** Undefined if the point has none. */
+function measuredOf(data: MetricData, point: Points): Value | undefined {
   if (data.kind === 'gauge' || data.kind === 'sum') return numberOf((point as { value?: number | bigint }).value)
   const temporality = data.kind === 'summary' ? [] : [temporalityField(data.temporality)]
   return { type: REC, value: [...temporality, startField(point.start), ...distributionOf(data, point)] }
 }
 
-function numberOf(value: number | bigint | undefined): Value {
-  if (value === undefined) return VOID
+function numberOf(value: number | bigint | undefined): Value | undefined {
+  if (value === undefined) return undefined
   return typeof value === 'bigint' ? { type: INT64, value: BigInt.asIntN(64, value) } : { type: DOUBLE, value }
 }
 

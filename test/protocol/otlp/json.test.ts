@@ -77,15 +77,47 @@ describe('integers', () => {
     { asInt: '1.5' },
     { asInt: 1, flags: '4294967296' },
     { asInt: 1, flags: 'x' },
-  ])('beyond their type are refused, with the name of the metric: %j', (point) => {
-    expect(() => pointOf(point)).toThrow(/^metric m: (asInt|flags): an integer/)
+  ])('beyond their type cost their point: %j', (point) => {
+    const { data, unread } = metricOf({ name: 'm', gauge: { dataPoints: [{ asInt: 1 }, point, { asInt: 3 }] } })
+    expect(data?.points.map((each) => (each as NumberPoint).value)).toEqual([1n, 3n])
+    expect(unread).toEqual({ points: 1, problem: expect.stringMatching(/^(asInt|flags): an integer/) })
+  })
+})
+
+describe('what is wrong in a point', () => {
+  it.each([
+    [{ asDouble: 'x' }, 'asDouble: a number was expected'],
+    [{ asInt: 1, timeUnixNano: '-1' }, 'timeUnixNano: an integer of 64 bits from 0 on was expected'],
+    [{ asInt: 1, attributes: [{ key: 'a', value: { bytesValue: 'Y*' } }] }, 'bytesValue: base64 was expected'],
+    [{ asInt: 1, attributes: [{ key: 5 }] }, 'key: a text was expected'],
+  ])('costs that point, and no other: %j', (point, problem) => {
+    const { data, unread } = metricOf({ name: 'm', gauge: { dataPoints: [point, { asInt: 2 }, point] } })
+    expect(data?.points).toHaveLength(1)
+    expect(unread).toEqual({ points: 2, problem })
+  })
+
+  it.each(['histogram', 'exponentialHistogram', 'summary'])('of a %s too', (kind) => {
+    const { data, unread } = metricOf({ name: 'm', [kind]: { dataPoints: [{ count: '-1' }, { count: '3' }] } })
+    expect(data?.points).toMatchObject([{ count: 3n }])
+    expect(unread?.points).toBe(1)
+  })
+
+  it.each(['1e999', '-1e999', '"1e999"'])('is a number beyond all doubles: %s', (written) => {
+    const metric = `{"name":"m","gauge":{"dataPoints":[{"asDouble":${written}},{"asDouble":"-Infinity"}]}}`
+    const text = `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[${metric}]}]}]}`
+    const [read] = finish(metricsFromJson(text, { elements: 100 }))[0]?.scopes[0]?.metrics ?? []
+    expect(read?.data?.points).toMatchObject([{ value: Number.NEGATIVE_INFINITY }])
+    expect(read?.unread).toEqual({ points: 1, problem: 'asDouble: a number was expected' })
+  })
+
+  it('may be no object, which nobody can have meant: that costs the request', () => {
+    expect(() => metricOf({ name: 'm', gauge: { dataPoints: [1] } })).toThrow('metric m: dataPoints: a list of objects')
   })
 })
 
 it('bytes may be base64 of either alphabet, with padding or without', () => {
   expect(labelOf({ bytesValue: 'YQ' })).toBe('YQ==')
   expect(labelOf({ bytesValue: '-_-_' })).toBe('+/+/')
-  expect(() => labelOf({ bytesValue: 'Y*' })).toThrow('base64')
 })
 
 it('names of enumerations are their numbers (opentelemetry-collector#6338)', () => {

@@ -263,6 +263,7 @@ it('what short bodies can become is bounded', async () => {
     value: { stringValue: 'x'.repeat(100) },
   }))
   const points = Array.from({ length: 15_000 }, (_, index) => ({
+    asInt: 1,
     attributes: [{ key: 'i', value: { intValue: index } }],
   }))
   const given = {

@@ -346,6 +346,29 @@ describe('what is refused', () => {
     expect(await query('otlp.load')).toHaveLength(1)
   })
 
+  it.each([
+    [{ asInt: '9223372036854775808' }, 'otlp.bad: asInt: an integer of 64 bits was expected'],
+    [{ asDouble: null }, 'otlp.bad: a point has no value'],
+  ])('points without a value that there is, and no others: %j', async (point, errorMessage) => {
+    const seat = await server.producer.seat()
+    const id = await seat.collect('otlp.bad')
+    await seat.ok((seq) => command.subscribe(seq, id))
+    const points = (name: string, dataPoints: object[]) => ({ name, gauge: { dataPoints } })
+    const metrics = [points('bad', [{ asInt: 1 }, point, point, { asInt: 2 }]), points('good', [{ asInt: 7 }])]
+    const answer = await server.post(
+      '/v1/metrics',
+      JSON.stringify({ resourceMetrics: [{ scopeMetrics: [{ metrics }] }] }),
+      JSON_TYPE,
+    )
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      { partialSuccess: { rejectedDataPoints: '2', errorMessage } },
+    ])
+    expect(await query('otlp.good')).toMatchObject([{ value: 7 }])
+    // None of the two ends the series.
+    expect((await seat.values(2)).map((value) => decoded(value).value)).toEqual([1, 2])
+  })
+
   it('times that no clock has, value by value', async () => {
     const late = gauge('load', 1).replace('1700000000000000999', '18446744073709551615')
     const answer = await server.post('/v1/metrics', late, JSON_TYPE)
