@@ -15,7 +15,7 @@ export type ProtocolErrorCode =
   | 'BAD_TYPE'
   | 'BAD_COUNT'
   | 'BAD_NUMBER'
-  | 'BAD_GZIP'
+  | 'BAD_COMPRESSION'
   | 'BAD_JSON'
   | 'BAD_PROTOBUF'
   | 'DUPLICATE_NAME'

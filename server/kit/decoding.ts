@@ -4,16 +4,14 @@
  * back. Tenants take turns there, with one body each. The thread ends when it has had nothing to do for a while. Of all tenants
  * together, columns may take so much memory until they are published; what has no room yet waits, and tenants take turns at that.
  */
-import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
-import { gunzip } from 'node:zlib'
 import { FairQueue, type QueuedJob } from '../../auth/fair-queue.ts'
 import { ProtocolError, type ProtocolErrorCode } from '../../protocol/errors.ts'
 import { snappyLength } from '../../protocol/prometheus/remote-write.ts'
 import type { Clock, Timer } from '../kernel/core/clock.ts'
 import type { FairWork, Steps } from '../kernel/core/fair-work.ts'
 import { buffersOf, type Columns, MAX_COLUMNS_BYTES } from './columns.ts'
-import { type Encoding, inflated, tooLong } from './inflate.ts'
+import { type Encoding, inflate, inflated } from './inflate.ts'
 
 /** A body of more bytes is for the thread. */
 const MAX_SHORT = 64 << 10
@@ -82,8 +80,6 @@ export interface DecodingServices {
   readonly work: FairWork['run']
   readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
 }
-
-const inflate = promisify(gunzip)
 
 export class Decoding {
   readonly #services: DecodingServices
@@ -283,10 +279,10 @@ async function shortBody({ bytes, encoding }: EncodedBody, most: number): Promis
   if (encoding === 'identity') return bytes
   if (encoding === 'snappy') return snappyLength(bytes) > most ? undefined : inflated(bytes, encoding, most)
   try {
-    return await inflate(bytes, { maxOutputLength: most })
+    return await inflate(bytes, encoding, most)
   } catch (error) {
-    if (tooLong(error)) return undefined
-    throw new ProtocolError('BAD_GZIP', 'the body is not gzip')
+    if (error instanceof ProtocolError && error.code === 'TOO_LONG') return undefined
+    throw error
   }
 }
 

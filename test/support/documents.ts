@@ -29,7 +29,7 @@ const protocolErrors: Readonly<Record<ProtocolErrorCode, string>> = {
   BAD_COUNT: 'A count is larger than what can follow it; in smon, too many tokens, or no index to replace.',
   BAD_NUMBER:
     'A text is not a number, or the number does not fit its type; in smon, a number that is not allowed there.',
-  BAD_GZIP: 'The body of a request says that it is gzip, and is not.',
+  BAD_COMPRESSION: 'The body of a request is not compressed in the way that it says.',
   BAD_JSON: 'A text message is not JSON, or not the JSON of a command or of metrics.',
   BAD_PROTOBUF: 'A request to take metrics is not a message of protocol buffers.',
   DUPLICATE_NAME: 'An argument is given twice.',

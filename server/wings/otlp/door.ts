@@ -3,6 +3,8 @@ import { ProtocolError } from '../../../protocol/errors.ts'
 import { answerAsJson, statusAsJson } from '../../../protocol/otlp/json.ts'
 import { encodeAnswer, encodeStatus } from '../../../protocol/otlp/protobuf.ts'
 import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/door.ts'
+import { hasZstd } from '../../kit/inflate.ts'
+import { shownName } from '../../kit/metrics.ts'
 import { BEHIND, type Publication, type Published, retryAfter } from '../../kit/publication.ts'
 import type { Clock } from '../../kit/running.ts'
 import { MAX_JSON_BYTES, otlpDecoder } from './decoder.ts'
@@ -34,8 +36,10 @@ export class OtlpDoor implements HttpDoor {
     if (type !== PROTOBUF && type !== JSON_TYPE) {
       return this.refusal(415, `the content type is ${PROTOBUF} or ${JSON_TYPE}`, type)
     }
-    if (encodingOf(headers['content-encoding']) !== undefined) return undefined
-    return this.refusal(415, 'the content encoding is gzip, or there is none', type)
+    const named = headers['content-encoding']
+    if (encodingOf(named) !== undefined) return undefined
+    const taken = hasZstd ? 'gzip and zstd are' : 'gzip is'
+    return this.refusal(415, `the content encoding ${shownName(String(named))} is not taken: ${taken}, or none`, type)
   }
 
   async take({ asker, headers, body, isOver }: DoorRequest): Promise<DoorAnswer> {
@@ -85,11 +89,12 @@ export class OtlpDoor implements HttpDoor {
 }
 
 /** Undefined if it is none that is taken. `x-gzip` is another name of gzip (RFC 9110, 8.4.1.3). */
-function encodingOf(header: string | string[] | undefined): 'identity' | 'gzip' | undefined {
+function encodingOf(header: string | string[] | undefined): 'identity' | 'gzip' | 'zstd' | undefined {
   const name = String(header ?? '')
     .trim()
     .toLowerCase()
   if (name === '' || name === 'identity') return 'identity'
+  if (name === 'zstd') return hasZstd ? name : undefined
   return name === 'gzip' || name === 'x-gzip' ? 'gzip' : undefined
 }
 

@@ -2,6 +2,7 @@
 import { ProtocolError } from '../../../protocol/errors.ts'
 import type { Columns } from '../../kit/columns.ts'
 import type { DoorAnswer, DoorRequest, HttpDoor } from '../../kit/door.ts'
+import { shownName } from '../../kit/metrics.ts'
 import type { Poll } from '../../kit/poll.ts'
 import { BEHIND, type Publication, type Published, retryAfter } from '../../kit/publication.ts'
 import { writeDecoder } from './decoder.ts'
@@ -35,7 +36,8 @@ export class WriteDoor implements HttpDoor {
     if (messageOf(headers['content-type']) === undefined)
       return this.refusal(415, `the content type is ${PROTOBUF}, with ${VERSION_1} or ${VERSION_2}`)
     const encoding = String(headers['content-encoding'] ?? 'snappy').toLowerCase()
-    return encoding === 'snappy' ? undefined : this.refusal(415, 'the body is compressed by snappy')
+    if (encoding === 'snappy') return undefined
+    return this.refusal(415, `the content encoding ${shownName(encoding)} is not taken: snappy is`)
   }
 
   async take({ asker, headers, body, isOver }: DoorRequest): Promise<DoorAnswer> {

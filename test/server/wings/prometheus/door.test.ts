@@ -177,6 +177,11 @@ describe('what is refused', () => {
     expect((await post(series('a', 'x', 1), headers)).status).toBe(status)
   })
 
+  it('another compression by its name', async () => {
+    const answer = await post(series('a', 'x', 1), { ...HEADERS, 'content-encoding': 'zstd' })
+    expect(await answer.text()).toBe('the content encoding zstd is not taken: snappy is\n')
+  })
+
   it('what is no request, and what is too long', async () => {
     expect((await server.post(PATH, new Uint8Array([5, 1]), HEADERS)).status).toBe(400)
     expect((await post('0a 05 01')).status).toBe(400)
