@@ -10,7 +10,7 @@ import { BYTES, FIXED64, MessageReader, VARINT } from '../protobuf.ts'
 /** The NaN that says a series has ended (specification 1.0, "Stale Markers"); arithmetic never gives it. */
 export const STALE_NAN = { high: 0x7ff00000, low: 0x00000002 } as const
 
-const NAME = '__name__'
+export const METRIC_NAME = '__name__'
 const MILLISECOND = 1_000
 /** Series whose labels are looked up in one step. */
 const SERIES_PER_STEP = 64
@@ -22,9 +22,9 @@ export interface WrittenSample {
 }
 
 export interface WrittenSeries {
-  /** The label `__name__`; empty if there is none. */
+  /** The label `__name__`, or the first of several; empty if there is none. */
   readonly name: string
-  /** Its other labels, as they were given. */
+  /** All others, as they were given. */
   readonly labels: readonly (readonly [name: string, text: string])[]
   readonly samples: readonly WrittenSample[]
   /** The number of its native histograms, which are not read. */
@@ -103,12 +103,13 @@ export function* decodeWriteRequest(bytes: Uint8Array, limits: WriteLimits): Gen
 function readSeries(reader: MessageReader): WrittenSeries {
   const labels: [string, string][] = []
   const samples: WrittenSample[] = []
-  let [name, histograms] = ['', 0]
+  let name: string | undefined
+  let histograms = 0
   reader.message((field, wire) => {
     if (wire !== BYTES) return false
     if (field === 1) {
       const label = readLabel(reader)
-      if (label[0] === NAME) name = label[1]
+      if (label[0] === METRIC_NAME && name === undefined) name = label[1]
       else labels.push(label)
     } else if (field === 2) samples.push(readSample(reader))
     else {
@@ -117,7 +118,7 @@ function readSeries(reader: MessageReader): WrittenSeries {
     }
     return true
   })
-  return { name, labels, samples, histograms, metadata: undefined }
+  return { name: name ?? '', labels, samples, histograms, metadata: undefined }
 }
 
 function readLabel(reader: MessageReader): [string, string] {
@@ -243,12 +244,13 @@ function resolve(
     return text ?? ''
   }
   const labels: [string, string][] = []
-  let name = ''
+  let name: string | undefined
   for (let at = 0; at + 1 < references.length; at += 2) {
     const [label, text] = [symbol(references[at] as number), symbol(references[at + 1] as number)]
-    if (label === NAME) name = text
+    if (label === METRIC_NAME && name === undefined) name = text
     else labels.push([label, text])
   }
   const described = metadata && { type: metadata.type, help: symbol(metadata.help), unit: symbol(metadata.unit) }
-  return { name, labels, samples, histograms, metadata: described, ...(problem !== undefined && { problem }) }
+  const series = { name: name ?? '', labels, samples, histograms, metadata: described }
+  return problem === undefined ? series : { ...series, problem }
 }

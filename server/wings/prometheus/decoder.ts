@@ -5,6 +5,7 @@ import { distributionNumbered } from '../../../protocol/prometheus/distribution.
 import {
   decodeWriteRequest,
   decodeWriteRequest2,
+  METRIC_NAME,
   type WriteRequest,
   type WrittenMetadata,
 } from '../../../protocol/prometheus/remote-write.ts'
@@ -58,9 +59,9 @@ export const writeDecoder: Decoder<WriteOptions> = {
   decode: decodeWrite,
 }
 
-/** The problem of labels of which a name is there twice: which text is meant, nobody can say. */
+/** The problem of labels, besides `__name__`, of which a name is there twice: which text is meant, nobody can say. */
 function repeated(labels: readonly SeriesLabel[]): string | undefined {
-  const names = new Set<string>()
+  const names = new Set<string>([METRIC_NAME])
   for (const [name] of labels) {
     if (names.has(name)) return `label ${shownName(name)} is there twice`
     names.add(name)

@@ -204,6 +204,20 @@ describe('what is refused', () => {
     expect(await query('prometheus.c')).toEqual([])
   })
 
+  it.each([HEADERS, HEADERS_2])('the name of a series that is there twice: %j', async (headers) => {
+    const sample = '12 0b 09 000000000000f03f 10 07'
+    const name = (letter: string) => `0a 0d 0a 08 5f5f6e616d655f5f 12 01 ${letter}`
+    const version1 = `0a 2b ${name('63')} ${name('64')} ${sample} ${series('a', 'x', 1)}`
+    const symbols = '22 00 22 08 5f5f6e616d655f5f 22 01 63 22 01 64'
+    const version2 = `${symbols} 2a 13 0a 04 01 02 01 03 ${sample} 2a 11 0a 02 01 02 ${sample}`
+    const answer = await post(headers === HEADERS ? version1 : version2, headers)
+    expect([answer.status, await answer.text(), written(answer)]).toEqual([
+      400,
+      '1 of 2 samples were not taken: prometheus.c: label __name__ is there twice\n',
+      '1',
+    ])
+  })
+
   it('times before 1970, and those that no clock has, sample by sample', async () => {
     const sample = (time: string, bytes: number) =>
       `12 ${bytes.toString(16).padStart(2, '0')} 09 000000000000f03f 10 ${time}`
