@@ -24,6 +24,11 @@ export const post: Post = async (url, headers, body, signal, options) => {
   const request = isTls ? begin(url, () => requestHttps(url, given)) : requestHttp(url, given)
   return new Promise((resolve, reject) => {
     request.once('error', (error) => reject(isTls ? handshakeError(url, error) : unreachable(url, error)))
+    // Otherwise 101 would end the connection, and be no answer and no error.
+    request.once('upgrade', ({ statusCode: status = 0 }, socket) => {
+      socket.destroy()
+      resolve({ status, retryAfter: undefined, body: '' })
+    })
     request.once('response', (response) => {
       const chunks: Buffer[] = []
       let length = 0

@@ -50,6 +50,13 @@ describe('a server', () => {
     expect(decoded(await server.root.query('otlp.jobs'))).toMatchObject([{ value: String(2n ** 60n) }])
   })
 
+  it('that answers 101 has not taken them', async () => {
+    const url = await answering((request) => {
+      request.socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')
+    })
+    expect(await problem(publish(url, credentials, values))).toMatchObject({ status: 101 })
+  })
+
   it('that takes some of them says which it does not', async () => {
     const server = await PublishingProducer.start()
     ends.push(() => server.stop())

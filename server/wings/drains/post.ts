@@ -99,6 +99,11 @@ function exchange(
         resolve({ status: response.statusCode ?? 0, retryAfter: response.headers['retry-after'], body: answer })
       })
     })
+    // Otherwise 101 would end the connection, and be no answer and no error.
+    request.once('upgrade', ({ statusCode = 0 }, socket) => {
+      socket.destroy()
+      resolve({ status: statusCode, retryAfter: undefined, body: new Uint8Array() })
+    })
     request.once('error', failed)
     request.end(body)
   })

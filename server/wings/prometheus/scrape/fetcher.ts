@@ -113,6 +113,11 @@ export class Fetcher {
     return new Promise((resolve, reject) => {
       const begin = this.#url.protocol === 'https:' ? requestHttps : requestHttp
       const request = begin(this.#url, options, resolve)
+      // Otherwise 101 would end the connection, and be no answer and no error.
+      request.once('upgrade', (response, socket) => {
+        socket.destroy()
+        resolve(response)
+      })
       request.once('error', (error: NodeJS.ErrnoException) => {
         const isStale = request.reusedSocket && error.code === 'ECONNRESET'
         reject(isStale ? new StaleConnection(error.message) : error)

@@ -169,6 +169,17 @@ describe('a destination', () => {
     },
   )
 
+  it('that answers 101 and changes the protocol gets the same again', async () => {
+    destination.answer = () => ({ status: 101, headers: { connection: 'upgrade', upgrade: 'x' } })
+    const seat = await start()
+    push('a', 1)
+    await until(async () =>
+      expect(await status(seat)).toMatchObject({ detail: expect.stringContaining('answered 101') }),
+    )
+    destination.answer = () => ({ status: 200 })
+    await until(async () => expect(await ledger(seat)).toMatchObject({ committed: 1 }))
+  })
+
   it('that is not there gets everything when it is', async () => {
     await destination.close()
     const seat = await start()

@@ -115,6 +115,16 @@ describe('a scrape fails', () => {
     expect(await scraping.fresh('prometheus.up')).toEqual([{ value: 1 }])
   })
 
+  it('if it answers 101, and the next one may succeed', async () => {
+    await scraping.start()
+    const { answer } = scraping.target
+    scraping.target.answer = ({ socket }) =>
+      void socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')
+    await fails('the target answers 101')
+    scraping.target.answer = answer
+    expect(await scraping.fresh('prometheus.up')).toEqual([{ value: 1 }])
+  })
+
   it('if nothing listens, and reports that once, and the return too', async () => {
     await scraping.start()
     const notices = await scraping.seat.collect('producer.notices')
