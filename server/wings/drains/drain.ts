@@ -65,6 +65,8 @@ interface Prepared {
   /** The values of the range that it is of, from the first on. */
   readonly taken: number
   readonly wanted: readonly OutgoingValue[]
+  /** How many of them stand in it. */
+  readonly sent: number
   /** To be called when they are taken: counts them, but for those that were rejected. */
   readonly settle: (rejected: number) => void
 }
@@ -294,18 +296,19 @@ export class Drain implements ChannelConnection {
     const next = wanted[taken]
     const end = next === undefined ? values.length : values.indexOf(next)
     const leftOut = values.slice(0, end).filter(({ name }) => name !== '').length - taken
+    const sent = taken - unsent.unsupported - unsent.superseded
     const settle = (rejected: number): void => {
       accepted?.()
       counts.unsupported += unsent.unsupported
       counts.superseded += unsent.superseded
       counts.leftOut += leftOut
-      counts.values += taken - unsent.unsupported - unsent.superseded - rejected
+      counts.values += sent - rejected
     }
-    return { request, taken: end, wanted: wanted.slice(0, taken), settle }
+    return { request, taken: end, wanted: wanted.slice(0, taken), sent, settle }
   }
 
   /** Sends a request; gives why its values were not taken, undefined if they were. */
-  async #attempt({ request, wanted, settle }: Prepared): Promise<DeliveryProblem | undefined> {
+  async #attempt({ request, wanted, sent, settle }: Prepared): Promise<DeliveryProblem | undefined> {
     const { destination, counts, refused } = this.#options
     if (request === undefined) {
       settle(0)
@@ -322,7 +325,8 @@ export class Drain implements ChannelConnection {
     const refusal = problemIn(answer)
     if (refusal !== undefined) return refusal
     // What a destination takes only in part must not be sent again (OTLP, "Partial Success").
-    const { rejected, message } = this.#partialRefusal(answer)
+    const { rejected: said, message } = this.#partialRefusal(answer)
+    const rejected = Math.min(Math.max(0, said), sent)
     settle(rejected)
     if (rejected > 0 && wanted[0] !== undefined) {
       counts.refusedInvalid += rejected

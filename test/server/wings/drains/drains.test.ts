@@ -379,6 +379,18 @@ describe('OTLP', () => {
     expect(destination.requests).toHaveLength(1)
     expect(await counters(seat)).toMatchObject({ values: 1, refusedInvalid: 1 })
   })
+
+  it.each([
+    ['more than were sent', '0a 0a 08 ffffffffffffffff7f', { values: 0, refusedInvalid: 2 }],
+    ['fewer than none', '0a 0b 08 fbffffffffffffffff01', { values: 2, refusedInvalid: 0 }],
+  ])('says that %s were refused, of which as many count as there can be', async (_, answer, counted) => {
+    destination.answer = () => ({ status: 200, text: Buffer.from(answer.replaceAll(' ', ''), 'hex') })
+    const seat = await start({}, 'otlp')
+    push('a', 1)
+    push('b', 2)
+    await until(async () => expect(await ledger(seat)).toMatchObject({ committed: 2 }))
+    expect(await counters(seat)).toMatchObject(counted)
+  })
 })
 
 describe('a reload', () => {
