@@ -1,9 +1,9 @@
 /**
  * The same in JSON (OTLP specification, "JSON Protobuf Encoding"): keys in lowerCamelCase, integers of 64 bits as texts or
  * numbers, enumerations as numbers, unknown keys ignored. As the Collector does, it also takes keys in snake_case, the names of
- * enumerations, and whatever else the JSON mapping of protocol buffers lets readers take. A point with something in it that is
- * not what it has to be, such as an integer out of its range, is left out; anywhere else that ends the request. It is parsed as
- * a whole: whoever reads bounds its length.
+ * enumerations, and whatever else the JSON mapping of protocol buffers lets readers take. A point with something in it, or in the
+ * attributes around it, that is not what it has to be, such as an integer out of its range, is left out; anywhere else that ends
+ * the request. It is parsed as a whole: whoever reads bounds its length.
  */
 import { fromBase64 } from '../bytes/base64.ts'
 import { ProtocolError } from '../errors.ts'
@@ -42,13 +42,27 @@ export function* metricsFromJson(text: string, limits: OtlpLimits): Generator<un
       }
       const about = converter.object(scope['scope'], 'scope')
       const [name, version] = [converter.text(about, 'name'), converter.text(about, 'version')]
-      scopes.push({ name, version, attributes: converter.attributes(about), metrics })
+      const { attributes, problem } = converter.outerAttributes(about)
+      scopes.push({ name, version, attributes, metrics: withoutPoints(metrics, problem) })
       if (converter.isStepOver) yield
     }
-    resources.push({ attributes: converter.attributes(converter.object(resource['resource'], 'resource')), scopes })
+    const { attributes, problem } = converter.outerAttributes(converter.object(resource['resource'], 'resource'))
+    resources.push({
+      attributes,
+      scopes: scopes.map((scope) => ({ ...scope, metrics: withoutPoints(scope.metrics, problem) })),
+    })
     if (converter.isStepOver) yield
   }
   return resources
+}
+
+/** The same if there is no problem. */
+function withoutPoints(metrics: readonly OtlpMetric[], problem: string | undefined): readonly OtlpMetric[] {
+  if (problem === undefined) return metrics
+  return metrics.map(({ data, unread, ...about }) => {
+    const points = (data?.points.length ?? 0) + (data?.tooLarge ?? 0) + (unread?.points ?? 0)
+    return { ...about, data: undefined, unread: { points, problem } }
+  })
 }
 
 function parse(text: string): JsonObject {
@@ -331,7 +345,7 @@ class Converter {
   /** What all points have. */
   #common(of: JsonObject) {
     return {
-      attributes: this.attributes(of),
+      attributes: this.#attributes(of),
       start: timeOf(at(of, 'startTimeUnixNano') ?? 0, 'startTimeUnixNano'),
       time: timeOf(at(of, 'timeUnixNano') ?? 0, 'timeUnixNano'),
       isEnd: (this.#integer(of, 'flags', 0, MAX_UINT32) & NO_RECORDED_VALUE) !== 0,
@@ -364,7 +378,16 @@ class Converter {
     return this.#integer({ aggregationTemporality: value }, 'aggregationTemporality', -(2 ** 31), 2 ** 31 - 1)
   }
 
-  attributes(of: JsonObject): Attribute[] {
+  /** Those of a resource or scope. If something in them is wrong, that costs all points that would have them. */
+  outerAttributes(of: JsonObject): { readonly attributes: Attribute[]; readonly problem?: string } {
+    try {
+      return { attributes: this.#attributes(of) }
+    } catch (error) {
+      return { attributes: [], problem: problemOf(error) }
+    }
+  }
+
+  #attributes(of: JsonObject): Attribute[] {
     return this.#entries(of, 'attributes', 0)
   }
 

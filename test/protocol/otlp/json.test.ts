@@ -110,6 +110,22 @@ describe('what is wrong in a point', () => {
     expect(read?.unread).toEqual({ points: 1, problem: 'asDouble: a number was expected' })
   })
 
+  it.each(['resource', 'scope'])('of a %s costs the points of that %s', (where) => {
+    const bad = { attributes: [{ key: 'a', value: { intValue: '9223372036854775808' } }] }
+    const metrics = [{ name: 'm', gauge: { dataPoints: [{ asInt: 1 }, { asInt: 'x' }] } }]
+    const part = (given: object) => {
+      const [resource, scope] = where === 'resource' ? [given, {}] : [{}, given]
+      return { resource, scopeMetrics: [{ scope, metrics }] }
+    }
+    const text = JSON.stringify({ resourceMetrics: [part(bad), part({})] })
+    const [lost, kept] = finish(metricsFromJson(text, { elements: 1_000 })).map(({ scopes }) => scopes[0]?.metrics[0])
+    expect(lost).toMatchObject({
+      data: undefined,
+      unread: { points: 2, problem: 'intValue: an integer of 64 bits was expected' },
+    })
+    expect(kept).toMatchObject({ data: { points: [{ value: 1n }] }, unread: { points: 1 } })
+  })
+
   it('may be no object, which nobody can have meant: that costs the request', () => {
     expect(() => metricOf({ name: 'm', gauge: { dataPoints: [1] } })).toThrow('metric m: dataPoints: a list of objects')
   })
