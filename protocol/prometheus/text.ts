@@ -77,6 +77,11 @@ export class TextParser {
     this.#limits = limits
   }
 
+  /** That of the sample which came last, from 1 on. */
+  get line(): number {
+    return this.#line
+  }
+
   /** By the names of families. */
   get families(): ReadonlyMap<string, TextMetadata> {
     return this.#families

@@ -2,7 +2,8 @@
  * One target: when it is scraped, and what becomes of it. It is scraped at its interval while an instance may select its
  * series, and once when somebody asks. What it will say is unknown before, so one placeholder stands for all its series.
  */
-import { type TextMetadata, TextParser } from '../../../../protocol/prometheus/text.ts'
+import { ProtocolError } from '../../../../protocol/errors.ts'
+import { type TextMetadata, TextParser, type TextSample } from '../../../../protocol/prometheus/text.ts'
 import type { Kit } from '../../../kit/kit.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import {
@@ -261,23 +262,32 @@ export class ScrapeTarget implements StatusEntry {
     const read: Body = { pending: [], kept: 0, families: parser.families }
     for await (const chunk of body) {
       signal.throwIfAborted()
-      await this.#poll.work(this.owner, this.#pend(parser.push(chunk), read))
+      await this.#poll.work(this.owner, this.#pend(parser, parser.push(chunk), read))
     }
     signal.throwIfAborted()
-    await this.#poll.work(this.owner, this.#pend(parser.end(), read))
+    await this.#poll.work(this.owner, this.#pend(parser, parser.end(), read))
     return read
   }
 
-  *#pend(samples: ReturnType<TextParser['push']>, read: Body): Steps<void> {
+  *#pend(parser: TextParser, samples: ReturnType<TextParser['push']>, read: Body): Steps<void> {
     const { maxSamples, sampleLimit = maxSamples } = this.spec
     const { pending } = read
     for (const sample of samples) {
       if (pending.length >= maxSamples) throw new Error(`the target has more than \`max_samples\` (${maxSamples})`)
-      const one = this.#series.pend(sample)
+      const one = this.#pended(sample, parser.line)
       pending.push(one)
       if (!isDropped(one) && ++read.kept > sampleLimit)
         throw new Error(`the target has more samples than \`sample_limit\` (${sampleLimit})`)
       if (typeof one.of === 'string' || pending.length % SAMPLES_PER_STEP === 0) yield
+    }
+  }
+
+  #pended(sample: TextSample, line: number): Pending {
+    try {
+      return this.#series.pend(sample)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      throw new ProtocolError(error.code, `line ${line}: ${error.message}`)
     }
   }
 

@@ -62,6 +62,16 @@ describe('a scrape fails', () => {
     expect(await scraping.bare('prometheus.a')).toEqual([])
   })
 
+  it.each([
+    ['a 1\nb{c=1} 2\n', 'line 2: label "c" has no text in quotes'],
+    ['\u{feff}a 1\n', 'line 1: "\u{feff}a" is no name of a metric'],
+    ['a 1\n# HELP a x\nb{c="1",c="2"} 2', 'line 3: label "c" stands twice'],
+  ])('if a series cannot be read, with its line: %j', async (text, detail) => {
+    await scraping.start()
+    scraping.target.answer = (_request, response) => void response.end(text)
+    await fails(detail)
+  })
+
   it('if the body is cut off', async () => {
     await scraping.start()
     scraping.target.answer = (_request, response) => {
