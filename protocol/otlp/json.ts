@@ -256,8 +256,8 @@ class Converter {
       if (!isObject(point)) throw bad('dataPoints', 'a list of objects')
       const read = this.#point(point, convert)
       if (read === undefined) tooLarge++
-      else if ('problem' in read) this.#leaveOut(read.problem)
-      else points.push(read.converted)
+      else if ('converted' in read) points.push(read.converted)
+      else this.#unread = { ...(this.#unread ?? read), points: (this.#unread?.points ?? 0) + 1 }
       this.#sinceStep += weight
       if (this.isStepOver) yield
     }
@@ -291,11 +291,6 @@ class Converter {
         return { problem: problemOf(error) }
       }
     })
-  }
-
-  #leaveOut(problem: string): void {
-    const { points, problem: first } = this.#unread ?? { points: 0, problem }
-    this.#unread = { points: points + 1, problem: first }
   }
 
   #histogram(point: JsonObject) {
