@@ -247,7 +247,7 @@ it('a short body for which nobody waits any more is decoded no further', async (
     },
   }
   const isOver = (): boolean => steps === 3
-  expect(await decoding.decode(body(Buffer.from('{}'), { isOver }), endless, json)).toBeUndefined()
+  expect(await decode(body(Buffer.from('{}'), { isOver }), endless, json)).toBeUndefined()
   expect(steps).toBe(3)
 })
 
