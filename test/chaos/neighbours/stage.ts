@@ -32,7 +32,7 @@ const LOOK_MS = 50
  */
 const OWN_FIGURES = 'figures.socket'
 const PRELOAD = `
-  import { readFileSync } from 'node:fs'
+  import { readFileSync, rmSync } from 'node:fs'
   import { createServer } from 'node:net'
   import { dirname } from 'node:path'
   import { setFlagsFromString } from 'node:v8'
@@ -64,9 +64,12 @@ const PRELOAD = `
         return heapUsed + external
       },
     }
+    const path = dirname(process.argv.at(-1)) + '/${OWN_FIGURES}'
+    // A server that was killed has left it.
+    rmSync(path, { force: true })
     createServer((socket) => {
       socket.once('data', (what) => socket.end(String(figures[what]())))
-    }).listen(dirname(process.argv.at(-1)) + '/${OWN_FIGURES}').unref()
+    }).listen(path).unref()
   }`
 
 export const BOB: TenantUser = { user: 'acme/bob', password: 'what bob knows' }
