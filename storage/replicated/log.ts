@@ -172,7 +172,7 @@ export class Log {
    */
   async *read(after: number, signal: AbortSignal, until?: number): AsyncGenerator<ReadEntry, void> {
     try {
-      yield* readRecords(this.#opened(), after, signal, this.#onObstacle, until)
+      yield* readRecords(this.#opened(), after, signal, this.#onObstacle, until === undefined ? {} : { until })
     } catch (error) {
       if (error instanceof StorageError) throw error
       throw new StorageError('UNREACHABLE', `the cluster's log cannot be read: ${this.#end()}`, error)

@@ -11,7 +11,7 @@ import type { LogStream, StreamMessage } from './stream.ts'
 const RETRY_MS = 200
 /** How often a message may fail to come before it counts as lost. */
 const GAPS = 5
-/** After so long without a message the log is asked if it has more. */
+/** Without a message, before the log is asked. */
 const IDLE_MS = 4_000
 
 /** A record as it is read. */
@@ -23,20 +23,28 @@ export interface ReadEntry extends LogEntry {
 /** What is read of a stream. */
 export type ReadableStream = Pick<LogStream, 'bounds' | 'messages'>
 
+export interface ReadOptions {
+  /** The message after which it ends. */
+  readonly until?: number
+  /** After so long without a message the log is asked if it has more. */
+  readonly idleMs?: number
+}
+
 /** See Log.read; `onObstacle` is told why it does not get on, and that it does. */
 export function readRecords(
   stream: ReadableStream,
   after: number,
   signal: AbortSignal,
   onObstacle: (obstacle: string | undefined) => void,
-  until = Number.POSITIVE_INFINITY,
+  { until = Number.POSITIVE_INFINITY, idleMs = IDLE_MS }: ReadOptions = {},
 ): AsyncGenerator<ReadEntry, void> {
-  return new Reading(stream, after, signal, onObstacle).records(until)
+  return new Reading(stream, after, signal, onObstacle, idleMs).records(until)
 }
 
 class Reading {
   readonly #stream: ReadableStream
   readonly #signal: AbortSignal
+  readonly #idleMs: number
   readonly #onObstacle: (obstacle: string | undefined) => void
   readonly #assembler = new Assembler()
   readonly #shorter = new ShorterLog()
@@ -51,8 +59,10 @@ class Reading {
     after: number,
     signal: AbortSignal,
     onObstacle: (obstacle: string | undefined) => void,
+    idleMs: number,
   ) {
     this.#stream = stream
+    this.#idleMs = idleMs
     this.#next = after + 1
     this.#signal = signal
     this.#onObstacle = onObstacle
@@ -115,7 +125,7 @@ class Reading {
     const { signal } = ended
     while (!signal.aborted) {
       const next = this.#next
-      await delay(IDLE_MS, undefined, { signal }).catch(() => {})
+      await delay(this.#idleMs, undefined, { signal }).catch(() => {})
       const isIdle = (): boolean => this.#isWaiting && this.#next === next
       if (signal.aborted || !isIdle()) continue
       const bounds = await this.#stream.bounds().catch(() => undefined)

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DEFINE_A, RESYNC, stream } from '../server/wings/smon/fixture.ts'
 import { args, command, str, type } from '../support/bytes.ts'
 import { freePort } from '../support/free-port.ts'
-import { PROGRAM } from '../support/program.ts'
+import { SERVER_PROGRAM } from '../support/program.ts'
 import { decoded } from '../support/records.ts'
 import type { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
@@ -47,7 +47,7 @@ async function feed(
   input?: Uint8Array,
   to = `127.0.0.1:${port}`,
 ): Promise<{ code: number; err: string }> {
-  const child = spawn(process.execPath, [PROGRAM, 'feed', 'smon', file, '--to', to])
+  const child = spawn(process.execPath, [SERVER_PROGRAM, 'feed', 'smon', file, '--to', to])
   let err = ''
   child.stderr.on('data', (chunk: Buffer) => {
     err += chunk.toString()

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { CounterFeed } from '../support/counter-feed.ts'
 import { freePort } from '../support/free-port.ts'
 import { times } from '../support/long.ts'
-import { PROGRAM } from '../support/program.ts'
+import { SERVER_PROGRAM } from '../support/program.ts'
 import { ledgerWhen } from '../support/records.ts'
 import { ServerProcess } from '../support/server-process.ts'
 
@@ -25,7 +25,7 @@ class Tail {
   notes = ''
 
   constructor(...args: readonly string[]) {
-    this.#child = spawn(process.execPath, [PROGRAM, 'tail', ...args, '--config', server.config], {
+    this.#child = spawn(process.execPath, [SERVER_PROGRAM, 'tail', ...args, '--config', server.config], {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.ended = once(this.#child, 'exit')

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { args, str, type } from '../../support/bytes.ts'
-import { PROGRAM } from '../../support/program.ts'
+import { SERVER_PROGRAM } from '../../support/program.ts'
 import { decoded } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
 import { ServerProcess } from '../../support/server-process.ts'
@@ -36,7 +36,7 @@ afterAll(() => server.remove())
 
 async function cinnabar(words: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const plain = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('CINNABAR_')))
-  const child = spawn(process.execPath, [PROGRAM, ...words], { env: { ...plain, ...env } })
+  const child = spawn(process.execPath, [SERVER_PROGRAM, ...words], { env: { ...plain, ...env } })
   let [out, err] = ['', '']
   child.stdout.on('data', (chunk: Buffer) => {
     out += chunk.toString()

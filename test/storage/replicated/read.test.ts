@@ -26,7 +26,7 @@ function streamOf(last: number, ...consumers: readonly (readonly number[])[]) {
 
 async function read(stream: ReadableStream, count: number): Promise<number[]> {
   const found: number[] = []
-  for await (const { sequence } of readRecords(stream, 0, new AbortController().signal, () => {})) {
+  for await (const { sequence } of readRecords(stream, 0, new AbortController().signal, () => {}, { idleMs: 50 })) {
     found.push(sequence)
     if (found.length === count) break
   }
@@ -62,6 +62,7 @@ test('each record says how long the log was when it came', async () => {
     },
   }
   const lasts: number[] = []
-  for await (const { last } of readRecords(behind, 0, new AbortController().signal, () => {}, 3)) lasts.push(last)
+  for await (const { last } of readRecords(behind, 0, new AbortController().signal, () => {}, { until: 3 }))
+    lasts.push(last)
   expect(lasts).toEqual([3, 3, 3])
 })

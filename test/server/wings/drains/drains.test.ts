@@ -52,9 +52,10 @@ const push = (name: string, value: Value | number, ms = 0, host = 'h'): void => 
 }
 
 /** Time goes on until it holds; the destination answers in real time. */
-async function until(holds: () => void | Promise<void>): Promise<void> {
+/** The clock goes on by `stepMs` before each look. */
+async function until(holds: () => void | Promise<void>, stepMs = 500): Promise<void> {
   await eventually(async () => {
-    producer?.clock.advance(500)
+    producer?.clock.advance(stepMs)
     await producer?.settle()
     await holds()
   })
@@ -243,7 +244,7 @@ describe('a destination', () => {
     destination.answer = (names) => (names.includes('test_bad') ? { status: 500 } : { status: 204 })
     const seat = await start()
     for (const name of ['good', 'bad', 'good']) push(name, 1, name === 'bad' ? 1 : Math.random() * 100 + 2)
-    await until(async () => expect(await ledger(seat)).toMatchObject({ committed: 3 }))
+    await until(async () => expect(await ledger(seat)).toMatchObject({ committed: 3 }), 5_000)
     expect(await counters(seat)).toMatchObject({ values: 2, refusedFailed: 1 })
     expect(producer?.clock.monotonicMs()).toBeGreaterThan(60_000)
   })

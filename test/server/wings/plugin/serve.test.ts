@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Consumer, connect, type Sample } from '../../../../client/index.ts'
 import { eventually } from '../../../support/eventually.ts'
+import { isLong } from '../../../support/long.ts'
 import { PROGRAM } from '../../../support/program.ts'
 import { PASSWORD, ServerProcess } from '../../../support/server-process.ts'
 
@@ -332,7 +333,8 @@ test('a reload says that plug-ins need a restart', async () => {
   expect(result(await admin.execute('config.reload')).detail).toBe('only after a restart: plugin')
 })
 
-describe.concurrent('the end', () => {
+/** Two of them wait for as long as a plug-in may take. */
+const theEnd = (): void => {
   test('a plug-in is informed when the server stops', async () => {
     await admin.close()
     expect(await server.end('SIGTERM')).toBe(0)
@@ -369,4 +371,5 @@ describe.concurrent('the end', () => {
     expect(String(stderr)).toMatch(/\[\[plugin\]\] \.\/plugins\/public\.js: .*can be written by everybody/)
     expect(String(stderr)).not.toContain('throws-at-load')
   })
-})
+}
+if (isLong) describe.concurrent('the end', theEnd)
