@@ -17,6 +17,7 @@ import {
   NO_RECORDED_VALUE,
   type OtlpLimits,
   type OtlpMetric,
+  POINT_TOO_LARGE,
   pointWeights,
   type ResourceMetrics,
   Temporality,
@@ -60,7 +61,7 @@ export function* metricsFromJson(text: string, limits: OtlpLimits): Generator<un
 function withoutPoints(metrics: readonly OtlpMetric[], problem: string | undefined): readonly OtlpMetric[] {
   if (problem === undefined) return metrics
   return metrics.map(({ data, unread, ...about }) => {
-    const points = (data?.points.length ?? 0) + (data?.tooLarge ?? 0) + (unread?.points ?? 0)
+    const points = (data?.points.length ?? 0) + (unread?.points ?? 0)
     return { ...about, data: undefined, unread: { points, problem } }
   })
 }
@@ -225,17 +226,17 @@ class Converter {
     const temporality = this.#temporality(of)
     switch (kind) {
       case 'gauge':
-        return { kind, ...(yield* this.#points(kind, of, (point) => this.#number(point))) }
+        return { kind, points: yield* this.#points(kind, of, (point) => this.#number(point)) }
       case 'sum': {
         const isMonotonic = at(of, 'isMonotonic') === true
-        return { kind, temporality, isMonotonic, ...(yield* this.#points(kind, of, (point) => this.#number(point))) }
+        return { kind, temporality, isMonotonic, points: yield* this.#points(kind, of, (point) => this.#number(point)) }
       }
       case 'histogram':
-        return { kind, temporality, ...(yield* this.#points(kind, of, (point) => this.#histogram(point))) }
+        return { kind, temporality, points: yield* this.#points(kind, of, (point) => this.#histogram(point)) }
       case 'exponential-histogram':
-        return { kind, temporality, ...(yield* this.#points(kind, of, (point) => this.#exponential(point))) }
+        return { kind, temporality, points: yield* this.#points(kind, of, (point) => this.#exponential(point)) }
       case 'summary':
-        return { kind, ...(yield* this.#points(kind, of, (point) => this.#summary(point))) }
+        return { kind, points: yield* this.#points(kind, of, (point) => this.#summary(point)) }
     }
   }
 
@@ -243,9 +244,8 @@ class Converter {
     kind: MetricData['kind'],
     of: JsonObject,
     convert: (point: JsonObject) => P,
-  ): Generator<undefined, { readonly points: readonly P[]; readonly tooLarge?: number }> {
+  ): Generator<undefined, readonly P[]> {
     const points: P[] = []
-    let tooLarge = 0
     const weight = pointWeights[kind]
     const given = this.list(of, 'dataPoints')
     this.#weigh(weight * given.length)
@@ -255,13 +255,12 @@ class Converter {
       if (point === null) continue
       if (!isObject(point)) throw bad('dataPoints', 'a list of objects')
       const read = this.#point(point, convert)
-      if (read === undefined) tooLarge++
-      else if ('converted' in read) points.push(read.converted)
+      if ('converted' in read) points.push(read.converted)
       else this.#unread = { ...(this.#unread ?? read), points: (this.#unread?.points ?? 0) + 1 }
       this.#sinceStep += weight
       if (this.isStepOver) yield
     }
-    return { points, ...(tooLarge > 0 && { tooLarge }) }
+    return points
   }
 
   /** What has at most so many elements; undefined if it has more. */
@@ -279,18 +278,17 @@ class Converter {
     }
   }
 
-  /** A point, or what is wrong in it; undefined if it has more elements than one may have. */
+  /** A point, or what is wrong in it. */
   #point<P>(
     point: JsonObject,
     convert: (point: JsonObject) => P,
-  ): { readonly converted: P } | { readonly problem: string } | undefined {
-    return this.#within(MAX_POINT_ELEMENTS, () => {
-      try {
-        return { converted: convert(point) }
-      } catch (error) {
-        return { problem: problemOf(error) }
-      }
-    })
+  ): { readonly converted: P } | { readonly problem: string } {
+    try {
+      const converted = this.#within(MAX_POINT_ELEMENTS, () => convert(point))
+      return converted === undefined ? { problem: POINT_TOO_LARGE } : { converted }
+    } catch (error) {
+      return { problem: problemOf(error) }
+    }
   }
 
   #histogram(point: JsonObject) {

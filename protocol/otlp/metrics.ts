@@ -62,7 +62,7 @@ export interface SummaryPoint extends Point {
 /** Aggregation temporality, by the numbers of metrics/v1. */
 export const Temporality = { UNSPECIFIED: 0, DELTA: 1, CUMULATIVE: 2 } as const
 
-export type MetricData = (
+export type MetricData =
   | { readonly kind: 'gauge'; readonly points: readonly NumberPoint[] }
   | {
       readonly kind: 'sum'
@@ -77,10 +77,6 @@ export type MetricData = (
       readonly points: readonly ExponentialPoint[]
     }
   | { readonly kind: 'summary'; readonly points: readonly SummaryPoint[] }
-) & {
-  /** How many points were left out, because they have more than MAX_POINT_ELEMENTS; missing if none was. */
-  readonly tooLarge?: number
-}
 
 export interface OtlpMetric {
   readonly name: string
@@ -88,7 +84,7 @@ export interface OtlpMetric {
   readonly description: string
   /** Undefined if it has none, or one of a kind that is not known here. */
   readonly data: MetricData | undefined
-  /** Points that are not in `data`, as something in them is not what it has to be. */
+  /** Points that are not in `data`, as something in them is not what it has to be, or as they have too many elements. */
   readonly unread?: Unread | undefined
 }
 
@@ -130,6 +126,7 @@ export interface OtlpLimits {
  * that. SDKs make histograms of some hundred buckets at most.
  */
 export const MAX_POINT_ELEMENTS = 8_192
+export const POINT_TOO_LARGE = `a point has at most ${MAX_POINT_ELEMENTS} fields and numbers`
 
 /** Values of attributes nest at most this deep. */
 export const MAX_ANY_DEPTH = 8

@@ -18,6 +18,7 @@ import {
   type NumberPoint,
   type OtlpLimits,
   type OtlpMetric,
+  POINT_TOO_LARGE,
   pointWeights,
   type ResourceMetrics,
   type ScopeMetrics,
@@ -116,7 +117,7 @@ const kinds: Readonly<Record<number, MetricData['kind']>> = {
 
 function* metric(reader: MessageReader, end: number): Generator<undefined, OtlpMetric> {
   let [name, unit, description] = ['', '', '']
-  let data: MetricData | undefined
+  let read: Pick<OtlpMetric, 'data' | 'unread'> = { data: undefined }
   while (reader.offset < end) {
     let kind: MetricData['kind'] | undefined
     let dataEnd = 0
@@ -134,11 +135,11 @@ function* metric(reader: MessageReader, end: number): Generator<undefined, OtlpM
         return true
       }),
     )
-    if (kind !== undefined) data = yield* dataOf(reader, kind, dataEnd)
+    if (kind !== undefined) read = yield* dataOf(reader, kind, dataEnd)
     if (reader.isStepOver) yield
   }
   reader.endedAt(end)
-  return { name, unit, description, data }
+  return { name, unit, description, ...read }
 }
 
 const pointReaders: Readonly<Record<MetricData['kind'], (reader: MessageReader) => object>> = {
@@ -149,7 +150,11 @@ const pointReaders: Readonly<Record<MetricData['kind'], (reader: MessageReader) 
   summary: summaryPoint,
 }
 
-function* dataOf(reader: MessageReader, kind: MetricData['kind'], end: number): Generator<undefined, MetricData> {
+function* dataOf(
+  reader: MessageReader,
+  kind: MetricData['kind'],
+  end: number,
+): Generator<undefined, Pick<OtlpMetric, 'data' | 'unread'>> {
   const points: object[] = []
   let [temporality, isMonotonic, tooLarge] = [0, false, 0]
   const read = pointReaders[kind]
@@ -171,13 +176,9 @@ function* dataOf(reader: MessageReader, kind: MetricData['kind'], end: number): 
   }
   reader.endedAt(end)
   const extra = kind === 'sum' ? { isMonotonic } : {}
-  return {
-    kind,
-    points,
-    ...(kind !== 'gauge' && kind !== 'summary' && { temporality }),
-    ...extra,
-    ...(tooLarge > 0 && { tooLarge }),
-  } as unknown as MetricData
+  const data = { kind, points, ...(kind !== 'gauge' && kind !== 'summary' && { temporality }), ...extra }
+  const unread = tooLarge === 0 ? undefined : { points: tooLarge, problem: POINT_TOO_LARGE }
+  return { data: data as unknown as MetricData, unread }
 }
 
 function numberPoint(reader: MessageReader): NumberPoint {

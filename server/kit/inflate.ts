@@ -36,9 +36,9 @@ const unzstd = zstdDecompress && promisify(zstdDecompress)
 export function inflated(bytes: Uint8Array, encoding: Encoding, most: number): Uint8Array {
   if (encoding === 'snappy') return decompress(bytes, { bytes: most })
   if (encoding === 'identity') return bytes
-  const inflate = encoding === 'gzip' ? zlib.gunzipSync : zstdDecompressSync
+  const inflate = encoding === 'gzip' ? zlib.gunzipSync : needed(zstdDecompressSync)
   try {
-    return inflate?.(bytes, optionsOf(encoding, most)) ?? bytes
+    return inflate(bytes, optionsOf(encoding, most))
   } catch (error) {
     throw problemOf(error, encoding, most)
   }
@@ -46,12 +46,18 @@ export function inflated(bytes: Uint8Array, encoding: Encoding, most: number): U
 
 /** The same without keeping anybody waiting. Rejects with ProtocolError. */
 export async function inflate(bytes: Uint8Array, encoding: 'gzip' | 'zstd', most: number): Promise<Uint8Array> {
-  const inflateSoon = encoding === 'gzip' ? gunzip : unzstd
+  const inflateSoon = encoding === 'gzip' ? gunzip : needed(unzstd)
   try {
-    return (await inflateSoon?.(bytes, optionsOf(encoding, most))) ?? bytes
+    return await inflateSoon(bytes, optionsOf(encoding, most))
   } catch (error) {
     throw problemOf(error, encoding, most)
   }
+}
+
+/** Whoever asks has looked at `hasZstd`. */
+function needed<T>(decompress: T | undefined): T {
+  if (decompress === undefined) throw new Error('this Node has no zstd')
+  return decompress
 }
 
 function optionsOf(encoding: 'gzip' | 'zstd', maxOutputLength: number): InflateOptions {

@@ -1,6 +1,6 @@
 /**
- * Rules for every request: how many begin at once, the host that it may name, headers that restrict browsers, the number of requests from one address,
- * and the origins that may open the WebSocket.
+ * Rules for every request: how many begin at once, the host that it may name, headers that restrict browsers, the number of
+ * requests from one address, and the origins that may open the WebSocket.
  */
 import { isIP, isIPv6 } from 'node:net'
 import helmet from '@fastify/helmet'

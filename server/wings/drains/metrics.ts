@@ -1,5 +1,5 @@
 /** What drains know of the metrics that they deliver. */
-import { byKind, type Metric, ownLabels, type Sensor } from '../../kit/metrics.ts'
+import { byKind, type Metric, ownLabels } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
 import type { DeliveredChannel } from '../../kit/push.ts'
 import type { Clock } from '../../kit/running.ts'
@@ -35,6 +35,9 @@ export function metricsOf(sensors: OwnView['sensors'], tenant: string): (name: s
   }
 }
 
+/** Names whose labels are remembered; with more, all are looked up again. */
+const MAX_LABELLED = 10_000
+
 /** What is measured here has the labels of its sensor, `host` above all. */
 export function sensorLabels({ sensors }: Sensors): (name: string) => readonly Label[] {
   const known = new Map<string, readonly Label[]>()
@@ -44,6 +47,7 @@ export function sensorLabels({ sensors }: Sensors): (name: string) => readonly L
       const sensor = byKind(sensors).polled.find(({ family }) => name.startsWith(family))
       const metric = sensor?.metric(name)
       labels = sensor !== undefined && metric !== undefined ? ownLabels(sensor.labels(metric)) : []
+      if (known.size >= MAX_LABELLED) known.clear()
       known.set(name, labels)
     }
     return labels
@@ -56,11 +60,22 @@ export function sensorLabels({ sensors }: Sensors): (name: string) => readonly L
  */
 export function isOfServer({ sensors }: Sensors, tenant: string): (name: string) => boolean {
   return (name) => {
-    const ofFamily = sensors.filter(({ family }) => name.startsWith(family))
-    const own = ofFamily.filter(({ owner }) => owner === 'producer')
-    const ofTenant = ofFamily.filter(({ owner }) => owner !== 'producer' && owner.tenant === tenant)
-    const isKnown = (sensor: Sensor): boolean => sensor.metric(name) !== undefined
-    return own.length > 0 && (ofTenant.length === 0 || (own.some(isKnown) && !ofTenant.some(isKnown)))
+    let ofServer = false
+    let ofTenant = false
+    let isOwn = false
+    let isTheirs = false
+    for (const sensor of sensors) {
+      const { family, owner } = sensor
+      if (!name.startsWith(family)) continue
+      if (owner === 'producer') {
+        ofServer = true
+        isOwn ||= sensor.metric(name) !== undefined
+      } else if (owner.tenant === tenant) {
+        ofTenant = true
+        isTheirs ||= sensor.metric(name) !== undefined
+      }
+    }
+    return ofServer && (!ofTenant || (isOwn && !isTheirs))
   }
 }
 

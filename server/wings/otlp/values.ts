@@ -5,7 +5,6 @@ import { textOfAny } from '../../../protocol/otlp/attributes.ts'
 import {
   type Attribute,
   type Buckets,
-  MAX_POINT_ELEMENTS,
   type MetricData,
   type OtlpMetric,
   type ResourceMetrics,
@@ -54,10 +53,6 @@ export function* writeSeries(columns: ColumnWriter, resources: readonly Resource
           if (value.type !== BasicType.REC && sinceStep < LABELS_PER_STEP) continue
           sinceStep = 0
           yield
-        }
-        for (let left = data.tooLarge ?? 0; left > 0; left--) {
-          columns.refuse(metric.name, `a point has at most ${MAX_POINT_ELEMENTS} fields and numbers`)
-          columns.value(VOID, now)
         }
       }
     }

@@ -2,7 +2,12 @@
 import { describe, expect, it } from 'vitest'
 import { textOfAny } from '../../../protocol/otlp/attributes.ts'
 import { metricsFromJson } from '../../../protocol/otlp/json.ts'
-import { MAX_POINT_ELEMENTS, type NumberPoint, type OtlpMetric } from '../../../protocol/otlp/metrics.ts'
+import {
+  MAX_POINT_ELEMENTS,
+  type NumberPoint,
+  type OtlpMetric,
+  POINT_TOO_LARGE,
+} from '../../../protocol/otlp/metrics.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
 
 const metricsOf = (metrics: readonly unknown[]): readonly OtlpMetric[] => {
@@ -155,8 +160,8 @@ it('a point with too many elements is left out, and counts', () => {
   for (const [kind, dataPoints] of Object.entries(points)) {
     const text = JSON.stringify({ resourceMetrics: [{ scopeMetrics: [{ metrics: [{ [kind]: { dataPoints } }] }] }] })
     const [resource] = finish(metricsFromJson(text, { elements: 20_000 }))
-    const data = resource?.scopes[0]?.metrics[0]?.data
-    expect([data?.points.length, data?.tooLarge]).toEqual([1, dataPoints.length - 1])
+    const { data, unread } = resource?.scopes[0]?.metrics[0] ?? {}
+    expect([data?.points.length, unread]).toEqual([1, { points: dataPoints.length - 1, problem: POINT_TOO_LARGE }])
   }
 })
 

@@ -12,7 +12,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { textOfAny } from '../../../protocol/otlp/attributes.ts'
 import { answerAsJson, metricsFromJson } from '../../../protocol/otlp/json.ts'
-import { MAX_POINT_ELEMENTS, type ResourceMetrics } from '../../../protocol/otlp/metrics.ts'
+import { MAX_POINT_ELEMENTS, POINT_TOO_LARGE, type ResourceMetrics } from '../../../protocol/otlp/metrics.ts'
 import { decodeMetrics, encodeAnswer } from '../../../protocol/otlp/protobuf.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
 import { Random } from '../../support/random.ts'
@@ -150,7 +150,10 @@ describe('by hand, from the definitions', () => {
     ] as const) {
       const metric = nested(2, Uint8Array.from([...bytes('0a 01 6d'), ...nested(kind, ...points)]))
       const [resource] = decode(nested(1, nested(2, metric)))
-      expect(resource?.scopes[0]?.metrics[0]?.data).toMatchObject({ points: [{ isEnd: false }], tooLarge: 1 })
+      expect(resource?.scopes[0]?.metrics[0]).toMatchObject({
+        data: { points: [{ isEnd: false }] },
+        unread: { points: 1, problem: POINT_TOO_LARGE },
+      })
     }
     const metric = nested(2, nested(10, point(MAX_POINT_ELEMENTS - 10)))
     expect(decode(nested(1, nested(2, metric)))[0]?.scopes[0]?.metrics[0]?.data?.points).toHaveLength(1)
