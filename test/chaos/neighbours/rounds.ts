@@ -41,7 +41,7 @@ const LOOK_MS = 500
 /** The promises. */
 const MOST_NOP_MS = 20
 const MOST_GROWTH_MIB = 200
-/** Between the rounds of the first half and those of the second; a heap grows up to its collection, and the first round fills it. */
+/** Between the earlier rounds and the later ones. */
 const MOST_STEADY_MIB = 32
 /** Code, and the series that were published. */
 const MOST_HEAP_MIB = 16
@@ -108,6 +108,8 @@ export async function inRounds({ shape, mayPublish, metrics, rounds }: RoundsOpt
     const answers: Record<string, number> = {}
     for (let round = 0; round < rounds; round++) {
       quiet.push(await stage.good.nops(setTimeout(QUIET_MS)))
+      // Each round begins after a collection: how much of the garbage of all before it is still there says nothing of this one.
+      await stage.heapMiB()
       stage.forgetPeak()
       await stage.longestStepMs()
       const ended = once(hostile, 'message') as Promise<[RoundTally]>
@@ -166,10 +168,10 @@ function brokenFigures(run: Omit<RoundsRun, 'broken'>): string[] {
   return broken
 }
 
-/** How much more the later rounds took than the earlier ones, in the middle of each. */
-function steadyMiB(rssMiB: readonly number[]): number {
+/** How much more the later rounds took than the earlier ones, in the middle of each. The first of all fills pools and loads code. */
+function steadyMiB([_first, ...rssMiB]: readonly number[]): number {
   const half = rssMiB.length >> 1
-  return median(rssMiB.slice(half)) - median(rssMiB.slice(0, Math.max(1, half)))
+  return median(rssMiB.slice(half)) - median(rssMiB.slice(0, half))
 }
 
 function delaysOf(rounds: readonly (readonly number[])[]): Delays {
