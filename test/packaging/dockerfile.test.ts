@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { load } from '../../server/kernel/config/load.ts'
 import { schema } from '../../server/start/config.ts'
+import { instructionsOf, sentPaths } from './dockerfile.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
@@ -15,13 +16,7 @@ const manifest = JSON.parse(read('package.json'))
 const dockerfile = read('Dockerfile')
 const includes: string[] = JSON.parse(read('tsconfig.build.json')).include
 
-/** Instructions with what stands after them, without comments, continued lines as one. */
-const instructions = dockerfile
-  .replace(/^#.*\n/gm, '')
-  .replace(/\\\n\s*/g, '')
-  .split('\n')
-  .filter((line) => line !== '')
-  .map((line) => ({ name: line.slice(0, line.indexOf(' ')), rest: line.slice(line.indexOf(' ') + 1).trim() }))
+const instructions = instructionsOf(dockerfile)
 const all = (name: string) => instructions.filter((one) => one.name === name).map(({ rest }) => rest)
 const last = (name: string) => all(name).at(-1) ?? ''
 
@@ -30,11 +25,7 @@ const variables = Object.fromEntries(
 )
 const { listen, gmetric, smon, producer } = load(schema, { env: variables }).values
 
-/** Whether the build gets to see it: the last line that speaks of a path counts. */
-function isSent(path: string): boolean {
-  const lines = read('.dockerignore').split('\n')
-  return lines.includes('*') && lines.lastIndexOf(`!${path}`) > lines.lastIndexOf('*')
-}
+const sent = sentPaths(read('.dockerignore'))
 
 describe('Dockerfile', () => {
   it('starts the program of the package', () => {
@@ -66,9 +57,9 @@ describe('Dockerfile', () => {
     const [first = ''] = all('COPY')
     for (const path of [...first.split(' ').slice(0, -1), 'tsconfig.json', 'tsconfig.build.json', ...includes]) {
       expect(existsSync(join(ROOT, path)), path).toBe(true)
-      expect(isSent(path), path).toBe(true)
+      expect(sent).toContain(path)
     }
-    for (const path of ['data', 'node_modules', 'dist', '.git', 'test']) expect(isSent(path), path).toBe(false)
+    for (const path of ['data', 'node_modules', 'dist', '.git', 'test']) expect(sent).not.toContain(path)
   })
 
   it('sets variables that are keys, as the loader takes them, and one of glibc, as the unit does', () => {

@@ -26,9 +26,9 @@ const PATIENCE_MS = 30_000
 const LOOK_MS = 50
 
 /**
- * Runs in the server first. Whoever asks at this socket for `step` is told the longest time that its first thread has computed
- * between two turns of the event loop since somebody asked before, which other programs on the same cores do not change; for
- * `heap`, the bytes that are left after a collection, with the buffers outside of the heap.
+ * Runs in the server first. Whoever asks at this socket for `step` gets the longest time between two turns of its event loop since
+ * somebody asked before, without that in which its first thread had no core; for `heap`, the bytes that are left after a
+ * collection, with the buffers outside of the heap.
  */
 const OWN_FIGURES = 'figures.socket'
 const PRELOAD = `
@@ -41,14 +41,17 @@ const PRELOAD = `
   if (isMainThread) {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc')
-    const computed = () => Number(readFileSync('/proc/self/task/' + process.pid + '/schedstat', 'utf8').split(' ')[0]) / 1e6
-    let [before, longestMs] = [computed(), 0]
+    const TURN_MS = 5
+    // Proc's second figure: how long it could have run while others had the cores.
+    const waited = () => Number(readFileSync('/proc/self/task/' + process.pid + '/schedstat', 'utf8').split(' ')[1]) / 1e6
+    const own = () => performance.now() - waited()
+    let [before, longestMs] = [own(), 0]
     const look = () => {
-      const now = computed()
-      longestMs = Math.max(longestMs, now - before)
+      const now = own()
+      longestMs = Math.max(longestMs, now - before - TURN_MS)
       before = now
     }
-    setInterval(look, 5).unref()
+    setInterval(look, TURN_MS).unref()
     const figures = {
       step() {
         const found = longestMs
@@ -58,8 +61,8 @@ const PRELOAD = `
       heap() {
         collect()
         collect()
-        look()
-        longestMs = 0
+        // That was asked for.
+        before = own()
         const { heapUsed, external } = process.memoryUsage()
         return heapUsed + external
       },
