@@ -7,7 +7,7 @@ import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Clock } from '../../kit/running.ts'
 import { shownProblem, type UpstreamSession } from './session.ts'
 
-/** How often it is asked whether something still speaks against a connection. */
+/** How often it is asked whether something still speaks against a connection, beside whenever `look` is called. */
 const LOOK_MS = 500
 
 /** What is done with the connection. */
@@ -35,6 +35,8 @@ export class UpstreamLink {
   readonly #options: LinkOptions
   readonly #user: LinkUser
   readonly #kept: KeptConnection
+  /** Ends the pause before the next look at what speaks against a connection. */
+  #look: () => void = () => {}
 
   constructor(options: LinkOptions, user: LinkUser) {
     this.#options = options
@@ -52,6 +54,11 @@ export class UpstreamLink {
 
   start(): void {
     this.#kept.start()
+  }
+
+  /** What spoke against a connection may be over: it is not waited for until that is noticed. */
+  look(): void {
+    this.#look()
   }
 
   /** Ends the connection that there is; the next one is made after a pause. */
@@ -103,7 +110,9 @@ export class UpstreamLink {
   async #unhindered(signal: AbortSignal): Promise<void> {
     for (let { hindrance } = this.#user; hindrance !== ''; { hindrance } = this.#user) {
       this.#user.changed(hindrance)
-      await pause(this.#options.clock, LOOK_MS, signal)
+      const looked = new AbortController()
+      this.#look = () => looked.abort()
+      await pause(this.#options.clock, LOOK_MS, AbortSignal.any([signal, looked.signal]))
       signal.throwIfAborted()
     }
   }

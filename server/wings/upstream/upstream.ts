@@ -230,8 +230,11 @@ export class Upstream {
   }
 
   follow(request: RemoteRequest, follower: RemoteFollower): RemoteTap {
-    const taps = follower.isDurable ? this.#taps.durable : this.#taps.live
-    return taps.follow(request, follower)
+    if (!follower.isDurable) return this.#taps.live.follow(request, follower)
+    const tap = this.#taps.durable.follow(request, follower)
+    // Until now nobody may have needed this connection, and what comes before it is there is in no queue.
+    this.#links.durable.look()
+    return tap
   }
 
   /**

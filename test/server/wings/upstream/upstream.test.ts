@@ -181,6 +181,11 @@ describe('a durable channel', () => {
     await until(async () => expect(await below()).toMatchObject({ accepted: 5, committed: 5, in_flight: 0 }))
   })
 
+  it('is bound there at once, without a look at the clock', async () => {
+    await follow()
+    await eventually(() => expect(boundBelow()).toBe(1))
+  })
+
   it('gets what the upstream kept while this server was away, once and in order', async () => {
     const { channel } = seat
     await follow()
