@@ -110,6 +110,7 @@ beforeAll(async () => {
 }, STEPS_MS)
 afterAll(() => rmSync(directory, { recursive: true }))
 
+// Only root on Linux mounts anything.
 it.skipIf(!canMount)(
   'builds, starts as its user, is healthy and stops, with nothing but what is sent and copied',
   async () => {
