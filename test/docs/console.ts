@@ -20,6 +20,7 @@ const NEEDED: Readonly<Record<string, string>> = {
   openssl: 'openssl',
   prometheus: 'prometheus',
   'prometheus-node-exporter': 'prometheus-node-exporter',
+  python3: 'python3',
   sqlite3: 'sqlite3',
 }
 

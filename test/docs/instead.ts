@@ -26,6 +26,7 @@ const INSTEAD: readonly Instead[] = [
   { when: /^sudo cinnabar cluster\b/, why: 'needs three machines', check: ([, ...words]) => checkCluster(words) },
   { when: /^npm pack\b/, why: 'test/packaging does it', check: () => mustExist('packages/client/package.json') },
   { when: /^npm install \.\/cinnabar-/, why: 'test/packaging does it', check: () => {} },
+  { when: /^pip install \.\//, why: 'changes the machine', check: () => mustExist('packages/python/pyproject.toml') },
   { when: /^git (clone|pull) /, why: 'needs the network', check: () => mustExist('package.json') },
   { when: /^(sudo )?(apt-get|systemctl) /, why: 'changes the machine', check: checkPaths },
   { when: /^(sudo )?docker /, why: 'needs a daemon', check: checkPaths },

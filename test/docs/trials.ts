@@ -9,7 +9,7 @@ import { commandsOf, isConsole, isMeanwhile, missingFor, runCommands, startsItse
 import { type Example, isOfTree, runExample, shownBy, typeCheck, usersOf, writeExamples } from './examples.ts'
 import { runnable } from './instead.ts'
 import { type Block, type Page, ROOT } from './page.ts'
-import { World } from './world.ts'
+import { PASSWORD, World } from './world.ts'
 
 /** Run by a test of test/web/ that names `<page>#<section>`. */
 const IN_BROWSER = ['html', 'js', 'css']
@@ -27,6 +27,7 @@ interface Language {
 const LANGUAGES: Readonly<Record<string, Language>> = {
   console: { says: 'the commands print what is shown', run: tryCommands, check: checkCommands },
   ts: { says: 'the example compiles and runs', run: tryExample, check: checkExample },
+  python: { says: 'a command runs the program', run: tryProgram, check: tryFile },
   toml: { says: 'the configuration is accepted', run: tryConfiguration },
   json: { says: 'the JSON is what it seems to be', run: tryJson },
   sql: { says: 'the query fits the database', run: trySql },
@@ -142,6 +143,15 @@ function expectTested({ file = '' }: Block): void {
 function tryFile(trials: Trials, page: Page, block: Block): void {
   trials.worldOf(page).write(block.file ?? '', block.lines)
   expectUsed(page, block)
+}
+
+/** Whoever it logs in as exists, with this password. */
+async function tryProgram(trials: Trials, page: Page, block: Block): Promise<void> {
+  const world = trials.worldOf(page)
+  const [, user] = /\bidentity="([^"]+)"/.exec(block.lines.join('\n')) ?? []
+  if (user !== undefined) await world.addUsers([user])
+  const lines = block.lines.map((line) => line.replace(/\bpassword="[^"]*"/, `password="${PASSWORD}"`))
+  tryFile(trials, page, { ...block, lines })
 }
 
 /** A file is used by a command, or imported by another block. */

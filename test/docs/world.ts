@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../support/free-port.ts'
 import { installPackages, installPrograms, programFolder, SERVE } from './install.ts'
+import { ROOT } from './page.ts'
 import { idsIn, isShown, linesOf } from './shown.ts'
 
 export const PASSWORD = 'the password of the documents'
@@ -227,6 +228,8 @@ export class World {
       PATH: `${this.#bin}:${process.env['PATH']}:${programFolder(this.#bin)}`,
       HOME: this.directory,
       NO_COLOR: '1',
+      PYTHONPATH: join(ROOT, 'packages/python/src'),
+      PYTHONDONTWRITEBYTECODE: '1',
       CINNABAR_LISTEN_TCP: `127.0.0.1:${this.port(7650)}`,
       CINNABAR_LISTEN_HTTP: `127.0.0.1:${this.port(7651)}`,
       CINNABAR_GMETRIC_LISTEN: `127.0.0.1:${this.port(8649)}`,

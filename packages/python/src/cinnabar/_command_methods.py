@@ -1,0 +1,78 @@
+"""The commands of a consumer as methods [MON 2]."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Optional
+
+from . import _commands
+from ._connection import OnOk
+from ._constants import CURRENT_CHANNEL, Command
+from ._messages import ValueMessage
+from ._sample import Sample
+from ._values import Arguments
+
+NO_ARGUMENTS: Arguments = {}
+
+
+class CommandMethods(ABC):
+    """All commands raise `StatusError` if the server refuses them, and `ConnectionError` if the connection is lost before the
+    response or there is none in time: then their effect is unknown.
+
+    They may be called without waiting for each other, and wait for the next connection while there is none.
+    """
+
+    @abstractmethod
+    async def _request(self, command: Command, arguments: bytes, on_ok: Optional[OnOk] = None) -> int:
+        """Sends one command and gives the result. `on_ok` is called while the response is read."""
+
+    @abstractmethod
+    async def _ask(self, command: Command, arguments: bytes) -> ValueMessage:
+        """Sends QUERY or EXECUTE and gives the value that answers it."""
+
+    async def collect(self, metric: str, args: Arguments = NO_ARGUMENTS) -> int:
+        """Makes a metric instance and returns its id. Nothing is measured before it is bound."""
+        return await self._request(Command.COLLECT, _commands.named(metric, args))
+
+    async def subscribe(self, metric: int, channel: int = CURRENT_CHANNEL) -> None:
+        """Has the values of a metric sent as they come. `follow` does this, and renews it after a lost connection."""
+        await self._request(Command.SUBSCRIBE, _commands.binding(metric, channel))
+
+    async def buffer(self, metric: int, channel: int = CURRENT_CHANNEL) -> None:
+        """Has the values of a metric wait on the channel for `get`."""
+        await self._request(Command.BUFFER, _commands.binding(metric, channel))
+
+    async def get(self, metric: int, channel: int = CURRENT_CHANNEL) -> None:
+        """Has the waiting values sent, and a continuous metric measured now."""
+        await self._request(Command.GET, _commands.binding(metric, channel))
+
+    async def stop(self, metric: int, channel: int = CURRENT_CHANNEL) -> None:
+        """Ends the values of a metric on a channel. Those queued there are dropped."""
+        await self._request(Command.STOP, _commands.binding(metric, channel))
+
+    async def def_channel(self, url: str = "", args: Arguments = NO_ARGUMENTS) -> int:
+        """Defines a channel that outlives every connection, or finds the one of the argument `name`. Returns its id."""
+        return await self._request(Command.DEF_CHANNEL, _commands.named(url, args))
+
+    async def del_channel(self, channel: int = CURRENT_CHANNEL) -> None:
+        """Deletes a channel. To delete the current channel ends the connection."""
+        await self._request(Command.DEL_CHANNEL, _commands.channel(channel))
+
+    async def query(self, metric: str, args: Arguments = NO_ARGUMENTS) -> Sample:
+        """One value of a continuous metric, of type VOID if it could not be measured."""
+        return _sample(metric, await self._ask(Command.QUERY, _commands.named(metric, args)))
+
+    async def execute(self, control: str, args: Arguments = NO_ARGUMENTS) -> Sample:
+        """Runs a control and returns the value with its result, which is committed.
+
+        If the connection is lost meanwhile, the result comes on the next one.
+        """
+        return _sample(control, await self._ask(Command.EXECUTE, _commands.named(control, args)))
+
+    async def nop(self) -> None:
+        """Returns when the server has answered, which proves that it is there."""
+        await self._request(Command.NOP, b"")
+
+
+def _sample(name: str, message: ValueMessage) -> Sample:
+    return Sample(name, message.metric, message.transaction, message.time, message.value)
