@@ -12,7 +12,6 @@ export const HERE = join(ROOT, 'test/packages/python')
 const ENVIRONMENT = {
   PYTHONPATH: join(PACKAGE, 'src'),
   PYTHONDONTWRITEBYTECODE: '1',
-  PYTHONDEVMODE: '1',
   PYTHONWARNINGS: 'error',
 }
 

@@ -39,6 +39,6 @@ afterAll(() => server?.remove())
 // Skipped only where Python is missing; the message of python.ts says how to install it.
 it.skipIf(missing !== undefined)('work together', async () => {
   const { code, out } = await unittest('live', environment)
-  expect(out).toMatch(/^Ran \d{2,} tests in .*\n\nOK$/m)
+  expect(out).toMatch(/^Ran \d{2,} tests in .*\n\nOK\b/m)
   expect(code, out).toBe(0)
 })

@@ -5,6 +5,6 @@ import { missing, unittest } from './python.ts'
 // Skipped only where Python is missing; the message of python.ts says how to install it.
 it.skipIf(missing !== undefined)('passes its tests in Python', async () => {
   const { code, out } = await unittest('unit')
-  expect(out).toMatch(/^Ran \d{2,} tests in .*\n\nOK$/m)
+  expect(out).toMatch(/^Ran \d{2,} tests in .*\n\nOK\b/m)
   expect(code, out).toBe(0)
 })

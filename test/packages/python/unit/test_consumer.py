@@ -293,6 +293,55 @@ class LostConnections(unittest.TestCase):
         self.assertEqual(restored, [cinnabar.Restored("g1", "g2")])
 
 
+class Channels(unittest.TestCase):
+    @with_consumer()
+    async def test_that_are_gone_end_the_consumer(self, producer, consumer):
+        # Its name finds another one, which binds nothing.
+        producer.CHANNEL = 88
+        producer.bound.clear()
+        producer.transport.lose()
+        await asyncio.sleep(1)
+        self.assertEqual(consumer.channel, 88)
+        producer.send(1)
+        self.assertEqual(await take(consumer, 1), [1])
+        producer.statuses["SET_CHANNEL"] = 9
+        producer.transport.lose()
+        with self.assertRaises(cinnabar.ConnectionError) as raised:
+            await take(consumer, 2)
+        self.assertEqual(raised.exception.code, "CHANNEL_GONE")
+
+    @with_consumer()
+    async def test_tell_another_server_at_one_of_several_addresses(self, producer, consumer):
+        producer.has_several_addresses = True
+        producer.generation = "another"
+        producer.statuses["SET_CHANNEL"] = 9
+        producer.transport.lose()
+        with self.assertRaises(cinnabar.ConnectionError) as raised:
+            await take(consumer, 1)
+        self.assertEqual(raised.exception.code, "OTHER_SERVER")
+        # The channel was looked for by its id, since a name would have made one there.
+        self.assertEqual(producer.count("DEF_CHANNEL"), 1)
+
+    @with_consumer()
+    async def test_know_what_they_bind_and_nobody_follows(self, producer, consumer):
+        producer.bound[9] = "other"
+        producer.transport.lose()
+        await asyncio.sleep(1)
+        self.assertEqual([(one.id, one.metric, one.mode) for one in consumer.unfollowed], [(9, "other", "subscribe")])
+        self.assertEqual(consumer.name_of(9), "other")
+        await consumer.stop(9)
+        self.assertEqual(consumer.unfollowed, [])
+
+    @with_consumer()
+    async def test_are_left_for_others(self, producer, consumer):
+        producer.send(1)
+        await turns()
+        producer.bound = {9: "other"}
+        await consumer.set_channel(99)
+        self.assertEqual(consumer.channel, 99)
+        self.assertEqual([one.metric for one in consumer.unfollowed], ["other"])
+
+
 class Losses(unittest.TestCase):
     @with_consumer()
     async def test_come_in_their_place(self, producer, consumer):
