@@ -6,7 +6,7 @@ Values come in the order of the channel, to the handler of their metric or to th
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Callable, Coroutine, Dict, List, Optional, Set, Type, Union
+from typing import Callable, Dict, List, Optional, Type, Union
 
 from . import _commands
 from ._awaited import AwaitedValues
@@ -64,7 +64,6 @@ class Consumer(CommandMethods):
         self._error: Optional[BaseException] = None
         self._lost: Optional[asyncio.Future[ConnectionError]] = None
         self._keeping: Optional[asyncio.Task[None]] = None
-        self._background: Set[asyncio.Future[Any]] = set()
 
     async def open(self) -> None:
         """Use `connect`."""
@@ -137,8 +136,9 @@ class Consumer(CommandMethods):
             else:
                 self._subscriptions.delete(followed)
                 # The SUBSCRIBE may be on its way. If there is nothing to stop, that is fine.
-                if isinstance(error, asyncio.CancelledError) and followed.id != 0:
-                    self._in_background(self.stop(followed.id))
+                if isinstance(error, asyncio.CancelledError) and followed.id != 0 and self._connection is not None:
+                    stopping = self._connection.request(Command.STOP, _commands.binding(followed.id, CURRENT_CHANNEL))
+                    stopping.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
         return followed
 
@@ -289,6 +289,8 @@ class Consumer(CommandMethods):
                 if not is_transient(error):
                     self._end(error)
                 reason = error
+            except Exception as error:
+                self._end(error)
             else:
                 reason = None
                 connected = loop.time()
@@ -438,18 +440,6 @@ class Consumer(CommandMethods):
 
     async def _query_value(self, metric: str, args: Arguments) -> Value:
         return (await self.query(metric, args)).value
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-
-        def ended(_: object) -> None:
-            self._background.discard(task)
-            if not task.cancelled():
-                # Nobody waits for it.
-                task.exception()
-
-        task.add_done_callback(ended)
 
 
 class _Listener:

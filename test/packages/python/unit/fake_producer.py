@@ -24,8 +24,9 @@ def response(seq, status=0, result=0, detail=None):
     return frame(struct.pack(">IIII", 0xFFFFFFFF, seq, status, result) + (b"" if detail is None else text(detail)))
 
 
-def capabilities(generation="g1"):
-    entries = [(name, struct.pack(">I", 7) + text(value)) for name, value in (("auth", "token"), ("generation", generation))]
+def capabilities(generation="g1", auth=("token",), layer=()):
+    texts = [*(("auth", one) for one in auth), *(("layer", one) for one in layer), ("generation", generation)]
+    entries = [(name, struct.pack(">I", 7) + text(value)) for name, value in texts]
     listed = b"".join(text(name) + value for name, value in entries)
     return frame(struct.pack(">IIII", 0xFFFFFFFE, 1, 1, len(entries)) + listed)
 

@@ -408,6 +408,18 @@ class Commands(unittest.TestCase):
         self.assertEqual([struct.unpack(">Q", rest)[0] for rest in producer.commits], [5000])
 
     @with_consumer()
+    async def test_to_follow_that_are_given_up_leave_nothing_bound(self, producer, consumer):
+        producer.silent.add("SUBSCRIBE")
+        with self.assertRaises(asyncio.TimeoutError):
+            await asyncio.wait_for(consumer.follow("x"), 1)
+        await turns()
+        self.assertEqual(producer.commands[-1], ("STOP", struct.pack(">II", producer.next_id, 0)))
+        producer.silent.clear()
+        producer.transport.lose()
+        await asyncio.sleep(1)
+        self.assertEqual(producer.count("SUBSCRIBE"), 2)
+
+    @with_consumer()
     async def test_that_were_never_sent_may_not_be_answered(self, producer, consumer):
         producer.transport.give(response(4711))
         with self.assertRaises(cinnabar.ConnectionError) as raised:
