@@ -101,8 +101,9 @@ class FakeProducer:
         self.attempts = 0
         #: Fails connecting, as often as it has errors.
         self.refusals = []
-        #: Commands that are not answered.
+        #: Commands that are not answered, and those that were not.
         self.silent = set()
+        self.unanswered = []
         #: Statuses by command.
         self.statuses = {}
         self.results = {}
@@ -138,8 +139,16 @@ class FakeProducer:
             number, seq = struct.unpack_from(">II", payload)
             name = NAMES[number]
             self.commands.append((name, payload[8:]))
-            if name not in self.silent:
+            if name in self.silent:
+                self.unanswered.append((transport, name, seq, payload[8:]))
+            else:
                 self._answer(transport, name, seq, payload[8:])
+
+    def answer_late(self):
+        """Answers what it was silent about, and everything from now on."""
+        self.silent.clear()
+        while self.unanswered:
+            self._answer(*self.unanswered.pop(0))
 
     def _answer(self, transport, name, seq, rest):
         if name in self.statuses:

@@ -445,6 +445,24 @@ class End(unittest.TestCase):
 
         run(main())
 
+    @with_consumer()
+    async def test_waits_for_the_commits_of_what_was_handled(self, producer, consumer):
+        producer.silent.add("COMMIT")
+        producer.send(1, 2, 3)
+        loop = consumer.__aiter__()
+        for _ in range(3):
+            await loop.__anext__()
+            await turns()
+        self.assertEqual(producer.count("COMMIT"), 1)
+        closing = asyncio.ensure_future(consumer.close())
+        # Longer than it waits for the loop.
+        await asyncio.sleep(5)
+        self.assertFalse(producer.transport.is_closed)
+        producer.answer_late()
+        await closing
+        # The last is still in the loop.
+        self.assertEqual(len(producer.kept), 1)
+
     def test_ends_a_loop_of_another_task(self):
         async def main():
             producer = FakeProducer()
