@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from typing import Any, Callable, Deque, List, Optional, Protocol, Union
+from typing import Any, Deque, List, Optional, Protocol, Union
 
 from ._acknowledgements import Acknowledgements
 from ._awaited import AwaitedValues

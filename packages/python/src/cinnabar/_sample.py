@@ -85,7 +85,10 @@ class Sample:
 
     @property
     def elements(self) -> List[Sample]:
-        """The values of a list one by one, such as those of the answer to a pattern, each with its own time; else the value itself."""
+        """The values of a list one by one, such as those of the answer to a pattern, each with its own time.
+
+        Of anything else it is the value itself.
+        """
         records = records_of(self.value)
         if records is None:
             return [self]

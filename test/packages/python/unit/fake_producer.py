@@ -1,4 +1,7 @@
-"""A producer in memory with one channel, and the sessions that lead to it. It shares no code with the library: bytes are written here."""
+"""A producer in memory with one channel, and the sessions that lead to it.
+
+Its bytes are written here, with no code of the library.
+"""
 
 import asyncio
 import struct
