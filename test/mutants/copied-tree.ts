@@ -1,37 +1,42 @@
 /** A copy of the whole tree in which defects are made, one at a time, and tests are run. */
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { buildSync } from 'esbuild'
+import ts from 'typescript'
+import { BUILT_LAST, COMPILED, expectBuilt } from '../support/built.ts'
 import { applyMutant, type Mutant, type NamedTest } from './mutant.ts'
 import { TestHost } from './test-host.ts'
 import type { TestRun } from './vitest-host.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 const NOT_COPIED = new Set(['.git', 'node_modules', 'dist', 'data', 'coverage'])
-/** What worker threads are started from: package.json names them in dist/. */
-const WORKERS = ['auth/password.ts', 'storage/sqlite/worker.ts', 'storage/replicated/worker.ts']
+/** What tests and worker threads load; and what is built for browsers, which the server serves, and which is built last. */
+const BUILT = [...COMPILED, 'console', 'web'].map((folder) => join('dist', folder))
 /** What a test may take, and the process that it runs in: a defect may make it wait for ever. */
 const MAX_TEST_MS = 120_000
 
 export class CopiedTree {
   readonly #directory = mkdtempSync(join(tmpdir(), 'mutants-'))
   readonly #host = new TestHost(this.#directory)
-  /** The files that the worker threads consist of, from the root of the tree. */
-  readonly #workerSources: ReadonlySet<string>
-  /** The files that have changed since tests were last run. */
-  #changed: string[] = []
+  readonly #compilerOptions = compilerOptions()
 
   constructor() {
+    // The copies are of one age.
+    expectBuilt(COMPILED)
     for (const entry of readdirSync(ROOT)) {
       if (!NOT_COPIED.has(entry)) cpSync(join(ROOT, entry), join(this.#directory, entry), { recursive: true })
     }
-    // What is built for browsers, which the server serves; no defect is made there.
-    for (const pages of ['dist/console', 'dist/web']) {
-      cpSync(join(ROOT, pages), join(this.#directory, pages), { recursive: true })
-    }
+    for (const folder of BUILT) cpSync(join(ROOT, folder), join(this.#directory, folder), { recursive: true })
     symlinkSync(join(ROOT, 'node_modules'), join(this.#directory, 'node_modules'))
-    this.#workerSources = this.#buildWorkers()
   }
 
   /** Runs the test of a mutant with its defect. */
@@ -46,37 +51,28 @@ export class CopiedTree {
     }
   }
 
+  /** Changes a source and what is compiled of it, as a build does. */
   #write(file: string, source: string): void {
     writeFileSync(join(this.#directory, file), source)
-    this.#changed.push(file)
-    if (this.#workerSources.has(file)) this.#buildWorkers()
+    const { outputText } = ts.transpileModule(source, { fileName: file, compilerOptions: this.#compilerOptions })
+    writeFileSync(join(this.#directory, 'dist', file.replace(/[.]ts$/, '.js')), outputText)
+    copyFileSync(join(ROOT, BUILT_LAST), join(this.#directory, BUILT_LAST))
   }
 
   /** Runs these tests and no others. Throws if they have no end. */
   run(tests: readonly NamedTest[]): Promise<TestRun> {
-    const changed = this.#changed
-    this.#changed = []
-    return this.#host.run({ changed, tests }, tests.length * MAX_TEST_MS)
-  }
-
-  #buildWorkers(): Set<string> {
-    const directory = this.#directory
-    const { metafile } = buildSync({
-      absWorkingDir: directory,
-      entryPoints: WORKERS,
-      outbase: '.',
-      outdir: 'dist',
-      bundle: true,
-      platform: 'node',
-      format: 'esm',
-      packages: 'external',
-      metafile: true,
-    })
-    return new Set(Object.keys(metafile.inputs))
+    return this.#host.run(tests, tests.length * MAX_TEST_MS)
   }
 
   async remove(): Promise<void> {
     await this.#host.stop()
     rmSync(this.#directory, { recursive: true, force: true })
   }
+}
+
+/** Those of the build; that package.json asks for modules is not looked up for a single file. */
+function compilerOptions(): ts.CompilerOptions {
+  const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), ts.sys.readFile)
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT)
+  return { ...options, module: ts.ModuleKind.ESNext }
 }

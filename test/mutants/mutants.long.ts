@@ -45,7 +45,8 @@ it(`are at least ${MANY}, in six parts of the code`, () => {
   expect([...areas]).toEqual(['auth', 'channels', 'doors', 'protocol', 'sessions', 'storage'])
 })
 
-it(
+// Beside the mutants, since it needs one copy alone.
+it.concurrent(
   'fail for their defects alone: without one each of their tests is there and passes',
   async () => {
     const tests = mutants.map(({ test }) => test)

@@ -2,7 +2,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { compiled } from '../support/compiled.ts'
-import type { Order, TestRun } from './vitest-host.ts'
+import type { NamedTest } from './mutant.ts'
+import type { TestRun } from './vitest-host.ts'
 
 export class TestHost {
   readonly #directory: string
@@ -15,7 +16,7 @@ export class TestHost {
   }
 
   /** Throws if there is no result within `limitMs`. */
-  async run(order: Order, limitMs: number): Promise<TestRun> {
+  async run(tests: readonly NamedTest[], limitMs: number): Promise<TestRun> {
     this.#child ??= this.#start()
     const child = this.#child
     const over = new AbortController()
@@ -28,7 +29,7 @@ export class TestHost {
     }, limitMs)
     try {
       const answered = once(child, 'message', over)
-      child.send(order)
+      child.send(tests)
       const [run] = await Promise.race([answered, gone])
       return run as TestRun
     } finally {

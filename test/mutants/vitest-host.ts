@@ -1,16 +1,10 @@
 /**
- * The program that runs tests of one folder again and again, as its parent asks, in a vitest that stays: a module is
- * transformed once, and anew after it has changed. Each run has a process of its own, so a defect leaves nothing behind.
+ * The program that runs tests of one folder again and again, as its parent asks, in a vitest that stays and transforms each test
+ * once. Each run has a process of its own, which loads what is compiled then, so a defect leaves nothing behind.
  */
 import { join } from 'node:path'
 import { createVitest, type TestCase, type TestModule, type TestSuite, type Vitest } from 'vitest/node'
 import type { NamedTest } from './mutant.ts'
-
-export interface Order {
-  /** The files that have changed since the last order, from the root of the tree. */
-  readonly changed: readonly string[]
-  readonly tests: readonly NamedTest[]
-}
 
 export interface TestRun {
   /** The tests that were run: each has passed or failed. A name that several tests have is there several times. */
@@ -22,8 +16,8 @@ export interface TestRun {
 const directory = process.argv[2] as string
 const starting = start()
 
-process.on('message', (order: Order) => {
-  run(order).then(
+process.on('message', (tests: readonly NamedTest[]) => {
+  run(tests).then(
     (found) => process.send?.(found),
     (error) => {
       console.error(error)
@@ -45,9 +39,8 @@ async function start(): Promise<Vitest> {
   return vitest
 }
 
-async function run({ changed, tests }: Order): Promise<TestRun> {
+async function run(tests: readonly NamedTest[]): Promise<TestRun> {
   const vitest = await starting
-  for (const file of changed) vitest.invalidateFile(join(directory, file))
   const files = [...new Set(tests.map(({ file }) => file))]
   const specifications = files.map((file) => {
     const testNamePattern = anyOf(tests.filter((test) => test.file === file))

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 /** The build writes this last, whether it has changed or not. */
-const BUILT_LAST = 'dist/web/client.js'
+export const BUILT_LAST = 'dist/web/client.js'
 /** What the worker threads of the store, of the password hasher and of the doors are made from. */
 const WORKERS = ['auth', 'storage', 'protocol', 'server/kit', 'server/wings/otlp', 'server/wings/prometheus']
 /** What is compiled file by file. */
