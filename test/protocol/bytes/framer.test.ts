@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Framer, MAX_FRAME_BYTES, MAX_FRAME_BYTES_BEFORE_AUTH } from '../../../protocol/bytes/framer.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
+import { toHex } from '../../support/bytes.ts'
 
 /** A frame whose payload is `length` times the same byte. */
 function frame(length: number, fill = 0): Uint8Array {
@@ -147,7 +148,7 @@ describe('a stream of frames', () => {
           }
         }
         got.push(...take(framer))
-        expect(got).toEqual(frames.map((one) => one.slice(4)))
+        expect(got.map(toHex)).toEqual(frames.map((one) => toHex(one.subarray(4))))
         expect(framer.pending).toBe(0)
       }),
       { numRuns: 500 },

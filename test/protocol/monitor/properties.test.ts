@@ -259,7 +259,7 @@ describe('JSON', () => {
           }
         })
       }),
-      { numRuns: 1000 },
+      { numRuns: times({ short: 250, long: 1_000 }) },
     )
     fc.assert(fc.property(fc.string(), (text) => void refusalOf(() => parseJsonCommands(text))))
   })

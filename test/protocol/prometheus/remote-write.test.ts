@@ -10,6 +10,7 @@ import {
   type WriteRequest,
 } from '../../../protocol/prometheus/remote-write.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
+import { times } from '../../support/long.ts'
 import { Random } from '../../support/random.ts'
 
 const LIMITS = { bytes: 1 << 20, elements: 100_000 }
@@ -157,7 +158,7 @@ describe('whatever comes', () => {
       try {
         each(of)
       } catch (error) {
-        expect(error).toBeInstanceOf(ProtocolError)
+        if (!(error instanceof ProtocolError)) throw error
       }
     }
   }
@@ -169,7 +170,7 @@ describe('whatever comes', () => {
         decode(given.subarray(0, length))
         whole++
       } catch (error) {
-        expect(error).toBeInstanceOf(ProtocolError)
+        if (!(error instanceof ProtocolError)) throw error
       }
     }
     expect(whole).toBe(52)
@@ -177,7 +178,7 @@ describe('whatever comes', () => {
 
   test('random bytes and changed ones give a request or a ProtocolError', () => {
     const random = new Random(7)
-    for (let round = 0; round < 3_000; round++) {
+    for (let round = 0; round < times({ short: 750, long: 3_000 }); round++) {
       attempt(Uint8Array.from({ length: random.below(64) }, () => random.below(256)))
       const changed = Uint8Array.from(given)
       for (let count = 1 + random.below(4); count > 0; count--)
@@ -188,12 +189,12 @@ describe('whatever comes', () => {
 
   test('random bytes under Snappy too', () => {
     const random = new Random(8)
-    for (let round = 0; round < 3_000; round++) {
+    for (let round = 0; round < times({ short: 750, long: 3_000 }); round++) {
       const body = Uint8Array.from({ length: 1 + random.below(64) }, () => random.below(256))
       try {
         decompress(body, LIMITS)
       } catch (error) {
-        expect(error).toBeInstanceOf(ProtocolError)
+        if (!(error instanceof ProtocolError)) throw error
       }
     }
   })

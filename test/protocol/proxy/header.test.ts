@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ProtocolError, type ProtocolErrorCode } from '../../../protocol/errors.ts'
 import { encodeProxyHeader, type ProxyHeader, ProxyHeaderReader } from '../../../protocol/proxy/header.ts'
 import { hex, toHex } from '../../support/bytes.ts'
+import { times } from '../../support/long.ts'
 import { Random } from '../../support/random.ts'
 
 interface Vector {
@@ -137,7 +138,7 @@ describe('a header is refused', () => {
 
 it('random bytes after the signature are a header, or an error of ours', () => {
   const random = new Random(1)
-  for (let i = 0; i < 5_000; i++) {
+  for (let i = 0; i < times({ short: 1_000, long: 5_000 }); i++) {
     const rest = Uint8Array.from({ length: random.below(48) }, () => random.below(256))
     const kind = [0x20, 0x21, 0x21, random.below(256)][random.below(4)] as number
     const family = [0x11, 0x21, 0x00, random.below(256)][random.below(4)] as number
@@ -146,7 +147,7 @@ it('random bytes after the signature are a header, or an error of ours', () => {
     try {
       whole = read(bytes)?.header
     } catch (error) {
-      expect(error).toBeInstanceOf(ProtocolError)
+      if (!(error instanceof ProtocolError)) throw error
       expect(() => readByteByByte(bytes)).toThrow(ProtocolError)
       continue
     }

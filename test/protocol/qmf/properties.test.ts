@@ -6,6 +6,7 @@ import { decodeBody, encodeMessage } from '../../../protocol/qmf/messages.ts'
 import { inputsOf, outputsOf } from '../../../protocol/qmf/schema.ts'
 import type { QmfMessage } from '../../../protocol/qmf/types.ts'
 import { join } from '../../support/bytes.ts'
+import { times } from '../../support/long.ts'
 import { capturedTransfers } from '../../support/qmf/capture.ts'
 import * as any from './arbitraries.ts'
 import { knowing, knownFor, noneKnown, vectors } from './vectors.ts'
@@ -96,7 +97,7 @@ describe('outside bytes never throw', () => {
         const { messages, stopped } = decodeBody(bytes, known)
         expect(messages.length > 0 || stopped !== undefined || bytes.length === 0).toBe(true)
       }),
-      { numRuns: 2000 },
+      { numRuns: times({ short: 500, long: 2_000 }) },
     )
   })
 
@@ -111,7 +112,7 @@ describe('outside bytes never throw', () => {
         expect(stopped === undefined || (stopped.offset >= 0 && stopped.offset <= spoilt.length)).toBe(true)
         expect(messages.length).toBeLessThanOrEqual(spoilt.length / 8)
       }),
-      { numRuns: 2000 },
+      { numRuns: times({ short: 500, long: 2_000 }) },
     )
   })
 })

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { SmonDecoder } from '../../../protocol/smon/decode.ts'
 import { NO_INDEX } from '../../../protocol/smon/stream-state.ts'
 import { hex } from '../../support/bytes.ts'
+import { times } from '../../support/long.ts'
 import { type Event, limits, listen, say, sayByteByByte, vectors } from './vectors.ts'
 
 /** A `u` called "abc", token 1, of value 0, and an `s` called "abc". */
@@ -405,7 +406,7 @@ describe('a decoder', () => {
         const sorted = cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b)
         expect(say(bytes, sorted)).toEqual(whole)
       }),
-      { numRuns: 1000 },
+      { numRuns: times({ short: 250, long: 1_000 }) },
     )
   })
 
@@ -423,7 +424,7 @@ describe('a decoder', () => {
         }
         expect(events).toEqual(say(bytes))
       }),
-      { numRuns: 1000 },
+      { numRuns: times({ short: 250, long: 1_000 }) },
     )
   })
 
@@ -437,7 +438,7 @@ describe('a decoder', () => {
         decoder.reset()
         expect([tokens.used, ofBytes.used]).toEqual([0, 0])
       }),
-      { numRuns: 1000 },
+      { numRuns: times({ short: 250, long: 1_000 }) },
     )
   })
 
@@ -451,7 +452,7 @@ describe('a decoder', () => {
           if (event[0] === 'text') expect(event[3].length).toBeLessThanOrEqual(10)
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: times({ short: 250, long: 1_000 }) },
     )
   })
 })

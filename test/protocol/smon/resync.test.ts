@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SmonEncoder } from '../../../protocol/smon/encode.ts'
 import { hex, join, toHex } from '../../support/bytes.ts'
+import { times } from '../../support/long.ts'
 import type { Event } from './vectors.ts'
 import { limits, listen, say, sayByteByByte, vectors } from './vectors.ts'
 
@@ -115,7 +116,7 @@ describe('a resynchronisation', () => {
         expect(events).toContainEqual(['reset'])
         expect(afterReset(events)).toEqual(vector.events)
       }),
-      { numRuns: 1000 },
+      { numRuns: times({ short: 250, long: 1_000 }) },
     )
   })
 })

@@ -6,7 +6,7 @@ import { MAX_MESSAGES } from '../../../../protocol/qmf/messages.ts'
 import { MAX_SCHEMA_ITEMS, MAX_SCHEMA_TEXT } from '../../../../protocol/qmf/schema.ts'
 import { MAX_OBJECT_NAME } from '../../../../protocol/qmf/v2/messages.ts'
 import { hex, join, u32 } from '../../../support/bytes.ts'
-import { isLong } from '../../../support/long.ts'
+import { isLong, times } from '../../../support/long.ts'
 import { str8, str16 } from '../../../support/qmf/wire.ts'
 import { Random } from '../../../support/random.ts'
 import * as any from '../arbitraries.ts'
@@ -286,7 +286,7 @@ describe('outside bytes cause nothing but a ProtocolError inside the body', () =
         for (const [at, value] of spots) spoilt[at % spoilt.length] = value
         attempt(headers, spoilt)
       }),
-      { numRuns: 2000 },
+      { numRuns: times({ short: 500, long: 2_000 }) },
     )
   })
 
@@ -294,7 +294,7 @@ describe('outside bytes cause nothing but a ProtocolError inside the body', () =
     const headers = fc.oneof(fc.constantFrom(...new Set(ofV2.map((delivery) => delivery.headers))), any.fieldTable)
     fc.assert(
       fc.property(headers, fc.uint8Array({ maxLength: 400 }), (given, body) => attempt(given, body)),
-      { numRuns: 2000 },
+      { numRuns: times({ short: 500, long: 2_000 }) },
     )
   })
 

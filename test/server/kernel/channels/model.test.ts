@@ -8,7 +8,7 @@ import { times } from '../../../support/long.ts'
 import { memoryStorage, sqliteStorage } from './model/storages.ts'
 import { walk } from './model/walk.ts'
 
-const WALKS = Number(process.env['MODEL_WALKS'] ?? times({ short: 200, long: 500 }))
+const WALKS = Number(process.env['MODEL_WALKS'] ?? times({ short: 80, long: 500 }))
 const SEED = process.env['MODEL_SEED']
 
 describe('the queue, its journal and a store', () => {

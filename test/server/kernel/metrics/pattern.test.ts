@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { StatusError } from '../../../../server/kernel/core/errors.ts'
 import { compilePattern, isPattern, mayContinue } from '../../../../server/kernel/metrics/pattern.ts'
+import { times } from '../../../support/long.ts'
 
 /** What a star means, said in the slowest and plainest way. */
 function matches(pattern: string, text: string): boolean {
@@ -43,7 +44,7 @@ describe('a pattern', () => {
       fc.property(patterns, letters, (pattern, text) => {
         expect(compilePattern(pattern)(text)).toBe(matches(pattern, text))
       }),
-      { numRuns: 2000 },
+      { numRuns: times({ short: 500, long: 2_000 }) },
     )
   })
 

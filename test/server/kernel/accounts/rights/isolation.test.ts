@@ -10,7 +10,7 @@ import type { Seat } from '../../../../support/seat.ts'
 import { type Slot, slotsOf } from './slots.ts'
 import { type IdKind, type Ids, makeVictim, picture, type Victim } from './victim.ts'
 
-const PROBES = times({ short: 20_000, long: 100_000 })
+const PROBES = times({ short: 8_000, long: 100_000 })
 const BATCH = 2_000
 /** Nobody was ever given these. */
 const NEVER: Readonly<Record<IdKind, number>> = { channel: 0x7ffffffe, metric: 0x7ffffffd, transaction: 3 }
