@@ -1,4 +1,4 @@
-/** Rig: programs that run over their time, with children of their own: all of each process group ends, and is reaped. */
+/** Rig: programs that run over their time, with children of their own: all of each process group ends, and its leader is reaped. */
 import { valueToJson } from '../../protocol/monitor/json-value.ts'
 import type { ControlContext } from '../../server/kernel/controls/control.ts'
 import { execControls } from '../../server/kernel/controls/exec/exec-controls.ts'

@@ -24,14 +24,18 @@ function entryOf(pid: number): ProcessEntry | undefined {
   }
 }
 
-/** Those of process groups that are there still, the adopted zombies of others among them; looks again for a while. */
+/** Those of process groups that still run, or that this process has to reap; looks again for a while. Others reap what they have adopted when they like. */
 export async function leftOf(groups: ReadonlySet<number>, patienceMs = 60_000): Promise<ProcessEntry[]> {
   const end = performance.now() + patienceMs
   for (;;) {
-    const left = processes().filter(({ group }) => groups.has(group))
+    const left = processes().filter((entry) => groups.has(entry.group) && !isAdoptedZombie(entry))
     if (left.length === 0 || performance.now() > end) return left
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
+}
+
+function isAdoptedZombie({ parent, state }: ProcessEntry): boolean {
+  return state === 'Z' && parent !== process.pid
 }
 
 /** Zombies that this process has to reap. */
