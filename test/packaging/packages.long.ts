@@ -206,7 +206,9 @@ function installedByNpm(): void {
   beforeAll(async () => {
     const [global = ''] = /^\/.*node_modules$/m.exec((await run('npm', ['root', '-g'])).out) ?? []
     npm = join(global, 'npm/bin/npm-cli.js')
-    const nodes = NODES.map((version) => `node-${version}@npm:node@${version}`)
+    // What the package `node` fetches when it is installed, with an npm of its own for each.
+    const program = `node-${process.platform}-${process.arch}`
+    const nodes = NODES.map((version) => `node-${version}@npm:${program}@${version}`)
     const compilers = TYPESCRIPTS.map((version) => `typescript-${version}@npm:typescript@${version}`)
     // One waits for the network, the other compiles.
     const [installed, file] = await Promise.all([
