@@ -30,7 +30,7 @@ export class CopiedTree {
   readonly #compilerOptions = compilerOptions()
 
   constructor() {
-    // The copies are of one age.
+    // Copies are all as old as the copying, which hides that dist/ is older than the sources.
     expectBuilt(COMPILED)
     for (const entry of readdirSync(ROOT)) {
       if (!NOT_COPIED.has(entry)) cpSync(join(ROOT, entry), join(this.#directory, entry), { recursive: true })
