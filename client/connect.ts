@@ -15,6 +15,11 @@ import type { Security, Transport } from './transport.ts'
 /** How long a response may take: far longer than a disk does. */
 export const RESPONSE_DEADLINE_MS = 30_000
 
+/** How long a producer with several addresses may be silent: another one may answer, and the nodes of a cluster notice a silent leader as soon. */
+const SILENCE_OF_SEVERAL_MS = 3_000
+const MIN_SILENCE_MS = 1_000
+const MAX_SILENCE_MS = 86_400_000
+
 /**
  * Opens a transport to which the layers of `security.wrap` can be added. Throws ConnectionError. Once `signal` is aborted it
  * throws and leaves nothing open.
@@ -24,6 +29,11 @@ export type DialTransport = (url: string, signal: AbortSignal, security: Securit
 export interface ConnectOptions extends ChannelOptions, Security {
   /** How long a response may take, and how long a command may wait for a connection; 30,000 if it is not given. */
   readonly deadlineMs?: number | undefined
+  /**
+   * How long the server may be silent until the connection counts as lost: 30,000 if it is not given, and 3,000 with several
+   * addresses. After half of it a NOP asks whether the server is there.
+   */
+  readonly silenceMs?: number | undefined
   /** Gives up connecting. It has no effect on a consumer that is connected. */
   readonly signal?: AbortSignal | undefined
   /**
@@ -48,10 +58,23 @@ export type Connect = (
 export function connector(dialUrl: DialTransport, newReader?: () => LabelledReader): Connect {
   return async (url, credentials, options = {}) => {
     const { clock = realClock(), dial = dialUrl, deadlineMs = RESPONSE_DEADLINE_MS, tls, wrap, ...rest } = options
-    const { signal, waitForServerMs = 0, retrying, ...ofChannel } = rest
+    const { signal, waitForServerMs = 0, retrying, silenceMs, ...ofChannel } = rest
     const urls = typeof url === 'string' ? [url] : url
     if (urls.length === 0) throw new RangeError('no address to connect to is given')
-    const sessions = new OutboundSessions({ urls, credentials, clock, dial, deadlineMs, tls, wrap, newReader })
+    if (silenceMs !== undefined && !(silenceMs >= MIN_SILENCE_MS && silenceMs <= MAX_SILENCE_MS)) {
+      throw new RangeError(`\`silenceMs\` is a number from ${MIN_SILENCE_MS} to ${MAX_SILENCE_MS}`)
+    }
+    const sessions = new OutboundSessions({
+      urls,
+      credentials,
+      clock,
+      dial,
+      deadlineMs,
+      tls,
+      wrap,
+      newReader,
+      silenceMs,
+    })
     const open = (signal?: AbortSignal) => Consumer.open({ ...ofChannel, clock, deadlineMs, sessions }, signal)
     if (!(waitForServerMs > 0)) return open(signal)
     return whenUp(open, { clock, signal, peer: sessions.url, forMs: waitForServerMs, retrying })
@@ -88,12 +111,13 @@ interface OutboundOptions extends Security {
   readonly clock: ClientClock
   readonly deadlineMs: number
   readonly newReader: (() => LabelledReader) | undefined
+  readonly silenceMs: number | undefined
 }
 
 /** The sessions of a consumer that connects to its producer. */
 class OutboundSessions implements SessionSource {
   readonly #options: OutboundOptions
-  /** The index of the address that was used last. */
+  /** The index of the address that was used last, or of the next one if that went silent. */
   #current = 0
   /** The token that was used last. */
   #token: string | undefined
@@ -130,18 +154,23 @@ class OutboundSessions implements SessionSource {
 
   #open(url: string, listener: ConnectionListener, signal: AbortSignal | undefined): Promise<ClientSession> {
     const { credentials, clock, deadlineMs, dial, tls, wrap = [], newReader } = this.#options
+    const { silenceMs = this.hasSeveralAddresses ? SILENCE_OF_SEVERAL_MS : undefined } = this.#options
     const peer = `${url} as ${describeCredentials(credentials)}`
     return inTime({ clock, signal, peer }, async (signal) => {
       const proof = 'token' in credentials ? await this.#byToken(credentials, signal) : credentials
       const transport = await dial(url, signal, { tls, wrap })
       const reader = newReader?.()
-      return openSession(transport, { peer, clock, deadlineMs, proof, wrap, signal, listener, reader })
+      return openSession(transport, { peer, clock, deadlineMs, proof, wrap, signal, listener, reader, silenceMs })
     })
   }
 
-  /** Withdrawn credentials are not tried again [MON 3 NOTICE], but a function may provide a new token. */
+  /**
+   * Withdrawn credentials are not tried again [MON 3 NOTICE], but a function may provide a new token. An address that went silent
+   * is tried last: where a machine hangs, its kernel still accepts connections, and each would take all the time of an attempt.
+   */
   mayContinue(reason: ConnectionError): boolean {
-    const { credentials } = this.#options
+    const { credentials, urls } = this.#options
+    if (reason.code === 'SILENT') this.#current = (this.#current + 1) % urls.length
     const isRenewed = 'token' in credentials && typeof credentials.token === 'function'
     if (reason.code !== 'WITHDRAWN' || !isRenewed) return isTransient(reason)
     this.#withdrawn = reason

@@ -107,7 +107,7 @@ export class ClientConnection {
       transport,
       isResponseDue: () => this.#pending.size > 0,
       probe: () => this.#write('NOP', {}, { response: NOTHING, reject: NOTHING }),
-      dead: () => this.#fail('SILENT', 'has not answered for 30 seconds'),
+      dead: (silenceMs) => this.#fail('SILENT', `has not answered for ${silenceMs / 1000} seconds`),
     })
     transport.open({
       data: (bytes) => this.#data(bytes),
@@ -191,6 +191,11 @@ export class ClientConnection {
   /** See FlowControl. */
   hold(isHeld: boolean, isBounded: boolean): void {
     this.#flow.hold(isHeld, isBounded)
+  }
+
+  /** How long the producer may be silent from now on; after half of it a NOP asks whether it is there. */
+  allowSilence(silenceMs: number): void {
+    this.#flow.allowSilence(silenceMs)
   }
 
   /** Sends what was written and closes. Everything that waits is rejected with the error or, without one, as closed from here. */

@@ -55,7 +55,7 @@ export type ConnectionErrorCode =
   | 'SERVER_NOT_PROVEN'
   /** The producer violated the protocol. */
   | 'PROTOCOL'
-  /** The producer did not answer for 30 seconds. */
+  /** The producer was silent, and did not answer when it was asked. */
   | 'SILENT'
   /** Either end closed the connection. The effect of commands that waited for their response is unknown. */
   | 'CLOSED'

@@ -5,8 +5,13 @@
 import type { ClientClock, ClientTimer } from './clock.ts'
 import type { Transport } from './transport.ts'
 
-/** A producer that has sent nothing for so long is probed, and given the same time again to answer [MON 15]. */
-const SILENCE_MS = 15_000
+/** How long a producer may be silent, unless the connection is told another time: half of it until it is probed, half to answer [MON 15]. */
+const SILENCE_MS = 30_000
+/**
+ * The end of that time, in which nothing is decided: the timers of a process that was busy or stopped run before it reads what has
+ * come meanwhile.
+ */
+const LAST_LOOK_MS = 100
 /**
  * A slow reader still reads a little at this interval: the producer closes a connection that takes nothing for 30 s while
  * data waits for it [MON 15].
@@ -21,8 +26,12 @@ export interface FlowControlOptions {
   readonly isResponseDue: () => boolean
   /** Sends something that the producer has to answer. */
   readonly probe: () => void
-  readonly dead: () => void
+  /** The producer was silent for so long. */
+  readonly dead: (silenceMs: number) => void
 }
+
+/** `due`: the answer should have come, and is looked for once more. */
+type Hearing = 'heard' | 'probed' | 'due'
 
 export class FlowControl {
   readonly #options: FlowControlOptions
@@ -30,8 +39,9 @@ export class FlowControl {
   #isHeld = false
   #isPaused = false
   #isOver = false
+  #silenceMs = SILENCE_MS
   #heardMs = 0
-  #isProbing = false
+  #hearing: Hearing = 'heard'
   #silence: ClientTimer | undefined
 
   constructor(options: FlowControlOptions) {
@@ -46,6 +56,12 @@ export class FlowControl {
     if (isHeld && isBounded) this.#slowReader.start()
     else this.#slowReader.stop()
     this.update()
+  }
+
+  /** How long the producer may be silent from now on. */
+  allowSilence(silenceMs: number): void {
+    this.#silenceMs = silenceMs
+    if (!this.#isOver && !this.#isPaused) this.#watch()
   }
 
   received(bytes: number): void {
@@ -77,13 +93,13 @@ export class FlowControl {
 
   #heard(): void {
     this.#heardMs = this.#options.clock.monotonicMs()
-    this.#isProbing = false
+    this.#hearing = 'heard'
   }
 
   #watch(): void {
     this.#silence?.cancel()
     this.#heard()
-    this.#checkIn(SILENCE_MS)
+    this.#checkIn(this.#silenceMs / 2)
   }
 
   #checkIn(delayMs: number): void {
@@ -91,15 +107,22 @@ export class FlowControl {
   }
 
   #check(): void {
-    const silentMs = this.#options.clock.monotonicMs() - this.#heardMs
-    if (this.#isProbing) {
-      this.#options.dead()
-    } else if (silentMs < SILENCE_MS) {
-      this.#checkIn(SILENCE_MS - silentMs)
+    const { clock, dead, probe } = this.#options
+    const halfMs = this.#silenceMs / 2
+    if (this.#hearing === 'due') {
+      dead(this.#silenceMs)
+    } else if (this.#hearing === 'probed') {
+      this.#hearing = 'due'
+      this.#checkIn(LAST_LOOK_MS)
     } else {
-      this.#isProbing = true
-      this.#checkIn(SILENCE_MS)
-      this.#options.probe()
+      const silentMs = clock.monotonicMs() - this.#heardMs
+      if (silentMs < halfMs) {
+        this.#checkIn(halfMs - silentMs)
+        return
+      }
+      this.#hearing = 'probed'
+      this.#checkIn(halfMs - LAST_LOOK_MS)
+      probe()
     }
   }
 }

@@ -43,11 +43,13 @@ export interface OpenSessionOptions extends ConnectionOptions {
   readonly proof: Proof | undefined
   readonly wrap: readonly Layer[]
   readonly signal: AbortSignal
+  /** How long the producer may be silent after the login, if not for 30 s. */
+  readonly silenceMs?: number | undefined
 }
 
 /** Throws ConnectionError or the reason of `signal`, and closes the transport then. */
 export async function openSession(transport: Transport, options: OpenSessionOptions): Promise<ClientSession> {
-  const { proof, wrap, signal } = options
+  const { proof, wrap, signal, silenceMs } = options
   const connection = new ClientConnection(transport, { ...options, isReceiver: proof === undefined })
   const abort = () => connection.close(signal.reason)
   const release = onAbort(signal, abort)
@@ -56,6 +58,8 @@ export async function openSession(transport: Transport, options: OpenSessionOpti
     if (wrap.includes('tls')) await addLayer(connection, transport, 'tls')
     const channel = await logIn(connection, transport, proof)
     if (wrap.includes('deflate')) await addLayer(connection, transport, 'deflate')
+    // Not before: nothing may be sent while a layer is added, and a node of a cluster may hold the connection until another one leads.
+    if (silenceMs !== undefined) connection.allowSilence(silenceMs)
     return { connection, channel, isConfidential: transport.encrypted || transport.loopback }
   } catch (error) {
     connection.close()

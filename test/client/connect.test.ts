@@ -250,6 +250,65 @@ describe('several addresses', () => {
     expect(dialled).toEqual(['tcp://b', 'tcp://a'])
   })
 
+  test('may be silent for seconds, and the one that went silent is tried last', async () => {
+    const { clock, dialled, open, answering } = world()
+    const a = answering('tcp://a', 'g')
+    const opening = open(['tcp://a', 'tcp://b', 'tcp://c'])
+    await a.admit()
+    const reasons: unknown[] = []
+    ;(await opening).on('disconnected', ({ code, message }) => reasons.push(code, message))
+    clock.advance(1_499)
+    expect(await a.rest()).toEqual([])
+    clock.advance(1)
+    await a.grant('NOP')
+    clock.advance(1_500)
+    await a.expect('NOP')
+    clock.advance(1_499)
+    expect(a.isClosed).toBe(false)
+    clock.advance(1)
+    expect(a.isClosed).toBe(true)
+    expect(reasons).toEqual(['SILENT', 'tcp://a as tc: the producer has not answered for 3 seconds'])
+    const again = answering('tcp://a', 'g')
+    dialled.length = 0
+    await settle()
+    clock.advance(100)
+    await again.admit()
+    expect(dialled).toEqual(['tcp://b', 'tcp://c', 'tcp://a'])
+  })
+
+  test('are given ten seconds for the login: a node that follows may hold a connection until another one leads', async () => {
+    const { clock, dialled, open, answering } = world()
+    const a = answering('tcp://a', 'g')
+    const b = answering('tcp://b', 'g')
+    const opening = open()
+    await a.opened
+    clock.advance(9_999)
+    await settle()
+    expect([await a.rest(), a.isClosed, dialled]).toEqual([[], false, ['tcp://a']])
+    clock.advance(1)
+    await b.admit()
+    await opening
+    expect(dialled).toEqual(['tcp://a', 'tcp://b'])
+  })
+
+  test('may be silent for as long as `silenceMs` says', async () => {
+    const { clock, open, answering } = world({ silenceMs: 10_000 })
+    const a = answering('tcp://a', 'g')
+    const opening = open()
+    await a.admit()
+    await opening
+    clock.advance(4_999)
+    expect(await a.rest()).toEqual([])
+    clock.advance(5_000)
+    expect([await a.rest(), a.isClosed]).toEqual([['NOP'], false])
+    clock.advance(1)
+    expect(a.isClosed).toBe(true)
+  })
+
+  test.each([999, 86_400_001, Number.NaN])('may not be silent for %d ms', async (silenceMs) => {
+    await expect(world({ silenceMs }).open()).rejects.toThrow(RangeError)
+  })
+
   test('that all fail are all named', async () => {
     await expect(world().open()).rejects.toMatchObject({
       code: 'UNREACHABLE',

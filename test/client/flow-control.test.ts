@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { ClientClock } from '../../client/clock.ts'
 import { FlowControl } from '../../client/flow-control.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { loggedIn } from './fake-producer.ts'
@@ -9,6 +10,19 @@ async function start() {
   const closed: unknown[] = []
   setting.consumer.on('closed', (error) => closed.push(error))
   return { ...setting, closed }
+}
+
+function listening(slowClock?: ClientClock) {
+  const clock = new FakeClock()
+  const calls: string[] = []
+  const flow = new FlowControl({
+    clock: slowClock ?? clock,
+    transport: { pause: () => calls.push('pause'), resume: () => calls.push('resume') },
+    isResponseDue: () => false,
+    probe: () => calls.push('probe'),
+    dead: (silenceMs) => calls.push(`dead after ${silenceMs}`),
+  })
+  return { clock, calls, flow }
 }
 
 describe('a silent producer', () => {
@@ -65,6 +79,56 @@ describe('a silent producer', () => {
     expect(await producer.rest()).toEqual(['NOP'])
   })
 
+  test('is given another time, and half of that until it is probed', () => {
+    const { clock, calls, flow } = listening()
+    flow.allowSilence(3_000)
+    clock.advance(1_499)
+    expect(calls).toEqual([])
+    clock.advance(1)
+    expect(calls).toEqual(['probe'])
+    flow.received(24)
+    clock.advance(1_500)
+    expect(calls).toEqual(['probe', 'probe'])
+    clock.advance(1_499)
+    expect(calls).toEqual(['probe', 'probe'])
+    clock.advance(1)
+    expect(calls).toEqual(['probe', 'probe', 'dead after 3000'])
+  })
+
+  test('has that time from when reading is no longer paused', () => {
+    const { clock, calls, flow } = listening()
+    flow.hold(true, false)
+    flow.allowSilence(3_000)
+    clock.advance(60_000)
+    expect(calls).toEqual(['pause'])
+    flow.hold(false, false)
+    clock.advance(1_500)
+    expect(calls).toEqual(['pause', 'resume', 'probe'])
+  })
+
+  test('is not dead if the process was stopped: what came meanwhile is read first', () => {
+    // The timers of a process that goes on run before it reads, each once.
+    let nowMs = 0
+    let timer = () => {}
+    const clock = {
+      monotonicMs: () => nowMs,
+      setTimeout: (callback: () => void) => {
+        timer = callback
+        return { cancel() {} }
+      },
+    }
+    const { calls, flow } = listening(clock)
+    flow.allowSilence(3_000)
+    nowMs = 1_500
+    timer()
+    expect(calls).toEqual(['probe'])
+    nowMs = 600_000
+    timer()
+    flow.received(24)
+    timer()
+    expect(calls).toEqual(['probe'])
+  })
+
   test('no timer is left of a closed connection', async () => {
     const { clock, consumer } = await start()
     await consumer.close()
@@ -77,15 +141,7 @@ describe('a slow reader', () => {
 
   /** Reading is paused, but a window bounds what comes. */
   function paused() {
-    const clock = new FakeClock()
-    const calls: string[] = []
-    const flow = new FlowControl({
-      clock,
-      transport: { pause: () => calls.push('pause'), resume: () => calls.push('resume') },
-      isResponseDue: () => false,
-      probe: () => calls.push('probe'),
-      dead: () => calls.push('dead'),
-    })
+    const { clock, calls, flow } = listening()
     flow.hold(true, true)
     expect(calls.splice(0)).toEqual(['pause'])
     return { clock, calls, flow }
