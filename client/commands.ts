@@ -5,7 +5,7 @@ import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
 import type { ClientClock } from './clock.ts'
 import { ConnectionError } from './errors.ts'
-import { type Arguments, Sample, toArgumentList } from './values.ts'
+import { type Arguments, Sample, type SampleOrigin, toArgumentList } from './values.ts'
 
 /**
  * Sends one command and settles with the result. `onOk` is called while the response is read. Once `signal` is aborted it rejects
@@ -39,6 +39,8 @@ export interface WaitOptions extends CommandOptions {
  */
 export abstract class CommandMethods {
   protected abstract readonly request: SendCommand
+  /** What the results of controls refer to. */
+  protected abstract readonly origin: SampleOrigin
   protected abstract ask<N extends AskingCommand>(
     name: N,
     values: CommandArguments<N>,
@@ -87,7 +89,8 @@ export abstract class CommandMethods {
 
   /** Runs a control and returns the value with its result, which may come on the next connection if this one is lost. */
   async execute(control: string, args: Arguments = {}, options: WaitOptions = {}): Promise<Sample> {
-    return new Sample(control, await this.ask('EXECUTE', { control, args: toArgumentList(args) }, options))
+    const result = await this.ask('EXECUTE', { control, args: toArgumentList(args) }, options)
+    return new Sample(control, result, this.origin)
   }
 
   /** Settles when the producer has answered, which proves that it is there. */

@@ -4,10 +4,11 @@
  * the producer wait.
  */
 import type { Gap, ValueMessage } from '../protocol/monitor/message.ts'
+import { AckTracker, type DueCommits } from './ack-tracker.ts'
 import type { AwaitedValues } from './commands.ts'
 import { ConnectionError } from './errors.ts'
 import type { Subscriptions } from './subscriptions.ts'
-import { Sample } from './values.ts'
+import { Sample, type SampleOrigin } from './values.ts'
 
 /** Reading pauses while more values than this wait to be handled, and resumes at half of it. */
 const MAX_WAITING = 1024
@@ -51,6 +52,8 @@ export class Mailbox {
   #isHeld = false
   /** Replaced with each channel, which has ids of its own: work that outlasts a channel recognizes that by it. */
   #acks: AckTracker
+  /** What the samples of this channel and generation refer to; made for the first one. */
+  #origin: SampleOrigin | undefined
   /** The value that the loop has and has not finished. */
   #current: Sample | undefined
   #isRead = false
@@ -65,7 +68,16 @@ export class Mailbox {
 
   constructor(options: MailboxOptions) {
     this.#options = options
-    this.#acks = new AckTracker(options.after)
+    this.#acks = new AckTracker(options.after, options.isExplicit)
+  }
+
+  get origin(): SampleOrigin {
+    if (this.#origin === undefined) {
+      const acks = this.#acks
+      const commit = (transaction: number) => this.#commit(acks, transaction)
+      this.#origin = { generation: this.#options.generation(), commit }
+    }
+    return this.#origin
   }
 
   get isHeld(): boolean {
@@ -78,12 +90,12 @@ export class Mailbox {
     if (!this.#acks.received(transaction)) this.#flush()
     else if (message.kind === 'gap') this.#push(message)
     else {
-      const { awaited, isExplicit, subscriptions, generation } = this.#options
+      const { awaited, isExplicit, subscriptions } = this.#options
       const taken = awaited.take(message)
-      if (taken === undefined) this.#push(new Sample(subscriptions.nameOf(message.metric), message, generation()))
+      if (taken === undefined) this.#push(new Sample(subscriptions.nameOf(message.metric), message, this.origin))
       // Nobody knows the id of a result that nobody wants, so nobody else could commit it.
       else if (transaction !== 0 && (taken === 'unwanted' || !isExplicit)) {
-        this.#acks.handledOutOfOrder(transaction)
+        this.#acks.committed(transaction)
         this.#flush()
       }
     }
@@ -118,7 +130,7 @@ export class Mailbox {
   async run(signal?: AbortSignal): Promise<void> {
     this.#beginReading(signal)
     while (await this.#next()) {
-      if (this.#current) this.#acks.skipped(this.#current.transaction)
+      if (this.#current && !this.#options.isExplicit) this.#acks.skipped(this.#current.transaction)
       this.#current = undefined
     }
   }
@@ -128,10 +140,12 @@ export class Mailbox {
    * the COMMIT is to cover everything before it, which it may if nothing of that was skipped.
    */
   beginCommit(transaction: number, through: boolean): boolean {
-    const isCurrent = !this.#options.isExplicit && this.#current?.transaction === transaction
+    const { isExplicit } = this.#options
+    const isCurrent = this.#current?.transaction === transaction
     if (isCurrent) this.#current = undefined
-    const covers = through || (isCurrent && !this.#acks.hasSkipped)
+    const covers = through || (isCurrent && !isExplicit && !this.#acks.hasSkipped)
     if (covers) this.#acks.committingThrough(transaction)
+    else if (isExplicit) this.#acks.committing(transaction)
     else if (isCurrent) this.#acks.handled(transaction)
     return covers
   }
@@ -153,7 +167,8 @@ export class Mailbox {
     this.#taken = 0
     this.#hold(false)
     this.#current = undefined
-    this.#acks = new AckTracker()
+    this.#acks = new AckTracker(0, this.#options.isExplicit)
+    this.#origin = undefined
     this.#committing = undefined
     this.#isSuspended = false
   }
@@ -239,6 +254,17 @@ export class Mailbox {
     if (!this.#options.isExplicit) this.#acks.handled(transaction)
   }
 
+  /** Commits a value of the channel that `acks` is about, with the next group. */
+  #commit(acks: AckTracker, transaction: number): void {
+    if (acks !== this.#acks) return
+    if (this.#current?.transaction === transaction) {
+      if (!this.#options.isExplicit) acks.handled(transaction)
+      this.#current = undefined
+    }
+    acks.committed(transaction)
+    this.#flush()
+  }
+
   #push(entry: Entry): void {
     this.#entries.push(entry)
     if (this.#entries.length - this.#taken > MAX_WAITING) this.#hold(true)
@@ -322,6 +348,7 @@ export class Mailbox {
         const sent = due.singles.map((transaction) => commit(transaction, false))
         if (due.through > 0) sent.push(commit(due.through, true))
         await Promise.all(sent)
+        acks.stored(due)
         due = this.#isSuspended || acks !== this.#acks ? undefined : acks.takeDue()
       }
     } catch (error) {
@@ -335,109 +362,4 @@ export class Mailbox {
 /** True for promises of other libraries too. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
-}
-
-export interface DueCommits {
-  /** Ids to commit one by one. */
-  readonly singles: readonly number[]
-  /** The id to commit together with everything before it; 0 if there is none. */
-  readonly through: number
-}
-
-/** The largest number of single COMMITs that are sent before the first is answered. */
-const MAX_SINGLES = 4096
-
-/**
- * How far a consumer has come on its channel: which transaction ids it has received and handled, and which of them a
- * COMMIT is due for [MON 5, 8]. Ids ascend in the order of sending, also when they are sent again, so an id that is not
- * higher than every earlier one is a repeat. `through` covers only what was sent on the present connection: a value that is
- * sent again after its COMMIT was lost is committed again.
- */
-export class AckTracker {
-  /** The highest id ever received. */
-  #received: number
-  /** Everything up to this id was handled, except for what was skipped. */
-  #handled: number
-  /** Everything up to this id may be committed by one `through`. */
-  #through: number
-  /** Ids handled out of order: the results of controls. */
-  readonly #outOfOrder = new Set<number>()
-  /** Ids that nobody wanted. Neither they nor anything after them may be committed by `through`. */
-  readonly #skipped = new Set<number>()
-  #singles: number[] = []
-  /** The highest id received on this connection, and the highest that a `through` on it covers. */
-  #seen = 0
-  #committed = 0
-
-  /** `after` is the highest id that an earlier run has handled. */
-  constructor(after = 0) {
-    this.#received = this.#handled = this.#through = after
-  }
-
-  get hasSkipped(): boolean {
-    return this.#skipped.size > 0
-  }
-
-  /** Returns whether the id is new. A repeat needs no handling and is committed again if it was handled. 0 is always new. */
-  received(transaction: number): boolean {
-    if (transaction === 0) return true
-    if (transaction > this.#seen) this.#seen = transaction
-    if (transaction > this.#received) {
-      this.#received = transaction
-      return true
-    }
-    const isHandled = transaction <= this.#handled || this.#outOfOrder.has(transaction)
-    if (isHandled && transaction > this.#through && !this.#skipped.has(transaction)) this.#singles.push(transaction)
-    return false
-  }
-
-  /** To be called in the order of arrival. */
-  handled(transaction: number): void {
-    if (transaction <= this.#handled) return
-    this.#handled = transaction
-    if (this.#skipped.size === 0) this.#through = transaction
-    else this.#singles.push(transaction)
-  }
-
-  /** The value was handled before others that arrived earlier. */
-  handledOutOfOrder(transaction: number): void {
-    if (transaction === 0) return
-    this.#outOfOrder.add(transaction)
-    this.#singles.push(transaction)
-  }
-
-  /** The value stays uncommitted: another program that takes up the channel receives it again. */
-  skipped(transaction: number): void {
-    if (transaction <= this.#handled) return
-    this.#handled = transaction
-    this.#skipped.add(transaction)
-  }
-
-  /** The caller itself sends a COMMIT of everything up to this id. Ids that have not arrived yet are not covered. */
-  committingThrough(last: number): void {
-    const transaction = Math.min(last, this.#received)
-    if (transaction <= this.#through) return
-    this.#handled = Math.max(this.#handled, transaction)
-    this.#through = transaction
-    this.#committed = Math.min(transaction, this.#seen)
-    for (const skipped of this.#skipped) if (skipped <= transaction) this.#skipped.delete(skipped)
-  }
-
-  /** A new connection has taken up the channel. */
-  reconnected(): void {
-    this.#seen = 0
-    this.#committed = 0
-    this.#singles = []
-  }
-
-  /** Takes what is to be committed now; undefined if that is nothing. */
-  takeDue(): DueCommits | undefined {
-    const through = Math.min(this.#through, this.#seen)
-    const isBehind = through > this.#committed
-    if (!isBehind && this.#singles.length === 0) return undefined
-    if (isBehind) this.#committed = through
-    const singles = this.#singles.splice(0, MAX_SINGLES)
-    for (const transaction of this.#outOfOrder) if (transaction <= this.#through) this.#outOfOrder.delete(transaction)
-    return { singles, through: isBehind ? through : 0 }
-  }
 }

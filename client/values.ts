@@ -44,6 +44,12 @@ export interface Place {
   readonly transaction: number
 }
 
+/** What samples refer to: a channel, in one generation of its ids. */
+export interface SampleOrigin {
+  readonly generation: string
+  commit(transaction: number): void
+}
+
 /** The labels of a series [MON 9 Patterns]. */
 export interface SampleLabels {
   readonly host?: string
@@ -73,10 +79,10 @@ export class Sample {
   /** The value with its type, as it came: with labels it is a REC of these and of `value`. VOID if there is no measurement. */
   readonly value: Value
 
-  readonly #generation: string
+  readonly #origin: SampleOrigin | undefined
 
-  constructor(name: string, { metric, transaction, time, value }: ValueMessage, generation = '') {
-    this.#generation = generation
+  constructor(name: string, { metric, transaction, time, value }: ValueMessage, origin?: SampleOrigin) {
+    this.#origin = origin
     this.name = name
     this.id = metric
     this.transaction = transaction
@@ -122,7 +128,7 @@ export class Sample {
     return shown.map((record) => {
       const value = { type: BasicType.REC, value: record }
       const { time = this.time } = labelledOf(value, this.name) ?? {}
-      return new Sample(this.name, { ...this, metric: this.id, time, value }, this.#generation)
+      return new Sample(this.name, { ...this, metric: this.id, time, value }, this.#origin)
     })
   }
 
@@ -133,7 +139,16 @@ export class Sample {
 
   /** Where it is in the history of the producer: what `after` takes. */
   get place(): Place {
-    return { generation: this.#generation, transaction: this.transaction }
+    return { generation: this.#origin?.generation ?? '', transaction: this.transaction }
+  }
+
+  /**
+   * Commits this value, without a wait: the COMMIT is sent while the program goes on, in one with those of other values where that is
+   * possible, and again on the next connection if this one is lost before it is stored. `close` waits for it. Does nothing
+   * for a value that the producer does not keep, is committed already, or belongs to a channel that was left.
+   */
+  commit(): void {
+    if (this.transaction !== 0) this.#origin?.commit(this.transaction)
   }
 
   get #measured(): Value {

@@ -1,6 +1,7 @@
 /**
  * The client library: smon over TCP -> a pattern on one durable channel -> a consumer by the library in one Node process,
- * from the first value sent to the last one committed and stored. The server is a process of its own. `--taking`: only that way.
+ * from the first value sent to the last one committed and stored. The server is a process of its own. `--taking each,batches`: only
+ * these ways, those of loops that commit by themselves, too.
  */
 import { tmpdir } from 'node:os'
 import { optionsIn } from '../rig/options.ts'
@@ -11,7 +12,8 @@ import type { Commits } from './processes/end.ts'
 import type { Figures } from './ratios.ts'
 
 const VALUES = 2_000_000
-const TAKINGS: readonly Taking[] = ['handler', 'async', 'loop']
+const TAKINGS: readonly Taking[] = ['handler', 'async', 'loop', 'each', 'batches', 'stored']
+const USUAL = 'handler,async,loop'
 const THROUGH: Commits = { through: true, shuffle: 0, writeAll: false }
 
 export async function benchClient(argv: string[]): Promise<object> {
@@ -45,8 +47,9 @@ export async function limitOfClient(argv: string[]): Promise<Figures> {
 }
 
 function optionsOf(argv: string[]) {
-  const { values, dir, taking: wanted } = optionsIn(argv, { values: VALUES, dir: tmpdir(), taking: '' })
-  return { values, dir, takings: TAKINGS.filter((taking) => wanted === '' || wanted === taking) }
+  const { values, dir, taking: wanted } = optionsIn(argv, { values: VALUES, dir: tmpdir(), taking: USUAL })
+  const names = wanted.split(',')
+  return { values, dir, takings: TAKINGS.filter((taking) => names.includes(taking)) }
 }
 
 function named(taking: Taking, { valuesPerSecond, endsCpuPerMillion }: Run): Record<string, number> {

@@ -1,13 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { AckTracker, type DueCommits } from '../../client/mailbox.ts'
+import { AckTracker, type DueCommits } from '../../client/ack-tracker.ts'
 
 /**
  * A channel and its consumer, each as simple as can be: the producer sends everything uncommitted again on each connection,
  * in its order, and `through` commits only what it has sent on this one [MON 2].
  */
 class Model {
-  readonly acks = new AckTracker()
+  readonly acks: AckTracker
+  readonly #isExplicit: boolean
   /** Ids with what they are: a result is handled as soon as it comes. */
   readonly #given = new Map<number, { readonly isResult: boolean }>()
   readonly #committed = new Set<number>()
@@ -18,8 +19,15 @@ class Model {
   #sentOnThis = new Set<number>()
   /** On their way to the consumer, and to the producer. */
   #values: number[] = []
-  #commands: DueCommits[] = []
+  #commands: Command[] = []
   #inbox: number[] = []
+  /** COMMITs of one value that the consumer sends itself, on each connection until they are answered. */
+  readonly #own = new Set<number>()
+
+  constructor(isExplicit: boolean) {
+    this.#isExplicit = isExplicit
+    this.acks = new AckTracker(0, isExplicit)
+  }
 
   /** A hole in the ids means nothing. */
   append(hole: number, isResult: boolean): void {
@@ -41,7 +49,7 @@ class Model {
       if (!this.acks.received(id)) continue
       if (this.#handedOut.has(id)) throw new Error(`${id} was handed out twice`)
       this.#handedOut.add(id)
-      if (this.#given.get(id)?.isResult) {
+      if (this.#given.get(id)?.isResult && !this.#isExplicit) {
         this.#handled.add(id)
         this.acks.handledOutOfOrder(id)
       } else this.#inbox.push(id)
@@ -51,12 +59,28 @@ class Model {
   handle(count: number): void {
     for (const id of this.#inbox.splice(0, count)) {
       this.#handled.add(id)
-      this.acks.handled(id)
+      if (this.#isExplicit) this.acks.committed(id)
+      else this.acks.handled(id)
     }
   }
 
   skip(): void {
-    for (const id of this.#inbox.splice(0, 1)) this.acks.skipped(id)
+    for (const id of this.#inbox.splice(0, 1)) if (!this.#isExplicit) this.acks.skipped(id)
+  }
+
+  /** The program commits one of those that it has had, perhaps again; `isOwn`: by a COMMIT of its own. */
+  commitOne(choice: number, isOwn: boolean): void {
+    const id = [...this.#handedOut][choice % Math.max(1, this.#handedOut.size)]
+    // In a loop that commits by itself, values are committed in their order.
+    if (id === undefined || !this.#isExplicit) return
+    this.#handled.add(id)
+    this.#inbox = this.#inbox.filter((waiting) => waiting !== id)
+    if (!isOwn) this.acks.committed(id)
+    else {
+      this.acks.committing(id)
+      this.#own.add(id)
+      if (this.#isConnected) this.#commands.push({ singles: [id], through: 0, isOwn })
+    }
   }
 
   /** The consumer itself commits everything up to one of those that it has: that is as if it had handled them. */
@@ -65,6 +89,7 @@ class Model {
     if (id === undefined || !this.#isConnected || !this.#sentOnThis.has(id) || this.#values.includes(id)) return
     for (const handedOut of this.#handedOut) if (handedOut <= id) this.#handled.add(handedOut)
     this.acks.committingThrough(id)
+    this.#inbox = this.#inbox.filter((waiting) => !this.#isExplicit || waiting > id)
     this.#commands.push({ singles: [], through: id })
   }
 
@@ -75,10 +100,15 @@ class Model {
     return due !== undefined
   }
 
-  store(count: number): void {
-    for (const { singles, through } of this.#commands.splice(0, count)) {
+  /** `isAnswered`: the answer arrives, too. */
+  store(count: number, isAnswered: boolean): void {
+    for (const command of this.#commands.splice(0, count)) {
+      const { singles, through, isOwn } = command
       for (const id of singles) this.#stored(id)
       for (const id of this.#sentOnThis) if (id <= through) this.#stored(id)
+      if (!isAnswered) continue
+      if (isOwn) for (const id of singles) this.#own.delete(id)
+      else this.acks.stored(command)
     }
   }
 
@@ -93,6 +123,7 @@ class Model {
     this.#isConnected = true
     this.#sentOnThis = new Set()
     this.acks.reconnected()
+    for (const id of this.#own) this.#commands.push({ singles: [id], through: 0, isOwn: true })
   }
 
   /** All comes that there is, all is handled, and nothing is lost any more. */
@@ -102,7 +133,7 @@ class Model {
     this.send(all)
     this.arrive(all)
     this.handle(all)
-    do this.store(Number.POSITIVE_INFINITY)
+    do this.store(Number.POSITIVE_INFINITY, true)
     while (this.commit())
     const sorted = (ids: Iterable<number>) => [...ids].sort((a, b) => a - b)
     expect(sorted(this.#handedOut)).toEqual([...this.#given.keys()])
@@ -115,14 +146,18 @@ class Model {
   }
 }
 
+/** `isOwn`: the tracker hears nothing of the answer. */
+type Command = DueCommits & { readonly isOwn?: boolean }
+
 const steps: Readonly<Record<string, (model: Model, a: number, b: number) => void>> = {
   append: (model, hole, kind) => model.append(hole, kind === 0),
   send: (model, count) => model.send(count),
   arrive: (model, count) => model.arrive(count),
   handle: (model, count) => model.handle(count),
   commit: (model) => model.commit(),
-  store: (model, count) => model.store(count),
+  store: (model, count, kind) => model.store(count, kind !== 0),
   skip: (model) => model.skip(),
+  commitOne: (model, kind, choice) => model.commitOne(choice, kind === 0),
   commitThrough: (model, _, choice) => model.commitThrough(choice),
   lose: (model) => model.lose(),
   connect: (model) => model.connect(),
@@ -134,10 +169,13 @@ const step = fc.tuple(
   fc.nat({ max: 9 }),
 )
 
-test('over whatever is lost, each is handed out once, and what was handled is committed, and nothing else', () => {
+test.each([
+  ['what was handled', false],
+  ['what the program has committed', true],
+])('over whatever is lost, each is handed out once, and %s is committed, and nothing else', (_, isExplicit) => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 5, maxLength: 80, size: 'max' }), (taken) => {
-      const model = new Model()
+      const model = new Model(isExplicit)
       for (const [name, a, b] of taken) steps[name]?.(model, a, b)
       model.finish()
     }),
@@ -218,6 +256,45 @@ describe('acknowledgements', () => {
     acks.received(6)
     acks.handled(6)
     expect(acks.takeDue()).toEqual({ singles: [], through: 6 })
+  })
+
+  test('of each value that the program commits in its order go as one', () => {
+    const acks = new AckTracker(0, true)
+    arrivedAll(acks, 3, 4, 9)
+    acks.committed(3)
+    acks.committed(4)
+    expect(acks.takeDue()).toEqual({ singles: [], through: 4 })
+    acks.committed(4)
+    acks.committed(8)
+    expect(acks.takeDue()).toBeUndefined()
+  })
+
+  test('of values that the program commits out of order go one by one, until nothing before them is left', () => {
+    const acks = new AckTracker(0, true)
+    arrivedAll(acks, 1, 2, 3, 4, 5)
+    acks.committed(3)
+    acks.committed(2)
+    expect(acks.takeDue()).toEqual({ singles: [3, 2], through: 0 })
+    acks.committed(1)
+    expect(acks.takeDue()).toEqual({ singles: [], through: 1 })
+    acks.committed(4)
+    expect(acks.takeDue()).toEqual({ singles: [], through: 4 })
+  })
+
+  test('cover nothing that the program has left uncommitted, also when it comes again', () => {
+    const acks = new AckTracker(0, true)
+    arrivedAll(acks, 1, 2, 3)
+    acks.committed(2)
+    acks.committed(3)
+    expect(acks.takeDue()).toEqual({ singles: [2, 3], through: 0 })
+    acks.reconnected()
+    expect(arrivedAll(acks, 1, 2, 3)).toEqual([false, false, false])
+    expect(acks.takeDue()).toEqual({ singles: [2, 3], through: 0 })
+    acks.stored({ singles: [2, 3], through: 0 })
+    acks.committing(1)
+    arrivedAll(acks, 4)
+    acks.committed(4)
+    expect(acks.takeDue()).toEqual({ singles: [], through: 4 })
   })
 
   test('send no more than 4,096 single COMMITs at once', () => {

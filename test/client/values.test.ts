@@ -55,7 +55,7 @@ test('a sample has the name that was followed, what came, and its value as JavaS
 
 /** A value of metric 7, followed under this name. */
 const sampleOf = (name: string, value: Value) =>
-  new Sample(name, { kind: 'value', metric: 7, transaction: 3, time: 50, value }, 'a')
+  new Sample(name, { kind: 'value', metric: 7, transaction: 3, time: 50, value }, { generation: 'a', commit() {} })
 const record = (...fields: readonly Field[]) => ({ type: REC, value: fields }) as const
 const label = (name: string, value: string | Uint8Array): Field => ({ name, type: STRING, value })
 
