@@ -17,14 +17,14 @@ export function healthProblem(state: ClusterState): string | undefined {
 
 /**
  * Why connections to the node are not served, as a sentence; undefined if they are: by itself if it leads, through the leader if
- * it follows. `leading` is asked only while it leads.
+ * it follows. `own`: whether its listeners are open, and its server stores values while it leads.
  */
-export function readinessProblem(state: ClusterState, leading: Health): string | undefined {
-  if (ownState(state)?.role === 'leader') return leading.unready()
+export function readinessProblem(state: ClusterState, own: Health): string | undefined {
+  if (ownState(state)?.role === 'leader') return own.unready()
   const { leader, nodes } = state
   if (leader === undefined) return 'no node leads'
   const address = nodes.find(({ name }) => name === leader)?.address ?? ''
-  return address === '' ? `${leader} leads, and \`cluster.nodes\` of ${state.node} does not name it` : undefined
+  return address === '' ? `${leader} leads, and \`cluster.nodes\` of ${state.node} does not name it` : own.unready()
 }
 
 export function ownState({ node, nodes }: ClusterState): NodeState | undefined {

@@ -38,7 +38,7 @@ export interface StatusListenerOptions {
   /** Where the pass for the command line is written. */
   readonly dataDir: string
   readonly cluster: Pick<ClusterControl, 'state' | 'found' | 'copy' | 'copyState'>
-  /** The health of the server that runs here while this node leads; it is not asked otherwise. */
+  /** Whether consumers can connect here: to the server while this node leads, to its front while it follows. */
   readonly health: Health
   /** The networks from which /metrics may be read without the pass. */
   readonly openTo: () => readonly Network[]

@@ -6,7 +6,7 @@ import type { SessionContext } from '../kernel/sessions/context.ts'
 import type { Sessions } from '../kernel/sessions/sessions.ts'
 import type { OpenDoor } from '../kit/door.ts'
 import type { HttpSection, ListenSection, MetricsSection } from './config.ts'
-import { listenHttp } from './http/app.ts'
+import { type Health, listenHttp } from './http/app.ts'
 import type { MetricsServices } from './http/metrics/route.ts'
 import type { ListenerName, TakePassed } from './passed-on.ts'
 import { type ConsumerListener, listenTcp } from './tcp.ts'
@@ -47,6 +47,8 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
   const { config, tls, sessions, clock, opened } = options
   const { listen } = config
   const passedOn = new Map<ListenerName, TakePassed>()
+  let areOpen = false
+  const health: Health = { unready: () => (areOpen ? problemOf(options) : 'starting: not all listeners are open yet') }
   const open = async (
     name: ListenerName,
     listening: Promise<ConsumerListener> | undefined,
@@ -57,22 +59,33 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
     passedOn.set(name, listener.take)
     return listener.address
   }
-  const http = await open('http', listen.http && openHttp(options, { address: listen.http, key: 'listen.http' }))
+  const http = await open(
+    'http',
+    listen.http && openHttp(options, { address: listen.http, key: 'listen.http', health }),
+  )
   const https = await open(
     'https',
-    listen.https && openHttp(options, { address: listen.https, key: 'listen.https', tls }),
+    listen.https && openHttp(options, { address: listen.https, key: 'listen.https', health, tls }),
   )
   const over = { tls, clock, accept: sessions.accept.bind(sessions) }
   const overTls = await open('tls', listen.tls && listenTcp({ ...over, address: listen.tls, key: 'listen.tls' }))
   const tcp = await open('tcp', listen.tcp && listenTcp({ ...over, address: listen.tcp, key: 'listen.tcp' }))
+  areOpen = true
   return { tcp, tls: overTls, http, https, passedOn }
 }
 
+/** Why no values are taken, or no connections; undefined if they are. */
+function problemOf({ storage, openFiles }: ListenersOptions): string | undefined {
+  if (storage.state !== 'ok') return `storage: ${storage.state}`
+  return openFiles.problem && `files: ${openFiles.problem}`
+}
+
 function openHttp(
-  { config: { producer }, http, metrics, sessions, context, doors, clock, log, storage, openFiles }: ListenersOptions,
+  { config: { producer }, http, metrics, sessions, context, doors, clock, log }: ListenersOptions,
   where: {
     readonly address: Address
     readonly key: 'listen.http' | 'listen.https'
+    readonly health: Health
     readonly tls?: TlsFiles | undefined
   },
 ): Promise<ConsumerListener> {
@@ -94,11 +107,5 @@ function openHttp(
     clock,
     accept: (arrival) => sessions.accept(arrival),
     failed: (error) => log.error({ err: error }, 'a WebSocket connection failed'),
-    health: {
-      unready: () => {
-        if (storage.state !== 'ok') return `storage: ${storage.state}`
-        return openFiles.problem && `files: ${openFiles.problem}`
-      },
-    },
   })
 }

@@ -270,9 +270,9 @@ class NodeParts implements NodeFront, Leadership {
     return this.#bound
   }
 
-  /** Why the server that runs here takes no values; undefined if it does. */
+  /** Why consumers cannot connect here, or the server that runs here takes no values; undefined if they can, and it does. */
   get unready(): string | undefined {
-    if (this.#server === undefined) return undefined
+    if (this.#server === undefined) return this.#bound === undefined ? 'starting: no listener is open yet' : undefined
     const { storage, producer } = this.#server.parts
     if (storage.state !== 'ok') return `storage: ${storage.state}`
     return producer.openFiles.problem && `files: ${producer.openFiles.problem}`

@@ -33,25 +33,21 @@ describe('a node is healthy', () => {
 })
 
 describe('a node is ready', () => {
-  const leading = (problem?: string) => ({ unready: () => problem })
-  const never = {
-    unready: (): never => {
-      throw new Error('a follower has no server')
-    },
-  }
+  const own = (problem?: string) => ({ unready: () => problem })
 
   it('as its server is while it leads', () => {
     const state = new TestCluster().state()
-    expect(readinessProblem(state, leading())).toBeUndefined()
-    expect(readinessProblem(state, leading('storage: full'))).toBe('storage: full')
+    expect(readinessProblem(state, own())).toBeUndefined()
+    expect(readinessProblem(state, own('storage: full'))).toBe('storage: full')
   })
 
-  it('if it follows and knows where the leader is', () => {
+  it('if it follows, its listeners are open, and it knows where the leader is', () => {
     const cluster = follower({ lagMs: 60_000 })
-    expect(readinessProblem(cluster.state(), never)).toBeUndefined()
+    expect(readinessProblem(cluster.state(), own())).toBeUndefined()
+    expect(readinessProblem(cluster.state(), own('starting'))).toBe('starting')
     cluster.change('n1', { address: '' })
-    expect(readinessProblem(cluster.state(), never)).toBe('n1 leads, and `cluster.nodes` of n2 does not name it')
+    expect(readinessProblem(cluster.state(), own())).toBe('n1 leads, and `cluster.nodes` of n2 does not name it')
     cluster.lead(undefined)
-    expect(readinessProblem(cluster.state(), never)).toBe('no node leads')
+    expect(readinessProblem(cluster.state(), own())).toBe('no node leads')
   })
 })

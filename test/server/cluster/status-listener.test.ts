@@ -68,8 +68,10 @@ describe('health', () => {
 
   it('is that of the node while it follows', async () => {
     cluster.node = 'n2'
-    storage = 'storage: full'
+    storage = 'starting: no listener is open yet'
     expect((await get('/healthz')).code).toBe(200)
+    expect(await get('/readyz')).toEqual({ code: 503, body: { status: 'not ready', reason: storage } })
+    storage = undefined
     expect((await get('/readyz')).code).toBe(200)
     cluster.change('n2', { lagMs: 14_200 })
     expect(await get('/healthz')).toEqual({
