@@ -62,6 +62,8 @@ export interface AuthPeer {
   readonly address: string
   /** The listener is bound to loopback. The peer's address alone proves nothing: it may be that of a proxy. */
   readonly loopback: boolean
+  /** The same at another node of the cluster, which passes the connection on where nobody else can read it. The peer is not on this machine. */
+  readonly nodeLoopback?: boolean | undefined
   readonly encrypted: boolean
   /** 32 bytes that only the two ends of this TLS 1.3 connection know (RFC 9266). */
   readonly exporter?: Uint8Array | undefined

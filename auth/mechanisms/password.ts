@@ -51,7 +51,7 @@ export class PasswordMechanism implements Mechanism {
 
 /** Whether the peer may send a password or token in clear: only where nobody can eavesdrop. */
 export function mayShowSecrets(peer: AuthPeer, plainOnLoopback: boolean): boolean {
-  return peer.encrypted || (peer.loopback && plainOnLoopback)
+  return peer.encrypted || ((peer.loopback || peer.nodeLoopback === true) && plainOnLoopback)
 }
 
 /** The prepared password; undefined if it could never have been set. Skipping the hash then reveals nothing about the user. */

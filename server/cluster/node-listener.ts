@@ -5,6 +5,7 @@
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { isLoopback } from '../../auth/network.ts'
 import { type ProxyHeader, ProxyHeaderReader } from '../../protocol/proxy/header.ts'
 import { passedAddress, showPeer, type TakePassed } from '../edge/passed-on.ts'
 import type { Address } from '../kernel/core/address.ts'
@@ -161,7 +162,7 @@ export class NodeListener {
     this.counters.taken++
     showPeer(socket, { remoteAddress: passedAddress(route.from.address, node), remotePort: route.from.port })
     if (asksForAnswer(header)) socket.write(Uint8Array.of(TAKEN))
-    take(socket)
+    take(socket, isLoopback(route.from.address) && isLoopback(route.to.address))
   }
 
   #refuse(raw: Socket, reason: string): void {

@@ -5,8 +5,12 @@
 import { isIPv6, type Socket } from 'node:net'
 import { isLoopback } from '../../auth/network.ts'
 
-/** Takes a connection that another node passes on, as if it had come over a listener of this one; it never counts as local. */
-export type TakePassed = (socket: Socket) => void
+/**
+ * Takes a connection that another node passes on, as if it had come over a listener of this one; it never counts as local.
+ * `isLocalThere`: it came to that node over loopback, so nobody could read it on the way: nodes prove to each other who they are under
+ * TLS, or are all on one machine.
+ */
+export type TakePassed = (socket: Socket, isLocalThere: boolean) => void
 
 /** What the section `[listen]` calls the listeners of consumers. */
 export type ListenerName = 'tcp' | 'tls' | 'http' | 'https'

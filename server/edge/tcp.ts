@@ -3,6 +3,7 @@
  * first byte. A connection counts, and its 10 s begin, when it is made and not when the handshake ends.
  */
 import { createServer, type Socket } from 'node:net'
+import type { AuthPeer } from '../../auth/mechanism.ts'
 import { isLoopback } from '../../auth/network.ts'
 import { TlsLink } from '../../protocol/link/layers/tls.ts'
 import { StreamLink } from '../../protocol/link/stream.ts'
@@ -47,18 +48,18 @@ export async function listenTcp({ address, key, tls, clock, accept }: TcpOptions
   })
   const bound = await bindTcp(server, address, key)
   const open = new OpenConnections(clock)
-  const take = (socket: Socket, loopback: boolean): void => {
+  const take = (socket: Socket, local: Pick<AuthPeer, 'loopback' | 'nodeLoopback'>): void => {
     open.add(socket)
     const link = new StreamLink(socket)
-    const peer = { address: socket.remoteAddress ?? '', loopback, encrypted: false }
+    const peer = { address: socket.remoteAddress ?? '', ...local, encrypted: false }
     const transport = key === 'listen.tls' ? 'tls' : 'tcp'
     accept({ link, transport, format: 'xdr', peer, tls: tls && tlsUpgradable(link, tls, transport === 'tls') })
   }
   const loopback = isLoopback(bound.host)
-  server.on('connection', (socket: Socket) => take(socket, loopback))
+  server.on('connection', (socket: Socket) => take(socket, { loopback }))
   return {
     address: bound,
-    take: (socket) => take(socket, false),
+    take: (socket, isLocalThere) => take(socket, { loopback: false, nodeLoopback: loopback && isLocalThere }),
     close: () => open.end(new Promise((resolve) => server.close(() => resolve()))),
   }
 }

@@ -108,12 +108,14 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
   })
   // Before the WebSocket plugin, which takes the upgrade of every route that is registered after it.
   serveHealth(app, options.health)
-  const passed = new Set<Socket>()
+  const passed: Passed = new Map()
   const peerOf = (socket: Socket): AuthPeer => {
     // The address that is bound, because the configuration may contain a name.
-    const loopback = isLoopback(addressOf(app)?.host ?? '') && !passed.has(socket)
+    const isBoundToLoopback = isLoopback(addressOf(app)?.host ?? '')
+    const loopback = isBoundToLoopback && !passed.has(socket)
+    const nodeLoopback = isBoundToLoopback && passed.get(socket) === true
     const facts = tls && socket instanceof TLSSocket ? peerFacts(socket, tls) : {}
-    return { address: socket.remoteAddress ?? '', loopback, encrypted: false, ...facts }
+    return { address: socket.remoteAddress ?? '', loopback, nodeLoopback, encrypted: false, ...facts }
   }
   await servePublishing(app, { doors, context, peerOf, clock: options.clock })
   serveMetrics(app, { context, peerOf, openTo })
@@ -141,25 +143,23 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
   }
   const close = async (): Promise<void> => {
     const closed = app.close()
-    for (const socket of passed) socket.destroy()
+    for (const socket of passed.keys()) socket.destroy()
     await open.end(closed)
   }
   return { address: addressOf(app) ?? options.address, take: takerOf(app.server, places, passed, options), close }
 }
 
+/** Connections that another node passes on, and whether each came to that over loopback. */
+type Passed = Map<Socket, boolean>
+
 /** Takes connections that another node passes on, and keeps them in `passed` while they are open. */
-function takerOf(
-  server: Server,
-  places: Places,
-  passed: Set<Socket>,
-  { tls, admission, clock }: HttpOptions,
-): TakePassed {
-  const keep = (socket: Socket): void => {
-    passed.add(socket)
+function takerOf(server: Server, places: Places, passed: Passed, { tls, admission, clock }: HttpOptions): TakePassed {
+  const keep = (socket: Socket, isLocalThere: boolean): void => {
+    passed.set(socket, isLocalThere)
     socket.once('close', () => passed.delete(socket))
   }
-  return (socket) => {
-    keep(socket)
+  return (socket, isLocalThere) => {
+    keep(socket, isLocalThere)
     if (tls === undefined) {
       server.emit('connection', socket)
       return
@@ -175,7 +175,7 @@ function takerOf(
     tls.handshake(socket, (secured) => {
       end()
       showPeer(secured, socket)
-      keep(secured)
+      keep(secured, isLocalThere)
       server.emit('secureConnection', secured)
     })
   }

@@ -211,19 +211,6 @@ describe('requests that come by a front are answered', () => {
 })
 
 describe('who comes by a front is not on this machine', () => {
-  it('and may not send a password over TCP without TLS', async () => {
-    const peer = await tcp()
-    expect(offeredIn(await peer.until('caps'))).toEqual(['auth scram-sha-256', 'layer tls'])
-    expect((await byPassword(peer)).status).toBe(status.UNSUPPORTED)
-    peer.destroy()
-  })
-
-  it('and may not send one over a WebSocket without TLS', async () => {
-    const peer = await webSocket('ws')
-    expect(offeredIn(await peer.until('caps'))).toEqual(['auth scram-sha-256'])
-    peer.destroy()
-  })
-
   it('and cannot be a user for this machine alone, over any listener', async () => {
     const direct = new RawPeer(await connected(producer.server.tcp))
     await direct.until('caps')
@@ -251,17 +238,62 @@ describe('who comes by a front is not on this machine', () => {
   })
 })
 
+/** A stream as another front sends it. */
+async function streamFrom(from: { address: string; port: number }, kind: string, at = '192.0.2.1') {
+  const socket = ofFront.connect({ ...listener.address, allowHalfOpen: true }, NODES).on('error', () => {})
+  await once(socket, 'secureConnect')
+  const to = { address: from.address.includes(':') ? '::1' : at, port: 7650 }
+  socket.write(encodeProxyHeader({ route: { from, to }, tlvs: [{ type: 0xe0, value: Buffer.from(kind) }] }))
+  return socket
+}
+
+describe('a password or token without TLS', () => {
+  const CLEAR = ['auth password', 'auth token']
+
+  it.each(['tcp', 'http'] as const)(
+    'is taken over %s of the loopback of the front, as at the node that leads',
+    async (name) => {
+      const direct = new RawPeer(await connected(producer.server.tcp))
+      const peer = name === 'tcp' ? await tcp() : await webSocket('ws')
+      const methods = (offered: readonly string[]) => offered.filter((each) => each.startsWith('auth '))
+      const offered = methods(offeredIn(await peer.until('caps')))
+      expect(offered).toEqual(methods(offeredIn(await direct.until('caps'))))
+      expect(offered).toEqual(expect.arrayContaining(CLEAR))
+      expect((await byPassword(peer)).status).toBe(status.OK)
+      for (const each of [direct, peer]) each.destroy()
+    },
+  )
+
+  it('is taken in a request to the loopback of the front', async () => {
+    const asked = getPlain(urlOf('http', '/metrics'), { headers: { authorization: 'Bearer nobody' } })
+    const [response] = (await once(asked, 'response')) as [IncomingMessage]
+    // It was looked at; where it may not be sent, the answer is 403.
+    expect(response.statusCode).toBe(401)
+    response.resume()
+  })
+
+  it.each([
+    ['from another machine', '203.0.113.7', '192.0.2.1'],
+    ['from another machine, whatever it connected to', '203.0.113.7', '127.0.0.1'],
+    ['from the machine of the front, to an address of a network', '127.0.0.1', '192.0.2.1'],
+  ])('is not taken %s', async (_, address, at) => {
+    const peer = new RawPeer(await streamFrom({ address, port: 50_001 }, 'tcp', at))
+    expect(offeredIn(await peer.until('caps'))).toEqual(['auth scram-sha-256', 'layer tls'])
+    expect((await byPassword(peer)).status).toBe(status.UNSUPPORTED)
+    peer.destroy()
+  })
+
+  it('is not taken in a request from another machine', async () => {
+    const socket = await streamFrom({ address: '203.0.113.7', port: 50_001 }, 'http')
+    socket.write('GET /metrics HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer x\r\nconnection: close\r\n\r\n')
+    let text = ''
+    for await (const chunk of socket) text += chunk
+    expect(text).toMatch(/^HTTP\/1.1 403 /)
+  })
+})
+
 describe('the address of a consumer', () => {
   const FROM = { address: '203.0.113.7', port: 50_001 }
-
-  /** A stream as another front sends it. */
-  async function streamFrom(from: { address: string; port: number }, kind: string) {
-    const socket = ofFront.connect({ ...listener.address, allowHalfOpen: true }, NODES).on('error', () => {})
-    await once(socket, 'secureConnect')
-    const to = { address: from.address.includes(':') ? '::1' : '192.0.2.1', port: 7650 }
-    socket.write(encodeProxyHeader({ route: { from, to }, tlvs: [{ type: 0xe0, value: Buffer.from(kind) }] }))
-    return socket
-  }
 
   it('is that of the header: in the list of connections, and in the audit log', async () => {
     const stranger = new RawPeer(await streamFrom(FROM, 'tcp'))
