@@ -48,8 +48,15 @@ function decodeLong(bytes: Uint8Array): string {
   }
 }
 
-/** Thrown at the first element beyond what `within` allows: nobody sees it, so it needs no stack. */
-const TOO_MANY = Symbol('too many elements')
+/** Thrown where something costs the message that `within` reads, and not the whole: nobody else sees it, so it needs no stack. */
+export class Unfit {
+  /** What is wrong, for people. */
+  readonly problem: string
+
+  constructor(problem: string) {
+    this.problem = problem
+  }
+}
 
 /** Reads a field; returns false if it does not know the field, which is then skipped. */
 type TakeField = (field: number, wire: WireType) => boolean
@@ -63,6 +70,7 @@ export class MessageReader {
   #leftBefore: number
   /** Where that number ends for the message that `within` reads. */
   #least = Number.NEGATIVE_INFINITY
+  #tooMany: Unfit | undefined
 
   constructor(bytes: Uint8Array, mostElements: number) {
     this.#reader = new BinaryReader(bytes, decodeText)
@@ -125,20 +133,21 @@ export class MessageReader {
   }
 
   /**
-   * Reads a message that may have this many elements, with all that is in it; `read` reads it. One that has more is passed over:
-   * undefined.
+   * Reads a message that may have this many elements, with all that is in it; `read` reads it. One that has more, or in which
+   * `read` finds something unfit, is passed over.
    */
-  within<T>(most: number, read: () => T): T | undefined {
+  within<T>(most: number, tooMany: Unfit, read: () => T): T | Unfit {
     const start = this.#reader.pos
     const end = this.messageEnd()
     this.#reader.pos = start
     this.#least = this.#left - most
+    this.#tooMany = tooMany
     try {
       return read()
     } catch (error) {
-      if (error !== TOO_MANY) throw error
+      if (!(error instanceof Unfit)) throw error
       this.#reader.pos = end
-      return undefined
+      return error
     } finally {
       this.#least = Number.NEGATIVE_INFINITY
     }
@@ -157,7 +166,7 @@ export class MessageReader {
   weigh(fields: number): void {
     this.#left -= fields
     if (this.#left < 0) throw new ProtocolError('BAD_COUNT', 'too many elements in one request', this.offset)
-    if (this.#left < this.#least) throw TOO_MANY
+    if (this.#left < this.#least) throw this.#tooMany
   }
 
   text(): string {

@@ -2,8 +2,8 @@
  * The same in JSON (OTLP specification, "JSON Protobuf Encoding"): keys in lowerCamelCase, integers of 64 bits as texts or
  * numbers, enumerations as numbers, unknown keys ignored. As the Collector does, it also takes keys in snake_case, the names of
  * enumerations, and whatever else the JSON mapping of protocol buffers lets readers take. A point with something in it, or in the
- * attributes around it, that is not what it has to be, such as an integer out of its range, is left out; anywhere else that ends
- * the request. It is parsed as a whole: whoever reads bounds its length.
+ * attributes around it, that is not what it has to be, such as an integer out of its range or a value that nests too deep, is
+ * left out; anywhere else that ends the request. It is parsed as a whole: whoever reads bounds its length.
  */
 import { fromBase64 } from '../bytes/base64.ts'
 import { ProtocolError } from '../errors.ts'
@@ -22,6 +22,8 @@ import {
   type ResourceMetrics,
   Temporality,
   type Unread,
+  VALUE_TOO_DEEP,
+  withoutPoints,
 } from './metrics.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -55,15 +57,6 @@ export function* metricsFromJson(text: string, limits: OtlpLimits): Generator<un
     if (converter.isStepOver) yield
   }
   return resources
-}
-
-/** The same if there is no problem. */
-function withoutPoints(metrics: readonly OtlpMetric[], problem: string | undefined): readonly OtlpMetric[] {
-  if (problem === undefined) return metrics
-  return metrics.map(({ data, unread, ...about }) => {
-    const points = (data?.points.length ?? 0) + (unread?.points ?? 0)
-    return { ...about, data: undefined, unread: { points, problem } }
-  })
 }
 
 function parse(text: string): JsonObject {
@@ -125,7 +118,7 @@ function at(of: JsonObject, key: string): unknown {
 
 /** What is wrong with a part of the request; what is wrong with all of it is thrown on. */
 function problemOf(error: unknown): string {
-  if (error instanceof ProtocolError && error.code === 'BAD_JSON') return error.message
+  if (error instanceof ProtocolError && (error.code === 'BAD_JSON' || error.code === 'TOO_DEEP')) return error.message
   throw error
 }
 
@@ -391,7 +384,7 @@ class Converter {
   }
 
   #any(of: JsonObject, depth: number): AnyValue {
-    if (depth >= MAX_ANY_DEPTH) throw new ProtocolError('TOO_DEEP', `values nest deeper than ${MAX_ANY_DEPTH}`)
+    if (depth >= MAX_ANY_DEPTH) throw new ProtocolError('TOO_DEEP', VALUE_TOO_DEEP)
     const [key, value] = valueIn(of)
     switch (key) {
       case 'stringValue':

@@ -128,7 +128,17 @@ export interface OtlpLimits {
 export const MAX_POINT_ELEMENTS = 8_192
 export const POINT_TOO_LARGE = `a point has at most ${MAX_POINT_ELEMENTS} fields and numbers`
 
-/** Values of attributes nest at most this deep. */
+/** Values of attributes nest at most this deep; a deeper one costs the points that would have the attribute. */
 export const MAX_ANY_DEPTH = 8
+export const VALUE_TOO_DEEP = `values of attributes nest at most ${MAX_ANY_DEPTH} deep`
 /** The bit of `flags` that says NO_RECORDED_VALUE. */
 export const NO_RECORDED_VALUE = 1
+
+/** Metrics whose points cannot have the attributes of their resource or scope, since there is a problem with these. */
+export function withoutPoints(metrics: readonly OtlpMetric[], problem: string | undefined): readonly OtlpMetric[] {
+  if (problem === undefined) return metrics
+  return metrics.map(({ data, unread, ...about }) => {
+    const points = (data?.points.length ?? 0) + (unread?.points ?? 0)
+    return { ...about, data: undefined, unread: { points, problem } }
+  })
+}

@@ -3,8 +3,7 @@
  * common/v1, resource/v1). Requests are read in steps, because one may have a hundred thousand points.
  */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
-import { ProtocolError } from '../errors.ts'
-import { BYTES, FIXED64, MessageReader, VARINT } from '../protobuf.ts'
+import { BYTES, FIXED64, MessageReader, Unfit, VARINT } from '../protobuf.ts'
 import {
   type AnyValue,
   type Attribute,
@@ -23,7 +22,12 @@ import {
   type ResourceMetrics,
   type ScopeMetrics,
   type SummaryPoint,
+  VALUE_TOO_DEEP,
+  withoutPoints,
 } from './metrics.ts'
+
+const TOO_LARGE = new Unfit(POINT_TOO_LARGE)
+const TOO_DEEP = new Unfit(VALUE_TOO_DEEP)
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
@@ -74,36 +78,47 @@ function* inSteps(
 function* resourceMetrics(reader: MessageReader, end: number): Generator<undefined, ResourceMetrics> {
   const attributes: Attribute[] = []
   const scopes: ScopeMetrics[] = []
+  let problem: string | undefined
   const resource = (field: number, wire: WireType): boolean => {
     if (field !== 1 || wire !== BYTES) return false
-    reader.message((field, wire) => field === 1 && attribute(reader, wire, attributes))
+    const found = problemIn(reader, (field, wire) => field === 1 && attribute(reader, wire, attributes))
+    problem ??= found
     return true
   }
   yield* inSteps(reader, end, resource, 2, function* (end) {
     scopes.push(yield* scopeMetrics(reader, end))
   })
-  return { attributes, scopes }
+  if (problem === undefined) return { attributes, scopes }
+  return { attributes, scopes: scopes.map((each) => ({ ...each, metrics: withoutPoints(each.metrics, problem) })) }
+}
+
+/** Reads a message whose attributes are those of many points; gives what is wrong in them, and the rest is passed over. */
+function problemIn(reader: MessageReader, take: (field: number, wire: WireType) => boolean): string | undefined {
+  const read = reader.within(Number.POSITIVE_INFINITY, TOO_LARGE, () => reader.message(take))
+  return read instanceof Unfit ? read.problem : undefined
 }
 
 function* scopeMetrics(reader: MessageReader, end: number): Generator<undefined, ScopeMetrics> {
   const attributes: Attribute[] = []
   const metrics: OtlpMetric[] = []
   let [name, version] = ['', '']
+  let problem: string | undefined
   const scope = (field: number, wire: WireType): boolean => {
     if (field !== 1 || wire !== BYTES) return false
-    reader.message((field, wire) => {
+    const found = problemIn(reader, (field, wire) => {
       if (wire !== BYTES) return false
       if (field === 1) name = reader.text()
       else if (field === 2) version = reader.text()
       else return field === 3 && attribute(reader, wire, attributes)
       return true
     })
+    problem ??= found
     return true
   }
   yield* inSteps(reader, end, scope, 2, function* (end) {
     metrics.push(yield* metric(reader, end))
   })
-  return { name, version, attributes, metrics }
+  return { name, version, attributes, metrics: withoutPoints(metrics, problem) }
 }
 
 /** The kinds of data by their fields in Metric. */
@@ -156,15 +171,17 @@ function* dataOf(
   end: number,
 ): Generator<undefined, Pick<OtlpMetric, 'data' | 'unread'>> {
   const points: object[] = []
-  let [temporality, isMonotonic, tooLarge] = [0, false, 0]
+  let [temporality, isMonotonic] = [0, false]
+  let unread: OtlpMetric['unread']
   const read = pointReaders[kind]
   while (reader.offset < end) {
     reader.attempt(() =>
       reader.field((field, wire) => {
         if (field === 1 && wire === BYTES) {
           reader.weigh(pointWeights[kind])
-          const point = reader.within(MAX_POINT_ELEMENTS, () => read(reader))
-          if (point === undefined) tooLarge++
+          const point = reader.within(MAX_POINT_ELEMENTS, TOO_LARGE, () => read(reader))
+          if (point instanceof Unfit)
+            unread = { problem: unread?.problem ?? point.problem, points: (unread?.points ?? 0) + 1 }
           else points.push(point)
         } else if (field === 2 && wire === VARINT) temporality = reader.uint32()
         else if (field === 3 && wire === VARINT) isMonotonic = reader.bool()
@@ -177,7 +194,6 @@ function* dataOf(
   reader.endedAt(end)
   const extra = kind === 'sum' ? { isMonotonic } : {}
   const data = { kind, points, ...(kind !== 'gauge' && kind !== 'summary' && { temporality }), ...extra }
-  const unread = tooLarge === 0 ? undefined : { points: tooLarge, problem: POINT_TOO_LARGE }
   return { data: data as unknown as MetricData, unread }
 }
 
@@ -341,8 +357,7 @@ function attribute(reader: MessageReader, wire: WireType, attributes: Attribute[
 }
 
 function anyValue(reader: MessageReader, depth: number): AnyValue {
-  if (depth >= MAX_ANY_DEPTH)
-    throw new ProtocolError('TOO_DEEP', `values nest deeper than ${MAX_ANY_DEPTH}`, reader.offset)
+  if (depth >= MAX_ANY_DEPTH) throw TOO_DEEP
   let value: AnyValue
   reader.message((field, wire) => {
     if (field === 1 && wire === BYTES) value = reader.text()

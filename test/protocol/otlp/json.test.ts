@@ -3,10 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { textOfAny } from '../../../protocol/otlp/attributes.ts'
 import { metricsFromJson } from '../../../protocol/otlp/json.ts'
 import {
+  MAX_ANY_DEPTH,
   MAX_POINT_ELEMENTS,
   type NumberPoint,
   type OtlpMetric,
   POINT_TOO_LARGE,
+  VALUE_TOO_DEEP,
 } from '../../../protocol/otlp/metrics.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
 
@@ -89,8 +91,25 @@ describe('integers', () => {
   })
 })
 
+/** A value of an attribute that nests so deep. */
+function deepIn(kind: 'arrayValue' | 'kvlistValue', depth: number): object {
+  if (depth === 1) return { stringValue: 'x' }
+  const inner = deepIn(kind, depth - 1)
+  return { [kind]: { values: [kind === 'arrayValue' ? inner : { key: 'k', value: inner }] } }
+}
+const attributed = (value: object) => ({ asInt: 1, attributes: [{ key: 'a', value }] })
+
+it('a value of an attribute may nest as deep as the limit', () => {
+  for (const kind of ['arrayValue', 'kvlistValue'] as const) {
+    const point = attributed(deepIn(kind, MAX_ANY_DEPTH))
+    expect(metricOf({ name: 'm', gauge: { dataPoints: [point] } })).toMatchObject({ data: { points: [{ value: 1n }] } })
+  }
+})
+
 describe('what is wrong in a point', () => {
   it.each([
+    [attributed(deepIn('arrayValue', MAX_ANY_DEPTH + 1)), VALUE_TOO_DEEP],
+    [attributed(deepIn('kvlistValue', MAX_ANY_DEPTH + 1)), VALUE_TOO_DEEP],
     [{ asDouble: 'x' }, 'asDouble: a number was expected'],
     [{ asInt: 1, timeUnixNano: '-1' }, 'timeUnixNano: an integer of 64 bits from 0 on was expected'],
     [{ asInt: 1, attributes: [{ key: 'a', value: { bytesValue: 'Y*' } }] }, 'bytesValue: base64 was expected'],
@@ -115,8 +134,13 @@ describe('what is wrong in a point', () => {
     expect(read?.unread).toEqual({ points: 1, problem: 'asDouble: a number was expected' })
   })
 
-  it.each(['resource', 'scope'])('of a %s costs the points of that %s', (where) => {
-    const bad = { attributes: [{ key: 'a', value: { intValue: '9223372036854775808' } }] }
+  it.each([
+    ['resource', { intValue: '9223372036854775808' }, 'intValue: an integer of 64 bits was expected'],
+    ['scope', { intValue: '9223372036854775808' }, 'intValue: an integer of 64 bits was expected'],
+    ['resource', deepIn('kvlistValue', MAX_ANY_DEPTH + 1), VALUE_TOO_DEEP],
+    ['scope', deepIn('arrayValue', MAX_ANY_DEPTH + 1), VALUE_TOO_DEEP],
+  ])('of a %s costs its points: %j', (where, value, problem) => {
+    const bad = { attributes: [{ key: 'a', value }] }
     const metrics = [{ name: 'm', gauge: { dataPoints: [{ asInt: 1 }, { asInt: 'x' }] } }]
     const part = (given: object) => {
       const [resource, scope] = where === 'resource' ? [given, {}] : [{}, given]
@@ -126,7 +150,7 @@ describe('what is wrong in a point', () => {
     const [lost, kept] = finish(metricsFromJson(text, { elements: 1_000 })).map(({ scopes }) => scopes[0]?.metrics[0])
     expect(lost).toMatchObject({
       data: undefined,
-      unread: { points: 2, problem: 'intValue: an integer of 64 bits was expected' },
+      unread: { points: 2, problem },
     })
     expect(kept).toMatchObject({ data: { points: [{ value: 1n }] }, unread: { points: 1 } })
   })

@@ -12,7 +12,13 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { textOfAny } from '../../../protocol/otlp/attributes.ts'
 import { answerAsJson, metricsFromJson } from '../../../protocol/otlp/json.ts'
-import { MAX_POINT_ELEMENTS, POINT_TOO_LARGE, type ResourceMetrics } from '../../../protocol/otlp/metrics.ts'
+import {
+  MAX_ANY_DEPTH,
+  MAX_POINT_ELEMENTS,
+  POINT_TOO_LARGE,
+  type ResourceMetrics,
+  VALUE_TOO_DEEP,
+} from '../../../protocol/otlp/metrics.ts'
 import { decodeMetrics, encodeAnswer } from '../../../protocol/otlp/protobuf.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
 import { times } from '../../support/long.ts'
@@ -127,18 +133,59 @@ describe('by hand, from the definitions', () => {
     ])
   })
 
-  test('values that nest too deep, and elements beyond the limit, are refused', () => {
-    let value = bytes('12 00')
-    for (let depth = 0; depth < 9; depth++) {
-      // array_value of one value
-      const list = Uint8Array.from([0x0a, value.length - 2, ...value.subarray(2)])
-      value = Uint8Array.from([0x12, list.length + 2, 0x2a, list.length, ...list])
-    }
-    const attribute = Uint8Array.from([0x0a, value.length, ...value])
-    const deep = Uint8Array.from([0x0a, attribute.length + 2, 0x0a, attribute.length, ...attribute])
-    expect(() => decode(deep)).toThrow(/nest deeper than 8/)
+  test('elements beyond the limit are refused', () => {
     expect(() => decode(request, { elements: 20 })).toThrow('too many elements in one request')
   })
+
+  /** An AnyValue that nests so deep, in lists or in maps. */
+  const deepIn = (kind: 'arrays' | 'maps', depth: number): Uint8Array => {
+    let value = bytes('0a 01 78')
+    for (let level = 1; level < depth; level++) {
+      value = kind === 'arrays' ? nested(5, nested(1, value)) : nested(6, nested(1, nested(2, value)))
+    }
+    return value
+  }
+  /** A gauge `m` with one point for each of these values of an attribute. */
+  const gaugeOf = (...values: readonly Uint8Array[]): Uint8Array =>
+    nested(
+      2,
+      Uint8Array.from([
+        ...bytes('0a 01 6d'),
+        ...nested(5, ...values.map((value) => nested(1, nested(7, nested(2, value))))),
+      ]),
+    )
+  const plain = bytes('0a 01 78')
+
+  test.each(['arrays', 'maps'] as const)(
+    'an attribute that nests too deep in %s costs its points, and nothing else',
+    (kind) => {
+      const [deepest, deeper] = [deepIn(kind, MAX_ANY_DEPTH), deepIn(kind, MAX_ANY_DEPTH + 1)]
+      const ofPoints = decode(nested(1, nested(2, gaugeOf(plain, deeper, deepest, deeper), gaugeOf(plain))))
+      expect(ofPoints[0]?.scopes[0]?.metrics).toMatchObject([
+        { data: { points: [{}, {}] }, unread: { points: 2, problem: VALUE_TOO_DEEP } },
+        { data: { points: [{}] }, unread: undefined },
+      ])
+      const scope = (value: Uint8Array) => nested(1, nested(3, nested(2, value)))
+      const ofScope = decode(
+        nested(1, nested(2, scope(deeper), gaugeOf(plain, deeper)), nested(2, scope(deepest), gaugeOf(plain))),
+      )
+      expect(ofScope[0]?.scopes.map(({ metrics }) => metrics)).toMatchObject([
+        [{ data: undefined, unread: { points: 2, problem: VALUE_TOO_DEEP } }],
+        [{ data: { points: [{}] }, unread: undefined }],
+      ])
+      const resource = (value: Uint8Array) => nested(1, nested(1, nested(2, value)))
+      const ofResource = decode(
+        Uint8Array.from([
+          ...nested(1, resource(deeper), resource(deeper), nested(2, gaugeOf(plain))),
+          ...nested(1, nested(2, gaugeOf(plain)), resource(deepest)),
+        ]),
+      )
+      expect(ofResource.map(({ scopes }) => scopes[0]?.metrics)).toMatchObject([
+        [{ data: undefined, unread: { points: 1, problem: VALUE_TOO_DEEP } }],
+        [{ data: { points: [{}] }, unread: undefined }],
+      ])
+    },
+  )
 
   test('a point with too many elements is passed over, and the next one is read', () => {
     // Of an exponential histogram (field 10): positive buckets (field 8) with so many counts of a byte each.

@@ -350,6 +350,26 @@ describe('what is refused', () => {
     }
   })
 
+  it('a point with an attribute that nests too deep, and not those beside it', async () => {
+    const deep = `${'{"arrayValue":{"values":['.repeat(8)}{}${']}}'.repeat(8)}`
+    const request = JSON.parse(gauge('load', 1))
+    const attributes = [{ key: 'deep', value: JSON.parse(deep) }]
+    const dataPoints = [{ asInt: 1, attributes }, { asInt: 2 }]
+    request.resourceMetrics[0].scopeMetrics[0].metrics.push({ name: 'deep', gauge: { dataPoints } })
+    const answer = await server.post('/v1/metrics', JSON.stringify(request), JSON_TYPE)
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      {
+        partialSuccess: {
+          rejectedDataPoints: '1',
+          errorMessage: 'otlp.deep: values of attributes nest at most 8 deep',
+        },
+      },
+    ])
+    expect(await query('otlp.deep')).toMatchObject([{ value: 2 }])
+    expect(await query('otlp.load')).toHaveLength(1)
+  })
+
   it('a point with too many buckets, and not those beside it', async () => {
     const request = JSON.parse(gauge('load', 1))
     const dataPoints = [{ bucketCounts: new Array(8_193).fill('1') }, { bucketCounts: ['1'], explicitBounds: [] }]
