@@ -120,6 +120,11 @@ export class Queue implements Journaled {
     return this.#inlet.closed().settlement.commitRun(first, count)
   }
 
+  /** Whether a value that was sent is neither committed nor dropped. */
+  isUnsettled(transaction: number): boolean {
+    return this.#inlet.closed().settlement.isUnsettled(transaction)
+  }
+
   /** Nothing that enters the sending order from now on is sent before the barrier is released. */
   holdBack(): SendBarrier {
     const { window, ids } = this.#inlet.closed()

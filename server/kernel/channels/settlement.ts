@@ -122,6 +122,13 @@ export class Settlement {
     return true
   }
 
+  /** Whether a value of the sending order is neither committed nor dropped. */
+  isUnsettled(transaction: number): boolean {
+    const index = this.#sending.find(transaction)
+    const entry = index < 0 ? undefined : this.#sending.at(index)
+    return entry?.kind === 'block' && !entry.isSettled(transaction - entry.first)
+  }
+
   /** Commits ids that follow each other, as far as they are in flight at the head, in order; returns how many that is. */
   commitRun(first: number, count: number): number {
     let done = 0

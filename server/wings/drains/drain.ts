@@ -58,7 +58,7 @@ interface Range {
   readonly to: number
 }
 
-/** What is sent of a range, again and again with the same bytes until it is taken. */
+/** What is sent of a range, again and again with the same bytes until it is taken, or until some of it is purged. */
 interface Prepared {
   /** undefined if nothing of it is sent. */
   readonly request: DrainRequest | undefined
@@ -81,6 +81,9 @@ export class Drain implements ChannelConnection {
   readonly #frames: { readonly bytes: Uint8Array; readonly written: () => void }[] = []
   readonly #over = new AbortController()
   readonly #backoff: Backoff
+  /** Of the channel, when this connection began, and when it was looked at last. */
+  readonly #purgedBefore: number
+  #purged: number
   #timer: Timer | undefined
   #wake: () => void = () => {}
   undrained = 0
@@ -89,6 +92,8 @@ export class Drain implements ChannelConnection {
   constructor(options: DrainOptions) {
     this.#options = options
     this.#backoff = new Backoff(TO_PEER, options.random)
+    this.#purgedBefore = options.channel.queue.counts.dropped.purged
+    this.#purged = this.#purgedBefore
   }
 
   /** Begins to deliver what comes. */
@@ -231,6 +236,10 @@ export class Drain implements ChannelConnection {
       const { from, to } = range
       prepared ??= await this.#prepare(batch.slice(from, to))
       if (this.#isOver) return
+      if (this.#hasPurged()) {
+        prepared = undefined
+        continue
+      }
       const end = from + prepared.taken
       if (end < to) {
         ranges.splice(0, 1, { from, to: end }, { from: end, to })
@@ -288,9 +297,21 @@ export class Drain implements ChannelConnection {
     return Math.max(this.#backoff.next(), retryAfterMs(retryAfter, this.#options.clock.wallMs()))
   }
 
-  /** Makes the request of values, as many as one takes. */
-  async #prepare(values: readonly OutgoingValue[]): Promise<Prepared> {
+  /** Whether values were purged from the channel since the last look, as when a right to them is withdrawn. */
+  #hasPurged(): boolean {
+    const { purged } = this.#options.channel.queue.counts.dropped
+    const before = this.#purged
+    this.#purged = purged
+    return purged !== before
+  }
+
+  /** Makes the request of values, as many as one takes; of those that were purged nothing is sent. */
+  async #prepare(given: readonly OutgoingValue[]): Promise<Prepared> {
     const { wire, counts, work, channel } = this.#options
+    const isThere = ({ transaction, loss }: OutgoingValue): boolean =>
+      transaction === 0 || loss !== undefined || channel.queue.isUnsettled(transaction)
+    const mayLack = this.#purged !== this.#purgedBefore
+    const values = mayLack ? given.map((value) => (isThere(value) ? value : { ...value, name: '' })) : given
     const wanted = values.filter(({ name }) => name !== '' && this.#options.isWanted(name))
     const { request, taken, unsent, accepted } = await work({ tenant: channel.owner.tenant }, wire.encode(wanted))
     const next = wanted[taken]

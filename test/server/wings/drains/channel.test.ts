@@ -7,7 +7,7 @@ import { eventually } from '../../../support/eventually.ts'
 import { EPOCH, TestProducer } from '../../../support/producer.ts'
 import { decoded } from '../../../support/records.ts'
 import type { Seat } from '../../../support/seat.ts'
-import { FakeDestination, reload, tableTo } from './fake-destination.ts'
+import { FakeDestination, reload, samplesIn, tableTo } from './fake-destination.ts'
 
 let destination: FakeDestination
 let producer: TestProducer | undefined
@@ -268,5 +268,25 @@ describe('another role', () => {
     await producer?.settle()
     push('b', 3)
     expect(await ledger(seat)).toMatchObject({ accepted: 2, bound: 1, dropped: { purged: 1 } })
+  })
+})
+
+describe('a right that is withdrawn', () => {
+  it.each([
+    ['its name', ['test.a', 'test.b']],
+    ['a pattern', ['test.*']],
+  ])('to what is bound by %s: what was read before is in no request from then on', async (_, metrics) => {
+    destination.answer = () => ({ status: 503 })
+    const seat = await start({ metrics, role: 'narrow' })
+    push('a', 1)
+    push('b', 2)
+    await until(() => expect(destination.samples).toContain('test_b{host=h} 2 0'))
+    await done(seat, 'role.deny', { role: 'narrow', command: 'COLLECT', object: 'test.b' })
+    const before = destination.requests.length
+    destination.answer = () => ({ status: 204 })
+    push('a', 3, 1)
+    const later = (): string[] => destination.requests.slice(before).flatMap(({ body }) => samplesIn(body))
+    await until(() => expect(later()).toContain('test_a{host=h} 3 1'))
+    expect(later().filter((sample) => sample.startsWith('test_b'))).toEqual([])
   })
 })
