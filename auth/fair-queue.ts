@@ -26,7 +26,7 @@ export class FairQueue<Job extends QueuedJob> {
   }
 
   add(job: Job): void {
-    if (this.#size >= this.#max) this.#dropGone()
+    if (this.#size >= this.#max) this.dropGone()
     const lane = this.#lanes.get(job.lane) ?? []
     if (this.#size >= this.#max && !this.#shorten(lane.length + 1)) {
       job.drop()
@@ -60,7 +60,8 @@ export class FairQueue<Job extends QueuedJob> {
     return true
   }
 
-  #dropGone(): void {
+  /** Drops all jobs that are gone, wherever they stand. */
+  dropGone(): void {
     for (const [name, lane] of this.#lanes) {
       const [gone, waiting] = [lane.filter((job) => job.isGone()), lane.filter((job) => !job.isGone())]
       if (waiting.length > 0) this.#lanes.set(name, waiting)

@@ -23,6 +23,8 @@ const MAX_SHORT_WAITING = 256
 const MAX_HELD = 4 * MAX_COLUMNS_BYTES
 /** The thread always finds room when all columns of short bodies are published. */
 const MAX_HELD_BY_SHORT = MAX_HELD - MAX_COLUMNS_BYTES
+/** For how long a body waits for the thread, or for room. */
+const PATIENCE_MS = 5_000
 /** A thread that has not come to an end by then is ended. */
 const MAX_MS = 10_000
 const IDLE_MS = 10_000
@@ -66,12 +68,13 @@ export type DecodingAnswer =
   | { readonly columns: Columns }
   | { readonly refused: { readonly code: ProtocolErrorCode; readonly message: string; readonly offset: number } }
 
-/** A short body that waits for room. */
+/** A place in a line. */
 interface Waiting extends QueuedJob {
+  /** To be called when its turn has come. */
   readonly begin: () => void
 }
 
-interface Job extends QueuedJob {
+interface Job extends Waiting {
   readonly task: DecodingTask
   readonly settle: (outcome: Columns | Error) => void
 }
@@ -99,8 +102,9 @@ export class Decoding {
   }
 
   /**
-   * Decodes a body for `use`, whose columns count as held until it settles. Undefined if too much waits, the thread was closed, or
-   * nobody waits for this any more. Rejects with ProtocolError; TOO_LONG if it takes too much memory or time.
+   * Decodes a body for `use`, whose columns count as held until it settles. Undefined if too much waits, this has waited for too
+   * long, the thread was closed, or nobody waits for this any more. Rejects with ProtocolError; TOO_LONG if it takes too much
+   * memory or time.
    */
   async decode<O, T>(
     body: EncodedBody,
@@ -121,8 +125,9 @@ export class Decoding {
     }
   }
 
-  async #inSteps({ tenant, isOver }: EncodedBody, steps: Steps<Columns>): Promise<Columns | undefined> {
-    if (!(await this.#room(tenant, isOver))) return undefined
+  async #inSteps(body: EncodedBody, steps: Steps<Columns>): Promise<Columns | undefined> {
+    if (!(await this.#room(body))) return undefined
+    const { tenant, isOver } = body
     let columns: Columns | undefined
     try {
       columns = await this.#services.work({ tenant }, whileWanted(steps, isOver))
@@ -133,12 +138,31 @@ export class Decoding {
   }
 
   /** Holds room for the columns of a short body, as soon as it has its turn; false if it has none. */
-  #room(lane: string, isGone: () => boolean): boolean | Promise<boolean> {
+  #room(body: EncodedBody): boolean | Promise<boolean> {
     if (this.#isClosed) return false
     return new Promise((resolve) => {
-      this.#short.add({ lane, isGone, drop: () => resolve(false), begin: () => resolve(true) })
+      this.#short.add(this.#inLine(this.#short, body, resolve))
       this.#beginShort()
     })
+  }
+
+  /** A place in a line for a body, which leaves it when its turn comes, or when it has waited for too long. */
+  #inLine(
+    line: Pick<FairQueue<Job>, 'dropGone'>,
+    { tenant, isOver }: EncodedBody,
+    settle: (isTurn: boolean) => void,
+  ): Waiting {
+    const { clock } = this.#services
+    let isLate = false
+    const late = clock.setTimeout(() => {
+      isLate = true
+      line.dropGone()
+    }, PATIENCE_MS)
+    const end = (isTurn: boolean): void => {
+      clock.clear(late)
+      settle(isTurn)
+    }
+    return { lane: tenant, isGone: () => isLate || isOver(), begin: () => end(true), drop: () => end(false) }
   }
 
   #beginShort(): void {
@@ -170,13 +194,14 @@ export class Decoding {
   }
 
   #inThread<O>(body: EncodedBody, { module, name }: Decoder<O>, options: O): Promise<Columns | undefined> {
-    const { tenant, bytes, encoding, most, isOver } = body
+    const { bytes, encoding, most } = body
     if (this.#isClosed) return Promise.resolve(undefined)
     return new Promise((resolve, reject) => {
+      const place = this.#inLine(this.#waiting, body, (isTurn) => {
+        if (!isTurn) resolve(undefined)
+      })
       this.#waiting.add({
-        lane: tenant,
-        isGone: isOver,
-        drop: () => resolve(undefined),
+        ...place,
         task: { module, name, bytes: ownMemory(bytes), encoding, most, options },
         settle: (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome)),
       })
@@ -194,6 +219,7 @@ export class Decoding {
       return
     }
     const { task } = job
+    job.begin()
     this.#held += MAX_COLUMNS_BYTES
     try {
       this.#worker ??= this.#start()

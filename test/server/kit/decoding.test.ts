@@ -186,6 +186,31 @@ describe.each([
     expect(await Promise.all(all)).toEqual(all.map(() => true))
   })
 
+  it('make others wait for five seconds at most, which may be sent again then', async () => {
+    const publish: (() => void)[] = []
+    const held = (): Promise<true | undefined> =>
+      decoding.decode(
+        body(bytes()),
+        large,
+        json,
+        () => new Promise<true>((resolve) => publish.push(() => resolve(true))),
+      )
+    const first = Array.from({ length: most }, held)
+    await eventually(() => expect(publish).toHaveLength(most))
+    const late = held()
+    await new Promise((resolve) => setImmediate(resolve))
+    clock.advance(4_999)
+    const next = held()
+    await new Promise((resolve) => setImmediate(resolve))
+    clock.advance(1)
+    expect(await late).toBeUndefined()
+    // It has left no gap in the line.
+    publish.shift()?.()
+    await eventually(() => expect(publish).toHaveLength(most))
+    for (const settle of publish) settle()
+    expect(await Promise.all([...first, next])).toEqual([...first.map(() => true), true])
+  })
+
   it('that wait when the server stops, or for which nobody waits any more, may be sent again', async () => {
     let isOver = false
     const publish: (() => void)[] = []
