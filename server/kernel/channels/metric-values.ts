@@ -12,6 +12,9 @@ import type { Lane, Lanes } from './lane.ts'
 import type { Losses } from './losses.ts'
 import type { SettledQueue } from './settlement.ts'
 
+/** What is read back at once, with one more block. */
+const READ_BYTES = 512 << 10
+
 /** Reads the frames of a block back; undefined if they are damaged. */
 export type ReadBlock = (block: Block) => Promise<Uint8Array | undefined>
 
@@ -187,16 +190,31 @@ function walkAll(walk: Walk, from = 0): Promise<void> | undefined {
   for (let index = from; index < walk.blocks.length; index++) {
     const block = walk.blocks[index] as Block
     if (block.unsettled === 0) continue
-    if (block.chunk === undefined) return readThenWalk(walk, block, index + 1)
+    if (block.chunk === undefined) return readThenWalk(walk, index)
     walkBlock(block, walk.metric, block.chunk.bytes.subarray(0, block.length), walk.visit)
   }
   return undefined
 }
 
-async function readThenWalk(walk: Walk, block: Block, rest: number): Promise<void> {
-  const bytes = await walk.read(block)
-  if (bytes !== undefined && block.unsettled > 0) walkBlock(block, walk.metric, bytes, walk.visit)
-  await walkAll(walk, rest)
+/** Asks for several blocks at once: each answer may have to wait for a transaction, and there may be thousands. */
+async function readThenWalk(walk: Walk, from: number): Promise<void> {
+  const { blocks, metric, visit } = walk
+  const missing: Block[] = []
+  let bytes = 0
+  let end = from
+  for (; end < blocks.length && bytes < READ_BYTES; end++) {
+    const block = blocks[end] as Block
+    if (block.unsettled === 0) continue
+    if (block.chunk !== undefined) break
+    missing.push(block)
+    bytes += block.length
+  }
+  const found = await Promise.all(missing.map((block) => walk.read(block)))
+  for (const [index, block] of missing.entries()) {
+    const frames = found[index]
+    if (frames !== undefined && block.unsettled > 0) walkBlock(block, metric, frames, visit)
+  }
+  await walkAll(walk, end)
 }
 
 function walkBlock(block: Block, metric: number, bytes: Uint8Array, visit: Walk['visit']): void {

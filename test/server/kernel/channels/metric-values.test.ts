@@ -88,6 +88,39 @@ describe('purge', () => {
     expect(rig.queue.status()).toMatchObject({ inFlight: 2, queued: 1, dropped: { purged: 4 } })
   })
 
+  it('asks for many blocks at once, but for no more than about half a mebibyte', async () => {
+    // Many blocks of 4 KiB, with values of both metrics.
+    const rig = await Rig.connected({ maxBytes: 1 << 20 })
+    rig.queue.detach()
+    for (let count = 0; count < 400; count++) {
+      for (const metric of [7, 8]) rig.append(metric, 1, { bytes: 1_000 })
+    }
+    rig.persist()
+    for (const lane of rig.queue.lanes()) {
+      for (const block of lane.blocksOf(undefined)) block.dropBytes()
+    }
+    const asked: { readonly bytes: number; readonly answer: () => void }[] = []
+    const read = async (block: Block): Promise<Uint8Array | undefined> => {
+      await new Promise<void>((answer) => asked.push({ bytes: block.length, answer }))
+      return rig.read(block)
+    }
+    let purged: number | undefined
+    void rig.queue.purge({ metric: 8 }, read).then((count) => {
+      purged = count
+    })
+    let rounds = 0
+    for (; purged === undefined; rounds++) {
+      expect(rounds).toBeLessThan(10)
+      await new Promise((resolve) => setImmediate(resolve))
+      const round = asked.splice(0)
+      expect(round.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThanOrEqual((512 + 256) << 10)
+      for (const { answer } of round) answer()
+    }
+    expect(purged).toBe(400)
+    expect(rounds).toBeGreaterThan(1)
+    expect(rig.queue.imbalance).toBe(0)
+  })
+
   it('reads nothing back to drop everything', async () => {
     const rig = await rigOf()
     rig.append(7, 20)
