@@ -231,7 +231,9 @@ export function roleExplain({
         if (ruledAs === undefined) return answer(true, 'the user needs no rule for what it has made itself')
         if (ruledAs === 'COLLECT' && !isPattern(object)) {
           const isTheirs = hub.sensors.some((sensor) => {
-            return object.startsWith(sensor.family) && sensor.metric(object) && maySee(identity, sensor.owner)
+            return (
+              maySee(identity, sensor.owner) && object.startsWith(sensor.family) && sensor.metric(object) !== undefined
+            )
           })
           if (!isTheirs) return answer(false, 'neither the tenant nor the producer has such a metric')
         }
