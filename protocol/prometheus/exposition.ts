@@ -54,6 +54,11 @@ export class Exposition {
     this.#maxLength = maxLength
   }
 
+  /** Characters of all samples so far. */
+  get length(): number {
+    return this.#length
+  }
+
   /** True once there was more text than may be: what is added then is not written. */
   get isFull(): boolean {
     return this.#length > this.#maxLength

@@ -11,6 +11,7 @@ import { ADMIN_ROLE, type Identity } from '../../auth/permissions.ts'
 import { Throttle } from '../../auth/throttle.ts'
 import type { Change, Recovered, StorageError, Store } from '../../storage/store.ts'
 import { Announcer } from '../edge/announce/announcer.ts'
+import { Scrapes } from '../edge/http/metrics/scrapes.ts'
 import { createDialler } from '../edge/outbound/create-dialler.ts'
 import type { Dialler } from '../edge/outbound/dialler.ts'
 import { type Resolver, systemResolver } from '../edge/outbound/resolve.ts'
@@ -105,6 +106,7 @@ export interface ComposeOptions extends Pick<Joining, 'nodes' | 'connect'>, Pick
 
 /** Everything that sessions and commands use, and besides them recovery and the life of the server. */
 export interface Producer extends SessionContext, CommandServices {
+  readonly scrapes: Scrapes
   readonly name: string
   readonly host: QueueHost
   readonly intake: Intake
@@ -333,6 +335,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     answers: new QueryIds(ids),
     ids,
     hub,
+    scrapes: new Scrapes(clock),
     quotas,
     executor,
     accounts,
@@ -368,6 +371,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       registry,
       names,
       sessions,
+      scrapes: producer.scrapes,
       hasher,
       host,
       storage,

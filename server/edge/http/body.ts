@@ -8,7 +8,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ByteWriter } from '../../../protocol/bytes/writer.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
-import type { BodyPlace } from './body-room.ts'
+import type { MemoryPlace } from './memory-room.ts'
 
 type Timers = Pick<Clock, 'setTimeout' | 'setInterval' | 'clear'>
 
@@ -43,7 +43,7 @@ export interface BodyLimits {
   readonly lastMs: number
   readonly clock: Timers & Pick<Clock, 'monotonicMs'>
   /** What it has of the memory that all bodies share. */
-  readonly place: BodyPlace
+  readonly place: MemoryPlace
 }
 
 /** The whole body, in memory of its own. Never rejects. */

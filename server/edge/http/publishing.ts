@@ -9,7 +9,7 @@ import type { Clock } from '../../kernel/core/clock.ts'
 import type { DoorAnswer, HttpDoor, OpenDoor } from '../../kit/door.ts'
 import { type AskerOptions, askerByToken } from './askers.ts'
 import { announcedBytes, answerNow, expectsContinue, type MissingBody, readBody } from './body.ts'
-import { BodyRoom } from './body-room.ts'
+import { MemoryRoom } from './memory-room.ts'
 import { endOf, Turns } from './turns.ts'
 
 /** Requests of a tenant that are read, decoded and stored at the same time. */
@@ -33,7 +33,7 @@ export interface PublishingOptions extends AskerOptions {
 export async function servePublishing(app: FastifyInstance, options: PublishingOptions): Promise<void> {
   const { clock } = options
   const turns = new Turns({ atOnce: MAX_AT_ONCE, waiting: MAX_WAITING, patienceMs: PATIENCE_MS, clock })
-  const room = new BodyRoom(MAX_BODIES_BYTES)
+  const room = new MemoryRoom(MAX_BODIES_BYTES)
   const failures = app.createRateLimit()
   for (const { door, mayPublish, notNow, family } of options.doors) {
     await app.register((scope, _options, registered) => {

@@ -100,6 +100,8 @@ export interface Stats {
     readonly refused: number
     /** Passwords that found no place in the queue of those to be checked so far. */
     readonly refusedPasswords: number
+    /** Requests of GET /metrics that found no turn so far. */
+    readonly refusedScrapes: number
   }
   /** Only for admins: files and connections that are open, and how many may be; 0 if that is not known. */
   readonly files?: { readonly open: number; readonly max: number; readonly refused: number }
@@ -138,6 +140,7 @@ export interface StatsOptions {
     readonly admission: { readonly unauthenticated: number; readonly evicted: number; readonly refused: number }
   }
   readonly hasher: { readonly refused: number }
+  readonly scrapes: { readonly refused: number }
   readonly host: { readonly unstored: number; readonly accepted: number; readonly sent: number }
   readonly storage: { readonly state: string }
   readonly backups: { readonly progress: BackupProgress | undefined }
@@ -154,7 +157,7 @@ const NO_BACKUP: BackupProgress = { copiedBytes: 0, totalBytes: 0 }
 /** Returns the stats that a reader may see. The uptime counts from the call of this function. */
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
   const { software, name, generation, clock, quotas, registry, names } = server
-  const { sessions, hasher, host, storage, backups, faults } = server
+  const { sessions, hasher, scrapes, host, storage, backups, faults } = server
   const { audit, hourOfDrops, openFiles, listeners, diskSpace } = server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
@@ -163,7 +166,8 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
   })
   const ofAll = () => {
     const { unauthenticated, evicted, refused } = sessions.admission
-    const admission = { unauthenticated, evicted, refused, refusedPasswords: hasher.refused }
+    const refusals = { refusedPasswords: hasher.refused, refusedScrapes: scrapes.refused }
+    const admission = { unauthenticated, evicted, refused, ...refusals }
     const { accepted, sent } = host
     const { drops } = hourOfDrops
     const facts = { listeners: listeners(), disk: diskSpace(), accepted, sent, auditRecords: audit.stored, drops }
@@ -225,6 +229,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
                 count('evicted_connections', admission.evicted),
                 count('refused_connections', admission.refused),
                 count('refused_passwords', admission.refusedPasswords),
+                count('refused_scrapes', admission.refusedScrapes),
               ]),
           ...(files === undefined
             ? []

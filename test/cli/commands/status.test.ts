@@ -20,6 +20,7 @@ const OF_ADMINS: readonly Field[] = [
   uint64('evicted_connections', 0n),
   uint64('refused_connections', 2n),
   uint64('refused_passwords', 0n),
+  uint64('refused_scrapes', 0n),
   { name: 'listeners', type: BasicType.ARRAY, value: { element: BasicType.STRING, items: ['tcp://127.0.0.1:7650'] } },
   uint64('disk_size_bytes', 40n << 30n),
   uint64('disk_free_bytes', 10n << 30n),

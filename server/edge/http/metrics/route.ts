@@ -13,7 +13,7 @@ import type { ExpositionFormat } from '../../../../protocol/prometheus/samples.t
 import { type Asker, type Rights, readerOf } from '../../../kernel/accounts/rights.ts'
 import type { Network } from '../../../kernel/core/address.ts'
 import { isRefusal, type StatusError } from '../../../kernel/core/errors.ts'
-import type { Steps } from '../../../kernel/core/fair-work.ts'
+import type { FairWork, Party, Steps } from '../../../kernel/core/fair-work.ts'
 import type { Instances } from '../../../kernel/metrics/instances.ts'
 import { fromForeign } from '../../../kernel/metrics/labels.ts'
 import type { MeasuringHub } from '../../../kernel/metrics/measure.ts'
@@ -21,8 +21,10 @@ import { type Reading, readAll } from '../../../kernel/metrics/readings.ts'
 import type { SessionContext } from '../../../kernel/sessions/context.ts'
 import { AllowedSenders } from '../../../kit/by-tenant.ts'
 import { type AskerOptions, askerByProof } from '../askers.ts'
-import { endOf, Turns } from '../turns.ts'
+import { Pace } from '../pace.ts'
+import { endOf } from '../turns.ts'
 import { SampleWriter } from './samples.ts'
+import type { ScrapedText, ScrapeProgress, ScrapeRefusal, Scrapes } from './scrapes.ts'
 
 const PATH = '/metrics'
 /** What a scrape asks for that does not say. */
@@ -37,7 +39,6 @@ const MAX_LENGTH = 128 << 20
 /** Characters that are written at once. */
 const PIECE_LENGTH = 32 << 10
 const TEXTS_PER_STEP = 128
-const [MAX_AT_ONCE, MAX_WAITING] = [2, 16]
 /** Prometheus says how long it waits; these are what is left for the way, and what is assumed of others. */
 const [MARGIN_MS, PATIENCE_MS] = [500, 9_500]
 
@@ -46,6 +47,7 @@ export interface MetricsServices {
   readonly rights: Rights
   readonly instances: Pick<Instances, 'select'>
   readonly hub: MeasuringHub
+  readonly scrapes: Scrapes
 }
 
 export interface MetricsOptions extends AskerOptions {
@@ -53,6 +55,14 @@ export interface MetricsOptions extends AskerOptions {
   /** The networks from which the server's own figures may be read without a token. */
   readonly openTo: () => readonly Network[]
 }
+
+/** What a refused scrape is answered; it may come again after a second. */
+const refusals: Readonly<Record<ScrapeRefusal, readonly [status: number, detail: string]>> = {
+  tenant: [429, 'too many scrapes of the tenant wait for their turn'],
+  all: [503, 'too many scrapes of all tenants wait for their turn'],
+  memory: [503, 'the texts of all tenants have too many bytes, most of them of the tenant'],
+}
+const RETRY_AFTER_S = '1'
 
 /** A request that cannot be answered with metrics. */
 class Unanswerable extends Error {
@@ -66,8 +76,8 @@ class Unanswerable extends Error {
 
 /** Must be called after `hardenHttp`. */
 export function serveMetrics(app: FastifyInstance, options: MetricsOptions): void {
-  const { clock } = options.context
-  const turns = new Turns({ atOnce: MAX_AT_ONCE, waiting: MAX_WAITING, patienceMs: PATIENCE_MS, clock })
+  const { scrapes } = options.context
+  const answers = new Pace()
   const failures = app.createRateLimit()
   app.get(PATH, async (request, reply) => {
     const before = await failures(request, { increment: false })
@@ -82,15 +92,17 @@ export function serveMetrics(app: FastifyInstance, options: MetricsOptions): voi
     }
     try {
       const scrape = scrapeOf(request, asker, options)
-      const ended = endOf(reply.raw)
-      const sent = await turns.take(scrape.reader.tenant, ended, async () => {
-        void send(request, reply, await exposed(request, scrape, options))
-        // Until then the text is in memory, and some read slowly.
-        if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve))
-        return reply
+      const scraped = await scrapes.scrape({
+        tenant: scrape.reader.tenant,
+        key: keyOf(scrape),
+        reader: endOf(reply.raw),
+        make: (progress) => exposed(scrape, options, progress),
       })
-      if (sent === undefined) throw new Unanswerable(429, 'too many scrapes of the tenant wait for their turn')
-      return sent
+      // Hundreds may have waited for the same text.
+      await new Promise<void>((begin) => answers.begin(begin))
+      if (!('refused' in scraped)) return send(reply, scrape, scraped, options.context.work)
+      void reply.header('retry-after', RETRY_AFTER_S)
+      return refuse(reply, ...refusals[scraped.refused])
     } catch (error) {
       if (error instanceof Unanswerable) return refuse(reply, error.status, error.message)
       if (isRefusal(error)) return refuse(reply, statusOf(error), error.message)
@@ -107,7 +119,14 @@ interface Scrape {
   readonly format: ExpositionFormat
   readonly hasTimes: boolean
   readonly isPrefixed: boolean
+  readonly isGzip: boolean
   readonly deadlineMs: number
+}
+
+/** The same for those whose texts are the same to the letter. */
+function keyOf({ reader, labels, ...form }: Scrape): string {
+  const { userId, tenant, role, scope } = reader
+  return JSON.stringify([userId, tenant, role, scope ?? null, labels.map(({ name, value }) => [name, value]), form])
 }
 
 /** Throws Unanswerable. */
@@ -123,7 +142,8 @@ function scrapeOf(request: FastifyRequest, asker: Asker | undefined, options: Me
   }
   const [hasTimes, isPrefixed] = [query.has('timestamps'), query.has('names')]
   if (named.length > MAX_METRICS) throw new Unanswerable(400, `at most ${MAX_METRICS} times \`metric\``)
-  const form = { format: formatOf(request.headers.accept), hasTimes, isPrefixed }
+  const isGzip = acceptsGzip(request.headers['accept-encoding'])
+  const form = { format: formatOf(request.headers.accept), hasTimes, isPrefixed, isGzip }
   const rest = { labels, ...form, deadlineMs: patienceOf(request) }
   if (asker === undefined) return { ...rest, reader: anybody(request, named, labels, options), metrics: OPEN_METRICS }
   const metrics = named.length === 0 ? DEFAULT_METRICS : named
@@ -152,10 +172,15 @@ function anybody(
   return { userId: 0, tenant: '', name: '', role: ADMIN_ROLE }
 }
 
-/** Collects everything. Rejects with Unanswerable or StatusError. */
-async function exposed(request: FastifyRequest, scrape: Scrape, { context }: MetricsOptions): Promise<Page> {
-  const { reader, metrics, labels, format, hasTimes, isPrefixed, deadlineMs } = scrape
+/** Collects everything, and makes the text of it. Rejects with Unanswerable or StatusError. */
+async function exposed(
+  scrape: Scrape,
+  { context }: MetricsOptions,
+  progress: ScrapeProgress,
+): Promise<readonly Uint8Array[]> {
+  const { reader, metrics, labels, format, hasTimes, isPrefixed, isGzip, deadlineMs } = scrape
   const { clock, work, instances, hub } = context
+  const party = { tenant: reader.tenant }
   const exposition = new Exposition(format, MAX_LENGTH)
   const writer = new SampleWriter({ exposition, hasTimes, isPrefixed, now: clock.microseconds() })
   const heard = new Map<string, number>()
@@ -165,17 +190,22 @@ async function exposed(request: FastifyRequest, scrape: Scrape, { context }: Met
     const { host } = reading.labels
     if (hostHeardMs !== undefined && host !== undefined) heard.set(host, Math.max(hostHeardMs, heard.get(host) ?? 0))
   }
-  const isOver = (): boolean => request.raw.socket.destroyed || exposition.isFull
+  const isOver = (): boolean => {
+    progress.grownTo(exposition.length)
+    return progress.isOver() || exposition.isFull
+  }
   for (const metric of metrics) {
-    const selection = await work.run({ tenant: reader.tenant }, instances.select(reader, metric, labels, true))
+    const selection = await work.run(party, instances.select(reader, metric, labels, true))
     await readAll(selection, { hub, clock, work, deadlineMs, isOver }, take)
   }
   if (exposition.isFull) {
     throw new Unanswerable(413, `the text has more than ${MAX_LENGTH} characters: choose fewer metrics with \`metric\``)
   }
-  await work.run({ tenant: reader.tenant }, exposition.settle())
+  if (progress.isOver()) return []
+  await work.run(party, exposition.settle())
   addOwn(exposition, heard, clock.monotonicMs())
-  return { pieces: await work.run({ tenant: reader.tenant }, inPieces(exposition.text())), format }
+  const pieces = await work.run(party, inPieces(exposition.text()))
+  return isGzip ? compressed(pieces) : pieces
 }
 
 /** What the text says of itself: how long ago each host was heard of, and what was left out. */
@@ -193,17 +223,42 @@ function addOwn(exposition: Exposition, heard: ReadonlyMap<string, number>, nowM
   }
 }
 
-/** The text, and nothing of what it was made of: that takes ten times as much memory, and some read slowly. */
-interface Page {
-  readonly pieces: readonly Uint8Array[]
-  readonly format: ExpositionFormat
+/** Once for all who get it. */
+async function compressed(pieces: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
+  const gzip = Readable.from(pieces, { objectMode: false }).pipe(createGzip({ chunkSize: PIECE_LENGTH }))
+  const short: Uint8Array[] = []
+  for await (const piece of gzip) short.push(piece)
+  return short
 }
 
-function send(request: FastifyRequest, reply: FastifyReply, { pieces, format }: Page): FastifyReply {
+function send(
+  reply: FastifyReply,
+  { reader: { tenant }, format, isGzip }: Scrape,
+  { pieces, bytes, cut }: ScrapedText,
+  work: FairWork,
+): FastifyReply {
   void reply.header('content-type', contentTypes[format]).header('vary', 'Accept, Accept-Encoding')
-  const text = Readable.from(pieces, { objectMode: false })
-  if (!acceptsGzip(request.headers['accept-encoding'])) return reply.send(text)
-  return reply.header('content-encoding', 'gzip').send(text.pipe(createGzip()))
+  void reply.header('content-length', bytes)
+  if (isGzip) void reply.header('content-encoding', 'gzip')
+  const end = (): void => void reply.raw.destroy()
+  cut.addEventListener('abort', end)
+  reply.raw.once('close', () => cut.removeEventListener('abort', end))
+  return reply.send(written(pieces, { tenant }, work))
+}
+
+/** Pieces as their reader takes them, written in the time that all work shares. */
+function written(pieces: readonly Uint8Array[], party: Party, work: FairWork): Readable {
+  let next = 0
+  // biome-ignore lint/correctness/useYield: to write one piece is one step
+  function* step(readable: Readable): Steps<void> {
+    readable.push(pieces[next++] ?? null)
+  }
+  return new Readable({
+    highWaterMark: 1,
+    read() {
+      void work.run(party, step(this))
+    },
+  })
 }
 
 /** The same text in few pieces: to write thousands of short ones takes seconds in which nothing else happens. */

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { beforeEach, expect, it } from 'vitest'
 import { type BodyLimits, readBody } from '../../../../server/edge/http/body.ts'
-import { BodyRoom } from '../../../../server/edge/http/body-room.ts'
+import { MemoryRoom } from '../../../../server/edge/http/memory-room.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 let clock: FakeClock
@@ -11,7 +11,7 @@ let limits: BodyLimits
 let request: PassThrough
 beforeEach(() => {
   clock = new FakeClock()
-  limits = { most: 100_000, lastMs: 9_000, clock, place: new BodyRoom(1 << 20).enter('acme') }
+  limits = { most: 100_000, lastMs: 9_000, clock, place: new MemoryRoom(1 << 20).enter('acme') }
   request = new PassThrough()
 })
 const read = () => readBody(request as unknown as IncomingMessage, limits)

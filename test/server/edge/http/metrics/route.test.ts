@@ -74,6 +74,33 @@ it('shows which targets of a scrape have not answered yet', async () => {
   await target.stop()
 })
 
+it('is made once for all who wait for the same, also compressed', async () => {
+  const target = await ScriptedTarget.start()
+  // Nothing is made before the target has had its time.
+  target.answer = () => {}
+  const waiting = await PublishingProducer.start({
+    config: { scrape: scrapeTables({ name: 'node', url: target.url }) },
+  })
+  const authorization = `Bearer ${await tokenFor(waiting.root, 'app', 'COLLECT *')}`
+  waiting.producer.push.push('test.a', { type: BasicType.DOUBLE, value: 1 }, 1_700_000_000_000_000, 'x')
+  let answered = 0
+  const ask = async (encoding: string): Promise<[status: number, samples: string[]]> => {
+    const headers = { authorization, 'accept-encoding': encoding }
+    const answer = await fetch(`${waiting.url}/metrics?metric=prometheus.*&metric=test.*`, { headers })
+    const samples = samplesOf(await answer.text()).filter((sample) => sample.startsWith('test_'))
+    answered++
+    return [answer.status, samples]
+  }
+  const all = Array.from({ length: 60 }, (_, index) => ask(index % 2 === 0 ? 'identity' : 'gzip'))
+  await eventually(() => {
+    waiting.producer.clock.advance(100)
+    expect(answered).toBe(60)
+  })
+  expect(await Promise.all(all)).toEqual(Array(60).fill([200, ['test_a{host="x"} 1']]))
+  await waiting.stop()
+  await target.stop()
+})
+
 describe('a token', () => {
   it('that is wrong is refused', async () => {
     const answer = await scrape('', { authorization: 'Bearer wrong' })

@@ -1,11 +1,11 @@
 /** The memory that bodies of all tenants have together: whoever has most gives way, and never to less than his share. */
 import { expect, it } from 'vitest'
-import { BodyRoom } from '../../../../server/edge/http/body-room.ts'
+import { MemoryRoom } from '../../../../server/edge/http/memory-room.ts'
 import { seeds } from '../../../support/long.ts'
 import { Random } from '../../../support/random.ts'
 
 it('refuses the body that the tenant with most has begun last', () => {
-  const room = new BodyRoom(100)
+  const room = new MemoryRoom(100)
   const [first, second, other] = [room.enter('a'), room.enter('a'), room.enter('b')]
   first.took(50)
   second.took(40)
@@ -20,7 +20,7 @@ it('refuses the body that the tenant with most has begun last', () => {
 })
 
 it('refuses none that is worked on, and then the next best', () => {
-  const room = new BodyRoom(100)
+  const room = new MemoryRoom(100)
   const [first, other, last] = [room.enter('a'), room.enter('b'), room.enter('c')]
   first.took(90)
   first.complete()
@@ -41,8 +41,8 @@ it.each(seeds({ short: 20, long: 500 }))(
   (seed) => {
     const random = new Random(seed)
     const most = 1_000
-    const room = new BodyRoom(most)
-    const held = new Map<string, { tenant: string; bytes: number; place: ReturnType<BodyRoom['enter']> }>()
+    const room = new MemoryRoom(most)
+    const held = new Map<string, { tenant: string; bytes: number; place: ReturnType<MemoryRoom['enter']> }>()
     for (let step = 0; step < 400; step++) {
       const tenant = `t${random.below(4)}`
       const key = `${tenant} ${random.below(4)}`

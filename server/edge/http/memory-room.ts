@@ -1,15 +1,15 @@
 /**
- * The memory that bodies of requests may have together, whoever sends them. When it is used up, the tenant whose bodies have most
- * loses the one that it began last, and may send it again: whoever has less than its share is never refused for others.
+ * The memory that bodies of requests, or texts of answers, may have together, whoever they are of. When it is used up, the tenant
+ * that has most loses what it began last, and may ask again: whoever has less than its share is never refused for others.
  */
 
-/** What one body has of it. */
-export interface BodyPlace {
+/** What one of them has of it. */
+export interface MemoryPlace {
   /** Aborted when it has to go. */
   readonly refused: AbortSignal
-  /** Counts bytes that have come. */
+  /** Counts bytes that have come; fewer than none are free again. */
   took(bytes: number): void
-  /** All of it has come: it is worked on, and is not refused any more. */
+  /** A body has come as a whole: it is worked on, and is not refused any more. */
   complete(): void
   /** Its memory is free again. */
   leave(): void
@@ -21,7 +21,7 @@ interface Held {
   incomplete: AbortController | undefined
 }
 
-export class BodyRoom {
+export class MemoryRoom {
   readonly #most: number
   #bytes = 0
   /** What each tenant has, in the order in which it began. */
@@ -31,7 +31,7 @@ export class BodyRoom {
     this.#most = mostBytes
   }
 
-  enter(tenant: string): BodyPlace {
+  enter(tenant: string): MemoryPlace {
     const controller = new AbortController()
     const held: Held = { bytes: 0, incomplete: controller }
     const mine = this.#tenants.get(tenant) ?? new Set()
@@ -63,7 +63,7 @@ export class BodyRoom {
     }
   }
 
-  /** The body that began last of the tenant that has most, among those with a body that can be refused. */
+  /** What began last of the tenant that has most, among those with something that can be refused. */
   #lastOfMost(): Held | undefined {
     let found: Held | undefined
     let most = -1
