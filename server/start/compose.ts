@@ -350,7 +350,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     log.warn({ openFiles: openFiles.max, connections: admission.max }, message)
   }
   const sessions = new Sessions(producer, commandHandlers(producer), admission)
-
   const announcer = new Announcer({
     clock,
     log,
