@@ -256,7 +256,8 @@ function written(pieces: readonly Uint8Array[], party: Party, work: FairWork): R
   return new Readable({
     highWaterMark: 1,
     read() {
-      void work.run(party, step(this))
+      // What is pushed later goes out at once, and so as a part of the step.
+      queueMicrotask(() => void work.run(party, step(this)))
     },
   })
 }
