@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
 import { Fleet } from './fleet.ts'
 import { Shortcuts } from './parts/shortcuts.tsx'
+import { NoSuchPage } from './parts/state.tsx'
 import { useIsListed } from './query.ts'
 import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
@@ -47,21 +48,23 @@ interface View {
   readonly List: (props: ViewProps) => VNode | null
   /** One object of the list. */
   readonly Detail?: (props: ViewProps) => VNode | null
+  /** Whether the list itself takes the object from the address. */
+  readonly takesObject?: true
   /** What somebody has to be allowed, or the rail does not show the view; it is the server that refuses. */
   readonly needs?: Need
 }
 
 type Need = 'user.list' | 'producer.audit'
 
-const VIEWS: readonly [View, ...View[]] = [
+const VIEWS: readonly View[] = [
   { view: 'overview', title: 'Overview', List: Overview },
   { view: 'hosts', title: 'Hosts', List: HostsView, Detail: HostView },
   { view: 'metrics', title: 'Metrics', List: MetricsView, Detail: MetricView },
   { view: 'board', title: 'Board', List: BoardView },
-  { view: 'sources', title: 'Sources', List: SourcesView },
+  { view: 'sources', title: 'Sources', List: SourcesView, takesObject: true },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
-  { view: 'controls', title: 'Controls', List: ControlsView },
-  { view: 'access', title: 'Access', List: AccessView, needs: 'user.list' },
+  { view: 'controls', title: 'Controls', List: ControlsView, takesObject: true },
+  { view: 'access', title: 'Access', List: AccessView, takesObject: true, needs: 'user.list' },
   { view: 'audit', title: 'Audit', List: AuditView, needs: 'producer.audit' },
 ]
 
@@ -80,7 +83,8 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
     'producer.audit': useIsListed(consumer, 'producer.metrics', 'producer.audit'),
   }
   const { view, object } = router.route.value
-  const shown = VIEWS.find((one) => one.view === view) ?? VIEWS[0]
+  const shown = VIEWS.find((one) => one.view === view)
+  const title = titleOf(shown, object)
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   useEffect(() => {
@@ -92,10 +96,10 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
     isFirst.current = false
   }, [shown, object])
   useEffect(() => {
-    document.title = `${object === '' ? shown.title : object} · Cinnabar`
-  }, [shown, object])
+    document.title = `${title} · Cinnabar`
+  }, [title])
   const rail = VIEWS.filter(({ needs }) => needs === undefined || allowed[needs])
-  const Shown = object === '' ? shown.List : (shown.Detail ?? shown.List)
+  const Shown = contentOf(shown, object)
   return (
     <div class="frame">
       <nav class="rail" aria-label="Views">
@@ -115,10 +119,22 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
       </nav>
       <main ref={main} tabIndex={-1} class={session.link.value.isUp ? '' : 'stale'}>
         <LostConnection link={session.link.value} />
-        <Shown key={`${shown.view} ${object}`} consumer={consumer} fleet={fleet} router={router} identity={identity} />
+        <Shown key={`${view} ${object}`} consumer={consumer} fleet={fleet} router={router} identity={identity} />
       </main>
     </div>
   )
+}
+
+/** What an address shows. */
+function contentOf(shown: View | undefined, object: string): View['List'] {
+  if (shown === undefined) return NoSuchPage
+  if (object === '' || shown.takesObject) return shown.List
+  return shown.Detail ?? NoSuchPage
+}
+
+function titleOf(shown: View | undefined, object: string): string {
+  if (contentOf(shown, object) === NoSuchPage) return 'No such page'
+  return object === '' ? (shown?.title ?? '') : object
 }
 
 /** The place is always there, so that those who listen to the page hear what comes into it. */

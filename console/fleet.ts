@@ -7,6 +7,7 @@ import { type Consumer, type PlainRecord, type Sample, StatusError } from '../cl
 import { type ClusterView, clusterOf } from './cluster.ts'
 import { hostText, ofAll, producerIn, producersOf } from './producers.ts'
 import { type Arguments, messageOf, pagesOf, recordsOf } from './query.ts'
+import { isInput } from './sources.ts'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
@@ -112,7 +113,7 @@ export class Fleet {
   readonly #sensors = signal<readonly SensorState[] | undefined>(undefined)
   readonly #cluster = signal<ClusterView | undefined>(undefined)
   readonly #hosts = signal<SilentHosts | undefined>(undefined)
-  readonly #notices = signal<readonly NoticeLine[]>([])
+  readonly #notices = signal<readonly NoticeLine[] | undefined>(undefined)
   readonly #curves = new Map<string, { readonly points: ReturnType<typeof signal<Points>>; last: number; at: number }>()
 
   constructor(consumer: Consumer) {
@@ -152,7 +153,8 @@ export class Fleet {
     return this.#hosts
   }
 
-  get notices(): ReadonlySignal<readonly NoticeLine[]> {
+  /** Those since the page was opened; undefined until they are followed. */
+  get notices(): ReadonlySignal<readonly NoticeLine[] | undefined> {
     return this.#notices
   }
 
@@ -173,7 +175,10 @@ export class Fleet {
     this.#followOne('producer.stats', args, (sample) => this.#tookStats(sample))
     this.#followOne('producer.channels', args, (sample) => void this.#tookChannels(sample))
     this.#followOne('producer.sensors', args, (sample) => this.#tookSensors(sample))
-    this.#followOne('producer.notices', {}, (sample) => this.#tookNotice(sample))
+    const listening = (): void => {
+      this.#notices.value ??= []
+    }
+    this.#followOne('producer.notices', {}, (sample) => this.#tookNotice(sample), listening)
     this.#followOne('producer.cluster', args, (sample) => {
       this.#cluster.value = clusterOf(sample.plain as PlainRecord)
     })
@@ -189,7 +194,7 @@ export class Fleet {
   }
 
   /** What could not be followed, because it was refused or the connection was lost, is tried again with each connection. */
-  #followOne(metric: string, args: Arguments, took: (sample: Sample) => void): void {
+  #followOne(metric: string, args: Arguments, took: (sample: Sample) => void, followed = (): void => {}): void {
     let isFollowed = false
     const attempt = async (): Promise<void> => {
       if (isFollowed) return
@@ -197,6 +202,7 @@ export class Fleet {
       try {
         await this.#consumer.follow(metric, args, took)
         this.#setProblem(metric, '')
+        followed()
       } catch (error) {
         isFollowed = false
         // Only nodes of a cluster have it.
@@ -297,7 +303,7 @@ export class Fleet {
       const counters = read.numbers('counters')
       const name = read.text('name')
       const received = counters['values'] ?? counters['samplings'] ?? 0
-      all += received
+      if (isInput({ name })) all += received
       this.#count(`sensor ${name}`, received + (counters['readings'] ?? 0), sample.time)
       return { name, state: read.text('state'), detail: read.text('detail'), counters }
     })
@@ -312,7 +318,7 @@ export class Fleet {
       subject: read.text('subject'),
       detail: read.text('detail'),
     }
-    this.#notices.value = [line, ...this.#notices.value].slice(0, MAX_NOTICES)
+    this.#notices.value = [line, ...(this.#notices.value ?? [])].slice(0, MAX_NOTICES)
   }
 
   /** A counter: its curve has the growth per second. It is set back when the server starts anew. */
@@ -345,7 +351,7 @@ export function droppedOf({ dropped }: ChannelState): number {
   return totalOf(dropped)
 }
 
-function totalOf(counts: Readonly<Record<string, number>>): number {
+export function totalOf(counts: Readonly<Record<string, number>>): number {
   return Object.values(counts).reduce((all, one) => all + one, 0)
 }
 

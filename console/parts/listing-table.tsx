@@ -6,7 +6,7 @@ import { formatCount } from '../units.ts'
 import { Action } from './action.tsx'
 import type { Listing } from './listing.ts'
 import { Search } from './search.tsx'
-import { Unreadable } from './state.tsx'
+import { Loading, Unreadable } from './state.tsx'
 import { type Column, PagedTable } from './table.tsx'
 
 const PAGE = 200
@@ -47,7 +47,7 @@ export function ListingTable({
   const [text, setText] = useState('')
   const { records, refusal } = listing
   if (refusal !== undefined) return <Unreadable what={what} refusal={refusal} />
-  if (records === undefined) return null
+  if (records === undefined) return <Loading what={`the ${what}`} />
   const found = records.filter((record) => textOf(record).toLowerCase().includes(text.toLowerCase()))
   const does: Column<PlainRecord> = {
     cellLook: 'does',

@@ -1,6 +1,7 @@
 /** What a state looks like. States differ by shape as well as by colour. */
 import type { Look } from '../fleet.ts'
 import type { Refusal } from '../query.ts'
+import { linkTo } from '../route.ts'
 
 const shapes: Readonly<Record<Look, string>> = { good: '●', attention: '◆', gone: '○' }
 
@@ -33,6 +34,49 @@ export function Problem({ text = '' }: { readonly text?: string | undefined }) {
     <p class="banner" role="alert">
       {text}
     </p>
+  )
+}
+
+/** In place of what the server has not answered yet. It is not said before it would be noticed. */
+export function Loading({ what }: { readonly what: string }) {
+  return (
+    <p class="empty late" role="status">
+      Loading {what} …
+    </p>
+  )
+}
+
+interface AbsentProps {
+  readonly what: string
+  /** Why it cannot be read; undefined if the answer is awaited. */
+  readonly problem: string | undefined
+}
+
+/** In place of what is not there: it was refused, or it is on its way. */
+export function Absent({ what, problem }: AbsentProps) {
+  return problem === undefined ? (
+    <Loading what={what} />
+  ) : (
+    <p class="empty refused">
+      <span class="shape attention" aria-hidden="true">
+        ◆
+      </span>{' '}
+      <bdi>{problem}</bdi>
+    </p>
+  )
+}
+
+/** In place of a view that there is not. */
+export function NoSuchPage() {
+  return (
+    <>
+      <header>
+        <h1>No such page</h1>
+      </header>
+      <p class="empty">
+        There is nothing at <code>{location.hash}</code>. <a href={linkTo('overview')}>Overview</a>
+      </p>
+    </>
   )
 }
 

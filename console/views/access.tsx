@@ -8,7 +8,7 @@ import { Explain } from '../parts/explain.tsx'
 import { fieldText, type Listing, useListing, userOf } from '../parts/listing.ts'
 import { ListingTable } from '../parts/listing-table.tsx'
 import { Name } from '../parts/name.tsx'
-import { State } from '../parts/state.tsx'
+import { NoSuchPage, State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
 
@@ -33,7 +33,8 @@ const BUILT_IN_ROLES = ['admin', 'operator', 'consumer']
 
 export function AccessView({ consumer, router }: ViewProps) {
   const { object } = router.route.value
-  const shown = TABS.find(({ tab }) => tab === object) ?? TABS[0]
+  const shown = object === '' ? TABS[0] : TABS.find(({ tab }) => tab === object)
+  if (shown === undefined) return <NoSuchPage />
   const { Content } = shown
   return (
     <>

@@ -2,7 +2,7 @@
 import { useEffect, useMemo } from 'preact/hooks'
 import { AuditLog, type AuditRecord, type AuditState } from '../audit-log.ts'
 import { Name } from '../parts/name.tsx'
-import { State, Unreadable } from '../parts/state.tsx'
+import { Loading, State, Unreadable } from '../parts/state.tsx'
 import { type Column, PagedTable } from '../parts/table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
@@ -27,7 +27,7 @@ export function AuditView({ consumer, fleet, router }: ViewProps) {
     return () => log.end()
   }, [log])
   const state = log.state.value
-  if (state === undefined) return null
+  if (state === undefined) return <Loading what="the audit log" />
   if (state.refusal !== undefined) {
     return (
       <>

@@ -16,7 +16,7 @@ import { Curve } from '../parts/curve.tsx'
 import { LedgerBar } from '../parts/ledger-bar.tsx'
 import { Name } from '../parts/name.tsx'
 import { ChannelSettingsForm } from '../parts/settings-form.tsx'
-import { Problem, State } from '../parts/state.tsx'
+import { Absent, State } from '../parts/state.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatDuration, formatNumber, formatRate, formatTime, formatUtc } from '../units.ts'
@@ -25,7 +25,7 @@ export function ChannelView({ fleet, consumer, router }: ViewProps) {
   const id = router.route.value.object
   const all = fleet.channels.value
   const channel = all?.find((one) => String(one.id) === id || one.name === id)
-  if (all === undefined) return <Problem text={fleet.problems.value['producer.channels']} />
+  if (all === undefined) return <Absent what="the channel" problem={fleet.problems.value['producer.channels']} />
   if (channel === undefined) {
     return (
       <>

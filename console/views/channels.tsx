@@ -2,7 +2,7 @@
 import { type ChannelState, droppedOf, isSlow, lagOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
 import { Search } from '../parts/search.tsx'
-import { Problem } from '../parts/state.tsx'
+import { Absent } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount } from '../units.ts'
 
@@ -37,8 +37,9 @@ export function ChannelsView({ fleet, router }: ViewProps) {
           onText={(value) => router.replace(linkOf(value, filter))}
         />
       </header>
-      <Problem text={fleet.problems.value['producer.channels']} />
-      {all === undefined ? null : (
+      {all === undefined ? (
+        <Absent what="the channels" problem={fleet.problems.value['producer.channels']} />
+      ) : (
         <section class="card" aria-label="Channels">
           <div class="head">
             <h2>

@@ -4,6 +4,7 @@ import { ControlForm } from '../parts/control-form.tsx'
 import { type Control, controlOf } from '../parts/control-parameters.ts'
 import { Name } from '../parts/name.tsx'
 import { Search } from '../parts/search.tsx'
+import { Loading } from '../parts/state.tsx'
 import { Table } from '../parts/table.tsx'
 import { hasMore, recordsOf, useQuery } from '../query.ts'
 import { linkTo, type Router, type ViewProps } from '../route.ts'
@@ -53,6 +54,7 @@ function List({ consumer, router, text }: ListProps) {
           {answer.reason}
         </p>
       ) : null}
+      {answer.kind === 'waiting' ? <Loading what="the controls" /> : null}
       {answer.kind === 'answer' && controls.length === 0 ? (
         <p class="empty">{text === '' ? 'Your role may not run any control.' : `No control matches ${text}.`}</p>
       ) : null}
@@ -99,7 +101,7 @@ function familyOf(name: string): string {
 
 function Detail({ consumer, name }: { readonly consumer: Consumer; readonly name: string }) {
   const answer = useQuery(consumer, 'producer.controls', { match: name })
-  if (answer.kind === 'waiting') return null
+  if (answer.kind === 'waiting') return <Loading what="the control" />
   const found = answer.kind === 'answer' ? recordsOf(answer.sample.plain).map(controlOf) : []
   const control: Control | undefined = found.find((one) => one.name === name)
   if (control === undefined) {

@@ -9,7 +9,7 @@ import { ChartControls } from '../parts/chart-controls.tsx'
 import { ChartPage } from '../parts/chart-page.ts'
 import { Name } from '../parts/name.tsx'
 import { Search } from '../parts/search.tsx'
-import { State } from '../parts/state.tsx'
+import { Loading, State } from '../parts/state.tsx'
 import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { argumentsFor, OWN } from '../producers.ts'
@@ -133,6 +133,7 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
           ))}
         </div>
       )}
+      {answer.kind === 'waiting' ? <Loading what="the metrics of this host" /> : null}
       {answer.kind !== 'answer' ? null : rows.length === 0 ? (
         <p class="empty">
           There is no such host, or you may not see it. <a href={linkTo('hosts')}>All hosts</a>

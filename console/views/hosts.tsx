@@ -6,7 +6,7 @@ import { type Host, Hosts, ROLES } from '../hosts.ts'
 import { Name } from '../parts/name.tsx'
 import { Search } from '../parts/search.tsx'
 import { Spark } from '../parts/spark.tsx'
-import { State } from '../parts/state.tsx'
+import { Loading, Problem, State } from '../parts/state.tsx'
 import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { argumentsFor, OWN, producersOf } from '../producers.ts'
@@ -45,11 +45,8 @@ export function HostsView({ consumer, fleet, router, identity }: ViewProps) {
         <h1>Hosts</h1>
         <Search label="Search hosts" text={text} onText={(value) => router.replace(linkOf(value, filter))} />
       </header>
-      {problem === '' ? null : (
-        <p class="banner" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
+      {hosts === undefined && problem === '' ? <Loading what="the hosts" /> : null}
       {hosts === undefined ? null : (
         <section class="card" aria-label="Hosts">
           <div class="head">

@@ -3,6 +3,7 @@ import { useMemo } from 'preact/hooks'
 import { type CatalogueEntry, familiesOf, MAX_ENTRIES, matcherOf, useCatalogue } from '../catalogue.ts'
 import { Name } from '../parts/name.tsx'
 import { Search } from '../parts/search.tsx'
+import { Loading, Problem } from '../parts/state.tsx'
 import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
@@ -52,24 +53,23 @@ export function MetricsView({ consumer, router }: ViewProps) {
           </a>
         ))}
       </nav>
-      {problem === '' ? null : (
-        <p class="banner" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
       <section class="card" aria-label="Metrics">
         <div class="head">
-          <h2>
-            {formatCount(found.length)} of {formatCount(entries.length)}
-            {isLoaded ? '' : '…'}
-          </h2>
+          {entries.length === 0 ? null : (
+            <h2>
+              {formatCount(found.length)} of {formatCount(entries.length)}
+              {isLoaded ? '' : '…'}
+            </h2>
+          )}
           {entries.length < MAX_ENTRIES ? null : (
             <p class="note">
               Only the first {formatCount(MAX_ENTRIES)} are searched; a link with the whole name opens any.
             </p>
           )}
         </div>
-        {found.length === 0 && isLoaded ? (
+        {entries.length > 0 || isLoaded ? null : <Loading what="the catalogue" />}
+        {found.length === 0 && isLoaded && problem === '' ? (
           <p class="empty">{text === '' ? 'There is no metric that you may read.' : `No metric matches “${text}”.`}</p>
         ) : null}
         {found.length === 0 ? null : (

@@ -1,64 +1,73 @@
 /** The state of the server at one glance. Every figure leads to where it comes from. */
 import { type ClusterNode, nodeLook } from '../cluster.ts'
 import type { Fleet, NoticeLine, Points, SensorState, Stats } from '../fleet.ts'
-import { type ChannelState, droppedOf, lagOf, waitingOf } from '../fleet.ts'
+import { type ChannelState, droppedOf, lagOf } from '../fleet.ts'
 import { ChannelTable } from '../parts/channel-table.tsx'
 import { Curve } from '../parts/curve.tsx'
-import { Problem, State } from '../parts/state.tsx'
+import { Absent, Problem, State } from '../parts/state.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { refusedBy, reporters, sourceLook } from '../sources.ts'
-import {
-  formatBytes,
-  formatCount,
-  formatDuration,
-  formatNumber,
-  formatRate,
-  formatTime,
-  formatUtc,
-  UNKNOWN,
-} from '../units.ts'
+import { type Answered, committed, diskUsed, lost, type TileText, valuesIn, waiting } from '../tiles.ts'
+import { formatCount, formatDuration, formatNumber, formatRate, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 
 const MAX_CHANNELS = 8
 
 export function Overview({ fleet }: ViewProps) {
   const stats = fleet.stats.value
-  const channels = fleet.channels.value ?? []
+  const problems = fleet.problems.value
+  const answered: Answered = { stats, channels: fleet.channels.value, sensors: fleet.sensors.value, problems }
   const { nowMs } = fleet
-  const sent = fleet.curve('sent').value.at(-1)
+  const last = (name: string): number | undefined => fleet.curve(name).value.at(-1)
+  const { title, ...lostText } = lost(answered)
   return (
     <>
       <header>
         <h1>Overview</h1>
         {stats === undefined ? null : <Health stats={stats} />}
       </header>
-      {Object.entries(fleet.problems.value).map(([metric, problem]) => (
+      {Object.entries(problems).map(([metric, problem]) => (
         <Problem key={metric} text={problem} />
       ))}
       <div class="tiles">
         <Tile
           title="Values in"
-          figure={formatRate(fleet.curve('received').value.at(-1))}
+          text={valuesIn(answered, last('received'))}
           points={fleet.curve('received').value}
           kind="in"
           to={linkTo('sources')}
-          note={`from ${fleet.sensors.value?.length ?? 0} sources`}
         />
         <Tile
           title="Committed"
-          figure={formatRate(fleet.curve('committed').value.at(-1))}
+          text={committed(answered, last('committed'), last('sent'))}
           points={fleet.curve('committed').value}
           kind="out"
           to={linkTo('channels')}
-          note={sent === undefined ? `by ${channels.length} channels` : `sent ${formatRate(sent)}`}
-          detail={`by ${channels.length} channels${sent === undefined ? '' : `, sent ${formatRate(sent)}`}`}
         />
-        <Waiting channels={channels} points={fleet.curve('waiting').value} nowMs={nowMs} />
-        <Lost stats={stats} channels={channels} points={fleet.curve('lost').value} />
+        <Tile
+          title="Waiting"
+          text={waiting(answered, nowMs)}
+          points={fleet.curve('waiting').value}
+          kind="waiting"
+          to={linkTo('channels', '', { show: 'slow' })}
+        />
+        <Tile
+          title={title}
+          text={lostText}
+          points={fleet.curve('lost').value}
+          kind="lost"
+          to={linkTo('channels', '', { show: 'dropped' })}
+        />
         <HostsTile fleet={fleet} />
-        <Disk stats={stats} points={fleet.curve('disk').value} />
+        <Tile
+          title="Disk used"
+          text={diskUsed(answered)}
+          points={fleet.curve('disk').value}
+          kind="disk"
+          to={linkTo('metrics', 'producer.stats')}
+        />
       </div>
-      <ChannelsToLookAt channels={channels} nowMs={nowMs} />
+      <ChannelsToLookAt fleet={fleet} />
       <Nodes fleet={fleet} />
       <div class="columns">
         <Sensors fleet={fleet} />
@@ -85,72 +94,22 @@ function Health({ stats: { storage, uptime, software, faults } }: { readonly sta
 
 interface TileProps {
   readonly title: string
-  readonly figure: string
-  readonly note: string
-  /** All of what the note says in short. */
-  readonly detail?: string
+  readonly text: TileText
   readonly points: Points
   readonly kind: string
   readonly to: string
 }
 
-function Tile({ title, figure, note, detail = note, points, kind, to }: TileProps) {
+function Tile({ title, text: { figure, note, detail = note, isLoading }, points, kind, to }: TileProps) {
   return (
     <a class="card tile" href={to}>
       <span class="title">{title}</span>
       <strong>{figure}</strong>
-      <span class="note" title={detail}>
+      <span class={isLoading ? 'note late' : 'note'} title={detail}>
         <bdi>{note}</bdi>
       </span>
       <Curve points={points} kind={kind} />
     </a>
-  )
-}
-
-interface OfChannels {
-  readonly channels: readonly ChannelState[]
-  readonly points: Points
-}
-
-function Waiting({ channels, points, nowMs }: OfChannels & { readonly nowMs: number }) {
-  const bytes = channels.reduce((sum, { queuedBytes }) => sum + queuedBytes, 0)
-  const lag = Math.max(0, ...channels.map((channel) => lagOf(channel, nowMs) ?? 0))
-  const waiting = channels.reduce((sum, channel) => sum + waitingOf(channel), 0)
-  const note = waiting === 0 ? 'nothing waits' : `${formatBytes(bytes)} · oldest ${formatDuration(lag)}`
-  return (
-    <Tile
-      title="Waiting"
-      figure={formatNumber(waiting)}
-      note={note}
-      points={points}
-      kind="waiting"
-      to={linkTo('channels', '', { show: 'slow' })}
-    />
-  )
-}
-
-/** In the last hour; users who are not admins see what their channels have lost so far. */
-function Lost({ stats, channels, points }: OfChannels & { readonly stats: Stats | undefined }) {
-  const causes = new Map(Object.entries(stats?.droppedLastHour ?? {}))
-  if (stats?.droppedLastHour === undefined) {
-    for (const { dropped } of channels) {
-      for (const [cause, count] of Object.entries(dropped)) causes.set(cause, (causes.get(cause) ?? 0) + count)
-    }
-  }
-  const reasons = [...causes].filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a)
-  const lost = reasons.reduce((sum, [, count]) => sum + count, 0)
-  const [note = 'nothing was lost', ...others] = reasons.map(([cause, count]) => `${cause} ${formatNumber(count)}`)
-  const title = stats?.droppedLastHour === undefined ? 'Lost' : 'Lost, last hour'
-  return (
-    <Tile
-      title={title}
-      figure={formatNumber(lost)}
-      note={others.length === 0 ? note : `most: ${note}`}
-      detail={[note, ...others].join(', ')}
-      points={points}
-      kind="lost"
-      to={linkTo('channels', '', { show: 'dropped' })}
-    />
   )
 }
 
@@ -164,8 +123,10 @@ function HostsTile({ fleet }: { readonly fleet: Fleet }) {
   return (
     <Tile
       title="Hosts silent"
-      figure={formatNumber(silent.length)}
-      note={silent.length === 0 ? `all ${formatCount(count)} report` : `of ${formatCount(count)}: ${names}${more}`}
+      text={{
+        figure: formatNumber(silent.length),
+        note: silent.length === 0 ? `all ${formatCount(count)} report` : `of ${formatCount(count)}: ${names}${more}`,
+      }}
       points={fleet.curve('silent').value}
       kind="lost"
       to={linkTo('hosts', '', silent.length === 0 ? {} : { show: 'silent' })}
@@ -173,47 +134,38 @@ function HostsTile({ fleet }: { readonly fleet: Fleet }) {
   )
 }
 
-function Disk({ stats, points }: { readonly stats: Stats | undefined; readonly points: Points }) {
-  const { diskSizeBytes: size, diskFreeBytes: free } = stats ?? {}
-  const isKnown = size !== undefined && free !== undefined && size > 0
-  const figure = isKnown ? `${Math.round((1 - free / size) * 100)} %` : UNKNOWN
-  const note = isKnown ? `${formatBytes(free)} free` : 'only an admin may see it'
-  return (
-    <Tile
-      title="Disk used"
-      figure={figure}
-      note={note}
-      points={points}
-      kind="disk"
-      to={linkTo('metrics', 'producer.stats')}
-    />
-  )
-}
-
-function ChannelsToLookAt({ channels, nowMs }: { readonly channels: readonly ChannelState[]; readonly nowMs: number }) {
+function ChannelsToLookAt({ fleet }: { readonly fleet: Fleet }) {
+  const channels = fleet.channels.value
+  const { nowMs } = fleet
   const rank = (channel: ChannelState): number => (lagOf(channel, nowMs) ?? 0) + (droppedOf(channel) > 0 ? 1 : 0)
-  const shown = channels.toSorted((a, b) => rank(b) - rank(a)).slice(0, MAX_CHANNELS)
+  const shown = (channels ?? []).toSorted((a, b) => rank(b) - rank(a)).slice(0, MAX_CHANNELS)
   return (
     <section class="card" aria-label="Channels">
       <div class="head">
         <h2>Channels</h2>
-        <p class="note">
-          {shown.length} of {channels.length}: those that wait longest first
-        </p>
+        {channels === undefined ? null : (
+          <p class="note">
+            {shown.length} of {channels.length}: those that wait longest first
+          </p>
+        )}
         <p class="choices">
           <a href={linkTo('channels')}>all</a>
         </p>
       </div>
-      <ChannelTable
-        channels={shown}
-        nowMs={nowMs}
-        page={MAX_CHANNELS}
-        empty={
-          <>
-            No channels yet. A consumer makes one with <code>connect()</code>.
-          </>
-        }
-      />
+      {channels === undefined ? (
+        <Absent what="the channels" problem={fleet.problems.value['producer.channels']} />
+      ) : (
+        <ChannelTable
+          channels={shown}
+          nowMs={nowMs}
+          page={MAX_CHANNELS}
+          empty={
+            <>
+              No channels yet. A consumer makes one with <code>connect()</code>.
+            </>
+          }
+        />
+      )}
     </section>
   )
 }
@@ -280,7 +232,16 @@ function Sensors({ fleet }: { readonly fleet: Fleet }) {
           <a href={linkTo('sources')}>all counters</a>
         </p>
       </div>
-      <Table rows={fleet.sensors.value ?? []} keyOf={({ name }) => name} columns={sensorColumns(fleet)} />
+      {fleet.sensors.value === undefined ? (
+        <Absent what="the sources" problem={fleet.problems.value['producer.sensors']} />
+      ) : (
+        <Table
+          rows={fleet.sensors.value}
+          keyOf={({ name }) => name}
+          columns={sensorColumns(fleet)}
+          empty={<p class="empty">No source is on.</p>}
+        />
+      )}
     </section>
   )
 }
@@ -300,12 +261,16 @@ function Notices({ fleet }: { readonly fleet: Fleet }) {
       <div class="head">
         <h2>Notices</h2>
       </div>
-      <Table
-        rows={fleet.notices.value}
-        keyOf={({ time, detail }) => `${time} ${detail}`}
-        columns={NOTICE_COLUMNS}
-        empty={<p class="empty">Nothing has happened since this page was opened.</p>}
-      />
+      {fleet.notices.value === undefined ? (
+        <Absent what="the notices" problem={fleet.problems.value['producer.notices']} />
+      ) : (
+        <Table
+          rows={fleet.notices.value}
+          keyOf={({ time, detail }) => `${time} ${detail}`}
+          columns={NOTICE_COLUMNS}
+          empty={<p class="empty">Nothing has happened since this page was opened.</p>}
+        />
+      )}
     </section>
   )
 }

@@ -1,5 +1,5 @@
 /** Where values come from: each sensor with its state and all of its counters. */
-import { Problem, State } from '../parts/state.tsx'
+import { Absent, State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { isRefusal, reporters, sourceLook } from '../sources.ts'
 import { formatCount, formatRate } from '../units.ts'
@@ -18,7 +18,9 @@ export function SourcesView({ fleet, router }: ViewProps) {
           </p>
         )}
       </header>
-      <Problem text={fleet.problems.value['producer.sensors']} />
+      {fleet.sensors.value === undefined ? (
+        <Absent what="the sources" problem={fleet.problems.value['producer.sensors']} />
+      ) : null}
       {shown.length === 0 && fleet.sensors.value !== undefined ? (
         <p class="empty">{chosen === '' ? 'No source is on.' : `There is no source ${chosen}.`}</p>
       ) : null}
