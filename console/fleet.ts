@@ -7,7 +7,6 @@ import { type Consumer, type PlainRecord, type Sample, StatusError } from '../cl
 import { type ClusterView, clusterOf } from './cluster.ts'
 import { hostText, ofAll, producerIn, producersOf } from './producers.ts'
 import { type Arguments, messageOf, pagesOf, recordsOf } from './query.ts'
-import { isInput } from './sources.ts'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
@@ -349,6 +348,14 @@ export function waitingOf({ queued, inFlight }: ChannelState): number {
 
 export function droppedOf({ dropped }: ChannelState): number {
   return totalOf(dropped)
+}
+
+/** The entry of a drain begins with this: its values go out, and came in elsewhere. */
+const DRAIN = 'drain/'
+
+/** Whether the values of a sensor come in through it. */
+export function isInput({ name }: Pick<SensorState, 'name'>): boolean {
+  return !name.startsWith(DRAIN)
 }
 
 export function totalOf(counts: Readonly<Record<string, number>>): number {

@@ -21,14 +21,6 @@ export function refusedBy({ counters }: SensorState): number {
   return Object.entries(counters).reduce((sum, [name, count]) => sum + (isRefusal(name) ? count : 0), 0)
 }
 
-/** The entry of a drain begins with this: its values go out, and came in elsewhere. */
-const DRAIN = 'drain/'
-
-/** Whether the values of a sensor come in through it. */
-export function isInput({ name }: Pick<SensorState, 'name'>): boolean {
-  return !name.startsWith(DRAIN)
-}
-
 /** The entry of a server that is consumed begins with this; the name of that server follows. */
 export const UPSTREAM = 'upstream/'
 

@@ -2,8 +2,7 @@
  * What the tiles of the overview say. Of what the server has not answered yet nothing is said, and what it refuses is not called
  * zero: the three are told apart here, for every tile by the same rule.
  */
-import { type ChannelState, lagOf, type SensorState, type Stats, totalOf, waitingOf } from './fleet.ts'
-import { isInput } from './sources.ts'
+import { type ChannelState, isInput, lagOf, type SensorState, type Stats, totalOf, waitingOf } from './fleet.ts'
 import { formatBytes, formatDuration, formatNumber, formatRate, UNKNOWN } from './units.ts'
 
 export interface TileText {

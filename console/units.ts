@@ -1,7 +1,9 @@
 /** Numbers, sizes and times as people write them. */
 
-const LARGE = ['', 'k', 'M', 'G', 'T', 'P'] as const
-const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
+const LARGE = ['', 'k', 'M', 'G', 'T', 'P', 'E'] as const
+const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'] as const
+/** From this many of the largest unit on, a power of ten says more than its digits. */
+const MOST_OF_UNIT = 10_000
 /** What stands for a value that is not known. */
 export const UNKNOWN = '–'
 
@@ -23,14 +25,15 @@ export function formatBytes(value: number | undefined): string {
   return value === undefined || !Number.isFinite(value) ? UNKNOWN : scaled(value, 1024, BINARY)
 }
 
-/** `240 ms`, `2.40 s`, `14 s`, `6 min`, `3 h`, `12 d`. */
+/** `240 ms`, `2.40 s`, `14 s`, `6 min`, `3 h`, `12 d`; the sign of a negative one is before it. */
 export function formatDuration(seconds: number | undefined): string {
   if (seconds === undefined || !Number.isFinite(seconds)) return UNKNOWN
+  if (seconds < 0) return `-${formatDuration(-seconds)}`
   if (seconds < 0.9995) return `${digits(seconds * 1000)} ms`
   if (seconds < 10) return `${digits(seconds)} s`
   if (seconds < 100) return `${Math.round(seconds)} s`
   if (seconds < 5_400) return `${Math.round(seconds / 60)} min`
-  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`
+  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${formatNumber(Math.round(seconds / 86_400))} d`
 }
 
 /** With thousands apart, for tables in which the last digit matters: `1,284,402`. */
@@ -45,14 +48,23 @@ export function formatMeasured(value: number | undefined, unit: string): string 
   if (unit === 'KB') return formatBytes(value === undefined ? undefined : value * 1024)
   if (unit === 'B/s' || unit === 'bytes/sec') return value === undefined ? UNKNOWN : `${formatBytes(value)}/s`
   if (unit === 's') return formatDuration(value)
-  if (unit === 'percent' || unit === '%') return value === undefined ? UNKNOWN : `${digits(value)} %`
+  if (unit === 'percent' || unit === '%') {
+    if (value === undefined) return UNKNOWN
+    return `${Math.abs(value) < 10_000 ? digits(value) : formatNumber(value)} %`
+  }
   const shown = formatNumber(value)
   return unit === '' || unit === '1' || value === undefined ? shown : `${shown} ${unit}`
 }
 
-/** The local time of day; the title of an element has the rest. */
+/** The local time of day, `14:05:30`, the same in every language; the title of an element has the rest. */
 export function formatTime(microseconds: number): string {
-  return new Date(microseconds / 1000).toLocaleTimeString([], { hour12: false })
+  const time = new Date(microseconds / 1000)
+  return [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':')
+}
+
+/** Without seconds: `14:05`. */
+export function formatMinute(microseconds: number): string {
+  return formatTime(microseconds).slice(0, 5)
 }
 
 export function formatUtc(microseconds: number): string {
@@ -65,7 +77,9 @@ function scaled(value: number, base: number, units: readonly string[]): string {
     left /= base
     at++
   }
-  return `${at === 0 ? Math.round(left) : digits(left)} ${units[at]}`.trimEnd()
+  if (at === units.length - 1 && Math.abs(left) >= MOST_OF_UNIT)
+    return `${value.toExponential(2)} ${units[0]}`.trimEnd()
+  return `${at === 0 ? formatCount(left) : digits(left)} ${units[at]}`.trimEnd()
 }
 
 /** Three digits: `0.03`, `4.82`, `61.4`, `214`. */

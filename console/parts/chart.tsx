@@ -7,7 +7,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 import { type Cell, cellTimes, decimate, rateAt } from '../samples.ts'
 import type { Hole, LineArguments, SeriesWatch, WatchedSeries } from '../series-watch.ts'
-import { formatCount, formatMeasured, formatTime, formatUtc, UNKNOWN } from '../units.ts'
+import { formatCount, formatMeasured, formatMinute, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 import type { ChartPage, DrawingTurn } from './chart-page.ts'
 import { Name } from './name.tsx'
 
@@ -23,8 +23,10 @@ const MOST_APART_MS = 1_000
 const FEW_SAMPLES = 40
 /** Cells to each side in which a value at the cursor is looked for. */
 const NEAR_CELLS = 40
-/** Steps between ticks of bytes. */
-const POWERS = Array.from({ length: 61 }, (_, power) => 2 ** power)
+/** Steps between ticks of bytes, up to the largest number. */
+const POWERS = Array.from({ length: 1024 }, (_, power) => 2 ** power)
+/** So far a scale reaches: the distance of its ends, and the margin beyond the values, are still numbers. */
+const MOST_DRAWN = Number.MAX_VALUE / 4
 /** Room for `14:05` and for `14:05:30`, in pixels. */
 const SHORT_TIME = 40
 const LONG_TIME = 64
@@ -348,7 +350,8 @@ class Plot {
 /** A gauge that cannot be negative begins at zero. */
 function rangeOf(_: uPlot, min: number | null, max: number | null): [number, number] {
   if (min === null || max === null) return [0, 1]
-  const [low, high] = uPlot.rangeNum(Math.min(0, min), Math.max(0, max), 0.1, true)
+  const [least, most] = [Math.max(-MOST_DRAWN, Math.min(0, min)), Math.min(MOST_DRAWN, Math.max(0, max))]
+  const [low, high] = uPlot.rangeNum(least, most, 0.1, true)
   return low === null || high === null || low === high ? [0, 1] : [low, high]
 }
 
@@ -364,10 +367,7 @@ function spaceOf(_: uPlot, __: number, from: number, to: number, pixels: number)
 
 function timesOf(_: uPlot, ticks: number[]): string[] {
   const isFine = ticks.length > 1 && (ticks[1] as number) - (ticks[0] as number) < 60
-  return ticks.map((tick) => {
-    const text = formatTime(tick * 1e6)
-    return isFine ? text : text.slice(0, 5)
-  })
+  return ticks.map((tick) => (isFine ? formatTime : formatMinute)(tick * 1e6))
 }
 
 function lastRate(rate: number): number | undefined {

@@ -62,8 +62,8 @@ export function Shortcuts({ views }: ShortcutsProps) {
       <dialog ref={dialog} aria-label="Keys">
         <Table rows={[...EVERYWHERE, ...ofViews]} keyOf={({ keys }) => keys} columns={COLUMNS} />
         <p>
-          <label>
-            <input type="checkbox" checked={isOn} onChange={toggle} /> Single keys do something
+          <label class="check">
+            <input type="checkbox" checked={isOn} onChange={toggle} /> Search and open views by single keys
           </label>
         </p>
         <div class="row">
