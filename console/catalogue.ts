@@ -22,7 +22,7 @@ export interface CatalogueEntry {
   readonly unit: string
   readonly description: string
   readonly parameters: readonly CatalogueParameter[]
-  /** Whether its source says that it only grows (the slope of Ganglia). */
+  /** Whether its source says that it only grows (`monotonic` in `details`). */
   readonly isCounter: boolean
 }
 
@@ -113,7 +113,7 @@ function matchesParts(name: string, parts: readonly string[]): boolean {
   return at <= name.length - last.length
 }
 
-function toEntry(record: PlainRecord): CatalogueEntry {
+export function toEntry(record: PlainRecord): CatalogueEntry {
   const text = (name: string): string => (typeof record[name] === 'string' ? record[name] : '')
   const details = record['details'] as PlainRecord | undefined
   return {
@@ -126,6 +126,6 @@ function toEntry(record: PlainRecord): CatalogueEntry {
       name: String(parameter['name']),
       description: String(parameter['description'] ?? ''),
     })),
-    isCounter: details?.['slope'] === 'positive',
+    isCounter: details?.['monotonic'] === true,
   }
 }

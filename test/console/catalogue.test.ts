@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { familiesOf, matcherOf } from '../../console/catalogue.ts'
+import { familiesOf, matcherOf, toEntry } from '../../console/catalogue.ts'
 
 const entry = (name: string, description = '') => ({
   name,
@@ -31,6 +31,17 @@ describe('matcherOf', () => {
 
   it('looks into descriptions too', () => {
     expect(matcherOf('average')(entry('host.load.one', 'Load average over one minute'))).toBe(true)
+  })
+})
+
+describe('toEntry', () => {
+  it.each([
+    [{ labels: 'any', monotonic: true }, true],
+    [{ slope: 'positive', monotonic: true }, true],
+    [{ labels: 'any' }, false],
+    [undefined, false],
+  ])('with the details %j it is a counter: %s', (details, isCounter) => {
+    expect(toEntry({ name: 'prometheus.x_total', ...(details && { details }) }).isCounter).toBe(isCounter)
   })
 })
 

@@ -94,8 +94,13 @@ function matcherOf(args: Arguments): (name: string) => boolean {
   return compilePattern(patternOf(args))
 }
 
-function describeMetric({ name, kind, type, unit, description, parameters, details }: Metric): Field[] {
-  const more = details?.() ?? []
+const MONOTONIC: Field = { name: 'monotonic', type: BOOLEAN, value: true }
+
+function describeMetric({ name, kind, type, unit, description, parameters, isCounter, details }: Metric): Field[] {
+  const said = details?.() ?? []
+  // Every source knows which of its metrics only grow, each in words of its own: this one is the same for all.
+  const isSaid = isCounter !== true || said.some((field) => field.name === MONOTONIC.name)
+  const more = isSaid ? said : [...said, MONOTONIC]
   const items = parameters.map((parameter) => [
     { name: 'name', type: STRING, value: parameter.name },
     { name: 'type', type: STRING, value: typeName(parameter.type) },

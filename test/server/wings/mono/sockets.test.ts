@@ -150,7 +150,7 @@ describe('a consumer', () => {
     expect(metric).toMatchObject({
       name: COLLECTIONS,
       unit: '1',
-      details: { category: 'Mono GC', counter: 'Major GC collections', variance: 'monotonic' },
+      details: { category: 'Mono GC', counter: 'Major GC collections', variance: 'monotonic', monotonic: true },
     })
     await one.end()
   })

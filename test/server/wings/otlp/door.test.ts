@@ -123,7 +123,11 @@ describe('an exporter of OpenTelemetry', () => {
     const [shown] = decoded(
       await server.root.query('producer.metrics', args(['match', type.string, str('otlp.requests')])),
     )
-    expect(shown).toMatchObject({ unit: '{request}', description: 'Requests.', details: { labels: 'any' } })
+    expect(shown).toMatchObject({
+      unit: '{request}',
+      description: 'Requests.',
+      details: { labels: 'any', monotonic: true },
+    })
   })
 
   it('sends differences too, which are marked', async () => {
