@@ -117,7 +117,9 @@ const SERIES_COLUMNS: readonly Column<Drawn>[] = [
 ]
 
 function AllSeries({ all, judged }: { readonly all: readonly Drawn[]; readonly judged: number }) {
-  const sorted = useMemo(() => all.toSorted(byLast), [all.length, judged])
+  // Units come with the catalogue, which may answer after the first values.
+  const units = [...new Set(all.map(({ unit }) => unit))].join('\n')
+  const sorted = useMemo(() => all.toSorted(byLast), [all.length, judged, units])
   return (
     <VirtualTable
       label="All series"
