@@ -102,18 +102,18 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   const Shown = contentOf(shown, object)
   return (
     <div class="frame">
-      <a
-        class="skip"
-        href={linkTo(view, object)}
-        onClick={(event) => {
-          // The fragment of the address is the view: it cannot be a place in the page too.
-          event.preventDefault()
-          main.current?.focus()
-        }}
-      >
-        Skip to the content
-      </a>
       <nav class="rail" aria-label="Views">
+        <a
+          class="skip"
+          href={linkTo(view, object)}
+          onClick={(event) => {
+            // The fragment of the address is the view: it cannot be a place in the page too.
+            event.preventDefault()
+            main.current?.focus()
+          }}
+        >
+          Skip to the content
+        </a>
         <p class="mark">Cinnabar</p>
         {rail.map((one) => (
           <a key={one.view} href={linkTo(one.view)} aria-current={one === shown ? 'page' : undefined}>
