@@ -48,7 +48,7 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await count()
     await open(rig, page, '#/metrics/gmetric.counter')
     await page.waitForSelector('text=this metric only grows')
-    await page.check('.check input')
+    await page.check('main .check input')
     // It grows by a thousand per second, whatever the machine is busy with.
     await until(page, count, `.legend b:text-matches("^(\\\\d+|1\\\\.\\\\d+ k)/s$")`)
     expect(page.url()).toContain('.rate=1')
