@@ -22,7 +22,7 @@ export interface CatalogueEntry {
   readonly unit: string
   readonly description: string
   readonly parameters: readonly CatalogueParameter[]
-  /** Whether its source says that it only grows (`monotonic` in `details`, or the slope of Ganglia). */
+  /** Whether its source says that it only grows (`monotonic` in `details`). */
   readonly isCounter: boolean
 }
 
@@ -126,6 +126,6 @@ export function toEntry(record: PlainRecord): CatalogueEntry {
       name: String(parameter['name']),
       description: String(parameter['description'] ?? ''),
     })),
-    isCounter: details?.['monotonic'] === true || details?.['slope'] === 'positive',
+    isCounter: details?.['monotonic'] === true,
   }
 }

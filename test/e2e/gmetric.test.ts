@@ -218,7 +218,14 @@ describe.skipIf(missing)(`gmetric in all its options${howTo}`, () => {
     expect(await query('gmetric.temp', '10.0.0.9')).toBe(21.5)
     expect(await catalogue('gmetric.temp')).toMatchObject({
       ...{ name: 'gmetric.temp', type: 'double', unit: 'Celsius', description: 'the cellar' },
-      details: { title: 'Cellar', groups: ['rooms', 'cellar'], slope: 'positive', tmax: 30, dmax: 300, monotonic: true },
+      details: {
+        title: 'Cellar',
+        groups: ['rooms', 'cellar'],
+        slope: 'positive',
+        tmax: 30,
+        dmax: 300,
+        monotonic: true,
+      },
     })
     const xml = await reported(boundTo(producer.server, 'gmetric.xml')?.port ?? 0)
     expect(hostsOf(xml).map(({ attributes }) => [attributes['IP'], attributes['NAME']])).toEqual([
