@@ -336,12 +336,12 @@ describe('the metrics of the producer', () => {
   })
 })
 
-/** What was found, with `x.*` in place of the fields of x that depend on the source, as the table has them. */
+/** What was found, with `x.*` in place of the fields of x that depend on the source, as the table has them, except for those that it names. */
 function named(found: ReadonlyMap<string, string>, shown: ReadonlyMap<string, string>): Map<string, string> {
   const named = new Map<string, string>()
   for (const [field, word] of found) {
     const open = field.replace(/\.[^.]+$/, '.*')
-    if (shown.has(open)) named.set(open, /^[A-Z]/.test(shown.get(open) ?? '') ? word : (shown.get(open) ?? ''))
+    if (!shown.has(field) && shown.has(open)) named.set(open, /^[A-Z]/.test(shown.get(open) ?? '') ? word : (shown.get(open) ?? ''))
     else named.set(field, word)
   }
   return named
