@@ -1,7 +1,6 @@
 /**
- * Two projects. `fast`: tests of what runs in this process, as many files at a time as there are cores. `process`: those that start
- * processes, browsers or clusters, which run after the others, one more at a time: they often wait, for elections of nats-servers,
- * for deadlines of the protocol, for a process to start, and two of them at a time leave a fifth of two cores idle.
+ * Two projects. `fast`: tests of what runs in this process. `process`: those that start processes, browsers or clusters, which
+ * run after the others. In both, at most as many files at a time as there are cores, so that none waits for what a third takes.
  * With TEST_LONG=1 each file that has a long form runs in that one; `*.long.ts` have no other.
  */
 import { readdirSync, readFileSync, statfsSync } from 'node:fs'
@@ -99,7 +98,7 @@ export default defineConfig({
         name: 'process',
         files: ofProcesses,
         groupOrder: 1,
-        maxWorkers: CORES + 1,
+        maxWorkers: CORES,
         globalSetup: ['test/support/bundle.ts'],
       }),
     ],

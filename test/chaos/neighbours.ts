@@ -74,7 +74,7 @@ const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
   requests: {},
   fragments: {},
   bodies: { loopback: true, mostGrowthMiB: 200 },
-  scrapes: { feed: true, loopback: true, mostGrowthMiB: 200 },
+  scrapes: { feed: true, loopback: true, mostGrowthMiB: 200, leastSeconds: 4 },
   records: {
     async judge(stage, _tally, seconds) {
       const records = await stage.newRecords()

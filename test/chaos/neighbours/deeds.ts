@@ -390,12 +390,13 @@ async function bodies(attacker: Attacker): Promise<DeedTally> {
 /** Three hundred scrapes of everything at once, again and again. */
 async function scrapes(attacker: Attacker): Promise<DeedTally> {
   const { host, http } = attacker.job.reach
-  const tally = { done: 0, refused: 0, bytes: 0 }
+  const tally = { asked: 0, done: 0, refused: 0, bytes: 0 }
   const authorization = `Bearer ${attacker.job.tokens[1]}`
   await attacker.repeat(SCRAPERS, async () => {
     attacker.begin()
     const request = post({ host, port: http, path: '/metrics?metric=gmetric.*', headers: { authorization } })
     request.end()
+    tally.asked++
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     for await (const chunk of response) tally.bytes += (chunk as Buffer).length
     tally[response.statusCode === 200 ? 'done' : 'refused']++
