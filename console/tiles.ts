@@ -58,15 +58,16 @@ export function waiting(answered: Answered, nowMs: number): TileText {
 
 /** In the last hour; users who are not admins see what their channels have lost so far. */
 export function lost(answered: Answered): TileText & { readonly title: string } {
-  const { stats, channels } = answered
-  const title = stats?.droppedLastHour === undefined ? 'Lost' : 'Lost, last hour'
+  const { stats, channels, problems } = answered
+  const inLastHour = stats?.droppedLastHour
+  const title = inLastHour === undefined ? 'Lost' : 'Lost, last hour'
   // Until it is known who asks, it is not known which of the two is to be shown.
-  if (stats === undefined) return { title, ...absent(answered, 'producer.stats') }
-  if (stats.droppedLastHour === undefined && channels === undefined) {
-    return { title, ...absent(answered, 'producer.channels') }
+  if (stats === undefined && problems['producer.stats'] === undefined) {
+    return { title, ...absent(answered, 'producer.stats') }
   }
-  const causes = new Map(Object.entries(stats.droppedLastHour ?? {}))
-  if (stats.droppedLastHour === undefined) {
+  if (inLastHour === undefined && channels === undefined) return { title, ...absent(answered, 'producer.channels') }
+  const causes = new Map(Object.entries(inLastHour ?? {}))
+  if (inLastHour === undefined) {
     for (const { dropped } of channels ?? []) {
       for (const [cause, count] of Object.entries(dropped)) causes.set(cause, (causes.get(cause) ?? 0) + count)
     }

@@ -59,6 +59,9 @@ describe('the tiles of the overview', () => {
     const dropped = [{ age: 2 }, { age: 1, overflow: 10 }]
     const channels = dropped.map((one) => ({ dropped: one }) as unknown as ChannelState)
     expect(lost({ ...NOTHING, stats: STATS, channels })).toMatchObject({ figure: '13', note: 'most: overflow 10' })
+    // Who may not read the state of the server either, still sees these.
+    const problems = { 'producer.stats': 'no' }
+    expect(lost({ ...NOTHING, channels, problems })).toMatchObject({ title: 'Lost', figure: '13' })
   })
 
   it('count what comes in as sources, and not what drains send', () => {
