@@ -8,8 +8,9 @@ is committed again.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
-from typing import List, Optional, Set
+from typing import Deque, List, Optional, Set
 
 #: The largest number of single COMMITs that are sent before the first is answered.
 _MAX_SINGLES = 4096
@@ -24,15 +25,19 @@ class DueCommits:
 
 
 class Acknowledgements:
-    def __init__(self, after: int = 0) -> None:
-        """`after`: the highest id that an earlier run has handled."""
+    def __init__(self, after: int = 0, is_explicit: bool = False) -> None:
+        """`after`: the highest id that an earlier run has handled. `is_explicit`: only the program commits."""
+        self._is_explicit = is_explicit
+        #: With `is_explicit`: the ids that came and are not committed, in ascending order. The window of the channel bounds them.
+        self._open: Deque[int] = deque()
         #: The highest id ever received.
         self._received = after
         #: Everything up to this id was handled, except for what was skipped.
         self._handled = after
         #: Everything up to this id may be committed by one `through`.
         self._through = after
-        #: Ids handled out of order: the results of controls.
+        #: Ids handled out of order: the results of controls, and what the program has committed before something that came
+        #: earlier.
         self._out_of_order: Set[int] = set()
         #: Ids that nobody wanted. Neither they nor anything after them may be committed by `through`.
         self._skipped: Set[int] = set()
@@ -52,6 +57,8 @@ class Acknowledgements:
         self._seen = max(self._seen, transaction)
         if transaction > self._received:
             self._received = transaction
+            if self._is_explicit:
+                self._open.append(transaction)
             return True
         is_handled = transaction <= self._handled or transaction in self._out_of_order
         if is_handled and transaction > self._through and transaction not in self._skipped:
@@ -74,6 +81,36 @@ class Acknowledgements:
             self._out_of_order.add(transaction)
             self._singles.append(transaction)
 
+    def committed(self, transaction: int) -> None:
+        """The program commits this value, whatever becomes of the others.
+
+        If everything before it is committed, too, one `through` covers it, and all that are committed before that is sent.
+        """
+        is_known = not self._is_explicit and self._handled < transaction <= self._received
+        index = self.committing(transaction)
+        if index == 0:
+            self.handled(transaction)
+        elif is_known or index > 0:
+            self.handled_out_of_order(transaction)
+
+    def committing(self, transaction: int) -> int:
+        """The caller itself sends a COMMIT of this id alone.
+
+        Returns its place among those that are open, mostly the first; -1 if it is not open.
+        """
+        if not self._open or transaction < self._open[0]:
+            return -1
+        try:
+            index = self._open.index(transaction)
+        except ValueError:
+            return -1
+        del self._open[index]
+        return index
+
+    def stored(self, due: DueCommits) -> None:
+        """The server has stored these: they do not come again."""
+        self._out_of_order.difference_update(due.singles)
+
     def skipped(self, transaction: int) -> None:
         """The value stays uncommitted: another program that takes up the channel receives it again."""
         if transaction > self._handled:
@@ -88,6 +125,8 @@ class Acknowledgements:
         self._handled = max(self._handled, transaction)
         self._through = transaction
         self._committed = min(transaction, self._seen)
+        while self._open and self._open[0] <= transaction:
+            self._open.popleft()
         self._skipped = {skipped for skipped in self._skipped if skipped > transaction}
 
     def reconnected(self) -> None:

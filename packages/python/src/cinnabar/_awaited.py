@@ -9,7 +9,7 @@ from typing import Awaitable, Callable, Dict
 from ._connection import OnOk
 from ._constants import Command
 from ._messages import ValueMessage
-from .errors import CinnabarError
+from .errors import CinnabarError, ConnectionError, ErrorCode
 
 #: Sends one command and gives the result. `on_ok` is called while the response is read.
 SendCommand = Callable[[Command, bytes, OnOk], Awaitable[int]]
@@ -61,3 +61,12 @@ class AwaitedValues:
             del self._by_id[id]
             if not awaited.value.done():
                 awaited.value.set_exception(error)
+
+
+def check_done(result: ValueMessage) -> None:
+    """Raises `ConnectionError` unless the control that makes a channel non-durable has done so."""
+    fields = result.value.plain
+    if isinstance(fields, dict) and fields.get("outcome") == "ok":
+        return
+    why = str(fields.get("detail")) if isinstance(fields, dict) else ""
+    raise ConnectionError(ErrorCode.CLOSED, f"the server could not make the channel non-durable: {why}")

@@ -9,7 +9,7 @@ from . import _commands
 from ._connection import OnOk
 from ._constants import CURRENT_CHANNEL, Command
 from ._messages import ValueMessage
-from ._sample import Sample
+from ._sample import Sample, SampleOrigin
 from ._values import Arguments
 
 NO_ARGUMENTS: Arguments = {}
@@ -29,6 +29,11 @@ class CommandMethods(ABC):
     @abstractmethod
     async def _ask(self, command: Command, arguments: bytes) -> ValueMessage:
         """Sends QUERY or EXECUTE and gives the value that answers it."""
+
+    @property
+    @abstractmethod
+    def _origin(self) -> SampleOrigin:
+        """What the results of controls refer to."""
 
     async def collect(self, metric: str, args: Arguments = NO_ARGUMENTS) -> int:
         """Makes a metric instance and returns its id. Nothing is measured before it is bound."""
@@ -60,19 +65,20 @@ class CommandMethods(ABC):
 
     async def query(self, metric: str, args: Arguments = NO_ARGUMENTS) -> Sample:
         """One value of a continuous metric, of type VOID if it could not be measured."""
-        return _sample(metric, await self._ask(Command.QUERY, _commands.named(metric, args)))
+        return _sample(metric, await self._ask(Command.QUERY, _commands.named(metric, args)), SampleOrigin())
 
     async def execute(self, control: str, args: Arguments = NO_ARGUMENTS) -> Sample:
         """Runs a control and returns the value with its result, which is committed.
 
         If the connection is lost meanwhile, the result comes on the next one.
         """
-        return _sample(control, await self._ask(Command.EXECUTE, _commands.named(control, args)))
+        result = await self._ask(Command.EXECUTE, _commands.named(control, args))
+        return _sample(control, result, self._origin)
 
     async def nop(self) -> None:
         """Returns when the server has answered, which proves that it is there."""
         await self._request(Command.NOP, b"")
 
 
-def _sample(name: str, message: ValueMessage) -> Sample:
-    return Sample(name, message.metric, message.transaction, message.time, message.value)
+def _sample(name: str, message: ValueMessage, origin: SampleOrigin) -> Sample:
+    return Sample(name, message.metric, message.transaction, message.time, message.value, origin)

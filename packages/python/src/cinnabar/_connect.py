@@ -23,6 +23,10 @@ from ._sessions import Backoff, Sessions
 from .errors import CinnabarError, ConnectionError, ErrorCode, is_not_up
 from .events import Retrying
 
+#: Seconds.
+_MIN_SILENCE = 1.0
+_MAX_SILENCE = 86_400.0
+
 
 class Connecting:
     """What `connect` returns: await it for a `Consumer`, or use it with `async with`, which closes the consumer at the end."""
@@ -57,6 +61,7 @@ def connect(
     commit: str = "automatic",
     reconnect: bool = True,
     deadline: float = 30.0,
+    silence: Optional[float] = None,
     ssl: Optional[ssl.SSLContext] = None,
     server_hostname: Optional[str] = None,
     wrap: Sequence[str] = (),
@@ -75,9 +80,11 @@ def connect(
         channel: the id of the channel to take up. With `name`, the channel that `after` is about.
         after: how far an earlier run has come; nothing up to it is handed out again.
         durable: False: the channel keeps nothing while there is no connection, and ends with it.
-        commit: "automatic", or "explicit": only `Consumer.commit` commits.
+        commit: "automatic", or "explicit": only the program commits, by `Sample.commit` or `Consumer.commit`.
         reconnect: False: the end of the connection is the end of the consumer.
         deadline: seconds that a command may wait for its response, or for a connection.
+        silence: seconds that the server may be silent until the connection counts as lost: 30, and 3 with several addresses.
+            After half of it a NOP asks whether the server is there.
         ssl: for `tls://` and the layer `tls`; `ssl.create_default_context()` if it is not given.
         server_hostname: the name that the server's certificate must be for, if it is not the host of the URL.
         wrap: layers to add to each connection: "tls" before the login, "deflate" after it.
@@ -87,7 +94,7 @@ def connect(
     Raises:
         ConnectionError: there is no connection; nothing is left open.
         StatusError: the channel cannot be taken up.
-        ValueError: the arguments contradict each other.
+        ValueError: the arguments contradict each other, or one is out of its bounds.
     """
     credentials = _credentials(identity, password, token, certificate)
     options = ChannelOptions(name, channel, after, durable, commit, reconnect)
@@ -97,10 +104,12 @@ def connect(
     urls = [url] if isinstance(url, str) else list(url)
     if not urls:
         raise ValueError("no address to connect to is given")
+    if silence is not None and not _MIN_SILENCE <= silence <= _MAX_SILENCE:
+        raise ValueError(f"`silence` is a number from {_MIN_SILENCE:g} to {_MAX_SILENCE:g}")
 
     async def make() -> Consumer:
         addresses = [parse_url(one) for one in urls]
-        sessions = Sessions(addresses, credentials, security, deadline)
+        sessions = Sessions(addresses, credentials, security, deadline, silence)
 
         async def attempt() -> Consumer:
             consumer = Consumer(sessions, options, deadline)

@@ -176,6 +176,11 @@ class Connection(asyncio.Protocol):
         if self._flow is not None:
             self._flow.hold(is_held, is_bounded)
 
+    def allow_silence(self, seconds: float) -> None:
+        """How long the server may be silent from now on; after half of it a NOP asks whether it is there."""
+        if self._flow is not None:
+            self._flow.allow_silence(seconds)
+
     def close(self, error: Optional[ConnectionError] = None) -> None:
         """Sends what was written and closes. Everything that waits fails with the error or, without one, as closed from here."""
         if self.ended is not None:
@@ -214,7 +219,7 @@ class Connection(asyncio.Protocol):
             resume=lambda: self.transport.resume_reading(),
             is_response_due=lambda: len(self._pending) > 0,
             probe=self._probe,
-            dead=lambda: self._fail(ErrorCode.SILENT, "has not answered for 30 seconds"),
+            dead=lambda silent: self._fail(ErrorCode.SILENT, f"has not answered for {silent:g} seconds"),
         )
 
     def data_received(self, data: bytes) -> None:

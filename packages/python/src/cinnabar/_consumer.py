@@ -9,7 +9,7 @@ import asyncio
 from typing import Callable, Dict, List, Optional, Type, Union
 
 from . import _commands
-from ._awaited import AwaitedValues
+from ._awaited import AwaitedValues, check_done
 from ._channel_options import ChannelOptions
 from ._command_methods import NO_ARGUMENTS, CommandMethods
 from ._connection import Connection, OnOk
@@ -17,6 +17,7 @@ from ._constants import ALL_CHANNELS, CURRENT_CHANNEL, Command
 from ._mailbox import Mailbox, Reading
 from ._messages import Capabilities, GapMessage, NoticeMessage, ValueMessage
 from ._next_connection import NextConnection
+from ._sample import SampleOrigin
 from ._session import Session
 from ._sessions import STEADY, Backoff, Sessions
 from ._subscriptions import BoundMetric, Followed, Handler, Subscriptions, bindings_of
@@ -184,7 +185,10 @@ class Consumer(CommandMethods):
         bound = await bindings_of(channel, self._query_value)
         await self._mailbox.committed()
         self._mailbox.suspend_commits(True)
+        # It goes on if nobody waits for it any more: a COMMIT before the response would be for the other channel.
+        await asyncio.shield(self._leave_for(channel, bound))
 
+    async def _leave_for(self, channel: int, bound: Optional[Dict[int, BoundMetric]]) -> None:
         def switch_to(_: int) -> None:
             left = ConnectionError(ErrorCode.CLOSED, f"channel {self._channel} was left: the result waits there")
             self._awaited.reject(left, except_kept=False)
@@ -215,13 +219,12 @@ class Consumer(CommandMethods):
             self._keeping.cancel()
         self._mailbox.end(None)
         try:
-            await asyncio.wait_for(self._mailbox.idle(), _PATIENCE)
-        except asyncio.TimeoutError:
-            pass
-        connection = self._connection
-        if connection is not None and not self._is_ended:
-            await self._mailbox.committed()
-        self._end(None)
+            await self._mailbox.idle(_PATIENCE)
+            if self._connection is not None and not self._is_ended:
+                await self._mailbox.committed()
+        finally:  # Also if nobody waits for it any more: nothing may stay open.
+            connection = self._connection
+            self._end(None)
         if connection is not None:
             await connection.wait_closed(_PATIENCE)
         if self._keeping is not None:
@@ -244,6 +247,10 @@ class Consumer(CommandMethods):
     async def _ask(self, command: Command, arguments: bytes) -> ValueMessage:
         is_kept = command is Command.EXECUTE and self._options.durable
         return await self._awaited.ask(self._request, command, arguments, is_kept)
+
+    @property
+    def _origin(self) -> SampleOrigin:
+        return self._mailbox.origin
 
     @property
     def _reason(self) -> BaseException:
@@ -306,6 +313,9 @@ class Consumer(CommandMethods):
             await self._restore(session)
             if connection.ended is not None:
                 raise connection.ended
+            # Before Python 3.12 `asyncio.wait_for` may lose the cancellation by `_end`.
+            if self._is_ended:
+                raise self._reason
         except BaseException:
             connection.close()
             raise
@@ -342,7 +352,7 @@ class Consumer(CommandMethods):
         if not self._options.durable:
             arguments = _commands.named("channel.configure", {"channel": session.channel, "durable": False})
             result = await self._awaited.ask(send, Command.EXECUTE, arguments, is_kept=False)
-            _check_done(result)
+            check_done(result)
             switch_to(session.channel, {})
         elif channel == CURRENT_CHANNEL:
             switch_to(session.channel, {})
@@ -488,11 +498,3 @@ class _Owner:
 
 def _as_ours(error: BaseException) -> CinnabarError:
     return error if isinstance(error, CinnabarError) else ConnectionError(ErrorCode.CLOSED, str(error))
-
-
-def _check_done(result: ValueMessage) -> None:
-    fields = result.value.plain
-    if isinstance(fields, dict) and fields.get("outcome") == "ok":
-        return
-    why = str(fields.get("detail")) if isinstance(fields, dict) else ""
-    raise ConnectionError(ErrorCode.CLOSED, f"the server could not make the channel non-durable: {why}")

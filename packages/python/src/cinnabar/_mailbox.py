@@ -10,10 +10,10 @@ import inspect
 from collections import deque
 from typing import Any, Deque, List, Optional, Protocol, Union
 
-from ._acknowledgements import Acknowledgements
+from ._acknowledgements import Acknowledgements, DueCommits
 from ._awaited import AwaitedValues
 from ._messages import GapMessage, ValueMessage
-from ._sample import Sample
+from ._sample import Sample, SampleOrigin
 from ._subscriptions import Subscriptions
 from .errors import ConnectionError
 from .events import Gap, Restored, gap_of
@@ -53,7 +53,7 @@ class Mailbox:
         after: int,
         is_explicit: bool,
     ) -> None:
-        """`after`: the highest transaction id that an earlier run has handled. `is_explicit`: only `commit` commits."""
+        """`after`: the highest transaction id that an earlier run has handled. `is_explicit`: only the program commits."""
         self._owner = owner
         self._subscriptions = subscriptions
         self._awaited = awaited
@@ -61,7 +61,9 @@ class Mailbox:
         self._entries: Deque[Entry] = deque()
         self.is_held = False
         #: Replaced with each channel, which has ids of its own: work that outlasts a channel recognizes that by it.
-        self._acks = Acknowledgements(after)
+        self._acks = Acknowledgements(after, is_explicit)
+        #: What the samples of this channel and generation refer to; made for the first one.
+        self._origin: Optional[SampleOrigin] = None
         #: The value that the loop has and has not finished.
         self._current: Optional[Sample] = None
         self._reading: Optional[Reading] = None
@@ -75,6 +77,13 @@ class Mailbox:
         self._committing: Optional[asyncio.Future[None]] = None
         self._is_suspended = False
 
+    @property
+    def origin(self) -> SampleOrigin:
+        if self._origin is None:
+            acks = self._acks
+            self._origin = SampleOrigin(self._owner.generation, lambda transaction: self._commit(acks, transaction))
+        return self._origin
+
     def receive(self, message: Union[ValueMessage, GapMessage]) -> None:
         """Takes a value or GAP from the connection. Repeats are not handed out again, but committed again if that is due."""
         transaction = message.transaction
@@ -86,11 +95,10 @@ class Mailbox:
             taken = self._awaited.take(message)
             if taken == "":
                 name = self._subscriptions.name_of(message.metric)
-                generation = self._owner.generation
-                self._push(Sample(name, message.metric, transaction, message.time, message.value, generation))
+                self._push(Sample(name, message.metric, transaction, message.time, message.value, self.origin))
             # Nobody knows the id of a result that nobody wants, so nobody else could commit it.
             elif transaction != 0 and (taken == "unwanted" or not self._is_explicit):
-                self._acks.handled_out_of_order(transaction)
+                self._acks.committed(transaction)
                 self._flush()
 
     def begin_reading(self) -> Reading:
@@ -108,7 +116,8 @@ class Mailbox:
         reading = self.begin_reading()
         while await self.next(reading) is not None:
             if self._current is not None:
-                self._acks.skipped(self._current.transaction)
+                if not self._is_explicit:
+                    self._acks.skipped(self._current.transaction)
                 self._current = None
 
     async def next(self, reading: Reading) -> Optional[Sample]:
@@ -134,12 +143,14 @@ class Mailbox:
 
         Returns whether the COMMIT is to cover everything before it, which it may if nothing of that was skipped.
         """
-        is_current = not self._is_explicit and self._current is not None and self._current.transaction == transaction
+        is_current = self._current is not None and self._current.transaction == transaction
         if is_current:
             self._current = None
-        covers = through or (is_current and not self._acks.has_skipped)
+        covers = through or (is_current and not self._is_explicit and not self._acks.has_skipped)
         if covers:
             self._acks.committing_through(transaction)
+        elif self._is_explicit:
+            self._acks.committing(transaction)
         elif is_current:
             self._acks.handled(transaction)
         return covers
@@ -159,7 +170,8 @@ class Mailbox:
         self._entries.clear()
         self._hold(False)
         self._current = None
-        self._acks = Acknowledgements()
+        self._acks = Acknowledgements(0, self._is_explicit)
+        self._origin = None
         self._committing = None
         self._is_suspended = False
 
@@ -181,14 +193,23 @@ class Mailbox:
             self._error = error
         self._changed.set()
 
-    async def idle(self) -> None:
-        """Waits until no other task handles a value. The task that calls it does not while it waits."""
-        while self._is_read_elsewhere():
-            self._changed.clear()
-            await self._changed.wait()
+    async def idle(self, patience: float) -> None:
+        """Waits until no other task handles a value, for so many seconds at most. The task that calls it does not handle one."""
+        caller = asyncio.current_task()
 
-    def _is_read_elsewhere(self) -> bool:
-        if self._reader is None or self._reader is asyncio.current_task() or self._reader.done():
+        async def until_idle() -> None:
+            while self._is_read_by_other_than(caller):
+                self._changed.clear()
+                await self._changed.wait()
+
+        try:
+            # Before Python 3.12 this is another task.
+            await asyncio.wait_for(until_idle(), patience)
+        except asyncio.TimeoutError:
+            pass
+
+    def _is_read_by_other_than(self, task: Optional[asyncio.Task[Any]]) -> bool:
+        if self._reader is None or self._reader is task or self._reader.done():
             return False
         return self._is_asked or self._current is not None
 
@@ -233,6 +254,17 @@ class Mailbox:
         if not self._is_explicit and not isinstance(entry, Restored):
             self._acks.handled(entry.transaction)
 
+    def _commit(self, acks: Acknowledgements, transaction: int) -> None:
+        """Commits a value of the channel that `acks` is about, with the next group."""
+        if acks is not self._acks:
+            return
+        if self._current is not None and self._current.transaction == transaction:
+            if not self._is_explicit:
+                acks.handled(transaction)
+            self._current = None
+        acks.committed(transaction)
+        self._flush()
+
     def _push(self, entry: Entry) -> None:
         self._entries.append(entry)
         if len(self._entries) > _MAX_WAITING:
@@ -267,9 +299,9 @@ class Mailbox:
         sent = [self._owner.send_commit(transaction, False) for transaction in due.singles]
         if due.through > 0:
             sent.append(self._owner.send_commit(due.through, True))
-        self._committing = asyncio.ensure_future(self._settle(sent, self._acks))
+        self._committing = asyncio.ensure_future(self._settle(sent, due, self._acks))
 
-    async def _settle(self, sent: List[asyncio.Future[int]], acks: Acknowledgements) -> None:
+    async def _settle(self, sent: List[asyncio.Future[int]], due: DueCommits, acks: Acknowledgements) -> None:
         """A lost connection needs no care here: what was not stored is sent again, and due again."""
         results = await asyncio.gather(*sent, return_exceptions=True)
         if acks is not self._acks:
@@ -280,6 +312,7 @@ class Mailbox:
         if refusals:
             self._owner.failed(refusals[0])
         elif not errors:
+            acks.stored(due)
             self._flush()
 
 

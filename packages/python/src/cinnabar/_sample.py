@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Callable, Dict, List, Optional, Tuple, Union
 
 from ._constants import BasicType
 from ._values import Field, Plain, Value, records_of
@@ -41,6 +41,24 @@ class Place:
 
 
 @dataclass(frozen=True)
+class SampleOrigin:
+    """What samples refer to: a channel, in one generation of its ids."""
+
+    generation: str = ""
+    commit: Optional[Callable[[int], None]] = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> Tuple[type, Tuple[str]]:
+        """What is pickled commits nothing where it is read."""
+        return SampleOrigin, (self.generation,)
+
+    def __deepcopy__(self, _: object) -> SampleOrigin:
+        return self
+
+
+_NOWHERE = SampleOrigin()
+
+
+@dataclass(frozen=True)
 class Sample:
     """A value as its handler or the loop receives it, or as the answer to a command."""
 
@@ -54,7 +72,7 @@ class Sample:
     time: int
     #: The value with its type, as it came: with labels, a REC of these and of `value`. VOID if there is no measurement.
     value: Value
-    generation: str = field(default="", repr=False)
+    _origin: SampleOrigin = field(default=_NOWHERE, repr=False)
 
     @property
     def metric(self) -> str:
@@ -104,7 +122,17 @@ class Sample:
     @property
     def place(self) -> Place:
         """Where it is in the history of the server."""
-        return Place(self.generation, self.transaction)
+        return Place(self._origin.generation, self.transaction)
+
+    def commit(self) -> None:
+        """Commits this value, without a wait.
+
+        The COMMIT is sent while the program goes on, in one with those of other values where that is possible, and again on the
+        next connection if this one is lost before it is stored. `Consumer.close` waits for it. Does nothing for a value that the
+        server does not keep, is committed already, or belongs to a channel that was left.
+        """
+        if self.transaction != 0 and self._origin.commit is not None:
+            self._origin.commit(self.transaction)
 
     @property
     def _all_labels(self) -> Dict[str, str]:

@@ -20,8 +20,8 @@ from ._credentials import CertificateCredentials, Credentials, PasswordCredentia
 from ._messages import Challenge
 from .errors import ConnectionError, ErrorCode, StatusError
 
-#: Seconds for connecting and logging in.
-_DEADLINE = 10.0
+#: Seconds for connecting and logging in, and before that for a token.
+DEADLINE = 10.0
 #: Seconds until an unused connection is noticed as dead by the system [MON 15].
 _KEEP_ALIVE = 15
 
@@ -84,15 +84,23 @@ async def open_session(
     proof: Optional[Secret],
     security: Security,
     deadline: float,
+    silence: Optional[float],
     listener: ConnectionListener,
 ) -> Session:
-    """`proof`: the token, if it is one. Raises `ConnectionError`, and then leaves nothing open."""
+    """`proof`: the token, if it is one. `silence`: seconds that the server may be silent after the login, if not 30.
+
+    Raises `ConnectionError`, and then leaves nothing open.
+    """
     connection = Connection(f"{address.url} as {credentials}", deadline, listener)
     opening = _Opening(connection, address, credentials, proof, security)
     try:
-        return await asyncio.wait_for(opening.run(), _DEADLINE)
+        session = await asyncio.wait_for(opening.run(), DEADLINE)
+        # Not before: a node of a cluster may hold the connection until another one leads.
+        if silence is not None:
+            connection.allow_silence(silence)
+        return session
     except asyncio.TimeoutError:
-        late = ConnectionError(ErrorCode.TIMEOUT, f"{connection.peer}: not connected and logged in after {_DEADLINE:g} s")
+        late = ConnectionError(ErrorCode.TIMEOUT, f"{connection.peer}: not connected and logged in after {DEADLINE:g} s")
         connection.close(late)
         raise late from None
     except BaseException:
@@ -188,7 +196,7 @@ class _Opening:
             elif self._proof is not None:
                 self._expect_confidential("token")
                 if "token" in offered:
-                    return await self._directly("token", self._proof.reveal().encode())
+                    return await self._directly("token", _xdr.utf8(self._proof.reveal()))
         except StatusError as error:
             why = f"login refused: {error.detail}" if error.status == "AUTH_FAILED" else str(error)
             raise self._error(ErrorCode.LOGIN_FAILED, why) from error

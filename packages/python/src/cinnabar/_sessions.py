@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import List, Optional, Sequence
 
 from ._connection import ConnectionListener
 from ._credentials import Credentials, Secret, TokenCredentials
-from ._session import Address, Security, Session, open_session
+from ._session import DEADLINE, Address, Security, Session, open_session
 from .errors import CinnabarError, ConnectionError, ErrorCode, is_not_up, is_transient
 
 #: Seconds. The pauses between attempts double from the first to the longest.
@@ -15,6 +16,9 @@ _FIRST = 0.1
 _LONGEST = 10.0
 #: Seconds. A connection that lasted for so long was a good one: the next pause is the first again.
 STEADY = 5.0
+#: Seconds. How long a server with several addresses may be silent: another one may answer, and the nodes of a cluster notice a
+#: silent leader as soon.
+_SILENCE_OF_SEVERAL = 3.0
 
 
 class Backoff:
@@ -34,13 +38,19 @@ class Backoff:
 
 class Sessions:
     def __init__(
-        self, addresses: Sequence[Address], credentials: Credentials, security: Security, deadline: float
+        self,
+        addresses: Sequence[Address],
+        credentials: Credentials,
+        security: Security,
+        deadline: float,
+        silence: Optional[float] = None,
     ) -> None:
         self._addresses = addresses
         self._credentials = credentials
         self._security = security
         self._deadline = deadline
-        #: The index of the address that was used last.
+        self._silence = _SILENCE_OF_SEVERAL if silence is None and len(addresses) > 1 else silence
+        #: The index of the address that was used last, or of the next one if that went silent.
         self._current = 0
         #: The token that was used last, and why it may not be used again.
         self._token: Optional[Secret] = None
@@ -73,8 +83,11 @@ class Sessions:
     def may_continue(self, reason: ConnectionError) -> bool:
         """Whether another session may follow one that has ended for this reason.
 
-        Withdrawn credentials are not tried again [MON 3.5], but a function may provide a new token.
+        Withdrawn credentials are not tried again [MON 3.5], but a function may provide a new token. An address that went silent
+        is tried last: where a machine hangs, its kernel still accepts connections, and each would take the time of an attempt.
         """
+        if reason.code is ErrorCode.SILENT:
+            self._current = (self._current + 1) % len(self._addresses)
         is_renewed = isinstance(self._credentials, TokenCredentials) and self._credentials.is_renewed
         if reason.code is not ErrorCode.WITHDRAWN or not is_renewed:
             return is_transient(reason)
@@ -84,12 +97,18 @@ class Sessions:
     async def _open(self, address: Address, listener: ConnectionListener) -> Session:
         # Before connecting, because the server gives a login only ten seconds.
         proof = await self._proof()
-        return await open_session(address, self._credentials, proof, self._security, self._deadline, listener)
+        return await open_session(
+            address, self._credentials, proof, self._security, self._deadline, self._silence, listener
+        )
 
     async def _proof(self) -> Optional[Secret]:
         if not isinstance(self._credentials, TokenCredentials):
             return None
-        token = await self._credentials.token()
+        try:
+            token = await asyncio.wait_for(self._credentials.token(), DEADLINE)
+        except asyncio.TimeoutError:
+            late = f"{self.url}: there was no token to log in with after {DEADLINE:g} s"
+            raise ConnectionError(ErrorCode.TIMEOUT, late) from None
         is_same = self._token is not None and token.reveal() == self._token.reveal()
         if self._withdrawn is not None and is_same:
             raise self._withdrawn

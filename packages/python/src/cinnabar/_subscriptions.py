@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Awaitable, Callable, Dict, List, Mapping, Optional
 
@@ -92,13 +93,19 @@ class Subscriptions:
         return None
 
     async def bind(self, send: SendCommand, followed: Followed) -> None:
-        """Sends COLLECT and SUBSCRIBE."""
+        """Sends COLLECT and SUBSCRIBE. Nothing is followed once this is cancelled."""
+        is_given_up = False
 
         def collected(id: int) -> None:
-            self._set(id, followed)
+            if not is_given_up:
+                self._set(id, followed)
 
-        id = await send(Command.COLLECT, _commands.named(followed.metric, followed.args), collected)
-        await send(Command.SUBSCRIBE, _commands.binding(id, CURRENT_CHANNEL), lambda _: None)
+        try:
+            id = await send(Command.COLLECT, _commands.named(followed.metric, followed.args), collected)
+            await send(Command.SUBSCRIBE, _commands.binding(id, CURRENT_CHANNEL), lambda _: None)
+        except asyncio.CancelledError:
+            is_given_up = True
+            raise
 
     def give_back(self, followed: Followed, bound: BoundMetric) -> None:
         """What was taken over is nobody's again, under the id that it has now."""

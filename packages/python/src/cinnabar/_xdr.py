@@ -104,4 +104,14 @@ def opaque(data: bytes) -> bytes:
 
 
 def string(text: str) -> bytes:
-    return opaque(text.encode())
+    """Raises `ValueError` for a text that UTF-8 does not have."""
+    return opaque(utf8(text))
+
+
+def utf8(text: str) -> bytes:
+    """Raises `ValueError` without the text, which may be a secret: the error of `str.encode` holds it."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        pass
+    raise ValueError("a text has a lone surrogate, which UTF-8 does not have")

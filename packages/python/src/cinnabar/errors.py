@@ -56,7 +56,7 @@ class ErrorCode(str, Enum):
     SERVER_NOT_PROVEN = "SERVER_NOT_PROVEN"
     #: One side violated the protocol.
     PROTOCOL = "PROTOCOL"
-    #: The server did not answer for 30 seconds.
+    #: The server was silent for too long (`silence` of `connect`), and did not answer when it was asked.
     SILENT = "SILENT"
     #: Either end closed the connection. The effect of commands that waited for their response is unknown.
     CLOSED = "CLOSED"

@@ -1,8 +1,11 @@
 """What a program sees of a value: labels, elements, and the value as Python has it."""
 
+import copy
+import pickle
 import unittest
 
 from cinnabar import VOID, Array, BasicType, Field, Place, Sample, Value
+from cinnabar._sample import SampleOrigin
 
 TIME = 1_700_000_000_000_000
 
@@ -20,7 +23,7 @@ def record(*fields):
 
 
 def sample(value, name="m"):
-    return Sample(name, 7, 12, TIME, value, "g1")
+    return Sample(name, 7, 12, TIME, value, SampleOrigin("g1"))
 
 
 class Plain(unittest.TestCase):
@@ -103,3 +106,21 @@ class Elements(unittest.TestCase):
 
     def test_know_their_place(self):
         self.assertEqual(sample(number(1.0)).place, Place("g1", 12))
+
+
+class Commit(unittest.TestCase):
+    def test_is_that_of_its_channel_for_a_copy_too_and_for_what_was_pickled_it_is_nothing(self):
+        committed = []
+        one = Sample("m", 7, 12, TIME, number(1.0), SampleOrigin("g1", committed.append))
+        for copied in (one, copy.deepcopy(one), one.elements[0]):
+            copied.commit()
+        read = pickle.loads(pickle.dumps(one))
+        read.commit()
+        self.assertEqual(committed, [12, 12, 12])
+        self.assertEqual((read, read.place), (one, Place("g1", 12)))
+
+    def test_of_a_value_that_is_not_kept_is_nothing(self):
+        committed = []
+        Sample("m", 7, 0, TIME, number(1.0), SampleOrigin("g1", committed.append)).commit()
+        sample(number(1.0)).commit()
+        self.assertEqual(committed, [])

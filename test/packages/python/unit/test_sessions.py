@@ -1,5 +1,6 @@
 """Logging in, and one session after the other: what is never sent, several addresses, and tokens that expire."""
 
+import asyncio
 import unittest
 from unittest import mock
 
@@ -29,13 +30,13 @@ class Place(Wire):
         return (self._host, 7650) if name == "peername" else None
 
 
-async def log_in(host, auth, credentials, answer=b"", wrap=()):
+async def log_in(host, auth, credentials, answer=b"", wrap=(), proof=None):
     """What was written, and the error if there was one."""
     wire = Place(host)
     connection = Connection("tcp://fake:7650", 30.0, Listener())
     connection.connection_made(wire)
     connection.data_received(capabilities(auth=auth))
-    proof = Secret("cnb_secret") if credentials is BY_TOKEN else None
+    proof = Secret("cnb_secret") if credentials is BY_TOKEN else proof
     opening = _Opening(connection, parse_url("tcp://fake:7650"), credentials, proof, Security(None, None, wrap))
     error = None
     if answer:
@@ -44,7 +45,8 @@ async def log_in(host, auth, credentials, answer=b"", wrap=()):
         await (opening._add_tls() if wrap else opening._log_in())
     except cinnabar.ConnectionError as raised:
         error = raised
-    connection.close()
+    finally:
+        connection.close()
     return b"".join(wire.written), error
 
 
@@ -174,5 +176,25 @@ class OneAfterTheOther(unittest.TestCase):
             with self.assertRaises(cinnabar.ConnectionError) as raised:
                 await self.sessions(TokenCredentials(failing)).next(Listener())
             self.assertEqual(raised.exception.code, "NO_TOKEN")
+
+        run(main())
+
+    def test_do_not_wait_for_ever_for_a_token(self):
+        async def main():
+            sessions = self.sessions(TokenCredentials(asyncio.get_running_loop().create_future))
+            with self.assertRaises(cinnabar.ConnectionError) as raised:
+                await sessions.next(Listener())
+            self.assertEqual(raised.exception.code, "TIMEOUT")
+
+        run(main())
+
+    def test_show_no_secret_that_cannot_be_sent(self):
+        async def main():
+            broken = "correct \udc80 horse"
+            for method, credentials in (("password", PasswordCredentials("alice", Secret(broken))), ("token", TokenCredentials("x"))):
+                with self.assertRaises(ValueError) as raised:
+                    await log_in("127.0.0.1", (method,), credentials, proof=Secret(broken))
+                self.assertNotIn("correct", repr(raised.exception))
+                self.assertIsNone(raised.exception.__context__)
 
         run(main())
