@@ -278,7 +278,9 @@ export class Fleet {
         sum(({ committedRate = 0 }) => committedRate),
       )
     this.#push('waiting', sum(waitingOf))
-    if (this.#stats.value?.droppedLastHour === undefined) this.#push('lost', sum(droppedOf))
+    const stats = this.#stats.value
+    const isAnswered = stats !== undefined || this.#problems.value['producer.stats'] !== undefined
+    if (isAnswered && stats?.droppedLastHour === undefined) this.#push('lost', sum(droppedOf))
   }
 
   async #lookAtHosts(): Promise<void> {

@@ -108,6 +108,19 @@ describe('the state of the server', () => {
     expect(fleet.curve('sensor drain/acme').value).toEqual([505])
   })
 
+  it('draws what was lost only after it is known which of the two figures that is', async () => {
+    const { fleet, took } = await followed()
+    const losing = { plain: [{ channel: 1, dropped: { age: 5 } }], time: 1e6 } as unknown as Sample
+    took.get('producer.channels')?.(losing)
+    await vi.waitFor(() => expect(fleet.channels.value).toHaveLength(1))
+    expect(fleet.curve('lost').value).toEqual([])
+    took.get('producer.stats')?.({ plain: { dropped_last_hour: { age: 2 } }, time: 2e6 } as unknown as Sample)
+    expect(fleet.curve('lost').value).toEqual([2])
+    const refused = await followed(['producer.stats'])
+    refused.took.get('producer.channels')?.(losing)
+    await vi.waitFor(() => expect(refused.fleet.curve('lost').value).toEqual([5]))
+  })
+
   it('knows of notices only after it follows them', async () => {
     expect((await followed()).fleet.notices.value).toEqual([])
     const { fleet } = await followed(['producer.notices'])
