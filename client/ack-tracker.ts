@@ -1,4 +1,5 @@
 /** Which values of a channel have come, which are handled or committed, and which COMMITs are due. */
+import { OpenIds } from './open-ids.ts'
 
 export interface DueCommits {
   /** Ids to commit one by one. */
@@ -17,11 +18,8 @@ const MAX_SINGLES = 4096
  * sent again after its COMMIT was lost is committed again.
  */
 export class AckTracker {
-  /**
-   * Where the program commits each value itself: the ids that came and are not committed, in ascending order. The window of the
-   * channel bounds them.
-   */
-  readonly #open: number[] | undefined
+  /** Where the program commits each value itself: the ids that came and are not committed. The window of the channel bounds them. */
+  readonly #open: OpenIds | undefined
   /** The highest id ever received. */
   #received: number
   /** Everything up to this id was handled, except for what was skipped. */
@@ -40,7 +38,7 @@ export class AckTracker {
   /** `after` is the highest id that an earlier run has handled. `isExplicit`: only the program commits. */
   constructor(after = 0, isExplicit = false) {
     this.#received = this.#handled = this.#through = after
-    this.#open = isExplicit ? [] : undefined
+    this.#open = isExplicit ? new OpenIds() : undefined
   }
 
   get hasSkipped(): boolean {
@@ -53,7 +51,7 @@ export class AckTracker {
     if (transaction > this.#seen) this.#seen = transaction
     if (transaction > this.#received) {
       this.#received = transaction
-      this.#open?.push(transaction)
+      this.#open?.add(transaction)
       return true
     }
     const isHandled = transaction <= this.#handled || this.#outOfOrder.has(transaction)
@@ -81,19 +79,15 @@ export class AckTracker {
    * it, and all that are committed before that is sent.
    */
   committed(transaction: number): void {
-    const isKnown = this.#open === undefined && transaction > this.#handled && transaction <= this.#received
-    const index = this.committing(transaction)
-    if (index === 0) this.handled(transaction)
-    else if (isKnown || index > 0) this.handledOutOfOrder(transaction)
+    const isUnhandled = transaction > this.#handled && transaction <= this.#received
+    const place = this.#open === undefined ? isUnhandled && 'later' : this.#open.take(transaction)
+    if (place === 'first') this.handled(transaction)
+    else if (place === 'later') this.handledOutOfOrder(transaction)
   }
 
-  /** The caller itself sends a COMMIT of this id alone. Returns its place among those that are open, mostly the first; -1 if it is not. */
-  committing(transaction: number): number {
-    const open = this.#open ?? []
-    const index = open.indexOf(transaction)
-    if (index === 0) open.shift()
-    else if (index > 0) open.splice(index, 1)
-    return index
+  /** The caller itself sends a COMMIT of this id alone. */
+  committing(transaction: number): void {
+    this.#open?.take(transaction)
   }
 
   /** The producer has stored these: they do not come again. */
@@ -115,8 +109,7 @@ export class AckTracker {
     this.#handled = Math.max(this.#handled, transaction)
     this.#through = transaction
     this.#committed = Math.min(transaction, this.#seen)
-    const open = this.#open ?? []
-    while (open[0] !== undefined && open[0] <= transaction) open.shift()
+    this.#open?.takeThrough(transaction)
     for (const skipped of this.#skipped) if (skipped <= transaction) this.#skipped.delete(skipped)
   }
 

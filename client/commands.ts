@@ -39,13 +39,11 @@ export interface WaitOptions extends CommandOptions {
  */
 export abstract class CommandMethods {
   protected abstract readonly request: SendCommand
-  /** What the results of controls refer to. */
-  protected abstract readonly origin: SampleOrigin
   protected abstract ask<N extends AskingCommand>(
     name: N,
     values: CommandArguments<N>,
     options: WaitOptions,
-  ): Promise<ValueMessage>
+  ): Promise<AnsweringValue>
 
   /** Makes a metric instance and returns its id. Nothing is measured before it is bound. */
   collect(metric: string, args: Arguments = {}, { signal }: CommandOptions = {}): Promise<number> {
@@ -90,7 +88,7 @@ export abstract class CommandMethods {
   /** Runs a control and returns the value with its result, which may come on the next connection if this one is lost. */
   async execute(control: string, args: Arguments = {}, options: WaitOptions = {}): Promise<Sample> {
     const result = await this.ask('EXECUTE', { control, args: toArgumentList(args) }, options)
-    return new Sample(control, result, this.origin)
+    return new Sample(control, result, result.origin)
   }
 
   /** Settles when the producer has answered, which proves that it is there. */
@@ -99,8 +97,14 @@ export abstract class CommandMethods {
   }
 }
 
+/** The value that a command has waited for. */
+export interface AnsweringValue extends ValueMessage {
+  /** The channel that it came on, which may have been left since; undefined for a value that the producer does not keep. */
+  readonly origin: SampleOrigin | undefined
+}
+
 interface AwaitedValue {
-  readonly resolve: (value: ValueMessage) => void
+  readonly resolve: (value: AnsweringValue) => void
   readonly reject: (error: Error) => void
   /** Whether the value is kept on the channel, so that it outlives the connection. */
   readonly isKept: boolean
@@ -125,7 +129,7 @@ export class AwaitedValues {
     name: N,
     values: CommandArguments<N>,
     { isKept, deadlineMs, signal }: WaitOptions & { readonly isKept: boolean },
-  ): Promise<ValueMessage> {
+  ): Promise<AnsweringValue> {
     return new Promise((resolve, reject) => {
       const expect = (id: number) => {
         const giveUp = (reason: unknown) => {
@@ -156,11 +160,12 @@ export class AwaitedValues {
   }
 
   /** Hands the value to the command that asked for it, if it still waits; undefined if the value is no command's. */
-  take(message: ValueMessage): 'handed' | 'unwanted' | undefined {
+  take(message: ValueMessage, origin?: () => SampleOrigin): 'handed' | 'unwanted' | undefined {
     const awaited = this.#byId.size > 0 ? this.#byId.get(message.metric) : undefined
     if (!awaited) return undefined
     this.#byId.delete(message.metric)
-    awaited.resolve(message)
+    // Before a connection has the channel, answers that are not kept come already.
+    awaited.resolve({ ...message, origin: message.transaction === 0 ? undefined : origin?.() })
     return awaited.isGivenUp ? 'unwanted' : 'handed'
   }
 

@@ -35,7 +35,7 @@ import {
   type SendQuery,
   Subscriptions,
 } from './subscriptions.ts'
-import { type Arguments, plainOf, type Sample, type SampleOrigin, toArgumentList } from './values.ts'
+import { type Arguments, plainOf, type Sample, toArgumentList } from './values.ts'
 
 /** How long a closing consumer waits for the handler of a value. */
 const PATIENCE_MS = 1000
@@ -269,10 +269,6 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
 
   protected ask<N extends AskingCommand>(name: N, values: CommandArguments<N>, options: WaitOptions) {
     return this.#awaited.ask(this.request, name, values, { ...options, isKept: name === 'EXECUTE' && this.#isDurable })
-  }
-
-  protected get origin(): SampleOrigin {
-    return this.#mailbox.origin
   }
 
   get #isDurable(): boolean {

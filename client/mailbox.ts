@@ -71,15 +71,6 @@ export class Mailbox {
     this.#acks = new AckTracker(options.after, options.isExplicit)
   }
 
-  get origin(): SampleOrigin {
-    if (this.#origin === undefined) {
-      const acks = this.#acks
-      const commit = (transaction: number) => this.#commit(acks, transaction)
-      this.#origin = { generation: this.#options.generation(), commit }
-    }
-    return this.#origin
-  }
-
   get isHeld(): boolean {
     return this.#isHeld
   }
@@ -91,8 +82,9 @@ export class Mailbox {
     else if (message.kind === 'gap') this.#push(message)
     else {
       const { awaited, isExplicit, subscriptions } = this.#options
-      const taken = awaited.take(message)
-      if (taken === undefined) this.#push(new Sample(subscriptions.nameOf(message.metric), message, this.origin))
+      const taken = awaited.take(message, this.#currentOrigin)
+      if (taken === undefined)
+        this.#push(new Sample(subscriptions.nameOf(message.metric), message, this.#currentOrigin()))
       // Nobody knows the id of a result that nobody wants, so nobody else could commit it.
       else if (transaction !== 0 && (taken === 'unwanted' || !isExplicit)) {
         this.#acks.committed(transaction)
@@ -248,6 +240,15 @@ export class Mailbox {
     } catch (error) {
       return failed(error)
     }
+  }
+
+  readonly #currentOrigin = (): SampleOrigin => {
+    if (this.#origin === undefined) {
+      const acks = this.#acks
+      const commit = (transaction: number) => this.#commit(acks, transaction)
+      this.#origin = { generation: this.#options.generation(), commit }
+    }
+    return this.#origin
   }
 
   #handled({ transaction }: Entry): void {

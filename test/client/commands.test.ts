@@ -164,13 +164,16 @@ const given =
     return Promise.resolve(id)
   }
 
+const origin = { generation: 'a', commit: () => {} }
+const originOf = () => origin
+
 describe('an awaited value', () => {
   test('of the id in the response is the answer, once', async () => {
     const awaited = new AwaitedValues(new FakeClock())
     const asking = awaited.ask(given(7), 'QUERY', asked, { isKept: false })
-    expect(awaited.take(answerOf(8))).toBeUndefined()
-    expect(awaited.take(answerOf(7))).toBe('handed')
-    expect(awaited.take(answerOf(7))).toBeUndefined()
+    expect(awaited.take(answerOf(8), originOf)).toBeUndefined()
+    expect(awaited.take(answerOf(7), originOf)).toBe('handed')
+    expect(awaited.take(answerOf(7), originOf)).toBeUndefined()
     expect(await asking).toEqual(answerOf(7))
   })
 
@@ -186,7 +189,7 @@ describe('an awaited value', () => {
     const result = awaited.ask(given(8), 'EXECUTE', { control: 'x', args: [] }, { isKept: true })
     awaited.reject(new Error('lost'), true)
     await expect(query).rejects.toThrow('lost')
-    expect(awaited.take(answerOf(8))).toBe('handed')
+    expect(awaited.take(answerOf(8), originOf)).toBe('handed')
     expect(await result).toEqual(answerOf(8))
   })
 
@@ -205,14 +208,14 @@ describe('an awaited value', () => {
     const late = awaited.ask(given(7), 'QUERY', asked, { isKept: false, deadlineMs: 5_000 })
     const inTime = awaited.ask(given(8), 'QUERY', asked, { isKept: false, deadlineMs: 5_000 })
     clock.advance(4_999)
-    expect(awaited.take(answerOf(8))).toBe('handed')
+    expect(awaited.take(answerOf(8), originOf)).toBe('handed')
     expect(clock.timers).toBe(1)
     clock.advance(1)
     await expect(late).rejects.toMatchObject({ code: 'TIMEOUT', message: expect.stringContaining('5000 ms') })
     expect(await inTime).toEqual(answerOf(8))
     // It comes too late, and is not for the loop either.
-    expect(awaited.take(answerOf(7))).toBe('unwanted')
-    expect(awaited.take(answerOf(7))).toBeUndefined()
+    expect(awaited.take(answerOf(7), originOf)).toBe('unwanted')
+    expect(awaited.take(answerOf(7), originOf)).toBeUndefined()
     expect(clock.timers).toBe(0)
   })
 
@@ -224,11 +227,11 @@ describe('an awaited value', () => {
     const removed = vi.spyOn(signal, 'removeEventListener')
     const given7 = awaited.ask(given(7), 'QUERY', asked, { isKept: false, signal })
     const given8 = awaited.ask(given(8), 'QUERY', asked, { isKept: false, signal })
-    expect(awaited.take(answerOf(8))).toBe('handed')
+    expect(awaited.take(answerOf(8), originOf)).toBe('handed')
     await given8
     abort.abort('enough')
     await expect(given7).rejects.toBe('enough')
-    expect([awaited.take(answerOf(7)), awaited.take(answerOf(7))]).toEqual(['unwanted', undefined])
+    expect([awaited.take(answerOf(7), originOf), awaited.take(answerOf(7), originOf)]).toEqual(['unwanted', undefined])
     expect(removed.mock.calls).toHaveLength(added.mock.calls.length)
   })
 })

@@ -110,6 +110,20 @@ describe('commit of a sample', () => {
     expect(await producer.rest()).toEqual([])
   })
 
+  test('of a result commits nothing of another channel, though that was entered before the program had the result', async () => {
+    const { producer, consumer } = await loggedIn({ commit: 'explicit' })
+    const asking = consumer.execute('x')
+    await producer.grant('EXECUTE x', 5)
+    const switching = consumer.setChannel(12)
+    await producer.grant('QUERY producer.bindings channel=12', 900, noBindingsAnswer(900))
+    const { seq } = await producer.expect('SET_CHANNEL 12')
+    producer.say(value(5, 2), response(seq, 0, 0), values(7, 1, 2))
+    const result = await asking
+    result.commit()
+    await switching
+    expect(await producer.rest()).toEqual([])
+  })
+
   test('does nothing for a value that is not kept', async () => {
     const { producer, consumer } = await loggedIn({ commit: 'explicit' })
     producer.say(values(7, 0))
