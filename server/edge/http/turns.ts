@@ -2,6 +2,7 @@
  * Lets few requests of a tenant be worked on at the same time, because much of each is in memory then. Whoever waits for too
  * long is told so, and whoever has gone meanwhile waits no more.
  */
+import type { ServerResponse } from 'node:http'
 import type { Clock } from '../../kernel/core/clock.ts'
 
 export interface TurnsOptions {
@@ -64,8 +65,10 @@ export class Turns {
 }
 
 /** Aborted when the answer has gone out, or its connection has ended before. */
-export function endOf(response: { once(event: 'close', listener: () => void): unknown }): AbortSignal {
+export function endOf(response: Pick<ServerResponse, 'destroyed' | 'once'>): AbortSignal {
   const controller = new AbortController()
-  response.once('close', () => controller.abort())
+  // While it was found out who asks, it may have ended: then nothing would say so any more.
+  if (response.destroyed) controller.abort()
+  else response.once('close', () => controller.abort())
   return controller.signal
 }

@@ -1,6 +1,9 @@
 /** Turns: few of a tenant at once, others in their order, and nobody for whom no one waits any more. */
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
 import { beforeEach, expect, it } from 'vitest'
-import { Turns } from '../../../../server/edge/http/turns.ts'
+import { endOf, Turns } from '../../../../server/edge/http/turns.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 let clock: FakeClock
@@ -60,4 +63,18 @@ it('are given back when what is done in one fails', async () => {
   expect(next.begun).toBe(true)
   next.end()
   expect(await next.result).toBe('1')
+})
+
+it('are not waited for by a request that had ended before anybody asked whether it has', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+  const [, response] = (await once(server, 'request')) as [unknown, ServerResponse]
+  const open = endOf(response)
+  expect(open.aborted).toBe(false)
+  socket.destroy()
+  await once(response, 'close')
+  expect([open.aborted, endOf(response).aborted]).toEqual([true, true])
+  server.close()
 })
