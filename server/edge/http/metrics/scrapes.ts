@@ -72,9 +72,9 @@ export class Scrapes {
 
   /** Rejects with what `make` throws. */
   async scrape(request: ScrapeRequest): Promise<Scraped> {
-    const waiting = this.#waiting.get(request.key)
-    const text = waiting === undefined || waiting.gone.aborted ? this.#begin(request) : waiting
-    text.add(request.reader)
+    let text = this.#waiting.get(request.key)
+    if (text === undefined || text.gone.aborted) text = this.#begin(request)
+    else text.add(request.reader)
     const scraped = await text.scraped
     if ('refused' in scraped && !request.reader.aborted) this.#refused++
     return scraped
@@ -82,6 +82,7 @@ export class Scrapes {
 
   #begin(request: ScrapeRequest): SharedText {
     const text = new SharedText()
+    text.add(request.reader)
     this.#waiting.set(request.key, text)
     this.#serve(request, text).catch(text.fail)
     return text
@@ -91,7 +92,7 @@ export class Scrapes {
     const { tenant, key } = request
     const before = this.#underWay.get(key)
     if (before !== undefined) await before.passed
-    const isServed = await this.#ofTenant.take(tenant, text.gone, async () => {
+    const serve = async (): Promise<boolean> => {
       // Whoever asks from now on wants what is known then.
       this.#leave(key, text)
       this.#underWay.set(key, text)
@@ -102,7 +103,8 @@ export class Scrapes {
         if (this.#underWay.get(key) === text) this.#underWay.delete(key)
       }
       return true
-    })
+    }
+    const isServed = !text.gone.aborted && (await this.#ofTenant.take(tenant, text.gone, serve))
     if (isServed) return
     this.#leave(key, text)
     text.give({ refused: 'tenant' })

@@ -38,6 +38,9 @@ function reader(tenant: string, key: string): Reader {
   const scraped = scrapes.scrape({ tenant, key, reader: controller.signal, make })
   return { scraped, end: () => controller.abort() }
 }
+const neverMade = (): never => {
+  throw new Error('nobody waits for it')
+}
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 const begun = () => made.map(({ key }) => key)
 
@@ -172,5 +175,23 @@ it('is not made when all have gone who wait for it', async () => {
   expect(begun()).toEqual(['x', 'y', 'z'])
   made[2]?.end()
   expect(await later.scraped).toMatchObject({ pieces: [expect.any(Uint8Array)] })
+  expect(scrapes.refused).toBe(0)
+})
+
+it('is not made for those who have gone before it was their turn, also if there is room', async () => {
+  const first = reader('a', 'x')
+  const gone = reader('a', 'x')
+  gone.end()
+  const next = reader('a', 'x')
+  made[0]?.end()
+  await first.scraped
+  first.end()
+  await settled()
+  expect(begun()).toEqual(['x', 'x'])
+  made[1]?.end()
+  expect(await next.scraped).toMatchObject({ pieces: [expect.any(Uint8Array)] })
+  expect(await scrapes.scrape({ tenant: 'a', key: 'y', reader: AbortSignal.abort(), make: neverMade })).toEqual({
+    refused: 'tenant',
+  })
   expect(scrapes.refused).toBe(0)
 })
