@@ -1,7 +1,7 @@
 /** Keeps one connection to an upstream: a lost one is made again, but not while something speaks against it. */
 import { TO_PRODUCER } from '../../../protocol/kept/backoff.ts'
 import { type ConnectionAttempt, KeptConnection } from '../../../protocol/kept/kept-connection.ts'
-import { pause } from '../../../protocol/kept/pause.ts'
+import { onAbort, pause } from '../../../protocol/kept/pause.ts'
 import type { Capabilities } from '../../../protocol/monitor/capabilities.ts'
 import type { Gap } from '../../../protocol/monitor/message.ts'
 import type { Clock } from '../../kit/running.ts'
@@ -108,11 +108,15 @@ export class UpstreamLink {
 
   /** Settles when nothing speaks against a connection any more. Rejects with the reason of `signal`. */
   async #unhindered(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
     for (let { hindrance } = this.#user; hindrance !== ''; { hindrance } = this.#user) {
       this.#user.changed(hindrance)
       const looked = new AbortController()
       this.#look = () => looked.abort()
-      await pause(this.#options.clock, LOOK_MS, AbortSignal.any([signal, looked.signal]))
+      // Not by `AbortSignal.any`: this may go on for as long as the server runs, and each would leave something at `signal`.
+      const release = onAbort(signal, this.#look)
+      await pause(this.#options.clock, LOOK_MS, looked.signal)
+      release()
       signal.throwIfAborted()
     }
   }
