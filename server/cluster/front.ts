@@ -4,6 +4,7 @@
  * known, or it cannot be reached, connections wait unread; so an attempt to pass one on can be repeated.
  */
 import { createServer, type Server, type Socket } from 'node:net'
+import { isLoopback } from '../../auth/network.ts'
 import type { ListenerName } from '../edge/passed-on.ts'
 import { type Address, formatAddress } from '../kernel/core/address.ts'
 import type { Clock, Timer } from '../kernel/core/clock.ts'
@@ -54,6 +55,8 @@ export interface FrontOptions {
 interface Held {
   readonly consumer: Socket
   readonly listener: ListenerName
+  /** Whether that is bound to loopback. */
+  readonly isOfLoopback: boolean
   readonly end: Timer
 }
 
@@ -139,15 +142,15 @@ export class Front {
   }
 
   async #listen(name: ListenerName, address: Address): Promise<Address> {
-    const server = createServer({ ...NODE_SOCKET_OPTIONS, pauseOnConnect: true }, (socket) =>
-      this.#arrived(socket, name),
-    )
+    const server = createServer({ ...NODE_SOCKET_OPTIONS, pauseOnConnect: true })
     const bound = await bindTcp(server, address, `listen.${name}`)
+    const isOfLoopback = isLoopback(bound.host)
+    server.on('connection', (socket) => this.#arrived(socket, name, isOfLoopback))
     this.#servers.push(server)
     return bound
   }
 
-  #arrived(consumer: Socket, listener: ListenerName): void {
+  #arrived(consumer: Socket, listener: ListenerName, isOfLoopback: boolean): void {
     const { clock, limits } = this.#options
     consumer.on('error', () => consumer.destroy())
     const isFull = this.held >= limits.held || this.held + this.#passed.size >= limits.connections
@@ -157,7 +160,7 @@ export class Front {
       return
     }
     const end = clock.setTimeout(() => this.#expired(held), HOLD_MS)
-    const held: Held = { consumer, listener, end }
+    const held: Held = { consumer, listener, isOfLoopback, end }
     this.#held.add(held)
     this.#advance()
   }
@@ -231,7 +234,7 @@ export class Front {
     }
     socket.once('close', closed)
     socket.once(connected, () => {
-      const header = passingHeader(held.consumer, held.listener)
+      const header = passingHeader(held.consumer, held.listener, held.isOfLoopback)
       if (header === undefined) {
         this.#endWith(attempt)
         return

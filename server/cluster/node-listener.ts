@@ -5,7 +5,6 @@
  */
 import { createServer, type Server, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { isLoopback } from '../../auth/network.ts'
 import { type ProxyHeader, ProxyHeaderReader } from '../../protocol/proxy/header.ts'
 import { passedAddress, showPeer, type TakePassed } from '../edge/passed-on.ts'
 import type { Address } from '../kernel/core/address.ts'
@@ -13,7 +12,7 @@ import type { Clock, Timer } from '../kernel/core/clock.ts'
 import { bindTcp, ListenError } from '../kernel/core/listen.ts'
 import type { NodeAddress } from './config.ts'
 import { isCertifiedFor, isOfThisMachine, mayComeFrom, type NodeCertificates } from './node-certificates.ts'
-import { asksForAnswer, kindOf, TAKEN } from './node-stream.ts'
+import { asksForAnswer, isFromLoopback, kindOf, TAKEN } from './node-stream.ts'
 import type { RareWarnings } from './rare-warnings.ts'
 
 /** From connecting to the end of the header, the handshake of TLS included. */
@@ -162,7 +161,7 @@ export class NodeListener {
     this.counters.taken++
     showPeer(socket, { remoteAddress: passedAddress(route.from.address, node), remotePort: route.from.port })
     if (asksForAnswer(header)) socket.write(Uint8Array.of(TAKEN))
-    take(socket, isLoopback(route.from.address) && isLoopback(route.to.address))
+    take(socket, isFromLoopback(header))
   }
 
   #refuse(raw: Socket, reason: string): void {

@@ -3,6 +3,7 @@
  * in a TLV what the stream is for. Nothing of the consumer's own bytes is looked at.
  */
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { isLoopback } from '../../auth/network.ts'
 import { encodeProxyHeader, type ProxyHeader, type ProxyTlv } from '../../protocol/proxy/header.ts'
 import type { Leader } from './leadership.ts'
 import { isOfThisMachine, type NodeCertificates } from './node-certificates.ts'
@@ -27,16 +28,25 @@ const MAX_KIND_BYTES = 320
 /** Asks for an answer, by a field without content. */
 const ANSWER_TYPE = 0xe1
 /**
+ * Says, by a field without content, that the consumer came to a listener that is bound to loopback. The addresses of a connection do not
+ * prove that: it may be one of a proxy on the machine, to a listener that is open to all.
+ */
+const LOOPBACK_TYPE = 0xe2
+/**
  * The answer: one byte, before all others, once the stream is taken. A node that does not take it closes it instead, and then it
  * can be passed on again, since nothing of it has been read.
  */
 export const TAKEN = 0x06
 
-/** The header of a consumer's connection that is passed on; undefined if it has ended already. */
-export function passingHeader(consumer: Socket, kind: string): Uint8Array | undefined {
+/**
+ * The header of a consumer's connection that is passed on; undefined if it has ended already. `isOfLoopback`: the listener that it
+ * came to is bound to loopback.
+ */
+export function passingHeader(consumer: Socket, kind: string, isOfLoopback: boolean): Uint8Array | undefined {
   const { remoteAddress, remotePort, localAddress, localPort } = consumer
-  const asking = { type: ANSWER_TYPE, value: new Uint8Array(0) }
-  return headerOf([remoteAddress, remotePort], [localAddress, localPort], kind, [asking])
+  const types = isOfLoopback ? [ANSWER_TYPE, LOOPBACK_TYPE] : [ANSWER_TYPE]
+  const more = types.map((type) => ({ type, value: new Uint8Array(0) }))
+  return headerOf([remoteAddress, remotePort], [localAddress, localPort], kind, more)
 }
 
 /** The header of a connection that a node makes for itself; undefined if it has ended already. */
@@ -73,6 +83,11 @@ export function kindOf({ tlvs }: ProxyHeader): string | undefined {
 /** Whether the other end waits for TAKEN. */
 export function asksForAnswer({ tlvs }: ProxyHeader): boolean {
   return tlvs.some(({ type }) => type === ANSWER_TYPE)
+}
+
+/** Whether the consumer came over loopback, to a listener that nobody else can reach. */
+export function isFromLoopback({ route, tlvs }: ProxyHeader): boolean {
+  return tlvs.some(({ type }) => type === LOOPBACK_TYPE) && isLoopback(route?.from.address ?? '')
 }
 
 /** The interface of a link-local address means nothing on another machine. */

@@ -7,8 +7,8 @@ import { isLoopback } from '../../auth/network.ts'
 
 /**
  * Takes a connection that another node passes on, as if it had come over a listener of this one; it never counts as local.
- * `isLocalThere`: it came to that node over loopback, so nobody could read it on the way: nodes prove to each other who they are under
- * TLS, or are all on one machine.
+ * `isLocalThere`: it came to a listener of that node that is bound to loopback, so nobody could read it on the way: nodes prove to each
+ * other who they are under TLS, or are all on one machine.
  */
 export type TakePassed = (socket: Socket, isLocalThere: boolean) => void
 

@@ -239,11 +239,14 @@ describe('who comes by a front is not on this machine', () => {
 })
 
 /** A stream as another front sends it. */
-async function streamFrom(from: { address: string; port: number }, kind: string, at = '192.0.2.1') {
+async function streamFrom(from: { address: string; port: number }, kind: string, isOfLoopback = false) {
   const socket = ofFront.connect({ ...listener.address, allowHalfOpen: true }, NODES).on('error', () => {})
   await once(socket, 'secureConnect')
-  const to = { address: from.address.includes(':') ? '::1' : at, port: 7650 }
-  socket.write(encodeProxyHeader({ route: { from, to }, tlvs: [{ type: 0xe0, value: Buffer.from(kind) }] }))
+  const to = { address: from.address.includes(':') ? '::1' : '127.0.0.1', port: 7650 }
+  const ofLoopback = isOfLoopback ? [{ type: 0xe2, value: Buffer.alloc(0) }] : []
+  socket.write(
+    encodeProxyHeader({ route: { from, to }, tlvs: [{ type: 0xe0, value: Buffer.from(kind) }, ...ofLoopback] }),
+  )
   return socket
 }
 
@@ -273,14 +276,26 @@ describe('a password or token without TLS', () => {
   })
 
   it.each([
-    ['from another machine', '203.0.113.7', '192.0.2.1'],
-    ['from another machine, whatever it connected to', '203.0.113.7', '127.0.0.1'],
-    ['from the machine of the front, to an address of a network', '127.0.0.1', '192.0.2.1'],
-  ])('is not taken %s', async (_, address, at) => {
-    const peer = new RawPeer(await streamFrom({ address, port: 50_001 }, 'tcp', at))
+    ['from another machine', '203.0.113.7', false],
+    ['from another machine, whatever it connected to', '203.0.113.7', true],
+    ['from the machine of the front, to a listener that is not bound to loopback', '127.0.0.1', false],
+  ])('is not taken %s', async (_, address, isOfLoopback) => {
+    const peer = new RawPeer(await streamFrom({ address, port: 50_001 }, 'tcp', isOfLoopback))
     expect(offeredIn(await peer.until('caps'))).toEqual(['auth scram-sha-256', 'layer tls'])
     expect((await byPassword(peer)).status).toBe(status.UNSUPPORTED)
     peer.destroy()
+  })
+
+  it('is not taken from a front that is open to all, as it may be that of a proxy on its machine', async () => {
+    const leadership = new SaidLeadership()
+    leadership.say({ name: 'n1', address: listener.address })
+    const tcp = { host: '0.0.0.0', port: 0 }
+    const open = await frontBefore(leadership, { listen: { ...EVERYWHERE, tcp }, certificates: ofFront })
+    const { port = 0 } = open.listening.tcp ?? {}
+    const peer = new RawPeer(await connected({ host: '127.0.0.1', port }))
+    expect(offeredIn(await peer.until('caps'))).toEqual(['auth scram-sha-256', 'layer tls'])
+    peer.destroy()
+    await open.part.close()
   })
 
   it('is not taken in a request from another machine', async () => {
