@@ -341,7 +341,8 @@ function named(found: ReadonlyMap<string, string>, shown: ReadonlyMap<string, st
   const named = new Map<string, string>()
   for (const [field, word] of found) {
     const open = field.replace(/\.[^.]+$/, '.*')
-    if (!shown.has(field) && shown.has(open)) named.set(open, /^[A-Z]/.test(shown.get(open) ?? '') ? word : (shown.get(open) ?? ''))
+    if (!shown.has(field) && shown.has(open))
+      named.set(open, /^[A-Z]/.test(shown.get(open) ?? '') ? word : (shown.get(open) ?? ''))
     else named.set(field, word)
   }
   return named
