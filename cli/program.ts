@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError, Help } from 'commander'
 import { ConnectionError, StatusError } from '../client/index.ts'
+import { countOpenFiles } from '../server/kernel/core/open-files.ts'
 import { asCalled, lineAsCalled } from './called-as.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup, addRestore } from './commands/backup.ts'
@@ -144,15 +145,24 @@ function report(error: unknown, { note, program }: Terminal, json: boolean): num
 
 function messageOf(error: unknown): string {
   if (error instanceof CommanderError) return usageMessage(error)
-  if (TOO_MANY_FILES.includes(String(errorCode(error)))) return FEW_FILES
+  const code = String(errorCode(error))
+  if (TOO_MANY_FILES.includes(code) || (NOT_FOUND.includes(code) && isFewFiles())) return FEW_FILES
   const isExpected = EXPECTED.some((type) => error instanceof type)
   return isExpected ? (error as Error).message : `unexpected error: ${(error as Error).stack ?? error}`
 }
 
 const TOO_MANY_FILES = ['EMFILE', 'ENFILE']
+/** Node says so, too, of a module that it could not open. */
+const NOT_FOUND = ['MODULE_NOT_FOUND', 'ERR_MODULE_NOT_FOUND']
+const NEEDED_FILES = 256
+
+function isFewFiles(): boolean {
+  return (countOpenFiles().max ?? NEEDED_FILES) < NEEDED_FILES
+}
+
 const FEW_FILES =
-  'too few files may be open: raise `ulimit -n` (`LimitNOFILE` under systemd). The server needs 256 to start, and one more for ' +
-  'each connection'
+  'too few files may be open: raise `ulimit -n` (`LimitNOFILE` under systemd). The server needs ' +
+  `${NEEDED_FILES} to start, and one more for each connection`
 
 /** Commander's message in our words. */
 function usageMessage({ message }: CommanderError): string {
