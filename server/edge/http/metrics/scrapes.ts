@@ -12,6 +12,8 @@ import { Turns } from '../turns.ts'
 const OF_TENANT = { atOnce: 2, waiting: 16, patienceMs: 9_500 }
 /** Texts of all tenants that are made, those whose tenant has a turn and that wait for theirs, and for how long. */
 const OF_ALL = { atOnce: 4, waiting: 64, patienceMs: 5_000 }
+/** A text that takes longer waits for something, such as a target that does not answer: it gives its place among all to others. */
+const PLACE_MS = 1_000
 /** The next text for the same is made when all readers have the last one, or after this time: some read slowly. */
 const SPREAD_MS = 1_000
 /** Of all texts that are made or sent. */
@@ -124,7 +126,7 @@ export class Scrapes {
       },
     }
     try {
-      const pieces = await this.#ofAll.take('', text.gone, () => make(progress))
+      const pieces = await this.#inPlace(text.gone, () => make(progress))
       if (pieces === undefined) text.give({ refused: 'all' })
       else if (place.refused.aborted) text.give({ refused: 'memory' })
       else {
@@ -138,6 +140,26 @@ export class Scrapes {
     } finally {
       place.leave()
     }
+  }
+
+  /** Has a text made when there is a place for it; undefined if there is none in time. */
+  async #inPlace(
+    gone: AbortSignal,
+    make: () => Promise<readonly Uint8Array[]>,
+  ): Promise<readonly Uint8Array[] | undefined> {
+    const begun = await this.#ofAll.take('', gone, async () => {
+      const making = make()
+      await new Promise<void>((resolve) => {
+        const late = this.#clock.setTimeout(resolve, PLACE_MS)
+        const made = (): void => {
+          this.#clock.clear(late)
+          resolve()
+        }
+        making.then(made, made)
+      })
+      return { making }
+    })
+    return begun?.making
   }
 
   #leave(key: string, text: SharedText): void {

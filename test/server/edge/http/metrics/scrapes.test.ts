@@ -6,6 +6,7 @@ import { FakeClock } from '../../../../support/fake-clock.ts'
 const MIB = 1 << 20
 const TENANT_MS = 9_500
 const ALL_MS = 5_000
+const PLACE_MS = 1_000
 
 let clock: FakeClock
 let scrapes: Scrapes
@@ -109,22 +110,25 @@ it('is refused if too many of the tenant wait, or one for too long', async () =>
 })
 
 it('waits for those of other tenants, and is refused after a while', async () => {
-  const busy = ['a', 'b', 'c', 'd'].map((tenant) => reader(tenant, tenant))
-  const [late, gone] = [reader('e', 'e'), reader('f', 'f')]
+  const [first] = ['a', 'b', 'c', 'd'].map((tenant) => reader(tenant, tenant))
+  const waiting = Array.from({ length: 20 }, (_, n) => reader(`${n}`, `${n}`))
+  const gone = reader('f', 'f')
   gone.end()
-  clock.advance(ALL_MS)
-  expect(await late.scraped).toEqual({ refused: 'all' })
-  await gone.scraped
-  expect(scrapes.refused).toBe(1)
   const next = reader('g', 'g')
   expect(begun()).toEqual(['a', 'b', 'c', 'd'])
   // A text that is being read is no longer made.
   made[0]?.end()
-  await busy[0]?.scraped
+  await first?.scraped
   await settled()
-  expect(begun()).toEqual(['a', 'b', 'c', 'd', 'g'])
-  made[4]?.end()
-  expect(await next.scraped).toMatchObject({ pieces: [expect.any(Uint8Array)] })
+  expect(begun()).toEqual(['a', 'b', 'c', 'd', '0'])
+  for (let ms = 0; ms < ALL_MS; ms += PLACE_MS) {
+    clock.advance(PLACE_MS)
+    await settled()
+  }
+  expect(begun()).toEqual(['a', 'b', 'c', 'd', ...Array.from({ length: 17 }, (_, n) => `${n}`)])
+  for (const late of [...waiting.slice(17), next]) expect(await late.scraped).toEqual({ refused: 'all' })
+  await gone.scraped
+  expect(scrapes.refused).toBe(4)
 })
 
 it('has a bound of bytes over all: the tenant that has most loses the one that it began last', async () => {
@@ -193,5 +197,22 @@ it('is not made for those who have gone before it was their turn, also if there 
   expect(await scrapes.scrape({ tenant: 'a', key: 'y', reader: AbortSignal.abort(), make: neverMade })).toEqual({
     refused: 'tenant',
   })
+  expect(scrapes.refused).toBe(0)
+})
+
+it('that waits for a second gives its place among all to others', async () => {
+  const hanging = ['a', 'b'].flatMap((tenant) => ['x', 'y'].map((metric) => reader(tenant, `${tenant} ${metric}`)))
+  const other = reader('c', 'c x')
+  await settled()
+  expect(begun()).toEqual(['a x', 'a y', 'b x', 'b y'])
+  clock.advance(PLACE_MS)
+  await settled()
+  expect(begun()).toHaveLength(5)
+  made[4]?.end()
+  expect(await other.scraped).toMatchObject({ bytes: 1 })
+  for (const [index, { scraped }] of hanging.entries()) {
+    made[index]?.end()
+    expect(await scraped).toMatchObject({ bytes: 1 })
+  }
   expect(scrapes.refused).toBe(0)
 })
