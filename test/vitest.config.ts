@@ -16,6 +16,8 @@ const CORES = availableParallelism()
 /** Begun first, in this order, since they take longest: one that began last would run alone. */
 const FIRST = [
   'packaging/packages',
+  'conformance',
+  'server/start/main',
   'mutants',
   'chaos',
   'cli/commands/demo',
