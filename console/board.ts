@@ -3,9 +3,10 @@
  * under a name.
  *
  * A chart is text: its metrics with their arguments, `gmetric.load_one;host=web1,gmetric.load_five;host=web1`, and after a `/` how
- * it is drawn: `/rate`. Other characters than letters, digits and those of names are escaped as in a URL.
+ * it is drawn, `/rate` or `/total`, if not by its kind. Other characters than letters, digits and those of names are escaped as in a URL.
  */
 import type { BrowserStorage } from './browser-storage.ts'
+import { labelsText, namingOf } from './labels.ts'
 import { linkTo } from './route.ts'
 import type { LineArguments } from './series-watch.ts'
 
@@ -15,10 +16,13 @@ export interface Line {
   readonly args: LineArguments
 }
 
+/** Values are drawn as what they grow by per second, or as they are. */
+export type Scale = 'rate' | 'total'
+
 export interface ChartSpec {
   readonly lines: readonly Line[]
-  /** Whether it shows by how much the values grow per second. */
-  readonly isRate: boolean
+  /** What somebody has chosen for all lines; without it, metrics that only grow are drawn as rates, and others as they are. */
+  readonly scale?: Scale | undefined
 }
 
 export const MAX_LINES_OF_CHART = 8
@@ -32,9 +36,9 @@ const STORED = 'cinnabar.boards'
 /** The board that charts are pinned to, whether it has a name or not. */
 const OPEN = 'cinnabar.board'
 
-export function encodeChart({ lines, isRate }: ChartSpec): string {
+export function encodeChart({ lines, scale }: ChartSpec): string {
   const text = lines.map(encodeLine).join(',')
-  return isRate ? `${text}/rate` : text
+  return scale === undefined ? text : `${text}/${scale}`
 }
 
 /** Undefined if the text is no chart. */
@@ -43,10 +47,18 @@ export function decodeChart(text: string): ChartSpec | undefined {
   try {
     const lines = all.split(',').slice(0, MAX_LINES_OF_CHART).map(decodeLine)
     if (lines.some(({ metric }) => metric === '')) return undefined
-    return { lines, isRate: options.includes('rate') }
+    return withScale(lines, options.find(isScale))
   } catch {
     return undefined
   }
+}
+
+function isScale(text: string): text is Scale {
+  return text === 'rate' || text === 'total'
+}
+
+function withScale(lines: readonly Line[], scale: Scale | undefined): ChartSpec {
+  return { lines, ...(scale !== undefined && { scale }) }
 }
 
 function encodeLine({ metric, args }: Line): string {
@@ -63,12 +75,25 @@ function decodeLine(text: string): Line {
   return { metric: decodeURIComponent(metric), args: Object.fromEntries(args.filter(([name]) => name !== '')) }
 }
 
+/** A line as people read it: `gmetric.load_one host=web1`. */
+export function lineText({ metric, args }: Line): string {
+  return [metric, labelsText(args)].filter(Boolean).join(' ')
+}
+
+/** A chart as people read it; arguments that all lines have alike are said once: `gmetric.load_one, gmetric.load_five host=web1`. */
+export function chartText({ lines }: ChartSpec): string {
+  const { names, common } = namingOf(lines.map(({ metric, args }) => ({ metric, args: {}, labels: args })))
+  const [first = ''] = new Set(lines.map(({ metric }) => metric))
+  const all = names.join(', ')
+  return [all.startsWith(first) ? '' : first, all, common].filter(Boolean).join(' ')
+}
+
 /** The URL of a chart in the view of its first metric. */
-export function chartLink({ lines: [first = { metric: '', args: {} }, ...others], isRate }: ChartSpec): string {
+export function chartLink({ lines: [first = { metric: '', args: {} }, ...others], scale }: ChartSpec): string {
   return linkTo('metrics', first.metric, {
     ...first.args,
-    ...(others.length > 0 && { [WITH]: encodeChart({ lines: others, isRate: false }) }),
-    ...(isRate && { [RATE]: '1' }),
+    ...(others.length > 0 && { [WITH]: encodeChart({ lines: others }) }),
+    ...(scale !== undefined && { [RATE]: scale === 'rate' ? '1' : '0' }),
   })
 }
 
@@ -76,10 +101,9 @@ export function chartLink({ lines: [first = { metric: '', args: {} }, ...others]
 export function chartOfUrl(metric: string, args: URLSearchParams): ChartSpec {
   const own = [...args].filter(([name, value]) => name !== RATE && name !== WITH && value !== '')
   const others = decodeChart(args.get(WITH) ?? '')?.lines ?? []
-  return {
-    lines: [{ metric, args: Object.fromEntries(own) }, ...others].slice(0, MAX_LINES_OF_CHART),
-    isRate: args.has(RATE),
-  }
+  const lines = [{ metric, args: Object.fromEntries(own) }, ...others].slice(0, MAX_LINES_OF_CHART)
+  const rate = args.get(RATE)
+  return withScale(lines, rate === null ? undefined : rate === '0' ? 'total' : 'rate')
 }
 
 /** The charts of a board as the arguments of a URL. */

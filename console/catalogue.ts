@@ -7,6 +7,8 @@ import { messageOf, pagesOf, recordsOf, untilAnswered } from './query.ts'
 export const MAX_ENTRIES = 20_000
 /** While the catalogue is loaded, what has come is shown at these intervals. */
 const SHOWN_MS = 300
+/** A metric that is not in the catalogue yet is asked for again after this time. */
+const MISSING_MS = 3_000
 /** So few at once that the page is never held up. */
 const PAGE = 500
 
@@ -38,16 +40,39 @@ async function* catalogueOf(consumer: Consumer, signal: AbortSignal): AsyncGener
   }
 }
 
-/** Undefined for a pattern, and for a name that is not in the catalogue. */
-export async function entryOf(
-  consumer: Consumer,
-  name: string,
-  signal: AbortSignal,
-): Promise<CatalogueEntry | undefined> {
-  if (name.includes('*')) return undefined
-  const ask = () => consumer.query('producer.metrics', { match: name, limit: 1 }, { signal })
+/** That of a name, or those of a pattern, one page of them; none if it is not in the catalogue. */
+async function entriesOf(consumer: Consumer, name: string, signal: AbortSignal): Promise<readonly CatalogueEntry[]> {
+  const ask = () => consumer.query('producer.metrics', { match: name, limit: PAGE }, { signal })
   const { plain } = await untilAnswered(consumer, signal, ask)
-  return recordsOf(plain).map(toEntry)[0]
+  return recordsOf(plain).map(toEntry)
+}
+
+/** What the catalogue says of metrics and patterns, by name; undefined until it has answered. */
+export function useEntries(
+  consumer: Consumer,
+  names: readonly string[],
+): ReadonlyMap<string, CatalogueEntry> | undefined {
+  const [entries, setEntries] = useState<ReadonlyMap<string, CatalogueEntry>>()
+  const wanted = [...new Set(names)].join('\n')
+  useEffect(() => {
+    const abort = new AbortController()
+    const { signal } = abort
+    let timer = 0
+    const load = async (): Promise<void> => {
+      // Without the catalogue there is no unit, and the values say why.
+      const asked = wanted.split('\n').map((name) => entriesOf(consumer, name, signal).catch(() => []))
+      const found = await Promise.all(asked)
+      if (signal.aborted) return
+      setEntries(new Map(found.flat().map((entry) => [entry.name, entry])))
+      if (found.some((some) => some.length === 0)) timer = window.setTimeout(load, MISSING_MS)
+    }
+    void load()
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
+  }, [consumer, wanted])
+  return entries
 }
 
 interface LoadedCatalogue {

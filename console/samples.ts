@@ -244,6 +244,13 @@ export function rateAt(samples: Samples, index: number): number {
   return growth < 0 ? Number.NaN : growth / (samples.timeAt(index) - samples.timeAt(index - 1))
 }
 
+/** The last value, or what it has grown by per second; undefined if there is none, or if a hole is at the end. */
+export function lastShown(samples: Samples, isRate: boolean): number | undefined {
+  if (!isRate) return samples.lastValue
+  const rate = samples.length === 0 ? Number.NaN : rateAt(samples, samples.length - 1)
+  return Number.isNaN(rate) ? undefined : rate
+}
+
 function grown(array: Float64Array, size: number): Float64Array<ArrayBuffer> {
   const larger = new Float64Array(size)
   larger.set(array)

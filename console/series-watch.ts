@@ -56,9 +56,9 @@ export interface Hole {
 }
 
 export interface WatchedSeries {
-  /** The labels as text, such as `web1` or `web1 eth0`; empty if the metric has one series only. */
-  readonly label: string
-  /** The labels by name; `name` is among them if the metric is a pattern. */
+  /** Its own, where that of the watch is a pattern. */
+  readonly metric: string
+  /** Those that no argument fixes, by name. */
   readonly labels: LineArguments
   readonly samples: Samples
   readonly holes: Hole[]
@@ -73,7 +73,8 @@ export interface TextLine {
   readonly number: number
   /** Microseconds since 1970. */
   readonly time: number
-  readonly label: string
+  readonly metric: string
+  readonly labels: LineArguments
   readonly text: string
 }
 
@@ -229,9 +230,9 @@ export class SeriesWatch {
     const key = isLabelled ? keyOf(fields) : ''
     const { value } = measured
     const isNumber = typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean'
-    if (!isNumber && measured.type !== BasicType.VOID) this.#tookText(key, measured, time)
+    if (!isNumber && measured.type !== BasicType.VOID) this.#tookText(key, isLabelled ? fields : [], measured, time)
     else {
-      const series = this.#byKey.get(key) ?? this.#of(isLabelled ? labelsOf(fields) : [])
+      const series = this.#byKey.get(key) ?? this.#of(labelsOf(isLabelled ? fields : []))
       if (series === undefined) return
       const seconds = time / 1e6
       if (series.cutAt !== undefined && isNumber && !this.#isFilling) this.#closeHole(series, seconds)
@@ -251,14 +252,13 @@ export class SeriesWatch {
     return samples.lastTime * 1000 > nowMs + AHEAD_MS || nowMs - cameMs >= LATE_MS
   }
 
-  #tookText(key: string, measured: Pick<Field, 'type' | 'value'>, time: number): void {
+  #tookText(key: string, labels: readonly Field[], measured: Pick<Field, 'type' | 'value'>, time: number): void {
     const text = textOf(plainOf(measured as Field))
     const isEvent = measured.type === BasicType.REC || measured.type === BasicType.ARRAY
     // A text that is measured again and again is a line only when it has changed.
     if (!isEvent && this.#lastTexts.get(key) === text) return
     if (this.#lastTexts.size < MAX_SERIES || this.#lastTexts.has(key)) this.#lastTexts.set(key, text)
-    const label = key.split(END).filter(Boolean).join(' ')
-    const line = { number: ++this.#lineCount, time, label, text }
+    const line = { number: ++this.#lineCount, time, ...this.#named(labelsOf(labels)), text }
     this.#lines.push(line)
     if (this.#lines.length > 2 * MAX_LINES) this.#lines = this.#lines.slice(-MAX_LINES)
     this.#hasNewState = true
@@ -294,8 +294,7 @@ export class SeriesWatch {
   }
 
   #of(labels: readonly (readonly [name: string, label: Plain])[]): WatchedSeries | undefined {
-    const texts = labels.map(([, label]) => String(label))
-    const key = texts.map((text) => text + END).join('')
+    const key = labels.map(([, label]) => String(label) + END).join('')
     const known = this.#byKey.get(key)
     if (known !== undefined) return known
     if (this.#byKey.size >= MAX_SERIES) {
@@ -303,8 +302,7 @@ export class SeriesWatch {
       return undefined
     }
     const series: WatchedSeries = {
-      label: texts.filter((text) => text !== '').join(' '),
-      labels: Object.fromEntries(labels.map(([name], index) => [name, texts[index] as string])),
+      ...this.#named(labels),
       samples: new Samples(),
       holes: [],
       cameMs: Number.NEGATIVE_INFINITY,
@@ -314,6 +312,16 @@ export class SeriesWatch {
     this.#room = Math.max(LEAST_SAMPLES, Math.floor(MAX_SAMPLES / this.#byKey.size))
     this.#hasNewState = true
     return series
+  }
+
+  /** The first label of what a pattern gives is the name of its metric [MON 9 Patterns]. */
+  #named(labels: readonly (readonly [name: string, label: Plain])[]): Pick<WatchedSeries, 'metric' | 'labels'> {
+    const texts = labels.map(([name, label]) => [name, String(label)] as const)
+    const isPattern = this.metric.includes('*') && texts.length > 0
+    return {
+      metric: isPattern ? (texts[0]?.[1] as string) : this.metric,
+      labels: Object.fromEntries(isPattern ? texts.slice(1) : texts),
+    }
   }
 
   /** Once per frame at most, however many values come. */

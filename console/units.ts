@@ -41,8 +41,9 @@ export function formatCount(value: number): string {
   return Math.round(value).toLocaleString('en')
 }
 
-/** A value of a metric with its unit. */
-export function formatMeasured(value: number | undefined, unit: string): string {
+/** A value of a metric with its unit; `isRate`: what it grows by per second. */
+export function formatMeasured(value: number | undefined, unit: string, isRate = false): string {
+  if (isRate) return value === undefined ? UNKNOWN : `${formatMeasured(value, unit)}/s`
   if (unit === 'B') return formatBytes(value)
   // As Ganglia writes them.
   if (unit === 'KB') return formatBytes(value === undefined ? undefined : value * 1024)

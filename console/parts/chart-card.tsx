@@ -3,11 +3,13 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
 import { type ChartSpec, encodeChart } from '../board.ts'
-import { type CatalogueEntry, entryOf } from '../catalogue.ts'
+import { useEntries } from '../catalogue.ts'
+import { type Labelled, namingOf } from '../labels.ts'
 import { linkTo } from '../route.ts'
-import { SeriesWatch, type TextLine, type WatchedState } from '../series-watch.ts'
+import { lastShown } from '../samples.ts'
+import { SeriesWatch, type TextLine } from '../series-watch.ts'
 import { formatCount, formatMeasured, formatTime, formatUtc } from '../units.ts'
-import { Chart, type Drawn, MAX_SHOWN } from './chart.tsx'
+import { Chart, type Drawn, keyOf, MAX_SHOWN } from './chart.tsx'
 import type { ChartPage } from './chart-page.ts'
 import { Name } from './name.tsx'
 import { Cells, type Column, Heads, Table } from './table.tsx'
@@ -30,9 +32,9 @@ interface ChartCardProps {
 }
 
 export function ChartCard({ consumer, page, spec, head, height, hasList = false }: ChartCardProps) {
-  const { lines, isRate } = spec
+  const { lines, scale } = spec
   const title = lines.map(({ metric }) => metric).join(', ')
-  const watched = encodeChart({ lines, isRate: false })
+  const watched = encodeChart({ lines })
   const watches = useMemo(
     () => lines.map(({ metric, args }) => new SeriesWatch(consumer, metric, args, LAST_MS, page.clock)),
     [consumer, watched, page],
@@ -54,22 +56,25 @@ export function ChartCard({ consumer, page, spec, head, height, hasList = false 
   }, [])
 
   const states = watches.map(({ state }) => state.value)
-  const all = states.flatMap(({ series }, line): readonly Drawn[] => {
-    const watch = watches[line] as SeriesWatch
-    const unit = entries.get(watch.metric)?.unit ?? ''
-    const args = lines[line]?.args ?? {}
-    // The same metric twice: its arguments tell the two apart.
-    const isTwice = lines.filter(({ metric }) => metric === watch.metric).length > 1
-    const fixed = isTwice ? Object.values(args) : []
-    return series.map((one) => {
-      const { label } = one
-      const isPlain = lines.length === 1 || watch.metric.includes('*')
-      const name = isPlain ? label : [watch.metric, ...fixed, label].join(' ').trim()
-      return { watch, args, series: one, label: name === '' ? watch.metric : name, unit }
-    })
-  })
-  const drawn = useMemo(() => largestOf(all), [watches, all.length, entries, judged])
-  const texts = states.length === 1 ? (states[0]?.lines ?? []) : joinedTexts(states, watches)
+  const count = states.reduce((sum, { series }) => sum + series.length, 0)
+  const all = useMemo(
+    () =>
+      states.flatMap(({ series }, line): readonly Drawn[] => {
+        const watch = watches[line] as SeriesWatch
+        const args = lines[line]?.args ?? {}
+        return series.map((one) => {
+          const { metric, labels } = one
+          const { unit = '', isCounter = false } = entries?.get(metric) ?? {}
+          const isRate = scale === undefined ? isCounter : scale === 'rate'
+          return { watch, args, series: one, metric, labels: { ...args, ...labels }, unit, isRate }
+        })
+      }),
+    [watches, count, entries, scale],
+  )
+  const drawn = useMemo(() => largestOf(all), [all, judged])
+  const { names, common } = useMemo(() => namingOf(drawn), [drawn])
+  const texts = states.flatMap((state, line) => state.lines.map((text) => ({ ...text, args: lines[line]?.args ?? {} })))
+  const isKnown = entries !== undefined
   const more = states.reduce((sum, state) => sum + state.more, 0)
   const problems = [...new Set(states.map(({ problem }) => problem).filter(Boolean))]
   const isLoaded = states.every((state) => state.isLoaded)
@@ -81,8 +86,13 @@ export function ChartCard({ consumer, page, spec, head, height, hasList = false 
           {problem}
         </p>
       ))}
-      {all.length > 0 ? <Chart page={page} drawn={drawn} isRate={isRate} label={title} height={height} /> : null}
-      {texts.length > 0 ? <Texts lines={texts} hasLabels={texts.some(({ label }) => label !== '')} /> : null}
+      {isKnown && drawn.length > 0 ? (
+        <>
+          <Shared common={common} drawn={drawn} saysRate={!hasList} />
+          <Chart page={page} drawn={drawn} names={names} label={title} height={height} />
+        </>
+      ) : null}
+      {texts.length > 0 ? <Texts lines={texts} /> : null}
       {all.length === 0 && texts.length === 0 && problems.length === 0 && isLoaded ? (
         <p class="empty">No value has come yet. The first one is shown as soon as it comes.</p>
       ) : null}
@@ -96,74 +106,104 @@ export function ChartCard({ consumer, page, spec, head, height, hasList = false 
   )
 }
 
-const SERIES_COLUMNS: readonly Column<Drawn>[] = [
+interface SharedProps {
+  readonly common: string
+  readonly drawn: readonly Drawn[]
+  /** Whether nothing else says it where all of them are rates. */
+  readonly saysRate: boolean
+}
+
+/** What all series of a chart have alike. */
+function Shared({ common, drawn, saysRate }: SharedProps) {
+  const rates = drawn.filter(({ isRate }) => isRate)
+  const isMixed = rates.length > 0 && rates.length < drawn.length
+  const growth = isMixed ? 'counters: growth per second' : saysRate && rates.length > 0 ? 'growth per second' : ''
+  return common === '' && growth === '' ? null : (
+    <p class="note shared">
+      {common === '' ? null : (
+        <span class="code">
+          <Name text={common} />
+        </span>
+      )}
+      {growth === '' ? null : <span>{growth}</span>}
+    </p>
+  )
+}
+
+interface SeriesRow {
+  readonly drawn: Drawn
+  readonly name: string
+}
+
+const SERIES_COLUMNS: readonly Column<SeriesRow>[] = [
   {
     title: 'Series',
     cellLook: 'code',
-    cell: ({ watch, args, series, label }) => {
-      const { name = watch.metric, ...labels } = series.labels
-      return (
-        <a href={linkTo('metrics', name, { ...args, ...labels })}>
-          <Name text={label} />
-        </a>
-      )
-    },
+    cell: ({ drawn: { metric, labels }, name }) => (
+      <a href={linkTo('metrics', metric, labels)}>
+        <Name text={name} />
+      </a>
+    ),
   },
   {
     title: 'Last value',
     look: 'number',
-    cell: ({ series, unit }) => formatMeasured(series.samples.lastValue, unit),
+    cell: ({ drawn: { series, unit, isRate } }) => formatMeasured(lastShown(series.samples, isRate), unit, isRate),
   },
 ]
 
 function AllSeries({ all, judged }: { readonly all: readonly Drawn[]; readonly judged: number }) {
-  // Units come with the catalogue, which may answer after the first values.
-  const units = [...new Set(all.map(({ unit }) => unit))].join('\n')
-  const sorted = useMemo(() => all.toSorted(byLast), [all.length, judged, units])
+  const rows = useMemo(() => {
+    const { names } = namingOf(all)
+    const named = new Map(all.map((drawn, index) => [drawn, names[index] as string]))
+    return all.toSorted(byLast).map((drawn): SeriesRow => ({ drawn, name: named.get(drawn) as string }))
+  }, [all, judged])
   return (
     <VirtualTable
       label="All series"
-      rows={sorted}
-      keyOf={({ watch, label }) => `${watch.metric} ${label}`}
+      rows={rows}
+      keyOf={({ drawn }) => keyOf(drawn)}
       head={<Heads columns={SERIES_COLUMNS} />}
       cells={(one) => <Cells columns={SERIES_COLUMNS} row={one} />}
     />
   )
 }
 
-const TIME: Column<TextLine> = {
+/** A line as it is shown. */
+interface Row extends TextLine {
+  /** Which series it is of; empty if there is one only. */
+  readonly name: string
+}
+
+const TIME: Column<Row> = {
   title: 'Time',
   cellLook: 'code',
   cell: ({ time }) => <time title={formatUtc(time)}>{formatTime(time)}</time>,
 }
-const SOURCE: Column<TextLine> = {
+const SOURCE: Column<Row> = {
   title: 'Source',
   look: 'source',
   cellLook: 'code',
-  cell: ({ label }) => <Name text={label} max={32} />,
+  cell: ({ name }) => <Name text={name} max={32} />,
 }
-const VALUE: Column<TextLine> = { title: 'Value', cell: ({ text }) => <bdi>{text}</bdi> }
+const VALUE: Column<Row> = { title: 'Value', cell: ({ text }) => <bdi>{text}</bdi> }
 
-function Texts({ lines, hasLabels }: { readonly lines: readonly TextLine[]; readonly hasLabels: boolean }) {
+/** Texts and events of all metrics of a chart, the newest first. */
+function Texts({ lines }: { readonly lines: readonly (TextLine & Labelled)[] }) {
+  const { names } = namingOf(lines)
+  const rows = lines
+    .map((line, index): Row => ({ ...line, name: names[index] as string }))
+    .toSorted((a, b) => b.time - a.time || b.number - a.number)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
     <section class="texts" aria-label="Values" tabIndex={0}>
       <Table
-        rows={lines}
-        keyOf={({ number, label }) => `${number} ${label}`}
-        columns={hasLabels ? [TIME, SOURCE, VALUE] : [TIME, VALUE]}
+        rows={rows}
+        keyOf={({ number, metric, name }) => `${number} ${metric} ${name}`}
+        columns={new Set(names).size > 1 ? [TIME, SOURCE, VALUE] : [TIME, VALUE]}
       />
     </section>
   )
-}
-
-/** The texts of several metrics, the newest first; the name of the metric tells them apart. */
-function joinedTexts(states: readonly WatchedState[], watches: readonly SeriesWatch[]): readonly TextLine[] {
-  return states
-    .flatMap(({ lines }, index) =>
-      lines.map((line) => ({ ...line, label: `${watches[index]?.metric} ${line.label}`.trim() })),
-    )
-    .toSorted((a, b) => b.time - a.time)
 }
 
 /** Those whose last value is the largest, in a steady order. */
@@ -173,25 +213,9 @@ function largestOf(all: readonly Drawn[]): readonly Drawn[] {
   return all.filter((one) => largest.has(one))
 }
 
-function byLast({ series: { samples: a } }: Drawn, { series: { samples: b } }: Drawn): number {
-  return (b.lastValue ?? Number.NEGATIVE_INFINITY) - (a.lastValue ?? Number.NEGATIVE_INFINITY) || 0
-}
-
-/** What the catalogue says of metrics, by name. */
-export function useEntries(consumer: Consumer, names: readonly string[]): ReadonlyMap<string, CatalogueEntry> {
-  const [entries, setEntries] = useState<ReadonlyMap<string, CatalogueEntry>>(new Map())
-  const wanted = [...new Set(names)].join('\n')
-  useEffect(() => {
-    const abort = new AbortController()
-    const { signal } = abort
-    const load = async (): Promise<void> => {
-      const found = await Promise.all(wanted.split('\n').map((name) => entryOf(consumer, name, signal)))
-      if (!signal.aborted)
-        setEntries(new Map(found.flatMap((entry) => (entry === undefined ? [] : [[entry.name, entry]]))))
-    }
-    // Without the catalogue there is no unit, and the values say why.
-    load().catch(() => {})
-    return () => abort.abort()
-  }, [consumer, wanted])
-  return entries
+function byLast(a: Drawn, b: Drawn): number {
+  const [first, second] = [a, b].map(
+    ({ series: { samples }, isRate }) => lastShown(samples, isRate) ?? Number.NEGATIVE_INFINITY,
+  ) as [number, number]
+  return second - first || 0
 }

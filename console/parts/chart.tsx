@@ -5,7 +5,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import { type Cell, cellTimes, decimate, rateAt } from '../samples.ts'
+import { type Cell, cellTimes, decimate, lastShown } from '../samples.ts'
 import type { Hole, LineArguments, SeriesWatch, WatchedSeries } from '../series-watch.ts'
 import { formatCount, formatMeasured, formatMinute, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 import type { ChartPage, DrawingTurn } from './chart-page.ts'
@@ -30,7 +30,7 @@ const MOST_DRAWN = Number.MAX_VALUE / 4
 /** Room for `14:05` and for `14:05:30`, in pixels. */
 const SHORT_TIME = 40
 const LONG_TIME = 64
-/** Units of a chart that have an axis. */
+/** Measures of a chart that have an axis. */
 const MAX_AXES = 2
 
 /** A series as the chart draws it. */
@@ -39,23 +39,33 @@ export interface Drawn {
   /** What the metric was asked for with. */
   readonly args: LineArguments
   readonly series: WatchedSeries
-  readonly label: string
+  readonly metric: string
+  /** Its own and the arguments. */
+  readonly labels: LineArguments
   readonly unit: string
+  /** Whether it shows what the values grow by per second. */
+  readonly isRate: boolean
+}
+
+/** Tells a series from all others of a page. */
+export function keyOf({ metric, labels }: Drawn): string {
+  return JSON.stringify([metric, labels])
 }
 
 interface ChartProps {
   readonly page: ChartPage
   readonly drawn: readonly Drawn[]
-  readonly isRate: boolean
+  /** What each is called in the legend. */
+  readonly names: readonly string[]
   readonly label: string
   readonly height?: number | undefined
 }
 
-export function Chart({ page, drawn, isRate, label, height = HEIGHT }: ChartProps) {
+export function Chart({ page, drawn, names, label, height = HEIGHT }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
-  const key = drawn.map(({ watch, label: name }) => `${watch.metric}\n${name}`).join('\n\n')
-  const units = drawn.map(({ unit }) => unit)
-  const plot = useMemo(() => new Plot(page, units, isRate, height), [page, units.join('\n'), isRate, height])
+  const key = drawn.map(keyOf).join('\n')
+  const scales = drawn.map(({ unit, isRate }) => formatMeasured(1, unit, isRate)).join('\n')
+  const plot = useMemo(() => new Plot(page, drawn, height), [page, scales, height])
   // Before it is painted, so that no value stands at the name of another series.
   useLayoutEffect(() => plot.show(drawn), [plot, key, drawn[0]?.watch])
   useEffect(() => {
@@ -74,7 +84,7 @@ export function Chart({ page, drawn, isRate, label, height = HEIGHT }: ChartProp
         tabIndex={0}
         onKeyDown={(event) => plot.pressed(event)}
       />
-      <Legend drawn={drawn} at={plot.atCursor} />
+      <Legend names={names} at={plot.atCursor} />
     </>
   )
 }
@@ -86,14 +96,14 @@ interface AtCursor {
   readonly values: readonly string[]
 }
 
-function Legend({ drawn, at }: { readonly drawn: readonly Drawn[]; readonly at: ReadonlySignal<AtCursor> }) {
+function Legend({ names, at }: { readonly names: readonly string[]; readonly at: ReadonlySignal<AtCursor> }) {
   const { time, values } = at.value
   return (
     <ul class="legend">
-      {drawn.map(({ label }, index) => (
+      {names.map((name, index) => (
         <li key={index}>
           <i class={`swatch s${index + 1}`} aria-hidden="true" />
-          <Name text={label} max={40} />
+          <Name text={name} max={64} />
           <b>{values[index] ?? UNKNOWN}</b>
         </li>
       ))}
@@ -106,17 +116,20 @@ function Legend({ drawn, at }: { readonly drawn: readonly Drawn[]; readonly at: 
   )
 }
 
-/** A chart for so many series with these units. Other series take the places of those before: to make a chart anew takes longer. */
+/** What the values of an axis are. */
+type Measure = Pick<Drawn, 'unit' | 'isRate'>
+
+/** A chart for so many series of these measures. Other series take the places of those before: to make a chart anew takes longer. */
 class Plot {
   readonly #page: ChartPage
-  readonly #isRate: boolean
   readonly #height: number
   readonly #atCursor = signal<AtCursor>({ time: undefined, values: [] })
   readonly #cells: Cell[][]
   readonly #counts: number[]
-  /** Of each series, and without repetition. */
-  readonly #unitOf: readonly string[]
-  readonly #units: readonly string[]
+  /** Each has a scale. */
+  readonly #measures: readonly Measure[]
+  /** Of each series, the index of its measure. */
+  readonly #scales: readonly number[]
   #drawn: readonly Drawn[] = []
   #drawing: DrawingTurn | undefined
   #place: HTMLElement | undefined
@@ -126,21 +139,21 @@ class Plot {
   #ink = ''
   #hatch: CanvasPattern | null = null
 
-  constructor(page: ChartPage, unitOf: readonly string[], isRate: boolean, height: number) {
+  constructor(page: ChartPage, series: readonly Measure[], height: number) {
     this.#page = page
-    this.#isRate = isRate
     this.#height = height
-    this.#cells = unitOf.map(() => [])
-    this.#counts = unitOf.map(() => 0)
-    this.#unitOf = unitOf
-    this.#units = [...new Set(unitOf)]
+    this.#cells = series.map(() => [])
+    this.#counts = series.map(() => 0)
+    const isSame = (a: Measure, b: Measure): boolean => a.unit === b.unit && a.isRate === b.isRate
+    this.#measures = series.filter((one, index) => series.findIndex((other) => isSame(one, other)) === index)
+    this.#scales = series.map((one) => this.#measures.findIndex((other) => isSame(one, other)))
   }
 
   get atCursor(): ReadonlySignal<AtCursor> {
     return this.#atCursor
   }
 
-  /** Shows these series, as many as there are units, from now on. Returns the function that ends it. */
+  /** Shows these series, which have the measures of those before, from now on. Returns the function that ends it. */
   show(drawn: readonly Drawn[]): () => void {
     this.#drawn = drawn
     for (const cells of this.#cells) cells.length = 0
@@ -208,8 +221,8 @@ class Plot {
     this.#from = from
     this.#to = to
     const window = { from, to, columns: Math.max(50, place.clientWidth - 64) }
-    for (const [index, { series }] of this.#drawn.entries()) {
-      this.#counts[index] = decimate(series.samples, window, this.#isRate, this.#cells[index] as Cell[])
+    for (const [index, { series, isRate }] of this.#drawn.entries()) {
+      this.#counts[index] = decimate(series.samples, window, isRate, this.#cells[index] as Cell[])
     }
     // A canvas does not know variables, nor the theme: another one has other inks.
     const ink = getComputedStyle(place).color
@@ -232,14 +245,14 @@ class Plot {
       ticks: { show: false },
       font: '11px system-ui, sans-serif',
     }
-    const axes = this.#units.slice(0, MAX_AXES).map((unit, index) => ({
+    const axes = this.#measures.slice(0, MAX_AXES).map(({ unit, isRate }, index) => ({
       ...axis,
       scale: `y${index}`,
       side: index === 0 ? 3 : 1,
       size: 70,
       ...(isOfBytes(unit) && { incrs: POWERS }),
       grid: index === 0 ? axis.grid : { show: false },
-      values: (_: uPlot, ticks: number[]) => ticks.map((tick) => this.#text(tick, unit)),
+      values: (_: uPlot, ticks: number[]) => ticks.map((tick) => formatMeasured(tick, unit, isRate)),
     }))
     return {
       width: place.clientWidth,
@@ -260,13 +273,13 @@ class Plot {
       legend: { show: false },
       scales: {
         x: { time: true, range: () => [this.#from, this.#to] },
-        ...Object.fromEntries(this.#units.map((_, index) => [`y${index}`, { range: rangeOf }])),
+        ...Object.fromEntries(this.#measures.map((_, index) => [`y${index}`, { range: rangeOf }])),
       },
       axes: [{ ...axis, values: timesOf, space: spaceOf, size: 32 }, ...axes],
       series: [
         {},
-        ...this.#unitOf.map((unit, index) => ({
-          scale: `y${this.#units.indexOf(unit)}`,
+        ...this.#scales.map((scale, index) => ({
+          scale: `y${scale}`,
           stroke: colour(COLOURS[index] as string),
           width: 1.5,
           points: { show: () => (this.#counts[index] as number) <= FEW_SAMPLES, size: 4 },
@@ -289,11 +302,6 @@ class Plot {
     }
   }
 
-  #text(value: number | undefined, unit: string): string {
-    const shown = formatMeasured(value, unit)
-    return this.#isRate && value !== undefined ? `${shown}/s` : shown
-  }
-
   /** The cell with a value that is nearest to the cursor. */
   #nearest(series: number, index: number): number {
     const cells = this.#cells[series - 1]
@@ -308,12 +316,9 @@ class Plot {
   #show(plot: uPlot): void {
     const { left, idx, idxs } = plot.cursor
     const isIn = left !== undefined && left >= 0 && idx !== null && idx !== undefined
-    const values = this.#drawn.map(({ series: { samples }, unit }, index) => {
+    const values = this.#drawn.map(({ series: { samples }, unit, isRate }, index) => {
       const cell = isIn ? this.#cells[index]?.[idxs?.[index + 1] ?? idx] : undefined
-      const last = this.#isRate
-        ? lastRate(samples.length === 0 ? Number.NaN : rateAt(samples, samples.length - 1))
-        : samples.lastValue
-      return this.#text(isIn ? (cell ?? undefined) : last, unit)
+      return formatMeasured(isIn ? (cell ?? undefined) : lastShown(samples, isRate), unit, isRate)
     })
     const time = isIn ? plot.posToVal(left, 'x') * 1e6 : undefined
     const before = this.#atCursor.value
@@ -368,10 +373,6 @@ function spaceOf(_: uPlot, __: number, from: number, to: number, pixels: number)
 function timesOf(_: uPlot, ticks: number[]): string[] {
   const isFine = ticks.length > 1 && (ticks[1] as number) - (ticks[0] as number) < 60
   return ticks.map((tick) => (isFine ? formatTime : formatMinute)(tick * 1e6))
-}
-
-function lastRate(rate: number): number | undefined {
-  return Number.isNaN(rate) ? undefined : rate
 }
 
 /** Holes of several series that overlap are one. */

@@ -1,7 +1,7 @@
 /** A small live curve of one metric, without axes, with its last value. It reads while it is on screen. */
 import { useEffect, useMemo, useReducer, useState } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
-import { type Cell, decimate, rateAt, type Samples } from '../samples.ts'
+import { type Cell, decimate, lastShown, type Samples } from '../samples.ts'
 import { type LineArguments, SeriesWatch, type ServerClock } from '../series-watch.ts'
 import { formatMeasured, UNKNOWN } from '../units.ts'
 
@@ -56,21 +56,15 @@ function LiveSpark({ consumer, clock, metric, args, unit, isRate }: SparkProps) 
     }
   }, [watch])
   const samples = watch.state.value.series[0]?.samples
-  const last = samples === undefined ? undefined : lastOf(samples, isRate)
+  const last = samples === undefined ? undefined : lastShown(samples, isRate)
   return (
     <span class="spark">
       <svg class="curve in" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
         {samples === undefined ? null : <path d={pathOf(samples, clock.nowMs / 1000, isRate)} />}
       </svg>
-      <span class="number">{last === undefined ? UNKNOWN : `${formatMeasured(last, unit)}${isRate ? '/s' : ''}`}</span>
+      <span class="number">{formatMeasured(last, unit, isRate)}</span>
     </span>
   )
-}
-
-function lastOf(samples: Samples, isRate: boolean): number | undefined {
-  if (!isRate) return samples.lastValue
-  const rate = samples.length < 2 ? Number.NaN : rateAt(samples, samples.length - 1)
-  return Number.isNaN(rate) ? undefined : rate
 }
 
 function pathOf(samples: Samples, now: number, isRate: boolean): string {

@@ -1,6 +1,6 @@
 /** A board of pinned charts. Its URL is the board itself; under a name it is kept in this browser too. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { Boards, boardArgs, type ChartSpec, chartLink, chartsOf, encodeChart } from '../board.ts'
+import { Boards, boardArgs, type ChartSpec, chartLink, chartsOf, chartText, encodeChart } from '../board.ts'
 import { BrowserStorage } from '../browser-storage.ts'
 import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
@@ -179,8 +179,7 @@ interface ChartHeadProps {
 }
 
 function ChartHead({ spec, onEarlier, onLater, onRemove }: ChartHeadProps) {
-  const { lines, isRate } = spec
-  const title = lines.map(({ metric, args }) => [metric, ...Object.values(args)].join(' ')).join(', ')
+  const title = chartText(spec)
   return (
     <div class="head">
       <h2 class="code">
@@ -188,7 +187,6 @@ function ChartHead({ spec, onEarlier, onLater, onRemove }: ChartHeadProps) {
           <Name text={title} max={48} />
         </a>
       </h2>
-      {isRate ? <span class="note">per second</span> : null}
       <p class="choices">
         <button
           type="button"

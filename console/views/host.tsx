@@ -1,9 +1,10 @@
 /** One host: all its metrics with their last values, and a chart of each on demand. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Sample } from '../../client/browser.ts'
-import { chartLink } from '../board.ts'
+import { type ChartSpec, chartLink } from '../board.ts'
 import { useCatalogue } from '../catalogue.ts'
 import { ROLES } from '../hosts.ts'
+import { labelsText } from '../labels.ts'
 import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
 import { ChartPage } from '../parts/chart-page.ts'
@@ -50,7 +51,9 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
   const charts = ROLES.flatMap(({ title, names }) => {
     const name = names.find(({ ending }) => rows.some(({ metric }) => metric.endsWith(ending)))
     const metric = rows.find((row) => name !== undefined && row.metric.endsWith(name.ending))?.metric
-    return name === undefined || metric === undefined ? [] : [{ title, metric, isRate: name.isRate }]
+    if (name === undefined || metric === undefined) return []
+    const spec: ChartSpec = { lines: [{ metric, args: place }], ...(name.isRate && { scale: 'rate' }) }
+    return [{ title, metric, spec }]
   })
   const columns: readonly Column<Row>[] = [
     {
@@ -114,17 +117,17 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
       ) : null}
       {charts.length === 0 ? null : (
         <div class="columns charts">
-          {charts.map(({ title, metric, isRate }, index) => (
+          {charts.map(({ title, metric, spec }, index) => (
             <ChartCard
               key={metric}
               consumer={consumer}
               page={page}
-              spec={{ lines: [{ metric, args: place }], isRate }}
+              spec={spec}
               height={CHART_HEIGHT}
               head={
                 <div class="head">
                   <h2>
-                    <a href={chartLink({ lines: [{ metric, args: place }], isRate })}>{title}</a>
+                    <a href={chartLink(spec)}>{title}</a>
                   </h2>
                   {index === 0 ? <ChartControls page={page} /> : null}
                 </div>
@@ -167,7 +170,7 @@ function rowsOf(answer: Sample, place: { readonly host: string; readonly produce
     const args: Record<string, string> = { ...place }
     for (const [name, value] of Object.entries(labels)) if (value !== undefined && value !== '') args[name] = value
     const { host: _, producer: __, ...others } = args
-    return { key: [sample.metric, ...Object.values(others)].join(' '), metric: sample.metric, args, sample }
+    return { key: [sample.metric, labelsText(others)].filter(Boolean).join(' '), metric: sample.metric, args, sample }
   })
   return rows.toSorted((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)))
 }

@@ -1,8 +1,19 @@
 /** One metric as a live chart, with its parameters to choose; other metrics can join it. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { Boards, type ChartSpec, chartLink, chartOfUrl, encodeChart, type Line, MAX_LINES_OF_CHART } from '../board.ts'
+import {
+  Boards,
+  type ChartSpec,
+  chartLink,
+  chartOfUrl,
+  encodeChart,
+  type Line,
+  lineText,
+  MAX_LINES_OF_CHART,
+  type Scale,
+} from '../board.ts'
 import { BrowserStorage } from '../browser-storage.ts'
-import { ChartCard, useEntries } from '../parts/chart-card.tsx'
+import { useEntries } from '../catalogue.ts'
+import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
 import { ChartPage } from '../parts/chart-page.ts'
 import { Name } from '../parts/name.tsx'
@@ -20,11 +31,13 @@ export function MetricView({ consumer, fleet, router }: ViewProps) {
     consumer,
     spec.lines.map(({ metric }) => metric),
   )
-  const entry = entries.get(object)
+  const entry = entries?.get(object)
   const [line = { metric: object, args: {} }, ...others] = spec.lines
   const show = (changed: ChartSpec): void => router.replace(chartLink(changed))
   const isText = entry !== undefined && (entry.kind === 'event' || entry.type === 'string')
-  const isCounter = spec.lines.some(({ metric }) => entries.get(metric)?.isCounter)
+  // A pattern has many.
+  const kinds = new Set([...(entries?.values() ?? [])].map(({ isCounter }) => isCounter))
+  const byKind = kinds.size > 1 ? undefined : kinds.has(true) ? 'rate' : 'total'
   return (
     <>
       <header>
@@ -58,16 +71,7 @@ export function MetricView({ consumer, fleet, router }: ViewProps) {
         hasList
         head={
           <div class="head">
-            {isText ? null : (
-              <label class="check">
-                <input
-                  type="checkbox"
-                  checked={spec.isRate}
-                  onChange={({ currentTarget }) => show({ ...spec, isRate: currentTarget.checked })}
-                />{' '}
-                growth per second{isCounter && !spec.isRate ? ' (this metric only grows)' : ''}
-              </label>
-            )}
+            {isText ? null : <Growth spec={spec} byKind={byKind} onChange={(scale) => show({ ...spec, scale })} />}
             <Pin spec={spec} />
             {isText ? null : <ChartControls page={page} />}
           </div>
@@ -75,9 +79,9 @@ export function MetricView({ consumer, fleet, router }: ViewProps) {
       />
       <section class="card padded joined" aria-label="Metrics in this chart">
         {others.map((other, index) => (
-          <span class="pill" key={encodeChart({ lines: [other], isRate: false })}>
+          <span class="pill" key={encodeChart({ lines: [other] })}>
             <a class="code" href={linkTo('metrics', other.metric, other.args)}>
-              <Name text={[other.metric, ...Object.values(other.args)].join(' ')} />
+              <Name text={lineText(other)} />
             </a>{' '}
             <button
               type="button"
@@ -100,6 +104,32 @@ export function MetricView({ consumer, fleet, router }: ViewProps) {
   )
 }
 
+interface GrowthProps {
+  readonly spec: ChartSpec
+  /** How the metrics are drawn if nothing is chosen; undefined if some only grow and others do not. */
+  readonly byKind: Scale | undefined
+  readonly onChange: (scale: Scale | undefined) => void
+}
+
+/** What is chosen as it would be anyway is no choice: the link stays as it was. */
+function Growth({ spec, byKind, onChange }: GrowthProps) {
+  const scale = spec.scale ?? byKind
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={scale === 'rate'}
+        indeterminate={scale === undefined}
+        onChange={({ currentTarget }) => {
+          const chosen = currentTarget.checked ? 'rate' : 'total'
+          onChange(chosen === byKind ? undefined : chosen)
+        }}
+      />{' '}
+      growth per second{scale === 'total' && byKind !== 'total' ? ' (it only grows)' : ''}
+    </label>
+  )
+}
+
 /** A metric that joins a chart is that of the same host and producer, whether or not the catalogue has answered by then. */
 function joining(metric: string, { args: { host, producer } }: Line): Line {
   return { metric, args: { ...(host !== undefined && { host }), ...(producer !== undefined && { producer }) } }
@@ -107,7 +137,7 @@ function joining(metric: string, { args: { host, producer } }: Line): Line {
 
 /** Each metric once with the same arguments. */
 function withLine(lines: readonly Line[], line: Line): readonly Line[] {
-  const keyOf = (one: Line): string => encodeChart({ lines: [one], isRate: false })
+  const keyOf = (one: Line): string => encodeChart({ lines: [one] })
   return lines.some((one) => keyOf(one) === keyOf(line)) ? lines : [...lines, line]
 }
 

@@ -6,6 +6,7 @@ import {
   chartLink,
   chartOfUrl,
   chartsOf,
+  chartText,
   decodeChart,
   encodeChart,
   MAX_CHARTS,
@@ -13,13 +14,13 @@ import {
 import { BrowserStorage } from '../../console/browser-storage.ts'
 import { linkTo, parseRoute } from '../../console/route.ts'
 
-const LOAD: ChartSpec = { lines: [{ metric: 'gmetric.load_one', args: { host: 'web1' } }], isRate: false }
+const LOAD: ChartSpec = { lines: [{ metric: 'gmetric.load_one', args: { host: 'web1' } }] }
 const HOSTILE: ChartSpec = {
   lines: [
     { metric: 'gmetric.a/b;c=d,e&f?g#h%41 +"<img onerror>"', args: { host: 'א;=,/&#?%', 'x=y': '' } },
     { metric: 'x'.repeat(240), args: {} },
   ],
-  isRate: true,
+  scale: 'rate',
 }
 
 class Kept {
@@ -40,10 +41,10 @@ function boardsIn(kept: Kept): Boards {
 
 describe('a chart as text', () => {
   it('is readable', () => {
-    expect(encodeChart({ ...LOAD, isRate: true })).toBe('gmetric.load_one;host=web1/rate')
+    expect(encodeChart({ ...LOAD, scale: 'rate' })).toBe('gmetric.load_one;host=web1/rate')
   })
 
-  it.each([LOAD, HOSTILE])('comes back as it was', (chart) => {
+  it.each<ChartSpec>([LOAD, HOSTILE, { ...LOAD, scale: 'total' }])('comes back as it was', (chart) => {
     expect(decodeChart(encodeChart(chart))).toEqual(chart)
   })
 
@@ -51,12 +52,26 @@ describe('a chart as text', () => {
     expect(decodeChart(text)).toBeUndefined()
   })
 
-  it('comes back from the URL of its metric', () => {
-    const chart: ChartSpec = { ...HOSTILE, lines: [LOAD.lines[0]!, HOSTILE.lines[0]!] }
-    const { view, object, args } = parseRoute(chartLink(chart))
-    expect(view).toBe('metrics')
-    expect(chartOfUrl(object, args)).toEqual(chart)
-  })
+  it.each([undefined, 'rate', 'total'] as const)(
+    'comes back from the URL of its metric, with the scale %s',
+    (scale) => {
+      const chart: ChartSpec = { lines: [LOAD.lines[0]!, HOSTILE.lines[0]!], ...(scale && { scale }) }
+      const { view, object, args } = parseRoute(chartLink(chart))
+      expect(view).toBe('metrics')
+      expect(chartOfUrl(object, args)).toEqual(chart)
+    },
+  )
+})
+
+describe('a chart as people read it', () => {
+  const line = (metric: string, host: string) => ({ metric, args: { host } })
+  it.each([
+    [[line('a', 'web1')], 'a host=web1'],
+    [[line('a', 'web1'), line('b', 'web1')], 'a, b host=web1'],
+    [[line('a', 'web1'), line('a', 'web2')], 'a host=web1, host=web2'],
+    [[line('a', 'web1'), line('b', 'web2')], 'a host=web1, b host=web2'],
+    [[{ metric: 'a', args: {} }], 'a'],
+  ])('%j: %s', (lines, text) => expect(chartText({ lines })).toBe(text))
 })
 
 describe('a board in a URL', () => {
@@ -138,10 +153,7 @@ describe('Boards', () => {
 
   it('has at most 40 charts on a board', () => {
     const boards = boardsIn(new Kept())
-    const charts = Array.from(
-      { length: MAX_CHARTS },
-      (_, n): ChartSpec => ({ lines: [{ metric: `m${n}`, args: {} }], isRate: false }),
-    )
+    const charts = Array.from({ length: MAX_CHARTS }, (_, n): ChartSpec => ({ lines: [{ metric: `m${n}`, args: {} }] }))
     boards.opened(charts, '')
     expect(boards.pin(LOAD)).toBe('A board has at most 40 charts: remove one first.')
   })

@@ -92,7 +92,7 @@ describe('SeriesWatch', () => {
   }
   const seriesOf = (watch: SeriesWatch, label = '') => {
     frame()
-    const series = watch.state.value.series.find((one) => one.label === label)
+    const series = watch.state.value.series.find(({ labels }) => Object.values(labels).join(' ') === label)
     if (series === undefined) throw new Error(`there is no series ${label}`)
     const { samples } = series
     const shown = Array.from({ length: samples.length }, (_, index) => [
@@ -189,7 +189,7 @@ describe('SeriesWatch', () => {
     consumer.recent = [recentOf([1], [10], { host: 'web1' })]
     const watch = await watchOf({ host: 'web1' })
     consumer.value(2, 20)
-    expect(watch.state.value.series.map(({ label }) => label)).toEqual([''])
+    expect(watch.state.value.series.map(({ labels }) => labels)).toEqual([{}])
     expect(seriesOf(watch).shown).toHaveLength(2)
   })
 

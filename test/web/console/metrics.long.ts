@@ -34,7 +34,7 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await rig.report('web1', 'chosen', 1)
     await rig.report('web2', 'chosen', 2)
     await open(rig, page, '#/metrics/gmetric.chosen')
-    await page.waitForSelector('.legend bdi:text-is("web1")')
+    await page.waitForSelector('.legend bdi:text-is("host=web1")')
     await page.waitForSelector('datalist option[value=web2]', { state: 'attached' })
     await page.fill('[name=parameter-host]', 'web2')
     await page.press('[name=parameter-host]', 'Enter')
@@ -43,15 +43,23 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     expect(page.url()).toContain('host=web2')
   })
 
-  it('shows a counter as its growth per second', async ({ page, rig }) => {
+  it('shows a counter as its growth per second, or as it is if somebody chooses that', async ({ page, rig }) => {
     const count = () => rig.report('web1', 'counter', Date.now(), { type: 'double', slope: 1 })
     await count()
     await open(rig, page, '#/metrics/gmetric.counter')
-    await page.waitForSelector('text=this metric only grows')
-    await page.check('main .check input')
+    await page.waitForSelector('main .check input:checked')
     // It grows by a thousand per second, whatever the machine is busy with.
     await until(page, count, `.legend b:text-matches("^(\\\\d+|1\\\\.\\\\d+ k)/s$")`)
-    expect(page.url()).toContain('.rate=1')
+    expect(page.url()).not.toContain('.rate')
+    await page.uncheck('main .check input')
+    await page.waitForSelector('text=it only grows')
+    await page.waitForSelector('.legend b:text-matches("^[^/]+$")')
+    expect(page.url()).toContain('.rate=0')
+    await page.click('button:text-is("Pin")')
+    await page.click('text=pinned to the >> a')
+    await page.waitForSelector('.legend b:text-matches("^[^/]+$")')
+    expect(page.url()).toContain('counter%2Ftotal')
+    await page.click('[aria-label="Remove gmetric.counter"]')
   })
 
   it('shows texts as a table that grows', async ({ page, rig }) => {
@@ -108,7 +116,7 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.waitForSelector('.legend bdi:text-is("gmetric.joins")')
     await page.click('button:text-is("Pin")')
     await page.click('text=pinned to the >> a')
-    await page.waitForSelector('.chart-card h2:has-text("gmetric.pinned web1, gmetric.joins web1")')
+    await page.waitForSelector('.chart-card h2:has-text("gmetric.pinned, gmetric.joins host=web1")')
     await page.fill('[name=board]', 'ops')
     await page.click('button:text-is("Save")')
     await page.waitForSelector('nav a[aria-current]:has-text("ops")')

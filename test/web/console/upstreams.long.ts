@@ -65,8 +65,8 @@ describe.skipIf(missing)(`another server${howTo}`, () => {
 
   it('is drawn beside this one, or alone', async ({ page, rig }) => {
     await open(rig, page, '#/metrics/gmetric.load_one?producer=*')
-    await until(rig, page, [5.5, 6.5], '.legend li:has-text("rack1 web1") b:text-is("6.50")')
-    await page.waitForSelector('.legend li:has-text("n1 web1") b:text-is("5.50")')
+    await until(rig, page, [5.5, 6.5], '.legend li:has-text("producer=rack1") b:text-is("6.50")')
+    await page.waitForSelector('.legend li:has-text("producer=n1") b:text-is("5.50")')
     await page.waitForSelector('datalist option[value=rack1]', { state: 'attached' })
     await page.fill('[name=parameter-producer]', 'rack1')
     await page.press('[name=parameter-producer]', 'Enter')
