@@ -9,7 +9,7 @@ import { useIsListed } from './query.ts'
 import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatTime, formatUtc } from './units.ts'
-import { AccessView } from './views/access.tsx'
+import { ACCESS_PAGES, AccessView } from './views/access.tsx'
 import { AuditView } from './views/audit.tsx'
 import { BoardView } from './views/board.tsx'
 import { ChannelView } from './views/channel.tsx'
@@ -50,6 +50,8 @@ interface View {
   readonly Detail?: (props: ViewProps) => VNode | null
   /** Whether the list itself takes the object from the address. */
   readonly takesObject?: true
+  /** The only objects that there are, with their titles. */
+  readonly pages?: ReadonlyMap<string, string>
   /** What somebody has to be allowed, or the rail does not show the view; it is the server that refuses. */
   readonly needs?: Need
 }
@@ -64,7 +66,7 @@ const VIEWS: readonly View[] = [
   { view: 'sources', title: 'Sources', List: SourcesView, takesObject: true },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
   { view: 'controls', title: 'Controls', List: ControlsView, takesObject: true },
-  { view: 'access', title: 'Access', List: AccessView, takesObject: true, needs: 'user.list' },
+  { view: 'access', title: 'Access', List: AccessView, takesObject: true, pages: ACCESS_PAGES, needs: 'user.list' },
   { view: 'audit', title: 'Audit', List: AuditView, needs: 'producer.audit' },
 ]
 
@@ -139,13 +141,15 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
 /** What an address shows. */
 function contentOf(shown: View | undefined, object: string): View['List'] {
   if (shown === undefined) return NoSuchPage
-  if (object === '' || shown.takesObject) return shown.List
+  if (object === '') return shown.List
+  if (shown.pages?.has(object) === false) return NoSuchPage
+  if (shown.takesObject) return shown.List
   return shown.Detail ?? NoSuchPage
 }
 
 function titleOf(shown: View | undefined, object: string): string {
   if (contentOf(shown, object) === NoSuchPage) return 'No such page'
-  return object === '' ? (shown?.title ?? '') : object
+  return object === '' ? (shown?.title ?? '') : (shown?.pages?.get(object) ?? object)
 }
 
 /** The place is always there, so that those who listen to the page hear what comes into it. */

@@ -11,7 +11,7 @@ import {
   type Sample,
   StatusError,
 } from '../client/browser.ts'
-import { type Refusal, refusalOf } from './query.ts'
+import { type Refusal, refusalOf } from './refusals.ts'
 
 const METRIC = 'producer.audit'
 /** Records that are read when the view opens, unless the whole log is asked for. */

@@ -1,7 +1,8 @@
 /** What the server can measure: `producer.metrics` as the views need it. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Consumer, PlainRecord } from '../client/browser.ts'
-import { messageOf, pagesOf, recordsOf, untilAnswered } from './query.ts'
+import { pagesOf, recordsOf, untilAnswered } from './query.ts'
+import { reasonOf } from './refusals.ts'
 
 /** Entries that are loaded; the search is told if there are more. */
 export const MAX_ENTRIES = 20_000
@@ -98,7 +99,7 @@ export function useCatalogue(consumer: Consumer): LoadedCatalogue {
       setLoaded({ entries, isLoaded: true, problem: '' })
     }
     load().catch((error: unknown) => {
-      if (!abort.signal.aborted) setLoaded((before) => ({ ...before, isLoaded: true, problem: messageOf(error) }))
+      if (!abort.signal.aborted) setLoaded((before) => ({ ...before, isLoaded: true, problem: reasonOf(error) }))
     })
     return () => abort.abort()
   }, [consumer])

@@ -6,7 +6,8 @@ import { type ReadonlySignal, signal } from '@preact/signals'
 import { type Consumer, type PlainRecord, type Sample, StatusError } from '../client/browser.ts'
 import { type ClusterView, clusterOf } from './cluster.ts'
 import { hostText, ofAll, producerIn, producersOf } from './producers.ts'
-import { type Arguments, messageOf, pagesOf, recordsOf } from './query.ts'
+import { type Arguments, pagesOf, recordsOf } from './query.ts'
+import { reasonOf } from './refusals.ts'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
@@ -206,7 +207,7 @@ export class Fleet {
         isFollowed = false
         // Only nodes of a cluster have it.
         const isAbsent = metric === 'producer.cluster' && error instanceof StatusError
-        this.#setProblem(metric, isAbsent ? '' : `${metric} cannot be read: ${messageOf(error)}`)
+        this.#setProblem(metric, isAbsent ? '' : `${metric} cannot be read: ${reasonOf(error)}`)
       }
     }
     this.#consumer.on('connected', () => void attempt())

@@ -6,7 +6,8 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer, Sample } from '../client/browser.ts'
 import { naturalOrder, OWN, ofAll, producerIn, producersOf } from './producers.ts'
-import { messageOf, pagesOf, untilAnswered } from './query.ts'
+import { pagesOf, untilAnswered } from './query.ts'
+import { reasonOf } from './refusals.ts'
 
 /** So few at once that the page is never held up. */
 const PAGE = 1_000
@@ -130,7 +131,7 @@ export class Hosts {
     untilAnswered(this.#consumer, this.#abort.signal, () => this.#read()).then(
       () => this.#again(beganMs),
       (error: unknown) => {
-        if (!this.#abort.signal.aborted) this.#state.value = { ...this.#state.value, problem: messageOf(error) }
+        if (!this.#abort.signal.aborted) this.#state.value = { ...this.#state.value, problem: reasonOf(error) }
         this.#again(beganMs)
       },
     )

@@ -1,6 +1,7 @@
 /** One QUERY and its answer, as a view needs them. */
 import { useEffect, useState } from 'preact/hooks'
-import { ConnectionError, type Consumer, type PlainRecord, type Sample, StatusError } from '../client/browser.ts'
+import { ConnectionError, type Consumer, type PlainRecord, type Sample } from '../client/browser.ts'
+import { type Refusal, refusalOf } from './refusals.ts'
 
 export type Arguments = Readonly<Record<string, string | number | boolean | bigint>>
 
@@ -8,13 +9,6 @@ export type Answer =
   | { readonly kind: 'waiting' }
   | { readonly kind: 'answer'; readonly sample: Sample }
   | ({ readonly kind: 'refused' } & Refusal)
-
-/** Why something cannot be read. */
-export interface Refusal {
-  readonly reason: string
-  /** Whether the server refuses it; if not, something has failed. */
-  readonly isByServer: boolean
-}
 
 /**
  * Asks when the view opens and whenever the arguments change, `delayMs` after the last change. The previous answer stays until the
@@ -106,12 +100,4 @@ export async function* pagesOf(
     if (place === undefined) return
     after = String(place)
   }
-}
-
-export function refusalOf(error: unknown): Refusal {
-  return { reason: messageOf(error), isByServer: error instanceof StatusError }
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -15,7 +15,8 @@ import {
   type Sample,
 } from '../client/browser.ts'
 import { producersOf } from './producers.ts'
-import { messageOf, pagesOf, untilAnswered } from './query.ts'
+import { pagesOf, untilAnswered } from './query.ts'
+import { reasonOf } from './refusals.ts'
 import { Samples } from './samples.ts'
 
 /** Samples that are kept of all series of a metric together; each has room for so many at least. */
@@ -167,7 +168,7 @@ export class SeriesWatch {
       this.#changed({ problem: '' })
     } catch (error) {
       if (this.#following === following) this.#following = undefined
-      this.#changed({ problem: messageOf(error) })
+      this.#changed({ problem: reasonOf(error) })
     }
   }
 

@@ -4,7 +4,8 @@
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { ConnectionError, type Consumer, connect, StatusError } from '../client/browser.ts'
-import { messageOf, recordsOf } from './query.ts'
+import { recordsOf } from './query.ts'
+import { reasonOf, sentence } from './refusals.ts'
 
 export type Secret = { readonly password: string } | { readonly token: string }
 
@@ -43,7 +44,7 @@ export class Session {
       const name = 'token' in secret ? await ownerOf(consumer) : identity
       this.#state.value = { kind: 'in', consumer, identity: name }
     } catch (error) {
-      this.#state.value = { kind: 'out', reason: reasonOf(error) }
+      this.#state.value = { kind: 'out', reason: endReason(error) }
       // Without this, it would connect again and again.
       await consumer?.close().catch(() => {})
     }
@@ -69,7 +70,7 @@ export class Session {
     consumer.on('closed', (error) => {
       const { value } = this.#state
       if (value.kind !== 'in' || value.consumer !== consumer) return
-      this.#state.value = { kind: 'out', reason: error === undefined ? '' : reasonOf(error) }
+      this.#state.value = { kind: 'out', reason: error === undefined ? '' : endReason(error) }
     })
   }
 }
@@ -90,15 +91,11 @@ function monitorUrl({ protocol, host }: Location): string {
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/monitor`
 }
 
-function reasonOf(error: unknown): string {
+function endReason(error: unknown): string {
   if (error instanceof ConnectionError && error.cause instanceof StatusError) {
     const { status, detail } = error.cause
     if (status === 'AUTH_FAILED')
       return detail === 'not admitted' ? 'The user or the secret is wrong.' : sentence(detail)
   }
-  return sentence(messageOf(error))
-}
-
-function sentence(text: string): string {
-  return text === '' ? '' : `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
+  return reasonOf(error)
 }

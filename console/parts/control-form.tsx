@@ -224,7 +224,7 @@ function Outcome({ consumer, execution: { run, again }, control, result }: Outco
       ) : null}
       {run.kind === 'lost' ? (
         <p class="padded problem">
-          {run.text}. It is not known whether it ran.{' '}
+          {run.text} It is not known whether it ran.{' '}
           <button type="button" onClick={() => void again()}>
             Ask again
           </button>

@@ -4,7 +4,8 @@
  */
 import { useRef, useState } from 'preact/hooks'
 import { ConnectionError, type Consumer, type Plain, type PlainRecord } from '../../client/browser.ts'
-import { type Arguments, messageOf } from '../query.ts'
+import type { Arguments } from '../query.ts'
+import { reasonOf } from '../refusals.ts'
 
 /** How often it is asked again after a lost connection before somebody has to press for it. */
 const MAX_ATTEMPTS = 5
@@ -73,7 +74,7 @@ export function useExecution(consumer: Consumer, onEnd?: (run: Ended) => void): 
       lost.current = end.kind === 'lost' ? press : undefined
       return end
     } catch (error) {
-      return { kind: 'refused', text: messageOf(error) }
+      return { kind: 'refused', text: reasonOf(error) }
     }
   }
   return {
@@ -100,9 +101,9 @@ async function resultOf(consumer: Consumer, { control, args, at }: Press, repeat
       const begun = time - (performance.now() - at) * 1000
       return { kind: 'ended', outcome: String(outcome), detail: String(detail ?? ''), value, id, begun }
     } catch (error) {
-      if (!(error instanceof ConnectionError)) return { kind: 'refused', text: messageOf(error) }
+      if (!(error instanceof ConnectionError)) return { kind: 'refused', text: reasonOf(error) }
       // The command waits for the next connection.
-      if (attempt === MAX_ATTEMPTS) return { kind: 'lost', text: messageOf(error) }
+      if (attempt === MAX_ATTEMPTS) return { kind: 'lost', text: reasonOf(error) }
       repeated()
     }
   }

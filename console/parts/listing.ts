@@ -1,7 +1,8 @@
 /** What a control `<family>.list` gives, and which controls of the family this user may run. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Consumer, PlainRecord } from '../../client/browser.ts'
-import { type Refusal, recordsOf, refusalOf, untilAnswered, useQuery } from '../query.ts'
+import { recordsOf, untilAnswered, useQuery } from '../query.ts'
+import { type Refusal, refusalOf } from '../refusals.ts'
 import { type Control, controlOf } from './control-parameters.ts'
 
 export interface Listing {

@@ -1,6 +1,6 @@
 /** What a state looks like. States differ by shape as well as by colour. */
 import type { Look } from '../fleet.ts'
-import type { Refusal } from '../query.ts'
+import type { Refusal } from '../refusals.ts'
 import { linkTo } from '../route.ts'
 
 const shapes: Readonly<Record<Look, string>> = { good: '●', attention: '◆', gone: '○' }
@@ -57,7 +57,7 @@ export function Absent({ what, problem }: AbsentProps) {
   return problem === undefined ? (
     <Loading what={what} />
   ) : (
-    <p class="empty refused">
+    <p class="empty refused" role="alert">
       <span class="shape attention" aria-hidden="true">
         ◆
       </span>{' '}
@@ -88,11 +88,11 @@ interface UnreadableProps {
 /** In place of a list that is not there. */
 export function Unreadable({ what, refusal: { reason, isByServer } }: UnreadableProps) {
   return isByServer ? (
-    <p class="empty">
+    <p class="empty" role="alert">
       Your role may not read the {what}. <small>{reason}</small>
     </p>
   ) : (
-    <p class="empty">
+    <p class="empty" role="alert">
       The {what} cannot be read: <bdi>{reason}</bdi>
     </p>
   )

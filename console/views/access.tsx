@@ -8,7 +8,7 @@ import { Explain } from '../parts/explain.tsx'
 import { fieldText, type Listing, useListing, userOf } from '../parts/listing.ts'
 import { ListingTable } from '../parts/listing-table.tsx'
 import { Name } from '../parts/name.tsx'
-import { NoSuchPage, State } from '../parts/state.tsx'
+import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
 
@@ -31,10 +31,12 @@ const TABS: readonly [Tab, ...Tab[]] = [
 ]
 const BUILT_IN_ROLES = ['admin', 'operator', 'consumer']
 
+/** The pages of the view, with their titles. */
+export const ACCESS_PAGES: ReadonlyMap<string, string> = new Map(TABS.map(({ tab, title }) => [tab, title]))
+
 export function AccessView({ consumer, router }: ViewProps) {
   const { object } = router.route.value
-  const shown = object === '' ? TABS[0] : TABS.find(({ tab }) => tab === object)
-  if (shown === undefined) return <NoSuchPage />
+  const shown = TABS.find(({ tab }) => tab === object) ?? TABS[0]
   const { Content } = shown
   return (
     <>

@@ -32,7 +32,7 @@ export function ChannelView({ fleet, consumer, router }: ViewProps) {
         <header>
           <h1>Channel {id}</h1>
         </header>
-        <p class="empty">
+        <p class="empty" role="alert">
           There is no such channel, or you may not see it. <a href={linkTo('channels')}>All channels</a>
         </p>
       </>

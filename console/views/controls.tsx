@@ -106,9 +106,9 @@ function Detail({ consumer, name }: { readonly consumer: Consumer; readonly name
   const control: Control | undefined = found.find((one) => one.name === name)
   if (control === undefined) {
     return (
-      <p class="empty">
-        {answer.kind === 'refused' ? `${answer.reason}. ` : ''}There is no control <Name text={name} />, or your role
-        may not run it. <a href={linkTo('controls')}>All controls</a>
+      <p class="empty" role="alert">
+        {answer.kind === 'refused' ? `${answer.reason} ` : ''}There is no control <Name text={name} />, or your role may
+        not run it. <a href={linkTo('controls')}>All controls</a>
       </p>
     )
   }

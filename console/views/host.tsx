@@ -138,7 +138,7 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
       )}
       {answer.kind === 'waiting' ? <Loading what="the metrics of this host" /> : null}
       {answer.kind !== 'answer' ? null : rows.length === 0 ? (
-        <p class="empty">
+        <p class="empty" role="alert">
           There is no such host, or you may not see it. <a href={linkTo('hosts')}>All hosts</a>
         </p>
       ) : (

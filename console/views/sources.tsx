@@ -22,7 +22,9 @@ export function SourcesView({ fleet, router }: ViewProps) {
         <Absent what="the sources" problem={fleet.problems.value['producer.sensors']} />
       ) : null}
       {shown.length === 0 && fleet.sensors.value !== undefined ? (
-        <p class="empty">{chosen === '' ? 'No source is on.' : `There is no source ${chosen}.`}</p>
+        <p class="empty" role="status">
+          {chosen === '' ? 'No source is on.' : `There is no source ${chosen}.`}
+        </p>
       ) : null}
       {shown.map((sensor) => (
         <section key={sensor.name} class="card" aria-label={sensor.name}>

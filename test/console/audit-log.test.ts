@@ -193,6 +193,6 @@ describe('AuditLog', () => {
     consumer.problem = new StatusError('SUBSCRIBE', 3, '')
     expect((await open(undefined)).state.value?.refusal).toMatchObject({ isByServer: true })
     consumer.problem = new Error('no memory is left')
-    expect((await open(undefined)).state.value?.refusal).toEqual({ reason: 'no memory is left', isByServer: false })
+    expect((await open(undefined)).state.value?.refusal).toEqual({ reason: 'No memory is left.', isByServer: false })
   })
 })

@@ -125,6 +125,6 @@ describe('the state of the server', () => {
     expect((await followed()).fleet.notices.value).toEqual([])
     const { fleet } = await followed(['producer.notices'])
     expect(fleet.notices.value).toBeUndefined()
-    expect(fleet.problems.value['producer.notices']).toContain('not for you')
+    expect(fleet.problems.value['producer.notices']).toContain('Not for you.')
   })
 })

@@ -67,6 +67,18 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     expect([...hosts]).toEqual([`127.0.0.1:${rig.server.httpPort}`])
   })
 
+  it('says in words what is refused, and that an address shows nothing', async ({ page, rig }) => {
+    await rig.open(page, '#/metrics/no.metric')
+    await rig.signIn(page)
+    await page.waitForSelector('[role=alert]:text-is("There is no such metric, or you may not read it.")')
+    await rig.open(page, '#/access/nonsense')
+    await page.waitForSelector('h1:text-is("No such page")')
+    expect(await page.title()).toBe('No such page · Cinnabar')
+    await rig.open(page, '#/access/roles')
+    await page.waitForSelector('[aria-current=page]:text-is("Roles")')
+    expect(await page.title()).toBe('Roles · Cinnabar')
+  })
+
   it('shows hostile names as text', async ({ page, rig }) => {
     await rig.push(HOSTILE, 1)
     await rig.open(page, `#/metrics?match=${encodeURIComponent('img')}`)
