@@ -11,14 +11,25 @@ interface ConfirmDialogProps {
   /** Whether something is lost by it. */
   readonly isDangerous?: boolean
   readonly onConfirm: () => void
+  /** What is done exactly, below the question. */
+  readonly details?: ComponentChildren
   readonly children: ComponentChildren
 }
 
-export function ConfirmDialog({ dialog, name, label, isDangerous = false, onConfirm, children }: ConfirmDialogProps) {
+export function ConfirmDialog({
+  dialog,
+  name,
+  label,
+  isDangerous = false,
+  onConfirm,
+  details,
+  children,
+}: ConfirmDialogProps) {
   const close = (): void => dialog.current?.close()
   return (
     <dialog ref={dialog} aria-label={name}>
       <p>{children}</p>
+      {details}
       <div class="row">
         <button type="button" autofocus onClick={close}>
           Cancel

@@ -1,5 +1,5 @@
 /** A form that is made of the declared parameters of a control, and what came of it. */
-import { useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { Consumer, Plain } from '../../client/browser.ts'
 import { useIsListed } from '../query.ts'
 import { linkTo } from '../route.ts'
@@ -9,6 +9,7 @@ import {
   boundsText,
   type Control,
   isNumber,
+  type Offer,
   type Parameter,
   problemOf,
   type Texts,
@@ -25,10 +26,11 @@ interface ControlFormProps {
   readonly label?: string
   /** Arguments that are not asked for. */
   readonly given?: Texts
-  /** Texts that are offered for a parameter; others may be typed. */
-  readonly offers?: Readonly<Record<string, readonly string[]>>
+  readonly offers?: Readonly<Record<string, Offer>>
   /** Asked in words before it is done; undefined if it is done at once. */
   readonly question?: (texts: Texts) => string
+  /** What stands below the question. */
+  readonly details?: (texts: Texts) => preact.ComponentChildren
   /** Arguments that the page makes, at the time of the press. */
   readonly made?: () => Promise<Texts>
   /** Whether it can be tried: until that was allowed, Enter tries it. */
@@ -40,7 +42,18 @@ interface ControlFormProps {
 }
 
 export function ControlForm(props: ControlFormProps) {
-  const { consumer, control, label = 'Run', given = {}, offers = {}, question, made, hasDryRun = false, onEnd } = props
+  const {
+    consumer,
+    control,
+    label = 'Run',
+    given = {},
+    offers = {},
+    question,
+    details,
+    made,
+    hasDryRun = false,
+    onEnd,
+  } = props
   const [texts, setTexts] = useState<Texts>({})
   const [isTried, setTried] = useState(false)
   /** Whether a dry run with these texts was allowed. */
@@ -90,7 +103,7 @@ export function ControlForm(props: ControlFormProps) {
           <Field
             key={parameter.name}
             parameter={parameter}
-            offers={offers[parameter.name]}
+            offer={offers[parameter.name]}
             value={texts[parameter.name] ?? ''}
             problem={isTried ? problemOf(parameter, texts[parameter.name] ?? '') : ''}
             onChange={(text) => {
@@ -112,7 +125,13 @@ export function ControlForm(props: ControlFormProps) {
         </div>
       </form>
       {question === undefined ? null : (
-        <ConfirmDialog dialog={dialog} name={label} label={label} onConfirm={() => execute(false)}>
+        <ConfirmDialog
+          dialog={dialog}
+          name={label}
+          label={label}
+          details={details?.(texts)}
+          onConfirm={() => execute(false)}
+        >
           <bdi>{question(texts)}</bdi>
         </ConfirmDialog>
       )}
@@ -147,22 +166,34 @@ function isSecret(parameters: readonly Parameter[], name: string): boolean {
 
 interface FieldProps {
   readonly parameter: Parameter
-  readonly offers: readonly string[] | undefined
+  readonly offer: Offer | undefined
   readonly value: string
   readonly problem: string
   readonly onChange: (text: string) => void
 }
 
-function Field({ parameter, offers, value, problem, onChange }: FieldProps) {
+/** Stands for a text that is not offered: no text has a line break in it. */
+const ANOTHER = '\n'
+
+function Field({ parameter, offer, value, problem, onChange }: FieldProps) {
   const id = useId()
+  const [isTyped, setTyped] = useState(false)
   const { name, type, optional, description, secret, values, byDefault } = parameter
-  const choices = type === 'boolean' ? ['true', 'false'] : values
+  const isOffered = offer !== undefined && offer.others !== 'typed' && !isTyped
+  const choices = type === 'boolean' ? ['true', 'false'] : (values ?? (isOffered ? offer.texts : undefined))
   const common = {
     id,
     name,
     'aria-describedby': `${id}-about`,
     'aria-invalid': problem === '' ? undefined : ('true' as const),
     'aria-required': !optional,
+  }
+  useEffect(() => {
+    if (isTyped) document.getElementById(id)?.focus()
+  }, [isTyped])
+  const choose = (text: string): void => {
+    setTyped(text === ANOTHER)
+    onChange(text === ANOTHER ? '' : text)
   }
   return (
     <div class="field">
@@ -172,7 +203,7 @@ function Field({ parameter, offers, value, problem, onChange }: FieldProps) {
       {choices === undefined || secret ? (
         <input
           {...common}
-          {...(secret ? SECRET : { type: 'text', autocomplete: 'off', list: offers && `${id}-offers` })}
+          {...(secret ? SECRET : { type: 'text', autocomplete: 'off', list: offer && `${id}-offers` })}
           spellcheck={false}
           inputmode={isNumber(parameter) ? (type === 'double' ? 'decimal' : 'numeric') : 'text'}
           placeholder={byDefault}
@@ -180,19 +211,25 @@ function Field({ parameter, offers, value, problem, onChange }: FieldProps) {
           onInput={({ currentTarget }) => onChange(currentTarget.value)}
         />
       ) : (
-        <select {...common} value={value} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+        <select {...common} value={value} onChange={({ currentTarget }) => choose(currentTarget.value)}>
           <option value="">{optional ? `left out${byDefault === '' ? '' : `: ${byDefault}`}` : 'choose'}</option>
           {choices.map((choice) => (
             <option key={choice} value={choice}>
               {type === 'boolean' ? (choice === 'true' ? 'yes' : 'no') : choice}
             </option>
           ))}
+          {isOffered && offer.others === 'on-request' ? <option value={ANOTHER}>another {name} …</option> : null}
         </select>
       )}
-      {offers === undefined ? null : (
+      {isTyped ? (
+        <button type="button" class="plain" onClick={() => choose('')}>
+          choose one that there is
+        </button>
+      ) : null}
+      {offer?.others !== 'typed' ? null : (
         <datalist id={`${id}-offers`}>
-          {offers.map((offer) => (
-            <option key={offer} value={offer} />
+          {offer.texts.map((text) => (
+            <option key={text} value={text} />
           ))}
         </datalist>
       )}

@@ -27,6 +27,12 @@ export interface Control {
   readonly parameters: readonly Parameter[]
 }
 
+/** Texts that are offered for a parameter, and how another one can be given. */
+export interface Offer {
+  readonly texts: readonly string[]
+  readonly others: 'typed' | 'on-request' | 'none'
+}
+
 /** What people have typed, by parameter; empty is left out. */
 export type Texts = Readonly<Record<string, string>>
 
@@ -102,6 +108,17 @@ export function problemOf(parameter: Parameter, text: string): string {
   if (bytes === undefined) return 'It is not base64.'
   if (maxLength !== undefined && bytes > maxLength) return `It has ${bytes} bytes; ${maxLength} are possible.`
   return ''
+}
+
+/** The arguments as a question shows them: what was left out is not among them, and no secret is shown. */
+export function shownArguments(
+  parameters: readonly Parameter[],
+  texts: Texts,
+): readonly (readonly [name: string, text: string])[] {
+  return parameters.flatMap(({ name, secret }) => {
+    const text = texts[name] ?? ''
+    return text === '' ? [] : [[name, secret ? 'not shown' : text] as const]
+  })
 }
 
 /** What was left empty is left out. */

@@ -21,7 +21,7 @@ export function Explain({ consumer }: ExplainProps) {
         consumer={consumer}
         control={control}
         label="Explain"
-        offers={{ user: (users.records ?? []).map(userOf) }}
+        offers={{ user: { texts: (users.records ?? []).map(userOf), others: 'typed' } }}
         result={({ value }) => {
           const { allowed, because } = (value ?? {}) as PlainRecord
           return (

@@ -3,11 +3,12 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type Consumer, newToken, type PlainRecord } from '../../client/browser.ts'
 import { ControlForm } from '../parts/control-form.tsx'
-import type { Control, Texts } from '../parts/control-parameters.ts'
+import type { Control, Offer, Texts } from '../parts/control-parameters.ts'
 import { Explain } from '../parts/explain.tsx'
 import { fieldText, type Listing, useListing, userOf } from '../parts/listing.ts'
 import { ListingTable } from '../parts/listing-table.tsx'
 import { Name } from '../parts/name.tsx'
+import { roleOffer } from '../parts/roles.ts'
 import { State } from '../parts/state.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatBytes, formatCount, formatUtc } from '../units.ts'
@@ -29,7 +30,6 @@ const TABS: readonly [Tab, ...Tab[]] = [
   { tab: 'tokens', title: 'Tokens', Content: Tokens },
   { tab: 'explain', title: 'Explain', Content: Explain },
 ]
-const BUILT_IN_ROLES = ['admin', 'operator', 'consumer']
 
 /** The pages of the view, with their titles. */
 export const ACCESS_PAGES: ReadonlyMap<string, string> = new Map(TABS.map(({ tab, title }) => [tab, title]))
@@ -62,11 +62,13 @@ interface FormProps {
   readonly title: string
   readonly label: string
   readonly question?: (texts: Texts) => string
-  readonly offers?: Readonly<Record<string, readonly string[]>>
+  readonly offers?: Readonly<Record<string, Offer>>
+  /** The lists that name roles, where the control takes one. */
+  readonly roles?: Readonly<Record<'users' | 'rules', Listing>>
 }
 
 /** A form to fold out; nothing if the control may not be run. */
-function Form({ consumer, listing, name, title, label, question, offers = {} }: FormProps) {
+function Form({ consumer, listing, name, title, label, question, offers = {}, roles }: FormProps) {
   const control = listing.controls.get(name)
   if (control === undefined) return null
   return (
@@ -75,7 +77,7 @@ function Form({ consumer, listing, name, title, label, question, offers = {} }: 
         consumer={consumer}
         control={control}
         label={label}
-        offers={offers}
+        offers={roles === undefined ? offers : { ...offers, role: roleOffer(control, roles.users, roles.rules) }}
         {...(question && { question })}
         onEnd={listing.reload}
       />
@@ -97,20 +99,20 @@ function named({ tenant = '', user = '' }: Texts): string {
   return userOf({ tenant: tenant === '' ? 'default' : tenant, user })
 }
 
-function offersOf(users: readonly PlainRecord[] | undefined, rules: readonly PlainRecord[] | undefined) {
-  const distinct = (list: readonly string[]): string[] => [...new Set(list)].sort()
-  const [known, ruled] = [users ?? [], rules ?? []]
-  return {
-    user: distinct(known.map((one) => fieldText(one, 'user'))),
-    tenant: distinct(known.map((one) => fieldText(one, 'tenant'))),
-    role: distinct([...BUILT_IN_ROLES, ...[...known, ...ruled].map((one) => fieldText(one, 'role'))]),
-  }
+function offersOf(users: readonly PlainRecord[] = []): Readonly<Record<'user' | 'tenant', Offer>> {
+  const distinct = (field: string): Offer => ({
+    texts: [...new Set(users.map((one) => fieldText(one, field)))].sort(),
+    others: 'typed',
+  })
+  return { user: distinct('user'), tenant: distinct('tenant') }
 }
 
 function Users({ consumer }: TabProps) {
   const listing = useListing(consumer, 'user')
-  const offers = offersOf(listing.records, [])
+  const rules = useListing(consumer, 'role')
+  const { user, tenant } = offersOf(listing.records)
   const form = { consumer, listing }
+  const roles = { users: listing, rules }
   return (
     <>
       <ListingTable
@@ -137,7 +139,8 @@ function Users({ consumer }: TabProps) {
         name="user.add"
         title="Add a user"
         label="Add"
-        offers={{ tenant: offers.tenant, role: offers.role }}
+        offers={{ tenant }}
+        roles={roles}
         question={(texts) => `Add the user ${named(texts)} with the role ${texts['role'] || 'consumer'}?`}
       />
       <Form
@@ -145,7 +148,8 @@ function Users({ consumer }: TabProps) {
         name="user.role"
         title="Change the role of a user"
         label="Change"
-        offers={offers}
+        offers={{ user, tenant }}
+        roles={roles}
         question={(texts) => `Give ${named(texts)} the role ${texts['role']}? What it may do no longer ends at once.`}
       />
       <Form
@@ -153,7 +157,7 @@ function Users({ consumer }: TabProps) {
         name="user.passwd"
         title="Set the password of a user"
         label="Set"
-        offers={offers}
+        offers={{ user, tenant }}
         question={(texts) => `Set the password of ${named(texts)}? The one that it has now is not valid any more.`}
       />
     </>
@@ -166,7 +170,7 @@ function tenantOf(record: PlainRecord): string {
 
 function Tenants({ consumer }: TabProps) {
   const listing = useListing(consumer, 'tenant')
-  const offers = { tenant: (listing.records ?? []).map(tenantOf) }
+  const offers = { tenant: { texts: (listing.records ?? []).map(tenantOf), others: 'typed' } } as const
   const form = { consumer, listing }
   return (
     <>
@@ -239,10 +243,10 @@ function Quota({ quota, used }: { readonly quota: PlainRecord; readonly used: Pl
 
 function Roles({ consumer }: TabProps) {
   const listing = useListing(consumer, 'role')
-  const offers = { role: offersOf([], listing.records).role.filter((role) => !['admin', 'consumer'].includes(role)) }
+  const users = useListing(consumer, 'user')
   const rule = (texts: Texts): string =>
     [texts['command'], texts['object'], texts['where'] && `where ${texts['where']}`].filter(Boolean).join(' ')
-  const form = { consumer, listing, offers }
+  const form = { consumer, listing, roles: { users, rules: listing } }
   return (
     <>
       <p class="note">
@@ -350,7 +354,7 @@ function Tokens({ consumer }: TabProps) {
         }}
       />
       {control === undefined ? null : (
-        <NewToken consumer={consumer} control={control} offers={offersOf(users.records, [])} onMade={listing.reload} />
+        <NewToken consumer={consumer} control={control} offers={offersOf(users.records)} onMade={listing.reload} />
       )}
     </>
   )
@@ -363,7 +367,7 @@ function Day({ time }: { readonly time: number }) {
 interface NewTokenProps {
   readonly consumer: Consumer
   readonly control: Control
-  readonly offers: Readonly<Record<string, readonly string[]>>
+  readonly offers: Readonly<Record<string, Offer>>
   readonly onMade: () => void
 }
 

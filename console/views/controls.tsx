@@ -1,11 +1,13 @@
 /** What this user may execute: a list by families, and for each control a form that is made of its parameters. */
 import type { Consumer } from '../../client/browser.ts'
 import { ControlForm } from '../parts/control-form.tsx'
-import { type Control, controlOf } from '../parts/control-parameters.ts'
+import { type Control, controlOf, shownArguments, type Texts } from '../parts/control-parameters.ts'
 import { Name } from '../parts/name.tsx'
+import { useRoleOffers } from '../parts/roles.ts'
 import { Search } from '../parts/search.tsx'
 import { Loading } from '../parts/state.tsx'
 import { Table } from '../parts/table.tsx'
+import { producersOf } from '../producers.ts'
 import { hasMore, recordsOf, useQuery } from '../query.ts'
 import { linkTo, type Router, type ViewProps } from '../route.ts'
 
@@ -123,8 +125,45 @@ function Detail({ consumer, name }: { readonly consumer: Consumer; readonly name
         <bdi>{control.description}</bdi>
       </p>
       <section class="card" aria-label="Run">
-        <ControlForm consumer={consumer} control={control} hasDryRun={true} />
+        <Run consumer={consumer} control={control} />
       </section>
     </>
+  )
+}
+
+interface RunProps {
+  readonly consumer: Consumer
+  readonly control: Control
+}
+
+function Run({ consumer, control }: RunProps) {
+  const offers = useRoleOffers(consumer, control)
+  const { name: server } = producersOf(consumer)
+  return (
+    <ControlForm
+      consumer={consumer}
+      control={control}
+      offers={offers}
+      question={() => `Run ${control.name} on the server ${server}?`}
+      details={(texts) => <ArgumentList control={control} texts={texts} />}
+      hasDryRun={true}
+    />
+  )
+}
+
+function ArgumentList({ control: { parameters }, texts }: { readonly control: Control; readonly texts: Texts }) {
+  const given = shownArguments(parameters, texts)
+  if (given.length === 0) return <p class="note">{parameters.length === 0 ? '' : 'Without arguments.'}</p>
+  return (
+    <dl class="arguments">
+      {given.map(([name, text]) => (
+        <div key={name}>
+          <dt class="code">{name}</dt>
+          <dd>
+            <bdi>{text}</bdi>
+          </dd>
+        </div>
+      ))}
+    </dl>
   )
 }

@@ -21,7 +21,12 @@ describe.skipIf(missing)(`access in the console${howTo}`, () => {
   ): Promise<string> {
     const fold = page.locator(`details:has(summary:text-is("${title}"))`)
     if ((await fold.getAttribute('open')) === null) await fold.locator('summary').click()
-    for (const [name, text] of Object.entries(texts)) await fold.locator(`[name=${name}]`).fill(text)
+    for (const [name, text] of Object.entries(texts)) {
+      const select = fold.locator(`select[name=${name}]`)
+      // A role that there is not yet.
+      if ((await select.count()) > 0) await select.selectOption({ label: `another ${name} …` })
+      await fold.locator(`input[name=${name}]`).fill(text)
+    }
     await fold.locator(`form button:text-is("${label}")`).click()
     const dialog = fold.locator('dialog[open]')
     const question = (await dialog.locator('p').textContent()) ?? ''

@@ -41,6 +41,8 @@ pattern = "[0-9]{4}"
 secret = true
 `
 
+const CONFIRM = 'dialog[open] button:text-is("Run")'
+
 const it = consoleTests(EXEC)
 
 // A browser is not everywhere.
@@ -48,6 +50,10 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
   afterAll(() => rmSync(directory, { recursive: true }))
 
   const lines = (): string[] => readFileSync(file, 'utf8').trimEnd().split('\n')
+  const run = async (page: Page): Promise<void> => {
+    await page.click('button:text-is("Run")')
+    await page.click(CONFIRM)
+  }
   const field = (page: Page, name: string) => page.locator(`.field [name=${name}]`)
 
   it('lists them by family, and those that match', async ({ page, rig }) => {
@@ -63,7 +69,7 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     expect(page.url()).toContain('#/controls/exec.append')
   })
 
-  it('checks what is declared, runs dry, and then once under a double click', async ({ page, rig }) => {
+  it('checks what is declared, runs dry, asks, and then runs once under a double click', async ({ page, rig }) => {
     await rig.open(page, '#/controls/exec.append')
     await rig.signIn(page)
     await page.waitForSelector('.field')
@@ -93,11 +99,18 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     await page.waitForSelector('.first:text-is("Run")')
     expect(() => lines()).toThrow()
 
-    await page.dblclick('button:text-is("Run")')
+    await page.click('button:text-is("Run")')
+    const dialog = page.locator('dialog[open]')
+    expect(await dialog.locator('p').textContent()).toBe('Run exec.append on the server n1?')
+    expect(await dialog.locator('dl div').allTextContents()).toEqual(['wordonce', 'count2', 'modehard'])
+    await dialog.locator('text=Cancel').click()
+    expect(() => lines()).toThrow()
+    await page.click('button:text-is("Run")')
+    await page.dblclick(CONFIRM)
     await page.waitForSelector('text=done')
     await page.waitForSelector('text=/result \\d+/')
     expect(lines()).toEqual(['once 2 hard'])
-    await page.click('button:text-is("Run")')
+    await run(page)
     await expect.poll(() => lines().length).toBe(2)
     // One at a time: until it has ended, the next one is answered BUSY.
     await page.waitForSelector('button:text-is("Run")')
@@ -108,7 +121,7 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     await rig.signIn(page)
     await field(page, 'word').fill('audited')
     await field(page, 'mode').selectOption('soft')
-    await page.click('button:text-is("Run")')
+    await run(page)
     await page.click('a:text-is("audit records")')
     await page.waitForSelector('h1:text-is("Audit")')
     await page.waitForSelector('td:has-text("audited")')
@@ -116,12 +129,27 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     expect(await page.locator('td:has-text("exec.append")').count()).toBe(2)
   })
 
+  it('offers the roles that there are, and another one only where a control makes it', async ({ page, rig }) => {
+    await rig.open(page, '#/controls/user.add')
+    await rig.signIn(page)
+    await page.waitForSelector('select[name=role] option:text-is("operator")', { state: 'attached' })
+    const options = () => field(page, 'role').locator('option').allTextContents()
+    await expect.poll(options).toEqual(['left out', 'admin', 'consumer', 'operator'])
+    await rig.open(page, '#/controls/role.allow')
+    await page.waitForSelector('h1:has-text("role.allow")')
+    await expect.poll(options).toEqual(['choose', 'operator', 'another role …'])
+    await field(page, 'role').selectOption('another role …')
+    await page.waitForSelector('input[name=role]:focus')
+    await page.click('text=choose one that there is')
+    await page.waitForSelector('select[name=role]')
+  })
+
   it('keeps no secret in the page', async ({ page, rig }) => {
     await rig.open(page, '#/controls/exec.unlock')
     await rig.signIn(page)
     expect(await field(page, 'pin').getAttribute('type')).toBe('password')
     await field(page, 'pin').fill('1234')
-    await page.click('button:text-is("Run")')
+    await run(page)
     await page.waitForSelector('text=done')
     expect(await field(page, 'pin').inputValue()).toBe('')
     expect(await page.content()).not.toContain('1234')
@@ -142,7 +170,7 @@ describe.skipIf(missing)(`controls in the console${howTo}`, () => {
     const before = lines().length
     await field(page, 'word').fill('cut')
     await field(page, 'mode').selectOption('soft')
-    await page.click('button:text-is("Run")')
+    await run(page)
     await expect.poll(() => lines().length).toBe(before + 1)
     cut()
     await page.waitForSelector('text=done')
