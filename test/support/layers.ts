@@ -82,7 +82,11 @@ export function deflated(under: Duplex): Duplex {
   })
   inflate.on('end', () => upper.push(null))
   inflate.on('error', (error) => upper.destroy(error))
-  under.on('close', () => upper.destroy())
+  // What arrived before is read to its end, however long that takes the thread that inflates it.
+  under.on('close', () => {
+    if (inflate.closed) upper.destroy()
+    else inflate.once('close', () => upper.destroy()).end()
+  })
   under.resume()
   return upper
 }
