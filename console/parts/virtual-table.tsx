@@ -17,9 +17,11 @@ interface VirtualTableProps<T> {
   readonly cells: (row: T) => ComponentChildren
   /** Pixels. */
   readonly height?: number
+  /** Classes of the table: `two-lines` lays the cells of a row out in two lines on a narrow screen. */
+  readonly look?: string
 }
 
-export function VirtualTable<T>({ label, rows, keyOf, head, cells, height = ROW }: VirtualTableProps<T>) {
+export function VirtualTable<T>({ label, rows, keyOf, head, cells, height = ROW, look }: VirtualTableProps<T>) {
   const place = useRef<HTMLDivElement>(null)
   const [first, setFirst] = useState(0)
   const [shown, setShown] = useState(20)
@@ -41,7 +43,7 @@ export function VirtualTable<T>({ label, rows, keyOf, head, cells, height = ROW 
       tabIndex={0}
       onScroll={({ currentTarget }) => setFirst(Math.floor(currentTarget.scrollTop / height))}
     >
-      <table aria-rowcount={rows.length + 1}>
+      <table class={look} aria-rowcount={rows.length + 1}>
         <thead>
           <tr aria-rowindex={1}>{head}</tr>
         </thead>

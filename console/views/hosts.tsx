@@ -4,6 +4,7 @@ import type { Consumer } from '../../client/browser.ts'
 import type { Fleet } from '../fleet.ts'
 import { type Host, Hosts, ROLES } from '../hosts.ts'
 import { Name } from '../parts/name.tsx'
+import { useNarrow } from '../parts/narrow.ts'
 import { Search } from '../parts/search.tsx'
 import { Spark } from '../parts/spark.tsx'
 import { Loading, Problem, State } from '../parts/state.tsx'
@@ -14,7 +15,9 @@ import { linkTo, type ViewProps } from '../route.ts'
 import { sourceLook, UPSTREAM } from '../sources.ts'
 import { formatCount, formatTime, formatUtc, UNKNOWN } from '../units.ts'
 
+/** Pixels of a row; of two lines on a narrow screen. */
 const ROW = 44
+const TWO_LINES = 66
 const filters = ['all', 'silent'] as const
 
 export function HostsView({ consumer, fleet, router, identity }: ViewProps) {
@@ -111,12 +114,14 @@ function isGroup(row: Row): row is Group {
 
 function Table({ consumer, fleet, rows }: Pick<ViewProps, 'consumer' | 'fleet'> & { readonly rows: readonly Row[] }) {
   const columns = columnsOf(consumer, fleet)
+  const isNarrow = useNarrow()
   return (
     <VirtualTable
       label="Hosts"
+      look="two-lines"
       rows={rows}
       keyOf={(row) => (isGroup(row) ? row.producer : `${row.producer} ${row.name}`)}
-      height={ROW}
+      height={isNarrow ? TWO_LINES : ROW}
       head={<Heads columns={columns} />}
       cells={(row) =>
         isGroup(row) ? (
@@ -180,7 +185,7 @@ function columnsOf(consumer: Consumer, fleet: Fleet): readonly Column<Host>[] {
     ...ROLES.map(
       ({ title }, index): Column<Host> => ({
         title,
-        look: index === 0 ? 'spark-column' : 'spark-column wide',
+        look: 'spark-column',
         cell: ({ name, producer, roles }) => {
           const role = roles[index]
           if (role === undefined) return <span class="note">{UNKNOWN}</span>

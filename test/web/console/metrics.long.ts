@@ -107,6 +107,32 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     expect(await page.title()).not.toBe('1')
   })
 
+  it('lists memory and network on a phone, too, and nothing leaves the screen', async ({ rig }) => {
+    for (const [name, value, unit] of [
+      ['load_one', 1.5, ''],
+      ['mem_free', 1_040_000, 'KB'],
+      ['bytes_in', 66_700, 'bytes/sec'],
+    ] as const) {
+      await rig.report('web1', name, value, { unit })
+    }
+    const page = await rig.tab({ width: 390, height: 844 })
+    await open(rig, page, '#/hosts')
+    const row = page.locator('.virtual tr:has(bdi:text-is("web1"))')
+    for (const text of ['1.50', '1,016 MiB', '65.1 KiB/s']) {
+      const figure = row.locator(`.spark .number:text-is("${text}")`)
+      await figure.waitFor()
+      // Nothing of it is cut off.
+      expect(await figure.evaluate((one) => one.getBoundingClientRect().right)).toBeLessThan(390)
+      const isWhole = await figure.evaluate((one) => {
+        const cell = one.closest('td')?.getBoundingClientRect()
+        return cell !== undefined && one.getBoundingClientRect().right <= cell.right
+      })
+      expect(isWhole).toBe(true)
+    }
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390)
+    await page.close()
+  })
+
   it('keeps a board in its URL and under a name', async ({ page, rig }) => {
     await rig.report('web1', 'pinned', 3)
     await rig.report('web1', 'joins', 4)
