@@ -114,16 +114,16 @@ export class Arrivals {
 
   /** As `Queue.appendResult`. */
   appendResult(head: Uint8Array, tail: Uint8Array, time: number): number {
-    const { ids, sending, persistence, host, listener } = this.#parts
+    const { ids, sending, persistence, settlement, host, listener } = this.#parts
     const bytes = head.length + tail.length
     sending.sealTail()
     const block = new Block(host.nextId(), 0, ids.next)
     persistence.reserve(block, bytes, bytes)
     sending.push(block)
-    block.exempt = true
     this.#inlet.open(block, bytes)
     this.#inlet.put(head, tail, time)
     this.#inlet.close()
+    settlement.enterResult(block)
     block.sealed = true
     listener.ready()
     return persistence.isDurable ? block.first : 0

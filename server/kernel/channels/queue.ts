@@ -93,6 +93,11 @@ export class Queue implements Journaled {
     return this.#inlet.closed().arrivals.appendResult(head, tail, time)
   }
 
+  /** Bytes of results that are neither committed nor dropped. */
+  get resultBytes(): number {
+    return this.#inlet.closed().settlement.resultBytes
+  }
+
   /** GET and SUBSCRIBE: what waits for a metric enters the sending order, in order. */
   release(metric: number): void {
     const parts = this.#inlet.closed()
@@ -260,10 +265,10 @@ export class Queue implements Journaled {
 
   /** Restores a result of an EXECUTE; false if its value is gone. */
   restoreResult(transaction: number): boolean {
-    const { sending } = this.#inlet.closed()
+    const { sending, settlement } = this.#inlet.closed()
     const entry = sending.at(sending.find(transaction))
     if (entry?.kind !== 'block') return false
-    entry.exempt = true
+    settlement.enterResult(entry)
     return true
   }
 

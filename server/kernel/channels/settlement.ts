@@ -39,6 +39,8 @@ export class Settlement {
   readonly #lanes: Lanes
   readonly #listener: QueueListener
   #unsentGaps = 0
+  /** Bytes of results that are not settled. */
+  #resultBytes = 0
 
   constructor(parts: QueueCore & { readonly persistence: Persistence }) {
     const { ids, lanes, sending, window, ledger, persistence, listener, share } = parts
@@ -77,6 +79,16 @@ export class Settlement {
   enterCounted(values: number, bytes: number): void {
     this.#ledger.unsettled += values
     this.#bytes += bytes
+  }
+
+  get resultBytes(): number {
+    return this.#resultBytes
+  }
+
+  /** A block of the queue has the result of an EXECUTE, and nothing else. */
+  enterResult(block: Block): void {
+    block.exempt = true
+    this.#resultBytes += block.length
   }
 
   get unsentGaps(): number {
@@ -228,7 +240,10 @@ export class Settlement {
   }
 
   #release(block: Block): void {
-    if (block.exempt) this.#listener.resultGone(block.metric)
+    if (block.exempt) {
+      this.#resultBytes -= block.length
+      this.#listener.resultGone(block.metric)
+    }
     if (block.key === undefined) return
     const latest = this.#lanes.get(block.lane)?.latest
     if (latest?.get(block.key) === block) latest.delete(block.key)

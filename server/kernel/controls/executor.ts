@@ -208,6 +208,7 @@ export class Executor {
     if (!rights.may(context, { command: 'EXECUTE', object: name, argument })) throw refused()
     this.#options.admit(context.identity)
     checkInvocation(invocation, control)
+    this.#results.needsRoom(context.channel)
     const key =
       invocation.key === undefined || isDryRun
         ? undefined

@@ -1,13 +1,21 @@
-/** Delivers the results of EXECUTEs as values of channels [MON 10]. They are subject to no limit, and sent only when they are stored. */
+/**
+ * Delivers the results of EXECUTEs as values of channels [MON 10]. None is ever dropped for a limit: a channel whose results are
+ * not committed takes no further EXECUTE instead. They are sent only when they are stored.
+ */
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { VOID, writeTyped } from '../../../protocol/monitor/value.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Clock } from '../core/clock.ts'
+import { StatusError } from '../core/errors.ts'
 import type { Ids } from '../metrics/ids.ts'
 import { framePrefix } from '../metrics/instance.ts'
 import type { ControlResult } from './control.ts'
+
+/** Results of a channel that are to come or not committed, and the bytes of those that have come. */
+const MAX_RESULTS = 10_000
+const MAX_RESULT_BYTES = 16 * 1024 * 1024
 
 export interface ResultsOptions {
   readonly ids: Ids
@@ -28,6 +36,20 @@ export class Results {
 
   constructor(options: ResultsOptions) {
     this.#options = options
+  }
+
+  /** Throws StatusError QUOTA_EXCEEDED if the channel takes no further EXECUTE. The results of those that run may go beyond the bytes. */
+  needsRoom({ label, results, queue }: Channel): void {
+    const { resultBytes } = queue
+    if (results.size < MAX_RESULTS && resultBytes < MAX_RESULT_BYTES) return
+    const [have, may] =
+      results.size < MAX_RESULTS
+        ? [`${resultBytes} bytes of results`, MAX_RESULT_BYTES]
+        : [`${results.size} results`, MAX_RESULTS]
+    throw new StatusError(
+      'QUOTA_EXCEEDED',
+      `channel ${label}: ${have} are not committed and ${may} are allowed; COMMIT them, or STOP their result ids`,
+    )
   }
 
   /** Announces a result in the current batch. */

@@ -350,6 +350,7 @@ function describe(channel: Channel, status: QueueStatus): Field[] {
     { name: 'dropped', type: REC, value: dropCauses.map((cause) => count(cause, status.dropped[cause])) },
     { name: 'bindings', type: ARRAY, value: { element: REC, items } },
     { name: 'bound', type: UINT32, value: channel.bindings.size },
+    { name: 'results', type: UINT32, value: channel.results.size },
     { name: 'window', type: UINT32, value: row.window },
     count('window_bytes', row.windowBytes),
     count('max_bytes', row.maxBytes),

@@ -39,7 +39,7 @@ describe('Ledger', () => {
     const expected = join(
       u32(type.rec),
       u32(1),
-      u32(24),
+      u32(25),
       field('channel', type.uint32, u32(channel)),
       field('identity', type.string, str('tester')),
       field('name', type.string, str('')),
@@ -62,6 +62,7 @@ describe('Ledger', () => {
         join(u32(type.rec), u32(2), binding(id, 'test.a', 'subscribe'), binding(waiting, 'test.b', 'buffer')),
       ),
       field('bound', type.uint32, u32(2)),
+      field('results', type.uint32, u32(0)),
       field('window', type.uint32, u32(65_536)),
       count('window_bytes', 8_388_608),
       count('max_bytes', 67_108_864),
