@@ -32,7 +32,8 @@ const { outputFiles } = await build({
 })
 const pathOf = (name, ending) => {
   const { path } = outputFiles.find(({ path }) => basename(path).startsWith(name) && path.endsWith(ending))
-  return `/console/assets/${basename(path)}`
+  // Relative, since a proxy may have the console below a path of its own.
+  return `assets/${basename(path)}`
 }
 const page = readFileSync(join(HERE, 'index.html'), 'utf8')
   .replace('STYLE', pathOf('style-', '.css'))

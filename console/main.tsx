@@ -4,4 +4,7 @@ import { App } from './app.tsx'
 import { Router } from './route.ts'
 import { Session } from './session.ts'
 
-render(<App session={new Session()} router={new Router(window)} />, document.body)
+// A proxy may have the server below a path of its own: this script is at console/assets/ there.
+const monitor = new URL('../../monitor', import.meta.url)
+
+render(<App session={new Session(monitor)} router={new Router(window)} />, document.body)

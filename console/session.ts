@@ -22,8 +22,14 @@ export interface Link {
 }
 
 export class Session {
+  readonly #url: string
   readonly #state = signal<SessionState>({ kind: 'out', reason: '' })
   readonly #link = signal<Link>({ isUp: true })
+
+  /** `url`: where the server takes connections, with http or https. */
+  constructor(url: URL) {
+    this.#url = url.href.replace(/^http/, 'ws')
+  }
 
   get state(): ReadonlySignal<SessionState> {
     return this.#state
@@ -39,7 +45,7 @@ export class Session {
     let consumer: Consumer | undefined
     try {
       const credentials = 'token' in secret ? secret : { identity, password: secret.password }
-      consumer = await connect(monitorUrl(location), credentials, { durable: false })
+      consumer = await connect(this.#url, credentials, { durable: false })
       this.#watch(consumer)
       const name = 'token' in secret ? await ownerOf(consumer) : identity
       this.#state.value = { kind: 'in', consumer, identity: name }
@@ -85,10 +91,6 @@ async function ownerOf(consumer: Consumer): Promise<string> {
     if (error instanceof StatusError) return 'token'
     throw error
   }
-}
-
-function monitorUrl({ protocol, host }: Location): string {
-  return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/monitor`
 }
 
 function endReason(error: unknown): string {

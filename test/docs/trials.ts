@@ -12,7 +12,7 @@ import { type Block, type Page, ROOT } from './page.ts'
 import { PASSWORD, World } from './world.ts'
 
 /** Run by a test of test/web/ that names `<page>#<section>`. */
-const IN_BROWSER = ['html', 'js', 'css']
+const IN_BROWSER = ['html', 'js', 'css', 'nginx', 'caddy']
 /** Drawings, formulas, what a program prints: not run, so no command may stand in them. */
 const COMMAND = /^\s*(\$ |(sudo|npm|npx|cinnabar|node|docker|curl|apt-get|systemctl|git) \S)/
 

@@ -34,7 +34,7 @@ const CONSOLE_POLICY =
  * names, so a browser asks for each of them once. Throws ListenError if the console is not built.
  */
 export async function serveConsole(app: FastifyInstance, pages: string | undefined, root = BUILT): Promise<void> {
-  const page = pageOf(root)
+  const page = pageAtRoot(root)
   await app.register(fastifyStatic, {
     root,
     prefix: CONSOLE_PATH,
@@ -47,6 +47,8 @@ export async function serveConsole(app: FastifyInstance, pages: string | undefin
       response.setHeader('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
     },
   })
+  // Relative, as everything that the page loads: a proxy may have the server below a path of its own.
+  app.get(CONSOLE_PATH.slice(0, -1), (_request, reply) => reply.redirect('console/'))
   app.get('/', async (_request, reply) => {
     if (pages !== undefined && (await isThere(join(pages, 'index.html')))) return reply.sendFile('index.html', pages)
     return reply
@@ -56,10 +58,11 @@ export async function serveConsole(app: FastifyInstance, pages: string | undefin
   })
 }
 
-function pageOf(root: string): Buffer {
+/** The page, whose links begin at /console/, with links that begin at /. */
+function pageAtRoot(root: string): string {
   const path = join(root, 'index.html')
   try {
-    return readFileSync(path)
+    return readFileSync(path, 'utf8').replaceAll('"assets/', '"console/assets/')
   } catch (error) {
     throw new ListenError(
       `the console is not built, because ${path} cannot be read: run \`npm run build\`, or set http.console = false`,

@@ -55,7 +55,12 @@ export class ConsoleRig {
 
   /** A new tab, without anything that another one has stored. */
   async tab({ width = 1280, height = 900, dark = false } = {}): Promise<Page> {
-    const page = await this.#browser.newPage({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light' })
+    const page = await this.#browser.newPage({
+      viewport: { width, height },
+      colorScheme: dark ? 'dark' : 'light',
+      // Of a proxy, whose certificate nobody has signed.
+      ignoreHTTPSErrors: true,
+    })
     page.on('pageerror', (error) => this.faults.push(String(error)))
     page.on('console', (message) => {
       if (message.type() === 'error' && !NETWORK.test(message.text())) this.faults.push(message.text())

@@ -29,7 +29,8 @@ async function serve(
 ): Promise<(path: string, headers?: Record<string, string>) => Promise<Response>> {
   const listen = { http: { host: '127.0.0.1', port: 0 } }
   producer = await TestProducer.start({ config: { listen, http: { allowedOrigins: [], ...http } } })
-  return (path, headers = {}) => fetch(`http://127.0.0.1:${producer?.server.http?.port}${path}`, { headers })
+  return (path, headers = {}) =>
+    fetch(`http://127.0.0.1:${producer?.server.http?.port}${path}`, { headers, redirect: 'manual' })
 }
 
 describe('the console', () => {
@@ -38,6 +39,20 @@ describe('the console', () => {
     expect(await (await get('/')).text()).toContain(TITLE)
     expect(await (await get('/console/')).text()).toContain(TITLE)
     expect((await get('/healthz')).status).toBe(200)
+  })
+
+  it('names nothing by an absolute path, since a proxy may have it below one of its own', async () => {
+    const get = await serve()
+    for (const [path, assets] of [
+      ['/', 'console/assets/'],
+      ['/console/', 'assets/'],
+    ] as const) {
+      const links = [...(await (await get(path)).text()).matchAll(/(?:href|src)="([^"]*\.(?:css|js))"/g)]
+      expect(links).toHaveLength(2)
+      for (const [, link = ''] of links) expect(link.startsWith(assets), link).toBe(true)
+    }
+    const { status, headers } = await get('/console')
+    expect([status, headers.get('location')]).toEqual([302, 'console/'])
   })
 
   it('leaves / to the index.html of the operator', async () => {
@@ -69,8 +84,8 @@ describe('the console', () => {
     const get = await serve()
     const page = await get('/')
     expect(page.headers.get('cache-control')).toBe('no-cache')
-    const [script = ''] = /\/console\/assets\/main-[A-Z0-9]{8}\.js/.exec(await page.text()) ?? []
-    const response = await get(script)
+    const [script = ''] = /console\/assets\/main-[A-Z0-9]{8}\.js/.exec(await page.text()) ?? []
+    const response = await get(`/${script}`)
     expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
     for (const { headers } of [page, response]) {
       expect(headers.get('content-security-policy')).toMatch(/^default-src 'self';/)
