@@ -30,22 +30,24 @@ export class StackProgram {
   readonly #directory: string
   #child: Child | undefined
 
-  private constructor(name: string, port: number, args: readonly string[]) {
+  private constructor(name: string, port: number, args: readonly string[], config = CONFIG) {
     this.url = `http://127.0.0.1:${port}`
     this.#name = name
     this.#args = args
     this.#directory = mkdtempSync(join(tmpdir(), `cinnabar-${name}-`))
-    writeFileSync(join(this.#directory, CONFIG_FILE), CONFIG)
+    writeFileSync(join(this.#directory, CONFIG_FILE), config)
   }
 
-  static async prometheus(): Promise<StackProgram> {
+  /** `config`: further sections of its configuration. */
+  static async prometheus(config = ''): Promise<StackProgram> {
     const port = await freePort()
-    return new StackProgram('prometheus', port, [
+    const args = [
       `--config.file=${CONFIG_FILE}`,
       '--storage.tsdb.path=data',
       '--web.enable-remote-write-receiver',
       `--web.listen-address=127.0.0.1:${port}`,
-    ])
+    ]
+    return new StackProgram('prometheus', port, args, CONFIG + config)
   }
 
   static async victoriaMetrics(): Promise<StackProgram> {
@@ -54,15 +56,16 @@ export class StackProgram {
     return new StackProgram('victoria-metrics', port, args)
   }
 
-  /** Hands over what is written to it to another one. */
-  static async vmagent(to: StackProgram): Promise<StackProgram> {
+  /** Hands over what is written to it, and what `config` has it scrape, to another one. */
+  static async vmagent({ url }: { readonly url: string }, config = ''): Promise<StackProgram> {
     const port = await freePort()
     const args = [
-      `-remoteWrite.url=${to.url}${WRITE}`,
+      `-remoteWrite.url=${url}${WRITE}`,
       '-remoteWrite.tmpDataPath=data',
       `-httpListenAddr=127.0.0.1:${port}`,
+      ...(config === '' ? [] : [`-promscrape.config=${CONFIG_FILE}`]),
     ]
-    return new StackProgram('vmagent', port, args)
+    return new StackProgram('vmagent', port, args, config)
   }
 
   get pid(): number {
