@@ -1,29 +1,23 @@
 /**
  * Reads metrics as text: the Prometheus text format 0.0.4 and OpenMetrics 1.0. Bytes come in pieces, samples go out as soon as
- * their line is complete. The series of a sample stays text at first: a scraper has seen nearly all of them before, so
- * `readSeries` is needed for new ones only.
+ * their line is complete. A text that is read again and again has a memory: lines that begin as they did the last time are
+ * recognised, and of samples only the rest is read.
  *
- * Like Prometheus, it is lenient about blanks, about a last line without its end (0.0.4), and about names in quotes, which
- * may hold any text (`{"http.requests", "a.b"="c"}`). A line may end with `\r\n`; a `\r` elsewhere is a character like others.
+ * Like Prometheus, it is lenient about a last line without its end (0.0.4). A line may end with `\r\n`; a `\r` elsewhere is a
+ * character like others.
  */
 import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
-
-export type TextFormat = 'prometheus' | 'openmetrics'
-
-/** What the lines `# TYPE`, `# HELP` and `# UNIT` say of a metric family; empty where they say nothing. */
-export interface TextMetadata {
-  readonly type: string
-  readonly help: string
-  readonly unit: string
-}
-
-export interface TextSample {
-  /** Name and labels as they stand in the line. */
-  readonly series: string
-  readonly value: number
-  /** Microseconds since 1970; undefined if the line has none. */
-  readonly time: number | undefined
-}
+import { FamilyComment, RememberedLines } from './remembered-lines.ts'
+import {
+  endOfSeries,
+  HASH,
+  isBlank,
+  readComment,
+  readReading,
+  skipBlanks,
+  type TextFormat,
+  type TextMetadata,
+} from './text-line.ts'
 
 export interface TextLimits {
   /** A longer line is an error; of a comment the rest is passed over. */
@@ -32,54 +26,64 @@ export interface TextLimits {
   readonly families: number
 }
 
-export interface TextSeries {
-  readonly name: string
-  readonly labels: readonly (readonly [name: string, text: string])[]
+/** What takes the samples of a text. `Series`: what the reader has made of the text of a series. */
+export interface TextSink<Series extends object> {
+  /** Finds or makes the series of a line that is not recognised. `text`: name and labels as they stand there. May throw ProtocolError. */
+  series(text: string): Series
+  /** `time`: microseconds since 1970; undefined if the line has none. */
+  take(series: Series, value: number, time: number | undefined): void
+}
+
+/** The lines that a text had when it was last read to its end. */
+export class TextMemory<Series extends object> {
+  lines = new RememberedLines<Series | FamilyComment<TextMetadata>>()
 }
 
 const NEWLINE = 0x0a
 const RETURN = 0x0d
-const QUOTE = 0x22
-const HASH = 0x23
-const BACKSLASH = 0x5c
-const OPENING = 0x7b
-const CLOSING = 0x7d
-const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
-const INFINITE = /^[+-]?inf(?:inity)?$/i
-const INTEGER = /^[+-]?\d+$/
-const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
-const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/
-const TYPES = new Set('counter gauge histogram summary untyped unknown info stateset gaugehistogram'.split(' '))
+const BLANK = 0x20
+const MINUS = 0x2d
+const DOT = 0x2e
+const ZERO = 0x30
+const SMALL_E = 0x65
+const CAPITAL_E = 0x45
+const PLUS = 0x2b
 const NOTHING: TextMetadata = { type: '', help: '', unit: '' }
-/** Of a help text. */
-const MAX_TEXT = 1_024
-/** What the samples of a family have after its name. */
-const SUFFIX = /_(?:bucket|sum|count|total|created|info|gsum|gcount)$/
+const LINES_PER_STEP = 128
+/** Decimal digits that a double has in any case, and the powers of ten that it has exactly: their quotients and products are right. */
+const EXACT_DIGITS = 15
+const POWERS = Float64Array.from({ length: 23 }, (_, power) => Number(`1e${power}`))
 
-export class TextParser {
+export class TextParser<Series extends object> {
   readonly #format: TextFormat
   readonly #limits: TextLimits
+  readonly #sink: TextSink<Series>
+  readonly #memory: TextMemory<Series>
   readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   readonly #families = new Map<string, TextMetadata>()
   /** The beginning of a line whose end has not come. */
   #rest: Uint8Array = new Uint8Array(0)
-  /** The bytes and lines before `#text`, and how far that was read. */
+  /** The bytes and lines before those that are read, and how far these are read. */
   #bytesBefore = 0
   #line = 0
-  #text = ''
   #at = 0
   #isOver = false
   /** Whether the rest of a long comment is passed over. */
   #isSkipping = false
+  /** The remembered line that is expected next, and what will be remembered instead of these lines, if they are not all there any more. */
+  #expected = 0
+  #remembered: RememberedLines<Series | FamilyComment<TextMetadata>> | undefined
+  /** All that is read, as text; undefined before a line of it is needed, and if it is not ASCII: its offsets would be others. */
+  #text: string | undefined
+  #isAscii = true
+  /** Where the number ends that was read last. */
+  #numberEnd = 0
 
-  constructor(format: TextFormat, limits: TextLimits) {
+  constructor(format: TextFormat, limits: TextLimits, sink: TextSink<Series>, memory = new TextMemory<Series>()) {
     this.#format = format
     this.#limits = limits
-  }
-
-  /** That of the sample which came last, from 1 on. */
-  get line(): number {
-    return this.#line
+    this.#sink = sink
+    this.#memory = memory
   }
 
   /** By the names of families. */
@@ -87,8 +91,8 @@ export class TextParser {
     return this.#families
   }
 
-  /** Takes the next bytes and gives the samples of the lines that they complete. Throws ProtocolError. */
-  *push(bytes: Uint8Array): Generator<TextSample> {
+  /** Takes the next bytes, and hands over the samples of the lines that they complete, in steps. Throws ProtocolError. */
+  *push(bytes: Uint8Array): Generator<void, void> {
     if (this.#isSkipping) {
       const newline = bytes.indexOf(NEWLINE)
       this.#bytesBefore += newline < 0 ? bytes.length : newline
@@ -117,266 +121,206 @@ export class TextParser {
   }
 
   /** To be called when everything has come. Throws ProtocolError, also if the text is known to be cut off. */
-  *end(): Generator<TextSample> {
+  *end(): Generator<void, void> {
     if (this.#rest.length > 0) yield* this.#take(joined(this.#rest, Uint8Array.of(NEWLINE)))
     this.#rest = new Uint8Array(0)
     if (this.#format === 'openmetrics' && !this.#isOver) this.#fail('TRUNCATED', 'the text ends without # EOF')
+    if (this.#expected < this.#memory.lines.size) this.#diverge()
+    if (this.#remembered !== undefined) this.#memory.lines = this.#remembered
   }
 
   /** `bytes`: whole lines. */
-  *#take(bytes: Uint8Array): Generator<TextSample> {
-    try {
-      this.#text = this.#decoder.decode(bytes)
-    } catch {
-      this.#fail('BAD_UTF8', 'the text is not UTF-8')
-    }
-    const text = this.#text
+  *#take(bytes: Uint8Array): Generator<void, void> {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    this.#text = undefined
+    this.#isAscii = true
     this.#at = 0
-    while (this.#at < text.length) {
+    while (this.#at < bytes.length) {
       this.#line++
-      const newline = text.indexOf('\n', this.#at)
-      const hasReturn = newline > this.#at && text.charCodeAt(newline - 1) === RETURN
-      const end = hasReturn ? newline - 1 : newline
-      const start = skipBlanks(text, this.#at, end)
-      // Only what is long in characters can be too long in bytes.
-      const isLong = end - this.#at > this.#limits.lineBytes
-      if (isLong && text.charCodeAt(start) !== HASH) this.#fail('TOO_LONG', this.#tooLong)
-      const sample = this.#readLine(start, end)
-      this.#at = newline + 1
-      if (sample !== undefined) yield sample
+      const isKnown = this.#recognise(bytes, view)
+      if (!isKnown) this.#readLine(bytes)
+      // The series of a new line may have taken long.
+      if (!isKnown || this.#line % LINES_PER_STEP === 0) yield
     }
     this.#bytesBefore += bytes.length
-    this.#text = ''
+    this.#text = undefined
     this.#at = 0
+  }
+
+  /** Takes the next line if it begins as a remembered one does. */
+  #recognise(bytes: Uint8Array, view: DataView): boolean {
+    const { lines } = this.#memory
+    const index = lines.find(this.#expected, view, this.#at)
+    if (index < 0 || this.#isOver) return false
+    const line = lines.line(index)
+    const after = this.#at + lines.lengthOf(index)
+    if (index > this.#expected) this.#diverge()
+    this.#remembered?.addFrom(lines, index, index + 1)
+    this.#expected = index + 1
+    if (line instanceof FamilyComment) {
+      const { name, change, before } = line
+      const known = this.#families.get(name)
+      this.#describe(name, known === before ? line.after : { ...(known ?? NOTHING), ...change })
+      this.#at = after
+      return true
+    }
+    const value = this.#number(bytes, after)
+    if (this.#numberEnd > 0) {
+      this.#sink.take(line, value, undefined)
+      this.#at = this.#numberEnd + 1
+      return true
+    }
+    const newline = bytes.indexOf(NEWLINE, after)
+    const rest = this.#lineOf(bytes, after, newline)
+    const reading = this.#attempt(() => readReading(rest, 0, rest.length, this.#format))
+    this.#sink.take(line, reading.value, reading.time)
+    this.#at = newline + 1
+    return true
+  }
+
+  #readLine(bytes: Uint8Array): void {
+    const newline = bytes.indexOf(NEWLINE, this.#at)
+    const line = this.#lineOf(bytes, this.#at, newline)
+    const start = skipBlanks(line, 0, line.length)
+    if (start < line.length) {
+      if (this.#isOver) this.#fail('TRAILING_BYTES', 'a line after # EOF')
+      if (line.charCodeAt(start) === HASH)
+        this.#readComment(line.slice(start + 1), bytes.subarray(this.#at, newline + 1))
+      else this.#readSample(line, start, bytes)
+    }
+    this.#at = newline + 1
+  }
+
+  #readSample(line: string, start: number, bytes: Uint8Array): void {
+    const { series, reading, after } = this.#attempt(() => {
+      const after = endOfSeries(line, start, line.length)
+      const reading = readReading(line, after, line.length, this.#format)
+      return { series: this.#sink.series(line.slice(start, after)), reading, after }
+    })
+    this.#sink.take(series, reading.value, reading.time)
+    // Only what stands directly before the number is recognised.
+    if (line.charCodeAt(after) !== BLANK || isBlank(line.charCodeAt(after + 1))) return
+    const length = this.#isAscii ? after : new TextEncoder().encode(line.slice(0, after)).length
+    this.#remember(bytes.subarray(this.#at, this.#at + length + 1), series)
+  }
+
+  #readComment(comment: string, bytes: Uint8Array): void {
+    const read = this.#attempt(() => readComment(comment, this.#format))
+    if (read === 'EOF') this.#isOver = true
+    if (read === 'EOF' || read === undefined) return
+    const { name, keyword, said } = read
+    const before = this.#families.get(name)
+    const change = { [keyword]: said }
+    const after = { ...(before ?? NOTHING), ...change }
+    if (this.#describe(name, after)) this.#remember(bytes, new FamilyComment(name, change, before, after))
+  }
+
+  /** Returns false if there are too many families. */
+  #describe(name: string, metadata: TextMetadata): boolean {
+    if (this.#families.size >= this.#limits.families && !this.#families.has(name)) return false
+    this.#families.set(name, metadata)
+    return true
+  }
+
+  #remember(bytes: Uint8Array, line: Series | FamilyComment<TextMetadata>): void {
+    this.#diverge().add(bytes, line)
+  }
+
+  /** From here on the lines are others than those that are remembered. */
+  #diverge(): RememberedLines<Series | FamilyComment<TextMetadata>> {
+    if (this.#remembered === undefined) {
+      this.#remembered = new RememberedLines()
+      this.#remembered.addFrom(this.#memory.lines, 0, this.#expected)
+    }
+    return this.#remembered
+  }
+
+  /** A line without its end, as text. */
+  #lineOf(bytes: Uint8Array, start: number, newline: number): string {
+    const end = newline > start && bytes[newline - 1] === RETURN ? newline - 1 : newline
+    if (end - this.#at > this.#limits.lineBytes && firstIn(bytes, this.#at) !== HASH)
+      this.#fail('TOO_LONG', this.#tooLong)
+    if (this.#text === undefined && this.#isAscii) this.#decodeAll(bytes)
+    if (this.#text !== undefined) return this.#text.slice(start, end)
+    try {
+      return this.#decoder.decode(bytes.subarray(start, end))
+    } catch {
+      return this.#fail('BAD_UTF8', 'the text is not UTF-8')
+    }
+  }
+
+  /** All at once, if it is ASCII: that takes a fraction of the time. */
+  #decodeAll(bytes: Uint8Array): void {
+    try {
+      const text = this.#decoder.decode(bytes)
+      this.#isAscii = text.length === bytes.length
+      if (this.#isAscii) this.#text = text
+    } catch {
+      this.#isAscii = false
+    }
   }
 
   get #tooLong(): string {
     return `a line has at most ${this.#limits.lineBytes} bytes`
   }
 
-  #readLine(start: number, end: number): TextSample | undefined {
-    if (start === end) return undefined
-    if (this.#isOver) this.#fail('TRAILING_BYTES', 'a line after # EOF')
-    if (this.#text.charCodeAt(start) !== HASH) return this.#sample(start, end)
-    this.#comment(this.#text.slice(start + 1, end))
-    return undefined
-  }
-
-  #sample(start: number, end: number): TextSample {
-    const text = this.#text
-    const after = this.#endOfSeries(start, end)
-    const [value, valueEnd] = token(text, skipBlanks(text, after, end), end)
-    const [time, timeEnd] = token(text, skipBlanks(text, valueEnd, end), end)
-    const isOpenMetrics = this.#format === 'openmetrics'
-    const hasTime = time !== '' && !(isOpenMetrics && time.startsWith('#'))
-    const rest = skipBlanks(text, hasTime ? timeEnd : valueEnd, end)
-    if (isOpenMetrics && text.charCodeAt(rest) === HASH) this.#exemplar(skipBlanks(text, rest + 1, end), end)
-    else if (rest < end) this.#fail('TRAILING_BYTES', `${shown(text.slice(rest, end))} after the timestamp`)
-    return {
-      series: text.slice(start, after),
-      value: this.#number(value),
-      time: hasTime ? this.#microseconds(time) : undefined,
-    }
-  }
-
-  /** An exemplar is passed over, but has to be one: labels, a value and perhaps a time. */
-  #exemplar(start: number, end: number): void {
-    const text = this.#text
-    if (text.charCodeAt(start) !== OPENING) this.#fail('BAD_NAME', 'an exemplar without labels')
-    const labelsEnd = this.#endOfSeries(start, end)
-    const problem = problemOfLabels(text.slice(start, labelsEnd))
-    if (problem !== undefined) this.#fail(problem.code, `an exemplar: ${problem.message}`)
-    const [value, valueEnd] = token(text, skipBlanks(text, labelsEnd, end), end)
-    this.#number(value)
-    const [time, timeEnd] = token(text, skipBlanks(text, valueEnd, end), end)
-    if (time !== '') this.#microseconds(time)
-    const rest = skipBlanks(text, timeEnd, end)
-    if (rest < end) this.#fail('TRAILING_BYTES', `${shown(text.slice(rest, end))} after the exemplar`)
-  }
-
-  /** Where name and labels end. */
-  #endOfSeries(start: number, end: number): number {
-    const text = this.#text
+  /**
+   * The number that begins at a place and ends the line, if it is a plain one of few digits: nearly all are. Otherwise
+   * `#numberEnd` is 0.
+   */
+  #number(bytes: Uint8Array, start: number): number {
+    this.#numberEnd = 0
     let at = start
-    for (; at < end; at++) {
-      const code = text.charCodeAt(at)
-      if (code === OPENING || isBlank(code)) break
+    let byte = bytes[at]
+    const isNegative = byte === MINUS
+    if (isNegative) byte = bytes[++at]
+    let [digits, power, number] = [0, 0, 0]
+    for (; isDigit(byte); byte = bytes[++at], digits++) number = number * 10 + byte - ZERO
+    if (byte === DOT) {
+      const point = at
+      for (byte = bytes[++at]; isDigit(byte); byte = bytes[++at], digits++) number = number * 10 + byte - ZERO
+      power = point + 1 - at
     }
-    const brace = skipBlanks(text, at, end)
-    if (text.charCodeAt(brace) !== OPENING) return at
-    let isQuoted = false
-    for (at = brace + 1; at < end; at++) {
-      const code = text.charCodeAt(at)
-      if (isQuoted && code === BACKSLASH) at++
-      else if (code === QUOTE) isQuoted = !isQuoted
-      else if (!isQuoted && code === CLOSING) return at + 1
+    if (digits === 0 || digits > EXACT_DIGITS) return 0
+    if (byte === SMALL_E || byte === CAPITAL_E) {
+      byte = bytes[++at]
+      const isSmall = byte === MINUS
+      if (isSmall || byte === PLUS) byte = bytes[++at]
+      const first = at
+      let exponent = 0
+      for (; isDigit(byte) && at - first < 3; byte = bytes[++at]) exponent = exponent * 10 + byte - ZERO
+      if (at === first) return 0
+      power += isSmall ? -exponent : exponent
     }
-    return this.#fail('BAD_NAME', 'the labels have no end')
+    if (byte !== NEWLINE || power >= POWERS.length || -power >= POWERS.length) return 0
+    this.#numberEnd = at
+    const absolute = power < 0 ? number / (POWERS[-power] as number) : number * (POWERS[power] as number)
+    return isNegative ? -absolute : absolute
   }
 
-  /** What Go's `ParseFloat` reads of decimal numbers, as Prometheus does. */
-  #number(text: string): number {
-    if (DECIMAL.test(text)) {
-      const value = Number(text)
-      if (Number.isFinite(value)) return value
-    } else if (INFINITE.test(text)) {
-      return text.startsWith('-') ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
-    } else if (text.length === 3 && text.toLowerCase() === 'nan') {
-      return Number.NaN
+  /** What is wrong with a line is reported with its place. */
+  #attempt<T>(read: () => T): T {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      return this.#fail(error.code, error.message)
     }
-    return this.#fail('BAD_NUMBER', text === '' ? 'a value is missing' : `${shown(text)} is no value`)
-  }
-
-  /** Milliseconds in 0.0.4, seconds in OpenMetrics. */
-  #microseconds(text: string): number {
-    const isOpenMetrics = this.#format === 'openmetrics'
-    const time = Number(text) * (isOpenMetrics ? 1_000_000 : 1_000)
-    if ((isOpenMetrics ? DECIMAL : INTEGER).test(text) && Number.isFinite(time)) return Math.round(time)
-    return this.#fail('BAD_NUMBER', `${shown(text)} is no timestamp`)
-  }
-
-  #comment(comment: string): void {
-    const start = skipBlanks(comment, 0, comment.length)
-    const [keyword, keywordEnd] = token(comment, start, comment.length)
-    const isAlone = start > 0 && skipBlanks(comment, keywordEnd, comment.length) === comment.length
-    if (keyword === 'EOF' && isAlone && this.#format === 'openmetrics') this.#isOver = true
-    if (keyword !== 'TYPE' && keyword !== 'HELP' && keyword !== 'UNIT') return
-    const isOpenMetrics = this.#format === 'openmetrics'
-    // In 0.0.4 a plain comment.
-    if (start === 0 && !isOpenMetrics) return
-    const at = skipBlanks(comment, keywordEnd, comment.length)
-    const quoted = comment.charCodeAt(at) === QUOTE ? quotedEnd(comment, at) : undefined
-    const [plain, plainEnd] = token(comment, at, comment.length)
-    const name = quoted === undefined ? plain : unescaped(comment.slice(at + 1, quoted - 1))
-    if (name === '') return
-    if (quoted === undefined && !NAME.test(name)) {
-      // 0.0.4 has no units: such a line may say anything.
-      if (keyword === 'UNIT' && !isOpenMetrics) return
-      this.#fail('BAD_NAME', `${shown(name)} is no name of a metric`)
-    }
-    const known = this.#families.get(name)
-    const given = comment.slice(skipBlanks(comment, quoted ?? plainEnd, comment.length)).slice(0, MAX_TEXT)
-    const said = keyword === 'HELP' ? unescaped(given) : given.trimEnd()
-    if (keyword === 'TYPE' && !TYPES.has(said)) this.#fail('BAD_NAME', `${shown(said)} is no type of a metric`)
-    if (keyword === 'UNIT' && isOpenMetrics && said !== '' && !name.endsWith(`_${said}`)) {
-      this.#fail('BAD_NAME', `${shown(name)} does not end with its unit ${shown(said)}`)
-    }
-    if (known === undefined && this.#families.size >= this.#limits.families) return
-    this.#families.set(name, { ...(known ?? NOTHING), [keyword.toLowerCase()]: said })
   }
 
   #fail(code: ProtocolErrorCode, problem: string): never {
-    const offset = this.#bytesBefore + new TextEncoder().encode(this.#text.slice(0, this.#at)).length
-    throw new ProtocolError(code, `line ${Math.max(1, this.#line)}: ${problem}`, offset)
+    throw new ProtocolError(code, `line ${Math.max(1, this.#line)}: ${problem}`, this.#bytesBefore + this.#at)
   }
 }
 
-/** Reads the series of a sample. Throws ProtocolError. */
-export function readSeries(text: string): TextSeries {
-  const brace = text.charCodeAt(0) === OPENING ? 0 : text.search(/[{ \t]/)
-  let name = brace < 0 ? text : text.slice(0, brace)
-  const labels: (readonly [string, string])[] = []
-  // Prometheus keeps the name as a label, which must not be there twice.
-  const seen = new Set(['__name__'])
-  const end = text.length
-  let at = skipBlanks(text, brace < 0 ? end : brace, end)
-  if (at < end && text.charCodeAt(at) !== OPENING)
-    throw new ProtocolError('BAD_NAME', `${shown(text)} is no name of a metric`)
-  at = skipBlanks(text, at + 1, end)
-  while (at < end && text.charCodeAt(at) !== CLOSING) {
-    const [label, labelEnd, isQuoted] = readName(text, at)
-    const equals = skipBlanks(text, labelEnd, end)
-    if (text[equals] === '=') {
-      const start = skipBlanks(text, equals + 1, end)
-      const textEnd = text.charCodeAt(start) === QUOTE ? quotedEnd(text, start) : undefined
-      if (textEnd === undefined) throw new ProtocolError('BAD_NAME', `label ${shown(label)} has no text in quotes`)
-      if (label === '' || !(isQuoted || LABEL.test(label)))
-        throw new ProtocolError('BAD_NAME', `${shown(label)} is no name of a label`)
-      if (seen.has(label)) throw new ProtocolError('DUPLICATE_NAME', `label ${shown(label)} stands twice`)
-      seen.add(label)
-      labels.push([label, unescaped(text.slice(start + 1, textEnd - 1))])
-      at = textEnd
-    } else {
-      // The name of the metric itself, which only quotes allow to stand there.
-      if (!isQuoted || name !== '' || label === '')
-        throw new ProtocolError('BAD_NAME', `label ${shown(label)} has no =`)
-      name = label
-      at = labelEnd
-    }
-    at = skipBlanks(text, at, end)
-    if (text[at] === ',') at = skipBlanks(text, at + 1, end)
-    else if (text.charCodeAt(at) !== CLOSING)
-      throw new ProtocolError('BAD_NAME', `a comma is missing before ${shown(text.slice(at))}`)
-  }
-  if (name === '' || (brace !== 0 && !NAME.test(name)))
-    throw new ProtocolError('BAD_NAME', `${shown(name)} is no name of a metric`)
-  return { name, labels }
+function isDigit(byte: number | undefined): byte is number {
+  return byte !== undefined && byte >= ZERO && byte <= 0x39
 }
 
-/** What is wrong with labels in braces, without a name before them; undefined if nothing is. */
-function problemOfLabels(text: string): ProtocolError | undefined {
-  try {
-    readSeries(`x${text}`)
-    return undefined
-  } catch (error) {
-    if (error instanceof ProtocolError) return error
-    throw error
-  }
-}
-
-/** The metadata of the family that a sample with this name belongs to. */
-export function familyMetadata(name: string, families: ReadonlyMap<string, TextMetadata>): TextMetadata | undefined {
-  return families.get(name) ?? families.get(name.replace(SUFFIX, ''))
-}
-
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09
-}
-
-function skipBlanks(text: string, start: number, end: number): number {
-  let at = start
-  while (at < end && isBlank(text.charCodeAt(at))) at++
-  return at
-}
-
-/** What stands up to the next blank, and where it ends. */
-function token(text: string, start: number, end: number): [string, number] {
-  let at = start
-  while (at < end && !isBlank(text.charCodeAt(at))) at++
-  return [text.slice(start, at), at]
-}
-
-/** The place after the closing quote of a text whose opening one is at `start`; undefined if there is none. */
-function quotedEnd(text: string, start: number): number | undefined {
-  for (let at = start + 1; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code === BACKSLASH) at++
-    else if (code === QUOTE) return at + 1
-  }
-  return undefined
-}
-
-/** A name between braces, where it ends, and whether it is in quotes. */
-function readName(text: string, start: number): [string, number, boolean] {
-  if (text.charCodeAt(start) === QUOTE) {
-    const end = quotedEnd(text, start)
-    if (end === undefined) throw new ProtocolError('BAD_NAME', 'a name in quotes has no end')
-    return [unescaped(text.slice(start + 1, end - 1)), end, true]
-  }
-  const length = text.slice(start).search(/[=,}\s]/)
-  const end = length < 0 ? text.length : start + length
-  return [text.slice(start, end), end, false]
-}
-
-/** `\n`, `\\` and `\"`; other backslashes stand for themselves. */
-function unescaped(text: string): string {
-  if (!text.includes('\\')) return text
-  return text.replace(/\\([n"\\])/g, (_, letter: string) => (letter === 'n' ? '\n' : letter))
-}
-
-/** What was found, for an error. */
-function shown(text: string): string {
-  return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
+/** The first byte from a place on that is no blank. */
+function firstIn(bytes: Uint8Array, at: number): number | undefined {
+  while (isBlank(bytes[at] as number)) at++
+  return bytes[at]
 }
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {

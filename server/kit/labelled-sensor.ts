@@ -30,7 +30,7 @@ export interface LabelledOptions {
   readonly parameters?: readonly Parameter[]
   /** Where its values come in, for people. */
   readonly from: string
-  readonly hub: Pick<Hub, 'add' | 'addFamily' | 'born' | 'died' | 'emit'>
+  readonly hub: Pick<Hub, 'add' | 'addFamily' | 'born' | 'died' | 'emit' | 'emitNumber'>
   readonly quotas: Quotas
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   /** How long a series is kept after its last value, milliseconds. */
@@ -186,11 +186,25 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     this.#values++
     const { clock, hub } = this.#options
     series.heardMs = clock.monotonicMs()
-    if (series.current.isTaken(time, clock)) {
-      series.last = value.type === BasicType.VOID ? undefined : { value, time }
-    }
+    if (series.current.isTaken(time, clock)) series.setLast(value, time)
     hub.emit(series, value, time)
     return true
+  }
+
+  /**
+   * Takes a number that is sent once only, such as one that was fetched. `time`: microseconds since 1970; `clock` may stand still over
+   * numbers that came together.
+   */
+  takeNumber(
+    series: LabelledSeries,
+    number: number,
+    time: number,
+    clock: Pick<Clock, 'monotonicMs' | 'microseconds'>,
+  ): void {
+    this.#values++
+    series.heardMs = clock.monotonicMs()
+    if (series.current.isTaken(time, clock)) series.setLastNumber(number, time)
+    this.#options.hub.emitNumber(series, number, time)
   }
 
   last(series: Series): Measurement | undefined {
@@ -207,7 +221,7 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
 
   /** Whether a series has not ended. */
   has(series: LabelledSeries): boolean {
-    return this.#series.get(series.key) === series
+    return series.isLive
   }
 
   sweep(): void {
@@ -226,7 +240,8 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
 
   /** Ends a series, which its subscribers get one VOID of. Does nothing if it has ended. */
   end(series: LabelledSeries): void {
-    if (!this.has(series)) return
+    if (!series.isLive) return
+    series.isLive = false
     this.#series.delete(series.key)
     this.#quota.leave()
     this.died(series)

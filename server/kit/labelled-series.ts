@@ -20,13 +20,19 @@ export class LabelledSeries implements CataloguedSeries {
   readonly key: string
   readonly subscriptions: Subscription[] = []
   metadata: MetricMetadata = NO_METADATA
-  /** The current value; undefined after its source has said that the series ended. */
-  last: Measurement | undefined
+  /** False after it has ended. */
+  isLive = true
   /** Decides which value is `last`. */
   readonly current = new CurrentTime()
   first?: () => Measurement | undefined
   /** When a value came last, monotonic milliseconds. */
   heardMs = 0
+  /** The current value, if it is no number; a number needs no object of its own, which would outlive most others. */
+  #last: Measurement | undefined
+  #hasNumber = false
+  #number = 0
+  /** Of the number, microseconds since 1970. */
+  #numberTime = 0
   #newest = Number.NEGATIVE_INFINITY
   /** Times and marks of its last samples; the place of the next one. */
   #samples: Float64Array | undefined
@@ -36,6 +42,26 @@ export class LabelledSeries implements CataloguedSeries {
     this.name = name
     this.labels = labels
     this.key = key
+  }
+
+  /** The current value; undefined after its source has said that the series ended. */
+  get last(): Measurement | undefined {
+    if (!this.#hasNumber) return this.#last
+    return { value: { type: BasicType.DOUBLE, value: this.#number }, time: this.#numberTime }
+  }
+
+  /** `time`: microseconds since 1970. */
+  setLast(value: Value, time: number): void {
+    this.#hasNumber = false
+    this.#last = value.type === BasicType.VOID ? undefined : { value, time }
+  }
+
+  /** The same for a DOUBLE. */
+  setLastNumber(number: number, time: number): void {
+    this.#hasNumber = true
+    this.#last = undefined
+    this.#number = number
+    this.#numberTime = time
   }
 
   matches(label: string, matcher: (text: string) => boolean): boolean {

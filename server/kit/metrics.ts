@@ -8,7 +8,7 @@ export {
   type MetricMetadata,
   NO_METADATA,
 } from '../kernel/metrics/catalogue.ts'
-export { isAhead, makesLate } from '../kernel/metrics/current.ts'
+export { isAhead, makesLate, StillClock } from '../kernel/metrics/current.ts'
 export { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../kernel/metrics/distribution.ts'
 export { byKind, isListening } from '../kernel/metrics/kinds.ts'
 export {

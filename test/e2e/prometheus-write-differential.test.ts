@@ -8,12 +8,13 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { snappyCompress } from 'hysnappy'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { readSeries, TextParser } from '../../protocol/prometheus/text.ts'
+import { readSeries } from '../../protocol/prometheus/text-line.ts'
 import { command } from '../support/bytes.ts'
 import { seeds } from '../support/long.ts'
 import { PublishingProducer, tokenFor } from '../support/publisher.ts'
 import { Random } from '../support/random.ts'
 import { hasPrometheus, RealPrometheus, STALE_BITS } from '../support/real-prometheus.ts'
+import { TextReader } from '../support/text-samples.ts'
 import { byBytes, keyOf, ofConsumer, ofPrometheus, type Shown, shownNumber, sorted } from './prometheus-samples.ts'
 
 const BASE_MS = 1_700_000_000_000
@@ -207,8 +208,7 @@ function current(all: Shown): Map<string, string> {
 }
 
 function ofText(text: string): Map<string, string> {
-  const parser = new TextParser('prometheus', { lineBytes: 65_536, families: 100 })
-  const samples = [...parser.push(Buffer.from(text)), ...parser.end()]
+  const { samples } = new TextReader().read(text)
   return sorted(
     new Map(
       samples.map(({ series, value }) => {

@@ -39,3 +39,29 @@ export class CurrentTime {
     return true
   }
 }
+
+/** A clock that stands still while values are taken that came together: to ask the time for each costs more than to take it. */
+export class StillClock implements Pick<Clock, 'monotonicMs' | 'microseconds'> {
+  readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
+  #monotonicMs = 0
+  #microseconds = 0
+
+  constructor(clock: Pick<Clock, 'monotonicMs' | 'microseconds'>) {
+    this.#clock = clock
+    this.read()
+  }
+
+  /** It shows the time of now, until it is read again. */
+  read(): void {
+    this.#monotonicMs = this.#clock.monotonicMs()
+    this.#microseconds = this.#clock.microseconds()
+  }
+
+  monotonicMs(): number {
+    return this.#monotonicMs
+  }
+
+  microseconds(): number {
+    return this.#microseconds
+  }
+}

@@ -4,6 +4,7 @@
  * its series has.
  */
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, writeTyped } from '../../../protocol/monitor/value.ts'
 import { type Count, unlimited } from '../accounts/quotas.ts'
 import type { Clock } from '../core/clock.ts'
@@ -78,6 +79,9 @@ export class Hub {
   readonly #work: FairWork
   readonly #clock: Pick<Clock, 'microseconds'>
   readonly #writer = new XdrWriter()
+  /** A DOUBLE as it stands in a frame; like the bytes of the writer, it serves for one value after the other. */
+  readonly #double = new DataView(new XdrWriter(12).uint32(BasicType.DOUBLE).double(0).copy().buffer)
+  readonly #doubleTail = new Uint8Array(this.#double.buffer)
 
   /** `quotaOf` counts the metrics that a tenant has bound; each match of a pattern counts separately. */
   constructor(
@@ -439,6 +443,15 @@ export class Hub {
     const { recent } = series
     if (recent !== undefined && isDue(recent, time)) this.recent.take(recent, value, time)
     if (series.subscriptions.length > 0) passOn(series.subscriptions, this.#encode(value), time)
+  }
+
+  /** The same for a DOUBLE, which needs no object. */
+  emitNumber(series: Series, number: number, time: number): void {
+    const { recent, subscriptions } = series
+    if (recent !== undefined && isDue(recent, time)) this.recent.takeNumber(recent, number, time)
+    if (subscriptions.length === 0) return
+    this.#double.setFloat64(4, number)
+    passOn(subscriptions, this.#doubleTail, time)
   }
 
   /** Passes on a value that is already encoded: `tail` holds its basic type and the value. */

@@ -116,6 +116,11 @@ export class RecentValues {
     if (number !== undefined) this.#keep(kept as RecentSeries, number, time)
   }
 
+  /** The same for a number. */
+  takeNumber(kept: KeptSamples, number: number, time: number): void {
+    this.#keep(kept as RecentSeries, number, time)
+  }
+
   /** The same for a value that is encoded: `tail` holds its basic type and the value. */
   takeEncoded(kept: KeptSamples, tail: Uint8Array, time: number): void {
     const { length } = tail

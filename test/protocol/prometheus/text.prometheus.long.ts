@@ -4,9 +4,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { contentTypes } from '../../../protocol/prometheus/exposition.ts'
-import { readSeries, type TextFormat, TextParser } from '../../../protocol/prometheus/text.ts'
+import { readSeries, type TextFormat } from '../../../protocol/prometheus/text-line.ts'
 import { eventually } from '../../support/eventually.ts'
 import { hasPrometheus, RealPrometheus } from '../../support/real-prometheus.ts'
+import { TextReader } from '../../support/text-samples.ts'
 
 interface Texts {
   /** Both take them, or both refuse them. */
@@ -146,8 +147,7 @@ const OPEN: Texts = {
 
 function isTaken(format: TextFormat, text: string): boolean {
   try {
-    const parser = new TextParser(format, { lineBytes: 1_000, families: 10 })
-    for (const { series } of [...parser.push(Buffer.from(text)), ...parser.end()]) readSeries(series)
+    for (const { series } of new TextReader(format).read(text).samples) readSeries(series)
     return true
   } catch {
     return false

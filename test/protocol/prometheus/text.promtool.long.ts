@@ -1,7 +1,7 @@
 /** Prometheus' own reader agrees: promtool takes the lines that ours takes, and refuses those that ours refuses. */
 import { spawnSync } from 'node:child_process'
 import { beforeEach, expect, test } from 'vitest'
-import { TextParser } from '../../../protocol/prometheus/text.ts'
+import { TextReader } from '../../support/text-samples.ts'
 import { NO_VALUES, VALUES, WRONG } from './text-lines.ts'
 
 beforeEach((context) => {
@@ -14,9 +14,7 @@ const promtool = (text: string): string =>
 test('the values that are right, in one text', () => {
   const text = VALUES.map(([value], index) => `m${index}{a="b"} ${value}\n`).join('')
   expect(promtool(text)).not.toContain('parsing error')
-  expect([...new TextParser('prometheus', { lineBytes: 100, families: 1 }).push(Buffer.from(text))]).toHaveLength(
-    VALUES.length,
-  )
+  expect(new TextReader().read(text).samples).toHaveLength(VALUES.length)
 })
 
 test.each([...WRONG.map(([line]) => line), ...NO_VALUES.map((value) => `m ${value}`)])('%s is wrong', (line) => {

@@ -2,14 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ProtocolError } from '../../../protocol/errors.ts'
-import {
-  familyMetadata,
-  readSeries,
-  type TextFormat,
-  TextParser,
-  type TextSample,
-} from '../../../protocol/prometheus/text.ts'
+import { TextParser } from '../../../protocol/prometheus/text.ts'
+import { familyMetadata, readSeries, type TextFormat } from '../../../protocol/prometheus/text-line.ts'
 import { Random } from '../../support/random.ts'
+import { SampleList, TextReader, type TextSample } from '../../support/text-samples.ts'
 import { NO_VALUES, VALUES, WRONG } from './text-lines.ts'
 
 const LIMITS = { lineBytes: 1_024, families: 1_000 }
@@ -17,14 +13,8 @@ const LIMITS = { lineBytes: 1_024, families: 1_000 }
 const vector = (name: string): Uint8Array =>
   new Uint8Array(readFileSync(new URL(`../../vectors/prometheus/${name}.txt`, import.meta.url)))
 
-function parse(given: string | Uint8Array, format: TextFormat = 'prometheus', piece = Number.POSITIVE_INFINITY) {
-  const bytes = typeof given === 'string' ? new TextEncoder().encode(given) : given
-  const parser = new TextParser(format, LIMITS)
-  const samples: TextSample[] = []
-  for (let at = 0; at < bytes.length; at += piece) samples.push(...parser.push(bytes.subarray(at, at + piece)))
-  samples.push(...parser.end())
-  return { samples, families: parser.families }
-}
+const parse = (given: string | Uint8Array, format: TextFormat = 'prometheus', piece = Number.POSITIVE_INFINITY) =>
+  new TextReader(format, LIMITS).read(given, piece)
 
 const only = (line: string, format?: TextFormat): TextSample => parse(line, format).samples[0] as TextSample
 const problem = (given: string, format?: TextFormat): string => {
@@ -149,9 +139,8 @@ describe('the text format 0.0.4', () => {
   test.each(WRONG)('%s is an error', (line, what) => expect(problem(`${line}\n`)).toContain(what))
 
   test('text that is not UTF-8', () => {
-    const parser = new TextParser('prometheus', LIMITS)
     const bytes = Uint8Array.from(Buffer.from('ok 1\n\xff 1\n', 'latin1'))
-    expect(() => [...parser.push(bytes)]).toThrow(/not UTF-8/)
+    expect(() => parse(bytes)).toThrow(/^line 2: the text is not UTF-8/)
   })
 
   test('the offset of an error is that of its line, in bytes', () => {
@@ -265,10 +254,12 @@ describe('bounds', () => {
 
   test('the offset after a long comment is right', () => {
     const comment = Buffer.from(`# ${'x'.repeat(5_000)}\n`)
-    const parser = new TextParser('prometheus', LIMITS)
-    expect([...parser.push(comment.subarray(0, 3_000)), ...parser.push(comment.subarray(3_000))]).toEqual([])
+    const list = new SampleList()
+    const parser = new TextParser('prometheus', LIMITS, list)
+    for (const piece of [comment.subarray(0, 3_000), comment.subarray(3_000)]) for (const _ of parser.push(piece));
+    expect(list.samples).toEqual([])
     try {
-      for (const _ of parser.push(Buffer.from('bad x\n'))) expect.unreachable()
+      for (const _ of parser.push(Buffer.from('bad x\n')));
       expect.unreachable()
     } catch (error) {
       expect(error).toMatchObject({
@@ -279,10 +270,10 @@ describe('bounds', () => {
   })
 
   test('a long line is refused before it is complete', () => {
-    const parser = new TextParser('prometheus', LIMITS)
+    const parser = new TextParser('prometheus', LIMITS, new SampleList())
     const piece = new TextEncoder().encode('x'.repeat(300))
     expect(() => {
-      for (let count = 0; count < 4; count++) for (const _ of parser.push(piece)) expect.unreachable()
+      for (let count = 0; count < 4; count++) for (const _ of parser.push(piece));
     }).toThrow(/at most 1024 bytes/)
     expect(problem(`${'x'.repeat(2_000)} 1\n`)).toContain('at most 1024 bytes')
   })

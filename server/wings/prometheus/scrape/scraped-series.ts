@@ -1,19 +1,19 @@
 /**
- * The series of one target. Nearly all samples of a scrape belong to series that the scrape before had, and whose text is
- * known: these cost a look into a map. A scrape is taken as a whole, after all of it was read.
+ * The series of one target. Nearly all samples of a scrape belong to series that the scrape before had, and whose lines are
+ * recognised. A scrape is taken as a whole, after all of it was read.
  */
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { distributionNamed } from '../../../../protocol/prometheus/distribution.ts'
+import type { TextSink } from '../../../../protocol/prometheus/text.ts'
 import {
   familyMetadata,
   readSeries,
   type TextMetadata,
-  type TextSample,
   type TextSeries,
-} from '../../../../protocol/prometheus/text.ts'
+} from '../../../../protocol/prometheus/text-line.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import { LabelledSeries } from '../../../kit/labelled-series.ts'
-import { fromForeign, type MetricMetadata, makesLate } from '../../../kit/metrics.ts'
+import { fromForeign, type MetricMetadata, makesLate, StillClock } from '../../../kit/metrics.ts'
 import type { Clock, Steps } from '../../../kit/running.ts'
 import { PROMETHEUS_FAMILY } from '../metric-types.ts'
 import type { TargetSpec } from './job.ts'
@@ -33,22 +33,18 @@ const OWN = {
 } as const
 export type OwnValues = { readonly [Name in keyof typeof OWN]: number }
 
-/** A sample that waits until the whole scrape is read. */
-export interface Pending extends Pick<TextSample, 'value' | 'time'> {
-  /** Its series, or the text of one that is new: the others would keep the whole body in memory. */
-  readonly of: Known | string
-}
-
-/** A text that stands for a series. */
-interface Known {
+/** A text that stands for a series, on its way or taken. */
+export interface Known {
   readonly text: string
-  /** Undefined if the rules drop the series. */
-  readonly entry: Entry | undefined
+  /** Undefined before its first sample is taken; `dropped` if the rules drop the series. */
+  entry: Entry | 'dropped' | undefined
   /** The round in which the text was there last. */
   round: number
 }
 interface Entry {
   readonly series: LabelledSeries
+  /** What the server says of the target: the target cannot say it, nor end it. */
+  readonly isOwn: boolean
   /** The round in which the series had a value last. */
   round: number
   /** The newest time that the target has given for a sample of it, microseconds since 1970; and when that came, monotonic milliseconds. */
@@ -60,6 +56,60 @@ interface TimedSample {
   readonly value: number
   /** Microseconds since 1970. */
   readonly time: number
+}
+
+const LEAST_SAMPLES = 64
+const NO_TIME = Number.NaN
+
+/** The samples of a scrape, which wait until all of it is read: in columns, which serve for the next scrape too. */
+export class Scrape implements TextSink<Known> {
+  readonly known: Known[] = []
+  values = new Float64Array(LEAST_SAMPLES)
+  /** Microseconds since 1970; NaN where the target gives none. */
+  times = new Float64Array(LEAST_SAMPLES)
+  size = 0
+  /** How many of these the rules keep, as far as that is known. */
+  kept = 0
+  readonly #scraped: ScrapedSeries
+  readonly #limits: Pick<TargetSpec, 'maxSamples' | 'sampleLimit'>
+
+  constructor(scraped: ScrapedSeries, limits: Pick<TargetSpec, 'maxSamples' | 'sampleLimit'>) {
+    this.#scraped = scraped
+    this.#limits = limits
+  }
+
+  /** Begins with the next scrape. */
+  clear(): void {
+    this.size = 0
+    this.kept = 0
+  }
+
+  isTimed(at: number): boolean {
+    return !Number.isNaN(this.times[at])
+  }
+
+  series(text: string): Known {
+    return this.#scraped.pend(text)
+  }
+
+  take(series: Known, value: number, time: number | undefined): void {
+    const { maxSamples, sampleLimit = maxSamples } = this.#limits
+    if (this.size >= maxSamples) throw new Error(`the target has more than \`max_samples\` (${maxSamples})`)
+    if (series.entry !== 'dropped' && ++this.kept > sampleLimit)
+      throw new Error(`the target has more samples than \`sample_limit\` (${sampleLimit})`)
+    if (this.size === this.values.length) this.#grow()
+    this.known[this.size] = series
+    this.values[this.size] = value
+    this.times[this.size++] = time ?? NO_TIME
+  }
+
+  #grow(): void {
+    const [values, times] = [this.values, this.times]
+    this.values = new Float64Array(2 * values.length)
+    this.times = new Float64Array(2 * times.length)
+    this.values.set(values)
+    this.times.set(times)
+  }
 }
 
 /** What was taken of a scrape. */
@@ -87,7 +137,11 @@ export class ScrapedSeries {
   /** By name and labels as the target writes them. */
   readonly #texts = new Map<string, Known>()
   readonly #entries = new Map<LabelledSeries, Entry>()
+  readonly #own = new Map<keyof OwnValues, LabelledSeries>()
   #round = 0
+  /** Of the texts and entries, those that are there in this round. */
+  #liveTexts = 0
+  #liveEntries = 0
 
   constructor(options: ScrapedSeriesOptions) {
     this.#options = options
@@ -99,49 +153,54 @@ export class ScrapedSeries {
     return this.#entries.size
   }
 
-  /** Looks a sample up; throws ProtocolError if it is new and cannot be read. Nothing is taken yet. */
-  pend(sample: TextSample): Pending {
-    const { series, value, time } = sample
-    const of = this.#texts.get(series) ?? this.#new(series)
-    return { of, value, time }
+  /** Looks a series up; throws ProtocolError if it is new and cannot be read. Nothing is taken yet. */
+  pend(text: string): Known {
+    return this.#texts.get(text) ?? this.#new(text)
   }
 
   /** Whether the rules drop a sample is known of new ones only where samples are limited. */
-  #new(series: string): Known | string {
+  #new(series: string): Known {
     const read = readSeries(series)
-    if (this.#options.sampleLimit === undefined || this.#relabelled(read) !== undefined) return series
-    return this.#keep({ text: alone(series), entry: undefined, round: 0 })
+    const isDropped = this.#options.sampleLimit !== undefined && this.#relabelled(read) === undefined
+    return { text: alone(series), entry: isDropped ? 'dropped' : undefined, round: 0 }
   }
 
   /** Takes a scrape: series that are not there any more end. `time`: microseconds since 1970. */
-  *take(pending: readonly Pending[], families: ReadonlyMap<string, TextMetadata>, time: number): Steps<Taken> {
-    const { sensor, honorsTimestamps } = this.#options
-    const round = ++this.#round
-    const own = new Set(Object.keys(OWN).map((name) => this.#own(name as keyof OwnValues)))
+  *take(scrape: Scrape, families: ReadonlyMap<string, TextMetadata>, time: number): Steps<Taken> {
+    const { sensor, honorsTimestamps, clock } = this.#options
+    const round = this.#beginRound()
+    this.#openOwn()
     const timed = new Map<Entry, TimedSample[]>()
-    let [samples, duplicates, repeated, dropped, refused, seen] = [0, 0, 0, 0, 0, 0]
-    for (const { of, value, time: given } of pending) {
+    const now = new StillClock(clock)
+    let [samples, duplicates, repeated, dropped, refused] = [0, 0, 0, 0, 0]
+    let isNew = false
+    for (let index = 0; index < scrape.size; index++) {
       // A new series may have many rules and long labels.
-      if (typeof of === 'string' || ++seen % SAMPLES_PER_STEP === 0) yield
-      const known = this.#known(of, families)
-      const at = honorsTimestamps && given !== undefined ? given : time
-      if (known === undefined || !(at >= 0 && at <= MAX_TIME)) {
+      if (isNew || (index > 0 && index % SAMPLES_PER_STEP === 0)) {
+        yield
+        now.read()
+      }
+      const known = scrape.known[index] as Known
+      const value = scrape.values[index] as number
+      const isTimed = honorsTimestamps && scrape.isTimed(index)
+      const at = isTimed ? (scrape.times[index] as number) : time
+      isNew = !this.#isLive(known)
+      if ((isNew && !this.#begin(known, families)) || !(at >= 0 && at <= MAX_TIME)) {
         refused++
         continue
       }
+      if (known.round !== round) this.#liveTexts++
       known.round = round
-      const { entry } = known
-      if (entry === undefined) {
+      const entry = known.entry as Entry | 'dropped'
+      if (entry === 'dropped') {
         dropped++
         continue
       }
-      const isTimed = honorsTimestamps && given !== undefined
-      if ((entry.round === round && !isTimed) || own.has(entry.series)) {
+      if ((entry.round === round && !isTimed) || entry.isOwn) {
         duplicates++
-        // What the server says of the target does not end with what the target says.
-        if (own.has(entry.series)) this.#entries.delete(entry.series)
         continue
       }
+      if (entry.round !== round) this.#liveEntries++
       entry.round = round
       if (isTimed) {
         const others = timed.get(entry)
@@ -151,8 +210,10 @@ export class ScrapedSeries {
       }
       samples++
       sensor.meter.take()
-      sensor.take(entry.series, { type: BasicType.DOUBLE, value }, at)
+      sensor.takeNumber(entry.series, value, at, now)
     }
+    if (isNew) yield
+    let seen = 0
     for (const [entry, all] of timed) {
       if (++seen % SAMPLES_PER_STEP === 0) yield
       const distinct = inOrder(all)
@@ -188,15 +249,14 @@ export class ScrapedSeries {
 
   /** Ends everything that the target has said, after a scrape that failed. */
   *fail(): Steps<void> {
-    yield* this.#end(++this.#round)
+    yield* this.#end(this.#beginRound())
   }
 
   /** What is known about the target itself. */
   takeOwn(values: OwnValues, time: number): void {
     const { sensor } = this.#options
-    for (const name of Object.keys(OWN) as (keyof OwnValues)[]) {
-      const series = this.#own(name)
-      if (series === undefined) continue
+    this.#openOwn()
+    for (const [name, series] of this.#own) {
       sensor.meter.take()
       sensor.take(series, { type: BasicType.DOUBLE, value: values[name] }, time)
     }
@@ -205,18 +265,24 @@ export class ScrapedSeries {
   /** The target is scraped no more. */
   *close(): Steps<void> {
     yield* this.fail()
-    for (const name of Object.keys(OWN) as (keyof OwnValues)[]) {
-      const series = this.#own(name)
-      if (series !== undefined) this.#options.sensor.end(series)
-    }
+    for (const series of this.#own.values()) this.#options.sensor.end(series)
+  }
+
+  #beginRound(): number {
+    this.#liveTexts = 0
+    this.#liveEntries = 0
+    return ++this.#round
   }
 
   *#end(round: number): Steps<void> {
     let seen = 0
-    for (const [text, known] of this.#texts) {
-      if (known.round !== round) this.#texts.delete(text)
-      if (++seen % SAMPLES_PER_STEP === 0) yield
+    if (this.#liveTexts < this.#texts.size) {
+      for (const [text, known] of this.#texts) {
+        if (known.round !== round) this.#texts.delete(text)
+        if (++seen % SAMPLES_PER_STEP === 0) yield
+      }
     }
+    if (this.#liveEntries === this.#entries.size) return
     for (const [series, entry] of this.#entries) {
       if (entry.round !== round) {
         this.#entries.delete(series)
@@ -226,43 +292,66 @@ export class ScrapedSeries {
     }
   }
 
-  #own(name: keyof OwnValues): LabelledSeries | undefined {
+  /** Makes what the server says of the target, as far as the tenant may have it. */
+  #openOwn(): void {
     const { sensor, labels } = this.#options
-    const series = sensor.of(PROMETHEUS_FAMILY + name, imported(Object.entries(labels)))
-    if (!(series instanceof LabelledSeries)) return undefined
-    const unit = name === 'scrape_duration_seconds' ? 's' : undefined
-    sensor.describe(series, { type: BasicType.DOUBLE, unit, description: OWN[name], isCounter: false })
-    return series
+    for (const name of Object.keys(OWN) as (keyof OwnValues)[]) {
+      const known = this.#own.get(name)
+      if (known !== undefined && sensor.has(known)) continue
+      this.#own.delete(name)
+      const series = sensor.of(PROMETHEUS_FAMILY + name, imported(Object.entries(labels)))
+      if (!(series instanceof LabelledSeries)) continue
+      const unit = name === 'scrape_duration_seconds' ? 's' : undefined
+      sensor.describe(series, { type: BasicType.DOUBLE, unit, description: OWN[name], isCounter: false })
+      this.#own.set(name, series)
+    }
   }
 
-  /** The series of a sample, which may be new or have ended; undefined if the tenant may not have it, which the sensor counts. */
-  #known(of: Known | string, families: ReadonlyMap<string, TextMetadata>): Known | undefined {
+  #isOwn(series: LabelledSeries): boolean {
+    for (const own of this.#own.values()) if (own === series) return true
+    return false
+  }
+
+  #isLive({ entry }: Known): boolean {
+    return entry === 'dropped' || (entry !== undefined && this.#options.sensor.has(entry.series))
+  }
+
+  /** Begins a series that is new or has ended. Returns false if the tenant may not have it, which the sensor counts. */
+  #begin(known: Known, families: ReadonlyMap<string, TextMetadata>): boolean {
     const { sensor } = this.#options
-    if (typeof of !== 'string' && (of.entry === undefined || sensor.has(of.entry.series))) return of
-    const text = typeof of === 'string' ? alone(of) : of.text
-    const read = readSeries(text)
+    // A line that stands twice in its first scrape was looked up twice.
+    const same = this.#texts.get(known.text)
+    if (same !== undefined && same !== known && this.#isLive(same)) {
+      known.entry = same.entry
+      return true
+    }
+    const read = readSeries(known.text)
     const { name } = read
     const all = this.#relabelled(read)
-    if (all === undefined) return this.#keep({ text, entry: undefined, round: 0 })
-    const taken = all.get(NAME) ?? ''
-    all.delete(NAME)
-    const series = sensor.of(PROMETHEUS_FAMILY + taken, imported(all))
-    if (!(series instanceof LabelledSeries)) return undefined
-    sensor.describe(series, describedBy(name, familyMetadata(name, families)))
-    const entry = this.#entries.get(series) ?? { series, round: 0, newest: Number.NEGATIVE_INFINITY, newestMs: 0 }
-    this.#entries.set(series, entry)
-    return this.#keep({ text, entry, round: 0 })
+    if (all === undefined) known.entry = 'dropped'
+    else {
+      const taken = all.get(NAME) ?? ''
+      all.delete(NAME)
+      const series = sensor.of(PROMETHEUS_FAMILY + taken, imported(all))
+      if (!(series instanceof LabelledSeries)) return false
+      sensor.describe(series, describedBy(name, familyMetadata(name, families)))
+      known.entry = this.#entries.get(series) ?? this.#newEntry(series)
+    }
+    this.#texts.set(known.text, known)
+    return true
+  }
+
+  #newEntry(series: LabelledSeries): Entry {
+    const isOwn = this.#isOwn(series)
+    const entry = { series, isOwn, round: 0, newest: Number.NEGATIVE_INFINITY, newestMs: 0 }
+    if (!isOwn) this.#entries.set(series, entry)
+    return entry
   }
 
   /** Its labels after the rules, with its name among them; undefined if they drop it. */
   #relabelled({ name, labels }: TextSeries): MutableLabels | undefined {
     const all = this.#labelsOf(labels).set(NAME, name)
     return this.#relabelling.apply(all) ? all : undefined
-  }
-
-  #keep(known: Known): Known {
-    this.#texts.set(known.text, known)
-    return known
   }
 
   /** Its labels with those of the target, as their sources call them. */
@@ -284,11 +373,6 @@ export class ScrapedSeries {
     }
     return all
   }
-}
-
-/** Whether rules are known to drop its series: always, where samples are limited. */
-export function isDropped({ of }: Pending): boolean {
-  return typeof of !== 'string' && of.entry === undefined
 }
 
 function imported(labels: Iterable<readonly [name: string, text: string]>): [name: string, text: string][] {

@@ -2,8 +2,8 @@
  * One target: when it is scraped, and what becomes of it. It is scraped at its interval while an instance may select its
  * series, and once when somebody asks. What it will say is unknown before, so one placeholder stands for all its series.
  */
-import { ProtocolError } from '../../../../protocol/errors.ts'
-import { type TextMetadata, TextParser, type TextSample } from '../../../../protocol/prometheus/text.ts'
+import { TextMemory, TextParser } from '../../../../protocol/prometheus/text.ts'
+import type { TextMetadata } from '../../../../protocol/prometheus/text-line.ts'
 import type { Kit } from '../../../kit/kit.ts'
 import type { LabelledSensor } from '../../../kit/labelled-sensor.ts'
 import {
@@ -16,12 +16,12 @@ import {
   type Subscription,
 } from '../../../kit/metrics.ts'
 import type { Poll } from '../../../kit/poll.ts'
-import type { Clock, Steps, Timer } from '../../../kit/running.ts'
+import type { Clock, Timer } from '../../../kit/running.ts'
 import { PROMETHEUS_FAMILY } from '../metric-types.ts'
 import type { Fetched } from './fetcher.ts'
 import type { TargetSpec } from './job.ts'
 import { untouchedBy } from './relabel.ts'
-import { isDropped, type Pending, ScrapedSeries } from './scraped-series.ts'
+import { type Known, Scrape, ScrapedSeries } from './scraped-series.ts'
 
 /** Asked by many, a target that nobody has bound is scraped no more often than this. */
 const REFRESHED_MS = 1_000
@@ -30,18 +30,12 @@ const FIRST_MS = 100
 /** How long somebody who asks waits for a scrape. */
 const MAX_REFRESH_MS = 5_000
 const SECOND_MS = 1_000
-const SAMPLES_PER_STEP = 128
 /** Names of metrics; those in quotes, which may have any characters, are found by whoever asks for `prometheus.` by name. */
 export const PLAIN_NAMES = /^[A-Za-z0-9_:]*$/
 const LIMITS = { lineBytes: 65_536, families: 20_000 }
 
-/** What was read of a scrape. */
-interface Body {
-  readonly pending: Pending[]
-  /** How many of these the rules keep. */
-  kept: number
-  readonly families: ReadonlyMap<string, TextMetadata>
-}
+/** What a scrape says of its families. */
+type Families = ReadonlyMap<string, TextMetadata>
 
 export interface TargetOptions extends Pick<Kit, 'poll' | 'clock' | 'log' | 'peer'> {
   readonly spec: TargetSpec
@@ -61,6 +55,9 @@ export class ScrapeTarget implements StatusEntry {
   readonly #clock: Clock
   readonly #poll: Poll
   readonly #series: ScrapedSeries
+  readonly #samples: Scrape
+  /** The lines of the last scrape. */
+  readonly #memory = new TextMemory<Known>()
   /** Where it is, without what may be a secret. */
   readonly #shownUrl: string
   #isStarted = false
@@ -94,6 +91,7 @@ export class ScrapeTarget implements StatusEntry {
     this.#poll = poll
     this.owner = { tenant: spec.tenant }
     this.#series = new ScrapedSeries({ ...spec, sensor, clock })
+    this.#samples = new Scrape(this.#series, spec)
     const { origin, pathname } = new URL(spec.url)
     this.#shownUrl = origin + pathname
     // A target may have labels of its own in their place, if it may; and rules may change them.
@@ -228,16 +226,16 @@ export class ScrapeTarget implements StatusEntry {
       this.#turned(false, read.problem)
       return
     }
-    const { pending, families } = read
-    const taken = await this.#poll.work(this.owner, this.#series.take(pending, families, time))
+    const { size } = this.#samples
+    const taken = await this.#poll.work(this.owner, this.#series.take(this.#samples, read, time))
     for (const name of ['samples', 'duplicates', 'repeated', 'dropped', 'refused'] as const)
       this.#counters[name] += taken[name]
-    this.#series.takeOwn({ up: 1, scrape_duration_seconds, scrape_samples_scraped: pending.length }, time)
+    this.#series.takeOwn({ up: 1, scrape_duration_seconds, scrape_samples_scraped: size }, time)
     this.#turned(true, '')
   }
 
   /** All of a scrape, or why there is none. */
-  async #read(): Promise<Body | { readonly problem: string }> {
+  async #read(): Promise<Families | { readonly problem: string }> {
     const { fetcher } = this.#options
     const { timeoutMs } = this.spec
     const abort = new AbortController()
@@ -245,7 +243,9 @@ export class ScrapeTarget implements StatusEntry {
     const late = new Error(`no answer within ${timeoutMs / SECOND_MS} s`)
     const timer = this.#clock.setTimeout(() => abort.abort(late), timeoutMs)
     try {
-      return await this.#body(await fetcher.fetch(abort.signal), abort.signal)
+      const fetched = await fetcher.fetch(abort.signal)
+      if (fetched.isWhole) this.#clock.clear(timer)
+      return await this.#body(fetched, abort.signal)
     } catch (error) {
       const { aborted, reason } = abort.signal
       // Ends a body that was not read to its end.
@@ -257,38 +257,16 @@ export class ScrapeTarget implements StatusEntry {
     }
   }
 
-  async #body({ format, body }: Fetched, signal: AbortSignal): Promise<Body> {
-    const parser = new TextParser(format, LIMITS)
-    const read: Body = { pending: [], kept: 0, families: parser.families }
+  async #body({ format, body }: Fetched, signal: AbortSignal): Promise<Families> {
+    this.#samples.clear()
+    const parser = new TextParser(format, LIMITS, this.#samples, this.#memory)
     for await (const chunk of body) {
       signal.throwIfAborted()
-      await this.#poll.work(this.owner, this.#pend(parser, parser.push(chunk), read))
+      await this.#poll.work(this.owner, parser.push(chunk))
     }
     signal.throwIfAborted()
-    await this.#poll.work(this.owner, this.#pend(parser, parser.end(), read))
-    return read
-  }
-
-  *#pend(parser: TextParser, samples: ReturnType<TextParser['push']>, read: Body): Steps<void> {
-    const { maxSamples, sampleLimit = maxSamples } = this.spec
-    const { pending } = read
-    for (const sample of samples) {
-      if (pending.length >= maxSamples) throw new Error(`the target has more than \`max_samples\` (${maxSamples})`)
-      const one = this.#pended(sample, parser.line)
-      pending.push(one)
-      if (!isDropped(one) && ++read.kept > sampleLimit)
-        throw new Error(`the target has more samples than \`sample_limit\` (${sampleLimit})`)
-      if (typeof one.of === 'string' || pending.length % SAMPLES_PER_STEP === 0) yield
-    }
-  }
-
-  #pended(sample: TextSample, line: number): Pending {
-    try {
-      return this.#series.pend(sample)
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error
-      throw new ProtocolError(error.code, `line ${line}: ${error.message}`)
-    }
+    await this.#poll.work(this.owner, parser.end())
+    return parser.families
   }
 
   /** Reports a target that is down, and one that is up again. */

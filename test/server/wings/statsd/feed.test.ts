@@ -41,6 +41,9 @@ function feedOf(isFaulty: (name: string) => boolean = () => false) {
       writeTyped(writer.clear(), value)
       emitted.push({ name, value })
     },
+    emitNumber() {
+      throw new Error('statsd sends values')
+    },
   }
   const quotas = new Quotas(() => NO_LIMIT, clock)
   const keptMs = () => 60_000

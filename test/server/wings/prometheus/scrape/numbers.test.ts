@@ -47,7 +47,7 @@ function scraped(readers: Readers, text: () => string): ScrapeTarget {
     spec: targetOf({ name: 'node', url: 'http://127.0.0.1:1/metrics' }),
     name: 'node',
     sensor: family.of('default'),
-    fetcher: { fetch: async () => ({ format: 'prometheus', body: body() }), close() {} },
+    fetcher: { fetch: async () => ({ format: 'prometheus', body: body(), isWhole: false }), close() {} },
     random: () => 0,
   })
   return target
