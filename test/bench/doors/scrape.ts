@@ -13,7 +13,7 @@ import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
 import { Exporters, nodeExporterPages } from './exporters.ts'
 
 /** The first scrapes, in which every series is new, are not what is measured. */
-const WARM_MS = 6_000
+const WARM_MS = 15_000
 
 export interface Sizes {
   readonly targets: number
