@@ -5,7 +5,7 @@
  * Like Prometheus, it is lenient about blanks and about names in quotes, which may hold any text (`{"http.requests", "a.b"="c"}`).
  * All functions throw ProtocolError at what is wrong, which says neither where the line is nor what stands before it.
  */
-import { ProtocolError, type ProtocolErrorCode } from '../errors.ts'
+import { ProtocolError } from '../errors.ts'
 
 export type TextFormat = 'prometheus' | 'openmetrics'
 

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { benchDoors } from './doors.ts'
 import { benchLatency } from './latency.ts'
 import { benchMemory } from './memory.ts'
 import { benchScale } from './scale.ts'
@@ -34,4 +35,12 @@ it('scale measures each size and draws the curves', async () => {
   expect(Object.keys(costs)).toEqual(['series', 'tenants'])
   expect(readFileSync(svg, 'utf8')).toContain('>tenants</text>')
   rmSync(directory, { recursive: true })
+})
+
+it('doors says what a scraped value costs, durable and taken only, and what it costs others', async () => {
+  const short = ['--peers', '--targets', '2', '--seconds', '1.5', '--warm-up', '1']
+  const figures = (await benchDoors(short)) as Readonly<Record<string, string>>
+  for (const who of ['cinnabar', 'cinnabarTakenOnly', 'prometheus', 'vmagent']) {
+    expect(Number(figures[`scrape ${who} cpuPerMillion`]), who).toBeGreaterThan(0)
+  }
 })

@@ -15,7 +15,7 @@ import { freePort } from '../../support/free-port.ts'
 const NODE_EXPORTER = 'prometheus-node-exporter'
 /** Each target goes round these. */
 const PAGES = 4
-const APART_MS = 1_000
+const APART_MS = 250
 
 export interface Page {
   readonly body: Uint8Array

@@ -7,17 +7,17 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { connect } from '../../../client/index.ts'
+import { until } from '../../rig/patience.ts'
 import { cpuSecondsOf, memoryMiB } from '../../rig/process-costs.ts'
 import { StackProgram } from '../../rig/prometheus-stack.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
 import { Exporters, nodeExporterPages } from './exporters.ts'
 
-/** The first scrapes, in which every series is new, are not what is measured. */
-const WARM_MS = 15_000
-
 export interface Sizes {
   readonly targets: number
   readonly seconds: number
+  /** Seconds before that: the first scrapes, in which every series is new, and for which nothing is compiled, are not what is measured. */
+  readonly warmUp: number
 }
 
 /** Something that scrapes. */
@@ -32,7 +32,10 @@ interface Cost {
 }
 
 /** By who scrapes. */
-export async function scrapeRow({ targets, seconds }: Sizes, withPeers: boolean): Promise<Record<string, Cost>> {
+export async function scrapeRow(
+  { targets, seconds, warmUp }: Sizes,
+  withPeers: boolean,
+): Promise<Record<string, Cost>> {
   const exporters = new Exporters(await nodeExporterPages())
   const addresses = await exporters.open(targets)
   const sink = createServer((request, response) => {
@@ -52,9 +55,12 @@ export async function scrapeRow({ targets, seconds }: Sizes, withPeers: boolean)
   const costs: Record<string, Cost> = {}
   try {
     for (const [name, start] of Object.entries(scrapers)) {
+      const untouched = exporters.samples
       const scraper = await start()
       try {
-        await setTimeout(WARM_MS)
+        // Prometheus begins five seconds after it serves.
+        await until(`${name} scrapes`, async () => exporters.samples > untouched)
+        await setTimeout(warmUp * 1_000)
         const before = { cpu: cpuSecondsOf(scraper.pid), samples: exporters.samples }
         await setTimeout(seconds * 1_000)
         const cpu = cpuSecondsOf(scraper.pid) - before.cpu

@@ -169,6 +169,30 @@ describe('values', () => {
     expect(sensor.take(series, double(1), 5)).toBe(true)
   })
 
+  test.each([0, -0, 1.5, Number.NaN, Number.NEGATIVE_INFINITY, 5e-324])(
+    'that are fetched, such as %d, are like others',
+    (number) => {
+      const [taken, fetched] = [of('otlp.a', { by: 'take' }), of('otlp.a', { by: 'number' })]
+      const [expected, got] = [new Kept(), new Kept()]
+      taken.subscriptions.push({ framePrefix: new Uint8Array(24), sink: expected, at: 0 })
+      fetched.subscriptions.push({ framePrefix: new Uint8Array(24), sink: got, at: 0 })
+      for (const [value, time] of [
+        [number, 5],
+        [7, 6],
+        [number, 4],
+      ] as const) {
+        sensor.take(taken, double(value), time)
+        sensor.takeNumber(fetched, value, time, clock)
+        expect(sensor.last(fetched)).toEqual(sensor.last(taken))
+      }
+      expect(got.frames).toEqual(expected.frames)
+      expect(sensor.last(fetched)).toEqual({ value: double(7), time: 6 })
+      sensor.take(fetched, { type: BasicType.VOID, value: null }, 9)
+      expect(sensor.last(fetched)).toBeUndefined()
+      expect(counters()).toMatchObject({ values: 7, repeated: 0 })
+    },
+  )
+
   test('the last one by its time is the answer to a GET; VOID ends it', () => {
     const series = of('otlp.a', {})
     sensor.take(series, double(1), 5)

@@ -183,7 +183,6 @@ function beginningOf(response: IncomingMessage, most: number): Promise<Beginning
     const finish = (isWhole: boolean): void => {
       response.off('data', take)
       response.off('end', end)
-      response.off('error', reject)
       resolve({ bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks), isWhole })
     }
     const take = (chunk: Buffer): void => {
@@ -196,6 +195,7 @@ function beginningOf(response: IncomingMessage, most: number): Promise<Beginning
     const end = (): void => finish(true)
     response.on('data', take)
     response.on('end', end)
+    // It stays: what goes wrong before somebody reads on is thrown by reading on.
     response.on('error', reject)
   })
 }

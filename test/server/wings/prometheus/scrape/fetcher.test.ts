@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
+import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Fetcher } from '../../../../../server/wings/prometheus/scrape/fetcher.ts'
 import { targetsOf } from '../../../../../server/wings/prometheus/scrape/job.ts'
@@ -147,6 +148,81 @@ describe('without TLS', () => {
     })
     await expect(reading).rejects.toThrow()
     await closed
+  })
+})
+
+describe('a body', () => {
+  const LINE = 'node_cpu_seconds_total{cpu="0"} 1\n'
+  beforeEach(async () => {
+    target = await ScriptedTarget.start()
+  })
+  const answers = (body: Uint8Array, headers: Record<string, string> = {}): void => {
+    target.answer = (_request, response) => void response.writeHead(200, headers).end(body)
+  }
+  const GZIP = { 'content-encoding': 'gzip' }
+  /** A gzip that says another length of its text than it has. */
+  const lying = (text: string, length: number): Uint8Array => {
+    const bytes = gzipSync(text)
+    bytes.writeUInt32LE(length, bytes.length - 4)
+    return bytes
+  }
+
+  it.each([0, 1, 1_000, 7_000, 8_000, 40_000])('of %i lines is the same, compressed or not', async (lines) => {
+    const text = LINE.repeat(lines)
+    answers(Buffer.from(text))
+    expect(await textOf(fetcher())).toBe(text)
+    answers(gzipSync(text), GZIP)
+    expect(await textOf(fetcher())).toBe(text)
+    answers(gzipSync(text, { level: 0 }), GZIP)
+    expect(await textOf(fetcher())).toBe(text)
+  })
+
+  it('is read to its end before its target is out of the matter, if it is short', async () => {
+    const isWhole = async (): Promise<boolean> => (await fetcher().fetch(new AbortController().signal)).isWhole
+    answers(Buffer.from(LINE))
+    expect(await isWhole()).toBe(true)
+    answers(Buffer.from(LINE.repeat(40_000)))
+    expect(await isWhole()).toBe(false)
+  })
+
+  it('of several members is all of them, however long the last one is', async () => {
+    answers(Buffer.concat([gzipSync(LINE.repeat(20_000)), gzipSync('a 1\n')]), GZIP)
+    expect(await textOf(fetcher())).toBe(`${LINE.repeat(20_000)}a 1\n`)
+  })
+
+  it.each([0, 3, 1_000_000, 0xffffffff])('that says that its text has %i bytes is refused', async (length) => {
+    answers(lying(LINE.repeat(10), length), GZIP)
+    await expect(textOf(fetcher())).rejects.toThrow(/incorrect length check/)
+  })
+
+  it('that is cut off, or is no gzip, is refused', async () => {
+    answers(gzipSync(LINE.repeat(100)).subarray(0, -20), GZIP)
+    await expect(textOf(fetcher())).rejects.toThrow(/unexpected end of file/)
+    answers(Buffer.from(LINE.repeat(100)), GZIP)
+    await expect(textOf(fetcher())).rejects.toThrow(/incorrect header check/)
+  })
+
+  it.each([2_000, 300_000])('has at most `max_bytes` (%i), also after it was inflated', async (max_bytes) => {
+    const text = 'a'.repeat(max_bytes)
+    for (const over of ['', 'b']) {
+      for (const [body, headers] of [
+        [Buffer.from(text + over), {}],
+        [gzipSync(text + over), GZIP],
+      ] as const) {
+        answers(body, headers)
+        const reading = textOf(fetcher({ max_bytes: BigInt(max_bytes) }))
+        if (over === '') expect(await reading).toBe(text)
+        else await expect(reading).rejects.toThrow(`more than \`max_bytes\` (${max_bytes})`)
+      }
+    }
+  })
+
+  it('whose connection is cut after a large part of it is refused', async () => {
+    target.answer = (request, response) => {
+      response.writeHead(200, { 'content-length': '10000000' })
+      response.write(LINE.repeat(20_000), () => request.socket.destroy())
+    }
+    await expect(textOf(fetcher())).rejects.toThrow(/aborted|ECONNRESET|terminated/)
   })
 })
 
