@@ -17,7 +17,7 @@ export interface TextMetadata {
 }
 
 /** A sample, without its series. */
-export interface Reading {
+export interface SampleReading {
   readonly value: number
   /** Microseconds since 1970; undefined if the line has none. */
   readonly time: number | undefined
@@ -72,7 +72,7 @@ export function endOfSeries(text: string, start: number, end: number): number {
 }
 
 /** Reads what follows the series of a sample: its value, and perhaps a time and an exemplar. */
-export function readReading(text: string, after: number, end: number, format: TextFormat): Reading {
+export function readReading(text: string, after: number, end: number, format: TextFormat): SampleReading {
   const [value, valueEnd] = token(text, skipBlanks(text, after, end), end)
   const [time, timeEnd] = token(text, skipBlanks(text, valueEnd, end), end)
   const isOpenMetrics = format === 'openmetrics'
