@@ -275,8 +275,14 @@ function no(because: string): Verdict {
   return { allowed: false, because: `default: ${because}` }
 }
 
+/**
+ * Reading, and nothing else: what somebody may be given who is nobody. It stands in scopes only, and there alone: such a credential
+ * runs no control, defines no channel, and knows none of its user's but that of its connection.
+ */
+const WATCH = 'WATCH'
+
 export interface ScopeEntry {
-  readonly command: RuleCommand
+  readonly command: RuleCommand | typeof WATCH
   readonly object: string
 }
 
@@ -293,19 +299,27 @@ export function parseScope(text: string): Scope | undefined {
   const lines = text.split(/[\n;]/).map((line) => line.trim())
   const entries = lines.filter((line) => line !== '').map(parseEntry)
   if (entries.length > MAX_ENTRIES) throw new AuthError('BAD_SCOPE', `a scope has at most ${MAX_ENTRIES} lines`)
+  if (entries.some(({ command }) => command === WATCH) && !onlyWatches(entries)) {
+    throw new AuthError('BAD_SCOPE', `a scope with ${WATCH} has no lines for other commands`)
+  }
   return entries.length === 0 ? undefined : entries
 }
 
 function parseEntry(line: string): ScopeEntry {
   const [, command = '', object = ''] = /^(\S+)\s+(\S+)$/.exec(line) ?? []
-  if (!isRuleCommand(command) || object.length > MAX_CHARACTERS) {
-    const commands = [...ruleCommands, '*'].join(', ')
+  if (!(command === WATCH || isRuleCommand(command)) || object.length > MAX_CHARACTERS) {
+    const commands = [...ruleCommands, WATCH, '*'].join(', ')
     throw new AuthError(
       'BAD_SCOPE',
       `each line of a scope is a command (${commands}) and a pattern, like "COLLECT host.*"`,
     )
   }
   return { command, object }
+}
+
+/** Whether a credential reads and does nothing else. */
+export function onlyWatches(scope: Scope | undefined): boolean {
+  return scope !== undefined && scope.length > 0 && scope.every(({ command }) => command === WATCH)
 }
 
 /** The text that `parseScope` reads. */
@@ -320,7 +334,7 @@ export function formatScope(scope: Scope | undefined): string {
 export function covers(scope: Scope | undefined, request: RequestedObject): boolean {
   if (scope === undefined) return true
   return scope.some(({ command, object }) => {
-    const entry = { effect: 'allow', command, object } as const
+    const entry = { effect: 'allow', command: command === WATCH ? 'COLLECT' : command, object } as const
     return isFor(entry, request.command) && isAbout(entry, request)
   })
 }

@@ -59,7 +59,7 @@ export class Publisher {
     const entries = isTheirs && isPublished === true ? (scope ?? []) : []
     this.#family = family
     this.#covered = entries
-      .filter(({ command }) => isFor({ effect: 'allow', command }, 'PUBLISH'))
+      .filter(({ command }) => command !== 'WATCH' && isFor({ effect: 'allow', command }, 'PUBLISH'))
       .map(({ object }) => ({ object, covers: matcher(object) }))
     this.#rules = role === ADMIN_ROLE ? undefined : role === CONSUMER_ROLE ? [] : compile(role, rules)
   }

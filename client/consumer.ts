@@ -375,8 +375,11 @@ export class Consumer extends CommandMethods implements AsyncIterable<Sample> {
       // The producer has connected to us for this channel [MON 14].
       switchTo(birth, await bindingsOf(birth, query))
     } else if (!this.#isDurable) {
-      const args = toArgumentList({ channel: birth, durable: false })
-      checkDone(await this.#awaited.ask(send, 'EXECUTE', { control: 'channel.configure', args }, { isKept: false }))
+      // Channels of a credential that only watches are not durable anyway.
+      if (!(await connection.ready).extension.includes('watch-only')) {
+        const args = toArgumentList({ channel: birth, durable: false })
+        checkDone(await this.#awaited.ask(send, 'EXECUTE', { control: 'channel.configure', args }, { isKept: false }))
+      }
       switchTo(birth, NOTHING_BOUND)
     } else if (channel === CURRENT_CHANNEL) {
       switchTo(birth, NOTHING_BOUND)

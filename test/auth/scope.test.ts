@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { matcher } from '../../auth/pattern.ts'
-import { covers, formatScope, parseScope } from '../../auth/permissions.ts'
+import { covers, formatScope, onlyWatches, parseScope } from '../../auth/permissions.ts'
 
 describe('parseScope', () => {
   it('reads lines separated by newlines or semicolons, and passes over empty ones', () => {
@@ -26,11 +26,31 @@ describe('parseScope', () => {
     'collect host.*',
     'QUERY host.*',
     'COLLECT host.* extra',
+    'WATCH host.*;COLLECT host.*',
+    '* *;WATCH host.*',
     `COLLECT ${'x'.repeat(1025)}`,
     Array.from({ length: 65 }, () => 'COLLECT a').join(';'),
   ])('refuses %.40s, and says what a line is', (text) => {
     expect(() => parseScope(text)).toThrow(expect.objectContaining({ code: 'BAD_SCOPE' }))
     expect(() => parseScope(text)).toThrow(/scope/)
+  })
+})
+
+describe('WATCH', () => {
+  it('covers reading and nothing else', () => {
+    const scope = parseScope('WATCH host.*;WATCH test.a')
+    expect(formatScope(scope)).toBe('WATCH host.*\nWATCH test.a')
+    expect(covers(scope, { command: 'COLLECT', object: 'host.load.one' })).toBe(true)
+    expect(covers(scope, { command: 'COLLECT', object: 'test.*' })).toBe(false)
+    for (const command of ['EXECUTE', 'DEF_CHANNEL', 'PUBLISH'] as const) {
+      expect(covers(scope, { command, object: 'host.load.one' })).toBe(false)
+    }
+  })
+
+  it('is said of a scope that has no other lines', () => {
+    expect(onlyWatches(parseScope('WATCH host.*'))).toBe(true)
+    expect(onlyWatches(parseScope('COLLECT host.*'))).toBe(false)
+    expect(onlyWatches(undefined)).toBe(false)
   })
 })
 

@@ -11,6 +11,7 @@ import {
   isAllowedByName,
   judge,
   mayBeAllowed,
+  onlyWatches,
   type Reader,
   type Scope,
 } from '../../../auth/permissions.ts'
@@ -61,9 +62,13 @@ export class Rights {
     return includesRole(role, other, (of) => this.rules.of(of))
   }
 
-  /** A scope need not name one's own channels and their settings: it only ever finds the channels that it covers. */
+  /**
+   * A scope need not name one's own channels and their settings: it only ever finds the channels that it covers, and one that only
+   * watches finds none.
+   */
   isCovered({ scope }: Asker['credential'], request: Pick<AccessRequest, 'command' | 'object'>): boolean {
     const { command, object } = request
+    if (onlyWatches(scope)) return covers(scope, request)
     const isOwn = command === 'DEF_CHANNEL' ? object === '' : command === 'EXECUTE' && object.startsWith('channel.')
     return isOwn || covers(scope, request)
   }

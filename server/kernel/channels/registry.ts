@@ -3,7 +3,7 @@
  * finds only its own; "not yours" and "not there" are the same answer [MON 4].
  */
 import { randomInt } from 'node:crypto'
-import { ADMIN_ROLE, type Identity } from '../../../auth/permissions.ts'
+import { ADMIN_ROLE, type Identity, onlyWatches } from '../../../auth/permissions.ts'
 import { NoticeCode } from '../../../protocol/monitor/constants.ts'
 import { CHANNEL_WIDTH, type ChannelRow, type Store } from '../../../storage/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
@@ -279,9 +279,8 @@ export class Registry {
   /** Throws StatusError NO_SUCH_CHANNEL if it is not there, belongs to another user, or is beyond the credential's scope. */
   find({ identity, credential }: Asker, id: number): Channel {
     const channel = this.#channels.get(id)
-    if (channel === undefined || channel.owner.userId !== identity.userId || !channel.isCoveredBy(credential.scope)) {
-      throw noSuchChannel()
-    }
+    const isOwn = channel?.owner.userId === identity.userId && !onlyWatches(credential.scope)
+    if (channel === undefined || !isOwn || !channel.isCoveredBy(credential.scope)) throw noSuchChannel()
     return channel
   }
 
@@ -297,8 +296,9 @@ export class Registry {
     return channel
   }
 
-  /** The channels of an identity that the scope of its credential covers [MON 15]. */
+  /** The channels of an identity that the scope of its credential covers [MON 15]; none if that only watches. */
   visibleTo({ identity, credential }: Asker): Channel[] {
+    if (onlyWatches(credential.scope)) return []
     return [...this.of(identity.userId)].filter((channel) => channel.isCoveredBy(credential.scope))
   }
 

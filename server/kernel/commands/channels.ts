@@ -1,5 +1,6 @@
 /** DEF_CHANNEL, SET_CHANNEL, DEL_CHANNEL and COMMIT: channels and what they have delivered. */
 import { isLoopback } from '../../../auth/network.ts'
+import { onlyWatches } from '../../../auth/permissions.ts'
 import { ALL_CHANNELS, BasicType, NoticeCode } from '../../../protocol/monitor/constants.ts'
 import type { Channel } from '../channels/channel.ts'
 import { channelNameProblem } from '../channels/names.ts'
@@ -37,6 +38,12 @@ export function defChannel(services: DefChannelServices, lookup: Lookup): Comman
   return (session, { url, args }) => {
     if (session.destination !== undefined) {
       throw new StatusError('PERMISSION_DENIED', 'no channels are defined on a connection that the producer made')
+    }
+    if (onlyWatches(session.credential.scope)) {
+      throw new StatusError(
+        'PERMISSION_DENIED',
+        'the credential of this connection only watches: it defines no channels',
+      )
     }
     const given = convertArguments(args, parameters, 'DEF_CHANNEL')
     const [secret, bearer] = [given.get('secret'), given.get('bearer')] as (Uint8Array | undefined)[]

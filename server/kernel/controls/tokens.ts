@@ -53,7 +53,7 @@ export function tokenControls(options: TokenControlsOptions): Control[] {
         type: STRING,
         optional: true,
         description:
-          'What it may be used for: lines like "COLLECT host.*", separated by ";". If omitted: everything but PUBLISH.',
+          'What it may be used for: lines like "COLLECT host.*", or "WATCH host.*" for nothing but reading, separated by ";". If omitted: everything but PUBLISH.',
       },
       {
         name: 'expires_in_s',
@@ -162,7 +162,7 @@ function labelOf(args: ControlArguments): string {
 function requireNarrower(scope: Scope | undefined, own: Scope | undefined): void {
   if (own === undefined) return
   const isNarrower = scope?.every(({ command, object }) => {
-    if (command !== '*') return covers(own, { command, object })
+    if (command !== '*') return covers(own, { command: command === 'WATCH' ? 'COLLECT' : command, object })
     const entries = own.filter((entry) => entry.command === '*')
     return allowedByAny.every((each) => covers(entries, { command: each, object }))
   })

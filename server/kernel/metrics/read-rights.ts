@@ -2,7 +2,7 @@
  * What one identity may read. Selections and lists of metrics ask here and judge nothing themselves. Rules may change at any time,
  * so a verdict is true only at the moment when it is given.
  */
-import { covers, maySee, type Reader } from '../../../auth/permissions.ts'
+import { covers, maySee, onlyWatches, type Reader } from '../../../auth/permissions.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { labelText } from './labels.ts'
 import type { Arguments, Labels, Sensor } from './metric.ts'
@@ -53,6 +53,11 @@ export class ReadRights {
       return value === undefined ? undefined : String(value)
     }
     return this.#rights.judge(this.identity, { command: 'COLLECT', object: metric, argument }).allowed
+  }
+
+  /** Whether the catalogue names a metric: to a credential that only watches, those that it may read. */
+  isListed(sensor: Pick<Sensor, 'owner'>, metric: string): boolean {
+    return this.mayReadSome(sensor, metric) && (!onlyWatches(this.identity.scope) || this.covers(metric))
   }
 
   /**

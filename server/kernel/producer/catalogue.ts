@@ -45,7 +45,7 @@ export function metricsView(sensors: () => readonly Sensor[], rights: JudgingRig
       for (const [metric, sensor] of metricsInOrder(mine, prefix, after)) {
         yield
         if (metric.name <= last || !matches(metric.name)) continue
-        if (!readRights.mayReadSome(sensor, metric.name)) continue
+        if (!readRights.isListed(sensor, metric.name)) continue
         last = metric.name
         if (++count > limit) list.more()
         if (!list.add(describeMetric(metric))) break

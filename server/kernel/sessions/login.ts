@@ -57,8 +57,15 @@ export class SessionLogin {
     this.reset()
   }
 
-  /** `identity`: undefined before AUTH. `dialled`: the channel, on a connection that begins without AUTH. */
-  capabilities(identity: Identity | undefined, layer: readonly string[], dialled?: number): Capabilities {
+  /**
+   * `identity`: undefined before AUTH. `dialled`: the channel, on a connection that begins without AUTH. `watches`: whether the
+   * credential reads and does nothing else.
+   */
+  capabilities(
+    identity: Identity | undefined,
+    layer: readonly string[],
+    { dialled, watches = false }: { readonly dialled?: number | undefined; readonly watches?: boolean } = {},
+  ): Capabilities {
     const { generation, self } = this.#context
     const authenticated = identity !== undefined
     return {
@@ -66,7 +73,7 @@ export class SessionLogin {
       minor: PROTOCOL_MINOR,
       auth: this.#auth.methods(this.#peer),
       layer,
-      extension: dialled === undefined ? EXTENSIONS : [...EXTENSIONS, 'dialled'],
+      extension: [...EXTENSIONS, ...(dialled === undefined ? [] : ['dialled']), ...(watches ? ['watch-only'] : [])],
       software: this.#context.software,
       maxFrameBytes: authenticated ? MAX_FRAME_BYTES : MAX_FRAME_BYTES_BEFORE_AUTH,
       ...(dialled !== undefined && { channel: dialled }),

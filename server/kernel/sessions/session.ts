@@ -4,7 +4,7 @@
  * response writer and the link writer; this class holds the state that they share.
  */
 import type { Account, Credential } from '../../../auth/mechanism.ts'
-import { ADMIN_ROLE, type Identity } from '../../../auth/permissions.ts'
+import { ADMIN_ROLE, type Identity, onlyWatches } from '../../../auth/permissions.ts'
 import { MAX_FRAME_BYTES_BEFORE_AUTH } from '../../../protocol/bytes/framer.ts'
 import type { Link, LinkListener } from '../../../protocol/link/link.ts'
 import { MessageId, NoticeCode } from '../../../protocol/monitor/constants.ts'
@@ -192,7 +192,9 @@ export class Session implements ReadSession {
     const { isReceiver } = this
     const layers = isReceiver ? [] : this.#layers.offered(this.isAuthenticated)
     const dialled = isReceiver ? this.channel.id : undefined
-    this.#responses.capabilities(this.#login.capabilities(this.#identity, layers, dialled))
+    this.#responses.capabilities(
+      this.#login.capabilities(this.#identity, layers, { dialled, watches: onlyWatches(this.#credential?.scope) }),
+    )
   }
 
   get link(): Link {
@@ -286,7 +288,8 @@ export class Session implements ReadSession {
     const quota = identity.role === ADMIN_ROLE ? undefined : quotas.of(identity.tenant).connections
     quota?.enter()
     this.#quota = quota
-    const channel = outbound?.channel ?? registry.create(identity, false)
+    const channel =
+      outbound?.channel ?? registry.create(identity, false, onlyWatches(credential.scope) ? { durable: false } : {})
     clock.clear(this.#loginTimeout)
     this.#identity = identity
     this.#credential = credential
