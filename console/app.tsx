@@ -2,6 +2,7 @@
 import type { VNode } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
+import { SHARED } from './board-link.ts'
 import { Fleet } from './fleet.ts'
 import { Shortcuts } from './parts/shortcuts.tsx'
 import { NoSuchPage } from './parts/state.tsx'
@@ -20,15 +21,19 @@ import { HostsView } from './views/hosts.tsx'
 import { MetricView } from './views/metric.tsx'
 import { MetricsView } from './views/metrics.tsx'
 import { Overview } from './views/overview.tsx'
+import { SharedBoardView } from './views/shared-board.tsx'
 import { SignIn } from './views/sign-in.tsx'
 import { SourcesView } from './views/sources.tsx'
 
 interface AppProps {
   readonly session: Session
+  /** Where the server is, for those who have a session of their own. */
+  readonly monitor: URL
   readonly router: Router
 }
 
-export function App({ session, router }: AppProps) {
+export function App({ session, monitor, router }: AppProps) {
+  if (router.route.value.view === SHARED) return <SharedBoardView monitor={monitor} router={router} />
   const state = session.state.value
   if (state.kind !== 'in') return <SignIn session={session} state={state} />
   return (
@@ -70,7 +75,7 @@ const VIEWS: readonly View[] = [
   { view: 'audit', title: 'Audit', List: AuditView, needs: 'producer.audit' },
 ]
 
-interface SignedProps extends AppProps {
+interface SignedProps extends Omit<AppProps, 'monitor'> {
   readonly consumer: Consumer
   readonly identity: string
 }

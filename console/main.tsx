@@ -7,4 +7,4 @@ import { Session } from './session.ts'
 // A proxy may have the server below a path of its own: this script is at console/assets/ there.
 const monitor = new URL('../../monitor', import.meta.url)
 
-render(<App session={new Session(monitor)} router={new Router(window)} />, document.body)
+render(<App session={new Session(monitor)} monitor={monitor} router={new Router(window)} />, document.body)

@@ -7,6 +7,9 @@ import { ConnectionError, type Consumer, connect, StatusError } from '../client/
 import { recordsOf } from './query.ts'
 import { reasonOf, sentence } from './refusals.ts'
 
+/** Nobody is told which of the two it is. */
+export const NOT_ADMITTED = 'The user or the secret is wrong.'
+
 export type Secret = { readonly password: string } | { readonly token: string }
 
 export type SessionState =
@@ -96,8 +99,7 @@ async function ownerOf(consumer: Consumer): Promise<string> {
 function endReason(error: unknown): string {
   if (error instanceof ConnectionError && error.cause instanceof StatusError) {
     const { status, detail } = error.cause
-    if (status === 'AUTH_FAILED')
-      return detail === 'not admitted' ? 'The user or the secret is wrong.' : sentence(detail)
+    if (status === 'AUTH_FAILED') return detail === 'not admitted' ? NOT_ADMITTED : sentence(detail)
   }
   return reasonOf(error)
 }

@@ -7,11 +7,12 @@ import { ChartControls } from '../parts/chart-controls.tsx'
 import { ChartPage } from '../parts/chart-page.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Name } from '../parts/name.tsx'
+import { ShareBoard } from '../parts/share-board.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
 
 const HEIGHT = 200
 
-export function BoardView({ consumer, fleet, router }: ViewProps) {
+export function BoardView({ consumer, fleet, router, identity }: ViewProps) {
   const { args } = router.route.value
   const boards = useMemo(() => new Boards(new BrowserStorage()), [])
   const page = useMemo(() => new ChartPage(5, fleet), [fleet])
@@ -90,6 +91,7 @@ export function BoardView({ consumer, fleet, router }: ViewProps) {
         <>
           <div class="board-controls">
             <p class="note">The URL of this page is the board.</p>
+            <ShareBoard consumer={consumer} identity={identity} charts={charts} name={name} />
             <ChartControls page={page} />
           </div>
           <div class="columns charts">

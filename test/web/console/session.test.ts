@@ -57,6 +57,50 @@ describe.skipIf(missing)(`the console${howTo}`, () => {
     await page.waitForSelector('.who:has-text("token")')
   })
 
+  it('opens a board by a link, without a sign-in, and keeps nothing of it', async ({ page, rig }) => {
+    await rig.report('web1', 'shared', 7)
+    await rig.report('web1', 'hidden', 8)
+    await rig.open(page, '#/board?name=ours&chart=gmetric.shared')
+    await rig.signIn(page)
+    await page.click('button:text-is("Share")')
+    await page.click('button:text-is("Make the link")')
+    const link = (await page.textContent('dialog.share code')) ?? ''
+    const token = new URLSearchParams(link.split('?')[1]).get('token') ?? ''
+    expect(token).toMatch(/^cnb_/)
+    await page.click('dialog.share >> text=Access, Tokens')
+    await page.waitForSelector('tr:has-text("board ours"):has-text("WATCH gmetric.shared")')
+
+    const guest = await rig.tab()
+    const urls: string[] = []
+    guest.on('request', (request) => urls.push(`${request.url()} ${JSON.stringify(request.headers())}`))
+    await guest.goto(link)
+    await guest.waitForSelector('.legend b:text-is("7")')
+    expect(await guest.title()).toBe('ours · Cinnabar')
+    expect(await guest.locator('nav, a, form, [name=password]').count()).toBe(0)
+    expect(await guest.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie])).toEqual([
+      0,
+      0,
+      '',
+    ])
+    expect(urls.filter((url) => url.includes(token))).toEqual([])
+    expect(rig.server.errors).not.toContain(token)
+    // Another chart in the address is not for this token.
+    await guest.goto(link.replace('gmetric.shared', 'gmetric.hidden'))
+    await guest.waitForSelector('.chart-card [role=alert]')
+    expect(await guest.locator('.legend').count()).toBe(0)
+
+    const admin = await connect(`tcp://127.0.0.1:${rig.server.tcpPort}`, { identity: 'admin', password: PASSWORD })
+    const { value } = (await admin.execute('token.list', {})).plain as PlainRecord
+    const made = (value as readonly PlainRecord[]).find(({ name }) => name === 'board ours')
+    await admin.execute('token.revoke', { token: made?.['token'] as number })
+    await admin.close()
+    await guest.waitForSelector('.banner[role=alert]')
+    await guest.goto('about:blank')
+    await guest.goto(link)
+    await guest.waitForSelector('text=The link has expired, or was revoked')
+    await guest.close()
+  })
+
   it('has nothing from elsewhere, and nothing inline', async ({ page, rig }) => {
     const hosts = new Set<string>()
     page.on('request', (request) => hosts.add(new URL(request.url()).host))
