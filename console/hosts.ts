@@ -18,33 +18,33 @@ const SHOWN_MS = 500
 const APART_MS = 5_000
 const APART_FACTOR = 10
 
-/** A metric that stands for one of the small charts, by the end of its name: sources name it differently. */
+/** What one of the small charts shows; sources name it differently. */
 interface Role {
   readonly title: string
-  readonly names: readonly { readonly ending: string; readonly unit: string; readonly isRate: boolean }[]
+  readonly metrics: readonly { readonly name: string; readonly unit: string; readonly isRate: boolean }[]
 }
 
 export const ROLES: readonly Role[] = [
   {
     title: 'Load',
-    names: [
-      { ending: '.load_one', unit: '', isRate: false },
-      { ending: 'host.load.one', unit: '', isRate: false },
+    metrics: [
+      { name: 'gmetric.load_one', unit: '', isRate: false },
+      { name: 'host.load.one', unit: '', isRate: false },
     ],
   },
   {
     title: 'Memory free',
-    names: [
-      { ending: '.mem_free', unit: 'KB', isRate: false },
-      { ending: 'host.mem.available', unit: 'B', isRate: false },
-      { ending: 'host.mem.free', unit: 'B', isRate: false },
+    metrics: [
+      { name: 'gmetric.mem_free', unit: 'KB', isRate: false },
+      { name: 'host.mem.available', unit: 'B', isRate: false },
+      { name: 'host.mem.free', unit: 'B', isRate: false },
     ],
   },
   {
     title: 'Network in',
-    names: [
-      { ending: '.bytes_in', unit: 'B/s', isRate: false },
-      { ending: 'host.net.received_bytes', unit: 'B', isRate: true },
+    metrics: [
+      { name: 'gmetric.bytes_in', unit: 'B/s', isRate: false },
+      { name: 'host.net.received_bytes', unit: 'B', isRate: true },
     ],
   },
 ]
@@ -53,10 +53,11 @@ const IS_UP = '.host.up'
 /** The metrics of the machine that the server runs on. */
 const OWN_MACHINE = 'host.'
 
-/** What is asked of the producers below. */
-const PATTERNS = [IS_UP, ...ROLES.flatMap(({ names }) => names.map(({ ending }) => ending))].map(
-  (ending) => `*${ending}`,
-)
+/**
+ * What is asked of the producers below: names that they need not have, as patterns, since these are not refused then. None matches
+ * what is scraped.
+ */
+const PATTERNS = [`*${IS_UP}`, ...ROLES.flatMap(({ metrics }) => metrics.map(({ name }) => `${name}*`))]
 
 /** The metric of a small chart. */
 export interface RoleMetric {
@@ -226,9 +227,9 @@ function note(drafts: Map<string, Draft>, { name, host, producer, time }: Place)
   if (/\.host\.(up|late)$/.test(name)) return
   draft.metrics++
   draft.time = Math.max(draft.time, time)
-  for (const [role, { names }] of ROLES.entries()) {
-    const rank = names.findIndex(({ ending }) => name.endsWith(ending))
-    const found = names[rank]
+  for (const [role, { metrics }] of ROLES.entries()) {
+    const rank = metrics.findIndex((metric) => metric.name === name)
+    const found = metrics[rank]
     if (found === undefined || rank >= (draft.ranks[role] as number)) continue
     draft.ranks[role] = rank
     draft.roles[role] = { metric: name, unit: found.unit, isRate: found.isRate }

@@ -1,8 +1,9 @@
 /** One host: all its metrics with their last values, and a chart of each on demand. */
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import type { Sample } from '../../client/browser.ts'
 import { type ChartSpec, chartLink } from '../board.ts'
 import { useCatalogue } from '../catalogue.ts'
+import { useHostValues } from '../host-values.ts'
 import { ROLES } from '../hosts.ts'
 import { labelsText } from '../labels.ts'
 import { ChartCard } from '../parts/chart-card.tsx'
@@ -14,12 +15,9 @@ import { Loading, State } from '../parts/state.tsx'
 import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
 import { argumentsFor, OWN } from '../producers.ts'
-import { useQuery } from '../query.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatDuration, formatMeasured, formatUtc } from '../units.ts'
 
-/** The values are read again so long after the last answer. */
-const APART_MS = 5_000
 const CHART_HEIGHT = 180
 
 interface Row {
@@ -31,28 +29,22 @@ interface Row {
 
 export function HostView({ consumer, fleet, router }: ViewProps) {
   const { object: host, args } = router.route.value
-  const [round, setRound] = useState(0)
   const producer = args.get('producer') ?? OWN
   const page = useMemo(() => new ChartPage(5, fleet), [host, producer, fleet])
   useEffect(() => page.begin(), [page])
   const place = { host, ...argumentsFor(producer) }
-  const answer = useQuery(consumer, '*', place, { round })
-  useEffect(() => {
-    if (answer.kind === 'waiting') return undefined
-    const timer = setTimeout(() => setRound((count) => count + 1), APART_MS)
-    return () => clearTimeout(timer)
-  }, [answer])
+  const answer = useHostValues(consumer, host, producer)
   const { entries } = useCatalogue(consumer)
   const units = useMemo(() => new Map(entries.map(({ name, unit }) => [name, unit])), [entries])
   const text = args.get('match') ?? ''
-  const rows = useMemo(() => (answer.kind === 'answer' ? rowsOf(answer.sample, place) : []), [answer, host, producer])
+  const rows = useMemo(() => (answer.kind === 'answer' ? rowsOf(answer.samples, place) : []), [answer, host, producer])
   const found = rows.filter(({ key }) => key.toLowerCase().includes(text.trim().toLowerCase()))
   const isSilent = rows.some(({ metric, sample }) => metric.endsWith('.host.up') && sample.plain === false)
-  const charts = ROLES.flatMap(({ title, names }) => {
-    const name = names.find(({ ending }) => rows.some(({ metric }) => metric.endsWith(ending)))
-    const metric = rows.find((row) => name !== undefined && row.metric.endsWith(name.ending))?.metric
-    if (name === undefined || metric === undefined) return []
-    const spec: ChartSpec = { lines: [{ metric, args: place }], ...(name.isRate && { scale: 'rate' }) }
+  const charts = ROLES.flatMap(({ title, metrics }) => {
+    const found = metrics.find(({ name }) => rows.some(({ metric }) => metric === name))
+    if (found === undefined) return []
+    const { name: metric, isRate } = found
+    const spec: ChartSpec = { lines: [{ metric, args: place }], ...(isRate && { scale: 'rate' }) }
     return [{ title, metric, spec }]
   })
   const columns: readonly Column<Row>[] = [
@@ -74,7 +66,7 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
       title: 'Age',
       look: 'number short wide',
       cell: ({ sample }) => (
-        <time title={formatUtc(sample.time)}>{answer.kind === 'answer' ? ageOf(sample, answer.sample.time) : ''}</time>
+        <time title={formatUtc(sample.time)}>{answer.kind === 'answer' ? ageOf(sample, answer.time) : ''}</time>
       ),
     },
   ]
@@ -147,9 +139,7 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
             <h2>
               {formatCount(found.length)} of {formatCount(rows.length)}
             </h2>
-            {answer.sample.isCut ? (
-              <p class="note">The list was too long for one answer: search for the rest.</p>
-            ) : null}
+            {answer.isCut ? <p class="note">The list was too long for one answer: search for the rest.</p> : null}
           </div>
           <VirtualTable
             label="Metrics"
@@ -164,8 +154,11 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
   )
 }
 
-function rowsOf(answer: Sample, place: { readonly host: string; readonly producer?: string }): readonly Row[] {
-  const rows = answer.elements.map((sample): Row => {
+function rowsOf(
+  samples: readonly Sample[],
+  place: { readonly host: string; readonly producer?: string },
+): readonly Row[] {
+  const rows = samples.map((sample): Row => {
     const { labels } = sample
     const args: Record<string, string> = { ...place }
     for (const [name, value] of Object.entries(labels)) if (value !== undefined && value !== '') args[name] = value

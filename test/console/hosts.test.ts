@@ -25,6 +25,24 @@ async function namesFor(identity: string): Promise<string[] | undefined> {
   return hosts.state.value.hosts?.map(({ name }) => name)
 }
 
+it('asks other servers for nothing that has targets scraped', async () => {
+  const asked: string[] = []
+  const above = {
+    capabilities: { producer: { id: '01', name: 'main' }, below: [{ id: '02', name: 'rack1' }] },
+    query: (metric: string) => {
+      asked.push(metric)
+      return Promise.resolve(metric === 'producer.series' ? { plain: SERIES } : { elements: [] })
+    },
+  } as unknown as Consumer
+  const hosts = new Hosts(above, 'root')
+  hosts.begin()
+  await new Promise((resolve) => setImmediate(resolve))
+  hosts.end()
+  expect(asked).toContain('gmetric.load_one*')
+  // Names of what is scraped have one dot only, after `prometheus`.
+  expect(asked.filter((pattern) => !/^(gmetric|host|producer)\.|^\*\.host\.up$/.test(pattern))).toEqual([])
+})
+
 describe('the machine that the server runs on', () => {
   it.each([
     ['root', ['mon1', 'web1']],

@@ -57,8 +57,8 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     expect(page.url()).toContain('.rate=0')
     await page.click('button:text-is("Pin")')
     await page.click('text=pinned to the >> a')
-    await page.waitForSelector('.legend b:text-matches("^[^/]+$")')
-    expect(page.url()).toContain('counter%2Ftotal')
+    await page.waitForSelector('.chart-card:has(h2:has-text("gmetric.counter")) .legend b:text-matches("^[^/]+$")')
+    await expect.poll(() => page.url()).toContain('counter%2Ftotal')
     await page.click('[aria-label="Remove gmetric.counter"]')
   })
 
