@@ -72,7 +72,8 @@ export class MemoryRoom {
       let last: Held | undefined
       for (const held of mine) {
         bytes += held.bytes
-        if (held.incomplete?.signal.aborted === false) last = held
+        // To refuse what waits, and has nothing yet, would free nothing.
+        if (held.bytes > 0 && held.incomplete?.signal.aborted === false) last = held
       }
       if (last !== undefined && bytes > most) [found, most] = [last, bytes]
     }

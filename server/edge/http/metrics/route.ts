@@ -76,7 +76,14 @@ class Unanswerable extends Error {
 
 /** Must be called after `hardenHttp`. */
 export function serveMetrics(app: FastifyInstance, options: MetricsOptions): void {
-  const { scrapes } = options.context
+  const { scrapes, faults } = options.context
+  /** What a request is answered in place of its text. What all readers of a text get is reported once, where it is made. */
+  const failureOf = (error: unknown): Unanswerable => {
+    if (error instanceof Unanswerable) return error
+    if (isRefusal(error)) return new Unanswerable(statusOf(error), error.message)
+    faults.report(`GET ${PATH}`, error)
+    return new Unanswerable(500, 'the server failed; its log says why')
+  }
   const answers = new Pace()
   const failures = app.createRateLimit()
   app.get(PATH, async (request, reply) => {
@@ -96,7 +103,13 @@ export function serveMetrics(app: FastifyInstance, options: MetricsOptions): voi
         tenant: scrape.reader.tenant,
         key: keyOf(scrape),
         reader: endOf(reply.raw),
-        make: (progress) => exposed(scrape, options, progress),
+        make: async (progress) => {
+          try {
+            return await exposed(scrape, options, progress)
+          } catch (error) {
+            throw failureOf(error)
+          }
+        },
       })
       // Hundreds may have waited for the same text.
       await new Promise<void>((begin) => answers.begin(begin))
@@ -104,10 +117,8 @@ export function serveMetrics(app: FastifyInstance, options: MetricsOptions): voi
       void reply.header('retry-after', RETRY_AFTER_S)
       return refuse(reply, ...refusals[scraped.refused])
     } catch (error) {
-      if (error instanceof Unanswerable) return refuse(reply, error.status, error.message)
-      if (isRefusal(error)) return refuse(reply, statusOf(error), error.message)
-      options.context.faults.report(`GET ${PATH}`, error)
-      return refuse(reply, 500, 'the server failed; its log says why')
+      const { status, message } = failureOf(error)
+      return refuse(reply, status, message)
     }
   })
 }

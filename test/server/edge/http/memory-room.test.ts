@@ -19,6 +19,15 @@ it('refuses the body that the tenant with most has begun last', () => {
   expect([first, other].map(({ refused }) => refused.aborted)).toEqual([false, false])
 })
 
+it('refuses none that has nothing yet: that would free nothing', () => {
+  const room = new MemoryRoom(100)
+  const [first, waiting] = [room.enter('a'), room.enter('a')]
+  first.took(101)
+  expect([first, waiting].map(({ refused }) => refused.aborted)).toEqual([true, false])
+  waiting.took(100)
+  expect(waiting.refused.aborted).toBe(false)
+})
+
 it('refuses none that is worked on, and then the next best', () => {
   const room = new MemoryRoom(100)
   const [first, other, last] = [room.enter('a'), room.enter('b'), room.enter('c')]

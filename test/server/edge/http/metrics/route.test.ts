@@ -101,6 +101,41 @@ it('is made once for all who wait for the same, also compressed', async () => {
   await target.stop()
 })
 
+it('that has failed is reported once, however many wait for it', async () => {
+  const target = await ScriptedTarget.start()
+  target.answer = () => {}
+  const failing = await PublishingProducer.start({
+    config: { scrape: scrapeTables({ name: 'node', url: target.url }) },
+  })
+  const headers = { authorization: `Bearer ${await tokenFor(failing.root, 'app', 'COLLECT *')}` }
+  const { instances, faults } = failing.producer.server.parts.producer
+  const select = instances.select.bind(instances)
+  let failed = 0
+  const broken: typeof select = function* (reader, metric, ...more) {
+    if (metric !== 'test.*') return yield* select(reader, metric, ...more)
+    failed++
+    throw new Error('a defect')
+  }
+  instances.select = broken
+  let answered = 0
+  const ask = async (): Promise<[status: number, text: string]> => {
+    const answer = await fetch(`${failing.url}/metrics?metric=prometheus.*&metric=test.*`, { headers })
+    const text = await answer.text()
+    answered++
+    return [answer.status, text]
+  }
+  const all = Array.from({ length: 20 }, ask)
+  await eventually(() => {
+    failing.producer.clock.advance(100)
+    expect(answered).toBe(20)
+  })
+  expect(await Promise.all(all)).toEqual(Array(20).fill([500, 'the server failed; its log says why\n']))
+  expect(failed).toBeLessThan(20)
+  expect(faults.count).toBe(failed)
+  await failing.stop()
+  await target.stop()
+})
+
 describe('a token', () => {
   it('that is wrong is refused', async () => {
     const answer = await scrape('', { authorization: 'Bearer wrong' })

@@ -131,6 +131,20 @@ it('waits for those of other tenants, and is refused after a while', async () =>
   expect(scrapes.refused).toBe(4)
 })
 
+it('that waits for its place is not the one that goes for the bytes of others', async () => {
+  const first = reader('a', '1')
+  const others = ['b', 'c', 'd'].map((tenant) => reader(tenant, tenant))
+  const waiting = reader('a', '2')
+  expect(begun()).toEqual(['1', 'b', 'c', 'd'])
+  made[0]?.progress.grownTo(257 * MIB)
+  made[0]?.end()
+  expect(await first.scraped).toEqual({ refused: 'memory' })
+  await settled()
+  made[4]?.end()
+  expect(await waiting.scraped).toMatchObject({ bytes: 1 })
+  for (const one of [first, waiting, ...others]) one.end()
+})
+
 it('has a bound of bytes over all: the tenant that has most loses the one that it began last', async () => {
   const [slow, last, other] = [reader('a', '1'), reader('a', '2'), reader('b', '3')]
   made[0]?.end(100 * MIB)
