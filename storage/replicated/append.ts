@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { errors, nuid, RequestError } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
+import { abortable } from './asking.ts'
 import { packRecord } from './packing.ts'
 import type { RecordKind, RecordPart } from './part.ts'
 import type { LogStream } from './stream.ts'
@@ -39,16 +40,6 @@ export interface NewRecord {
 
 export interface AppendedRecord extends NewRecord {
   readonly node: string
-}
-
-/** Settles as the promise does, or rejects with the reason of the signal as soon as that is aborted. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason)
-    if (signal.aborted) abort()
-    signal.addEventListener('abort', abort)
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }
 
 /**

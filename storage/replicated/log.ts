@@ -9,7 +9,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { JetStreamApiError, type JetStreamManager, jetstreamManager, type StreamInfo } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
-import { abortable, appendRecord, type NewRecord, natsReason } from './append.ts'
+import { appendRecord, type NewRecord, natsReason } from './append.ts'
+import { abortable, askAgain } from './asking.ts'
 import { ANSWER_MS, connectNats, type NatsOptions } from './nats.ts'
 import { MAX_RECORD_BYTES } from './packing.ts'
 import { type ReadEntry, readRecordAt, readRecords } from './read.ts'
@@ -257,8 +258,9 @@ export class Log {
   /** A stream that nobody has appended to is no log: whoever made it may have ended before its first record. */
   async #newest(): Promise<LogBounds> {
     const { cluster } = this.#options
-    for (const log of await this.#numbers()) {
-      const { first, last, majorityMs } = boundsOf(await this.#manager.streams.info(streamName(cluster, log)))
+    for (const log of await askAgain(() => this.#numbers())) {
+      const info = await askAgain(() => this.#manager.streams.info(streamName(cluster, log)))
+      const { first, last, majorityMs } = boundsOf(info)
       // A server that leads a stream and is cut off from the others answers for some seconds more.
       if (majorityMs >= HEARD_MS) throw new Error('the nats-server that leads the log does not hear a majority of them')
       if (last > 0) return { log, first, last }

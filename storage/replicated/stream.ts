@@ -19,6 +19,7 @@ import {
   type StreamInfo,
 } from '@nats-io/jetstream'
 import { type NatsConnection, nanos, nuid } from '@nats-io/transport-node'
+import { abortable, askAgain } from './asking.ts'
 import { MESSAGE_HEADER_BYTES } from './nats.ts'
 import { partHeaders, partOf, type RecordPart } from './part.ts'
 
@@ -117,7 +118,7 @@ export class LogStream {
   /** Undefined if the nats-servers know no such stream. */
   async bounds(): Promise<StreamBounds | undefined> {
     try {
-      return boundsOf(await this.#answer(() => this.#access.manager.streams.info(this.name)))
+      return boundsOf(await this.#answer(() => askAgain(() => this.#access.manager.streams.info(this.name))))
     } catch (error) {
       if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined
       throw error
@@ -126,7 +127,8 @@ export class LogStream {
 
   /** The message with this sequence, from the server that leads the stream; undefined if there is none. */
   async message(sequence: number): Promise<StreamMessage | undefined> {
-    const found = await this.#answer(() => this.#access.manager.streams.getMessage(this.name, { seq: sequence }))
+    const { streams } = this.#access.manager
+    const found = await this.#answer(() => askAgain(() => streams.getMessage(this.name, { seq: sequence })))
     return found === null ? undefined : { sequence, part: partOf(found.header), data: found.data }
   }
 
@@ -153,7 +155,10 @@ export class LogStream {
       num_replicas: 1,
       max_deliver: 1,
     }
-    const info = await this.#answer(() => this.#access.manager.consumers.add(this.name, config))
+    const { consumers } = this.#access.manager
+    // It has a name, so that all of these are one consumer. Whoever ends this does not wait for a nats-server to answer.
+    const made = this.#answer(() => askAgain(() => consumers.add(this.name, config)))
+    const info = await abortable(made, signal)
     const consumer = this.#client.consumers.getConsumerFromInfo(info)
     const messages = await consumer.consume({ ...READ_AHEAD, expires: PULL_MS, idle_heartbeat: HEARTBEAT_MS })
     const stop = (): void => messages.stop()

@@ -8,6 +8,7 @@ import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
 import { diskFull } from './disk-full.ts'
 import { drains } from './drains.ts'
+import { elections } from './elections.ts'
 import { executes } from './executes.ts'
 import { guesses } from './guesses.ts'
 import { hostile } from './hostile.ts'
@@ -64,6 +65,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
     rig: natsCuts,
     of: 'leaders cut off with the nats-server of their machine, and what each nats-server then has of the log',
     short: 3,
+  },
+  elections: {
+    rig: elections,
+    of: 'ends of the nats-server that leads the log: how long NATS needs alone, and how much longer a consumer waits',
+    short: 1,
   },
   timeouts: { rig: timeouts, of: 'programs that run over their time', short: 100 },
   commands: { rig: commands, of: 'random sequences of commands against a model', short: 2000 },

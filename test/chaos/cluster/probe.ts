@@ -12,32 +12,39 @@ export interface Asked {
   readonly listener: Listener
 }
 
-/** Resolves when some node answers that it leads in an epoch after `epoch`; rejects when the signal is aborted. */
-export async function servedAfter(epoch: number, nodes: Asked, user: User, signal: AbortSignal): Promise<void> {
-  while ((await epochNow(nodes.listener, user)) <= epoch) await delay(PAUSE_MS, undefined, { signal })
+/** What the node that leads says of the cluster. */
+export interface LeaderSaid {
+  readonly leader: string
+  readonly epoch: number
+  readonly nodes: readonly { readonly role: string; readonly obstacle: string }[]
 }
 
-/** 0 if nobody says it in time. */
-async function epochNow(listener: Listener, user: User): Promise<number> {
-  const late = delay(ANSWER_MS, 0)
+/** Resolves when some node answers that it leads in an epoch after `epoch`; rejects when the signal is aborted. */
+export async function servedAfter(epoch: number, nodes: Asked, user: User, signal: AbortSignal): Promise<void> {
+  while (((await leaderNow(nodes, user))?.epoch ?? 0) <= epoch) await delay(PAUSE_MS, undefined, { signal })
+}
+
+/** Undefined if nobody leads, or says it in time. */
+export async function leaderNow({ listener }: Asked, user: User): Promise<LeaderSaid | undefined> {
+  const late = delay(ANSWER_MS, undefined)
   // A node that just stops may refuse, too.
   const opening = Link.open(listener, user).catch(() => undefined)
   void late.then(() => opening).then((link) => link?.close())
   const link = await Promise.race([opening, late])
-  if (typeof link !== 'object') return 0
+  if (typeof link !== 'object') return undefined
   try {
-    return await Promise.race([epochSaidOver(link), late])
+    return await Promise.race([leaderSaidOver(link), late])
   } finally {
     link.close()
   }
 }
 
-async function epochSaidOver(link: Link): Promise<number> {
+async function leaderSaidOver(link: Link): Promise<LeaderSaid | undefined> {
   const answer = new Promise<Json>((resolve) => {
     link.onMessage = (message) => message.kind === 'value' && resolve(decoded(message))
   })
   const ended = link.ended.then((): Json => undefined)
   const asked = await link.ask((seq) => command.query(seq, 'producer.cluster'))
   const state = asked?.status === 0 ? await Promise.race([answer, ended]) : undefined
-  return state === undefined || state.leader === '' ? 0 : state.epoch
+  return state === undefined || state.leader === '' ? undefined : state
 }

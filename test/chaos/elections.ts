@@ -1,0 +1,301 @@
+/**
+ * Rig: how long nobody can append to the log of a cluster after the nats-server that leads it has ended, and how much of that is
+ * Cinnabar's. After each fault two things are waited for side by side: that the nats-servers that are left have a leader of the log
+ * again, and that a consumer gets its OK. The difference is taken fault by fault, since NATS elects after four to nine seconds, by
+ * chance. In turn with the cluster, three nats-servers without any Cinnabar are struck in the same way.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { Log, type LogOptions } from '../../storage/replicated/log.ts'
+import { connectNats } from '../../storage/replicated/nats.ts'
+import { streamName } from '../../storage/replicated/stream.ts'
+import { percentile } from '../rig/figures.ts'
+import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'
+import { Link, type User } from '../rig/world/link.ts'
+import { command } from '../support/bytes.ts'
+import { CLUSTER_NAME } from '../support/cluster-table.ts'
+import { NatsServers, natsMissing } from '../support/nats.ts'
+import { Random } from '../support/random.ts'
+import { PASSWORD } from '../support/server-process.ts'
+import { type ChaosNode, Nodes } from './cluster/nodes.ts'
+import { leaderNow } from './cluster/probe.ts'
+
+/** How long anything may take: elections of the nats-servers take ten seconds and more. */
+const PATIENCE_MS = 60_000
+/** Between two questions, which are under way side by side, and how long each may take. */
+const [ASK_MS, ANSWER_MS] = [50, 400]
+/** Between two attempts of a consumer, which are under way side by side as well, and how many of them there may be. */
+const [TRY_MS, MOST_TRIES] = [200, 8]
+const LOOK_MS = 100
+/** A replica that the leader has heard of in this time is there. */
+const HEARD_NS = 3e9
+const MOST_MOVES = 20
+const USER: User = { name: 'admin', secret: PASSWORD, keys: undefined }
+
+/** What is struck: the nats-server that leads the log alone, with the node that leads, or the machine of that node. */
+const FAULTS = ['stream killed', 'leader and stream killed', 'machine of both cut off', 'machine of the leader cut off']
+type Fault = (typeof FAULTS)[number]
+
+interface Times {
+  /** Until the nats-servers have a leader of the log, and one of JetStream, which alone says what logs there are. */
+  readonly logMs: number
+  readonly metaMs: number
+  /** Until a consumer has an OK. */
+  readonly okMs: number
+}
+
+export const elections: Rig = async (options) => {
+  if (natsMissing !== undefined) throw new Error(natsMissing)
+  const nodes = await Nodes.start(new Random(options.seed + 1), { lease: '2s' })
+  return runCourse('elections', options, new Run(nodes, options))
+}
+
+class Run {
+  readonly #nodes: Nodes
+  readonly #options: RigOptions
+  readonly #faults: readonly Fault[]
+  readonly #times = new Map<Fault, Times[]>()
+  readonly #alone: number[] = []
+  /** The channels whose definition was acknowledged. */
+  readonly #channels: number[] = []
+  #bare: NatsServers | undefined
+  moment = 'the beginning'
+
+  constructor(nodes: Nodes, options: RigOptions) {
+    this.#nodes = nodes
+    this.#options = options
+    const { missing } = nodes.machines
+    if (missing !== undefined) options.say(`nothing is cut off: ${missing}`)
+    this.#faults = missing === undefined ? FAULTS : FAULTS.slice(0, 2)
+  }
+
+  async all(): Promise<Totals> {
+    this.#bare = await NatsServers.start(3)
+    const bare = await Log.connect(this.#bareOptions(this.#bare))
+    await bare.create(1)
+    await bare.close()
+    for (let count = 0; count < this.#options.count; count++) {
+      await this.#strikeBare(this.#bare)
+      for (const fault of this.#faults) await this.#strike(fault, count)
+    }
+    this.moment = 'the end'
+    const lost = await this.#lost()
+    await this.#nodes.stop()
+    const reused = this.#channels.length - new Set(this.#channels).size
+    return { lost, unexpected: 0, reused, acknowledged: this.#channels.length, ...this.#figures() }
+  }
+
+  async remove(): Promise<void> {
+    await this.#bare?.stop()
+    await this.#nodes.remove()
+  }
+
+  #bareOptions({ urls }: NatsServers): LogOptions {
+    return { cluster: CLUSTER_NAME, node: 'rig', servers: urls, replicas: 3, maxBytes: 2 ** 26 }
+  }
+
+  async #strikeBare(bare: NatsServers): Promise<void> {
+    this.moment = 'nats-servers alone'
+    const stream = streamName(CLUSTER_NAME, 1)
+    await bare.inStep(stream)
+    const index = await bare.streamLeader(stream)
+    const probe = await probeOf(this.#bareOptions(bare), index)
+    try {
+      const at = performance.now()
+      await bare.kill(index)
+      const ms = await ledAfter(probe, stream, index, at)
+      this.#alone.push(ms)
+      this.#options.say(`${this.moment}: ${ms} ms`)
+    } finally {
+      await probe.close()
+    }
+    await bare.restart(index)
+    await bare.ready()
+  }
+
+  async #strike(fault: Fault, count: number): Promise<void> {
+    this.moment = `${fault} (${count + 1})`
+    const leader = await this.#whole()
+    const stream = streamName(CLUSTER_NAME, await this.#nodes.newestLog())
+    const isCut = fault.endsWith('cut off')
+    if (isCut) await this.#arrange(leader, fault === 'machine of both cut off')
+    const index = await this.#nodes.streamLeader()
+    // One that is cut off still answers whoever reaches it.
+    const probe = await probeOf(this.#nodes.logOptions('rig'), isCut ? leader.index : index)
+    try {
+      const at = performance.now()
+      const mend = isCut ? this.#nodes.cutOff(leader) : await this.#kill(fault, leader, index)
+      const gone = !isCut || index === leader.index ? index : undefined
+      const [logMs, metaMs, okMs] = await Promise.all([
+        ledAfter(probe, stream, gone, at),
+        answeredAfter(probe, stream, at),
+        this.#okAfter(at),
+      ])
+      this.#times.set(fault, [...(this.#times.get(fault) ?? []), { logMs, metaMs, okMs }])
+      const nats = `the log is led after ${logMs} ms, JetStream after ${metaMs} ms`
+      this.#options.say(`${this.moment}: ${nats}, OK after ${okMs} ms`)
+      await mend()
+    } finally {
+      await probe.close()
+    }
+  }
+
+  async #kill(fault: Fault, leader: ChaosNode, index: number): Promise<() => Promise<void>> {
+    const isBoth = fault === 'leader and stream killed'
+    await Promise.all([this.#nodes.nats.kill(index), isBoth && leader.server.kill()])
+    return async () => {
+      await this.#nodes.nats.restart(index)
+      if (isBoth) leader.server.launch()
+    }
+  }
+
+  /** Has the nats-servers choose until the log is led on the machine of a node, or is not. */
+  async #arrange(leader: ChaosNode, isThere: boolean): Promise<void> {
+    const log = await Log.connect(this.#nodes.logOptions('rig'))
+    try {
+      for (let move = 0; move < MOST_MOVES; move++) {
+        if (((await this.#nodes.streamLeader()) === leader.index) === isThere) return
+        await log.move(await this.#nodes.newestLog())
+        await delay(LOOK_MS * 5)
+      }
+    } finally {
+      await log.close()
+    }
+    throw new Error(`the log cannot be led ${isThere ? 'on' : 'beside'} the machine of ${leader.name}`)
+  }
+
+  /** The node that leads, when all nodes follow it and all nats-servers have the whole log. */
+  async #whole(): Promise<ChaosNode> {
+    const end = performance.now() + PATIENCE_MS
+    for (;;) {
+      const said = await leaderNow(this.#nodes, USER)
+      const others = said?.nodes.filter(({ role, obstacle }) => role === 'not heard' || obstacle !== '')
+      if (said !== undefined && others?.length === 0) {
+        await this.#nodes.nats.ready()
+        await this.#nodes.inStep()
+        const again = await leaderNow(this.#nodes, USER)
+        if (again?.epoch === said.epoch) return this.#nodes.named(said.leader)
+      }
+      this.#nodes.healthy()
+      if (performance.now() > end) throw new Error(`not all nodes are there: ${await this.#nodes.look()}`)
+      await delay(LOOK_MS)
+    }
+  }
+
+  /** Asks for a channel until one is acknowledged; gives how long after `at` that was, in ms. */
+  async #okAfter(at: number): Promise<number> {
+    const tries: Link[] = []
+    let channel: number | undefined
+    const attempt = async (): Promise<void> => {
+      const link = await Link.open(this.#nodes.listener, USER)
+      if (link === undefined) return
+      tries.push(link)
+      if (tries.length > MOST_TRIES) tries.shift()?.close()
+      channel ??= await link.ok((seq) => command.defChannel(seq))
+    }
+    let okAt = 0
+    while (channel === undefined) {
+      if (performance.now() - at > PATIENCE_MS) throw new Error(`no OK: ${await this.#nodes.look()}`)
+      // A node that just ends may refuse.
+      const done = attempt().catch(() => {})
+      void done.then(() => {
+        if (channel !== undefined && okAt === 0) okAt = performance.now()
+      })
+      for (let waited = 0; waited < TRY_MS && channel === undefined; waited += LOOK_MS / 10) await delay(LOOK_MS / 10)
+    }
+    this.#channels.push(channel)
+    for (const link of tries) link.close()
+    return Math.round((okAt || performance.now()) - at)
+  }
+
+  /** How many of the channels that were acknowledged are not there. */
+  async #lost(): Promise<number> {
+    await this.#whole()
+    const link = await Link.open(this.#nodes.listener, USER)
+    if (link === undefined) throw new Error('nobody serves')
+    let lost = 0
+    for (const channel of this.#channels) {
+      const response = await link.ask((seq) => command.setChannel(seq, channel))
+      if (response?.status !== 0) lost++
+    }
+    link.close()
+    return lost
+  }
+
+  #figures(): Totals {
+    const rows = this.#faults.flatMap((fault): [string, readonly number[]][] => {
+      const times = this.#times.get(fault) ?? []
+      const natsMs = ({ logMs, metaMs }: Times): number => needs(fault, logMs, metaMs)
+      return [
+        [`${fault}: ms of NATS`, times.map(natsMs)],
+        [`${fault}: ms until OK`, times.map(({ okMs }) => okMs)],
+        [`${fault}: ms more than NATS`, times.map((one) => one.okMs - natsMs(one))],
+      ]
+    })
+    const all: [string, readonly number[]][] = [['nats-servers alone: ms', this.#alone], ...rows]
+    const shown = all.filter(([, ms]) => ms.length > 0)
+    return Object.fromEntries(
+      shown.flatMap(([name, ms]) => [
+        [`${name}, p50`, percentile(ms, 0.5)],
+        [`${name}, most`, Math.max(...ms)],
+      ]),
+    )
+  }
+}
+
+/** A connection to the nats-servers, but for one of them. */
+function probeOf(options: LogOptions, but: number): Promise<NatsConnection> {
+  return connectNats({ ...options, servers: options.servers.filter((_, index) => index !== but) }, 'rig')
+}
+
+/** A node that takes over has to know which log is the newest, which the leader of JetStream says; one that goes on does not. */
+function needs(fault: Fault, logMs: number, metaMs: number): number {
+  return fault === 'stream killed' ? logMs : Math.max(logMs, metaMs)
+}
+
+/** Resolves when a nats-server other than `gone` leads a stream and hears another one; gives how long after `at`, in ms. */
+function ledAfter(probe: NatsConnection, stream: string, gone: number | undefined, at: number): Promise<number> {
+  return answerAfter(at, `no nats-server leads ${stream}`, async () => {
+    const { cluster } = await ask<StreamAnswer>(probe, `STREAM.INFO.${stream}`)
+    const isHeard = cluster?.replicas?.some(({ active, offline }) => offline !== true && active < HEARD_NS)
+    return cluster?.leader !== undefined && cluster.leader !== `n${(gone ?? -1) + 1}` && isHeard === true
+  })
+}
+
+/** The same for the nats-server that leads JetStream itself. */
+function answeredAfter(probe: NatsConnection, stream: string, at: number): Promise<number> {
+  return answerAfter(at, 'no nats-server leads JetStream', async () => {
+    const { streams } = await ask<NamesAnswer>(probe, 'STREAM.NAMES')
+    return streams?.includes(stream) === true
+  })
+}
+
+/** Asks again and again, side by side, until something is so. */
+async function answerAfter(at: number, late: string, isSo: () => Promise<boolean>): Promise<number> {
+  let soAt: number | undefined
+  const look = async (): Promise<void> => {
+    if (await isSo()) soAt ??= performance.now()
+  }
+  while (soAt === undefined) {
+    if (performance.now() - at > PATIENCE_MS) throw new Error(late)
+    void look().catch(() => {})
+    await delay(ASK_MS)
+  }
+  return Math.round(soAt - at)
+}
+
+async function ask<T>(probe: NatsConnection, what: string): Promise<T> {
+  const answer = await probe.request(`$JS.API.${what}`, undefined, { timeout: ANSWER_MS })
+  return answer.json<T>()
+}
+
+interface NamesAnswer {
+  readonly streams?: readonly string[]
+}
+
+interface StreamAnswer {
+  readonly cluster?: {
+    readonly leader?: string
+    readonly replicas?: readonly { readonly active: number; readonly offline?: boolean }[]
+  }
+}
