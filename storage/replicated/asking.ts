@@ -15,8 +15,8 @@ export function askAgain<T>(question: () => Promise<T>, everyMs = AGAIN_MS): Pro
   return new Promise((resolve, reject) => {
     const ask = (): void => {
       question()
-        .then(resolve, reject)
         .finally(() => clearInterval(asking))
+        .then(resolve, reject)
     }
     const asking = setInterval(ask, everyMs)
     ask()
