@@ -26,6 +26,8 @@ export interface NatsOptions {
   /** The name of a user whose password is the first line of `passwordFile`. Read for each connection. */
   readonly user?: string
   readonly passwordFile?: string
+  /** `host:port` of the server to try first, since it has just answered: one that is cut off costs a new connection its whole time. */
+  readonly first?: string | undefined
   /** How long a nats-server may take to answer, in ms. Default 2,000. */
   readonly timeoutMs?: number
   /** A nats-server that does not answer two pings, which are so many ms apart, is given up. Default 700. */
@@ -56,14 +58,14 @@ function isOnLoopback(host: string): boolean {
 }
 
 /**
- * Connects to one of the servers, in random order. Rejects with StorageError: IO if an address is not allowed or a file cannot be
+ * Connects to one of the servers, in random order after `first`. Rejects with StorageError: IO if an address is not allowed or a file cannot be
  * used, UNREACHABLE if no server can be reached now; later it connects again for as long as it takes.
  */
 export async function connectNats(options: NatsOptions, name: string): Promise<NatsConnection> {
   const { servers, timeoutMs = ANSWER_MS, pingMs = PING_MS } = options
   const refused = servers.find((url) => !isAllowedNatsUrl(url))
   if (refused !== undefined || servers.length === 0) throw new StorageError('IO', refusal(refused))
-  const order = servers.toSorted(() => Math.random() - 0.5)
+  const order = inOrder(options)
   let attempts = 0
   const connection = await connect({
     // The client forgets a server that it cannot reach the first time, so each is there twice.
@@ -97,6 +99,14 @@ export async function connectNats(options: NatsOptions, name: string): Promise<N
   // Servers that could not be reached twice are forgotten, so another connection is made, now that one of them is there.
   if (bytes >= 2 * MESSAGE_HEADER_BYTES) return connectNats(options, name)
   throw new StorageError('IO', `max_payload of the nats-servers is ${bytes} bytes: set it to 1MB, which is the default`)
+}
+
+function inOrder({ servers, first }: NatsOptions): string[] {
+  const isFirst = (url: string): boolean => {
+    const [, , host = '', port = '4222'] = ADDRESS.exec(url) ?? []
+    return `${host}:${port}`.toLowerCase() === first?.toLowerCase()
+  }
+  return servers.toSorted((one, other) => Number(isFirst(other)) - Number(isFirst(one)) || Math.random() - 0.5)
 }
 
 /** What is to be said to people about a version of nats-server, as a sentence; undefined if nothing bad is known of it. */

@@ -68,6 +68,8 @@ export class ReplicatedStore implements Store {
   #epoch = 0
   #stored: LogPlace | undefined
   #log: Promise<Log> | undefined
+  /** The nats-server that has answered last. */
+  #answering: string | undefined
 
   /** `startThread` starts another thread than one of this package. */
   constructor(options: ReplicatedOptions, startThread: (options: RoleOptions) => RoleThread = startWorker) {
@@ -149,6 +151,7 @@ export class ReplicatedStore implements Store {
   async end(timeoutMs: number): Promise<{ readonly log: number; readonly last: number }> {
     const log = await this.#connected()
     const { log: number, last } = await log.bounds(timeoutMs)
+    this.#answering = log.connection.getServer()
     return { log: number, last }
   }
 
@@ -235,7 +238,7 @@ export class ReplicatedStore implements Store {
       role,
       // What others have must not be skipped here alone: only a log that is founded may begin with a restored database.
       store: { ...served, restored: mayLack || (restored && role === 'found') },
-      log,
+      log: { ...log, first: this.#answering },
       wall: wallMs(),
       newest,
       ...(from !== undefined && { from }),

@@ -135,6 +135,26 @@ test('tries another server if one can be reached and nothing succeeds there', as
   for (const server of cutOff) server.close()
 })
 
+test('tries the server first that has just answered', async () => {
+  const servers = [await TalkingServer.start(), await TalkingServer.start(), await TalkingServer.start()]
+  const urls = servers.map(({ url }) => url)
+  const [, answering] = servers as [TalkingServer, TalkingServer, TalkingServer]
+  for (let time = 1; time <= 5; time++) {
+    const connection = await connectNats({ servers: urls, first: answering.url.replace('nats://', '') }, 'test')
+    expect(servers.map(({ accepted }) => accepted)).toEqual([0, time, 0])
+    await connection.close()
+  }
+  for (const server of servers) server.close()
+})
+
+test('a server that is tried first need not be one of them', async () => {
+  const server = await TalkingServer.start()
+  const connection = await connectNats({ servers: [server.url], first: '127.0.0.1:1' }, 'test')
+  expect(server.accepted).toBe(1)
+  await connection.close()
+  server.close()
+})
+
 test('forgets no server, however often it could not be reached before one could', async () => {
   const [late, there] = [await TalkingServer.start(), await TalkingServer.start()]
   const servers = [late.url, there.url]
