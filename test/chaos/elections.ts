@@ -19,21 +19,31 @@ import { Random } from '../support/random.ts'
 import { PASSWORD } from '../support/server-process.ts'
 import { type ChaosNode, Nodes } from './cluster/nodes.ts'
 import { leaderNow } from './cluster/probe.ts'
+import { nextLeader, watchingAt } from './cluster/watching.ts'
 
 /** How long anything may take: elections of the nats-servers take ten seconds and more. */
 const PATIENCE_MS = 60_000
 /** Between two questions, which are under way side by side, and how long each may take. */
 const [ASK_MS, ANSWER_MS] = [50, 400]
-/** Between two attempts of a consumer, which are under way side by side as well, and how many of them there may be. */
-const [TRY_MS, MOST_TRIES] = [200, 8]
+/** Between two attempts of a consumer at one node. */
+const PAUSE_MS = 20
 const LOOK_MS = 100
 /** A replica that the leader has heard of in this time is there. */
 const HEARD_NS = 3e9
 const MOST_MOVES = 20
 const USER: User = { name: 'admin', secret: PASSWORD, keys: undefined }
 
-/** What is struck: the nats-server that leads the log alone, with the node that leads, or the machine of that node. */
-const FAULTS = ['stream killed', 'leader and stream killed', 'machine of both cut off', 'machine of the leader cut off']
+/**
+ * What is struck: the nats-server that leads the log, alone or with the node that leads; that node; or the machine of that node, with
+ * the nats-server that leads the log, or without it.
+ */
+const FAULTS = [
+  'stream killed',
+  'leader and stream killed',
+  'leader hangs',
+  'machine of both cut off',
+  'machine of the leader cut off',
+] as const
 type Fault = (typeof FAULTS)[number]
 
 interface Times {
@@ -42,6 +52,8 @@ interface Times {
   readonly metaMs: number
   /** Until a consumer has an OK. */
   readonly okMs: number
+  /** Until a consumer of the client library goes on that was connected to the node that leads; undefined if that node goes on. */
+  readonly clientMs: number | undefined
 }
 
 export const elections: Rig = async (options) => {
@@ -66,7 +78,7 @@ class Run {
     this.#options = options
     const { missing } = nodes.machines
     if (missing !== undefined) options.say(`nothing is cut off: ${missing}`)
-    this.#faults = missing === undefined ? FAULTS : FAULTS.slice(0, 2)
+    this.#faults = FAULTS.filter((fault) => missing === undefined || !isCutOff(fault))
   }
 
   async all(): Promise<Totals> {
@@ -117,27 +129,39 @@ class Run {
     this.moment = `${fault} (${count + 1})`
     const leader = await this.#whole()
     const stream = streamName(CLUSTER_NAME, await this.#nodes.newestLog())
-    const isCut = fault.endsWith('cut off')
-    if (isCut) await this.#arrange(leader, fault === 'machine of both cut off')
+    if (isCutOff(fault)) await this.#arrange(leader, fault === 'machine of both cut off')
     const index = await this.#nodes.streamLeader()
     // One that is cut off still answers whoever reaches it.
-    const probe = await probeOf(this.#nodes.logOptions('rig'), isCut ? leader.index : index)
+    const probe = await probeOf(this.#nodes.logOptions('rig'), isCutOff(fault) ? leader.index : index)
+    const others = this.#nodes.all.filter((node) => node !== leader)
+    const consumer = fault === 'stream killed' ? undefined : await watchingAt([leader, ...others])
     try {
       const at = performance.now()
-      const mend = isCut ? this.#nodes.cutOff(leader) : await this.#kill(fault, leader, index)
-      const gone = !isCut || index === leader.index ? index : undefined
-      const [logMs, metaMs, okMs] = await Promise.all([
-        ledAfter(probe, stream, gone, at),
+      const mend = await this.#hurt(fault, leader, index)
+      const isGone = fault !== 'leader hangs' && fault !== 'machine of the leader cut off'
+      const goesOn = consumer && nextLeader(consumer, leader.name).then(() => Math.round(performance.now() - at))
+      const [logMs, metaMs, okMs, clientMs] = await Promise.all([
+        ledAfter(probe, stream, isGone ? index : undefined, at),
         answeredAfter(probe, stream, at),
         this.#okAfter(at),
+        goesOn,
       ])
-      this.#times.set(fault, [...(this.#times.get(fault) ?? []), { logMs, metaMs, okMs }])
+      this.#times.set(fault, [...(this.#times.get(fault) ?? []), { logMs, metaMs, okMs, clientMs }])
       const nats = `the log is led after ${logMs} ms, JetStream after ${metaMs} ms`
-      this.#options.say(`${this.moment}: ${nats}, OK after ${okMs} ms`)
+      const client = clientMs === undefined ? '' : `, the library goes on after ${clientMs} ms`
+      this.#options.say(`${this.moment}: ${nats}, OK after ${okMs} ms${client}`)
       await mend()
     } finally {
+      await consumer?.close()
       await probe.close()
     }
+  }
+
+  async #hurt(fault: Fault, leader: ChaosNode, index: number): Promise<() => Promise<void> | void> {
+    if (isCutOff(fault)) return this.#nodes.cutOff(leader, ['nodes', 'nats', 'access'])
+    if (fault !== 'leader hangs') return this.#kill(fault, leader, index)
+    this.#nodes.freeze(leader)
+    return () => this.#nodes.thaw(leader)
   }
 
   async #kill(fault: Fault, leader: ChaosNode, index: number): Promise<() => Promise<void>> {
@@ -182,30 +206,33 @@ class Run {
     }
   }
 
-  /** Asks for a channel until one is acknowledged; gives how long after `at` that was, in ms. */
+  /** Asks each node that can be reached for a channel until one is acknowledged; gives how long after `at` that was, in ms. */
   async #okAfter(at: number): Promise<number> {
-    const tries: Link[] = []
-    let channel: number | undefined
-    const attempt = async (): Promise<void> => {
-      const link = await Link.open(this.#nodes.listener, USER)
-      if (link === undefined) return
-      tries.push(link)
-      if (tries.length > MOST_TRIES) tries.shift()?.close()
-      channel ??= await link.ok((seq) => command.defChannel(seq))
+    const links = new Set<Link>()
+    const asking = new AbortController()
+    const late = delay(PATIENCE_MS, undefined, { signal: asking.signal })
+    // As soon as one has an answer, nobody waits for this any more.
+    late.catch(() => {})
+    const acknowledged = async ({ server: { listener } }: ChaosNode): Promise<number> => {
+      for (;;) {
+        // A node that just ends may refuse.
+        const link = await Link.open(listener, USER).catch(() => undefined)
+        if (link !== undefined) links.add(link)
+        const response = asking.signal.aborted ? undefined : await link?.ask((seq) => command.defChannel(seq))
+        if (response?.status === 0) return response.result
+        link?.close()
+        if (asking.signal.aborted) return 0
+        await delay(PAUSE_MS)
+      }
     }
-    let okAt = 0
-    while (channel === undefined) {
-      if (performance.now() - at > PATIENCE_MS) throw new Error(`no OK: ${await this.#nodes.look()}`)
-      // A node that just ends may refuse.
-      const done = attempt().catch(() => {})
-      void done.then(() => {
-        if (channel !== undefined && okAt === 0) okAt = performance.now()
-      })
-      for (let waited = 0; waited < TRY_MS && channel === undefined; waited += LOOK_MS / 10) await delay(LOOK_MS / 10)
-    }
+    const there = this.#nodes.all.filter(({ server, isAway }) => server.running && !isAway)
+    const channel = await Promise.race([...there.map(acknowledged), late])
+    const ms = Math.round(performance.now() - at)
+    asking.abort()
+    for (const link of links) link.close()
+    if (channel === undefined) throw new Error(`no OK: ${await this.#nodes.look()}`)
     this.#channels.push(channel)
-    for (const link of tries) link.close()
-    return Math.round((okAt || performance.now()) - at)
+    return ms
   }
 
   /** How many of the channels that were acknowledged are not there. */
@@ -230,6 +257,10 @@ class Run {
         [`${fault}: ms of NATS`, times.map(natsMs)],
         [`${fault}: ms until OK`, times.map(({ okMs }) => okMs)],
         [`${fault}: ms more than NATS`, times.map((one) => one.okMs - natsMs(one))],
+        [
+          `${fault}: ms more of the library`,
+          times.flatMap(({ okMs, clientMs }) => (clientMs === undefined ? [] : clientMs - okMs)),
+        ],
       ]
     })
     const all: [string, readonly number[]][] = [['nats-servers alone: ms', this.#alone], ...rows]
@@ -242,6 +273,8 @@ class Run {
     )
   }
 }
+
+const isCutOff = (fault: Fault): boolean => fault.endsWith('cut off')
 
 /** A connection to the nats-servers, but for one of them. */
 function probeOf(options: LogOptions, but: number): Promise<NatsConnection> {

@@ -9,6 +9,9 @@ import { inNamespace, ip, madeOrMissing } from '../../rig/namespaces.ts'
 
 export type Switch = 'nodes' | 'nats'
 
+/** `access` is the link to the rig: without it the machine is gone for consumers, too. */
+export type Cable = Switch | 'access'
+
 const SWITCHES: readonly Switch[] = ['nodes', 'nats']
 const LOOPBACK = '127.0.0.1'
 /** Addresses that RFC 2544 sets aside for tests: two runs at the same time take different ones by chance. */
@@ -53,11 +56,11 @@ export class Machines {
     )
   }
 
-  unplug(index: number, from: Switch): void {
+  unplug(index: number, from: Cable): void {
     this.#network?.set(index, from, 'down')
   }
 
-  plug(index: number, into: Switch): void {
+  plug(index: number, into: Cable): void {
     this.#network?.set(index, into, 'up')
   }
 
@@ -89,8 +92,9 @@ class Network {
     return madeOrMissing(() => new Network(count), 'iproute2 (apt-get install iproute2)')
   }
 
-  set(index: number, which: Switch, state: 'up' | 'down'): void {
-    ip('-n', this.#switches, 'link', 'set', `${which}${index}`, state)
+  set(index: number, which: Cable, state: 'up' | 'down'): void {
+    if (which === 'access') ip('-n', this.#name(index), 'link', 'set', 'access', state)
+    else ip('-n', this.#switches, 'link', 'set', `${which}${index}`, state)
   }
 
   /** The interfaces go with the namespaces. */

@@ -12,7 +12,7 @@ import { CLUSTER_NAME, type ClusterTable, clusterTable } from '../../support/clu
 import { freePort } from '../../support/free-port.ts'
 import { NatsServers } from '../../support/nats.ts'
 import type { Random } from '../../support/random.ts'
-import { type Machine, Machines } from './machines.ts'
+import { type Cable, type Machine, Machines } from './machines.ts'
 import { StoreCopies } from './store-copies.ts'
 
 const NAMES = ['n1', 'n2', 'n3']
@@ -127,13 +127,13 @@ export class Nodes {
     node.isAway = false
   }
 
-  /** Unplugs the machine of a node; gives what plugs it in again. */
-  cutOff(node: ChaosNode): () => void {
+  /** Unplugs the machine of a node; gives what plugs it in again. The rig still reaches it, if nothing else is said. */
+  cutOff(node: ChaosNode, cables: readonly Cable[] = ['nodes', 'nats']): () => void {
     const { machines } = this
     node.isAway = true
-    for (const from of ['nodes', 'nats'] as const) machines.unplug(node.index, from)
+    for (const from of cables) machines.unplug(node.index, from)
     return () => {
-      for (const into of ['nodes', 'nats'] as const) machines.plug(node.index, into)
+      for (const into of cables) machines.plug(node.index, into)
       node.isAway = false
     }
   }
