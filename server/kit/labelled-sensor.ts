@@ -9,6 +9,7 @@ import type { Count, Quotas } from '../kernel/accounts/quotas.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Steps } from '../kernel/core/fair-work.ts'
 import { Catalogue, type MetricMetadata } from '../kernel/metrics/catalogue.ts'
+import type { StillClock } from '../kernel/metrics/current.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../kernel/metrics/labels.ts'
 import type { Labels, ListeningSensor, Measurement, Parameter, Series, TenantFamily } from '../kernel/metrics/metric.ts'
@@ -179,16 +180,25 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
    * time was taken before: then it is passed over.
    */
   take(series: LabelledSeries, value: Value, time: number): boolean {
-    if (!series.isNew(value, time)) {
-      this.#repeated++
-      return false
-    }
+    if (!series.isNew(value, time)) return this.#passOver()
     this.#values++
     const { clock, hub } = this.#options
     series.heardMs = clock.monotonicMs()
     if (series.current.isTaken(time, clock)) series.setLast(value, time)
     hub.emit(series, value, time)
     return true
+  }
+
+  /** The same for a DOUBLE; `clock` may stand still over numbers that came together. */
+  takeSentNumber(series: LabelledSeries, number: number, time: number, clock: StillClock): boolean {
+    if (!series.isNewNumber(number, time)) return this.#passOver()
+    this.takeNumber(series, number, time, clock)
+    return true
+  }
+
+  #passOver(): false {
+    this.#repeated++
+    return false
   }
 
   /**

@@ -70,7 +70,11 @@ export class LabelledSeries implements CataloguedSeries {
 
   /** Remembers a sample; returns false if it is one of the last ones again. `time`: microseconds since 1970. */
   isNew(value: Value, time: number): boolean {
-    const mark = markOf(value)
+    return this.isNewNumber(markOf(value), time)
+  }
+
+  /** The same for a DOUBLE. */
+  isNewNumber(mark: number, time: number): boolean {
     const samples = this.#samples ?? new Float64Array(REMEMBERED * PAIR).fill(Number.NEGATIVE_INFINITY)
     this.#samples = samples
     if (time <= this.#newest) {

@@ -7,6 +7,7 @@ import type { Intake, IntakeRefusal } from '../kernel/channels/intake.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Steps } from '../kernel/core/fair-work.ts'
 import type { MetricMetadata } from '../kernel/metrics/catalogue.ts'
+import { StillClock } from '../kernel/metrics/current.ts'
 import { labelText, shownName } from '../kernel/metrics/labels.ts'
 import type { Labels } from '../kernel/metrics/metric.ts'
 import { type Columns, metadataFrom, NO_SERIES, textAt, ValueKind, valueAt } from './columns.ts'
@@ -47,7 +48,7 @@ export interface PublicationServices {
   readonly decoding: Pick<Decoding, 'decode'>
   readonly intake: Pick<Intake, 'begin'>
   readonly rights: Pick<Rights, 'publisher'>
-  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
+  readonly clock: Pick<Clock, 'setTimeout' | 'clear' | 'monotonicMs' | 'microseconds'>
 }
 
 export class Publication {
@@ -169,7 +170,8 @@ export class Publication {
     rejections: Rejections,
     describe: PublicationOptions['describe'],
   ): Steps<number> {
-    const { of, times, kinds, refusedSeries, problem } = columns
+    const { of, times, kinds, numbers, refusedSeries, problem } = columns
+    const now = new StillClock(this.#services.clock)
     if (refusedSeries > 0) sensor.refusedLabels(refusedSeries)
     let [taken, sinceStep] = [0, 0]
     let place = -1
@@ -178,6 +180,7 @@ export class Publication {
       if (++sinceStep >= VALUES_PER_STEP) {
         sinceStep = 0
         yield
+        now.read()
       }
       const time = times[at] as number
       if (of[at] !== place) {
@@ -195,7 +198,8 @@ export class Publication {
         rejections.add(`${shownName(series.name)}: the time ${time} µs is not possible`)
       } else {
         sensor.meter.take()
-        sensor.take(series, valueAt(columns, at), time)
+        if (kinds[at] === ValueKind.DOUBLE) sensor.takeSentNumber(series, numbers[at] as number, time, now)
+        else sensor.take(series, valueAt(columns, at), time)
         // A histogram may have very many buckets.
         if (kinds[at] === ValueKind.ENCODED) sinceStep = VALUES_PER_STEP
         taken++

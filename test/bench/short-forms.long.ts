@@ -37,10 +37,10 @@ it('scale measures each size and draws the curves', async () => {
   rmSync(directory, { recursive: true })
 })
 
-it('doors says what a scraped value costs, durable and taken only, and what it costs others', async () => {
+it('doors says what a value costs that is scraped or written, durable or not, and what it costs others', async () => {
   const short = ['--peers', '--targets', '2', '--seconds', '1.5', '--warm-up', '1']
   const figures = (await benchDoors(short)) as Readonly<Record<string, string>>
-  for (const who of ['cinnabar', 'cinnabarTakenOnly', 'prometheus', 'vmagent']) {
-    expect(Number(figures[`scrape ${who} cpuPerMillion`]), who).toBeGreaterThan(0)
-  }
+  const scrapers = ['cinnabar', 'cinnabarTakenOnly', 'prometheus', 'vmagent'].map((who) => `scrape ${who}`)
+  const takers = ['cinnabar', 'cinnabarUnbound', 'prometheus'].map((who) => `remote-write ${who}`)
+  for (const who of [...scrapers, ...takers]) expect(Number(figures[`${who} cpuPerMillion`]), who).toBeGreaterThan(0)
 })

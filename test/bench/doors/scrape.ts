@@ -12,23 +12,12 @@ import { cpuSecondsOf, memoryMiB } from '../../rig/process-costs.ts'
 import { StackProgram } from '../../rig/prometheus-stack.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
 import { Exporters, nodeExporterPages } from './exporters.ts'
-
-export interface Sizes {
-  readonly targets: number
-  readonly seconds: number
-  /** Seconds before that: the first scrapes, in which every series is new, and for which nothing is compiled, are not what is measured. */
-  readonly warmUp: number
-}
+import type { Cost, Sizes } from './row.ts'
 
 /** Something that scrapes. */
 interface Scraper {
   readonly pid: number
   remove(): Promise<void>
-}
-
-interface Cost {
-  readonly cpuPerMillion: string
-  readonly rssMiB: number
 }
 
 /** By who scrapes. */
