@@ -114,6 +114,35 @@ export class MessageReader {
     if (!take(field, wire)) this.#reader.skip(wire, field)
   }
 
+  /**
+   * Where a run of messages under one number (1 to 15) ends that begins here, in a message that ends there. Nothing is read; `skip`
+   * passes over it.
+   */
+  endOfRun(field: number, end: number): number {
+    const { pos } = this.#reader
+    const tag = (field << 3) | BYTES
+    let at = pos
+    while (at < end && this.#view.getUint8(at) === tag) {
+      this.#reader.pos = at + 1
+      const next = this.#reader.uint32() + this.#reader.pos
+      if (next > end) break
+      at = next
+    }
+    this.#reader.pos = pos
+    return at
+  }
+
+  /** Goes on there: what stands before is known. It counts as so many fields. */
+  skip(end: number, fields: number): void {
+    this.weigh(fields)
+    this.#reader.pos = end
+  }
+
+  /** What is read. */
+  get view(): DataView {
+    return this.#view
+  }
+
   /** The end of a message that begins here, with its length. */
   messageEnd(): number {
     const end = this.#reader.uint32() + this.#reader.pos
@@ -123,7 +152,11 @@ export class MessageReader {
 
   /** Reads a message inside of another one, at once. */
   message(take: TakeField): void {
-    const end = this.messageEnd()
+    this.restOfMessage(this.messageEnd(), take)
+  }
+
+  /** Reads what is left of a message that ends there. */
+  restOfMessage(end: number, take: TakeField): void {
     const least = this.#left - MAX_MESSAGE_ELEMENTS
     while (this.#reader.pos < end) {
       this.field(take)
@@ -235,6 +268,16 @@ export class MessageReader {
 
   /** A varint of milliseconds: a signed number of 64 bits, exact up to 2^53. */
   milliseconds(): number {
+    const { pos, len } = this.#reader
+    let [number, scale] = [0, 1]
+    // Positive numbers of up to 49 bits, which times are, need no BigInt.
+    for (let at = pos; at < len && at < pos + 7; at++, scale *= 128) {
+      const byte = this.#view.getUint8(at)
+      number += (byte & 0x7f) * scale
+      if (byte >= 0x80) continue
+      this.#reader.pos = at + 1
+      return number
+    }
     return Number(this.int64())
   }
 

@@ -4,6 +4,7 @@
  */
 import type { WireType } from '@bufbuild/protobuf/wire'
 import { snappyUncompressor } from 'hysnappy'
+import type { ByteMemory } from '../bytes/byte-memory.ts'
 import { ProtocolError } from '../errors.ts'
 import { BYTES, FIXED64, MessageReader, VARINT } from '../protobuf.ts'
 
@@ -12,6 +13,8 @@ export const STALE_NAN = { high: 0x7ff00000, low: 0x00000002 } as const
 
 export const METRIC_NAME = '__name__'
 const MILLISECOND = 1_000
+/** A label is a message of two fields. */
+const FIELDS_PER_LABEL = 3
 /** Series whose labels are looked up in one step. */
 const SERIES_PER_STEP = 64
 
@@ -21,11 +24,16 @@ export interface WrittenSample {
   readonly time: number
 }
 
-export interface WrittenSeries {
+export interface WrittenLabels {
   /** The label `__name__`, or the first of several; empty if there is none. */
   readonly name: string
   /** All others, as they were given. */
   readonly labels: readonly (readonly [name: string, text: string])[]
+}
+
+export interface WrittenSeries extends WrittenLabels {
+  /** Name and labels: the same object as in an earlier request, if their bytes are the same and are remembered. */
+  readonly shared?: WrittenLabels | undefined
   readonly samples: readonly WrittenSample[]
   /** The number of its native histograms, which are not read. */
   readonly histograms: number
@@ -78,8 +86,15 @@ export function snappyLength(body: Uint8Array): number {
   throw new ProtocolError('BAD_PROTOBUF', 'Snappy: no length at the beginning')
 }
 
+/** Names and labels by the bytes that they have in requests of version 1.0. */
+export type LabelMemory = ByteMemory<WrittenLabels>
+
 /** Reads a request of version 1.0, with places to pause between. Throws ProtocolError. */
-export function* decodeWriteRequest(bytes: Uint8Array, limits: WriteLimits): Generator<undefined, WriteRequest> {
+export function* decodeWriteRequest(
+  bytes: Uint8Array,
+  limits: WriteLimits,
+  memory?: LabelMemory,
+): Generator<undefined, WriteRequest> {
   const reader = new MessageReader(bytes, limits.elements)
   const series: WrittenSeries[] = []
   const families = new Map<string, WrittenMetadata>()
@@ -87,7 +102,7 @@ export function* decodeWriteRequest(bytes: Uint8Array, limits: WriteLimits): Gen
     reader.attempt(() =>
       reader.field((field, wire) => {
         if (wire !== BYTES) return false
-        if (field === 1) series.push(readSeries(reader))
+        if (field === 1) series.push(readSeries(reader, memory))
         else if (field === 3) readFamily(reader, families)
         else if (field === 4 || field === 5)
           throw reader.bad('a field of version 2.0, which the content type does not name')
@@ -100,14 +115,22 @@ export function* decodeWriteRequest(bytes: Uint8Array, limits: WriteLimits): Gen
   return { series, families }
 }
 
-function readSeries(reader: MessageReader): WrittenSeries {
+function readSeries(reader: MessageReader, memory: LabelMemory | undefined): WrittenSeries {
+  const end = reader.messageEnd()
+  const start = reader.offset
+  const labelsEnd = memory === undefined ? start : reader.endOfRun(1, end)
+  const known = labelsEnd > start ? memory?.find(reader.view, start, labelsEnd) : undefined
+  if (known !== undefined) reader.skip(labelsEnd, FIELDS_PER_LABEL * (known.labels.length + 1))
   const labels: [string, string][] = []
   const samples: WrittenSample[] = []
   let name: string | undefined
   let histograms = 0
-  reader.message((field, wire) => {
+  // Labels after those that stand together at the beginning, which nobody sends.
+  let isSpread = false
+  reader.restOfMessage(end, (field, wire) => {
     if (wire !== BYTES) return false
     if (field === 1) {
+      if (reader.offset > labelsEnd) isSpread = true
       const label = readLabel(reader)
       if (label[0] === METRIC_NAME && name === undefined) name = label[1]
       else labels.push(label)
@@ -118,7 +141,28 @@ function readSeries(reader: MessageReader): WrittenSeries {
     }
     return true
   })
-  return { name: name ?? '', labels, samples, histograms, metadata: undefined }
+  if (known !== undefined && !isSpread) return seriesOf(known, known, samples, histograms)
+  if (known !== undefined) return seriesOf(both(known, name, labels), undefined, samples, histograms)
+  const read = { name: name ?? '', labels }
+  if (isSpread || labelsEnd === start) return seriesOf(read, undefined, samples, histograms)
+  memory?.add(reader.view, start, labelsEnd, read)
+  return seriesOf(read, read, samples, histograms)
+}
+
+function seriesOf(
+  { name, labels }: WrittenLabels,
+  shared: WrittenLabels | undefined,
+  samples: readonly WrittenSample[],
+  histograms: number,
+): WrittenSeries {
+  return { name, labels, shared, samples, histograms, metadata: undefined }
+}
+
+/** The first `__name__` is the name, others are labels. */
+function both(known: WrittenLabels, name: string | undefined, labels: readonly [string, string][]): WrittenLabels {
+  if (name === undefined) return { name: known.name, labels: [...known.labels, ...labels] }
+  if (known.name === '') return { name, labels: [...known.labels, ...labels] }
+  return { name: known.name, labels: [...known.labels, [METRIC_NAME, name], ...labels] }
 }
 
 function readLabel(reader: MessageReader): [string, string] {

@@ -64,6 +64,9 @@ export type SeriesLabel = readonly [name: string, text: string]
 /** Metadata of one metric of a request. A further series with the same object has the same place in the columns. */
 export type SaidMetadata = Partial<MetricMetadata>
 
+/** The key of a series, also as it stands in a column; or why there is none, for people. */
+export type ColumnKey = { readonly key: string; readonly bytes: Uint8Array } | { readonly problem: string }
+
 export class ColumnWriter {
   readonly #family: string
   readonly #room = { bytes: MAX_COLUMNS_BYTES }
@@ -94,7 +97,11 @@ export class ColumnWriter {
 
   /** Begins a series, whose values follow. Labels have the names of their source. Throws ProtocolError TOO_LONG. */
   begin(name: string, labels: readonly SeriesLabel[], metadata?: SaidMetadata): void {
-    const found = this.#keyOf(name, labels)
+    this.beginKnown(name, this.keyOf(name, labels), metadata)
+  }
+
+  /** The same with what `keyOf` has given for the name and the labels. */
+  beginKnown(name: string, found: ColumnKey, metadata?: SaidMetadata): void {
     if ('problem' in found) {
       this.refuse(name, found.problem)
       return
@@ -104,7 +111,7 @@ export class ColumnWriter {
     this.#key = key
     this.#metadataOfKey = metadata
     this.#take(DESCRIBED_BYTES)
-    this.#current = this.#series.push(key)
+    this.#current = this.#series.pushBytes(found.bytes)
     this.#described.push(metadata === undefined ? 0 : this.#placeOf(metadata))
   }
 
@@ -122,13 +129,16 @@ export class ColumnWriter {
     for (let count = 0; count < values; count++) this.#push(NO_SERIES, 0, ValueKind.VOID, 0)
   }
 
-  #keyOf(name: string, labels: readonly SeriesLabel[]): { readonly key: string } | { readonly problem: string } {
+  /** What a series is known by in the columns of a family. It depends on nothing else. */
+  keyOf(name: string, labels: readonly SeriesLabel[]): ColumnKey {
     const full = this.#family + name
     if (name === '' || nameProblem(full) !== undefined) return { problem: `not a name of ${this.#family}*` }
     if (labels.length > MANY_LABELS) return { problem: `more than ${MAX_LABELS} labels` }
     const own = labelsFrom(labels.map(([label, text]) => [fromForeign(label), text] as const))
     const problem = openLabelsProblem(full, own)
-    return problem === undefined ? { key: keyOfSeries(full, own) } : { problem }
+    if (problem !== undefined) return { problem }
+    const key = keyOfSeries(full, own)
+    return { key, bytes: utf8.encode(key) }
   }
 
   #placeOf(metadata: SaidMetadata): number {
@@ -317,7 +327,10 @@ class TextWriter {
 
   /** Returns its place. */
   push(text: string): number {
-    const bytes = utf8.encode(text)
+    return this.pushBytes(utf8.encode(text))
+  }
+
+  pushBytes(bytes: Uint8Array): number {
     take(this.#room, bytes.length + DESCRIBED_BYTES)
     this.#bytes.raw(bytes)
     this.#ends.push(this.#bytes.length)

@@ -12,6 +12,7 @@ import type { Clock, Timer } from '../kernel/core/clock.ts'
 import type { FairWork, Steps } from '../kernel/core/fair-work.ts'
 import { buffersOf, type Columns, MAX_COLUMNS_BYTES } from './columns.ts'
 import { type Encoding, inflate, inflated } from './inflate.ts'
+import { SeriesMemory } from './series-memory.ts'
 
 /** A body of more bytes is for the thread. */
 const MAX_SHORT = 64 << 10
@@ -37,7 +38,8 @@ export interface Decoder<O> {
   readonly module: string
   /** The function there that is `decode` here. */
   readonly name: string
-  readonly decode: (bytes: Uint8Array, options: O) => Steps<Columns>
+  /** `memory` is the same for all bodies that it decodes in a thread. */
+  readonly decode: (bytes: Uint8Array, options: O, memory: SeriesMemory<never>) => Steps<Columns>
   /** Bytes that a body may have to be decoded in steps, where that is less than for others. */
   readonly mostInSteps?: (options: O) => number
 }
@@ -90,6 +92,8 @@ export class Decoding {
   readonly #waiting = new FairQueue<Job>(MAX_WAITING)
   /** What waits for room. */
   readonly #short = new FairQueue<Waiting>(MAX_SHORT_WAITING)
+  /** Of decoders that work in steps, by their modules. */
+  readonly #memories = new Map<string, SeriesMemory<never>>()
   /** Bytes of columns, and of what may become some. */
   #held = 0
   #current: Job | undefined
@@ -116,7 +120,7 @@ export class Decoding {
     const short = await shortBody(body, most)
     const columns = await (short === undefined
       ? this.#inThread(body, decoder, options)
-      : this.#inSteps(body, decoder.decode(short, options)))
+      : this.#inSteps(body, decoder.decode(short, options, this.#memoryOf(decoder.module))))
     if (columns === undefined) return undefined
     try {
       return await use(columns)
@@ -135,6 +139,12 @@ export class Decoding {
     } finally {
       this.#hold((columns === undefined ? 0 : bytesOf(columns)) - MAX_COLUMNS_BYTES)
     }
+  }
+
+  #memoryOf(module: string): SeriesMemory<never> {
+    const memory = this.#memories.get(module) ?? new SeriesMemory<never>()
+    this.#memories.set(module, memory)
+    return memory
   }
 
   /** Holds room for the columns of a short body, as soon as it has its turn; false if it has none. */

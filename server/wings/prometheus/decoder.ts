@@ -7,12 +7,14 @@ import {
   decodeWriteRequest2,
   METRIC_NAME,
   type WriteRequest,
+  type WrittenLabels,
   type WrittenMetadata,
 } from '../../../protocol/prometheus/remote-write.ts'
-import { type Columns, ColumnWriter, type SaidMetadata, type SeriesLabel } from '../../kit/columns.ts'
+import { type ColumnKey, type Columns, ColumnWriter, type SaidMetadata, type SeriesLabel } from '../../kit/columns.ts'
 import type { Decoder } from '../../kit/decoding.ts'
 import { shownName } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
+import { SeriesMemory } from '../../kit/series-memory.ts'
 import { isCounter, PARTS, PROMETHEUS_FAMILY } from './metric-types.ts'
 
 /** Fields and packed numbers. */
@@ -27,15 +29,22 @@ export interface WriteOptions {
 }
 
 /** Throws ProtocolError. */
-export function* decodeWrite(bytes: Uint8Array, { isVersion2 }: WriteOptions): Steps<Columns> {
-  const { series, families } = yield* (isVersion2 ? decodeWriteRequest2 : decodeWriteRequest)(bytes, LIMITS)
+export function* decodeWrite(
+  bytes: Uint8Array,
+  { isVersion2 }: WriteOptions,
+  memory = new SeriesMemory<WrittenLabels>(),
+): Steps<Columns> {
+  const { series, families } = yield* isVersion2
+    ? decodeWriteRequest2(bytes, LIMITS)
+    : decodeWriteRequest(bytes, LIMITS, memory.labels)
   const columns = new ColumnWriter(PROMETHEUS_FAMILY)
   let sinceStep = 0
-  for (const { name, labels, samples, histograms, metadata, problem = repeated(labels) } of series) {
+  for (const { name, labels, shared, samples, histograms, metadata, problem } of series) {
     columns.leave(name, histograms)
     if (samples.length > 0) {
-      if (problem !== undefined) columns.refuse(name, problem)
-      else columns.begin(name, labels, described(name, metadata ?? familyOf(families, name)))
+      const make = (): ColumnKey => keyOf(columns, name, labels, problem)
+      const key = shared === undefined ? make() : memory.keyOf(shared, make)
+      columns.beginKnown(name, key, described(name, metadata ?? familyOf(families, name)))
     }
     sinceStep += SERIES_COST + labels.length
     for (const { value, time } of samples) {
@@ -57,6 +66,15 @@ export const writeDecoder: Decoder<WriteOptions> = {
   module: '#prometheus-decoder',
   name: decodeWrite.name,
   decode: decodeWrite,
+}
+
+function keyOf(
+  columns: ColumnWriter,
+  name: string,
+  labels: readonly SeriesLabel[],
+  problem = repeated(labels),
+): ColumnKey {
+  return problem === undefined ? columns.keyOf(name, labels) : { problem }
 }
 
 /** The problem of labels, besides `__name__`, of which a name is there twice: which text is meant, nobody can say. */

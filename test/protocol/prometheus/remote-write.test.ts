@@ -2,11 +2,13 @@
 import { readFileSync } from 'node:fs'
 import { snappyCompress as compress } from 'hysnappy'
 import { describe, expect, test } from 'vitest'
+import { ByteMemory } from '../../../protocol/bytes/byte-memory.ts'
 import { ProtocolError } from '../../../protocol/errors.ts'
 import {
   decodeWriteRequest,
   decodeWriteRequest2,
   decompress,
+  type LabelMemory,
   type WriteRequest,
 } from '../../../protocol/prometheus/remote-write.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
@@ -76,6 +78,64 @@ describe('version 1.0', () => {
     // timestamp -1 as ten bytes
     const { series } = decode(bytes('0a 0f  12 0b  10 ffffffffffffffffff01  0a 00'))
     expect(series).toMatchObject([{ name: '', labels: [['', '']], samples: [{ value: 0, time: -1_000 }] }])
+  })
+})
+
+describe('with a memory of labels', () => {
+  const decodeWith = (memory: LabelMemory | undefined, given: Uint8Array): unknown => {
+    try {
+      const { series, families } = finish(decodeWriteRequest(given, LIMITS, memory))
+      return { series: series.map(({ shared: _, ...all }) => all), families: [...families] }
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      return error.code
+    }
+  }
+
+  test('the same labels are the same object in a later request', () => {
+    const memory: LabelMemory = new ByteMemory(1 << 20)
+    const given = decompress(captured('write-samples'), LIMITS)
+    const [first, again] = [0, 0].map(() => finish(decodeWriteRequest(given, LIMITS, memory)).series)
+    expect(first?.map(({ shared }) => shared)).toEqual(again?.map(({ shared }) => shared))
+    for (const [at, { shared, name, labels }] of (again ?? []).entries()) {
+      expect(shared).toBe(first?.[at]?.shared)
+      expect(shared).toEqual({ name, labels })
+    }
+    expect(decodeWith(memory, given)).toEqual(decodeWith(undefined, given))
+  })
+
+  // Labels a=b (8 bytes) and c=d, and a sample of 1 at 7 ms.
+  const [AB, CD, NAME, SAMPLE] = [
+    '0a06 0a0161 120162',
+    '0a06 0a0163 120164',
+    '0a0d 0a08 5f5f6e616d655f5f 120175',
+    '120b 09 000000000000f03f 1007',
+  ]
+  test.each([
+    ['labels after a sample', `0a1d ${AB} ${SAMPLE} ${CD}`],
+    ['the name after a sample', `0a24 ${AB} ${SAMPLE} ${NAME}`],
+    ['a second name after a sample', `0a2b ${NAME} ${SAMPLE} ${NAME.replace('75', '76')}`],
+    ['labels alone', `0a10 ${AB} ${CD}`],
+    ['nothing', '0a00'],
+    ['a label that is longer than its series', '0a08 0a07 0a0161 120162'],
+    ['a label that is cut off', `0a10 ${AB} 0a07 0a0163 120164`],
+  ])('%s are read as without one', (_, hex) => {
+    const memory: LabelMemory = new ByteMemory(1 << 20)
+    for (const known of [`0a15 ${AB} ${SAMPLE}`, `0a1c ${NAME} ${SAMPLE}`, hex, hex]) {
+      expect(decodeWith(memory, bytes(known))).toEqual(decodeWith(undefined, bytes(known)))
+    }
+  })
+
+  test('whatever bytes come, they say the same as without one', () => {
+    const random = new Random(11)
+    const memory: LabelMemory = new ByteMemory(1 << 16)
+    const given = decompress(captured('write-samples'), LIMITS)
+    for (let round = 0; round < times({ short: 300, long: 8_000 }); round++) {
+      const changed = given.slice()
+      for (let count = random.below(4); count > 0; count--) changed[random.below(changed.length)] = random.below(256)
+      const cut = random.below(3) === 0 ? changed.subarray(0, random.below(changed.length)) : changed
+      expect(decodeWith(memory, cut)).toEqual(decodeWith(undefined, cut))
+    }
   })
 })
 
