@@ -7,7 +7,9 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Log, type LogOptions } from '../../../storage/replicated/log.ts'
+import type { RoleOptions } from '../../../storage/replicated/role.ts'
 import { ReplicatedStore } from '../../../storage/replicated/store.ts'
+import { inThisThread } from '../../contracts/replicated-stores.ts'
 import { EventLog } from '../../contracts/store-batch.ts'
 import { NatsServers, natsMissing } from '../../support/nats.ts'
 
@@ -83,5 +85,18 @@ describe.skipIf(natsMissing !== undefined)(`founding a log${howTo}`, () => {
       names.push(name)
     await connection.close()
     expect(names.sort()).toEqual([`CIN_${cluster}_3`, `CIN_${cluster}_4`])
+  })
+
+  test('the roles of a node that founds one connect first to the nats-server that has just answered', async () => {
+    const roles: RoleOptions[] = []
+    const options = { store: { directory: join(root, 'n1') }, log: logOptions('n1'), wallMs: () => 0 }
+    const store = new ReplicatedStore(options, (role) => {
+      roles.push(role)
+      return inThisThread(role)
+    })
+    stores.push(store)
+    await store.end(60_000)
+    await store.found()
+    expect(roles.map((role) => `nats://${role.log.first}`)).toEqual(servers.urls)
   })
 })

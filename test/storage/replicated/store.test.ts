@@ -8,7 +8,6 @@ import { connect } from '@nats-io/transport-node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { LogOptions } from '../../../storage/replicated/log.ts'
 import type { LogPlace } from '../../../storage/replicated/place.ts'
-import type { RoleOptions } from '../../../storage/replicated/role.ts'
 import { ReplicatedStore } from '../../../storage/replicated/store.ts'
 import type { ServiceOptions } from '../../../storage/sqlite/service.ts'
 import { SqliteStore } from '../../../storage/sqlite/store.ts'
@@ -141,20 +140,6 @@ describe.skipIf(natsMissing !== undefined)(`a log that nodes share${howTo}`, () 
     await node.store.found()
     return node.lead()
   }
-
-  test('a role connects first to the nats-server that has just answered', async () => {
-    const log = { cluster, node: 'n1', servers: servers.urls, replicas: 1, maxBytes: 2 ** 26 }
-    const roles: RoleOptions[] = []
-    const options = { store: { directory: join(root, 'n1') }, log, wallMs: () => WALL }
-    const store = new ReplicatedStore(options, (role) => {
-      roles.push(role)
-      return inThisThread(role)
-    })
-    await store.end(60_000)
-    await store.found()
-    expect(roles.map((role) => `nats://${role.log.first}`)).toEqual(servers.urls)
-    await store.disconnect()
-  })
 
   test('a follower has what the leader wrote, and goes on as leader with the same ids and secret, each role in a thread', async () => {
     const first = await founded('n1', true)
