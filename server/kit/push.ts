@@ -47,5 +47,5 @@ export interface DeliveredChannel extends Pick<Channel, 'id' | 'label' | 'owner'
 
 /** A metric that is bound on such a channel. */
 export interface DeliveredMetric {
-  readonly selection: Pick<Selection, 'name' | 'isPattern' | 'args' | 'listening'>
+  readonly selection: Pick<Selection, 'name' | 'carriesLabels' | 'args' | 'listening'>
 }

@@ -192,14 +192,13 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
 
   const ids = new Ids()
-  const hub = new Hub(
-    clock,
-    new Fences(recovered.fences),
-    (tenant) => quotas.of(tenant).instances,
-    new SensorFaults(clock, faults),
+  const hub = new Hub(clock, {
+    fences: new Fences(recovered.fences),
+    quotaOf: (tenant) => quotas.of(tenant).instances,
+    faults: new SensorFaults(clock, faults),
     work,
-    new RecentValues(clock, config.recent),
-  )
+    recent: new RecentValues(clock, config.recent),
+  })
   hub.add(notices)
   const instances = new Instances({
     hub,

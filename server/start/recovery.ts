@@ -53,7 +53,7 @@ export async function recoverState(
     await queue.restoreSeries(read, (metric) => {
       const selection = bindings.get(metric)?.instance.selection
       if (selection === undefined) return false
-      return selection.isAbsent || selection.hasUnknownLabels ? undefined : selection.isPattern
+      return selection.isAbsent || selection.hasUnknownLabels ? undefined : selection.carriesLabels()
     })
   }
   for (const [user, names] of absent) {

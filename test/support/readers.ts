@@ -74,7 +74,7 @@ export class Readers {
   #instance: MetricInstance | undefined
 
   constructor() {
-    this.hub = new Hub(this.clock, undefined, undefined, undefined, this.work, this.#recent)
+    this.hub = new Hub(this.clock, { work: this.work, recent: this.#recent })
     const listener = { changed() {}, ready() {}, awaited() {}, resultGone() {} }
     this.#queue = new Queue(1, 0, SETTINGS, new HandHost(), listener)
     this.#queue.attach()

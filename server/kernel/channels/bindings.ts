@@ -65,7 +65,7 @@ export class Bindings {
     try {
       const since = bound?.since ?? this.#begin(instance, channel)
       for (const { block, frame } of copies) {
-        if (block < since) channel.queue.appendFrames(frame, instance.selection.isPattern)
+        if (block < since) channel.queue.appendFrames(frame, instance.selection.carriesLabels())
       }
       if (bound === undefined) return { barrier, matched: this.#bind(instance, channel, 'subscribe', since) }
       channel.queue.release(instance.id)

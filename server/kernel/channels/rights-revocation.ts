@@ -88,7 +88,7 @@ export class RightsRevocation {
       if (!isConcerned(owner, selection.name) || instances.find(owner, instance.id) !== instance) continue
       const lost = yield* hub.rematch(instance)
       const mayBeOfOthers = wereAdmins && !isPattern(selection.name) && !selection.isThere
-      if (mayBeOfOthers || !selection.isAllowed || (!selection.isPattern && lost === 'all')) {
+      if (mayBeOfOthers || !selection.isAllowed || (!selection.carriesLabels() && lost === 'all')) {
         dropped.push(...this.#each(instance, (channel) => bindings.revoke(instance, channel)))
         bindings.endUnbound(instance)
       }

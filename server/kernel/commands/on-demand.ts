@@ -61,7 +61,7 @@ export function get({ measurements }: Pick<CommandServices, 'measurements'>, loo
             later: (steps) => session.later(steps),
           }),
       }),
-      alone: isMeasured && isElsewhere && selection.isList,
+      alone: isMeasured && isElsewhere && selection.answersList(),
     }
   }
 }

@@ -55,6 +55,16 @@ export interface HubBinding {
   end(): void
 }
 
+/** What a hub is given; without it, it has its own, which limit nothing and keep nothing. */
+export interface HubParts {
+  readonly fences?: Fences
+  /** Counts the metrics that a tenant has bound; each match of a pattern counts separately. */
+  readonly quotaOf?: ((tenant: string) => Count) | undefined
+  readonly faults?: SensorFaults
+  readonly work?: FairWork
+  readonly recent?: RecentValues
+}
+
 export class Hub {
   readonly fences: Fences
   readonly faults: SensorFaults
@@ -83,15 +93,14 @@ export class Hub {
   readonly #double = new DataView(new XdrWriter(12).uint32(BasicType.DOUBLE).double(0).copy().buffer)
   readonly #doubleTail = new Uint8Array(this.#double.buffer)
 
-  /** `quotaOf` counts the metrics that a tenant has bound; each match of a pattern counts separately. */
-  constructor(
-    clock: Clock,
-    fences = new Fences(),
-    quotaOf: (tenant: string) => Count = unlimited('bound metrics'),
-    faults = new SensorFaults(clock),
-    work = new FairWork(clock),
-    recent = new RecentValues(clock, { maxBytes: 0, maxAgeMs: 0 }),
-  ) {
+  constructor(clock: Clock, parts: HubParts = {}) {
+    const {
+      fences = new Fences(),
+      quotaOf = unlimited('bound metrics'),
+      faults = new SensorFaults(clock),
+      work = new FairWork(clock),
+      recent = new RecentValues(clock, { maxBytes: 0, maxAgeMs: 0 }),
+    } = parts
     this.recent = recent
     this.#quotaOf = quotaOf
     this.fences = fences

@@ -38,7 +38,7 @@ export function* measure(selection: Selection, now: Now, hub: MeasuringHub): Ste
   const { fences, faults } = hub
   const targets = selection.isPushed ? [] : yield* selection.polled()
   const asked = selection.remote.ask()
-  if (selection.isPattern) return yield* measurePattern(selection, targets, asked, now, hub)
+  if (selection.carriesLabels()) return yield* measurePattern(selection, targets, asked, now, hub)
   for (const target of targets) {
     if (fences.has(target.sensor)) return { value: VOID, time: now() }
     const measured = faults.measure(target, selection.identity)

@@ -61,12 +61,12 @@ export class PendingMeasurements {
   begin(selection: Selection): AwaitedMeasurement {
     const { userId } = selection.identity
     const mine = this.#pending.get(userId) ?? { shared: new Map<string, Shared>(), continued: 0, waiting: 0 }
-    const existing = mine.shared.size === 0 || selection.isList ? undefined : mine.shared.get(selection.key)
+    const existing = mine.shared.size === 0 || selection.answersList() ? undefined : mine.shared.get(selection.key)
     const isRoom = mine.shared.size + mine.continued < MAX_OUTSTANDING
     if (existing === undefined ? !isRoom : mine.waiting >= MAX_WAITING) {
       throw new StatusError('BUSY', 'too many measurements are pending; wait for some of them')
     }
-    if (selection.isList) return this.#continued(() => this.#measure(selection), selection, mine)
+    if (selection.answersList()) return this.#continued(() => this.#measure(selection), selection, mine)
     if (existing !== undefined) return this.#waitFor(existing, mine, selection)
     const steps = this.#measure(selection)
     let step = steps.next()

@@ -50,6 +50,17 @@ export interface Selected {
   readonly args?: Arguments
 }
 
+interface SelectionParts {
+  readonly candidates: Candidates
+  readonly reach: Reach
+  readonly name: string
+  /** The arguments as they were given. */
+  readonly list: ArgumentList
+  readonly defaults: SelectionDefaults
+  /** What is known now of the metrics that it may select. */
+  readonly metrics: readonly Metric[]
+}
+
 export class Selection {
   readonly name: string
   readonly identity: Reader
@@ -73,7 +84,7 @@ export class Selection {
   /** The labels that are sent of a series with open labels. */
   readonly #openOfAny: OpenLabels
   #metric: Metric | undefined
-  #isPattern: boolean
+  #hasLabels: boolean
   /** What the metric that was measured last is measured with. */
   #lastTarget: PolledTarget | undefined
 
@@ -88,7 +99,7 @@ export class Selection {
     if (!isPattern(name)) return Selection.exact(sensors, identity, name, list, defaults)
     const { candidates, reach } = candidatesOf(sensors, identity, name, list, defaults)
     const metrics = yield* candidates.survey(list, defaults.restored !== true)
-    return new Selection(candidates, reach, name, list, defaults, metrics)
+    return new Selection({ candidates, reach, name, list, defaults, metrics })
   }
 
   /** The same at once, for a name that is no pattern. */
@@ -105,7 +116,7 @@ export class Selection {
       const of = reach.text === undefined ? '' : ` of producer ${reach.text}`
       throw new StatusError('NO_SUCH_METRIC', `no metric ${name}${of}: \`producer.metrics\` lists what there is`)
     }
-    return new Selection(candidates, reach, name, list, defaults, metrics)
+    return new Selection({ candidates, reach, name, list, defaults, metrics })
   }
 
   /** A selection from the store, of which there is nothing now: it selects nothing until the next start. */
@@ -115,17 +126,11 @@ export class Selection {
     const kind = isPattern(name) ? 'continuous' : 'event'
     const stored: Metric = { name, kind, type: undefined, unit: '', description: '', parameters }
     const candidates = new Candidates([], new ReadRights(identity, defaults.rights), name)
-    return new Selection(candidates, new Reach(undefined, ''), name, list, defaults, [stored])
+    const reach = new Reach(undefined, '')
+    return new Selection({ candidates, reach, name, list, defaults, metrics: [stored] })
   }
 
-  private constructor(
-    candidates: Candidates,
-    reach: Reach,
-    name: string,
-    list: ArgumentList,
-    defaults: SelectionDefaults,
-    metrics: readonly Metric[],
-  ) {
+  private constructor({ candidates, reach, name, list, defaults, metrics }: SelectionParts) {
     this.name = name
     this.identity = candidates.rights.identity
     this.candidates = candidates
@@ -152,7 +157,7 @@ export class Selection {
       if (typeof value === 'string' && !this.#isReach(label)) this.#matchers.set(label, compilePattern(value))
     }
     this.#metric = isPattern(name) ? undefined : first
-    this.#isPattern =
+    this.#hasLabels =
       isPattern(name) || haveOpenLabels || reach.isOpen || (first !== undefined && this.#openOf(first).size > 0)
     const { args, deadlineMs } = this
     this.remote = new RemoteSelection({ name, candidates, reach, args, values, deadlineMs })
@@ -163,24 +168,27 @@ export class Selection {
     this.#checkOwn(first)
   }
 
-  /** True if values carry labels and an answer is an ARRAY. A catalogue may have come since it was made. */
-  get isPattern(): boolean {
+  /**
+   * Whether values carry labels and an answer is an ARRAY. If that was unknown, it looks for a catalogue that has come since, and
+   * goes by what that says from then on.
+   */
+  carriesLabels(): boolean {
     const [metric] = this.hasUnknownLabels ? this.candidates.allNamed(false) : []
     if (metric !== undefined && metric.isUnknown !== true) {
       this.#metric = metric
-      this.#isPattern = this.#openOf(metric).size > 0
+      this.#hasLabels = this.#openOf(metric).size > 0
     }
-    return this.#isPattern
+    return this.#hasLabels
   }
 
-  /** True if an answer is an ARRAY, which may be as large as a frame. */
-  get isList(): boolean {
-    return this.isPattern || this.#metric?.type === BasicType.ARRAY
+  /** Whether an answer is an ARRAY, which may be as large as a frame. Looks for a catalogue as `carriesLabels` does. */
+  answersList(): boolean {
+    return this.carriesLabels() || this.#metric?.type === BasicType.ARRAY
   }
 
   /** True if only the values show whether they carry labels: they are of another producer, and no catalogue had the name. */
   get hasUnknownLabels(): boolean {
-    return this.#metric?.isUnknown === true && !this.#isPattern
+    return this.#metric?.isUnknown === true && !this.#hasLabels
   }
 
   /** True if it has the name of a metric that was not there when it was restored. */
@@ -236,7 +244,7 @@ export class Selection {
   }
 
   get #isAllowedNow(): boolean {
-    if (this.isPattern) return this.candidates.allNamed().length > 0
+    if (this.carriesLabels()) return this.candidates.allNamed().length > 0
     if (this.listening().some((sensor) => this.candidates.named(sensor) !== undefined)) return true
     return finish(this.polled()).length > 0 || finish(this.events()).length > 0 || this.remote.isAllowed
   }

@@ -102,13 +102,14 @@ export function* readFrames(
 }
 
 /** The name and labels that stand before the value in the REC of a pattern [MON 9 Patterns]. */
-function unwrapped({ name, isPattern, args }: DeliveredMetric['selection'], value: Value): Unwrapped {
+function unwrapped(selection: DeliveredMetric['selection'], value: Value): Unwrapped {
+  const { name, args } = selection
   const labels: Label[] = []
   for (const { name, type, value } of args) {
     if (type === BasicType.STRING && typeof value === 'string' && !value.includes('*'))
       labels.push([toForeign(name), value])
   }
-  if (!isPattern || value.type !== BasicType.REC) return { name, labels, value }
+  if (!selection.carriesLabels() || value.type !== BasicType.REC) return { name, labels, value }
   let full = name
   for (const field of value.value) {
     if (field.name === 'value') return { name: full, labels, value: bare(field) }

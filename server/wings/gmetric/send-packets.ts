@@ -164,7 +164,7 @@ function splitLabels(
   for (const { name, value } of selection.args) {
     if (isLabel(name) && typeof value === 'string' && !value.includes('*')) labels[name] = value
   }
-  if (!selection.isPattern) return { labels, value: given }
+  if (!selection.carriesLabels()) return { labels, value: given }
   if (given.type !== REC) return { labels, value: undefined }
   let value: Field | undefined
   for (const field of given.value) {

@@ -3,7 +3,6 @@ import type { AccessRequest } from '../../../../auth/permissions.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { Count } from '../../../../server/kernel/accounts/quotas.ts'
 import { FairWork, finish } from '../../../../server/kernel/core/fair-work.ts'
-import { Fences } from '../../../../server/kernel/metrics/fences.ts'
 import { Hub } from '../../../../server/kernel/metrics/hub.ts'
 import { MetricInstance } from '../../../../server/kernel/metrics/instance.ts'
 import type { Series } from '../../../../server/kernel/metrics/metric.ts'
@@ -168,7 +167,7 @@ test.each(['slow.value', 'test.a'])(
         return { allowed: isAllowed || object !== denied, because: '' }
       }
       const clock = new FakeClock()
-      const hub = new Hub(clock, new Fences(), () => count)
+      const hub = new Hub(clock, { quotaOf: () => count })
       if (denied === 'test.a') new PushSensor(hub).push('test.a', { type: 2, value: 1 }, 1)
       else hub.add(new SlowSensor())
       hub.add(new ThingSensor())
@@ -194,7 +193,7 @@ test('work of a sensor is done in steps, over several turns; what a step throws 
   const turns: (() => void)[] = []
   let nowMs = 0
   const work = new FairWork({ monotonicMs: () => nowMs++ }, (turn) => turns.push(turn))
-  const hub = new Hub(clock, new Fences(), undefined, undefined, work)
+  const hub = new Hub(clock, { work })
   const sensor = new PushSensor(hub)
   let done = 0
   function* steps() {
@@ -215,7 +214,7 @@ function slow(quotaOf?: (tenant: string) => Count) {
   const turns: (() => void)[] = []
   let nowMs = 0
   const work = new FairWork({ monotonicMs: () => nowMs++ }, (turn) => turns.push(turn))
-  const hub = new Hub(clock, new Fences(), quotaOf, undefined, work)
+  const hub = new Hub(clock, { quotaOf, work })
   const push = new PushSensor(hub)
   const select = (identity = tester) =>
     finish(Selection.of(hub.sensors, identity, 'test.*', [], { intervalMs: 1000, rights }))
@@ -380,7 +379,7 @@ test('a binding that ends while its sensor is being fenced gets no VOID any more
 
 test('what a quota keeps from being polled gets no VOID of a fence', () => {
   const count = new Count('bound metrics', () => 1)
-  const hub = new Hub(metrics.clock, new Fences(), () => count)
+  const hub = new Hub(metrics.clock, { quotaOf: () => count })
   const [first, second] = [new SlowSensor(), new SlowSensor()]
   for (const sensor of [first, second]) hub.add(sensor)
   const selection = finish(Selection.of(hub.sensors, tester, 'slow.*', [], { intervalMs: 1000, rights }))

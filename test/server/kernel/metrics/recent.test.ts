@@ -198,7 +198,7 @@ test('what is read is always the end of what was written, in order, within the b
 test('the hub keeps what is pushed, whether somebody subscribes to it or not, and no VOID', () => {
   const clock = new FakeClock()
   const recent = new RecentValues(clock, { maxBytes: 2 ** 20, maxAgeMs: 60_000 })
-  const hub = new Hub(clock, undefined, undefined, undefined, undefined, recent)
+  const hub = new Hub(clock, { recent })
   const push = new PushSensor(hub)
   for (const second of [1, 2]) push.push('test.a', { type: BasicType.UINT32, value: second }, second * SECOND)
   push.die('test.a')

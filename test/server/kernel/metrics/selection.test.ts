@@ -85,8 +85,8 @@ describe('what is open', () => {
     expect(openOf('test.a', ['host', 'h*'])).toEqual(['host'])
     expect(openOf('test.*')).toEqual(['name', 'host'])
     expect(openOf('test.*', ['host', 'h1'])).toEqual(['name'])
-    expect(metrics.select('test.a').isPattern).toBe(true)
-    expect(metrics.select('test.a', [text('host', 'h1')]).isPattern).toBe(false)
+    expect(metrics.select('test.a').carriesLabels()).toBe(true)
+    expect(metrics.select('test.a', [text('host', 'h1')]).carriesLabels()).toBe(false)
   })
 
   test('is nothing of what does not match', () => {
@@ -132,7 +132,8 @@ test('a pattern passes over metrics that do not take what was given', () => {
 test('what is stored of it makes the same selection again', () => {
   const given = [text('host', 'h*'), uint('deadline_ms', 50)]
   const selection = metrics.select('test.*', given)
-  expect(metrics.select('test.*', selection.args)).toMatchObject({ deadlineMs: 50, isPattern: true })
+  const again = metrics.select('test.*', selection.args)
+  expect([again.deadlineMs, again.carriesLabels()]).toEqual([50, true])
   expect(selection.args).toEqual(given)
   expect(selection.identity).toBe(tester)
 })

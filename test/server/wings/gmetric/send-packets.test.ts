@@ -25,7 +25,7 @@ interface Collected {
 
 /** What COLLECT has made of a name and arguments. */
 const instance = ({ name, args = [], isPattern = false, sensors = [] }: Collected) =>
-  ({ selection: { name, args, isPattern, listening: () => sensors } }) as unknown as MetricInstance
+  ({ selection: { name, args, carriesLabels: () => isPattern, listening: () => sensors } }) as unknown as MetricInstance
 
 const text = (name: string, value: string): Field => ({ name, type: STRING, value })
 const rec = (...fields: readonly Field[]): Value => ({ type: REC, value: fields })

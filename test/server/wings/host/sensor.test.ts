@@ -3,7 +3,6 @@ import type { AccessRequest } from '../../../../auth/permissions.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { Count } from '../../../../server/kernel/accounts/quotas.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
-import { Fences } from '../../../../server/kernel/metrics/fences.ts'
 import { Hub } from '../../../../server/kernel/metrics/hub.ts'
 import { MetricInstance } from '../../../../server/kernel/metrics/instance.ts'
 import { Selection } from '../../../../server/kernel/metrics/selection.ts'
@@ -116,7 +115,7 @@ describe('a pattern over parts of the host', () => {
   it('counts a part that has no room once, however often parts are looked for', () => {
     const count = new Count('metrics', () => 1)
     const { clock, host } = monitored(DEVICES + eth(1) + eth(2))
-    const hub = new Hub(clock, new Fences(), () => count)
+    const hub = new Hub(clock, { quotaOf: () => count })
     hub.add(new HostSensor('n1', new HostReader(host), clock, 'linux'))
     const rights = { judge: () => ({ allowed: true, because: '' }), mayBeAllowed: () => true }
     const list = [text('interface', 'eth*')]

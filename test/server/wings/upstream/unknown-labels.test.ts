@@ -27,9 +27,9 @@ beforeEach(async () => {
 afterEach(() => tree.stop())
 
 /** Whether values of the binding carry labels, as the upper server knows it now. */
-const isPattern = (): boolean | undefined => {
+const carriesLabels = (): boolean | undefined => {
   const all = [...tree.upper.server.parts.producer.instances.all()]
-  return all.find((instance) => instance.id === id)?.selection.isPattern
+  return all.find((instance) => instance.id === id)?.selection.carriesLabels()
 }
 
 describe('a binding that is restored while its upstream is away', () => {
@@ -47,8 +47,8 @@ describe('a binding that is restored while its upstream is away', () => {
   })
 
   it('has labels again as soon as the catalogue says so', async () => {
-    expect(isPattern()).toBe(true)
+    expect(carriesLabels()).toBe(true)
     await tree.restartUpper()
-    await tree.until(() => expect(isPattern()).toBe(true))
+    await tree.until(() => expect(carriesLabels()).toBe(true))
   })
 })
