@@ -22,6 +22,9 @@ export class FamilyComment<Metadata> {
 /** Lines that are gone are looked for among so many. */
 const LOOK_AHEAD = 16
 const LEAST_BYTES = 1_024
+/** Of a longer text, the rest is read each time. When its lines change, what is remembered is copied, which nothing interrupts. */
+const MOST_LINES = 32_768
+const MOST_BYTES = 4 << 20
 
 export class RememberedLines<Line> {
   #bytes = new Uint8Array(0)
@@ -51,8 +54,9 @@ export class RememberedLines<Line> {
     return -1
   }
 
-  /** Adds a line that begins as these bytes do. */
+  /** Adds a line that begins as these bytes do, if there is room. */
   add(bytes: Uint8Array, line: Line): void {
+    if (this.size >= MOST_LINES || this.#length + bytes.length > MOST_BYTES) return
     this.#reserve(bytes.length)
     this.#bytes.set(bytes, this.#length)
     this.#length += bytes.length
@@ -60,11 +64,18 @@ export class RememberedLines<Line> {
     this.#lines.push(line)
   }
 
-  /** Adds some lines of another one. */
+  /** Adds some lines of another one, if there is room. Their bytes are copied at once: there may be very many. */
   addFrom(other: RememberedLines<Line>, from: number, to: number): void {
+    if (from === to) return
+    const [start, end] = [other.#startOf(from), other.#ends[to - 1] as number]
+    if (this.size + to - from > MOST_LINES || this.#length + end - start > MOST_BYTES) return
+    this.#reserve(end - start)
+    this.#bytes.set(other.#bytes.subarray(start, end), this.#length)
     for (let index = from; index < to; index++) {
-      this.add(other.#bytes.subarray(other.#startOf(index), other.#ends[index]), other.line(index))
+      this.#ends.push(this.#length + (other.#ends[index] as number) - start)
+      this.#lines.push(other.line(index))
     }
+    this.#length += end - start
   }
 
   #startOf(index: number): number {

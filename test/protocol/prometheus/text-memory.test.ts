@@ -68,6 +68,14 @@ describe('a text that is read again', () => {
     ])
   })
 
+  it('of very many lines the first are recognised', () => {
+    const reader = new TextReader()
+    const text = Array.from({ length: 40_000 }, (_, index) => `a${index} 1\n`).join('')
+    reader.read(text)
+    expect(reader.read(text).looked).toBe(40_000 - 32_768)
+    expect(reader.read(text).samples).toHaveLength(40_000)
+  })
+
   it('of a family another comment is heard', () => {
     const reader = new TextReader()
     reader.read(TEXT)
