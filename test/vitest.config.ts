@@ -1,6 +1,6 @@
 /**
  * Two projects. `fast`: tests of what runs in this process. `process`: those that start processes, browsers or clusters, which
- * run after the others. In both, at most as many files at a time as there are cores, so that none waits for what a third takes.
+ * run after the others. In both, few files at a time: in the long form as many as there are cores.
  * With TEST_LONG=1 each file that has a long form runs in that one; `*.long.ts` have no other.
  */
 import { readdirSync, readFileSync, statfsSync } from 'node:fs'
@@ -61,6 +61,8 @@ if (process.env['TMPDIR'] === undefined && isFit(MEMORY)) process.env['TMPDIR'] 
 const isLong = process.env['TEST_LONG'] === '1'
 /** Where the CI wants the results as JSON: it fails if a test was skipped. */
 const report = process.env['TEST_REPORT']
+/** In the short form one more than there are cores, since many wait for the clock or a disk; rigs of the long form are judged by times. */
+const atOnce = isLong ? CORES : CORES + 1
 
 const files = readdirSync(join(ROOT, 'test'), { recursive: true })
   .map((name) => `test/${name}`)
@@ -95,12 +97,12 @@ export default defineConfig({
     hookTimeout: 300_000,
     sequence: { sequencer: LongestFirst },
     projects: [
-      project({ name: 'fast', files: inProcess, groupOrder: 0, maxWorkers: CORES }),
+      project({ name: 'fast', files: inProcess, groupOrder: 0, maxWorkers: atOnce }),
       project({
         name: 'process',
         files: ofProcesses,
         groupOrder: 1,
-        maxWorkers: CORES,
+        maxWorkers: atOnce,
         globalSetup: ['test/support/bundle.ts'],
       }),
     ],
