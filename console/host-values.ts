@@ -1,14 +1,17 @@
 /**
- * The values of one host, read again and again. Only the families are asked that have series of the host: a pattern that every metric
- * matches would have each target scraped that might have one of it.
+ * The values of one host, read again and again, family by family. What is scraped is asked only if there are series of the host among
+ * it: each target that might have one would be scraped. Whether there are is looked for meanwhile, since with many targets it takes
+ * seconds.
  */
 import { useEffect, useState } from 'preact/hooks'
-import type { Consumer, Sample } from '../client/browser.ts'
+import { type Consumer, type Sample, StatusError } from '../client/browser.ts'
 import { argumentsFor, OWN } from './producers.ts'
-import { pagesOf, untilAnswered } from './query.ts'
+import { pagesOf, recordsOf, untilAnswered } from './query.ts'
 import { type Refusal, refusalOf } from './refusals.ts'
 
-const PAGE = 1_000
+const PAGE = 500
+/** The family whose values are fetched when somebody asks. */
+const SCRAPED = 'prometheus.*'
 /** Values are read again so long after the last answer. */
 const APART_MS = 5_000
 /** Which families there are is asked again after so many readings. */
@@ -52,7 +55,8 @@ export class HostReader {
   readonly #host: string
   readonly #producer: string
   readonly #signal: AbortSignal
-  #patterns: readonly string[] = []
+  #families: readonly string[] = []
+  #hasScraped = false
   #readings = 0
 
   constructor(consumer: Consumer, host: string, producer: string, signal: AbortSignal) {
@@ -73,10 +77,16 @@ export class HostReader {
 
   async #read(): Promise<HostValues> {
     const signal = this.#signal
-    if (this.#patterns.length === 0 || this.#readings % READINGS === 0) this.#patterns = await this.#families()
+    if (this.#readings % READINGS === 0) await this.#look()
     const place = { host: this.#host, ...argumentsFor(this.#producer) }
-    const answers = await Promise.all(this.#patterns.map((pattern) => this.#consumer.query(pattern, place, { signal })))
+    const patterns = this.#families.filter((family) => family !== SCRAPED || this.#hasScraped)
+    const asked = patterns.map((pattern) => this.#consumer.query(pattern, place, { signal }).catch(refused))
+    const all = await Promise.all(asked)
     this.#readings++
+    // Families without hosts refuse the argument.
+    const answers = all.filter((one): one is Sample => !(one instanceof StatusError))
+    const [refusal] = all
+    if (answers.length === 0 && refusal instanceof StatusError) throw refusal
     return {
       kind: 'answer',
       samples: answers.flatMap(({ elements }) => elements),
@@ -85,19 +95,34 @@ export class HostReader {
     }
   }
 
-  /** A pattern for each family that has series of the host. Other servers do not say which series they have. */
-  async #families(): Promise<readonly string[]> {
-    if (this.#producer !== OWN) return ['*']
-    const args = { host: this.#host, limit: PAGE }
-    const ask = (after: string) => this.#consumer.query('producer.series', { ...args, after }, { signal: this.#signal })
-    const families = new Set<string>()
-    for await (const records of pagesOf(ask)) {
-      for (const { name, host } of records) {
-        if (typeof name === 'string' && host === this.#host) families.add(familyOf(name))
-      }
+  /** Which families there are. Those of other servers are not listed. */
+  async #look(): Promise<void> {
+    const signal = this.#signal
+    if (this.#producer !== OWN) {
+      this.#families = ['*']
+      return
     }
-    return [...families]
+    const ask = (after: string) => this.#consumer.query('producer.metrics', { after, limit: PAGE }, { signal })
+    const families = new Set<string>()
+    for await (const records of pagesOf(ask, { key: 'name' })) {
+      for (const { name } of records) families.add(familyOf(String(name)))
+    }
+    this.#families = [...families]
+    if (!families.has(SCRAPED)) return
+    const series = { match: SCRAPED, host: this.#host, limit: 1 }
+    this.#consumer.query('producer.series', series, { signal }).then(
+      ({ plain }) => {
+        this.#hasScraped = recordsOf(plain).length > 0
+      },
+      // It is looked for again.
+      () => {},
+    )
   }
+}
+
+function refused(error: unknown): StatusError {
+  if (error instanceof StatusError) return error
+  throw error
 }
 
 function familyOf(name: string): string {

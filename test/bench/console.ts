@@ -235,14 +235,14 @@ const WATCH_LONG_TASKS = `
     .observe({ type: 'longtask' })
 `
 
-interface Heap {
+export interface Heap {
   readonly heapMiB: number
   /** Of typed arrays, which samples are kept in. */
   readonly bufferMiB: number
 }
 
 /** What is left after a collection. */
-async function heapOf(session: CDPSession): Promise<Heap> {
+export async function heapOf(session: CDPSession): Promise<Heap> {
   await session.send('HeapProfiler.collectGarbage')
   const { usedSize, backingStorageSize } = (await session.send('Runtime.getHeapUsage')) as {
     readonly usedSize: number

@@ -9,6 +9,7 @@ import { benchChannels } from './channels.ts'
 import { benchClient } from './client.ts'
 import { benchCodec } from './codec.ts'
 import { benchConsole } from './console.ts'
+import { benchConsoleFleet } from './console-fleet.ts'
 import { benchDoors } from './doors.ts'
 import { benchDurable } from './durable.ts'
 import { benchFanOut } from './fan-out.ts'
@@ -32,6 +33,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   client: benchClient,
   codec: benchCodec,
   console: benchConsole,
+  'console-fleet': benchConsoleFleet,
   doors: benchDoors,
   durable: benchDurable,
   drain: benchDrain,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Consumer } from '../../client/browser.ts'
+import { type Consumer, StatusError } from '../../client/browser.ts'
 import { HostReader } from '../../console/host-values.ts'
 
 interface Asked {
@@ -7,46 +7,53 @@ interface Asked {
   readonly args: object
 }
 
-function reader(series: readonly object[], producer = '') {
+/** A server with these metrics, of which those of `scraped` are series of the host. */
+function reader(metrics: readonly string[], { producer = '', scraped = [] as readonly object[] } = {}) {
   const asked: Asked[] = []
+  const answers: Readonly<Record<string, readonly object[]>> = {
+    'producer.metrics': metrics.map((name) => ({ name })),
+    'producer.series': scraped,
+  }
   const consumer = {
     query(metric: string, args: object) {
       asked.push({ metric, args })
-      return Promise.resolve(
-        metric === 'producer.series' ? { plain: series } : { elements: [metric], time: 7, isCut: false },
-      )
+      if (metric === 'qmf.*') return Promise.reject(new StatusError('QUERY', 6, 'qmf.* takes no host'))
+      return Promise.resolve({ plain: answers[metric], elements: [metric], time: 7, isCut: false })
     },
   } as unknown as Consumer
-  return { asked, reader: new HostReader(consumer, 'web1', producer, new AbortController().signal) }
+  const of = (metric: string) => asked.filter((one) => one.metric === metric)
+  return { asked, of, web1: new HostReader(consumer, 'web1', producer, new AbortController().signal) }
 }
 
-it('asks the families that have series of the host, and again which these are after a minute', async () => {
-  const { asked, reader: web1 } = reader([
-    { name: 'gmetric.load_one', host: 'web1' },
-    { name: 'gmetric.mem_free', host: 'web1' },
-    { name: 'ganglia.host.up', host: 'web1' },
-    { name: 'producer.stats' },
+it('asks each family, but what is scraped only if there are series of the host among it', async () => {
+  const metrics = ['gmetric.load_one', 'gmetric.mem_free', 'ganglia.host.up', 'prometheus.up', 'qmf.x.y']
+  const { of, web1 } = reader(metrics)
+  for (let reading = 1; reading <= 12; reading++) {
+    expect(await web1.read()).toEqual({ kind: 'answer', samples: ['gmetric.*', 'ganglia.*'], time: 7, isCut: false })
+  }
+  expect(of('gmetric.*')[0]?.args).toEqual({ host: 'web1' })
+  expect(of('prometheus.*')).toEqual([])
+  expect(of('producer.series')).toEqual([
+    { metric: 'producer.series', args: { match: 'prometheus.*', host: 'web1', limit: 1 } },
   ])
-  const args = { host: 'web1' }
-  expect(await web1.read()).toEqual({ kind: 'answer', samples: ['gmetric.*', 'ganglia.*'], time: 7, isCut: false })
-  expect(asked.slice(1)).toEqual([
-    { metric: 'gmetric.*', args },
-    { metric: 'ganglia.*', args },
-  ])
-  for (let reading = 2; reading <= 13; reading++) await web1.read()
-  expect(asked.filter(({ metric }) => metric === 'producer.series')).toHaveLength(2)
+  // After a minute there may be others.
+  await web1.read()
+  expect(of('producer.metrics')).toHaveLength(2)
 })
 
-it('asks nothing of a host without series but whether it has some now', async () => {
-  const { asked, reader: web1 } = reader([])
-  for (let reading = 1; reading <= 2; reading++) {
-    expect(await web1.read()).toEqual({ kind: 'answer', samples: [], time: 0, isCut: false })
-  }
-  expect(asked.map(({ metric }) => metric)).toEqual(['producer.series', 'producer.series'])
+it('asks what is scraped too, once it is known to have series of the host', async () => {
+  const { web1 } = reader(['gmetric.x', 'prometheus.up'], { scraped: [{ name: 'prometheus.up', host: 'web1' }] })
+  await web1.read()
+  expect(await web1.read()).toMatchObject({ samples: ['gmetric.*', 'prometheus.*'] })
+})
+
+it('says why, if every family refuses', async () => {
+  const { web1 } = reader(['qmf.x.y'])
+  expect(await web1.read()).toEqual({ kind: 'refused', reason: 'Qmf.* takes no host.', isByServer: true })
 })
 
 it('asks another server for all that it has of the host', async () => {
-  const { asked, reader: web1 } = reader([], 'rack1')
+  const { asked, web1 } = reader([], { producer: 'rack1' })
   await web1.read()
   expect(asked).toEqual([{ metric: '*', args: { host: 'web1', producer: 'rack1' } }])
 })
