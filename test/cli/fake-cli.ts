@@ -40,6 +40,8 @@ export interface Asked {
 }
 export type Script = (asked: Asked) => Reply | undefined
 
+const METHODS = ['password', 'token', 'certificate']
+
 export class ScriptedProducer extends FakeProducer {
   readonly asked: Asked[] = []
   readonly #script: Script
@@ -65,6 +67,7 @@ export class ScriptedProducer extends FakeProducer {
       const reply = (name === 'AUTH' ? { result: 9 } : this.#script(asked)) ?? {}
       queueMicrotask(() => {
         this.#reply(seq, reply)
+        if (name === 'AUTH') this.say(caps(...METHODS))
         if (name === this.#hangsUpAfter) this.hangUp()
       })
     }
@@ -179,7 +182,7 @@ function connectTo(producer: FakeProducer, isOpenToOthers: boolean): Cli['connec
     const plain = 'identity' in credentials ? { ...credentials, methods: ['password' as const] } : credentials
     const opening = connect(url, plain, { dial: () => Promise.resolve(producer), channel, name, durable, reconnect })
     await producer.opened
-    producer.say(caps('password', 'token', 'certificate'))
+    producer.say(caps(...METHODS))
     const consumer = await opening
     if (isOpenToOthers) Object.defineProperty(consumer, 'isConfidential', { value: false })
     return consumer
