@@ -132,10 +132,20 @@ export class MessageReader {
     return at
   }
 
-  /** Goes on there: what stands before is known. It counts as so many fields. */
-  skip(end: number, fields: number): void {
-    this.weigh(fields)
+  /** Goes on there: what stands before is known. It counts as so many elements. */
+  skip(end: number, elements: number): void {
+    this.weigh(elements)
     this.#reader.pos = end
+  }
+
+  /** Goes back to there. What was read since stays counted. */
+  back(start: number): void {
+    this.#reader.pos = start
+  }
+
+  /** Elements that may still be read. */
+  get left(): number {
+    return this.#left
   }
 
   /** What is read. */
@@ -155,9 +165,9 @@ export class MessageReader {
     this.restOfMessage(this.messageEnd(), take)
   }
 
-  /** Reads what is left of a message that ends there. */
-  restOfMessage(end: number, take: TakeField): void {
-    const least = this.#left - MAX_MESSAGE_ELEMENTS
+  /** Reads what is left of a message that ends there; so many of its elements are read already. */
+  restOfMessage(end: number, take: TakeField, elements = 0): void {
+    const least = this.#left + elements - MAX_MESSAGE_ELEMENTS
     while (this.#reader.pos < end) {
       this.field(take)
       if (this.#left < least) throw new ProtocolError('BAD_COUNT', 'too many elements in one message', this.offset)

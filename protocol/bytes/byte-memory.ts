@@ -10,11 +10,12 @@ const COPIES = 4
 interface Entry<T> {
   readonly bytes: DataView
   readonly meaning: T
+  readonly weight: number
 }
 
 export class ByteMemory<T> {
   readonly #mostBytes: number
-  /** Nobody outside can choose bytes whose hashes are equal. */
+  /** So that bytes which are made to have one hash here have it nowhere else. What has the same hash is still told apart. */
   readonly #seed: number
   /** By their hashes: of two with the same, the later one stays. What is not seen while `#young` fills up is forgotten with `#old`. */
   #young = new Map<number, Entry<T>>()
@@ -38,14 +39,15 @@ export class ByteMemory<T> {
     return old.meaning
   }
 
-  add(view: DataView, start: number, end: number, meaning: T): void {
+  /** `weight`: bytes that the meaning takes, where that is more than a few times its own. */
+  add(view: DataView, start: number, end: number, meaning: T, weight = 0): void {
     // A copy: the bytes of a request are not kept.
     const { buffer } = new Uint8Array(view.buffer, view.byteOffset + start, end - start).slice()
-    this.#keep(this.#hash(view, start, end), { bytes: new DataView(buffer), meaning })
+    this.#keep(this.#hash(view, start, end), { bytes: new DataView(buffer), meaning, weight })
   }
 
   #keep(hash: number, entry: Entry<T>): void {
-    this.#youngBytes += ENTRY_BYTES + COPIES * entry.bytes.byteLength
+    this.#youngBytes += ENTRY_BYTES + COPIES * entry.bytes.byteLength + entry.weight
     if (this.#youngBytes > this.#mostBytes / 2) {
       this.#old = this.#young
       this.#young = new Map()

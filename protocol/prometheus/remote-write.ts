@@ -13,8 +13,10 @@ export const STALE_NAN = { high: 0x7ff00000, low: 0x00000002 } as const
 
 export const METRIC_NAME = '__name__'
 const MILLISECOND = 1_000
-/** A label is a message of two fields. */
-const FIELDS_PER_LABEL = 3
+/** Series with more labels are not remembered: none of them is taken. */
+const MOST_REMEMBERED = 256
+/** What a label takes besides its texts. */
+const LABEL_BYTES = 100
 /** Series whose labels are looked up in one step. */
 const SERIES_PER_STEP = 64
 
@@ -33,7 +35,7 @@ export interface WrittenLabels {
 
 export interface WrittenSeries extends WrittenLabels {
   /** Name and labels: the same object as in an earlier request, if their bytes are the same and are remembered. */
-  readonly shared?: WrittenLabels | undefined
+  readonly shared?: ReadLabels | undefined
   readonly samples: readonly WrittenSample[]
   /** The number of its native histograms, which are not read. */
   readonly histograms: number
@@ -86,8 +88,14 @@ export function snappyLength(body: Uint8Array): number {
   throw new ProtocolError('BAD_PROTOBUF', 'Snappy: no length at the beginning')
 }
 
+/** Name and labels as they were read. */
+export interface ReadLabels extends WrittenLabels {
+  /** As which they count. */
+  readonly elements: number
+}
+
 /** Names and labels by the bytes that they have in requests of version 1.0. */
-export type LabelMemory = ByteMemory<WrittenLabels>
+export type LabelMemory = ByteMemory<ReadLabels>
 
 /** Reads a request of version 1.0, with places to pause between. Throws ProtocolError. */
 export function* decodeWriteRequest(
@@ -120,49 +128,70 @@ function readSeries(reader: MessageReader, memory: LabelMemory | undefined): Wri
   const start = reader.offset
   const labelsEnd = memory === undefined ? start : reader.endOfRun(1, end)
   const known = labelsEnd > start ? memory?.find(reader.view, start, labelsEnd) : undefined
-  if (known !== undefined) reader.skip(labelsEnd, FIELDS_PER_LABEL * (known.labels.length + 1))
-  const labels: [string, string][] = []
-  const samples: WrittenSample[] = []
-  let name: string | undefined
-  let histograms = 0
-  // Labels after those that stand together at the beginning, which nobody sends.
-  let isSpread = false
-  reader.restOfMessage(end, (field, wire) => {
-    if (wire !== BYTES) return false
-    if (field === 1) {
-      if (reader.offset > labelsEnd) isSpread = true
-      const label = readLabel(reader)
-      if (label[0] === METRIC_NAME && name === undefined) name = label[1]
-      else labels.push(label)
-    } else if (field === 2) samples.push(readSample(reader))
-    else {
-      if (field === 4) histograms++
-      return false
+  if (known !== undefined) {
+    const before = reader.left
+    reader.skip(labelsEnd, known.elements)
+    const rest = readRest(reader, end, before - reader.left)
+    // Labels after the samples, which nobody sends, belong to the others.
+    if (rest.labels.length > 0 || rest.name !== undefined) {
+      reader.back(start)
+      const { name = '', labels, samples, histograms } = readRest(reader, end)
+      return seriesOf({ name, labels }, undefined, samples, histograms)
     }
-    return true
-  })
-  if (known !== undefined && !isSpread) return seriesOf(known, known, samples, histograms)
-  if (known !== undefined) return seriesOf(both(known, name, labels), undefined, samples, histograms)
-  const read = { name: name ?? '', labels }
-  if (isSpread || labelsEnd === start) return seriesOf(read, undefined, samples, histograms)
-  memory?.add(reader.view, start, labelsEnd, read)
-  return seriesOf(read, read, samples, histograms)
+    return seriesOf(known, known, rest.samples, rest.histograms)
+  }
+  const { name = '', labels, samples, histograms, labelsRead, elements } = readRest(reader, end)
+  const read = { name, labels, elements }
+  const isRemembered = labelsEnd > start && labelsRead === labelsEnd && labels.length <= MOST_REMEMBERED
+  if (isRemembered) memory?.add(reader.view, start, labelsEnd, read, LABEL_BYTES * labels.length)
+  return seriesOf(read, isRemembered ? read : undefined, samples, histograms)
+}
+
+/** What stands in a series from here to its end. */
+interface Rest {
+  /** Undefined if there is none. */
+  name: string | undefined
+  readonly labels: [string, string][]
+  readonly samples: WrittenSample[]
+  histograms: number
+  /** Where the last label ends, and the elements that were read until then. */
+  labelsRead: number
+  elements: number
+}
+
+/** `before`: elements of the series that are read already. */
+function readRest(reader: MessageReader, end: number, before = 0): Rest {
+  const rest: Rest = { name: undefined, labels: [], samples: [], histograms: 0, labelsRead: 0, elements: 0 }
+  const first = reader.left
+  reader.restOfMessage(
+    end,
+    (field, wire) => {
+      if (wire !== BYTES) return false
+      if (field === 1) {
+        const label = readLabel(reader)
+        if (label[0] === METRIC_NAME && rest.name === undefined) rest.name = label[1]
+        else rest.labels.push(label)
+        rest.labelsRead = reader.offset
+        rest.elements = first - reader.left
+      } else if (field === 2) rest.samples.push(readSample(reader))
+      else {
+        if (field === 4) rest.histograms++
+        return false
+      }
+      return true
+    },
+    before,
+  )
+  return rest
 }
 
 function seriesOf(
   { name, labels }: WrittenLabels,
-  shared: WrittenLabels | undefined,
+  shared: ReadLabels | undefined,
   samples: readonly WrittenSample[],
   histograms: number,
 ): WrittenSeries {
   return { name, labels, shared, samples, histograms, metadata: undefined }
-}
-
-/** The first `__name__` is the name, others are labels. */
-function both(known: WrittenLabels, name: string | undefined, labels: readonly [string, string][]): WrittenLabels {
-  if (name === undefined) return { name: known.name, labels: [...known.labels, ...labels] }
-  if (known.name === '') return { name, labels: [...known.labels, ...labels] }
-  return { name: known.name, labels: [...known.labels, [METRIC_NAME, name], ...labels] }
 }
 
 function readLabel(reader: MessageReader): [string, string] {

@@ -37,6 +37,12 @@ export interface TextSink<Series extends object> {
 /** The lines that a text had when it was last read to its end. */
 export class TextMemory<Series extends object> {
   lines = new RememberedLines<Series | FamilyComment<TextMetadata>>()
+  /** Of another format, they would mean something else. */
+  format: TextFormat | undefined
+
+  forget(): void {
+    this.lines = new RememberedLines()
+  }
 }
 
 const NEWLINE = 0x0a
@@ -47,9 +53,13 @@ const DOT = 0x2e
 const ZERO = 0x30
 const SMALL_E = 0x65
 const CAPITAL_E = 0x45
+const OPENING = 0x7b
 const PLUS = 0x2b
 const NOTHING: TextMetadata = { type: '', help: '', unit: '' }
 const LINES_PER_STEP = 128
+const BYTES_PER_STEP = 16_384
+/** A longer comment is not remembered. */
+const MAX_COMMENT_BYTES = 2_048
 /** Decimal digits that a double has in any case, and the powers of ten that it has exactly: their quotients and products are right. */
 const EXACT_DIGITS = 15
 const POWERS = Float64Array.from({ length: 23 }, (_, power) => Number(`1e${power}`))
@@ -84,6 +94,8 @@ export class TextParser<Series extends object> {
     this.#limits = limits
     this.#sink = sink
     this.#memory = memory
+    if (memory.format !== format) memory.forget()
+    memory.format = format
   }
 
   /** By the names of families. */
@@ -135,12 +147,15 @@ export class TextParser<Series extends object> {
     this.#text = undefined
     this.#isAscii = true
     this.#at = 0
+    let pausedAt = 0
     while (this.#at < bytes.length) {
       this.#line++
       const isKnown = this.#recognise(bytes, view)
       if (!isKnown) this.#readLine(bytes)
       // The series of a new line may have taken long.
-      if (!isKnown || this.#line % LINES_PER_STEP === 0) yield
+      if (isKnown && this.#line % LINES_PER_STEP > 0 && this.#at - pausedAt < BYTES_PER_STEP) continue
+      pausedAt = this.#at
+      yield
     }
     this.#bytesBefore += bytes.length
     this.#text = undefined
@@ -154,6 +169,10 @@ export class TextParser<Series extends object> {
     if (index < 0 || this.#isOver) return false
     const line = lines.line(index)
     const after = this.#at + lines.lengthOf(index)
+    const value = line instanceof FamilyComment ? 0 : this.#number(bytes, after)
+    const isPlain = this.#numberEnd > 0 && this.#numberEnd - this.#at <= this.#limits.lineBytes
+    // A name may stand before a blank and its labels.
+    if (!(line instanceof FamilyComment) && !isPlain && firstIn(bytes, after) === OPENING) return false
     if (index > this.#expected) this.#diverge()
     this.#remembered?.addFrom(lines, index, index + 1)
     this.#expected = index + 1
@@ -164,8 +183,7 @@ export class TextParser<Series extends object> {
       this.#at = after
       return true
     }
-    const value = this.#number(bytes, after)
-    if (this.#numberEnd > 0) {
+    if (isPlain) {
       this.#sink.take(line, value, undefined)
       this.#at = this.#numberEnd + 1
       return true
@@ -208,11 +226,14 @@ export class TextParser<Series extends object> {
     const read = this.#attempt(() => readComment(comment, this.#format))
     if (read === 'EOF') this.#isOver = true
     if (read === 'EOF' || read === undefined) return
-    const { name, keyword, said } = read
+    const { keyword } = read
+    // Copies: they are kept, and a part of the text would keep all of it.
+    const [name, said] = [copied(read.name), copied(read.said)]
     const before = this.#families.get(name)
     const change = { [keyword]: said }
     const after = { ...(before ?? NOTHING), ...change }
-    if (this.#describe(name, after)) this.#remember(bytes, new FamilyComment(name, change, before, after))
+    if (!this.#describe(name, after) || bytes.length > MAX_COMMENT_BYTES) return
+    this.#remember(bytes, new FamilyComment(name, change, before, after))
   }
 
   /** Returns false if there are too many families. */
@@ -321,6 +342,10 @@ function isDigit(byte: number | undefined): byte is number {
 function firstIn(bytes: Uint8Array, at: number): number | undefined {
   while (isBlank(bytes[at] as number)) at++
   return bytes[at]
+}
+
+function copied(text: string): string {
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(new TextEncoder().encode(text))
 }
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {

@@ -6,8 +6,8 @@ import {
   decodeWriteRequest,
   decodeWriteRequest2,
   METRIC_NAME,
+  type ReadLabels,
   type WriteRequest,
-  type WrittenLabels,
   type WrittenMetadata,
 } from '../../../protocol/prometheus/remote-write.ts'
 import { type ColumnKey, type Columns, ColumnWriter, type SaidMetadata, type SeriesLabel } from '../../kit/columns.ts'
@@ -32,7 +32,7 @@ export interface WriteOptions {
 export function* decodeWrite(
   bytes: Uint8Array,
   { isVersion2 }: WriteOptions,
-  memory = new SeriesMemory<WrittenLabels>(),
+  memory = new SeriesMemory<ReadLabels>(),
 ): Steps<Columns> {
   const { series, families } = yield* isVersion2
     ? decodeWriteRequest2(bytes, LIMITS)

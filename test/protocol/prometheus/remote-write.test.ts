@@ -82,9 +82,9 @@ describe('version 1.0', () => {
 })
 
 describe('with a memory of labels', () => {
-  const decodeWith = (memory: LabelMemory | undefined, given: Uint8Array): unknown => {
+  const decodeWith = (memory: LabelMemory | undefined, given: Uint8Array, elements = LIMITS.elements): unknown => {
     try {
-      const { series, families } = finish(decodeWriteRequest(given, LIMITS, memory))
+      const { series, families } = finish(decodeWriteRequest(given, { elements }, memory))
       return { series: series.map(({ shared: _, ...all }) => all), families: [...families] }
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
@@ -99,7 +99,7 @@ describe('with a memory of labels', () => {
     expect(first?.map(({ shared }) => shared)).toEqual(again?.map(({ shared }) => shared))
     for (const [at, { shared, name, labels }] of (again ?? []).entries()) {
       expect(shared).toBe(first?.[at]?.shared)
-      expect(shared).toEqual({ name, labels })
+      expect(shared).toMatchObject({ name, labels })
     }
     expect(decodeWith(memory, given)).toEqual(decodeWith(undefined, given))
   })
@@ -117,12 +117,32 @@ describe('with a memory of labels', () => {
     ['a second name after a sample', `0a2b ${NAME} ${SAMPLE} ${NAME.replace('75', '76')}`],
     ['labels alone', `0a10 ${AB} ${CD}`],
     ['nothing', '0a00'],
+    ['an empty name, and another after a sample', `0a2a 0a0c 0a08 5f5f6e616d655f5f 1200 ${SAMPLE} ${NAME}`],
     ['a label that is longer than its series', '0a08 0a07 0a0161 120162'],
     ['a label that is cut off', `0a10 ${AB} 0a07 0a0163 120164`],
   ])('%s are read as without one', (_, hex) => {
     const memory: LabelMemory = new ByteMemory(1 << 20)
     for (const known of [`0a15 ${AB} ${SAMPLE}`, `0a1c ${NAME} ${SAMPLE}`, hex, hex]) {
       expect(decodeWith(memory, bytes(known))).toEqual(decodeWith(undefined, bytes(known)))
+    }
+  })
+
+  test('known labels count as they did, for the request and for its message', () => {
+    // A series of 40 labels without anything, and one whose label has 40 names.
+    const empty = `0a50 ${'0a00'.repeat(40)}`
+    const many = `0a7a 0a78 ${'0a0161'.repeat(40)}`
+    for (const [hex, elements] of [
+      [empty, 41],
+      [many, 42],
+    ] as const) {
+      const memory: LabelMemory = new ByteMemory(1 << 20)
+      for (const allowed of [elements - 1, elements, elements, elements - 1]) {
+        expect(decodeWith(memory, bytes(hex), allowed), `${allowed}`).toEqual(
+          decodeWith(undefined, bytes(hex), allowed),
+        )
+      }
+      expect(decodeWith(memory, bytes(hex), elements)).not.toBe('BAD_COUNT')
+      expect(decodeWith(memory, bytes(hex), elements - 1)).toBe('BAD_COUNT')
     }
   })
 

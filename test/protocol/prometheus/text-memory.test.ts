@@ -1,9 +1,10 @@
 /** A text that is read with the memory of those before it says the same as one that is read without. */
 import { describe, expect, it } from 'vitest'
-import { familyMetadata } from '../../../protocol/prometheus/text-line.ts'
+import { TextMemory, TextParser } from '../../../protocol/prometheus/text.ts'
+import { familyMetadata, type TextFormat } from '../../../protocol/prometheus/text-line.ts'
 import { seeds } from '../../support/long.ts'
 import { Random } from '../../support/random.ts'
-import { TextReader } from '../../support/text-samples.ts'
+import { SampleList, TextReader } from '../../support/text-samples.ts'
 
 const NUMBERS = ['0', '-0', '1', '17', '-3.5', '1e3', '1.5E-07', '1.7640302893456e+09', '0.1', '123456789012345', '.5']
 const ODD_NUMBERS = [
@@ -66,6 +67,38 @@ describe('a text that is read again', () => {
       { series: 'ab', value: 3 },
       { series: 'a', value: 4 },
     ])
+  })
+
+  it.each([
+    ['a name, and then a blank and labels after it', ['foo 1\n', 'foo {a="b"} 1\n']],
+    ['both, in another order', ['foo 1\nfoo {a="b"} 2\n', 'foo {a="b"} 2\nfoo 1\n']],
+    ['a line that becomes longer than it may be', [`${'a'.repeat(65_533)} 1\n`, `${'a'.repeat(65_533)} 12\n`]],
+    ['comments in another order', ['# HELP a x\n# TYPE a counter\na 1\n', '# TYPE a counter\n# HELP a y\na 1\n']],
+  ])('%s: read as without a memory', (_, texts) => {
+    const reader = new TextReader()
+    const attempt = (of: TextReader, text: string): unknown => {
+      try {
+        const { samples, families } = of.read(text)
+        return { samples, families }
+      } catch (error) {
+        return (error as Error).message
+      }
+    }
+    for (const text of [...texts, ...texts]) expect(attempt(reader, text)).toEqual(attempt(new TextReader(), text))
+  })
+
+  it('in another format is read anew', () => {
+    const memory = new TextMemory<{ readonly text: string }>()
+    const read = (format: TextFormat, text: string): ReadonlyMap<string, unknown> => {
+      const parser = new TextParser(format, { lineBytes: 100, families: 10 }, new SampleList(), memory)
+      for (const _ of parser.push(Buffer.from(text)));
+      for (const _ of parser.end());
+      return parser.families
+    }
+    read('prometheus', '# UNIT foo bar\nfoo 1\n')
+    expect(() => read('openmetrics', '# UNIT foo bar\nfoo 1\n# EOF\n')).toThrow('does not end with its unit')
+    expect(read('openmetrics', '#TYPE foo counter\nfoo 1\n# EOF\n').size).toBe(1)
+    expect(read('prometheus', '#TYPE foo counter\nfoo 1\n').size).toBe(0)
   })
 
   it('of very many lines the first are recognised', () => {

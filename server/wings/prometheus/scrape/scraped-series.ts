@@ -40,11 +40,13 @@ export interface Known {
   entry: Entry | 'dropped' | undefined
   /** The round in which the text was there last. */
   round: number
+  /** Whether it is the one that is found by its text: a line that stands twice may have two. */
+  isListed: boolean
 }
 interface Entry {
   readonly series: LabelledSeries
   /** What the server says of the target: the target cannot say it, nor end it. */
-  readonly isOwn: boolean
+  isOwn: boolean
   /** The round in which the series had a value last. */
   round: number
   /** The newest time that the target has given for a sample of it, microseconds since 1970; and when that came, monotonic milliseconds. */
@@ -59,6 +61,8 @@ interface TimedSample {
 }
 
 const LEAST_SAMPLES = 64
+/** Columns may have room for so many times as many samples as there are. */
+const SPARE = 4
 const NO_TIME = Number.NaN
 
 /** The samples of a scrape, which wait until all of it is read: in columns, which serve for the next scrape too. */
@@ -82,6 +86,14 @@ export class Scrape implements TextSink<Known> {
   clear(): void {
     this.size = 0
     this.kept = 0
+  }
+
+  /** Gives back what a scrape needed that was much longer, and what it knew of series that are gone. */
+  trim(): void {
+    this.known.length = this.size
+    if (this.values.length <= Math.max(LEAST_SAMPLES, SPARE * this.size)) return
+    this.values = new Float64Array(LEAST_SAMPLES)
+    this.times = new Float64Array(LEAST_SAMPLES)
   }
 
   isTimed(at: number): boolean {
@@ -162,7 +174,19 @@ export class ScrapedSeries {
   #new(series: string): Known {
     const read = readSeries(series)
     const isDropped = this.#options.sampleLimit !== undefined && this.#relabelled(read) === undefined
-    return { text: alone(series), entry: isDropped ? 'dropped' : undefined, round: 0 }
+    const known: Known = { text: alone(series), entry: undefined, round: 0, isListed: false }
+    if (!isDropped) return known
+    known.entry = 'dropped'
+    return this.#list(known)
+  }
+
+  /** From now on it is found by its text. */
+  #list(known: Known): Known {
+    const before = this.#texts.get(known.text)
+    if (before !== undefined) before.isListed = false
+    known.isListed = true
+    this.#texts.set(known.text, known)
+    return known
   }
 
   /** Takes a scrape: series that are not there any more end. `time`: microseconds since 1970. */
@@ -189,7 +213,7 @@ export class ScrapedSeries {
         refused++
         continue
       }
-      if (known.round !== round) this.#liveTexts++
+      if (known.round !== round && known.isListed) this.#liveTexts++
       known.round = round
       const entry = known.entry as Entry | 'dropped'
       if (entry === 'dropped') {
@@ -278,7 +302,10 @@ export class ScrapedSeries {
     let seen = 0
     if (this.#liveTexts < this.#texts.size) {
       for (const [text, known] of this.#texts) {
-        if (known.round !== round) this.#texts.delete(text)
+        if (known.round !== round) {
+          known.isListed = false
+          this.#texts.delete(text)
+        }
         if (++seen % SAMPLES_PER_STEP === 0) yield
       }
     }
@@ -304,6 +331,11 @@ export class ScrapedSeries {
       const unit = name === 'scrape_duration_seconds' ? 's' : undefined
       sensor.describe(series, { type: BasicType.DOUBLE, unit, description: OWN[name], isCounter: false })
       this.#own.set(name, series)
+      const entry = this.#entries.get(series)
+      if (entry === undefined) continue
+      // The target has said it while there was none.
+      entry.isOwn = true
+      this.#entries.delete(series)
     }
   }
 
@@ -337,7 +369,7 @@ export class ScrapedSeries {
       sensor.describe(series, describedBy(name, familyMetadata(name, families)))
       known.entry = this.#entries.get(series) ?? this.#newEntry(series)
     }
-    this.#texts.set(known.text, known)
+    this.#list(known)
     return true
   }
 

@@ -221,6 +221,9 @@ export class ScrapeTarget implements StatusEntry {
     const scrape_duration_seconds = (this.#clock.monotonicMs() - startedMs) / SECOND_MS
     if ('problem' in read) {
       this.#counters.failures++
+      this.#memory.forget()
+      this.#samples.clear()
+      this.#samples.trim()
       await this.#poll.work(this.owner, this.#series.fail())
       this.#series.takeOwn({ up: 0, scrape_duration_seconds, scrape_samples_scraped: 0 }, time)
       this.#turned(false, read.problem)
@@ -228,6 +231,7 @@ export class ScrapeTarget implements StatusEntry {
     }
     const { size } = this.#samples
     const taken = await this.#poll.work(this.owner, this.#series.take(this.#samples, read, time))
+    this.#samples.trim()
     for (const name of ['samples', 'duplicates', 'repeated', 'dropped', 'refused'] as const)
       this.#counters[name] += taken[name]
     this.#series.takeOwn({ up: 1, scrape_duration_seconds, scrape_samples_scraped: size }, time)
