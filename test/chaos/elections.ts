@@ -127,9 +127,8 @@ class Run {
 
   async #strike(fault: Fault, count: number): Promise<void> {
     this.moment = `${fault} (${count + 1})`
-    const leader = await this.#whole()
+    const leader = await this.#arranged(fault)
     const stream = streamName(CLUSTER_NAME, await this.#nodes.newestLog())
-    if (isCutOff(fault)) await this.#arrange(leader, fault === 'machine of both cut off')
     const index = await this.#nodes.streamLeader()
     // One that is cut off still answers whoever reaches it.
     const probe = await probeOf(this.#nodes.logOptions('rig'), isCutOff(fault) ? leader.index : index)
@@ -170,6 +169,17 @@ class Run {
     return async () => {
       await this.#nodes.nats.restart(index)
       if (isBoth) leader.server.launch()
+    }
+  }
+
+  /** The node that leads, when everything is as the fault needs it. */
+  async #arranged(fault: Fault): Promise<ChaosNode> {
+    for (;;) {
+      const leader = await this.#whole()
+      if (!isCutOff(fault)) return leader
+      await this.#arrange(leader, fault === 'machine of both cut off')
+      // That may have cost it the lead.
+      if ((await this.#whole()) === leader) return leader
     }
   }
 
