@@ -12,7 +12,7 @@ const PAUSE_MS = 10
 const ATTEMPTS = 500
 
 const START =
-  'LEN {asked} {zero} {_:u64} ARRAY REC 00000001 00000018 "channel" UINT32 {_:u32} "identity" STRING {_:str} ' +
+  'LEN {asked} {zero} {_:u64} ARRAY REC 00000001 00000019 "channel" UINT32 {_:u32} "identity" STRING {_:str} ' +
   '"name" STRING {_:str} "url" STRING {_:str} "state" STRING {_:str} "durable" BOOLEAN {_:u32}'
 
 export async function awaitLedger(stage: Stage, step: Extract<Step, { is: 'await' }>): Promise<void> {
