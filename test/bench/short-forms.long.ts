@@ -42,5 +42,7 @@ it('doors says what a value costs that is scraped or written, durable or not, an
   const figures = (await benchDoors(short)) as Readonly<Record<string, string>>
   const scrapers = ['cinnabar', 'cinnabarTakenOnly', 'prometheus', 'vmagent'].map((who) => `scrape ${who}`)
   const takers = ['cinnabar', 'cinnabarUnbound', 'prometheus'].map((who) => `remote-write ${who}`)
-  for (const who of [...scrapers, ...takers]) expect(Number(figures[`${who} cpuPerMillion`]), who).toBeGreaterThan(0)
+  // So little costs less than a tick of the kernel's clock now and then; that nothing came is an error by itself.
+  for (const who of [...scrapers, ...takers])
+    expect(Number(figures[`${who} cpuPerMillion`]), who).toBeGreaterThanOrEqual(0)
 })
