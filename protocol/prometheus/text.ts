@@ -169,20 +169,19 @@ export class TextParser<Series extends object> {
     if (index < 0 || this.#isOver) return false
     const line = lines.line(index)
     const after = this.#at + lines.lengthOf(index)
-    const value = line instanceof FamilyComment ? 0 : this.#number(bytes, after)
-    const isPlain = this.#numberEnd > 0 && this.#numberEnd - this.#at <= this.#limits.lineBytes
-    // A name may stand before a blank and its labels.
-    if (!(line instanceof FamilyComment) && !isPlain && firstIn(bytes, after) === OPENING) return false
-    if (index > this.#expected) this.#diverge()
-    this.#remembered?.addFrom(lines, index, index + 1)
-    this.#expected = index + 1
     if (line instanceof FamilyComment) {
+      this.#follow(index)
       const { name, change, before } = line
       const known = this.#families.get(name)
       this.#describe(name, known === before ? line.after : { ...(known ?? NOTHING), ...change })
       this.#at = after
       return true
     }
+    const value = this.#number(bytes, after)
+    const isPlain = this.#numberEnd > 0 && this.#numberEnd - this.#at <= this.#limits.lineBytes
+    // A name may stand before a blank and its labels.
+    if (!isPlain && firstIn(bytes, after) === OPENING) return false
+    this.#follow(index)
     if (isPlain) {
       this.#sink.take(line, value, undefined)
       this.#at = this.#numberEnd + 1
@@ -194,6 +193,13 @@ export class TextParser<Series extends object> {
     this.#sink.take(line, reading.value, reading.time)
     this.#at = newline + 1
     return true
+  }
+
+  /** The remembered line with this index is there; those before it are not. */
+  #follow(index: number): void {
+    if (index > this.#expected) this.#diverge()
+    this.#remembered?.addFrom(this.#memory.lines, index, index + 1)
+    this.#expected = index + 1
   }
 
   #readLine(bytes: Uint8Array): void {

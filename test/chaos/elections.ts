@@ -205,7 +205,6 @@ class Run {
       const said = await leaderNow(this.#nodes, USER)
       const others = said?.nodes.filter(({ role, obstacle }) => role === 'not heard' || obstacle !== '')
       if (said !== undefined && others?.length === 0) {
-        await this.#nodes.nats.ready()
         await this.#nodes.inStep()
         const again = await leaderNow(this.#nodes, USER)
         if (again?.epoch === said.epoch) return this.#nodes.named(said.leader)
