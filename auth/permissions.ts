@@ -76,6 +76,9 @@ const ALL = /^\*+$/
 /** The metric of the audit log, which only admins read by default. */
 const AUDIT = 'producer.audit'
 
+/** Controls of what is one's own: they need no rule. */
+const OWN_CONTROLS = ['channel.', 'board.']
+
 /** The owner of an object. It is explicit, because a forgotten tenant must not mean "everybody's". */
 export type Owner = 'producer' | { readonly tenant: string }
 
@@ -158,7 +161,7 @@ export function includesRole(role: string, other: string, rulesOf: (role: string
       return isNamed && matcher(rule.object)(denial.object) && areWithin(denial.where, rule.where)
     })
   const narrowsDefault = ({ object }: Rule, command: RuledCommand): boolean =>
-    command === 'COLLECT' || (command === 'EXECUTE' && overlaps(object, 'channel.*'))
+    command === 'COLLECT' || (command === 'EXECUTE' && OWN_CONTROLS.some((own) => overlaps(object, `${own}*`)))
   return (
     others.every((rule) => rule.effect === 'deny' || commandsOf(rule).every((command) => isAllowed(rule, command))) &&
     own.every((rule) => {
@@ -258,7 +261,8 @@ function byDefault({ command, object }: RequestedObject): Verdict {
       if (object === AUDIT || (object.includes('*') && matcher(object)(AUDIT))) return no(`only admins read ${AUDIT}`)
       return yes('metrics of the tenant and of the producer may be read')
     case 'EXECUTE':
-      if (object.startsWith('channel.')) return yes('a user may change their own channels')
+      if (OWN_CONTROLS.some((own) => object.startsWith(own)))
+        return yes('a user may change their own channels and boards')
       return no('no control may be executed without a rule')
     case 'DEF_CHANNEL':
       return no('no destination may be dialled without a rule')

@@ -1,6 +1,6 @@
 /**
- * Judges the series of one request that publishes values, before any of them is taken. It decides as `judge` does for PUBLISH,
- * but the rules are put in order once, and looked through once for each name: thousands of series have few names.
+ * Judges the series of requests that publish values, before any of them is taken. It decides as `judge` does for PUBLISH, but the
+ * rules are put in order once, and looked through once for each name: thousands of series have few names.
  *
  * Names and labels of series are texts, never patterns: a `*` in a label is compared as the character that it is, and a name
  * that has one may not be published.
@@ -34,10 +34,15 @@ interface Compiled extends Candidate {
   readonly isAbout: (name: string) => boolean
 }
 
+/** Names whose rules are put together once. */
+const MOST_NAMES = 1_024
+
 const NOBODY: readonly Candidate[] = []
 const EVERYBODY: readonly Candidate[] = [{ isAllowed: true, conditions: [] }]
 
 export class Publisher {
+  /** What its judgements can be remembered with: they never change, and another publisher has another stamp. */
+  readonly stamp: object = {}
   readonly #family: string
   /** What the scope covers; the names of all metrics match one of these, or may not be published. */
   readonly #covered: readonly { readonly object: string; readonly covers: (name: string) => boolean }[]
@@ -46,7 +51,7 @@ export class Publisher {
   readonly #byName = new Map<string, readonly Candidate[]>()
 
   /**
-   * For one request of an identity with the scope of its token. Nothing may be published without a scope, to a family of
+   * For requests of an identity with the scope of its token. Nothing may be published without a scope, to a family of
    * another tenant or of the producer, or to one that does not say that it takes published values. `rules` may hold those of
    * other roles too.
    */
@@ -98,6 +103,7 @@ export class Publisher {
     const known = this.#byName.get(name)
     if (known !== undefined) return known
     const candidates = this.#candidatesFor(name)
+    if (this.#byName.size >= MOST_NAMES) this.#byName.clear()
     this.#byName.set(name, candidates)
     return candidates
   }

@@ -5,6 +5,7 @@
  */
 import { InvalidArgumentError } from 'commander'
 import { type Arguments, type ArgumentValue, parseIdentity } from '../client/index.ts'
+import { parseDuration } from '../server/kernel/config/duration.ts'
 import { ExitCode, Failure } from './failure.ts'
 import type { CataloguedArgument } from './records.ts'
 
@@ -84,6 +85,14 @@ export function intervalSeconds(text: string): number {
   const number = Number(text)
   if (/^\d+(\.\d+)?$/.test(text) && number >= MIN_INTERVAL_S && number <= MAX_INTERVAL_S) return number
   throw new InvalidArgumentError(`Expected a number of seconds from ${MIN_INTERVAL_S} to ${MAX_INTERVAL_S}.`)
+}
+
+/** Microseconds since 1970, of how long ago or of a time. */
+export function sinceOf(text: string, nowMs: number): number {
+  const duration = parseDuration(text)
+  const ms = duration === undefined ? Date.parse(text) : nowMs - duration
+  if (Number.isFinite(ms)) return ms * 1_000
+  throw new InvalidArgumentError('Expected how long ago, such as 30m, 2h or 7d, or a time such as 2026-11-22T08:00.')
 }
 
 /** The id of a channel, or its name, which never consists of digits. */

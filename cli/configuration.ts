@@ -92,7 +92,7 @@ export async function readSections(file: string | undefined, env: NodeJS.Process
   const toNotation = (value: unknown, byDefault?: unknown): unknown => {
     if (value === undefined) return ''
     if (Array.isArray(value)) return value.map((item) => toNotation(item))
-    const isDuration = typeof byDefault === 'string' && parseDuration(byDefault) !== undefined
+    const isDuration = typeof byDefault === 'string' && (byDefault === '0' || parseDuration(byDefault) !== undefined)
     if (typeof value === 'number' && isDuration) return toDuration(value)
     if (!isObject(value)) return value
     if ('share' in value) return `${Math.round(Number(value['share']) * 100)}%`

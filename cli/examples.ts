@@ -13,6 +13,11 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "cinnabar get 'gmetric.*' host=web1",
     'load=$(cinnabar get --raw host.load.one)',
   ],
+  query: [
+    'cinnabar query host_load_one --token-file reader.token',
+    "cinnabar query 'rate(host_net_received_bytes[5m])' --since 6h --plot",
+    "cinnabar query 'avg by (host) (gmetric_load_one)' --since 7d --step 1h --csv",
+  ],
   top: ['cinnabar top', "cinnabar top 'host.*' --interval 1", "cinnabar top 'gmetric.cpu_*' --plain --count 1"],
   watch: [
     "cinnabar watch 'gmetric.*'",
@@ -80,6 +85,17 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
   'token list': ['cinnabar token list', 'cinnabar token list alice'],
   'token revoke': ['cinnabar token revoke 7'],
+  history: ['cinnabar history', 'cinnabar history --json'],
+  'history export': [
+    "cinnabar history export 'gmetric.*' host=web1 --since 7d > web1.om",
+    'cinnabar history export host.load.one --since 2026-11-22 --until 2026-11-23 --format csv',
+  ],
+  'history import': ['cinnabar history import web1.om', 'gunzip -c dump.gz | cinnabar history import - --tenant acme'],
+  'history replay': [
+    "cinnabar history replay 'gmetric.*' --since 7d --until 1d --to http://127.0.0.1:9090/api/v1/write",
+    'cinnabar history replay host.load.one --since 2h --to https://other.example:7653/api/v1/write --to-token-file other.token',
+  ],
+  'history drop': ['cinnabar history drop gmetric.load_one host=web1', 'cinnabar history drop --tenant acme --yes'],
   explain: ['cinnabar explain alice EXECUTE exec.restart unit=web1', "cinnabar explain alice COLLECT 'host.*'"],
   audit: [
     'cinnabar audit',
@@ -88,8 +104,8 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'cinnabar audit --follow',
   ],
   'audit verify': ['cinnabar audit verify', 'cinnabar audit verify --database backup.db'],
-  backup: ['cinnabar backup /backup/cinnabar.db'],
-  restore: ['cinnabar restore /backup/cinnabar.db'],
+  backup: ['cinnabar backup /backup/cinnabar', 'cinnabar backup /backup/cinnabar.db --without-history'],
+  restore: ['cinnabar restore /backup/cinnabar'],
   config: ['cinnabar config check'],
   'config reload': ['cinnabar config reload'],
   'config check': ['cinnabar config check', 'cinnabar config check --config /etc/cinnabar.toml --json'],

@@ -191,3 +191,8 @@ export function describeGap({ count, id, reason, from, to }: GapEvent, nameOf: (
   const when = from === 0 ? '' : ` from ${formatTime(from)} to ${formatTime(to)}`
   return `lost ${what}${where} (${typeof reason === 'number' ? `reason ${reason}` : reason})${when}`
 }
+
+/** A field of CSV (RFC 4180). */
+export function csvField(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

@@ -152,10 +152,11 @@ export function withTokenOptions(command: Command, url: string): Command {
   return command
 }
 
-/** The token, where it came from, and the files of TLS. Rejects with Failure. */
+/** The token, where it came from, and the files of TLS. `scope`: of a token that is enough. Rejects with Failure. */
 export async function resolveToken(
   options: TokenOptions,
   terminal: Terminal,
+  scope: string,
 ): Promise<{ readonly token: string; readonly from: string; readonly tls: Transport['tls'] }> {
   const { tokenFile } = options
   const { tls } = checkTransport(transportOptions(options, terminal.env), terminal)
@@ -163,7 +164,7 @@ export async function resolveToken(
     ? { value: await readSecret(tokenFile, terminal), from: tokenFile }
     : named(terminal.env['CINNABAR_TOKEN'], 'CINNABAR_TOKEN')
   if (found !== undefined) return { token: found.value.trim(), from: found.from, tls }
-  const advice = "`cinnabar token add USER --scope 'PUBLISH otlp.*' --out FILE`, run by an admin, makes one"
+  const advice = `\`cinnabar token add USER --scope '${scope}' --out FILE\`, run by an admin, makes one`
   throw new Failure(ExitCode.USAGE, `a token is needed: give --token-file FILE or CINNABAR_TOKEN.\n${advice}`)
 }
 

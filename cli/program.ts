@@ -14,8 +14,10 @@ import { addDemo } from './commands/demo.ts'
 import { addExec } from './commands/exec.ts'
 import { addFeed } from './commands/feed.ts'
 import { addGet } from './commands/get.ts'
+import { addHistory } from './commands/history.ts'
 import { addMetrics } from './commands/metrics.ts'
 import { addPublish } from './commands/publish.ts'
+import { addQuery } from './commands/query.ts'
 import { addExplain, addRole } from './commands/role.ts'
 import { addSensor } from './commands/sensor.ts'
 import { addConfig, addServe } from './commands/serve.ts'
@@ -81,9 +83,11 @@ export function createProgram(cli: Cli): Command {
     addConnections,
     addMetrics,
     addGet,
+    addQuery,
     addTop,
     addWatch,
     addTail,
+    addHistory,
     addChannels,
     addControls,
     addExec,

@@ -3,9 +3,11 @@ import { onAbort } from '../protocol/kept/pause.ts'
 import type { CommandArguments, CommandName } from '../protocol/monitor/commands.ts'
 import { CURRENT_CHANNEL } from '../protocol/monitor/constants.ts'
 import type { ValueMessage } from '../protocol/monitor/message.ts'
+import { StatusCode } from '../protocol/monitor/status.ts'
 import type { ClientClock } from './clock.ts'
-import { ConnectionError } from './errors.ts'
-import { type Arguments, Sample, type SampleOrigin, toArgumentList } from './values.ts'
+import { ConnectionError, StatusError } from './errors.ts'
+import type { HistoryReadOptions, SeriesHistory } from './history.ts'
+import { type Arguments, recordsOf, Sample, type SampleOrigin, toArgumentList } from './values.ts'
 
 /**
  * Sends one command and settles with the result. `onOk` is called while the response is read. Once `signal` is aborted it rejects
@@ -83,6 +85,20 @@ export abstract class CommandMethods {
   /** Returns one value of a continuous metric, of type VOID if it could not be measured. */
   async query(metric: string, args: Arguments = {}, options: WaitOptions = {}): Promise<Sample> {
     return new Sample(metric, await this.ask('QUERY', { metric, args: toArgumentList(args) }, options))
+  }
+
+  /**
+   * What the producer remembers of a metric or a pattern: series with their samples, each series once. It shows the state at the
+   * beginning. Throws StatusError and ConnectionError; begin again then.
+   */
+  async *history(metric: string, options: HistoryReadOptions = {}): AsyncGenerator<SeriesHistory, void, void> {
+    const { readHistory } = await import('./history.ts')
+    const pageOf = async (args: Arguments) => {
+      const records = recordsOf((await this.query('producer.history.select', args, options)).value)
+      if (records) return records
+      throw new StatusError('QUERY', StatusCode.UNSUPPORTED, 'the producer remembers nothing, or cannot read it now')
+    }
+    yield* readHistory(pageOf, metric, options)
   }
 
   /** Runs a control and returns the value with its result, which may come on the next connection if this one is lost. */

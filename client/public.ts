@@ -17,6 +17,7 @@ export {
 } from './credentials.ts'
 export { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
 export type { ConsumerEvents, GapEvent, Listener, NoticeEvent, RetryEvent } from './events.ts'
+export type { HistoryReadOptions, LossRange, SeriesHistory, SeriesWindows } from './history.ts'
 export type { Restored } from './mailbox.ts'
 export type { BoundMetric, Followed, Handler } from './subscriptions.ts'
 export type { Layer, Security, TlsOptions, Transport, TransportListener } from './transport.ts'

@@ -1,6 +1,6 @@
 /** The frame of the console: the sign-in, or the rail with the views, and what every view shows about the connection. */
 import type { VNode } from 'preact'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
 import { SHARED } from './board-link.ts'
 import { Fleet } from './fleet.ts'
@@ -102,7 +102,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
     }
     isFirst.current = false
   }, [shown, object])
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${title} · Cinnabar`
   }, [title])
   const rail = VIEWS.filter(({ needs }) => needs === undefined || allowed[needs])

@@ -10,8 +10,8 @@ export const SHARED = 'shared'
 /** As many lines as a scope may have. */
 const MAX_LINES = 64
 const MAX_NAME = 64
-/** Units and kinds of the metrics, and their last minutes. The server shows such a token those of its metrics alone. */
-const LISTS = ['producer.metrics', 'producer.recent']
+/** Units and kinds of the metrics, and their values until now. The server shows such a token those of its metrics alone. */
+const LISTS = ['producer.metrics', 'producer.recent', 'producer.history.select']
 
 /** The lines of the scope; undefined if no scope can name these metrics. */
 export function scopeOf(charts: readonly ChartSpec[]): string | undefined {

@@ -1,11 +1,12 @@
 /**
- * Boards: charts that are pinned, as the URL has them, so that a board can be bookmarked and sent, and in the storage of the browser
- * under a name.
+ * Boards: charts that are pinned, as the URL has them, so that a board can be bookmarked and sent. The server keeps those that were
+ * given a name (kept-boards.ts), this browser the one that was shown last.
  *
  * A chart is text: its metrics with their arguments, `gmetric.load_one;host=web1,gmetric.load_five;host=web1`, and after a `/` how
  * it is drawn, `/rate` or `/total`, if not by its kind. Other characters than letters, digits and those of names are escaped as in a URL.
  */
 import type { BrowserStorage } from './browser-storage.ts'
+import { TIME_ARGUMENTS } from './chart-time.ts'
 import { labelsText, namingOf } from './labels.ts'
 import { linkTo } from './route.ts'
 import type { LineArguments } from './series-watch.ts'
@@ -27,11 +28,11 @@ export interface ChartSpec {
 
 export const MAX_LINES_OF_CHART = 8
 export const MAX_CHARTS = 40
-const MAX_BOARDS = 100
-const MAX_NAME = 80
 /** These arguments of a URL concern the chart, and are no parameters of its metric. */
 const RATE = '.rate'
 const WITH = '.with'
+const OWN_ARGUMENTS: ReadonlySet<string> = new Set([RATE, WITH, ...TIME_ARGUMENTS])
+/** Boards under names, which earlier versions kept here. */
 const STORED = 'cinnabar.boards'
 /** The board that charts are pinned to, whether it has a name or not. */
 const OPEN = 'cinnabar.board'
@@ -99,16 +100,44 @@ export function chartLink({ lines: [first = { metric: '', args: {} }, ...others]
 
 /** The chart that the view of a metric shows for the arguments of its URL. */
 export function chartOfUrl(metric: string, args: URLSearchParams): ChartSpec {
-  const own = [...args].filter(([name, value]) => name !== RATE && name !== WITH && value !== '')
+  const own = [...args].filter(([name, value]) => !OWN_ARGUMENTS.has(name) && value !== '')
   const others = decodeChart(args.get(WITH) ?? '')?.lines ?? []
   const lines = [{ metric, args: Object.fromEntries(own) }, ...others].slice(0, MAX_LINES_OF_CHART)
   const rate = args.get(RATE)
   return withScale(lines, rate === null ? undefined : rate === '0' ? 'total' : 'rate')
 }
 
-/** The charts of a board as the arguments of a URL. */
-export function boardArgs(charts: readonly ChartSpec[], name: string): string[][] {
-  return [...(name === '' ? [] : [['name', name]]), ...charts.map((chart) => ['chart', encodeChart(chart)])]
+/** Which board of the server it is, and the version that was opened; without a version, the newest is to be opened. */
+export interface KeptPlace {
+  readonly board: number
+  readonly version?: number | undefined
+}
+
+/** A board as the arguments of a URL. */
+export function boardArgs(charts: readonly ChartSpec[], name: string, place?: KeptPlace): string[][] {
+  return [
+    ...(name === '' ? [] : [['name', name]]),
+    ...(place === undefined ? [] : [['board', String(place.board)]]),
+    ...(place?.version === undefined ? [] : [['version', String(place.version)]]),
+    ...chartArgs(charts),
+  ]
+}
+
+function chartArgs(charts: readonly ChartSpec[]): string[][] {
+  return charts.map((chart) => ['chart', encodeChart(chart)])
+}
+
+/** The charts as the server keeps them. */
+export function chartsText(charts: readonly ChartSpec[]): string {
+  return new URLSearchParams(chartArgs(charts)).toString()
+}
+
+export function placeOf(args: URLSearchParams): KeptPlace | undefined {
+  const [board, version] = ['board', 'version'].map((name) => {
+    const number = Number(args.get(name) ?? Number.NaN)
+    return Number.isInteger(number) && number > 0 && number < 2 ** 32 ? number : undefined
+  })
+  return board === undefined ? undefined : { board, version }
 }
 
 /** What is no chart is left out. */
@@ -128,6 +157,7 @@ export class Boards {
     this.#storage = storage
   }
 
+  /** Of those that an earlier version has kept here. */
   get names(): readonly string[] {
     return Object.keys(this.#all()).toSorted((a, b) => a.localeCompare(b))
   }
@@ -138,25 +168,7 @@ export class Boards {
     return Object.hasOwn(all, name) ? all[name] : undefined
   }
 
-  /** Whether exactly these charts are kept under this name. */
-  isKept(name: string, charts: readonly ChartSpec[]): boolean {
-    return this.get(name) === queryOf(charts, name)
-  }
-
-  /**
-   * `from`: the name that the board has now; a board of any other name is not replaced. Returns why it cannot be kept; empty if it
-   * is.
-   */
-  save(name: string, charts: readonly ChartSpec[], from = ''): string {
-    const all = this.#all()
-    if (name !== from && Object.hasOwn(all, name)) return `There is a board ${name} already: take another name.`
-    if (name === '' || name.length > MAX_NAME) return `A name has 1 to ${MAX_NAME} characters.`
-    if (!Object.hasOwn(all, name) && Object.keys(all).length >= MAX_BOARDS) {
-      return `This browser keeps ${MAX_BOARDS} boards: delete one first.`
-    }
-    return this.#write(STORED, JSON.stringify({ ...all, [name]: queryOf(charts, name) }))
-  }
-
+  /** Returns why it cannot be done; empty if it is. */
   delete(name: string): string {
     const rest = Object.entries(this.#all()).filter(([one]) => one !== name)
     return this.#write(STORED, JSON.stringify(Object.fromEntries(rest)))
@@ -167,8 +179,8 @@ export class Boards {
     return this.#storage.read(OPEN)
   }
 
-  opened(charts: readonly ChartSpec[], name: string): string {
-    return this.#write(OPEN, queryOf(charts, name))
+  opened(args: string): string {
+    return this.#write(OPEN, args)
   }
 
   /** Adds a chart to the board that was shown last, once. Returns why that cannot be done; empty if it is. */
@@ -177,7 +189,8 @@ export class Boards {
     const charts = chartsOf(args)
     if (charts.some((one) => encodeChart(one) === encodeChart(chart))) return ''
     if (charts.length >= MAX_CHARTS) return `A board has at most ${MAX_CHARTS} charts: remove one first.`
-    return this.opened([...charts, chart], args.get('name') ?? '')
+    const pinned = boardArgs([...charts, chart], args.get('name') ?? '', placeOf(args))
+    return this.opened(new URLSearchParams(pinned).toString())
   }
 
   #all(): Readonly<Record<string, string>> {
@@ -194,8 +207,4 @@ export class Boards {
     if (this.#storage.write(key, text)) return ''
     return 'The browser does not keep it: its storage is full, or switched off for this page.'
   }
-}
-
-function queryOf(charts: readonly ChartSpec[], name: string): string {
-  return new URLSearchParams(boardArgs(charts, name)).toString()
 }

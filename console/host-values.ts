@@ -1,12 +1,11 @@
 /**
  * The values of one host, read again and again, family by family. What is scraped is asked only if there are series of the host among
- * it: each target that might have one would be scraped. Whether there are is looked for meanwhile, since with many targets it takes
- * seconds.
+ * it: each target that might have one would be scraped.
  */
 import { useEffect, useState } from 'preact/hooks'
 import { type Consumer, type Sample, StatusError } from '../client/browser.ts'
 import { argumentsFor, OWN } from './producers.ts'
-import { pagesOf, recordsOf, untilAnswered } from './query.ts'
+import { type Arguments, pagesOf, recordsOf, untilAnswered } from './query.ts'
 import { type Refusal, refusalOf } from './refusals.ts'
 
 const PAGE = 500
@@ -76,11 +75,10 @@ export class HostReader {
   }
 
   async #read(): Promise<HostValues> {
-    const signal = this.#signal
     if (this.#readings % READINGS === 0) await this.#look()
     const place = { host: this.#host, ...argumentsFor(this.#producer) }
     const patterns = this.#families.filter((family) => family !== SCRAPED || this.#hasScraped)
-    const asked = patterns.map((pattern) => this.#consumer.query(pattern, place, { signal }).catch(refused))
+    const asked = patterns.map((pattern) => this.#ask(pattern, place).catch(refused))
     const all = await Promise.all(asked)
     this.#readings++
     // Families without hosts refuse the argument.
@@ -95,28 +93,40 @@ export class HostReader {
     }
   }
 
-  /** Which families there are. Those of other servers are not listed. */
+  /** Which families there are. */
   async #look(): Promise<void> {
-    const signal = this.#signal
-    if (this.#producer !== OWN) {
-      this.#families = ['*']
-      return
-    }
-    const ask = (after: string) => this.#consumer.query('producer.metrics', { after, limit: PAGE }, { signal })
+    const ask = (after: string) =>
+      this.#ask('producer.metrics', { ...argumentsFor(this.#producer), after, limit: PAGE })
     const families = new Set<string>()
     for await (const records of pagesOf(ask, { key: 'name' })) {
       for (const { name } of records) families.add(familyOf(String(name)))
     }
-    this.#families = [...families]
+    // What another server may not list for this one, or does not list while it is not connected, it may still have.
+    this.#families = families.size > 0 || this.#producer === OWN ? [...families] : ['*']
     if (!families.has(SCRAPED)) return
-    const series = { match: SCRAPED, host: this.#host, limit: 1 }
-    this.#consumer.query('producer.series', series, { signal }).then(
-      ({ plain }) => {
+    const looking = this.#lookForScraped()
+    // Another server has to wait for its targets.
+    if (this.#producer === OWN) await looking
+  }
+
+  /** Other servers do not list their series: these are asked for the values, so that each of their targets is scraped once. */
+  async #lookForScraped(): Promise<void> {
+    const host = this.#host
+    try {
+      if (this.#producer === OWN) {
+        const { plain } = await this.#ask('producer.series', { match: SCRAPED, host, limit: 1 })
         this.#hasScraped = recordsOf(plain).length > 0
-      },
-      // It is looked for again.
-      () => {},
-    )
+      } else {
+        const { elements } = await this.#ask(SCRAPED, { host, ...argumentsFor(this.#producer) })
+        this.#hasScraped = elements.length > 0
+      }
+    } catch {
+      // It is looked for again. What is refused is left out.
+    }
+  }
+
+  #ask(metric: string, args: Arguments): Promise<Sample> {
+    return this.#consumer.query(metric, args, { signal: this.#signal })
   }
 }
 

@@ -10,7 +10,7 @@ import { pagesOf, untilAnswered } from './query.ts'
 import { reasonOf } from './refusals.ts'
 
 /** So few at once that the page is never held up. */
-const PAGE = 1_000
+const PAGE = 4_000
 const MAX_HOSTS = 10_000
 /** During the first reading, what has come is shown at these intervals. */
 const SHOWN_MS = 500
@@ -161,15 +161,19 @@ export class Hosts {
     const noteSilent = ({ plain, labels: { host } }: Sample, producer: string): void => {
       if (plain === false && host !== undefined) silent.add(keyOf(producer, host))
     }
-    const up = await consumer.query(`*${IS_UP}`, {}, { signal })
-    for (const sample of up.elements) noteSilent(sample, OWN)
-    const ask = (after: string) => consumer.query('producer.series', { limit: PAGE, after }, { signal })
+    const up = consumer.query(`*${IS_UP}`, {}, { signal }).then(({ elements }) => {
+      for (const sample of elements) noteSilent(sample, OWN)
+    })
+    // It is awaited with the first page, which is asked for meanwhile.
+    up.catch(() => {})
+    const ask = (after: string) => consumer.query('producer.series', { with: 'host', limit: PAGE, after }, { signal })
     for await (const records of pagesOf(ask)) {
       for (const { name, host, time } of records) {
         if (typeof name !== 'string' || typeof host !== 'string') continue
         if (!this.#hasOwnMachine && name.startsWith(OWN_MACHINE)) continue
         note(drafts, { name, host, producer: OWN, time: Number(time) })
       }
+      await up
       // Names of metrics come in order: the first page may have all hosts already.
       if (!isFirst || drafts.size === 0 || performance.now() - shownMs < SHOWN_MS) continue
       shownMs = performance.now()

@@ -1,6 +1,6 @@
 /**
- * The values of one metric while somebody looks at them: first what the server has kept (`producer.recent`), then what comes. A
- * lost connection leaves a hole, which is filled from the server's memory as far as that reaches; what is lost is shown as lost.
+ * The values of one metric while somebody looks at them: first what the server has kept (`producer.recent`), or if that is nothing the
+ * last value, then what comes. A lost connection leaves a hole, which is filled from the server's memory as far as that reaches; what is lost is shown as lost.
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import {
@@ -13,6 +13,7 @@ import {
   type PlainRecord,
   plainOf,
   type Sample,
+  type Value,
 } from '../client/browser.ts'
 import { producersOf } from './producers.ts'
 import { pagesOf, untilAnswered } from './query.ts'
@@ -37,6 +38,8 @@ const MAX_LINES = 200
 const MAX_TEXT = 2_000
 /** New series and texts are shown after this time at the earliest. */
 const APART_MS = 200
+/** Seconds in which a value that was asked for comes again where it is followed, if it is measured on request. */
+const TWICE = 0.5
 /** After each label in the key of a series. */
 const END = '\0'
 
@@ -65,6 +68,8 @@ export interface WatchedSeries {
   readonly holes: Hole[]
   /** When the newest sample came, by the clock of the server. */
   cameMs: number
+  /** The time of the sample that was asked for, in seconds since 1970. */
+  askedAt: number
   /** When the connection was lost, until it is known what came meanwhile. */
   cutAt: number | undefined
 }
@@ -148,7 +153,7 @@ export class SeriesWatch {
       this.#consumer.on('gap', (gap) => this.#lost(gap)),
     )
     await this.#fill()
-    await this.#follow()
+    await Promise.all([this.#follow(), this.#askLast()])
   }
 
   end(): void {
@@ -205,6 +210,23 @@ export class SeriesWatch {
     }
   }
 
+  get #hasSome(): boolean {
+    return this.#byKey.size > 0 || this.#lines.length > 0
+  }
+
+  /** Asks for the last values, if the server has kept none: what is pushed may be rare. Never rejects. */
+  async #askLast(): Promise<void> {
+    if (this.#isOver || this.#hasSome) return
+    try {
+      const { elements } = await this.#consumer.query(this.metric, this.#args, { signal: this.#abort.signal })
+      if (this.#isOver || this.#hasSome) return
+      for (const { value, time } of elements) if (isLast(value)) this.#took({ value: untimed(value), time })
+      for (const series of this.#byKey.values()) series.askedAt = series.samples.lastTime
+    } catch {
+      // What is refused is said by `follow`; values come with the next connection, or in their time.
+    }
+  }
+
   #merge({ name, times, values, ...labels }: PlainRecord): void {
     const open = Object.entries(labels).filter(([label]) => this.#isOpen(label))
     const series = this.#of([...(this.metric.includes('*') ? [['name', String(name)] as const] : []), ...open])
@@ -224,7 +246,7 @@ export class SeriesWatch {
   }
 
   /** Called for each value: makes no objects for a number of a series that is known. */
-  #took({ value: whole, time }: Sample): void {
+  #took({ value: whole, time }: Pick<Sample, 'value' | 'time'>): void {
     const fields = whole.type === BasicType.REC ? whole.value : undefined
     const isLabelled = fields !== undefined && areLabels(fields)
     const measured = isLabelled ? (fields[fields.length - 1] as Field) : whole
@@ -240,6 +262,8 @@ export class SeriesWatch {
       // The server measures at once when somebody looks, and again with the next interval.
       const since = seconds - this.#lastMs / 1000
       if (this.#isTakenBefore(series, seconds)) series.samples.dropFrom(seconds)
+      else if (seconds - series.askedAt < TWICE) series.samples.dropFrom(series.askedAt)
+      series.askedAt = Number.NEGATIVE_INFINITY
       if (!series.samples.push(seconds, isNumber ? Number(value) : Number.NaN, this.#room, since)) return
       series.cameMs = this.#clock.nowMs
     }
@@ -307,6 +331,7 @@ export class SeriesWatch {
       samples: new Samples(),
       holes: [],
       cameMs: Number.NEGATIVE_INFINITY,
+      askedAt: Number.NEGATIVE_INFINITY,
       cutAt: undefined,
     }
     this.#byKey.set(key, series)
@@ -359,6 +384,18 @@ function areLabels(fields: readonly Field[]): boolean {
   if (last < 1 || fields[last]?.name !== 'value') return false
   for (let index = 0; index < last; index++) if (fields[index]?.type !== BasicType.STRING) return false
   return true
+}
+
+/** Whether a value is one that a chart or a line shows; a list or record would stand there twice. */
+function isLast(value: Value): boolean {
+  if (value.type === BasicType.VOID || value.type === BasicType.ARRAY) return false
+  return value.type !== BasicType.REC || areLabels((untimed(value) as typeof value).value)
+}
+
+/** A value of a list without its time, as it comes where it is followed. */
+function untimed(value: Value): Value {
+  if (value.type !== BasicType.REC) return value
+  return { ...value, value: value.value.filter(({ name }) => name !== 'time') }
 }
 
 /** As `SeriesWatch.of` makes it of the labels. */

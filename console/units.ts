@@ -4,6 +4,7 @@ const LARGE = ['', 'k', 'M', 'G', 'T', 'P', 'E'] as const
 const BINARY = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'] as const
 /** From this many of the largest unit on, a power of ten says more than its digits. */
 const MOST_OF_UNIT = 10_000
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
 /** What stands for a value that is not known. */
 export const UNKNOWN = '–'
 
@@ -66,6 +67,21 @@ export function formatTime(microseconds: number): string {
 /** Without seconds: `14:05`. */
 export function formatMinute(microseconds: number): string {
   return formatTime(microseconds).slice(0, 5)
+}
+
+/** `29 Nov`, or `Nov 2026`, the same in every language. */
+export function formatDay(microseconds: number, isMonth = false): string {
+  const time = new Date(microseconds / 1000)
+  const month = MONTHS[time.getMonth()]
+  return isMonth ? `${month} ${time.getFullYear()}` : `${time.getDate()} ${month}`
+}
+
+/** The time, with its day unless that is today, and its year unless it is this one: `29 Nov 14:05:30`. `now`: as the time. */
+export function formatMoment(microseconds: number, now = Date.now() * 1000): string {
+  const [time, today] = [new Date(microseconds / 1000), new Date(now / 1000)]
+  if (time.toDateString() === today.toDateString()) return formatTime(microseconds)
+  const year = time.getFullYear() === today.getFullYear() ? '' : ` ${time.getFullYear()}`
+  return `${formatDay(microseconds)}${year} ${formatTime(microseconds)}`
 }
 
 export function formatUtc(microseconds: number): string {

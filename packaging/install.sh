@@ -132,7 +132,7 @@ back_up() {
   [ -e "$data/cinnabar.db" ] || return 0
   say "the format of the database may change: backing it up to $2"
   if runs; then
-    cinnabar "$1" backup "$2" || fail "there is no backup, so nothing was changed. While the server is stopped, its files are copied"
+    cinnabar "$1" backup "$2" --without-history || fail "there is no backup, so nothing was changed. While the server is stopped, its files are copied"
   else
     (umask 077 && cp "$data/cinnabar.db" "$2" && if [ -e "$data/cinnabar.db-wal" ]; then cp "$data/cinnabar.db-wal" "$2-wal"; fi)
   fi

@@ -19,7 +19,7 @@ const REST = 296
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** What is read in one step of a message that is read in steps, and the most that a message may have which is not. */
 const ELEMENTS_PER_STEP = 512
-const MAX_MESSAGE_ELEMENTS = 32_768
+export const MAX_MESSAGE_ELEMENTS = 32_768
 /** Up to here, one character after the other is faster than the decoder. */
 const SHORT_BYTES = 32
 
@@ -70,6 +70,8 @@ export class MessageReader {
   #leftBefore: number
   /** Where that number ends for the message that `within` reads. */
   #least = Number.NEGATIVE_INFINITY
+  /** Where the innermost message ends that is read at once. */
+  #end = 0
   #tooMany: Unfit | undefined
 
   constructor(bytes: Uint8Array, mostElements: number) {
@@ -132,6 +134,16 @@ export class MessageReader {
     return at
   }
 
+  /** The same for a run whose first tag was just read, up to the end of the message that is read at once. -1 if that tag is longer. */
+  endOfRunBegun(field: number): number {
+    const start = this.#reader.pos - 1
+    if (this.#view.getUint8(start) !== ((field << 3) | BYTES)) return -1
+    this.#reader.pos = start
+    const end = this.endOfRun(field, this.#end)
+    this.#reader.pos = start + 1
+    return end
+  }
+
   /** Goes on there: what stands before is known. It counts as so many elements. */
   skip(end: number, elements: number): void {
     this.weigh(elements)
@@ -168,10 +180,13 @@ export class MessageReader {
   /** Reads what is left of a message that ends there; so many of its elements are read already. */
   restOfMessage(end: number, take: TakeField, elements = 0): void {
     const least = this.#left + elements - MAX_MESSAGE_ELEMENTS
+    const outer = this.#end
+    this.#end = end
     while (this.#reader.pos < end) {
       this.field(take)
       if (this.#left < least) throw new ProtocolError('BAD_COUNT', 'too many elements in one message', this.offset)
     }
+    this.#end = outer
     this.endedAt(end)
   }
 
@@ -182,6 +197,7 @@ export class MessageReader {
   within<T>(most: number, tooMany: Unfit, read: () => T): T | Unfit {
     const start = this.#reader.pos
     const end = this.messageEnd()
+    const outer = this.#end
     this.#reader.pos = start
     this.#least = this.#left - most
     this.#tooMany = tooMany
@@ -190,6 +206,7 @@ export class MessageReader {
     } catch (error) {
       if (!(error instanceof Unfit)) throw error
       this.#reader.pos = end
+      this.#end = outer
       return error
     } finally {
       this.#least = Number.NEGATIVE_INFINITY
@@ -244,14 +261,6 @@ export class MessageReader {
     return at
   }
 
-  doubleAt(at: number): number {
-    return this.#view.getFloat64(at, true)
-  }
-
-  bitsAt(at: number): { readonly high: number; readonly low: number } {
-    return { high: this.#view.getUint32(at + 4, true), low: this.#view.getUint32(at, true) }
-  }
-
   int64(): bigint {
     return BigInt(this.#reader.int64())
   }
@@ -270,8 +279,12 @@ export class MessageReader {
 
   /** A fixed64 of nanoseconds as microseconds, exactly, rounded down. */
   microseconds(): number {
-    const at = this.eight()
-    const { high, low } = this.bitsAt(at)
+    return this.microsecondsAt(this.eight())
+  }
+
+  microsecondsAt(at: number): number {
+    const high = this.#view.getUint32(at + 4, true)
+    const low = this.#view.getUint32(at, true)
     const rest = high * REST + low
     return high * THOUSANDS + Math.floor(rest / NANOSECONDS)
   }

@@ -29,7 +29,7 @@ export interface RowDeclaration<C extends RowColumns = RowColumns> {
   readonly recoveredAs?: string
   readonly goesWith?: readonly RowOwner[]
   /** The column of `meta` that is above all ids ever given: none is given twice. */
-  readonly counter?: 'next_user' | 'next_rule' | 'next_token'
+  readonly counter?: 'next_user' | 'next_rule' | 'next_token' | 'next_board'
   /** Each row has a checksum over its columns, since it decides who may do what. */
   readonly hasChecksum?: true
   /** A row with a key that is stored is refused, not replaced. */
@@ -364,6 +364,32 @@ export const ROWS = {
       recoveredAs: 'upstreamBindings',
     },
   ),
+  /** Charts that a user keeps under a name. */
+  board: row(
+    {
+      id: number,
+      user: number,
+      name: text,
+      /** As the console has them in its URL. */
+      charts: text,
+      /** Others of the tenant may see it. */
+      shared: flag,
+      /** 1, 2, 3 ...: one more with every change. */
+      version: number,
+      /** Milliseconds since 1970. */
+      saved: number,
+    },
+    {
+      tag: 21,
+      table: 'board',
+      key: ['id'],
+      removal: 'key',
+      recoveredAs: 'boards',
+      goesWith: [{ kind: 'user', by: ['user'] }],
+      counter: 'next_board',
+      leftOut: 'they are not shown; save them again',
+    },
+  ),
 } as const satisfies Readonly<Record<string, RowDeclaration>>
 
 type Rows = typeof ROWS
@@ -391,6 +417,7 @@ export type DialRow = RowOf<'dial'>
 export type AuditRow = RowOf<'audit'>
 export type ExecutionRow = RowOf<'execution'>
 export type QmfAgentRow = RowOf<'qmf agent'>
+export type BoardRow = RowOf<'board'>
 
 /** Puts a row in the place of that with its key, if there is one. */
 export type RowPut = { readonly [Kind in RowKind]: { readonly put: Kind; readonly row: RowOf<Kind> } }[RowKind]

@@ -74,6 +74,7 @@ export interface Recovered extends RecoveredRows {
   readonly nextUserId: number
   readonly nextRule: number
   readonly nextTokenId: number
+  readonly nextBoardId: number
   readonly fences: readonly string[]
   /** undefined if this server was an agent of no broker yet. */
   readonly qmfAgent: QmfAgentRow | undefined
@@ -108,6 +109,8 @@ export interface BlockBytes {
 
 /** The directory in the data directory where backups are made. */
 export const BACKUPS = 'backups'
+/** The name of the database, in the data directory and in a backup with a history. */
+export const DATABASE_FILE = 'cinnabar.db'
 
 /** How far a backup has come. */
 export interface BackupProgress {

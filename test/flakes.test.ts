@@ -9,19 +9,32 @@ const fileOf = (status: string, assertionResults: (typeof passed)[], message = '
 })
 
 test('a run that failed nowhere has no failures', () => {
-  expect(failuresIn(fileOf('passed', [passed]))).toEqual(new Map())
+  expect(failuresIn(fileOf('passed', [passed]), 0)).toEqual(new Map())
 })
 
 test('a failure has its file, its name and the first line of why', () => {
-  expect(failuresIn(fileOf('failed', [passed, failed as never]))).toEqual(
+  expect(failuresIn(fileOf('failed', [passed, failed as never]), 1)).toEqual(
     new Map([['/tree/a.test.ts: waits', 'Error: too late']]),
   )
 })
 
 test('a file that could not be loaded is a failure', () => {
-  expect(failuresIn(fileOf('failed', [], 'no such module\nmore'))).toEqual(
+  const { testResults } = fileOf('failed', [], 'no such module\nmore')
+  const others = fileOf('passed', [passed]).testResults
+  expect(failuresIn({ testResults: [...testResults, ...others] }, 1)).toEqual(
     new Map([['/tree/a.test.ts', 'no such module']]),
   )
+})
+
+test('a run that ended badly though no test failed is a failure', () => {
+  expect(failuresIn(fileOf('passed', [passed]), 1)).toEqual(
+    new Map([['vitest', 'it ended with 1, though no test failed']]),
+  )
+})
+
+test('a run without any test proves nothing', () => {
+  expect(() => failuresIn({ testResults: [] }, 1)).toThrow('no test was run')
+  expect(() => failuresIn(fileOf('failed', [], 'no such module'), 1)).toThrow('no test was run')
 })
 
 test('failures are counted over all runs, the most frequent first', () => {

@@ -27,8 +27,14 @@ interface TestResult {
   readonly failureMessages: readonly string[]
 }
 
-/** Each failed test of a run, with the first line of why. */
-export function failuresIn({ testResults }: Report): Map<string, string> {
+/**
+ * Each failed test of a run that ended with the exit code `code`, with the first line of why. Throws Error if it has run no test at
+ * all: nothing has failed then, and nothing is known.
+ */
+export function failuresIn({ testResults }: Report, code: number | null): Map<string, string> {
+  if (testResults.every(({ assertionResults }) => assertionResults.length === 0)) {
+    throw new Error('no test was run: npm test says why')
+  }
   const failures = new Map<string, string>()
   for (const { name, status, message, assertionResults } of testResults) {
     const path = name.startsWith(ROOT) ? name.slice(ROOT.length) : name
@@ -37,6 +43,7 @@ export function failuresIn({ testResults }: Report): Map<string, string> {
       failures.set(`${path}: ${fullName}`, firstLine(failureMessages[0]))
     if (status === 'failed' && failed.length === 0) failures.set(path, firstLine(message))
   }
+  if (failures.size === 0 && code !== 0) failures.set('vitest', `it ended with ${code}, though no test failed`)
   return failures
 }
 
@@ -54,14 +61,14 @@ export function describeFailures(runs: readonly ReadonlyMap<string, string>[]): 
   return rows.map(([test, { times, why }]) => `${times} of ${runs.length}: ${test}\n    ${why}`)
 }
 
-/** Runs vitest once. Rejects with Error if it has written no report. */
+/** Runs vitest once. Rejects with Error if it has written no report, or has run no test. */
 async function run(report: string, tests: readonly string[]): Promise<Map<string, string>> {
   rmSync(report, { force: true })
   const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', ...tests]
   const env = { ...process.env, TEST_REPORT: report }
   const child = spawn(process.execPath, vitest, { cwd: ROOT, env, stdio: ['ignore', 'ignore', 'inherit'] })
-  await once(child, 'exit')
-  return failuresIn(JSON.parse(readFileSync(report, 'utf8')) as Report)
+  const [code] = await once(child, 'exit')
+  return failuresIn(JSON.parse(readFileSync(report, 'utf8')) as Report, code)
 }
 
 function keepBusy(): ChildProcess[] {

@@ -1,6 +1,6 @@
 /**
  * Two projects. `fast`: tests of what runs in this process. `process`: those that start processes, browsers or clusters, which
- * run after the others. In both, few files at a time: in the long form as many as there are cores.
+ * run after the others. In the long form `rigs` are a third one, which runs last. In all of them, few files at a time.
  * With TEST_LONG=1 each file that has a long form runs in that one; `*.long.ts` have no other.
  */
 import { readdirSync, readFileSync, statfsSync } from 'node:fs'
@@ -61,14 +61,20 @@ if (process.env['TMPDIR'] === undefined && isFit(MEMORY)) process.env['TMPDIR'] 
 const isLong = process.env['TEST_LONG'] === '1'
 /** Where the CI wants the results as JSON: it fails if a test was skipped. */
 const report = process.env['TEST_REPORT']
-/** In the short form one more than there are cores, since many wait for the clock or a disk; rigs of the long form are judged by times. */
-const atOnce = isLong ? CORES : CORES + 1
+/** Makes what those start that start servers. */
+const BUNDLE = 'test/support/bundle.ts'
+/** One more than there are cores, since many wait for the clock or a disk. */
+const AT_ONCE = CORES + 1
+/** In the long form they strike for long, and are judged by times: no more of them at once than there are cores. */
+const RIGS = /^test\/(bench|chaos)\//
 
 const files = readdirSync(join(ROOT, 'test'), { recursive: true })
   .map((name) => `test/${name}`)
   .filter((path) => path.endsWith('.test.ts') || (isLong && path.endsWith('.long.ts') && !path.endsWith('/long.ts')))
 const inProcess = files.filter((path) => !startsProcesses(ROOT, path))
 const ofProcesses = files.filter((path) => !inProcess.includes(path))
+const rigs = ofProcesses.filter((path) => isLong && RIGS.test(path))
+const others = ofProcesses.filter((path) => !rigs.includes(path))
 
 interface Project {
   readonly name: string
@@ -97,14 +103,11 @@ export default defineConfig({
     hookTimeout: 300_000,
     sequence: { sequencer: LongestFirst },
     projects: [
-      project({ name: 'fast', files: inProcess, groupOrder: 0, maxWorkers: atOnce }),
-      project({
-        name: 'process',
-        files: ofProcesses,
-        groupOrder: 1,
-        maxWorkers: atOnce,
-        globalSetup: ['test/support/bundle.ts'],
-      }),
+      project({ name: 'fast', files: inProcess, groupOrder: 0, maxWorkers: AT_ONCE }),
+      project({ name: 'process', files: others, groupOrder: 1, maxWorkers: AT_ONCE, globalSetup: [BUNDLE] }),
+      ...(isLong
+        ? [project({ name: 'rigs', files: rigs, groupOrder: 2, maxWorkers: CORES, globalSetup: [BUNDLE] })]
+        : []),
     ],
     globalSetup: ['test/support/built.ts'],
     setupFiles: ['test/support/left-running.ts'],

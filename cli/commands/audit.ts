@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type ClientClock, type ClientTimer, realClock } from '../../client/clock.ts'
 import { BasicType, type Consumer, StatusError, valueToJson } from '../../client/index.ts'
-import { parseDuration } from '../../server/kernel/config/duration.ts'
-import { positiveNumber, wholeNumber } from '../arguments.ts'
+import { positiveNumber, sinceOf, wholeNumber } from '../arguments.ts'
 import { readConfiguration } from '../configuration.ts'
 import { ExitCode, Failure, orStorageFailure } from '../failure.ts'
 import { describeGap, formatTime, jsonText } from '../format.ts'
@@ -237,14 +236,6 @@ function joined(cells: readonly string[], columns = Number.POSITIVE_INFINITY): s
 function aligned([number = '', ...cells]: readonly string[]): string {
   const [first, ...widths] = Object.values(WIDTHS)
   return [number.padStart(first!), ...cells.map((cell, i) => cell.padEnd(widths[i] ?? 0))].join('  ').trimEnd()
-}
-
-/** Microseconds since 1970. */
-function sinceOf(text: string, nowMs: number): number {
-  const duration = parseDuration(text)
-  const ms = duration === undefined ? Date.parse(text) : nowMs - duration
-  if (Number.isFinite(ms)) return ms * 1_000
-  throw new InvalidArgumentError('Expected how long ago, such as 30m, 2h or 7d, or a time such as 2026-11-22T08:00.')
 }
 
 interface VerifyOptions {

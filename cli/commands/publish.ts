@@ -2,9 +2,10 @@
 import type { Command } from 'commander'
 import { ConnectionError, PublishError, type PublishedValue, publish } from '../../client/index.ts'
 import { ExitCode, Failure } from '../failure.ts'
+import { httpUrlOf } from '../http.ts'
 import { resolveToken, type TokenOptions, withTokenOptions } from '../login.ts'
 import type { Cli } from '../session.ts'
-import { type Terminal, withProgress } from '../terminal.ts'
+import { withProgress } from '../terminal.ts'
 
 const FAMILY = 'otlp.'
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
@@ -31,8 +32,8 @@ export function addPublish(program: Command, { terminal }: Cli): void {
     .option('--label <name=text>', 'a label, also one with a dot in its name; may be repeated', collected)
     .action(async (words: string[], options: PublishCommandOptions) => {
       const values = valuesOf(words, options)
-      const { token, from, tls } = await resolveToken(options, terminal)
-      const to = await urlOf(options, terminal)
+      const { token, from, tls } = await resolveToken(options, terminal, 'PUBLISH otlp.*')
+      const to = await httpUrlOf(options, terminal, 'values go to')
       const publishing = publish(to, { token }, values, { tls })
       try {
         await withProgress(terminal, 'waiting until the server has stored the values', publishing)
@@ -84,24 +85,6 @@ function assignment(word: string): [name: string, text: string] {
 
 function usage(message: string): Failure {
   return new Failure(ExitCode.USAGE, message)
-}
-
-/** Where to publish. Rejects with Failure. */
-async function urlOf({ url, config }: TokenOptions, { env }: Terminal): Promise<string> {
-  const given = url ?? (env['CINNABAR_URL'] || undefined)
-  if (given !== undefined) {
-    if (/^https?:\/\//i.test(given)) return given
-    const from = url === undefined ? 'CINNABAR_URL' : '--url'
-    throw usage(
-      `${from} does not begin with http:// or https://: values go to \`listen.http\` or \`listen.https\` of the server, ` +
-        'such as http://127.0.0.1:7651',
-    )
-  }
-  const { readConfiguration } = await import('../configuration.ts')
-  const { http } = (await readConfiguration(config, env)).listen
-  if (http === undefined) throw usage('`listen.http` is switched off in the configuration: give an https:// --url')
-  const host = http.host === '0.0.0.0' ? '127.0.0.1' : http.host === '::' ? '::1' : http.host
-  return `http://${host.includes(':') ? `[${host}]` : host}:${http.port}`
 }
 
 function explained(error: unknown, url: string, tokenFrom: string): unknown {

@@ -22,6 +22,8 @@ const QUOTAS = {
   audit_bytes_per_day: { flag: 'audit-bytes-per-day', what: 'bytes of audit records per day', head: 'audit/day' },
   dials_per_minute: { flag: 'dials-per-minute', what: 'attempts per minute to dial consumers', head: 'dials/min' },
   series: { flag: 'series', what: 'live series of families with open labels', head: 'series' },
+  history_bytes: { flag: 'history-bytes', what: 'bytes of its history', head: 'history' },
+  history_series: { flag: 'history-series', what: 'series of its history', head: 'history series' },
 } as const
 
 type QuotaOptions = Readonly<{ [option: string]: bigint }>

@@ -1,14 +1,27 @@
 /**
  * A live chart of up to eight series. The time axis stands still while values come in, until the newest would leave it; all charts
- * of a page share one cursor. Values that are missing are a hatched hole, never a line.
+ * of a page share one cursor. Values that are missing are a hatched hole, never a line. Where the server remembers, a series is a line
+ * through the means of its columns, in a band from the smallest value to the largest.
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
-import { type Cell, cellTimes, decimate, lastShown } from '../samples.ts'
+import { type ColumnCells, Columns, columnTimes, MARGIN, withMargin } from '../columns.ts'
+import type { PastLoss, PastSeries } from '../line-history.ts'
+import { cellTimes, decimate, lastShown } from '../samples.ts'
 import type { Hole, LineArguments, SeriesWatch, WatchedSeries } from '../series-watch.ts'
-import { formatCount, formatMeasured, formatMinute, formatTime, formatUtc, UNKNOWN } from '../units.ts'
-import type { ChartPage, DrawingTurn } from './chart-page.ts'
+import {
+  formatCount,
+  formatDay,
+  formatMeasured,
+  formatMinute,
+  formatMoment,
+  formatTime,
+  formatUtc,
+  UNKNOWN,
+} from '../units.ts'
+import type { ChartPage, DrawingTurn, TimeRange } from './chart-page.ts'
+import { HATCHED, hatch, joined, missingText } from './hatching.ts'
 import { Name } from './name.tsx'
 
 /** Colours that people with any kind of colour vision can tell apart, for both themes (after Okabe and Ito). */
@@ -30,8 +43,11 @@ const MOST_DRAWN = Number.MAX_VALUE / 4
 /** Room for `14:05` and for `14:05:30`, in pixels. */
 const SHORT_TIME = 40
 const LONG_TIME = 64
+const DAY = 86_400
 /** Measures of a chart that have an axis. */
 const MAX_AXES = 2
+/** Of columns that have no range yet. */
+const NOWHERE: TimeRange = { from: 0, to: 1 }
 
 /** A series as the chart draws it. */
 export interface Drawn {
@@ -39,6 +55,8 @@ export interface Drawn {
   /** What the metric was asked for with. */
   readonly args: LineArguments
   readonly series: WatchedSeries
+  /** What the server remembers of it. */
+  readonly past: PastSeries | undefined
   readonly metric: string
   /** Its own and the arguments. */
   readonly labels: LineArguments
@@ -55,19 +73,21 @@ export function keyOf({ metric, labels }: Drawn): string {
 interface ChartProps {
   readonly page: ChartPage
   readonly drawn: readonly Drawn[]
+  /** What the server remembers to be missing. */
+  readonly losses: readonly PastLoss[]
   /** What each is called in the legend. */
   readonly names: readonly string[]
   readonly label: string
   readonly height?: number | undefined
 }
 
-export function Chart({ page, drawn, names, label, height = HEIGHT }: ChartProps) {
+export function Chart({ page, drawn, losses, names, label, height = HEIGHT }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
-  const key = drawn.map(keyOf).join('\n')
   const scales = drawn.map(({ unit, isRate }) => formatMeasured(1, unit, isRate)).join('\n')
   const plot = useMemo(() => new Plot(page, drawn, height), [page, scales, height])
   // Before it is painted, so that no value stands at the name of another series.
-  useLayoutEffect(() => plot.show(drawn), [plot, key, drawn[0]?.watch])
+  useLayoutEffect(() => plot.show(drawn), [plot, drawn])
+  useLayoutEffect(() => plot.showLosses(losses), [plot, losses])
   useEffect(() => {
     if (place.current === null) return undefined
     return plot.begin(place.current)
@@ -94,10 +114,12 @@ interface AtCursor {
   /** Microseconds since 1970; undefined if the cursor is not in the chart. */
   readonly time: number | undefined
   readonly values: readonly string[]
+  /** What is said of what is hatched, there or anywhere; empty if nothing is. */
+  readonly missing: string
 }
 
 function Legend({ names, at }: { readonly names: readonly string[]; readonly at: ReadonlySignal<AtCursor> }) {
-  const { time, values } = at.value
+  const { time, values, missing } = at.value
   return (
     <ul class="legend">
       {names.map((name, index) => (
@@ -107,9 +129,15 @@ function Legend({ names, at }: { readonly names: readonly string[]; readonly at:
           <b>{values[index] ?? UNKNOWN}</b>
         </li>
       ))}
+      {missing === '' ? null : (
+        <li class="missing">
+          <i class="swatch hatched" aria-hidden="true" />
+          <Name text={missing} max={96} />
+        </li>
+      )}
       {time === undefined ? null : (
         <li class="note">
-          <time title={formatUtc(time)}>{formatTime(time)}</time>
+          <time title={formatUtc(time)}>{formatMoment(time)}</time>
         </li>
       )}
     </ul>
@@ -123,14 +151,18 @@ type Measure = Pick<Drawn, 'unit' | 'isRate'>
 class Plot {
   readonly #page: ChartPage
   readonly #height: number
-  readonly #atCursor = signal<AtCursor>({ time: undefined, values: [] })
-  readonly #cells: Cell[][]
+  readonly #atCursor = signal<AtCursor>({ time: undefined, values: [], missing: '' })
+  readonly #cells: readonly ColumnCells[]
+  /** Of each series what is drawn, and of one what has come since the server was asked. */
+  readonly #columns: readonly Columns[]
+  readonly #scratch = new Columns(NOWHERE)
   readonly #counts: number[]
   /** Each has a scale. */
   readonly #measures: readonly Measure[]
   /** Of each series, the index of its measure. */
   readonly #scales: readonly number[]
   #drawn: readonly Drawn[] = []
+  #losses: readonly PastLoss[] = []
   #drawing: DrawingTurn | undefined
   #place: HTMLElement | undefined
   #plot: uPlot | undefined
@@ -142,7 +174,8 @@ class Plot {
   constructor(page: ChartPage, series: readonly Measure[], height: number) {
     this.#page = page
     this.#height = height
-    this.#cells = series.map(() => [])
+    this.#cells = series.map(() => ({ line: [], low: [], high: [] }))
+    this.#columns = series.map(() => new Columns(NOWHERE))
     this.#counts = series.map(() => 0)
     const isSame = (a: Measure, b: Measure): boolean => a.unit === b.unit && a.isRate === b.isRate
     this.#measures = series.filter((one, index) => series.findIndex((other) => isSame(one, other)) === index)
@@ -156,7 +189,7 @@ class Plot {
   /** Shows these series, which have the measures of those before, from now on. Returns the function that ends it. */
   show(drawn: readonly Drawn[]): () => void {
     this.#drawn = drawn
-    for (const cells of this.#cells) cells.length = 0
+    for (const cells of this.#cells) forget(cells)
     if (this.#plot !== undefined) this.#show(this.#plot)
     this.#drawing?.request(true)
     const values = (): void => {
@@ -168,13 +201,18 @@ class Plot {
     }
   }
 
+  showLosses(losses: readonly PastLoss[]): void {
+    this.#losses = losses
+    this.#drawing?.request(true)
+  }
+
   begin(place: HTMLElement): () => void {
     this.#place = place
     const drawing = this.#page.add(() => this.#draw())
     this.#drawing = drawing
     const stops: (() => void)[] = []
-    const { minutes, range, isPaused } = this.#page
-    for (const changed of [minutes, range, isPaused]) stops.push(changed.subscribe(() => drawing.request(true)))
+    const { shown, isPaused, isRemembered } = this.#page
+    for (const changed of [shown, isPaused, isRemembered]) stops.push(changed.subscribe(() => drawing.request(true)))
     const fit = new ResizeObserver(() => {
       if (this.#plot !== undefined && this.#plot.width !== place.clientWidth) {
         this.#plot.setSize({ width: place.clientWidth, height: this.#height })
@@ -207,7 +245,7 @@ class Plot {
     } else if (event.key === '+' || event.key === '-') {
       this.#page.zoom(event.key === '+' ? 0.5 : 2, plot.posToVal(left, 'x'))
     } else if (event.key === 'Escape') {
-      this.#page.range.value = undefined
+      this.#page.zoomTo(undefined)
       plot.setCursor({ left: -10, top: -10 }, true)
     } else return
     event.preventDefault()
@@ -217,12 +255,15 @@ class Plot {
   #draw(): number {
     const place = this.#place
     if (place === undefined || place.clientWidth === 0) return LEAST_APART_MS
-    const { from, to } = this.#page.shown()
+    const { from, to } = this.#page.shown.value
     this.#from = from
     this.#to = to
     const window = { from, to, columns: Math.max(50, place.clientWidth - 64) }
-    for (const [index, { series, isRate }] of this.#drawn.entries()) {
-      this.#counts[index] = decimate(series.samples, window, isRate, this.#cells[index] as Cell[])
+    const isRemembered = this.#page.isRemembered.value === true
+    for (const [index, drawn] of this.#drawn.entries()) {
+      const cells = this.#cells[index] as ColumnCells
+      if (isRemembered) this.#counts[index] = this.#fill(index, drawn, window)
+      else this.#counts[index] = decimate(drawn.series.samples, window, drawn.isRate, cells.line)
     }
     // A canvas does not know variables, nor the theme: another one has other inks.
     const ink = getComputedStyle(place).color
@@ -231,17 +272,29 @@ class Plot {
       this.#ink = ink
       this.#plot = new uPlot(this.#options(place), [[]], place)
     }
-    this.#plot.setData([cellTimes(window), ...this.#cells] as uPlot.AlignedData, true)
+    const times = isRemembered ? columnTimes(withMargin(window)) : cellTimes(window)
+    const bands = this.#cells.flatMap(({ low, high }) => [high, low])
+    this.#plot.setData([times, ...this.#cells.map(({ line }) => line), ...bands] as uPlot.AlignedData, true)
     this.#show(this.#plot)
     return Math.max(LEAST_APART_MS, Math.min(MOST_APART_MS, (1000 * (to - from)) / window.columns))
   }
 
+  /** Draws what the server remembers of a series, with what has come since. Returns how many columns have samples. */
+  #fill(index: number, { series: { samples }, past, isRate }: Drawn, window: TimeRange): number {
+    const columns = this.#columns[index] as Columns
+    columns.reset(withMargin(window))
+    if (past !== undefined) columns.take(past.columns)
+    columns.overlay(samples, this.#scratch)
+    return columns.draw(this.#cells[index] as ColumnCells, isRate)
+  }
+
   #options(place: HTMLElement): uPlot.Options {
     const colour = inks(place)
-    this.#hatch = hatch(colour('--lost'))
+    const count = this.#scales.length
+    this.#hatch = hatch(colour('var(--lost)'))
     const axis = {
-      stroke: colour('--quiet'),
-      grid: { stroke: colour('--line'), width: 1 },
+      stroke: colour('var(--quiet)'),
+      grid: { stroke: colour('var(--line)'), width: 1 },
       ticks: { show: false },
       font: '11px system-ui, sans-serif',
     }
@@ -260,12 +313,13 @@ class Plot {
       padding: [12, 30, 0, 0],
       cursor: {
         sync: { key: 'page' },
-        points: { size: 6 },
+        // The edges of a band have none.
+        points: { size: (_, series) => (series <= count ? 6 : 0) },
         drag: { x: true, y: false, setScale: false },
         dataIdx: (_, series, index) => this.#nearest(series, index),
         bind: {
           dblclick: () => () => {
-            this.#page.range.value = undefined
+            this.#page.zoomTo(undefined)
             return null
           },
         },
@@ -280,14 +334,22 @@ class Plot {
         {},
         ...this.#scales.map((scale, index) => ({
           scale: `y${scale}`,
-          stroke: colour(COLOURS[index] as string),
+          stroke: colour(`var(${COLOURS[index]})`),
           width: 1.5,
           points: { show: () => (this.#counts[index] as number) <= FEW_SAMPLES, size: 4 },
           spanGaps: false,
         })),
+        ...this.#scales.flatMap((scale) => {
+          const edge = { scale: `y${scale}`, width: 0, points: { show: false }, spanGaps: false }
+          return [edge, { ...edge }]
+        }),
       ],
+      bands: this.#scales.map((_, index) => ({
+        series: [1 + count + 2 * index, 2 + count + 2 * index] as [number, number],
+        fill: colour(`color-mix(in srgb, var(${COLOURS[index]}) 24%, transparent)`),
+      })),
       hooks: {
-        drawClear: [(plot) => this.#drawHoles(plot, colour('--lost'))],
+        drawClear: [(plot) => this.#drawHoles(plot, colour('var(--lost)'))],
         setCursor: [(plot) => this.#show(plot)],
         setSelect: [
           (plot) => {
@@ -295,7 +357,7 @@ class Plot {
             if (width < 4) return
             const range = { from: plot.posToVal(left, 'x'), to: plot.posToVal(left + width, 'x') }
             plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
-            if (range.to - range.from > 0.5) this.#page.range.value = range
+            if (range.to - range.from > 0.5) this.#page.zoomTo(range)
           },
         ],
       },
@@ -304,10 +366,11 @@ class Plot {
 
   /** The cell with a value that is nearest to the cursor. */
   #nearest(series: number, index: number): number {
-    const cells = this.#cells[series - 1]
+    const cells = this.#cells[series - 1]?.line
     if (cells === undefined) return index
+    const first = this.#page.isRemembered.value === true ? 2 * MARGIN : 0
     for (let distance = 0; distance <= NEAR_CELLS; distance++) {
-      for (const at of [index - distance, index + distance]) if (typeof cells[at] === 'number') return at
+      for (const at of [index - distance, index + distance]) if (at >= first && typeof cells[at] === 'number') return at
     }
     return index
   }
@@ -316,29 +379,51 @@ class Plot {
   #show(plot: uPlot): void {
     const { left, idx, idxs } = plot.cursor
     const isIn = left !== undefined && left >= 0 && idx !== null && idx !== undefined
-    const values = this.#drawn.map(({ series: { samples }, unit, isRate }, index) => {
-      const cell = isIn ? this.#cells[index]?.[idxs?.[index + 1] ?? idx] : undefined
-      return formatMeasured(isIn ? (cell ?? undefined) : lastShown(samples, isRate), unit, isRate)
+    const values = this.#drawn.map((drawn, index) => {
+      const { unit, isRate } = drawn
+      if (!isIn) return formatMeasured(this.#last(drawn, index), unit, isRate)
+      const cells = this.#cells[index]
+      const [value, low, high] = [cells?.line, cells?.low, cells?.high].map(
+        (all) => all?.[idxs?.[index + 1] ?? idx] ?? undefined,
+      )
+      const shown = formatMeasured(value, unit, isRate)
+      if (low === undefined || high === undefined || low === high) return shown
+      return `${shown} (${formatMeasured(low, unit, isRate)} to ${formatMeasured(high, unit, isRate)})`
     })
     const time = isIn ? plot.posToVal(left, 'x') * 1e6 : undefined
+    const around = isIn
+      ? { from: plot.posToVal(left - HATCHED, 'x'), to: plot.posToVal(left + HATCHED, 'x') }
+      : { from: this.#from, to: this.#to }
+    const missing = missingText(this.#losses, this.#holes(), around)
     const before = this.#atCursor.value
-    if (before.time === time && before.values.join() === values.join()) return
-    this.#atCursor.value = { time, values }
+    if (before.time === time && before.missing === missing && before.values.join() === values.join()) return
+    this.#atCursor.value = { time, values, missing }
+  }
+
+  /** All that is hatched. */
+  #holes(): Hole[] {
+    const live = this.#drawn.flatMap(({ watch, series }) => [...watch.gaps, ...series.holes])
+    const cut = this.#drawn.flatMap(({ series: { cutAt } }) =>
+      cutAt === undefined ? [] : [{ from: cutAt, to: this.#page.now(), count: 0 }],
+    )
+    return [...new Set([...live, ...this.#losses]), ...cut]
+  }
+
+  /** The last value that there is, or that of a time that is over. */
+  #last({ series: { samples }, isRate }: Drawn, index: number): number | undefined {
+    const now = this.#page.isLive ? lastShown(samples, isRate) : undefined
+    return now ?? (this.#page.isRemembered.value === true ? this.#columns[index]?.last(isRate) : undefined)
   }
 
   #drawHoles(plot: uPlot, ink: string): void {
     const { ctx, bbox } = plot
-    const holes = [...new Set(this.#drawn.flatMap(({ watch, series }) => [...watch.gaps, ...series.holes]))]
-    for (const { series } of this.#drawn) {
-      if (series.cutAt !== undefined) holes.push({ from: series.cutAt, to: this.#page.now(), count: 0 })
-    }
-    const shown = joined(holes).filter(({ from, to }) => to >= this.#from && from <= this.#to)
+    const shown = joined(this.#holes()).filter(({ from, to }) => to >= this.#from && from <= this.#to)
     if (this.#place !== undefined) this.#place.dataset['holes'] = String(shown.length)
     ctx.save()
     for (const { from, to, count } of shown) {
       const left = Math.max(bbox.left, plot.valToPos(from, 'x', true))
       const right = Math.min(bbox.left + bbox.width, plot.valToPos(to, 'x', true))
-      const width = Math.max(2 * devicePixelRatio, right - left)
+      const width = Math.max(2 * HATCHED * devicePixelRatio, right - left)
       ctx.fillStyle = this.#hatch ?? ink
       ctx.fillRect(left, bbox.top, width, bbox.height)
       if (count === 0) continue
@@ -360,6 +445,10 @@ function rangeOf(_: uPlot, min: number | null, max: number | null): [number, num
   return low === null || high === null || low === high ? [0, 1] : [low, high]
 }
 
+function forget(cells: ColumnCells): void {
+  for (const one of [cells.line, cells.low, cells.high]) one.length = 0
+}
+
 function isOfBytes(unit: string): boolean {
   return /^(B|KB|bytes)(\/s|\/sec)?$/.test(unit)
 }
@@ -371,49 +460,29 @@ function spaceOf(_: uPlot, __: number, from: number, to: number, pixels: number)
 }
 
 function timesOf(_: uPlot, ticks: number[]): string[] {
-  const isFine = ticks.length > 1 && (ticks[1] as number) - (ticks[0] as number) < 60
-  return ticks.map((tick) => (isFine ? formatTime : formatMinute)(tick * 1e6))
+  const apart = ticks.length > 1 ? (ticks[1] as number) - (ticks[0] as number) : DAY
+  return ticks.map((tick) => {
+    if (apart >= DAY || isMidnight(tick)) return formatDay(tick * 1e6, apart > 27 * DAY)
+    return apart < 60 ? formatTime(tick * 1e6) : formatMinute(tick * 1e6)
+  })
 }
 
-/** Holes of several series that overlap are one. */
-function joined(holes: readonly Hole[]): readonly Hole[] {
-  const all: Hole[] = []
-  for (const hole of holes.toSorted((a, b) => a.from - b.from)) {
-    const last = all.at(-1)
-    if (last === undefined || hole.from > last.to) all.push(hole)
-    else all[all.length - 1] = { ...last, to: Math.max(last.to, hole.to), count: Math.max(last.count, hole.count) }
-  }
-  return all
+function isMidnight(tick: number): boolean {
+  const time = new Date(tick * 1000)
+  return time.getHours() + time.getMinutes() + time.getSeconds() === 0
 }
 
-/** What variables of the style sheet are for an element. */
+/** What colours of the style sheet are for an element. */
 function inks(place: HTMLElement): (name: string) => string {
   const colours = new Map<string, string>()
   return (name) => {
     const known = colours.get(name)
     if (known !== undefined) return known
     const probe = place.appendChild(document.createElement('i'))
-    probe.style.color = `var(${name})`
+    probe.style.color = name
     const colour = getComputedStyle(probe).color
     probe.remove()
     colours.set(name, colour)
     return colour
   }
-}
-
-function hatch(ink: string): CanvasPattern | null {
-  const size = 8 * devicePixelRatio
-  const tile = document.createElement('canvas')
-  tile.width = tile.height = size
-  const drawing = tile.getContext('2d')
-  if (drawing === null) return null
-  drawing.strokeStyle = ink
-  drawing.globalAlpha = 0.5
-  drawing.lineWidth = devicePixelRatio
-  for (const shift of [-size, 0, size]) {
-    drawing.moveTo(shift, size)
-    drawing.lineTo(shift + size, 0)
-  }
-  drawing.stroke()
-  return drawing.createPattern(tile, 'repeat')
 }

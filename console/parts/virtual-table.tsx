@@ -33,7 +33,7 @@ export function VirtualTable<T>({ label, rows, keyOf, head, cells, height = ROW,
     return () => fit.disconnect()
   }, [height])
   const from = Math.max(0, Math.min(first, rows.length - shown) - BEYOND)
-  const to = Math.min(rows.length, from + shown + 2 * BEYOND)
+  const to = Math.min(rows.length, Math.max(first, from) + shown + BEYOND)
   return (
     <section
       class="virtual"

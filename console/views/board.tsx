@@ -1,51 +1,104 @@
-/** A board of pinned charts. Its URL is the board itself; under a name it is kept in this browser too. */
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { Boards, boardArgs, type ChartSpec, chartLink, chartsOf, chartText, encodeChart } from '../board.ts'
+/** A board of pinned charts. Its URL is the board itself; under a name the server keeps it. */
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { Consumer, PlainRecord } from '../../client/browser.ts'
+import {
+  Boards,
+  boardArgs,
+  type ChartSpec,
+  chartLink,
+  chartsOf,
+  chartsText,
+  chartText,
+  encodeChart,
+  placeOf,
+} from '../board.ts'
 import { BrowserStorage } from '../browser-storage.ts'
+import { linkInTime } from '../chart-time.ts'
+import { isKeptAs, type KeptBoard, useKeptBoards, useOpenedBoard } from '../kept-boards.ts'
+import { BoardNaming } from '../parts/board-naming.tsx'
 import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
-import { ChartPage } from '../parts/chart-page.ts'
-import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
+import { useChartPage } from '../parts/chart-page.ts'
+import { type Ended, useExecution } from '../parts/execution.ts'
 import { Name } from '../parts/name.tsx'
 import { ShareBoard } from '../parts/share-board.tsx'
+import { useIsListed } from '../query.ts'
+import { READY_BOARDS, type ReadyBoard } from '../ready-boards.ts'
+import { sentence } from '../refusals.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 
 const HEIGHT = 200
 
 export function BoardView({ consumer, fleet, router, identity }: ViewProps) {
   const { args } = router.route.value
-  const boards = useMemo(() => new Boards(new BrowserStorage()), [])
-  const page = useMemo(() => new ChartPage(5, fleet), [fleet])
-  useEffect(() => page.begin(), [page])
+  const browser = useMemo(() => new Boards(new BrowserStorage()), [])
+  const page = useChartPage(consumer, fleet, router)
   const [problem, setProblem] = useState('')
-  const [names, setNames] = useState(boards.names)
+  const [round, setRound] = useState(0)
+  const [names, setNames] = useState(browser.names)
+  const mayKeep = useIsListed(consumer, 'producer.controls', 'board.save')
+  const { boards, hasMore } = useKeptBoards(consumer, round)
   const charts = chartsOf(args)
   const name = args.get('name') ?? ''
-  const query = args.toString()
-  useEffect(() => {
+  const place = placeOf(args)
+  const opened = useOpenedBoard(consumer, place?.board, round)
+  const kept = place === undefined ? undefined : opened
+  const isToOpen = place !== undefined && place.version === undefined
+  const isGiven = ['chart', 'name', 'board'].some((one) => args.has(one))
+  const board = new URLSearchParams(boardArgs(charts, name, place)).toString()
+  const show = (changed: readonly ChartSpec[], as = name, at = place): void =>
+    router.replace(
+      linkInTime(
+        linkTo('board', '', changed.length === 0 && as === '' ? { name: '' } : boardArgs(changed, as, at)),
+        args,
+      ),
+    )
+  // Not after the next frame: what somebody sees is kept, however soon the page is left.
+  useLayoutEffect(() => {
+    if (isToOpen) return
     // Without charts in the URL, it is the board that was shown last.
-    if (query !== '') setProblem(boards.opened(charts, name))
-    else if (boards.last !== '') router.replace(`#/board?${boards.last}`)
-  }, [query])
+    if (isGiven) setProblem(browser.opened(board))
+    else if (browser.last !== '') router.replace(linkInTime(`#/board?${browser.last}`, args))
+  }, [isGiven, isToOpen, board])
+  useLayoutEffect(() => {
+    if (isToOpen && kept) show(kept.charts, kept.name, { board: kept.board, version: kept.version })
+  }, [isToOpen, kept])
 
-  const show = (changed: readonly ChartSpec[], as = name): void =>
-    router.replace(linkTo('board', '', changed.length === 0 && as === '' ? { name: '' } : boardArgs(changed, as)))
-  const isKept = names.includes(name)
-  // A URL that somebody has sent may have the name of another board of this browser.
-  const isSame = isKept && boards.isKept(name, charts)
-  const save = (as: string): void => {
-    const refused = boards.save(as, charts, name)
-    setProblem(refused)
-    if (refused !== '') return
-    // With another name it is renamed.
-    if (isSame && name !== as) boards.delete(name)
-    setNames(boards.names)
-    show(charts, as)
+  const isOwn = kept?.isOwn === true
+  const isSame = kept ? isKeptAs(kept, charts, name) : false
+  const isOld = kept ? !isToOpen && kept.isOwn && kept.version !== place?.version : false
+  // One that an earlier version of the console has kept in this browser.
+  const isOfBrowser = place === undefined && names.includes(name)
+  const done =
+    (act: (value: PlainRecord) => void) =>
+    (end: Ended): void => {
+      setProblem(end.outcome === 'ok' ? '' : sentence(end.detail || end.outcome))
+      setRound((before) => before + 1)
+      if (end.outcome === 'ok') act((end.value ?? {}) as PlainRecord)
+    }
+  /** The name that it was saved under. */
+  const saved = useRef('')
+  const saving = useExecution(
+    consumer,
+    done(({ board: id, version }) => {
+      if (isOfBrowser) browser.delete(name)
+      setNames(browser.names)
+      show(charts, saved.current, { board: Number(id), version: Number(version) })
+    }),
+  )
+  const deleting = useExecution(
+    consumer,
+    done(() => show(charts, '', undefined)),
+  )
+  const refused = [saving.run, deleting.run].find((run) => run.kind === 'refused' || run.kind === 'lost')
+  const save = (as: string, shared: boolean): void => {
+    saved.current = as
+    const at = isOwn && place?.version !== undefined ? { board: place.board, version: place.version } : {}
+    void saving.execute('board.save', () => ({ ...at, name: as, charts: chartsText(charts), shared }))
   }
   const remove = (): void => {
-    setProblem(boards.delete(name))
-    setNames(boards.names)
-    show(charts, '')
+    const { board: id = 0, version = 0 } = place ?? {}
+    void deleting.execute('board.delete', () => ({ board: id, version }))
   }
   const move = (from: number, to: number): void => {
     const moved = [...charts]
@@ -56,32 +109,59 @@ export function BoardView({ consumer, fleet, router, identity }: ViewProps) {
     <>
       <header>
         <h1>{name === '' ? 'Board' : <Name text={name} max={48} />}</h1>
-        <Naming key={name} name={name} isKept={isKept} isSame={isSame} onSave={save} onDelete={remove} />
+        {mayKeep ? (
+          <BoardNaming
+            key={`${place?.board} ${name} ${kept?.isShared}`}
+            name={name}
+            isOwn={isOwn}
+            isSame={isSame}
+            isShared={isOwn && kept?.isShared === true}
+            isBusy={saving.run.kind === 'running' || deleting.run.kind === 'running'}
+            onSave={save}
+            onDelete={remove}
+          />
+        ) : null}
       </header>
-      {problem === '' ? null : (
+      {problem === '' && refused === undefined ? null : (
         <p class="banner" role="alert">
-          {problem}
+          {problem || (refused !== undefined && 'text' in refused ? refused.text : '')}
         </p>
       )}
-      {names.length === 0 ? null : (
-        <nav class="families" aria-label="Boards">
-          {names.map((one) => (
-            <a
-              key={one}
-              class="pill"
-              href={`#/board?${boards.get(one)}`}
-              aria-current={one === name ? 'true' : undefined}
-            >
-              <Name text={one} max={32} />
-            </a>
-          ))}
-          {charts.length === 0 && name === '' ? null : (
-            <a class="pill" href={linkTo('board', '', { name: '' })}>
-              new board
-            </a>
-          )}
-        </nav>
-      )}
+      {isOld ? (
+        <p class="banner" role="status">
+          The server keeps a newer version of this board, which the one that is shown here cannot replace.{' '}
+          <a href={linkInTime(linkTo('board', '', { board: String(kept?.board) }), args)}>Open the newer one</a>, or{' '}
+          <button type="button" class="plain" onClick={() => show(charts, '', undefined)}>
+            go on with this one as a new board
+          </button>
+          .
+        </p>
+      ) : null}
+      {place !== undefined && kept === null ? (
+        <p class="banner" role="status">
+          The server keeps this board no more, or its owner does not share it.
+        </p>
+      ) : null}
+      {kept && !kept.isOwn ? (
+        <p class="note">
+          This board is of <bdi>{kept.owner}</bdi>. <b>Save</b> makes a copy that is yours.
+        </p>
+      ) : null}
+      {isOfBrowser && mayKeep ? (
+        <p class="banner" role="status">
+          This board is in this browser alone. <b>Save</b> keeps it on the server.
+        </p>
+      ) : null}
+      <BoardLinks
+        boards={boards}
+        hasMore={hasMore}
+        ofBrowser={names.map((one) => [one, browser.get(one) ?? ''])}
+        shown={place?.board}
+        name={name}
+        isNew={charts.length === 0 && name === ''}
+        time={args}
+      />
+      <ReadyBoards consumer={consumer} time={args} shown={place === undefined ? name : ''} />
       {charts.length === 0 ? (
         <p class="empty">
           No chart is pinned. Open a <a href={linkTo('metrics')}>metric</a> and press <b>Pin</b>; the URL of this page
@@ -105,6 +185,7 @@ export function BoardView({ consumer, fleet, router, identity }: ViewProps) {
                 head={
                   <ChartHead
                     spec={spec}
+                    link={linkInTime(chartLink(spec), args)}
                     onEarlier={index === 0 ? undefined : () => move(index, index - 1)}
                     onLater={index === charts.length - 1 ? undefined : () => move(index, index + 1)}
                     onRemove={() => show(charts.filter((_, at) => at !== index))}
@@ -119,73 +200,100 @@ export function BoardView({ consumer, fleet, router, identity }: ViewProps) {
   )
 }
 
-interface NamingProps {
+interface BoardLinksProps {
+  readonly boards: readonly KeptBoard[]
+  readonly hasMore: boolean
+  /** Names and arguments of those that this browser has kept. */
+  readonly ofBrowser: readonly (readonly [name: string, args: string])[]
+  /** The number of the board that is shown. */
+  readonly shown: number | undefined
   readonly name: string
-  readonly isKept: boolean
-  /** Whether what is kept under the name is what is shown. */
-  readonly isSame: boolean
-  readonly onSave: (name: string) => void
-  readonly onDelete: () => void
+  /** Whether an empty board is shown. */
+  readonly isNew: boolean
+  readonly time: URLSearchParams
 }
 
-function Naming({ name, isKept, isSame, onSave, onDelete }: NamingProps) {
-  const [text, setText] = useState(name)
-  const [asked, setAsked] = useState<'Replace' | 'Delete'>('Replace')
-  const dialog = useRef<HTMLDialogElement>(null)
-  const as = text.trim()
-  const ask = (what: typeof asked): void => {
-    setAsked(what)
-    dialog.current?.showModal()
-  }
+/** The boards of the server, and those of this browser. */
+function BoardLinks({ boards, hasMore, ofBrowser, shown, name, isNew, time }: BoardLinksProps) {
+  if (boards.length === 0 && ofBrowser.length === 0) return null
   return (
-    <form
-      class="naming"
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (isKept && !isSame && as === name) ask('Replace')
-        else onSave(as)
-      }}
-    >
-      <input
-        name="board"
-        aria-label="Name of the board"
-        placeholder="Name of the board"
-        maxLength={80}
-        value={text}
-        onInput={({ currentTarget }) => setText(currentTarget.value)}
-      />
-      <button type="submit">{isSame && as !== name ? 'Rename' : 'Save'}</button>
-      {isKept ? (
-        <button type="button" onClick={() => (isSame ? onDelete() : ask('Delete'))}>
-          Delete
-        </button>
-      ) : null}
-      <ConfirmDialog
-        dialog={dialog}
-        name={`${asked} ${name}`}
-        label={asked}
-        isDangerous
-        onConfirm={() => (asked === 'Delete' ? onDelete() : onSave(as))}
-      >
-        This browser keeps other charts under the name <bdi>{name}</bdi> than are shown here. {asked} them?
-      </ConfirmDialog>
-    </form>
+    <nav class="families" aria-label="Boards">
+      {boards.map(({ board, name: one, owner, isOwn }) => (
+        <a
+          key={board}
+          class="pill"
+          href={linkInTime(linkTo('board', '', { board: String(board) }), time)}
+          aria-current={board === shown ? 'true' : undefined}
+        >
+          <Name text={isOwn ? one : `${one} · ${owner}`} max={32} />
+        </a>
+      ))}
+      {ofBrowser.map(([one, args]) => (
+        <a
+          key={`browser ${one}`}
+          class="pill"
+          href={linkInTime(`#/board?${args}`, time)}
+          aria-current={shown === undefined && one === name ? 'true' : undefined}
+        >
+          <Name text={`${one} · this browser`} max={48} />
+        </a>
+      ))}
+      {hasMore ? <span class="note">and more</span> : null}
+      {isNew ? null : (
+        <a class="pill" href={linkTo('board', '', { name: '' })}>
+          new board
+        </a>
+      )}
+    </nav>
   )
+}
+
+interface ReadyBoardsProps {
+  readonly consumer: Consumer
+  /** The arguments of the URL: the boards show the same time. */
+  readonly time: URLSearchParams
+  /** The name of the board that is shown, if the server does not keep it. */
+  readonly shown: string
+}
+
+/** Boards of what the server has. */
+function ReadyBoards({ consumer, time, shown }: ReadyBoardsProps) {
+  return (
+    <nav class="families" aria-label="Ready boards">
+      {READY_BOARDS.map((board) => (
+        <ReadyLink key={board.title} consumer={consumer} time={time} shown={shown} board={board} />
+      ))}
+    </nav>
+  )
+}
+
+function ReadyLink({ consumer, time, shown, board }: ReadyBoardsProps & { readonly board: ReadyBoard }) {
+  const { title, metric, charts } = board
+  return useIsListed(consumer, 'producer.metrics', metric) ? (
+    <a
+      class="pill"
+      href={linkInTime(linkTo('board', '', boardArgs(charts, title)), time)}
+      aria-current={shown === title ? 'true' : undefined}
+    >
+      {title}
+    </a>
+  ) : null
 }
 
 interface ChartHeadProps {
   readonly spec: ChartSpec
+  readonly link: string
   readonly onEarlier: (() => void) | undefined
   readonly onLater: (() => void) | undefined
   readonly onRemove: () => void
 }
 
-function ChartHead({ spec, onEarlier, onLater, onRemove }: ChartHeadProps) {
+function ChartHead({ spec, link, onEarlier, onLater, onRemove }: ChartHeadProps) {
   const title = chartText(spec)
   return (
     <div class="head">
       <h2 class="code">
-        <a href={chartLink(spec)}>
+        <a href={link}>
           <Name text={title} max={48} />
         </a>
       </h2>

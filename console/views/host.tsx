@@ -1,20 +1,22 @@
 /** One host: all its metrics with their last values, and a chart of each on demand. */
-import { useEffect, useMemo } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import type { Sample } from '../../client/browser.ts'
-import { type ChartSpec, chartLink } from '../board.ts'
+import { chartLink } from '../board.ts'
 import { useCatalogue } from '../catalogue.ts'
+import { linkInTime } from '../chart-time.ts'
+import { hostCharts } from '../host-charts.ts'
+import { useRememberedHost } from '../host-history.ts'
 import { useHostValues } from '../host-values.ts'
-import { ROLES } from '../hosts.ts'
 import { labelsText } from '../labels.ts'
 import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
-import { ChartPage } from '../parts/chart-page.ts'
+import { useChartPage } from '../parts/chart-page.ts'
 import { Name } from '../parts/name.tsx'
 import { Search } from '../parts/search.tsx'
 import { Loading, State } from '../parts/state.tsx'
 import { Cells, type Column, Heads } from '../parts/table.tsx'
 import { VirtualTable } from '../parts/virtual-table.tsx'
-import { argumentsFor, OWN } from '../producers.ts'
+import { argumentsFor, hostText, OWN } from '../producers.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatDuration, formatMeasured, formatUtc } from '../units.ts'
 
@@ -30,8 +32,7 @@ interface Row {
 export function HostView({ consumer, fleet, router }: ViewProps) {
   const { object: host, args } = router.route.value
   const producer = args.get('producer') ?? OWN
-  const page = useMemo(() => new ChartPage(5, fleet), [host, producer, fleet])
-  useEffect(() => page.begin(), [page])
+  const page = useChartPage(consumer, fleet, router, hostText(host, producer))
   const place = { host, ...argumentsFor(producer) }
   const answer = useHostValues(consumer, host, producer)
   const { entries } = useCatalogue(consumer)
@@ -40,13 +41,11 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
   const rows = useMemo(() => (answer.kind === 'answer' ? rowsOf(answer.samples, place) : []), [answer, host, producer])
   const found = rows.filter(({ key }) => key.toLowerCase().includes(text.trim().toLowerCase()))
   const isSilent = rows.some(({ metric, sample }) => metric.endsWith('.host.up') && sample.plain === false)
-  const charts = ROLES.flatMap(({ title, metrics }) => {
-    const found = metrics.find(({ name }) => rows.some(({ metric }) => metric === name))
-    if (found === undefined) return []
-    const { name: metric, isRate } = found
-    const spec: ChartSpec = { lines: [{ metric, args: place }], ...(isRate && { scale: 'rate' }) }
-    return [{ title, metric, spec }]
-  })
+  const isGone = answer.kind === 'answer' && rows.length === 0
+  // Of other servers nothing is remembered here.
+  const isAsked = isGone && producer === OWN && page.isRemembered.value === true
+  const remembered = useRememberedHost(consumer, host, isAsked)
+  const charts = hostCharts(isGone ? (remembered ?? new Set()) : new Set(rows.map(({ metric }) => metric)), place)
   const columns: readonly Column<Row>[] = [
     {
       title: 'Name',
@@ -94,10 +93,10 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
           text={text}
           onText={(value) =>
             router.replace(
-              linkTo('hosts', host, {
-                ...argumentsFor(producer),
-                ...(value !== '' && { match: value }),
-              }),
+              linkInTime(
+                linkTo('hosts', host, { ...argumentsFor(producer), ...(value !== '' && { match: value }) }),
+                router.route.peek().args,
+              ),
             )
           }
         />
@@ -108,10 +107,15 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
         </p>
       ) : null}
       {charts.length === 0 ? null : (
+        <div class="chart-bar">
+          <ChartControls page={page} />
+        </div>
+      )}
+      {charts.length === 0 ? null : (
         <div class="columns charts">
-          {charts.map(({ title, metric, spec }, index) => (
+          {charts.map(({ title, spec }) => (
             <ChartCard
-              key={metric}
+              key={title}
               consumer={consumer}
               page={page}
               spec={spec}
@@ -119,9 +123,8 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
               head={
                 <div class="head">
                   <h2>
-                    <a href={chartLink(spec)}>{title}</a>
+                    <a href={linkInTime(chartLink(spec), args)}>{title}</a>
                   </h2>
-                  {index === 0 ? <ChartControls page={page} /> : null}
                 </div>
               }
             />
@@ -129,10 +132,17 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
         </div>
       )}
       {answer.kind === 'waiting' ? <Loading what="the metrics of this host" /> : null}
-      {answer.kind !== 'answer' ? null : rows.length === 0 ? (
-        <p class="empty" role="alert">
-          There is no such host, or you may not see it. <a href={linkTo('hosts')}>All hosts</a>
-        </p>
+      {answer.kind !== 'answer' ? null : isGone ? (
+        isAsked && remembered === undefined ? (
+          <Loading what="what is remembered of this host" />
+        ) : (
+          <p class="empty" role="alert">
+            {charts.length === 0
+              ? 'There is no such host, or you may not see it. '
+              : 'Nothing comes from this host now. The charts show what is remembered of it: choose a time at which it was there. '}
+            <a href={linkTo('hosts')}>All hosts</a>
+          </p>
+        )
       ) : (
         <section class="card" aria-label="Metrics">
           <div class="head">

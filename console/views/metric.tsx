@@ -1,5 +1,5 @@
 /** One metric as a live chart, with its parameters to choose; other metrics can join it. */
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import {
   Boards,
   type ChartSpec,
@@ -13,9 +13,10 @@ import {
 } from '../board.ts'
 import { BrowserStorage } from '../browser-storage.ts'
 import { useEntries } from '../catalogue.ts'
+import { linkInTime } from '../chart-time.ts'
 import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
-import { ChartPage } from '../parts/chart-page.ts'
+import { useChartPage } from '../parts/chart-page.ts'
 import { Name } from '../parts/name.tsx'
 import { MetricPicker, Parameters } from '../parts/parameters.tsx'
 import { linkTo, type ViewProps } from '../route.ts'
@@ -25,15 +26,14 @@ const HEIGHT = 320
 export function MetricView({ consumer, fleet, router }: ViewProps) {
   const { object, args } = router.route.value
   const spec = chartOfUrl(object, args)
-  const page = useMemo(() => new ChartPage(5, fleet), [object, fleet])
-  useEffect(() => page.begin(), [page])
+  const page = useChartPage(consumer, fleet, router, object)
   const entries = useEntries(
     consumer,
     spec.lines.map(({ metric }) => metric),
   )
   const entry = entries?.get(object)
   const [line = { metric: object, args: {} }, ...others] = spec.lines
-  const show = (changed: ChartSpec): void => router.replace(chartLink(changed))
+  const show = (changed: ChartSpec): void => router.replace(linkInTime(chartLink(changed), args))
   const isText = entry !== undefined && (entry.kind === 'event' || entry.type === 'string')
   // A pattern has many.
   const kinds = new Set([...(entries?.values() ?? [])].map(({ isCounter }) => isCounter))
@@ -80,7 +80,7 @@ export function MetricView({ consumer, fleet, router }: ViewProps) {
       <section class="card padded joined" aria-label="Metrics in this chart">
         {others.map((other, index) => (
           <span class="pill" key={encodeChart({ lines: [other] })}>
-            <a class="code" href={linkTo('metrics', other.metric, other.args)}>
+            <a class="code" href={linkInTime(linkTo('metrics', other.metric, other.args), args)}>
               <Name text={lineText(other)} />
             </a>{' '}
             <button

@@ -1,11 +1,11 @@
 /** A board that somebody was given the link of: nothing but the board, without a sign-in, and nothing is kept in the browser. */
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks'
 import type { Consumer } from '../../client/browser.ts'
 import { type ChartSpec, chartText, encodeChart } from '../board.ts'
 import { sharedBoardOf } from '../board-link.ts'
 import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
-import { ChartPage } from '../parts/chart-page.ts'
+import { useChartPage } from '../parts/chart-page.ts'
 import { Name } from '../parts/name.tsx'
 import type { Router } from '../route.ts'
 import { NOT_ADMITTED, Session } from '../session.ts'
@@ -31,7 +31,7 @@ export function SharedBoardView({ monitor, router }: SharedBoardViewProps) {
     if (isSecureContext) void session.signIn('', { token })
     return () => void session.signOut()
   }, [session])
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${name === '' ? 'Board' : name} · Cinnabar`
   }, [name])
   const state = session.state.value
@@ -44,7 +44,7 @@ export function SharedBoardView({ monitor, router }: SharedBoardViewProps) {
         {session.link.value.isUp ? null : 'The connection to the server is lost. The figures are those of before.'}
       </p>
       {state.kind === 'in' ? (
-        <Charts consumer={state.consumer} charts={charts} />
+        <Charts consumer={state.consumer} router={router} charts={charts} />
       ) : state.kind === 'out' && (state.reason !== '' || !isSecureContext) ? (
         <p class="banner" role="alert">
           {!isSecureContext
@@ -62,9 +62,14 @@ export function SharedBoardView({ monitor, router }: SharedBoardViewProps) {
   )
 }
 
-function Charts({ consumer, charts }: { readonly consumer: Consumer; readonly charts: readonly ChartSpec[] }) {
-  const page = useMemo(() => new ChartPage(5, CLOCK), [consumer])
-  useEffect(() => page.begin(), [page])
+interface ChartsProps {
+  readonly consumer: Consumer
+  readonly router: Router
+  readonly charts: readonly ChartSpec[]
+}
+
+function Charts({ consumer, router, charts }: ChartsProps) {
+  const page = useChartPage(consumer, CLOCK, router)
   return (
     <>
       <div class="board-controls">

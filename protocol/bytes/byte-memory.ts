@@ -3,6 +3,7 @@
  * in every request. It has a bound. Senders go round their series, so if there are more than it may keep, each would be forgotten
  * before it comes again; therefore most of what comes when it is full is not kept, and what is kept goes on being found.
  */
+import { mixed } from './hash.ts'
 
 /** What an entry takes besides its bytes, and how often it has them, as texts and keys: an estimate. */
 const ENTRY_BYTES = 300
@@ -10,10 +11,24 @@ const COPIES = 4
 /** Of what is added when there is no room, this part takes the place of the oldest. */
 const ADMITTED = 1 / 16
 
+/** What bytes stand in, if they mean something else elsewhere: made by `within` of the memory that is asked. */
+export interface Context {
+  readonly number: number
+}
+
+const NOWHERE: Context = { number: 0 }
+/** What a context takes besides its text: an estimate. */
+const CONTEXT_BYTES = 150
+/** Of the memory, this part is for contexts. */
+const CONTEXTS = 1 / 8
+
 interface Entry<T> {
+  readonly context: number
   readonly bytes: DataView
   readonly meaning: T
   readonly cost: number
+  /** The hash of what was found after it, which most often comes after it again. */
+  next: number
 }
 
 export class ByteMemory<T> {
@@ -24,6 +39,12 @@ export class ByteMemory<T> {
   /** By their hashes, the oldest first: of two with the same, the later one stays. */
   readonly #entries = new Map<number, Entry<T>>()
   #bytes = 0
+  /** By their texts. A number is not given again, so those that are forgotten are found nowhere. */
+  readonly #contexts = new Map<string, Context>()
+  #contextBytes = 0
+  #numbered = 0
+  /** What was found last. */
+  #last: Entry<T> | undefined
 
   /** `random`: 0..1. */
   constructor(mostBytes: number, random: () => number = Math.random) {
@@ -32,18 +53,51 @@ export class ByteMemory<T> {
     this.#seed = Math.floor(random() * 2 ** 32) | 0
   }
 
+  /** The context of a text, such as the name of a metric, inside of another context. */
+  within(text: string, outer = NOWHERE): Context {
+    const name = `${outer.number} ${text}`
+    let context = this.#contexts.get(name)
+    if (context === undefined) {
+      context = { number: ++this.#numbered }
+      this.#keep(name, context)
+    }
+    return context
+  }
+
+  #keep(name: string, context: Context): void {
+    const cost = CONTEXT_BYTES + 2 * name.length
+    const most = this.#mostBytes * CONTEXTS
+    if (cost > most) return
+    if (this.#contextBytes + cost > most) {
+      this.#contexts.clear()
+      this.#contextBytes = 0
+    }
+    this.#contexts.set(name, context)
+    this.#contextBytes += cost
+  }
+
   /** What the bytes from `start` to `end` mean, if that is known. */
-  find(view: DataView, start: number, end: number): T | undefined {
-    const entry = this.#entries.get(this.#hash(view, start, end))
-    return entry !== undefined && isSame(entry.bytes, view, start, end) ? entry.meaning : undefined
+  find(view: DataView, start: number, end: number, context = NOWHERE): T | undefined {
+    // Senders repeat their series in one order: to compare with what is expected is all that most need.
+    const expected = this.#last && this.#entries.get(this.#last.next)
+    if (expected !== undefined && isEntry(expected, view, start, end, context)) {
+      this.#last = expected
+      return expected.meaning
+    }
+    const hash = this.#hash(view, start, end, context)
+    const entry = this.#entries.get(hash)
+    if (entry === undefined || !isEntry(entry, view, start, end, context)) return undefined
+    if (this.#last !== undefined) this.#last.next = hash
+    this.#last = entry
+    return entry.meaning
   }
 
   /** `weight`: bytes that the meaning takes, where that is more than a few times its own. */
-  add(view: DataView, start: number, end: number, meaning: T, weight = 0): void {
+  add(view: DataView, start: number, end: number, meaning: T, { context = NOWHERE, weight = 0 } = {}): void {
     const cost = ENTRY_BYTES + COPIES * (end - start) + weight
     const isFull = this.#bytes + cost > this.#mostBytes
     if (cost > this.#mostBytes || (isFull && this.#random() >= ADMITTED)) return
-    const hash = this.#hash(view, start, end)
+    const hash = this.#hash(view, start, end, context)
     this.#remove(hash)
     for (const oldest of this.#entries.keys()) {
       if (this.#bytes + cost <= this.#mostBytes) break
@@ -51,7 +105,7 @@ export class ByteMemory<T> {
     }
     // A copy: the bytes of a request are not kept.
     const { buffer } = new Uint8Array(view.buffer, view.byteOffset + start, end - start).slice()
-    this.#entries.set(hash, { bytes: new DataView(buffer), meaning, cost })
+    this.#entries.set(hash, { context: context.number, bytes: new DataView(buffer), meaning, cost, next: hash })
     this.#bytes += cost
   }
 
@@ -60,8 +114,8 @@ export class ByteMemory<T> {
     this.#entries.delete(hash)
   }
 
-  #hash(view: DataView, start: number, end: number): number {
-    let hash = this.#seed ^ (end - start)
+  #hash(view: DataView, start: number, end: number, context: Context): number {
+    let hash = mixed(this.#seed, context.number) ^ (end - start)
     let at = start
     for (; at + 4 <= end; at += 4) hash = mixed(hash, view.getInt32(at, true))
     for (; at < end; at++) hash = mixed(hash, view.getUint8(at))
@@ -69,12 +123,8 @@ export class ByteMemory<T> {
   }
 }
 
-/** A step of MurmurHash3. */
-function mixed(hash: number, word: number): number {
-  let mixed = Math.imul(word, 0xcc9e2d51)
-  mixed = Math.imul((mixed << 15) | (mixed >>> 17), 0x1b873593)
-  mixed ^= hash
-  return (Math.imul((mixed << 13) | (mixed >>> 19), 5) + 0xe6546b64) | 0
+function isEntry(entry: Entry<unknown>, view: DataView, start: number, end: number, context: Context): boolean {
+  return entry.context === context.number && isSame(entry.bytes, view, start, end)
 }
 
 function isSame(bytes: DataView, view: DataView, start: number, end: number): boolean {

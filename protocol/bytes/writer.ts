@@ -114,6 +114,17 @@ export class XdrWriter extends ByteWriter {
     return this
   }
 
+  /** Numbers of 64 bits, one after the other, that stand there in the other order of bytes: as bits, whatever they mean. */
+  swapped(view: DataView, from: number, count: number): this {
+    const at = this.reserve(8 * count)
+    const { data } = this
+    for (let offset = 0; offset < 8 * count; offset += 8) {
+      data.setUint32(at + offset, view.getUint32(from + offset + 4, true))
+      data.setUint32(at + offset + 4, view.getUint32(from + offset, true))
+    }
+    return this
+  }
+
   boolean(value: boolean): this {
     return this.uint32(value ? 1 : 0)
   }

@@ -15,8 +15,17 @@ export interface Attribute {
   readonly value: AnyValue
 }
 
+/** Attributes of a point as they were read. */
+export interface ReadAttributes {
+  readonly attributes: readonly Attribute[]
+  /** As which they count. */
+  readonly elements: number
+}
+
 export interface Point {
   readonly attributes: readonly Attribute[]
+  /** All of its attributes: the same object as earlier in this metric of this resource and scope, if their bytes are remembered. */
+  readonly shared?: ReadAttributes | undefined
   readonly start: number
   readonly time: number
   /** NO_RECORDED_VALUE: the series has ended. */

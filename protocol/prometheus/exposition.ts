@@ -13,7 +13,8 @@ import {
 } from './distribution.ts'
 import { Family } from './family.ts'
 import { labelsKey, prometheusLabels } from './labels.ts'
-import { type ExpositionFormat, type FamilyMetadata, type NameOrigin, Samples } from './samples.ts'
+import { Lines } from './lines.ts'
+import { type ExpositionFormat, type FamilyMetadata, type NameOrigin, type SampleLines, Samples } from './samples.ts'
 
 export const contentTypes: Readonly<Record<ExpositionFormat, string>> = {
   prometheus: 'text/plain; version=0.0.4; charset=utf-8',
@@ -23,6 +24,10 @@ export const contentTypes: Readonly<Record<ExpositionFormat, string>> = {
 const TOTAL = '_total'
 /** Families that are put in order in one step. */
 const PER_STEP = 256
+/** What the samples of a metric take of memory besides their lines and labels, until they are written as a family. */
+const SAMPLES_BYTES = 512
+/** What a sample of a histogram or summary takes until these are put together. */
+const PART_BYTES = 896
 /** Stands before a name that a family of another shape has taken. */
 const RENAMED = 'cinnabar_'
 
@@ -41,9 +46,13 @@ interface Collected {
 export class Exposition {
   readonly #format: ExpositionFormat
   readonly #maxLength: number
+  readonly #into: SampleLines
+  /** By their name, or, if others have it, by their shape, name and metric. */
   readonly #samples = new Map<string, Samples>()
   readonly #collected = new Map<string, Collected>()
   #length = 0
+  /** Those of histograms and summaries that came. */
+  #parts = 0
   /** What was counted when it came is not counted again. */
   #isSettling = false
   #repeated = 0
@@ -52,11 +61,12 @@ export class Exposition {
   constructor(format: ExpositionFormat, maxLength = Number.POSITIVE_INFINITY) {
     this.#format = format
     this.#maxLength = maxLength
+    this.#into = { format, lines: new Lines(), count: this.#count }
   }
 
-  /** Characters of all samples so far. */
-  get length(): number {
-    return this.#length
+  /** About what it takes of memory by now. */
+  get bytes(): number {
+    return this.#into.lines.bytes + this.#samples.size * SAMPLES_BYTES + this.#parts * PART_BYTES
   }
 
   /** True once there was more text than may be: what is added then is not written. */
@@ -76,19 +86,15 @@ export class Exposition {
     const isTotal = type === 'counter' && !isNative
     const base = isTotal && name.endsWith(TOTAL) ? name.slice(0, -TOTAL.length) : name
     const shape = type === 'histogram' || type === 'summary' ? type : 'number'
-    const key = `${shape}\0${base}\0${metric}`
+    let key = base
     let samples = this.#samples.get(key)
+    if (samples !== undefined && (samples.shape !== shape || samples.metric !== metric)) {
+      key = `${shape}\0${base}\0${metric}`
+      samples = this.#samples.get(key)
+    }
     if (samples === undefined) {
-      const names = { base, sampleName: isTotal ? base + TOTAL : base }
-      samples = new Samples({
-        ...metadata,
-        ...names,
-        shape,
-        metric,
-        isNative,
-        format: this.#format,
-        count: this.#count,
-      })
+      const sampleName = isTotal ? base + TOTAL : base
+      samples = new Samples({ base, sampleName, shape, metadata, metric, isNative, into: this.#into })
       this.#samples.set(key, samples)
     } else samples.alsoOf(metadata)
     return samples
@@ -119,6 +125,7 @@ export class Exposition {
       return
     }
     collected.seen.add(ofSample)
+    this.#parts++
     collected.metrics.set(suffix, metric)
     const group = labelsKey(labels.filter(([label]) => label !== OWN_LABEL[type]))
     const parts = collected.groups.get(group) ?? []
@@ -132,14 +139,12 @@ export class Exposition {
     return this.#isSettling || !this.isFull
   };
 
-  /** The whole text, in pieces; an empty one is a place to pause, as there may be a hundred thousand families. */
-  *text(): Generator<string> {
-    for (const _ of this.settle()) yield ''
-    const families = yield* inOrder(yield* this.#families(), byName)
-    const names = new Set<string>()
-    for (const family of families) for (const name of family.names) names.add(name)
-    yield ''
-    for (const family of families) yield* family.text(this.#format, names)
+  /** The whole text, in pieces; undefined is a place to pause, as there may be a hundred thousand families. */
+  *text(): Generator<string | undefined> {
+    yield* this.settle()
+    const taken = new Map<string, Family>()
+    const families = yield* inOrder(yield* this.#families(taken), byName)
+    for (const family of families) yield* family.text(this.#format, taken)
     if (this.#format === 'openmetrics') yield '# EOF\n'
   }
 
@@ -150,8 +155,12 @@ export class Exposition {
   *settle(): Generator<undefined, void> {
     this.#isSettling = true
     const taken = new Set<string>()
-    for (const { isNative, sampleName } of this.#samples.values()) if (isNative) taken.add(sampleName)
-    const collected = [...this.#collected.values()].sort((one, other) => (one.name < other.name ? -1 : 1))
+    let sinceStep = 0
+    for (const { isNative, sampleName } of this.#samples.values()) {
+      if (isNative) taken.add(sampleName)
+      if (++sinceStep % PER_STEP === 0) yield
+    }
+    const collected = yield* inOrder(this.#collected.values(), byName)
     this.#collected.clear()
     for (const { name, metadata, groups, metrics } of collected) {
       const names = distributionNames(name, metadata.type)
@@ -188,41 +197,47 @@ export class Exposition {
 
   /**
    * Every name belongs to one family: that of Prometheus itself first, then that of the metric whose name comes first. Others of
-   * the same shape stand in it with a label that names their metric; those of another shape get another name besides.
+   * the same shape stand in it with a label that names their metric; those of another shape get another name besides. `taken`
+   * gets the family of each name.
    */
-  *#families(): Generator<'', Family[]> {
-    const families = new Map<string, Family>()
-    const taken = new Set<string>()
+  *#families(taken: Map<string, Family>): Generator<undefined, Family[]> {
+    const families: Family[] = []
     let sinceStep = 0
-    for (const samples of yield* inOrder([...this.#samples.values()], byPrecedence)) {
-      if (++sinceStep % PER_STEP === 0) yield ''
+    for (const samples of yield* inOrder(this.#samples.values(), byPrecedence)) {
+      if (++sinceStep % PER_STEP === 0) yield
       if (samples.isEmpty) continue
       for (let { name } = samples; ; name = RENAMED + name) {
-        const there = families.get(name)
-        if (there?.takes(samples) === true) {
+        const there = taken.get(name)
+        if (there?.name === name && there.takes(samples)) {
           there.add(samples)
           break
         }
         const family = new Family(name, samples)
         if (family.names.some((name) => taken.has(name))) continue
-        for (const name of family.names) taken.add(name)
-        families.set(name, family)
+        for (const name of family.names) taken.set(name, family)
+        families.push(family)
         break
       }
     }
-    return [...families.values()]
+    return families
   }
 }
 
 type Order<T> = (one: T, other: T) => number
 
 /** Sorts in steps, so that equal ones stay as they were: short runs first, then two runs to one, again and again. */
-function* inOrder<T>(all: readonly T[], order: Order<T>): Generator<'', T[]> {
+function* inOrder<T>(all: Iterable<T>, order: Order<T>): Generator<undefined, T[]> {
   let runs: T[][] = []
-  for (let at = 0; at < all.length; at += PER_STEP) {
-    runs.push(all.slice(at, at + PER_STEP).sort(order))
-    yield ''
+  let run: T[] = []
+  for (const one of all) {
+    if (run.length === 0) runs.push(run)
+    run.push(one)
+    if (run.length < PER_STEP) continue
+    run.sort(order)
+    run = []
+    yield
   }
+  run.sort(order)
   while (runs.length > 1) {
     const longer: T[][] = []
     for (let at = 0; at < runs.length; at += 2) {
@@ -233,18 +248,18 @@ function* inOrder<T>(all: readonly T[], order: Order<T>): Generator<'', T[]> {
   return runs[0] ?? []
 }
 
-function* merged<T>(ones: readonly T[], others: readonly T[], order: Order<T>): Generator<'', T[]> {
+function* merged<T>(ones: readonly T[], others: readonly T[], order: Order<T>): Generator<undefined, T[]> {
   const both: T[] = []
   let other = 0
   for (const one of ones) {
     for (; other < others.length && order(others[other] as T, one) < 0; other++) both.push(others[other] as T)
     both.push(one)
-    if (both.length % PER_STEP === 0) yield ''
+    if (both.length % PER_STEP === 0) yield
   }
   return both.concat(others.slice(other))
 }
 
-function byName({ name: one }: Family, { name: other }: Family): number {
+function byName({ name: one }: { readonly name: string }, { name: other }: { readonly name: string }): number {
   return one < other ? -1 : Number(one > other)
 }
 

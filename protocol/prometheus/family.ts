@@ -15,21 +15,26 @@ const unitWords: Readonly<Record<string, string>> = {
   '%': 'percent',
 }
 
+interface Names {
+  has(name: string): boolean
+}
+
 export class Family {
   readonly name: string
-  /** Of its samples, and its own. */
-  readonly names: readonly string[]
   readonly #first: Samples
-  readonly #all: Samples[]
-  /** Of all but the first, if there are more. */
+  /** All but the first, and their metrics, if there are more: most families have one, and there may be a hundred thousand. */
+  #others: Samples[] | undefined
   #metrics: Set<string> | undefined
 
   constructor(name: string, first: Samples) {
-    const { shape } = first
     this.name = name
-    this.names = shape === 'number' ? [name] : distributionNames(name, shape)
     this.#first = first
-    this.#all = [first]
+  }
+
+  /** Of its samples, and its own. */
+  get names(): readonly string[] {
+    const { shape } = this.#first
+    return shape === 'number' ? [this.name] : distributionNames(this.name, shape)
   }
 
   /** Whether these samples can stand in it: a label tells those of different metrics apart, and nothing those of one. */
@@ -38,29 +43,24 @@ export class Family {
   }
 
   add(samples: Samples): void {
-    this.#all.push(samples)
+    this.#others ??= []
+    this.#others.push(samples)
     this.#metrics ??= new Set()
     this.#metrics.add(samples.metric)
   }
 
   /** `taken`: the names of all families. */
-  *text(format: ExpositionFormat, taken: ReadonlySet<string>): Generator<string> {
-    yield this.#head(format, taken)
-    const marker = this.#marker()
-    for (const samples of this.#all) {
+  *text(format: ExpositionFormat, taken: Names): Generator<string> {
+    const all = [this.#first, ...(this.#others ?? [])]
+    yield this.#head(format, taken, all)
+    const marker = markerOf(all)
+    for (const samples of all) {
       const isMarked = samples !== this.#first || samples.name !== this.name
       yield* samples.text(this.name, isMarked ? marker : undefined)
     }
   }
 
-  /** The label for the metrics of marked samples; no sample of the family has it already. */
-  #marker(): string {
-    let label = NAME_LABEL
-    while (this.#all.some(({ nameLabels }) => nameLabels.has(label))) label += '_'
-    return label
-  }
-
-  #head(format: ExpositionFormat, taken: ReadonlySet<string>): string {
+  #head(format: ExpositionFormat, taken: Names, all: readonly Samples[]): string {
     const { help, unit, type: given } = this.#first
     const text = readable(help).replace(/\\/g, '\\\\').replace(/\n/g, '\\n')
     if (format === 'prometheus') {
@@ -69,8 +69,7 @@ export class Family {
     }
     // A counter of OpenMetrics is called as its samples are, without `_total`.
     const base = this.name.endsWith(TOTAL) ? this.name.slice(0, -TOTAL.length) : ''
-    const isCounter =
-      given === 'counter' && base !== '' && !taken.has(base) && this.#all.every(({ isCount }) => isCount)
+    const isCounter = given === 'counter' && base !== '' && !taken.has(base) && all.every(({ isCount }) => isCount)
     const name = isCounter ? base : this.name
     const type = given === 'counter' && !isCounter ? 'unknown' : given
     const word = unitWords[unit] ?? unit
@@ -80,4 +79,11 @@ export class Family {
       word !== '' && name.endsWith(`_${word}`) ? `# UNIT ${name} ${word}\n` : '',
     ].join('')
   }
+}
+
+/** The label for the metrics of marked samples; no sample of the family has it already. */
+function markerOf(all: readonly Samples[]): string {
+  let label = NAME_LABEL
+  while (all.some(({ nameLabels }) => nameLabels.has(label))) label += '_'
+  return label
 }

@@ -6,7 +6,7 @@ import type { WireType } from '@bufbuild/protobuf/wire'
 import { snappyUncompressor } from 'hysnappy'
 import type { ByteMemory } from '../bytes/byte-memory.ts'
 import { ProtocolError } from '../errors.ts'
-import { BYTES, FIXED64, MessageReader, VARINT } from '../protobuf.ts'
+import { BYTES, FIXED64, MAX_MESSAGE_ELEMENTS, MessageReader, VARINT } from '../protobuf.ts'
 
 /** The NaN that says a series has ended (specification 1.0, "Stale Markers"); arithmetic never gives it. */
 export const STALE_NAN = { high: 0x7ff00000, low: 0x00000002 } as const
@@ -129,6 +129,8 @@ function readSeries(reader: MessageReader, memory: LabelMemory | undefined): Wri
   const labelsEnd = memory === undefined ? start : reader.endOfRun(1, end)
   const known = labelsEnd > start ? memory?.find(reader.view, start, labelsEnd) : undefined
   if (known !== undefined) {
+    const usual = usualSamples(reader, labelsEnd, end, known.elements)
+    if (usual !== undefined) return seriesOf(known, known, usual, 0)
     const before = reader.left
     reader.skip(labelsEnd, known.elements)
     const rest = readRest(reader, end, before - reader.left)
@@ -143,7 +145,7 @@ function readSeries(reader: MessageReader, memory: LabelMemory | undefined): Wri
   const { name = '', labels, samples, histograms, labelsRead, elements } = readRest(reader, end)
   const read = { name, labels, elements }
   const isRemembered = labelsEnd > start && labelsRead === labelsEnd && labels.length <= MOST_REMEMBERED
-  if (isRemembered) memory?.add(reader.view, start, labelsEnd, read, LABEL_BYTES * labels.length)
+  if (isRemembered) memory?.add(reader.view, start, labelsEnd, read, { weight: LABEL_BYTES * labels.length })
   return seriesOf(read, isRemembered ? read : undefined, samples, histograms)
 }
 
@@ -216,9 +218,60 @@ function readSample(reader: MessageReader): WrittenSample {
 }
 
 function readValue(reader: MessageReader): number | undefined {
-  const at = reader.eight()
-  const { high, low } = reader.bitsAt(at)
-  return high === STALE_NAN.high && low === STALE_NAN.low ? undefined : reader.doubleAt(at)
+  return valueIn(reader.view, reader.eight())
+}
+
+function valueIn(view: DataView, at: number): number | undefined {
+  const isStale = view.getUint32(at + 4, true) === STALE_NAN.high && view.getUint32(at, true) === STALE_NAN.low
+  return isStale ? undefined : view.getFloat64(at, true)
+}
+
+/** Tags of a sample, of its value and of its time. */
+const USUAL = { SAMPLE: 0x12, VALUE: 0x09, TIME: 0x10 } as const
+const VALUE_BYTES = 8
+const MORE = 0x80
+/** Times of so many bytes need no BigInt. */
+const TIME_BYTES = 7
+
+/**
+ * The samples from there to the end of a series, as all senders write them, read where they stand; so many elements of the series are
+ * known. Undefined, and nothing is read, if there is anything else: `readRest` reads all there is.
+ */
+function usualSamples(reader: MessageReader, start: number, end: number, known: number): WrittenSample[] | undefined {
+  const { view } = reader
+  const samples: WrittenSample[] = []
+  let elements = known
+  let at = start
+  while (at < end) {
+    if (at + 2 > end || view.getUint8(at) !== USUAL.SAMPLE) return undefined
+    const sampleEnd = at + 2 + view.getUint8(at + 1)
+    if (view.getUint8(at + 1) >= MORE || sampleEnd > end) return undefined
+    at += 2
+    elements++
+    let [value, time]: [number | undefined, number] = [0, 0]
+    while (at < sampleEnd) {
+      const tag = view.getUint8(at++)
+      elements++
+      if (tag === USUAL.VALUE && at + VALUE_BYTES <= sampleEnd) {
+        value = valueIn(view, at)
+        at += VALUE_BYTES
+      } else if (tag === USUAL.TIME) {
+        const first = at
+        let [milliseconds, scale] = [0, 1]
+        let byte = MORE
+        for (; byte >= MORE && at < sampleEnd && at < first + TIME_BYTES; scale *= MORE) {
+          byte = view.getUint8(at++)
+          milliseconds += (byte & 0x7f) * scale
+        }
+        if (byte >= MORE) return undefined
+        time = milliseconds * MILLISECOND
+      } else return undefined
+    }
+    samples.push({ value, time })
+  }
+  if (elements > MAX_MESSAGE_ELEMENTS || elements > reader.left) return undefined
+  reader.skip(end, elements)
+  return samples
 }
 
 function readFamily(reader: MessageReader, families: Map<string, WrittenMetadata>): void {

@@ -9,6 +9,7 @@ import {
   type Summary,
 } from './distribution.ts'
 import { escaped, labelsKey, labelsText, prometheusLabels, readable, type SampleLabel } from './labels.ts'
+import type { Lines } from './lines.ts'
 
 export type ExpositionFormat = 'prometheus' | 'openmetrics'
 export type FamilyType = 'counter' | 'gauge' | 'histogram' | 'summary' | 'unknown'
@@ -30,16 +31,21 @@ export interface NameOrigin {
 
 /** The label that tells metrics apart whose names became one. */
 export const NAME_LABEL = 'cinnabar_name'
-/** Text is kept in pieces of about this length. */
-const PIECE = 1 << 15
 const NONE: ReadonlySet<string> = new Set()
 
-export interface SamplesOptions extends FamilyMetadata, NameOrigin {
+export interface SamplesOptions extends NameOrigin {
+  readonly metadata: FamilyMetadata
   /** Without `_total`, if it is a counter that gets it. */
   readonly base: string
   readonly sampleName: string
   readonly shape: 'number' | DistributionType
+  readonly into: SampleLines
+}
+
+/** What all samples of an exposition share. */
+export interface SampleLines {
   readonly format: ExpositionFormat
+  readonly lines: Lines
   /** Takes the length of each line, 0 for one that is left out; returns whether it is still to be written. */
   readonly count: (length: number) => boolean
 }
@@ -55,13 +61,14 @@ export class Samples {
   isCount = true
   readonly #base: string
   #type: FamilyType
-  readonly #format: ExpositionFormat
+  readonly #into: SampleLines
   /** The labels of its first sample, and of all once there are more: most have one, and there may be a hundred thousand of them. */
   #first: string | undefined
   #seen: Set<string> | undefined
-  readonly #count: SamplesOptions['count']
-  #pieces: string[] | undefined
-  #text = ''
+  /** Where its first lines stand; and the others, places and lengths in turn, once there are some. */
+  #place = 0
+  #length = 0
+  #others: number[] | undefined
   #nameLabels: Set<string> | undefined
 
   constructor(options: SamplesOptions) {
@@ -69,12 +76,11 @@ export class Samples {
     this.metric = options.metric
     this.isNative = options.isNative
     this.shape = options.shape
-    this.help = options.help
-    this.unit = options.unit
+    this.help = options.metadata.help
+    this.unit = options.metadata.unit
     this.#base = options.base
-    this.#type = options.type
-    this.#format = options.format
-    this.#count = options.count
+    this.#type = options.metadata.type
+    this.#into = options.into
   }
 
   get type(): FamilyType {
@@ -87,7 +93,7 @@ export class Samples {
   }
 
   get isEmpty(): boolean {
-    return this.#text === '' && this.#pieces === undefined
+    return this.#length === 0
   }
 
   /** The labels of its samples whose names begin as that which tells metrics apart. */
@@ -106,7 +112,6 @@ export class Samples {
     if (labels === undefined) return
     if (!(Number(value) >= 0)) this.isCount = false
     this.#line('', labelsText(labels), prometheusNumber(value), this.#timeText(time))
-    this.#flush()
   }
 
   histogram(given: Iterable<SampleLabel>, histogram: Histogram, time?: number): void {
@@ -138,27 +143,24 @@ export class Samples {
       this.#notice(labels)
       this.#line(suffix, labelsText(labels), prometheusNumber(value), this.#timeText(time))
     }
-    this.#flush()
   }
 
   #totals(labels: string, count: bigint, sum: number | undefined, at: string): void {
     this.#line('_count', labels, String(count), at)
     if (sum !== undefined) this.#line('_sum', labels, prometheusNumber(sum), at)
-    this.#flush()
   }
 
   /** The text in which its name is this one, and in which a label names its metric, if one is given. */
   *text(name: string, label: string | undefined): Generator<string> {
     if (name === this.sampleName && label === undefined) {
-      if (this.#pieces !== undefined) yield* this.#pieces
-      yield this.#text
+      yield* this.#texts()
       return
     }
     const mark = label === undefined ? '' : `${label}="${escaped(readable(this.metric))}"`
     // Nothing but a sample begins a line; \r and the like in a label begin none.
     const start = new RegExp(`(?<![^\\n])${this.sampleName}([a-z_]*)(\\{?)`, 'g')
-    for (const piece of [...(this.#pieces ?? []), this.#text]) {
-      yield piece.replace(start, (_, suffix: string, brace: string) => {
+    for (const text of this.#texts()) {
+      yield text.replace(start, (_, suffix: string, brace: string) => {
         if (mark === '') return name + suffix + brace
         return `${name}${suffix}{${mark}${brace === '' ? '}' : ','}`
       })
@@ -168,9 +170,9 @@ export class Samples {
   /** Labels as they are written; undefined if there was a sample with the same. */
   #new(given: Iterable<SampleLabel>, own?: string): readonly SampleLabel[] | undefined {
     const labels = prometheusLabels(given, own)
-    const key = labelsKey(labels)
+    const key = this.#into.lines.labels(labelsKey(labels))
     if (key === this.#first || this.#seen?.has(key) === true) {
-      this.#count(0)
+      this.#into.count(0)
       return undefined
     }
     if (this.#first === undefined) this.#first = key
@@ -194,25 +196,39 @@ export class Samples {
     const { sampleName } = this
     const line =
       labels === '' ? `${sampleName}${suffix} ${value}${time}\n` : `${sampleName}${suffix}{${labels}} ${value}${time}\n`
-    if (this.#count(line.length)) this.#text += line
+    if (this.#into.count(line.length)) this.#keep(this.#into.lines.add(line), line.length)
   }
 
-  #flush(): void {
-    if (this.#text.length < PIECE) return
-    this.#pieces ??= []
-    this.#pieces.push(this.#text)
-    this.#text = ''
+  #keep(place: number, length: number): void {
+    const { lines } = this.#into
+    if (this.#length === 0) [this.#place, this.#length] = [place, length]
+    else if (this.#others === undefined) {
+      if (lines.follow(this.#place, this.#length, place)) this.#length += length
+      else this.#others = [place, length]
+    } else {
+      const last = this.#others.length - 1
+      const before = this.#others[last] as number
+      if (lines.follow(this.#others[last - 1] as number, before, place)) this.#others[last] = before + length
+      else this.#others.push(place, length)
+    }
+  }
+
+  *#texts(): Generator<string> {
+    const { lines } = this.#into
+    yield lines.text(this.#place, this.#length)
+    const others = this.#others ?? []
+    for (let at = 0; at < others.length; at += 2) yield lines.text(others[at] as number, others[at + 1] as number)
   }
 
   #timeText(time: number | undefined): string {
     if (time === undefined) return ''
-    return this.#format === 'openmetrics' ? ` ${(time / 1_000_000).toFixed(6)}` : ` ${Math.floor(time / 1_000)}`
+    return this.#into.format === 'openmetrics' ? ` ${(time / 1_000_000).toFixed(6)}` : ` ${Math.floor(time / 1_000)}`
   }
 
   /** OpenMetrics has bounds as floating-point numbers: `1.0`. */
   #boundText(bound: number): string {
     const text = prometheusNumber(bound)
-    return this.#format === 'openmetrics' && /^-?\d+$/.test(text) ? `${text}.0` : text
+    return this.#into.format === 'openmetrics' && /^-?\d+$/.test(text) ? `${text}.0` : text
   }
 }
 

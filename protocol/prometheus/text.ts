@@ -103,6 +103,11 @@ export class TextParser<Series extends object> {
     return this.#families
   }
 
+  /** The number of the line that is read, or was read last. */
+  get line(): number {
+    return this.#line
+  }
+
   /** Takes the next bytes, and hands over the samples of the lines that they complete, in steps. Throws ProtocolError. */
   *push(bytes: Uint8Array): Generator<void, void> {
     if (this.#isSkipping) {

@@ -9,11 +9,11 @@ import type { ListenerName } from '../edge/passed-on.ts'
 import { type Address, formatAddress } from '../kernel/core/address.ts'
 import type { Clock, Timer } from '../kernel/core/clock.ts'
 import { bindTcp } from '../kernel/core/listen.ts'
+import type { RareWarnings } from '../kernel/core/rare-warnings.ts'
 import { isSameLeader, type Leader, type Leadership } from './leadership.ts'
 import type { NodeCertificates } from './node-certificates.ts'
 import { dialNode, NODE_SOCKET_OPTIONS, passingHeader, TAKEN } from './node-stream.ts'
 import { PassedConnection } from './passed-connection.ts'
-import type { RareWarnings } from './rare-warnings.ts'
 
 /** How long a consumer's connection waits for a node that takes it; a login has as long, and begins there. */
 const HOLD_MS = 10_000

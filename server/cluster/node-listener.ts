@@ -10,10 +10,10 @@ import { passedAddress, showPeer, type TakePassed } from '../edge/passed-on.ts'
 import type { Address } from '../kernel/core/address.ts'
 import type { Clock, Timer } from '../kernel/core/clock.ts'
 import { bindTcp, ListenError } from '../kernel/core/listen.ts'
+import type { RareWarnings } from '../kernel/core/rare-warnings.ts'
 import type { NodeAddress } from './config.ts'
 import { isCertifiedFor, isOfThisMachine, mayComeFrom, type NodeCertificates } from './node-certificates.ts'
 import { asksForAnswer, isFromLoopback, kindOf, TAKEN } from './node-stream.ts'
-import type { RareWarnings } from './rare-warnings.ts'
 
 /** From connecting to the end of the header, the handshake of TLS included. */
 const OPENING_MS = 5_000

@@ -4,6 +4,7 @@ import { type SectionConfig, section } from '../kernel/config/schema.ts'
 import {
   addressOrOff,
   destinations,
+  duration,
   filledText,
   hostNames,
   integer,
@@ -136,6 +137,26 @@ export const metricsSection = section(
     .describe('What Prometheus scrapes: [prometheus.md](prometheus.md).'),
 )
 export type MetricsSection = SectionConfig<typeof metricsSection>
+
+export const querySection = section(
+  z
+    .strictObject({
+      max_samples: liveKey(integer(1, 1_000_000_000), 50_000_000n, 'Samples that one query may read.'),
+      timeout: liveKey(duration('1s', '1h'), '2m', 'How long a query may take; it may ask for less itself.'),
+      slow: liveKey(
+        duration('0s', '1h'),
+        '10s',
+        'Queries that take longer are logged, at most one a minute, and how many were not; 0s logs none.',
+      ),
+      max_concurrent: key(
+        integer(1, 64),
+        4n,
+        'Queries of a tenant that are worked on at the same time; up to 64 more wait for their turn.',
+      ),
+    })
+    .describe('Queries over the history by HTTP: [promql.md](promql.md).'),
+)
+export type QuerySection = SectionConfig<typeof querySection>
 
 export const dialSection = section(
   z

@@ -5,9 +5,13 @@ import type { Logger } from '../kernel/core/log.ts'
 import type { SessionContext } from '../kernel/sessions/context.ts'
 import type { Sessions } from '../kernel/sessions/sessions.ts'
 import type { OpenDoor } from '../kit/door.ts'
-import type { HttpSection, ListenSection, MetricsSection } from './config.ts'
+import type { RememberedHistory } from '../kit/history.ts'
+import type { HttpSection, ListenSection, MetricsSection, QuerySection } from './config.ts'
 import { type Health, listenHttp } from './http/app.ts'
 import type { MetricsServices } from './http/metrics/route.ts'
+import type { QueryOutcomes } from './http/query/outcomes.ts'
+import type { QueryApi } from './http/query/route.ts'
+import { QueryTurns } from './http/query/turns.ts'
 import type { ListenerName, TakePassed } from './passed-on.ts'
 import { type ConsumerListener, listenTcp } from './tcp.ts'
 import type { TlsFiles } from './tls/files.ts'
@@ -29,6 +33,10 @@ export interface ListenersOptions {
   /** The section in force. */
   readonly http: () => HttpSection
   readonly metrics: () => MetricsSection
+  readonly query: () => QuerySection
+  readonly outcomes: QueryOutcomes
+  /** What is remembered; undefined if nothing is. */
+  readonly remembered: RememberedHistory | undefined
   readonly tls: TlsFiles | undefined
   readonly sessions: Pick<Sessions, 'accept' | 'admission'>
   readonly context: SessionContext & MetricsServices
@@ -47,6 +55,9 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
   const { config, tls, sessions, clock, opened } = options
   const { listen } = config
   const passedOn = new Map<ListenerName, TakePassed>()
+  const { query, outcomes, remembered } = options
+  const turns = new QueryTurns(query().maxConcurrent, clock)
+  const queries = { history: remembered, turns, outcomes, section: query }
   let areOpen = false
   const health: Health = { unready: () => (areOpen ? problemOf(options) : 'starting: not all listeners are open yet') }
   const open = async (
@@ -61,11 +72,11 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
   }
   const http = await open(
     'http',
-    listen.http && openHttp(options, { address: listen.http, key: 'listen.http', health }),
+    listen.http && openHttp(options, { address: listen.http, key: 'listen.http', health, queries }),
   )
   const https = await open(
     'https',
-    listen.https && openHttp(options, { address: listen.https, key: 'listen.https', health, tls }),
+    listen.https && openHttp(options, { address: listen.https, key: 'listen.https', health, queries, tls }),
   )
   const over = { tls, clock, accept: sessions.accept.bind(sessions) }
   const overTls = await open('tls', listen.tls && listenTcp({ ...over, address: listen.tls, key: 'listen.tls' }))
@@ -86,6 +97,7 @@ function openHttp(
     readonly address: Address
     readonly key: 'listen.http' | 'listen.https'
     readonly health: Health
+    readonly queries: QueryApi
     readonly tls?: TlsFiles | undefined
   },
 ): Promise<ConsumerListener> {

@@ -10,7 +10,7 @@ import { BasicType } from '../../protocol/monitor/constants.ts'
 import { nameProblem, readTyped, type Value, VOID, writeTyped } from '../../protocol/monitor/value.ts'
 import { boundedMetadata, type MetricMetadata } from '../kernel/metrics/catalogue.ts'
 import { fromForeign, labelsFrom, MAX_LABELS, openLabelsProblem, shownName } from '../kernel/metrics/labels.ts'
-import { joined, keyOfSeries } from './series-key.ts'
+import { joined, keyOfSeries, split } from './series-key.ts'
 
 export { split } from './series-key.ts'
 
@@ -23,6 +23,10 @@ export interface TextColumn {
 export interface Columns {
   /** The keys of series. A key may come again, but not twice running. */
   readonly series: TextColumn
+  /** For each series, the number that the memory of its decoder has for it; 0 if it has none. */
+  readonly remembered: Uint32Array
+  /** Which numbers these are: `numbering` of a memory. */
+  readonly numbering: string
   /** For each series, 1 more than the place of its metadata; 0 if there is none. */
   readonly described: Uint32Array
   /** Units and descriptions (`joined`), and in `traits` what else there is: see `traitsOf`. */
@@ -37,7 +41,7 @@ export interface Columns {
   readonly kinds: Uint8Array
   /** Doubles and integers; for values that are encoded, where they begin in `encoded`. */
   readonly numbers: Float64Array
-  /** Types and values as XDR. */
+  /** Types and values as XDR, with their lengths before them. */
   readonly encoded: Uint8Array
   /** Series whose names or labels are beyond the bounds. */
   readonly refusedSeries: number
@@ -55,7 +59,11 @@ export const ValueKind = { DOUBLE: 0, INT64: 1, VOID: 2, ENCODED: 3 } as const
 export const MAX_COLUMNS_BYTES = 32 << 20
 /** What a value takes in its columns. */
 const VALUE_BYTES = 25
-const DESCRIBED_BYTES = 4
+/** What a series takes besides its key: its number, and what it is described by. */
+const SERIES_BYTES = 8
+const END_BYTES = 4
+/** Of a value that is encoded. */
+const LENGTH_BYTES = 4
 /** With more than this nothing is put together to be looked at: some may be there twice, or have no text. */
 const MANY_LABELS = 2 * MAX_LABELS
 
@@ -64,8 +72,13 @@ export type SeriesLabel = readonly [name: string, text: string]
 /** Metadata of one metric of a request. A further series with the same object has the same place in the columns. */
 export type SaidMetadata = Partial<MetricMetadata>
 
-/** The key of a series, also as it stands in a column; or why there is none, for people. */
-export type ColumnKey = { readonly key: string; readonly bytes: Uint8Array } | { readonly problem: string }
+/**
+ * The key of a series, also as it stands in a column, and its number, 0 if it has none, of which numbering; or why there is no key, for
+ * people.
+ */
+export type ColumnKey =
+  | { readonly key: string; readonly bytes: Uint8Array; number: number; numbering: string }
+  | { readonly problem: string }
 
 export class ColumnWriter {
   readonly #family: string
@@ -73,6 +86,8 @@ export class ColumnWriter {
   readonly #series = new TextWriter(this.#room)
   readonly #metadata = new TextWriter(this.#room)
   readonly #families = new TextWriter(this.#room)
+  readonly #remembered = new Growing(Uint32Array)
+  readonly #numbering: string
   readonly #described = new Growing(Uint32Array)
   readonly #traits = new Growing(Uint16Array)
   readonly #of = new Growing(Uint32Array)
@@ -80,6 +95,8 @@ export class ColumnWriter {
   readonly #kinds = new Growing(Uint8Array)
   readonly #numbers = new Growing(Float64Array)
   readonly #encoded = new XdrWriter()
+  /** Where the last value begins there. */
+  #encodedAt = 0
   #key: string | undefined
   #metadataOfKey: SaidMetadata | undefined
   #lastMetadata: SaidMetadata | undefined
@@ -90,18 +107,14 @@ export class ColumnWriter {
   #left = 0
   #leftOf = ''
 
-  /** `family` is the prefix of all names. */
-  constructor(family: string) {
+  /** `family` is the prefix of all names; `numbering` that of the memory that has the keys, if there is one. */
+  constructor(family: string, numbering = '') {
     this.#family = family
+    this.#numbering = numbering
   }
 
-  /** Begins a series, whose values follow. Labels have the names of their source. Throws ProtocolError TOO_LONG. */
-  begin(name: string, labels: readonly SeriesLabel[], metadata?: SaidMetadata): void {
-    this.beginKnown(name, this.keyOf(name, labels), metadata)
-  }
-
-  /** The same with what `keyOf` has given for the name and the labels. */
-  beginKnown(name: string, found: ColumnKey, metadata?: SaidMetadata): void {
+  /** Begins a series, whose values follow, with what `keyOf` has given for its name and labels. Throws ProtocolError TOO_LONG. */
+  begin(name: string, found: ColumnKey, metadata?: SaidMetadata): void {
     if ('problem' in found) {
       this.refuse(name, found.problem)
       return
@@ -110,7 +123,9 @@ export class ColumnWriter {
     if (key === this.#key && metadata === this.#metadataOfKey) return
     this.#key = key
     this.#metadataOfKey = metadata
-    this.#take(DESCRIBED_BYTES)
+    this.#take(SERIES_BYTES)
+    // The numbers of its memory may have begun again since this request has.
+    this.#remembered.push(found.numbering === this.#numbering ? found.number : 0)
     this.#current = this.#series.pushBytes(found.bytes)
     this.#described.push(metadata === undefined ? 0 : this.#placeOf(metadata))
   }
@@ -129,7 +144,7 @@ export class ColumnWriter {
     for (let count = 0; count < values; count++) this.#push(NO_SERIES, 0, ValueKind.VOID, 0)
   }
 
-  /** What a series is known by in the columns of a family. It depends on nothing else. */
+  /** What a series is known by in the columns of a family. It depends on nothing else. Labels have the names of their source. */
   keyOf(name: string, labels: readonly SeriesLabel[]): ColumnKey {
     const full = this.#family + name
     if (name === '' || nameProblem(full) !== undefined) return { problem: `not a name of ${this.#family}*` }
@@ -138,7 +153,7 @@ export class ColumnWriter {
     const problem = openLabelsProblem(full, own)
     if (problem !== undefined) return { problem }
     const key = keyOfSeries(full, own)
-    return { key, bytes: utf8.encode(key) }
+    return { key, bytes: utf8.encode(key), number: 0, numbering: '' }
   }
 
   #placeOf(metadata: SaidMetadata): number {
@@ -151,16 +166,31 @@ export class ColumnWriter {
     return this.#traits.length
   }
 
+  /** A value that is a DOUBLE. */
+  double(number: number, time: number): void {
+    this.#push(this.#current, time, ValueKind.DOUBLE, number)
+  }
+
   value(value: Value, time: number): void {
     const plain = plainOf(value)
     if (plain !== undefined) {
       this.#push(this.#current, time, plain.kind, plain.number)
       return
     }
-    const before = this.#encoded.length
-    this.#push(this.#current, time, ValueKind.ENCODED, before)
-    writeTyped(this.#encoded, value)
-    this.#take(this.#encoded.length - before)
+    writeTyped(this.beginEncoded(time), value)
+    this.endEncoded()
+  }
+
+  /** Begins a value whose type and value are written as on the wire, into what this gives, until `endEncoded`. */
+  beginEncoded(time: number): XdrWriter {
+    this.#encodedAt = this.#encoded.beginFrame()
+    this.#push(this.#current, time, ValueKind.ENCODED, this.#encodedAt)
+    return this.#encoded
+  }
+
+  endEncoded(): void {
+    this.#encoded.endFrame(this.#encodedAt)
+    this.#take(this.#encoded.length - this.#encodedAt)
   }
 
   #push(of: number, time: number, kind: number, number: number): void {
@@ -189,6 +219,8 @@ export class ColumnWriter {
   columns(): Columns {
     return {
       series: this.#series.column(),
+      remembered: this.#remembered.all(),
+      numbering: this.#numbering,
       described: this.#described.all(),
       metadata: this.#metadata.column(),
       traits: this.#traits.all(),
@@ -225,9 +257,9 @@ function plainOf(value: Value): { readonly kind: number; readonly number: number
 }
 
 /** The value at a place. */
-export function valueAt({ kinds, numbers, encoded }: Columns, place: number): Value {
-  const number = numbers[place] as number
-  switch (kinds[place]) {
+export function valueAt(columns: Columns, place: number): Value {
+  const number = columns.numbers[place] as number
+  switch (columns.kinds[place]) {
     case ValueKind.DOUBLE:
       return { type: BasicType.DOUBLE, value: number }
     case ValueKind.INT64:
@@ -235,8 +267,16 @@ export function valueAt({ kinds, numbers, encoded }: Columns, place: number): Va
     case ValueKind.VOID:
       return VOID
     default:
-      return readTyped(new XdrReader(encoded.subarray(number)))
+      return readTyped(new XdrReader(encodedAt(columns, place)))
   }
+}
+
+/** Type and value of a value that is encoded: a view. */
+export function encodedAt({ numbers, encoded }: Columns, place: number): Uint8Array {
+  const start = (numbers[place] as number) + LENGTH_BYTES
+  let length = 0
+  for (let at = start - LENGTH_BYTES; at < start; at++) length = length * 256 + (encoded[at] as number)
+  return encoded.subarray(start, start + length)
 }
 
 function take(room: { bytes: number }, bytes: number): void {
@@ -272,10 +312,38 @@ export function metadataFrom(traits: number, [unit, description]: readonly strin
   }
 }
 
-/** The text at a place of a column. */
-export function textAt({ bytes, ends }: TextColumn, place: number): string {
-  const start = place === 0 ? 0 : (ends[place - 1] as number)
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8', start, ends[place])
+/** The texts of a column by their places. */
+export function textsIn({ bytes, ends }: TextColumn): (place: number) => string {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return (place) => buffer.toString('utf8', place === 0 ? 0 : ends[place - 1], ends[place])
+}
+
+/** What the columns of a request say of its series. */
+export class SeriesReader {
+  readonly #columns: Columns
+  /** The key of the series at a place. */
+  readonly key: (place: number) => string
+  readonly #text: (place: number) => string
+  /** Series of one metric follow each other, and have the same metadata. */
+  #last = -1
+  #metadata: MetricMetadata | undefined
+
+  constructor(columns: Columns) {
+    this.#columns = columns
+    this.key = textsIn(columns.series)
+    this.#text = textsIn(columns.metadata)
+  }
+
+  /** The metadata of the series at a place; undefined if the request has none. */
+  metadata(place: number): MetricMetadata | undefined {
+    const about = (this.#columns.described[place] as number) - 1
+    if (about !== this.#last) {
+      this.#last = about
+      const traits = this.#columns.traits[about] as number
+      this.#metadata = about < 0 ? undefined : metadataFrom(traits, split(this.#text(about)))
+    }
+    return this.#metadata
+  }
 }
 
 interface NumberArray {
@@ -331,7 +399,7 @@ class TextWriter {
   }
 
   pushBytes(bytes: Uint8Array): number {
-    take(this.#room, bytes.length + DESCRIBED_BYTES)
+    take(this.#room, bytes.length + END_BYTES)
     this.#bytes.raw(bytes)
     this.#ends.push(this.#bytes.length)
     return this.#ends.length - 1

@@ -5,11 +5,13 @@ export { camelCased, type Section, type SectionConfig, section, tableList } from
 export {
   ALL_TENANTS,
   addressOrOff,
+  bytesOrShare,
   decoded,
   duration,
   feed,
   feeds,
   hostNameOrOff,
+  inBytes,
   integer,
   ipv4OrOff,
   key,

@@ -9,15 +9,30 @@ import { SeriesMemory } from './series-memory.ts'
 
 type Decode = (bytes: Uint8Array, options: unknown, memory: SeriesMemory<never>) => Steps<Columns>
 
-async function decoded(
-  { module, name, bytes, encoding, most, options }: DecodingTask,
-  memories: Map<string, SeriesMemory<never>>,
-): Promise<DecodingAnswer> {
-  const found = (await import(import.meta.resolve(module))) as Readonly<Record<string, Decode>>
-  const memory = memories.get(module) ?? new SeriesMemory<never>()
-  memories.set(module, memory)
+/** A decoder that was needed before, and what it remembers. */
+interface Loaded {
+  readonly decode: Decode
+  readonly memory: SeriesMemory<never>
+}
+
+const loaded = new Map<string, Loaded>()
+
+function keyOf({ module, name }: DecodingTask): string {
+  return `${module} ${name}`
+}
+
+async function loadedOf(task: DecodingTask): Promise<Loaded> {
+  const found = (await import(import.meta.resolve(task.module))) as Readonly<Record<string, Decode>>
+  const made = { decode: found[task.name] as Decode, memory: new SeriesMemory<never>() }
+  loaded.set(keyOf(task), made)
+  return made
+}
+
+async function decoded(task: DecodingTask): Promise<DecodingAnswer> {
+  const { decode, memory } = loaded.get(keyOf(task)) ?? (await loadedOf(task))
+  const { bytes, encoding, most, options } = task
   try {
-    return { columns: finish((found[name] as Decode)(inflated(bytes, encoding, most), options, memory)) }
+    return { columns: finish(decode(inflated(bytes, encoding, most), options, memory)) }
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error
     const { code, message, offset } = error
@@ -25,8 +40,7 @@ async function decoded(
   }
 }
 
-const memories = new Map<string, SeriesMemory<never>>()
 parentPort?.on('message', async (task: DecodingTask) => {
-  const answer = await decoded(task, memories)
+  const answer = await decoded(task)
   parentPort?.postMessage(answer, 'columns' in answer ? buffersOf(answer.columns) : [])
 })

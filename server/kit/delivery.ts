@@ -3,6 +3,7 @@
  * has a channel of its own and connects it itself.
  */
 import { unlessAborted } from '../../protocol/kept/pause.ts'
+import type { ArgumentList } from '../../protocol/monitor/arguments.ts'
 import type { Users } from '../kernel/accounts/users.ts'
 import type { Bindings } from '../kernel/channels/bindings.ts'
 import type { Channel, ChannelBinding } from '../kernel/channels/channel.ts'
@@ -12,6 +13,7 @@ import type { RightsRevocation } from '../kernel/channels/rights-revocation.ts'
 import { StatusError } from '../kernel/core/errors.ts'
 import type { FairWork } from '../kernel/core/fair-work.ts'
 import type { Instances } from '../kernel/metrics/instances.ts'
+import type { Selection } from '../kernel/metrics/selection.ts'
 import type { DeliveredChannel, PushDestination } from './push.ts'
 
 /** The user that a channel of a wing belongs to. Nobody can log in as that user, because it has neither password nor token. */
@@ -22,10 +24,18 @@ export interface ChannelUser {
   readonly role: string
 }
 
+export interface WantedMetric {
+  /** A name or pattern. */
+  readonly name: string
+  /** In the types that are declared. */
+  readonly args: ArgumentList
+}
+
 /** What is to be bound on a channel. */
 export interface WantedBindings {
-  /** Names or patterns. */
-  readonly metrics: readonly string[]
+  readonly metrics: readonly WantedMetric[]
+  /** Of the values of a series in one such span of time only the first is wanted; 0, or nothing: all are. */
+  readonly resolutionMs?: number
   /** Takes what cannot be bound, and why. */
   readonly refused: (metric: string, detail: string) => void
   readonly signal: AbortSignal
@@ -67,6 +77,8 @@ export interface OwnChannel {
   attach(connection: ChannelConnection): void
   detach(connection: ChannelConnection): void
 }
+
+const MICROSECONDS = 1_000
 
 export interface DeliveryServices {
   readonly accounts: Users
@@ -144,17 +156,22 @@ class RegisteredChannel implements OwnChannel {
     return bound
   }
 
-  async #bindAll({ metrics, refused, signal }: WantedBindings): Promise<void> {
-    const { bindings } = this.#services
+  async #bindAll({ metrics, resolutionMs = 0, refused, signal }: WantedBindings): Promise<void> {
+    const { bindings, work } = this.#services
     const channel = this.delivered
-    const wanted = new Set(metrics)
+    await work.run(channel.owner, bindings.thin(channel, resolutionMs * MICROSECONDS))
+    // Of one name with several arguments, a binding is for the one that says most of it.
+    const wanted = metrics.toSorted((one, other) => other.args.length - one.args.length)
     const { queued, inFlight } = channel.queue.counts
     const kept: ChannelBinding[] = []
     for (const binding of [...channel.bindings.values()]) {
       if (signal.aborted) return
       const { instance } = binding
-      if (wanted.delete(instance.selection.name)) kept.push(binding)
-      else if (queued + inFlight > 0) bindings.halt(binding)
+      const same = wanted.findIndex((metric) => isOf(instance.selection, metric))
+      if (same >= 0) {
+        wanted.splice(same, 1)
+        kept.push(binding)
+      } else if (queued + inFlight > 0) bindings.halt(binding)
       else {
         await bindings.stop(instance, channel)
         bindings.endUnbound(instance)
@@ -168,15 +185,15 @@ class RegisteredChannel implements OwnChannel {
         await this.#bind(metric, signal)
       } catch (error) {
         if (!(error instanceof StatusError)) throw error
-        refused(metric, error.message)
+        refused(metric.name, error.message)
       }
     }
   }
 
-  async #bind(metric: string, signal: AbortSignal): Promise<void> {
+  async #bind({ name, args }: WantedMetric, signal: AbortSignal): Promise<void> {
     const channel = this.delivered
     const { instances, bindings, work } = this.#services
-    const instance = await work.run(channel.owner, instances.collect(channel.owner, metric, []))
+    const instance = await work.run(channel.owner, instances.collect(channel.owner, name, args))
     try {
       await work.run(channel.owner, bindings.requireRoom(instance, [channel]))
       if (signal.aborted) return
@@ -195,6 +212,12 @@ class RegisteredChannel implements OwnChannel {
   detach(connection: ChannelConnection): void {
     this.#services.registry.detach(this.delivered, connection)
   }
+}
+
+/** Whether a selection was made of it; it may have arguments besides, such as the node of a cluster. */
+function isOf({ name, args }: Pick<Selection, 'name' | 'args'>, metric: WantedMetric): boolean {
+  if (name !== metric.name) return false
+  return metric.args.every((wanted) => args.some((one) => one.name === wanted.name && one.value === wanted.value))
 }
 
 /** Settles with what is waited for, or as soon as the signal is aborted. */

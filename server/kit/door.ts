@@ -10,6 +10,7 @@ import type { Logger } from '../kernel/core/log.ts'
 import type { OpenFiles } from '../kernel/core/open-files.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
 import { Decoding } from './decoding.ts'
+import { DatagramThread } from './io/datagrams/thread.ts'
 import { followFile } from './io/file.ts'
 import { type Pacer, type Pacing, pacerOf, type StreamTaker } from './io/pacer.ts'
 import { listenStreams, type StreamListening, type StreamReply } from './io/tcp.ts'
@@ -26,7 +27,7 @@ export type FamilyOptions = Omit<LabelledOptions, 'hub' | 'quotas' | 'clock' | '
 /** A sensor whose values are paced. */
 export type PacedSensor = FaultySensor & { readonly meter: Pick<Meter, 'waitMs'> }
 
-export interface DatagramOptions extends Omit<UdpOptions, 'turns' | 'packetFailed'> {
+export interface DatagramOptions extends Omit<UdpOptions, 'turns' | 'thread' | 'packetFailed'> {
   /** Its purpose, as the greeting shows it with the address; undefined if it is not shown. */
   readonly use?: string
   /** Whose fault it is if a datagram of a sender cannot be processed. */
@@ -146,6 +147,8 @@ export class Doors implements Door {
   readonly #opened: { close(): Promise<void> }[] = []
   readonly #pacers = new WeakMap<object, Pacer>()
   readonly #decoding: Decoding
+  /** Made for the first socket; settles with undefined where there can be none. */
+  #datagrams: Promise<DatagramThread | undefined> | undefined
 
   constructor(services: DoorServices) {
     this.#services = services
@@ -170,9 +173,11 @@ export class Doors implements Door {
   async datagrams({ use, sensorOf, failed, ...options }: DatagramOptions): Promise<UdpListening> {
     const { log, pacing } = this.#services
     const { key } = options
+    this.#datagrams ??= this.#openDatagrams()
     const listening = await listenUdp({
       ...options,
       turns: pacing.turns,
+      thread: await this.#datagrams,
       packetFailed: (error, source) => pacing.faults.report(sensorOf(source), error),
       failed(error) {
         log.error({ err: error, key }, 'a listener for datagrams failed')
@@ -182,6 +187,17 @@ export class Doors implements Door {
     this.#opened.push(listening)
     if (use !== undefined) this.#show({ key, use, transport: 'udp' }, listening)
     return listening
+  }
+
+  async #openDatagrams(): Promise<DatagramThread | undefined> {
+    const { log } = this.#services
+    const thread = await DatagramThread.open()
+    if ('unavailable' in thread) {
+      log.info(`datagrams are received one by one, which costs twice as much: ${thread.unavailable}`)
+      return undefined
+    }
+    log.debug('datagrams are received many at once, on a thread')
+    return thread
   }
 
   async streams<S extends PacedSensor>(options: StreamOptions<S>): Promise<StreamListening> {
@@ -232,5 +248,8 @@ export class Doors implements Door {
   /** It may be called again. */
   async close(): Promise<void> {
     for (const one of this.#opened.splice(0)) await one.close()
+    const datagrams = this.#datagrams
+    this.#datagrams = undefined
+    await (await datagrams)?.close()
   }
 }

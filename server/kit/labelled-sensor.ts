@@ -13,6 +13,7 @@ import type { StillClock } from '../kernel/metrics/current.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../kernel/metrics/labels.ts'
 import type { Labels, ListeningSensor, Measurement, Parameter, Series, TenantFamily } from '../kernel/metrics/metric.ts'
+import { KnownSeries } from './known-series.ts'
 import { LabelledSeries } from './labelled-series.ts'
 import { ReceivingSensor, type SourceReport } from './receiving-sensor.ts'
 import { keyOfSeries, seriesOfKey } from './series-key.ts'
@@ -31,7 +32,7 @@ export interface LabelledOptions {
   readonly parameters?: readonly Parameter[]
   /** Where its values come in, for people. */
   readonly from: string
-  readonly hub: Pick<Hub, 'add' | 'addFamily' | 'born' | 'died' | 'emit' | 'emitNumber'>
+  readonly hub: Pick<Hub, 'add' | 'addFamily' | 'born' | 'died' | 'emit' | 'emitEncoded' | 'emitNumber'>
   readonly quotas: Quotas
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   /** How long a series is kept after its last value, milliseconds. */
@@ -94,10 +95,14 @@ export class LabelledFamily implements TenantFamily {
 export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   readonly hasOpenLabels = true
   readonly isPublished?: true
+  /** By the numbers that decoders know them by. */
+  readonly known = new KnownSeries<LabelledSeries>()
   readonly #options: LabelledOptions
   readonly #requests: Requests | undefined
   readonly #quota: Count
   readonly #series = new Map<string, LabelledSeries>()
+  /** By the names of labels, how many series have them. */
+  readonly #labels = new Map<string, number>()
   #sweeping: Iterator<LabelledSeries> | undefined
   #values = 0
   #repeated = 0
@@ -125,6 +130,11 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     const given = labelsFrom(labels)
     const key = keyOfSeries(name, given)
     return this.#series.get(key) ?? this.#begin(name, given, key)
+  }
+
+  /** The series with this key, if there is one. */
+  find(key: string): LabelledSeries | undefined {
+    return this.#series.get(key)
   }
 
   /** The series with this key; it is born if it is new. */
@@ -161,8 +171,21 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     const series = new LabelledSeries(name, labelsFrom([...texts, ['name', name]]), key)
     series.heardMs = this.#options.clock.monotonicMs()
     this.#series.set(key, series)
+    this.#countLabels(series, 1)
     this.born(series)
     return series
+  }
+
+  hasLabel(label: string): boolean {
+    return this.#labels.has(label)
+  }
+
+  #countLabels({ labels }: LabelledSeries, change: 1 | -1): void {
+    for (const label of Object.keys(labels)) {
+      const count = (this.#labels.get(label) ?? 0) + change
+      if (count > 0) this.#labels.set(label, count)
+      else this.#labels.delete(label)
+    }
   }
 
   /** The series that its tenant may have, in all families. */
@@ -193,6 +216,16 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   takeSentNumber(series: LabelledSeries, number: number, time: number, clock: StillClock): boolean {
     if (!series.isNewNumber(number, time)) return this.#passOver()
     this.takeNumber(series, number, time, clock)
+    return true
+  }
+
+  /** The same for a value that is encoded, by type and value; the bytes are copied as far as they are kept. */
+  takeEncoded(series: LabelledSeries, encoded: Uint8Array, time: number, clock: StillClock): boolean {
+    if (!series.isNewEncoded(encoded, time)) return this.#passOver()
+    this.#values++
+    series.heardMs = clock.monotonicMs()
+    if (series.current.isTaken(time, clock)) series.setLastEncoded(encoded, time)
+    this.#options.hub.emitEncoded(series, encoded, time)
     return true
   }
 
@@ -253,7 +286,9 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
     if (!series.isLive) return
     series.isLive = false
     this.#series.delete(series.key)
+    this.#countLabels(series, -1)
     this.#quota.leave()
+    this.known.ended()
     this.died(series)
   }
 

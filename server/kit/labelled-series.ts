@@ -1,8 +1,9 @@
 /** A series with any labels, as metrics of today's programs have them [MON 9 Labels]. */
-import { createHash } from 'node:crypto'
+import { murmurOf } from '../../protocol/bytes/hash.ts'
+import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
-import { type Value, writeTyped } from '../../protocol/monitor/value.ts'
+import { readTyped, type Value, writeTyped } from '../../protocol/monitor/value.ts'
 import { type CataloguedSeries, type MetricMetadata, NO_METADATA } from '../kernel/metrics/catalogue.ts'
 import { CurrentTime } from '../kernel/metrics/current.ts'
 import { labelText } from '../kernel/metrics/labels.ts'
@@ -12,7 +13,6 @@ import type { Labels, Measurement, Subscription } from '../kernel/metrics/metric
 const REMEMBERED = 8
 /** Each takes a time and a mark of its value. */
 const PAIR = 2
-const MARK_BYTES = 6
 
 export class LabelledSeries implements CataloguedSeries {
   readonly name: string
@@ -27,12 +27,15 @@ export class LabelledSeries implements CataloguedSeries {
   first?: () => Measurement | undefined
   /** When a value came last, monotonic milliseconds. */
   heardMs = 0
-  /** The current value, if it is no number; a number needs no object of its own, which would outlive most others. */
-  #last: Measurement | undefined
+  /** The current value, if it is no number, or as it came encoded; a number needs no object of its own, which would outlive most others. */
+  #last: Measurement | Uint8Array | undefined
   #hasNumber = false
   #number = 0
-  /** Of the number, microseconds since 1970. */
-  #numberTime = 0
+  /** Of the number, or of what is encoded, microseconds since 1970. */
+  #lastTime = 0
+  /** The stamp of the publisher that was asked last whether the series may be published, and what it said. */
+  #judgedBy: object | undefined
+  #isAllowed = false
   #newest = Number.NEGATIVE_INFINITY
   /** Times and marks of its last samples; the place of the next one. */
   #samples: Float64Array | undefined
@@ -46,8 +49,11 @@ export class LabelledSeries implements CataloguedSeries {
 
   /** The current value; undefined after its source has said that the series ended. */
   get last(): Measurement | undefined {
-    if (!this.#hasNumber) return this.#last
-    return { value: { type: BasicType.DOUBLE, value: this.#number }, time: this.#numberTime }
+    const time = this.#lastTime
+    if (this.#hasNumber) return { value: { type: BasicType.DOUBLE, value: this.#number }, time }
+    if (!(this.#last instanceof Uint8Array)) return this.#last
+    // What is read may keep the bytes, and these are written over.
+    return { value: readTyped(new XdrReader(this.#last.slice())), time }
   }
 
   /** `time`: microseconds since 1970. */
@@ -61,7 +67,25 @@ export class LabelledSeries implements CataloguedSeries {
     this.#hasNumber = true
     this.#last = undefined
     this.#number = number
-    this.#numberTime = time
+    this.#lastTime = time
+  }
+
+  /** The same for a value that is encoded, whose bytes are copied. */
+  setLastEncoded(encoded: Uint8Array, time: number): void {
+    this.#hasNumber = false
+    // Most values of a series are as long as each other.
+    if (this.#last instanceof Uint8Array && this.#last.length === encoded.length) this.#last.set(encoded)
+    else this.#last = encoded.slice()
+    this.#lastTime = time
+  }
+
+  /** Whether the publisher with a stamp lets the series be published: `judge` is asked the first time, whose answer never changes. */
+  isAllowedBy(stamp: object, judge: (key: string) => boolean): boolean {
+    if (this.#judgedBy !== stamp) {
+      this.#isAllowed = judge(this.key)
+      this.#judgedBy = stamp
+    }
+    return this.#isAllowed
   }
 
   matches(label: string, matcher: (text: string) => boolean): boolean {
@@ -71,6 +95,11 @@ export class LabelledSeries implements CataloguedSeries {
   /** Remembers a sample; returns false if it is one of the last ones again. `time`: microseconds since 1970. */
   isNew(value: Value, time: number): boolean {
     return this.isNewNumber(markOf(value), time)
+  }
+
+  /** The same for a value that is encoded. */
+  isNewEncoded(encoded: Uint8Array, time: number): boolean {
+    return this.isNewNumber(markOfBytes(encoded), time)
   }
 
   /** The same for a DOUBLE. */
@@ -99,8 +128,8 @@ const MAX_TINY = 2 ** 51
 const VOID_MARK = (MAX_TINY + 1) * Number.MIN_VALUE
 
 /**
- * A number that two different values do not share, as far as a hash of six bytes tells them apart. A hash, and the writer for it,
- * cost a hundred times as much as all else here, and much garbage, so most integers, and values without content, do without.
+ * A number that two different values do not share, as far as a hash of 53 bits tells them apart. The writer for it costs much more
+ * than all else here, so most integers, and values without content, do without.
  */
 function markOf(value: Value): number {
   if (typeof value.value === 'number') return value.value
@@ -111,5 +140,10 @@ function markOf(value: Value): number {
   }
   const writer = new XdrWriter()
   writeTyped(writer, value)
-  return createHash('sha256').update(writer.bytes()).digest().readUIntBE(0, MARK_BYTES)
+  return markOfBytes(writer.bytes())
+}
+
+/** Two hashes as one number. */
+function markOfBytes(encoded: Uint8Array): number {
+  return (murmurOf(encoded, 1) >>> 0) * 2 ** 21 + (murmurOf(encoded, 2) >>> 11)
 }

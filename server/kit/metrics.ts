@@ -1,6 +1,6 @@
 /** What a sensor is made of: the kinds of sensors, metrics, series with their labels, and what a metric of an open family is. */
 export { formatIdentity } from '../../auth/identity.ts'
-export { type Identity, maySee, type Owner } from '../../auth/permissions.ts'
+export { ADMIN_ROLE, type Identity, maySee, type Owner } from '../../auth/permissions.ts'
 export {
   boundedMetadata,
   Catalogue,
@@ -20,6 +20,7 @@ export {
   shownName,
   toForeign,
 } from '../kernel/metrics/labels.ts'
+export { RecordList } from '../kernel/metrics/measure.ts'
 export {
   type Arguments,
   byName,
@@ -32,17 +33,12 @@ export {
   type Metric,
   type Parameter,
   type PolledSensor,
+  type RecordExposition,
   type Sensor,
   type SensorStatus,
   type Series,
   type Subscription,
 } from '../kernel/metrics/metric.ts'
-export {
-  type NameForPrometheus,
-  nameForPrometheus,
-  type SampleSink,
-  samplesOf,
-} from '../kernel/metrics/prometheus-samples.ts'
 export { SortedNames } from '../kernel/metrics/sorted-names.ts'
 export { isText, parametersProblem, valueProblem } from '../kernel/metrics/value-problem.ts'
 export type { StatusEntry } from '../kernel/producer/status.ts'

@@ -2,10 +2,13 @@
  * Systems that a wing has a connection with, whoever makes it: brokers, other producers, and destinations that values of channels
  * are delivered to.
  */
+import type { Reader } from '../../auth/permissions.ts'
 import type { QmfAgentRow, UpstreamBindingRow, UpstreamRow } from '../../storage/store.ts'
+import type { TenantUse } from '../kernel/accounts/quotas.ts'
 import type { Channel } from '../kernel/channels/channel.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
 import type { Sensor } from '../kernel/metrics/metric.ts'
+import type { ReadRights } from '../kernel/metrics/read-rights.ts'
 import type { Notices } from '../kernel/producer/notices.ts'
 import type { ServerView } from '../kernel/producer/own-metrics.ts'
 import type { ChannelDelivery } from './delivery.ts'
@@ -47,6 +50,10 @@ export interface OwnView {
   readonly stats: ServerView['stats']
   channels(): Iterable<ShownChannel>
   readonly sensors: readonly Sensor[]
+  /** What a tenant has, and may have. */
+  use(tenant: string): Pick<TenantUse, 'history' | 'historyLimits'>
+  /** What somebody may read. */
+  readRights(reader: Reader): Pick<ReadRights, 'mayReadRemembered'>
 }
 
 /** A channel as others are shown it: its state, and nothing of its values. */

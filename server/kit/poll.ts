@@ -3,8 +3,9 @@
  * loop, within the quota of its tenant, and only while its values can be taken and somebody wants them.
  */
 import type { Quotas } from '../kernel/accounts/quotas.ts'
+import type { Inlets } from '../kernel/channels/inlets.ts'
 import type { Intake, IntakeRefusal } from '../kernel/channels/intake.ts'
-import type { FairWork } from '../kernel/core/fair-work.ts'
+import type { FairWork, Steps } from '../kernel/core/fair-work.ts'
 import type { Demand } from '../kernel/metrics/demand.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
 import type { Sensor } from '../kernel/metrics/metric.ts'
@@ -33,7 +34,10 @@ export interface NotNow {
 }
 
 export interface Poll {
-  /** Does work in steps, as work of a tenant. Returns the result, or a promise of it if others have their turn before. */
+  /**
+   * Does work in steps, as work of a tenant; values of one step enter their queues together. Returns the result, or a promise of it if
+   * others have their turn before.
+   */
   readonly work: FairWork['run']
   /** Does work of a sensor in steps, as work of its tenant. What a step throws is a fault of the sensor, and ends the work. */
   readonly run: Hub['run']
@@ -50,6 +54,7 @@ export interface Poll {
 export interface PollServices {
   readonly hub: Hub
   readonly work: FairWork
+  readonly inlets: Pick<Inlets, 'begin' | 'end'>
   readonly quotas: Quotas
   readonly intake: Pick<Intake, 'refusal'>
 }
@@ -58,9 +63,9 @@ export interface PollServices {
 const FENCED_MS = 30_000
 const SECOND_MS = 1_000
 
-export function makePoll({ hub, work, quotas, intake }: PollServices): Poll {
+export function makePoll({ hub, work, inlets, quotas, intake }: PollServices): Poll {
   return {
-    work: (party, steps) => work.run(party, steps),
+    work: (party, steps) => work.run(party, together(inlets, steps)),
     run: (sensor, steps) => hub.run(sensor, steps),
     failed: (sensor, error) => hub.faults.report(sensor, error),
     meterOf: (tenant) => quotas.of(tenant).values,
@@ -75,6 +80,25 @@ export function makePoll({ hub, work, quotas, intake }: PollServices): Poll {
       return waitMs > 0 ? { reason: 'quota', detail, waitMs } : undefined
     },
     demand: hub.demand,
+  }
+}
+
+/** Steps, during each of which inlets stay open. */
+function* together<T>(inlets: PollServices['inlets'], steps: Steps<T>): Steps<T> {
+  try {
+    for (;;) {
+      inlets.begin()
+      try {
+        const { done, value } = steps.next()
+        if (done === true) return value
+      } finally {
+        inlets.end()
+      }
+      yield
+    }
+  } finally {
+    // Nobody wants the rest if it is not done.
+    steps.return(undefined as never)
   }
 }
 

@@ -2,6 +2,7 @@
  * What programs hand over in one request, for the families that take published values: rights are judged for all series before
  * the first value is taken, what begins is taken whole, and the yes is given when it is durable (channels/intake.ts).
  */
+import type { Publisher } from '../../auth/publisher.ts'
 import type { Asker, Rights } from '../kernel/accounts/rights.ts'
 import type { Intake, IntakeRefusal } from '../kernel/channels/intake.ts'
 import type { Clock } from '../kernel/core/clock.ts'
@@ -10,12 +11,13 @@ import type { MetricMetadata } from '../kernel/metrics/catalogue.ts'
 import { StillClock } from '../kernel/metrics/current.ts'
 import { labelText, shownName } from '../kernel/metrics/labels.ts'
 import type { Labels } from '../kernel/metrics/metric.ts'
-import { type Columns, metadataFrom, NO_SERIES, textAt, ValueKind, valueAt } from './columns.ts'
+import { type Columns, encodedAt, NO_SERIES, ValueKind, valueAt } from './columns.ts'
 import type { Decoder, Decoding, EncodedBody } from './decoding.ts'
 import type { LabelledFamily, LabelledSensor } from './labelled-sensor.ts'
-import { LabelledSeries } from './labelled-series.ts'
+import type { LabelledSeries } from './labelled-series.ts'
 import { type NotNow, notNow, type Poll } from './poll.ts'
-import { nameOfKey, seriesOfKey, split } from './series-key.ts'
+import { RequestSeries } from './request-series.ts'
+import { nameOfKey, seriesOfKey } from './series-key.ts'
 
 const SERIES_PER_STEP = 32
 const VALUES_PER_STEP = 128
@@ -106,18 +108,19 @@ export class Publication {
     const sensor = this.#family.of(tenant)
     const party = { tenant }
     const rejections = new Rejections()
-    const isAllowed = await poll.work(party, this.#allowed(asker, sensor, columns, rejections))
+    const series = new RequestSeries(sensor, columns)
+    const publisher = this.#services.rights.publisher(asker, sensor)
+    const isAllowed = await poll.work(party, this.#allowed(publisher, series, columns, rejections))
     if (whole && rejections.values > 0) return { outcome: 'denied', detail: rejections.first }
     const why = poll.refusal(sensor)
     if (why !== undefined) return { outcome: 'not-now', why }
     const taking = intake.begin(sensor)
-    const touched: LabelledSeries[] = []
-    const taken = await poll.work(party, this.#take(sensor, columns, isAllowed, touched, rejections, describe))
+    const taken = await poll.work(party, this.#take(sensor, columns, series, isAllowed, rejections, describe))
     const refusal = await this.#within(taking.stored())
     if (refusal === LATE) return { outcome: 'not-now', why: LATE }
     if (refusal !== undefined) {
       // It comes again, and is new then.
-      for (const series of touched) series.forget()
+      series.forget()
       return { outcome: 'not-now', why: refusal }
     }
     return { outcome: 'taken', taken, rejected: rejections.values, detail: rejections.first }
@@ -136,21 +139,23 @@ export class Publication {
   }
 
   /** Judges every series, and counts the values of those that are not allowed. */
-  *#allowed(asker: Asker, sensor: LabelledSensor, { series, of }: Columns, rejections: Rejections): Steps<Uint8Array> {
-    const publisher = this.#services.rights.publisher(asker, sensor)
-    const isAllowed = new Uint8Array(series.ends.length)
-    let detail = ''
-    for (let place = 0; place < isAllowed.length; place++) {
-      const key = textAt(series, place)
-      const name = nameOfKey(key)
+  *#allowed(publisher: Publisher, series: RequestSeries, { of }: Columns, rejections: Rejections): Steps<Uint8Array> {
+    const isAllowed = new Uint8Array(series.count)
+    const judge = (key: string): boolean => {
       let labels: Labels | undefined
       // Rules name labels as they are shown.
-      const text = (wanted: string): string => {
+      return publisher.may(nameOfKey(key), (wanted) => {
         labels ??= seriesOfKey(key).labels
         return labelText(labels, wanted) ?? ''
-      }
-      if (publisher.may(name, text)) isAllowed[place] = 1
-      else if (detail === '') detail = `PUBLISH of ${shownName(name)} is not allowed with these labels`
+      })
+    }
+    let detail = ''
+    for (let place = 0; place < isAllowed.length; place++) {
+      const known = series.find(place)
+      if (known === undefined ? judge(series.key(place)) : known.isAllowedBy(publisher.stamp, judge))
+        isAllowed[place] = 1
+      else if (detail === '')
+        detail = `PUBLISH of ${shownName(nameOfKey(series.key(place)))} is not allowed with these labels`
       if ((place + 1) % SERIES_PER_STEP === 0) yield
     }
     if (detail === '') return isAllowed
@@ -165,8 +170,8 @@ export class Publication {
   *#take(
     sensor: LabelledSensor,
     columns: Columns,
+    ofRequest: RequestSeries,
     isAllowed: Uint8Array,
-    touched: LabelledSeries[],
     rejections: Rejections,
     describe: PublicationOptions['describe'],
   ): Steps<number> {
@@ -187,8 +192,11 @@ export class Publication {
         place = of[at] as number
         if (place === NO_SERIES) series = problem
         else if (isAllowed[place] === 1) {
-          series = this.#begun(sensor, columns, place, describe)
-          if (typeof series !== 'string') touched.push(series)
+          series = ofRequest.begun(place)
+          if (typeof series !== 'string') {
+            const said = ofRequest.metadata(place) ?? describe?.(series.name)
+            if (said !== undefined) sensor.describe(series, said)
+          }
         }
         sinceStep += SERIES_COST
       }
@@ -199,30 +207,15 @@ export class Publication {
       } else {
         sensor.meter.take()
         if (kinds[at] === ValueKind.DOUBLE) sensor.takeSentNumber(series, numbers[at] as number, time, now)
-        else sensor.take(series, valueAt(columns, at), time)
-        // A histogram may have very many buckets.
-        if (kinds[at] === ValueKind.ENCODED) sinceStep = VALUES_PER_STEP
+        else if (kinds[at] === ValueKind.ENCODED) {
+          sensor.takeEncoded(series, encodedAt(columns, at), time, now)
+          // A histogram may have very many buckets.
+          sinceStep = VALUES_PER_STEP
+        } else sensor.take(series, valueAt(columns, at), time)
         taken++
       }
     }
     return taken
-  }
-
-  /** A series of a request, described; the reason for people if it cannot be taken. */
-  #begun(
-    sensor: LabelledSensor,
-    { series, described, metadata, traits }: Columns,
-    place: number,
-    describe: PublicationOptions['describe'],
-  ): LabelledSeries | string {
-    const key = textAt(series, place)
-    const found = sensor.byKey(key)
-    if (!(found instanceof LabelledSeries)) return `${shownName(nameOfKey(key))}: ${found.detail}`
-    const about = (described[place] as number) - 1
-    const said =
-      about < 0 ? describe?.(found.name) : metadataFrom(traits[about] as number, split(textAt(metadata, about)))
-    if (said !== undefined) sensor.describe(found, said)
-    return found
   }
 }
 

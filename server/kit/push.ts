@@ -40,7 +40,7 @@ export interface DeliveredChannel extends Pick<Channel, 'id' | 'label' | 'owner'
   /** By metric id: a value without a binding is a result or an answer, or the binding was stopped meanwhile. */
   readonly bindings: ReadonlyMap<number, { readonly instance: DeliveredMetric }>
   /** Where values are committed that the destination has, what is counted of them, and whether one is still to be delivered. */
-  readonly queue: Pick<Queue, 'commit' | 'counts' | 'isUnsettled'>
+  readonly queue: Pick<Queue, 'commit' | 'counts' | 'isUnsettled' | 'settings'>
   /** Where the values come from: it is told when more may come. */
   readonly outbox: Pick<Outbox, 'drained' | 'failed'>
 }

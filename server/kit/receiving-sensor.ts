@@ -71,8 +71,8 @@ export abstract class ReceivingSensor<S extends CataloguedSeries> implements Lis
     return this.catalogue.changes
   }
 
-  series(name?: string, prefix?: string): Iterable<S> {
-    return this.catalogue.series(name, prefix)
+  series(name?: string, prefix?: string, isWanted?: (name: string) => boolean): Iterable<S> {
+    return this.catalogue.series(name, prefix, isWanted)
   }
 
   /** A listener was opened. `kernelDrops` returns how many datagrams the kernel dropped, undefined if it does not report that. */

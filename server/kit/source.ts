@@ -4,6 +4,7 @@
  */
 import type { Section, SectionConfig } from '../kernel/config/schema.ts'
 import type { StatusEntry } from '../kernel/producer/status.ts'
+import type { RememberedHistory } from './history.ts'
 import type { Kit } from './kit.ts'
 
 /** NamedSections of the configuration by their names, and what is read of them. */
@@ -24,6 +25,8 @@ export interface Source<S extends Section, M extends NamedSections = NoSections>
 export interface OpenedSource<S extends Section = Section, M extends NamedSections = NoSections> {
   /** Entries of `producer.sensors` in addition to those of the sensors; they may come and go. */
   readonly statuses?: readonly StatusEntry[]
+  /** What is remembered, if the source remembers anything. */
+  readonly remembered?: RememberedHistory
   /** Begins to take what others have kept. Called after bindings are recovered, and before any source listens. */
   begin?(): Promise<void>
   /** Opens the listeners and connections. Called after bindings are recovered: values that arrive before that would be lost. */

@@ -2,7 +2,6 @@
  * Makes the parts of the server and joins them, from the store upwards: each is declared before it is used. Nothing is
  * decided here; what a part does is said in its own file.
  */
-import { createHmac } from 'node:crypto'
 import { resolve } from 'node:path'
 import { Authenticator } from '../../auth/authenticator.ts'
 import type { Account } from '../../auth/mechanism.ts'
@@ -19,7 +18,8 @@ import type { OperatorFiles } from '../edge/tls/operator-files.ts'
 import { AuthFailures } from '../kernel/accounts/audit/failures.ts'
 import { LimitedRecords } from '../kernel/accounts/audit/limited-records.ts'
 import { AuditLog } from '../kernel/accounts/audit/log.ts'
-import { type FileSystemSpace, Quotas } from '../kernel/accounts/quotas.ts'
+import { StoredBoards } from '../kernel/accounts/boards.ts'
+import { type FileSystemSpace, Quotas, quotaOn } from '../kernel/accounts/quotas.ts'
 import { Rights } from '../kernel/accounts/rights.ts'
 import { Rules } from '../kernel/accounts/rules.ts'
 import { Tenants } from '../kernel/accounts/tenants.ts'
@@ -39,8 +39,8 @@ import { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
 import { commandHandlers } from '../kernel/commands/index.ts'
 import type { CommandServices } from '../kernel/commands/services.ts'
 import { configDirectoryOf } from '../kernel/config/paths.ts'
-import { inBytes } from '../kernel/config/value-types.ts'
 import { Backups } from '../kernel/controls/backup.ts'
+import { boardControls } from '../kernel/controls/boards.ts'
 import { channelConfigure, channelDelete, channelPurge } from '../kernel/controls/channels.ts'
 import type { Control } from '../kernel/controls/control.ts'
 import { execControls } from '../kernel/controls/exec/exec-controls.ts'
@@ -77,7 +77,7 @@ import { checkAnywhere } from './anywhere.ts'
 import type { Config, ReloadableConfig } from './config.ts'
 import { composeKit } from './kit.ts'
 import { configReload, Reloader } from './reload.ts'
-import { StorageState } from './storage-state.ts'
+import { producerIdOf, StorageState } from './storage-state.ts'
 import { openSources, type RunningSource } from './wings.ts'
 
 export interface ComposeOptions extends Pick<Joining, 'nodes' | 'connect'>, Pick<Self, 'node'> {
@@ -152,9 +152,9 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
 
-  const self = { id: idOf(recovered.secret), name }
+  const self = { id: producerIdOf(recovered.secret), name }
   const { sizeBytes } = diskSpace()
-  const quotaInForce = () => ({ ...inForce().quota, queuedBytes: inBytes(inForce().quota.queuedBytes, sizeBytes) })
+  const quotaInForce = () => quotaOn(sizeBytes, inForce().quota)
   const tenants = new Tenants(recovered.tenants, quotaInForce, change)
   const quotas = new Quotas((tenant) => tenants.quotaOf(tenant), clock)
   // What admins do belongs to every tenant: with a control they raise what another user has used up.
@@ -176,6 +176,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   })
   const accounts = new Users(recovered.users, tenants, recovered.nextUserId, change, () => clock.wallMs())
   const tokens = new Tokens(recovered.tokens, recovered.nextTokenId, change)
+  const boards = new StoredBoards(recovered.boards, recovered.nextBoardId, accounts, change)
   const rules = new Rules(recovered.rules, recovered.nextRule, change)
   const rights = new Rights(rules)
   const authenticator = new Authenticator({
@@ -285,7 +286,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     serverSecret: recovered.secret,
     resolve: options.resolve,
   })
-  const backups = new Backups(store, resolve(dataDir))
+  const remembered = () => sources.find((one) => one.remembered !== undefined)?.remembered
+  const backups = new Backups(store, resolve(dataDir), async (to) => remembered()?.backUp(to))
   const executor = new Executor({
     ids,
     journal,
@@ -390,6 +392,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     controls: (identity: Identity) => executor.visible(identity),
     remoteControls: (producers: (path: string) => boolean, identity: Identity) => executor.remote(producers, identity),
     rights,
+    boards,
     audit,
     createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
     get statuses() {
@@ -445,6 +448,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     sessions.dismiss(id, 'the user was removed')
     names.forgetUser(id)
     tokens.forgetUser(id)
+    boards.forgetUser(id)
     executor.forget(id)
     const deleted = [...registry.of(id)].map((channel) => registry.delete(channel, 'user removed'))
     return Promise.all([...deleted, work.run({ tenant: SERVER_TENANT }, bindings.endAllUnbound(instances.of(id)))])
@@ -482,8 +486,9 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...sensorControls({ hub, change, stored }),
       ...offered.controls,
       ...userControls({ accounts, rights, rules, hasher, iterations, node: options.node, endUser, changeRole, stored }),
+      ...boardControls({ boards, clock, stored }),
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
-      ...tenantControls({ tenants, accounts, quotas, hub, stored }),
+      ...tenantControls({ tenants, accounts, quotas, hub, endUser, stored }),
       ...roleControls({ rules, accounts, reconsider, destination, stored }),
       roleExplain({ accounts, rights, hub, destination, dialler, isPublished, executor }),
     ],
@@ -491,9 +496,4 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     offered.remote,
   )
   return { recovered, storage, producer, sessions, hub, dialler, announcer, notices, doors, sources, reloader }
-}
-
-/** A random id that was made with the database, and is no secret. */
-function idOf(secret: Uint8Array): string {
-  return createHmac('sha256', secret).update('producer').digest('hex').slice(0, 16)
 }

@@ -7,7 +7,15 @@ import { z } from 'zod'
 import { isLoopback } from '../../auth/network.ts'
 import { clusterSection } from '../cluster/config.ts'
 import { announceSection } from '../edge/announce/config.ts'
-import { dialSection, httpSection, jwtSection, listenSection, metricsSection, tlsSection } from '../edge/config.ts'
+import {
+  dialSection,
+  httpSection,
+  jwtSection,
+  listenSection,
+  metricsSection,
+  querySection,
+  tlsSection,
+} from '../edge/config.ts'
 import { type ConfigChange, changeOf } from '../kernel/config/change.ts'
 import type { ReadFile } from '../kernel/config/file.ts'
 import { configFileOf, type Loaded, type LoadOptions, load } from '../kernel/config/load.ts'
@@ -172,6 +180,16 @@ const quota = section(
         1_000_000n,
         'Live series of families with open labels [MON 9 Labels].',
       ),
+      history_bytes: liveKey(
+        bytesOrShare(TEBIBYTE),
+        '10%',
+        'Bytes of its history, or a share of the file system; beyond that its oldest days go first.',
+      ),
+      history_series: liveKey(
+        integer(0, 1_000_000_000),
+        1_000_000n,
+        'Series of its history that have values not older than `history.keep`.',
+      ),
     })
     .describe('What each tenant may have; 0 is no limit of its own. `tenant.set` gives a tenant others.'),
 )
@@ -226,6 +244,7 @@ const sections = {
   jwt: jwtSection,
   http: httpSection,
   metrics: metricsSection,
+  query: querySection,
   storage,
   channels,
   limits,

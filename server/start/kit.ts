@@ -1,10 +1,12 @@
 /** Makes the kit of the wings from the parts of the server, and keeps the controls that they add until the executor takes them. */
 import type { Recovered } from '../../storage/store.ts'
+import type { Rights } from '../kernel/accounts/rights.ts'
 import type { Tenants } from '../kernel/accounts/tenants.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
 import type { QueueHost } from '../kernel/channels/queue-host.ts'
 import type { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
 import type { Control, ControlSource, RemoteControls } from '../kernel/controls/control.ts'
+import { ReadRights } from '../kernel/metrics/read-rights.ts'
 import type { Notices } from '../kernel/producer/notices.ts'
 import type { ServerView } from '../kernel/producer/own-metrics.ts'
 import { type DeliveryServices, RegistryDelivery } from '../kit/delivery.ts'
@@ -22,10 +24,11 @@ export interface OfferedControls {
   readonly remote: RemoteControls[]
 }
 
-export type ComposeKitOptions = Omit<KitServices, 'turnClock' | 'pacing' | 'peer' | 'controls'> &
+export type ComposeKitOptions = Omit<KitServices, 'turnClock' | 'pacing' | 'inlets' | 'peer' | 'controls'> &
   DeliveryServices &
   Pick<Joining, 'nodes' | 'connect' | 'intake'> &
   Callers & {
+    readonly rights: Rights
     readonly turn: Pick<TurnScheduler, 'once'>
     readonly host: Pick<QueueHost, 'inlets' | 'unstored'>
     readonly storage: Pick<StorageState, 'isBehind'>
@@ -44,6 +47,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
   const made = makeKit({
     ...options,
     turnClock: { monotonicMs: turn.once(() => clock.monotonicMs()), microseconds: () => clock.microseconds() },
+    inlets: host.inlets,
     pacing: {
       clock,
       turns: new FeedTurns(clock, host.inlets),
@@ -60,7 +64,14 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
       notice: (notice, about) => notices.emit(notice, about),
       delivery: new RegistryDelivery(options),
       stored: { journal, upstreams, upstreamBindings, qmfAgent },
-      view: { tenants: () => tenants.list(), stats: server.stats, channels: server.channels, sensors: hub.sensors },
+      view: {
+        tenants: () => tenants.list(),
+        stats: server.stats,
+        channels: server.channels,
+        sensors: hub.sensors,
+        use: (tenant) => options.quotas.of(tenant),
+        readRights: (reader) => new ReadRights(reader, options.rights),
+      },
       producers: {
         nodes,
         connect,

@@ -8,6 +8,7 @@ import { SqliteStore } from '../../storage/sqlite/store.ts'
 import type { Store } from '../../storage/store.ts'
 import { type ClusterControl, handOverControl } from '../cluster/control.ts'
 import { clusterSensor } from '../cluster/metric.ts'
+import { QueryOutcomes, queriesSensor } from '../edge/http/query/outcomes.ts'
 import { type Listeners, openListeners } from '../edge/listen.ts'
 import type { OwnPort, Resolver } from '../edge/outbound/resolve.ts'
 import { OperatorFiles } from '../edge/tls/operator-files.ts'
@@ -32,6 +33,7 @@ import { fileSystemSpaceOf } from './storage-state.ts'
 export type { Identity, Owner } from '../../auth/permissions.ts'
 export { BasicType } from '../../protocol/monitor/constants.ts'
 export { type Field, type Value, VOID } from '../../protocol/monitor/value.ts'
+export { restoreAll } from '../../storage/restore.ts'
 export { restoreBackup } from '../../storage/sqlite/backup.ts'
 export { type AuditFinding, verifyAudit } from '../kernel/accounts/audit/verify.ts'
 export type { ControlArguments, ControlParameter, ControlResult, ControlRun } from '../kernel/controls/control.ts'
@@ -206,6 +208,8 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     hub.add(clusterSensor(options.cluster, clock))
     producer.executor.add([handOverControl(options.cluster, clock, log)])
   }
+  const outcomes = new QueryOutcomes({ log, clock, slowMs: () => inForce().query.slow })
+  hub.add(queriesSensor(outcomes, clock))
   options.sensors?.(new SensorDoor(hub))
   await recoverState(recovered, producer, notices)
   producer.journal.change({ put: 'recovered', row: {} })
@@ -224,6 +228,9 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     config,
     http: () => inForce().http,
     metrics: () => inForce().metrics,
+    query: () => inForce().query,
+    outcomes,
+    remembered: sources.find(({ remembered }) => remembered !== undefined)?.remembered,
     tls: files.tls,
     sessions,
     context: producer,

@@ -1,4 +1,5 @@
 /** The state of the storage, as the store reports it; what takes values in asks for it. */
+import { createHmac } from 'node:crypto'
 import { statfsSync } from 'node:fs'
 import type { StorageError, StoreEvents } from '../../storage/store.ts'
 import type { FileSystemSpace } from '../kernel/accounts/quotas.ts'
@@ -21,6 +22,11 @@ interface BatchFollower {
 export function fileSystemSpaceOf(directory: string): FileSystemSpace {
   const { blocks, bavail, bsize } = statfsSync(directory)
   return { sizeBytes: blocks * bsize, freeBytes: bavail * bsize }
+}
+
+/** A random id that was made with the database, and is no secret. */
+export function producerIdOf(secret: Uint8Array): string {
+  return createHmac('sha256', secret).update('producer').digest('hex').slice(0, 16)
 }
 
 export interface StorageStateOptions {

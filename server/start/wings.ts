@@ -9,6 +9,7 @@ import type { Kit } from '../kit/kit.ts'
 import type { OpenedSource, SectionConfigs, Source } from '../kit/source.ts'
 import { drainSection } from '../wings/drains/config.ts'
 import { gmetricSection } from '../wings/gmetric/config.ts'
+import { historySection } from '../wings/history/config.ts'
 import { hostSection } from '../wings/host/config.ts'
 import { monoSection } from '../wings/mono/config.ts'
 import { otlpSection } from '../wings/otlp/config.ts'
@@ -32,6 +33,7 @@ const sources = {
   upstream: entry(upstreamSection, async () => (await import('../wings/upstream/source.ts')).upstream),
   plugin: entry(pluginSection, async () => (await import('../wings/plugin/source.ts')).plugin),
   drain: entry(drainSection, async () => (await import('../wings/drains/source.ts')).drain),
+  history: entry(historySection, async () => (await import('../wings/history/source.ts')).history),
 }
 
 /** Sections of sources that have another one of their own. */

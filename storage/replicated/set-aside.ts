@@ -4,9 +4,9 @@
  */
 import { existsSync, linkSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { DATABASE_FILE } from '../sqlite/database.ts'
 import { storageError } from '../sqlite/errors.ts'
 import { syncDirectory } from '../sqlite/generation.ts'
+import { DATABASE_FILE } from '../store.ts'
 
 /** What belongs to a database; the database itself is the last that goes, since the others are nothing without it. */
 const FILES = ['generation', `${DATABASE_FILE}-shm`, `${DATABASE_FILE}-journal`, `${DATABASE_FILE}-wal`, DATABASE_FILE]

@@ -6,7 +6,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { DATABASE_FILE } from '../sqlite/database.ts'
 import { openSqlite } from '../sqlite/driver.ts'
 import { storageError } from '../sqlite/errors.ts'
 import { LogPlaces, NOWHERE } from '../sqlite/log-places.ts'
@@ -17,6 +16,7 @@ import {
   type BackupProgress,
   type Batch,
   type BlockBytes,
+  DATABASE_FILE,
   type Recovered,
   StorageError,
   type Store,

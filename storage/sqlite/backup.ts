@@ -23,8 +23,8 @@ import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { Database } from 'better-sqlite3'
-import { type BackupProgress, StorageError } from '../store.ts'
-import { checkHeader, DATABASE_FILE, LOCK_FILE, PAGE_BYTES, takeLock } from './database.ts'
+import { type BackupProgress, DATABASE_FILE, StorageError } from '../store.ts'
+import { checkHeader, LOCK_FILE, PAGE_BYTES, takeLock } from './database.ts'
 import { freeBytes } from './disk-space.ts'
 import { openSqlite } from './driver.ts'
 import { isBusy, refuse, storageError } from './errors.ts'
@@ -117,7 +117,8 @@ function syncedSize(path: string): number {
 export function removeParts(directory: string): void {
   if (!existsSync(directory)) return
   for (const name of readdirSync(directory)) {
-    if (ENDS.some((end) => name.endsWith(`${PART}${end}`))) rmSync(join(directory, name), { force: true })
+    if (ENDS.some((end) => name.endsWith(`${PART}${end}`)))
+      rmSync(join(directory, name), { recursive: true, force: true })
   }
 }
 
@@ -227,13 +228,15 @@ export interface RestoreOptions {
   readonly file: string
   /** The data directory, made if it is missing. */
   readonly directory: string
+  /** Called before anything changes, when no server can use the directory. */
+  readonly first?: () => void
 }
 
 /**
  * Puts a backup in the place of the database, while no server uses the directory. The old database stays beside it under
  * another name; returns its path, or undefined if there was none. Throws StorageError, and then nothing has changed.
  */
-export function restoreBackup({ file, directory }: RestoreOptions): string | undefined {
+export function restoreBackup({ file, directory, first }: RestoreOptions): string | undefined {
   if (!existsSync(file)) throw refuse('NOT_WRITABLE', file, 'there is no such file')
   orStorageError(file, () => checkHeader(file))
   const lock = takeLock(directory)
@@ -246,6 +249,7 @@ export function restoreBackup({ file, directory }: RestoreOptions): string | und
     // Whoever runs the server is to own it, though root restores it.
     const { uid, gid } = statSync(directory)
     if (process.getuid?.() === 0) chownSync(copied, uid, gid)
+    first?.()
     const replaced = setAside(path)
     syncDirectory(directory)
     renameSync(copied, path)
@@ -312,12 +316,17 @@ function copyChecked(file: string, copied: string): void {
  */
 function setAside(path: string): string | undefined {
   if (!existsSync(path)) return undefined
-  let number = 1
-  while (existsSync(`${path}.replaced-${number}`)) number++
-  const replaced = `${path}.replaced-${number}`
+  const replaced = nameAside(path)
   linkSync(path, replaced)
   for (const end of ['-wal', '-shm']) if (existsSync(`${path}${end}`)) renameSync(`${path}${end}`, `${replaced}${end}`)
   return replaced
+}
+
+/** A name that is free for what a restore replaces. */
+export function nameAside(path: string): string {
+  let number = 1
+  while (existsSync(`${path}.replaced-${number}`)) number++
+  return `${path}.replaced-${number}`
 }
 
 function orStorageError(path: string, work: () => void): void {

@@ -6,6 +6,7 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Database } from 'better-sqlite3'
+import { DATABASE_FILE } from '../store.ts'
 import { examineLog, type LogFinding } from './damage/log.ts'
 import { openSqlite } from './driver.ts'
 import { codeOf, isBusy, isDiskFailure, isNoRoom, isUnreadable, refuse, storageError } from './errors.ts'
@@ -14,7 +15,6 @@ import { LogPlaces } from './log-places.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from './migrations.ts'
 import { NumbersTable } from './numbers.ts'
 
-export const DATABASE_FILE = 'cinnabar.db'
 export const LOCK_FILE = 'lock.db'
 /** The time that a server being killed may take to exit. */
 const LOCK_WAIT_MS = 500

@@ -27,6 +27,7 @@ export const MIGRATIONS: readonly Migration[] = [
   qmfAgent,
   logPlace,
   upstreamBindings,
+  boards,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -263,6 +264,18 @@ function upstreamBindings(database: Database): void {
       upstream text not null, generation text not null, channel integer not null, metric integer not null,
       selection text not null, primary key (upstream, metric)
     ) strict, without rowid;
+  `)
+}
+
+/** Charts that users keep under names. */
+function boards(database: Database): void {
+  database.exec(`
+    alter table meta add column next_board integer not null default 1;
+    create table board (
+      id integer primary key, user integer not null, name text not null, charts text not null, shared integer not null,
+      version integer not null, saved real not null
+    ) strict;
+    create index board_user on board (user);
   `)
 }
 

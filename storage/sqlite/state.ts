@@ -13,7 +13,7 @@ import type { RowTables, RowTablesFound } from './row-tables.ts'
 
 type StoredMeta = Pick<
   Recovered,
-  'age' | 'wall' | 'nextBlockId' | 'nextUserId' | 'nextRule' | 'nextTokenId' | 'secret' | 'generation'
+  'age' | 'wall' | 'nextBlockId' | 'nextUserId' | 'nextRule' | 'nextTokenId' | 'nextBoardId' | 'secret' | 'generation'
 >
 /** A change of these tables. */
 export type StateChange = Exclude<Change, AuditChange | RemovalsChange>
@@ -83,7 +83,8 @@ export class StateTables {
     const above = (table: string): string => `coalesce((select max(id) from ${table}), 0) + 1`
     const meta = this.#database.prepare<unknown[], StoredMeta>(`
       select age, wall, max(next_block, ${above('block')}, ${above('gap')}) as nextBlockId,
-        next_user as nextUserId, next_rule as nextRule, next_token as nextTokenId, secret, generation
+        next_user as nextUserId, next_rule as nextRule, next_token as nextTokenId,
+        next_board as nextBoardId, secret, generation
       from meta`)
     return { ...meta.get()!, ...this.#rows.recover() }
   }

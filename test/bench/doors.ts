@@ -4,11 +4,17 @@
  * `apt-get install prometheus victoria-metrics prometheus-node-exporter`.
  */
 import { optionsIn } from '../rig/options.ts'
+import { otlpGaugesRow, otlpHistogramsRow } from './doors/otlp.ts'
 import { remoteWriteRow } from './doors/remote-write.ts'
 import { figuresOf, type Row, rowsIn } from './doors/row.ts'
 import { scrapeRow } from './doors/scrape.ts'
 
-const ROWS: Readonly<Record<string, Row>> = { scrape: scrapeRow, 'remote-write': remoteWriteRow }
+const ROWS: Readonly<Record<string, Row>> = {
+  scrape: scrapeRow,
+  'remote-write': remoteWriteRow,
+  'otlp-gauges': otlpGaugesRow,
+  'otlp-histograms': otlpHistogramsRow,
+}
 const DEFAULTS = { peers: false, rows: Object.keys(ROWS).join(','), targets: 50, seconds: 20, 'warm-up': 15 } as const
 
 export async function benchDoors(argv: string[]): Promise<object> {

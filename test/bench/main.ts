@@ -20,6 +20,7 @@ import { benchLatency } from './latency.ts'
 import { benchBesideLimit, benchLimit, besideIn, limitAgainst } from './limit.ts'
 import { benchMemory } from './memory.ts'
 import { benchMonoAgent } from './mono-agent.ts'
+import { benchPromql } from './promql.ts'
 import { benchQuery } from './query.ts'
 import { benchQueue } from './queue.ts'
 import { shownFigures } from './ratios.ts'
@@ -46,6 +47,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   memory: benchMemory,
   'mono-agent': benchMonoAgent,
   otlp: benchOtlp,
+  promql: benchPromql,
   query: benchQuery,
   queue: benchQueue,
   'remote-write': benchRemoteWrite,

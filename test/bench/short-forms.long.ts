@@ -38,11 +38,14 @@ it('scale measures each size and draws the curves', async () => {
 })
 
 it('doors says what a value costs that is scraped or written, durable or not, and what it costs others', async () => {
-  const short = ['--peers', '--targets', '2', '--seconds', '1.5', '--warm-up', '1']
+  const short = ['--peers', '--targets', '1', '--seconds', '1', '--warm-up', '0.5']
   const figures = (await benchDoors(short)) as Readonly<Record<string, string>>
   const scrapers = ['cinnabar', 'cinnabarTakenOnly', 'prometheus', 'vmagent'].map((who) => `scrape ${who}`)
   const takers = ['cinnabar', 'cinnabarUnbound', 'prometheus'].map((who) => `remote-write ${who}`)
+  const points = ['gauges', 'histograms'].flatMap((kind) =>
+    ['cinnabar', 'cinnabarUnbound'].map((who) => `otlp-${kind} ${who}`),
+  )
   // So little costs less than a tick of the kernel's clock now and then; that nothing came is an error by itself.
-  for (const who of [...scrapers, ...takers])
+  for (const who of [...scrapers, ...takers, ...points])
     expect(Number(figures[`${who} cpuPerMillion`]), who).toBeGreaterThanOrEqual(0)
 })

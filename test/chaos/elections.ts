@@ -18,7 +18,7 @@ import { NatsServers, natsMissing } from '../support/nats.ts'
 import { Random } from '../support/random.ts'
 import { PASSWORD } from '../support/server-process.ts'
 import { type ChaosNode, Nodes } from './cluster/nodes.ts'
-import { leaderNow } from './cluster/probe.ts'
+import { leaderOfAll } from './cluster/probe.ts'
 import { nextLeader, watchingAt } from './cluster/watching.ts'
 
 /** How long anything may take: elections of the nats-servers take ten seconds and more. */
@@ -175,11 +175,11 @@ class Run {
   /** The node that leads, when everything is as the fault needs it. */
   async #arranged(fault: Fault): Promise<ChaosNode> {
     for (;;) {
-      const leader = await this.#whole()
+      const { leader } = await leaderOfAll(this.#nodes, USER)
       if (!isCutOff(fault)) return leader
       await this.#arrange(leader, fault === 'machine of both cut off')
       // That may have cost it the lead.
-      if ((await this.#whole()) === leader) return leader
+      if ((await leaderOfAll(this.#nodes, USER)).leader === leader) return leader
     }
   }
 
@@ -196,23 +196,6 @@ class Run {
       await log.close()
     }
     throw new Error(`the log cannot be led ${isThere ? 'on' : 'beside'} the machine of ${leader.name}`)
-  }
-
-  /** The node that leads, when all nodes follow it and all nats-servers have the whole log. */
-  async #whole(): Promise<ChaosNode> {
-    const end = performance.now() + PATIENCE_MS
-    for (;;) {
-      const said = await leaderNow(this.#nodes, USER)
-      const others = said?.nodes.filter(({ role, obstacle }) => role === 'not heard' || obstacle !== '')
-      if (said !== undefined && others?.length === 0) {
-        await this.#nodes.inStep()
-        const again = await leaderNow(this.#nodes, USER)
-        if (again?.epoch === said.epoch) return this.#nodes.named(said.leader)
-      }
-      this.#nodes.healthy()
-      if (performance.now() > end) throw new Error(`not all nodes are there: ${await this.#nodes.look()}`)
-      await delay(LOOK_MS)
-    }
   }
 
   /** Asks each node that can be reached for a channel until one is acknowledged; gives how long after `at` that was, in ms. */
@@ -246,7 +229,7 @@ class Run {
 
   /** How many of the channels that were acknowledged are not there. */
   async #lost(): Promise<number> {
-    await this.#whole()
+    await leaderOfAll(this.#nodes, USER)
     const link = await Link.open(this.#nodes.listener, USER)
     if (link === undefined) throw new Error('nobody serves')
     let lost = 0

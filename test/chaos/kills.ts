@@ -1,7 +1,7 @@
 /**
  * Rig: SIGKILL, at random moments and at named points, over one data directory. Producers send counters, consumers receive,
- * commit, delete and copy channels; after the last kill everything is drained and the whole history judged. `count` kills;
- * from 30 on each point is reached at least once: those of a recovery need two.
+ * commit, delete and copy channels; after the last kill everything is drained and the whole history judged. `count` kills, and more
+ * if few values have come by then; from 30 on each point is reached at least once: those of a recovery need two.
  */
 
 import { type Armed, KilledServer } from '../rig/killed-server/killed-server.ts'
@@ -58,6 +58,9 @@ const PATIENCE_MS = 6000
 /** A point that was missed is tried again so often. */
 const TRIES = 4
 const MOST_LIFE_MS = 350
+/** A run goes on until so many have been stored and delivered for each kill, or until there were so many times the kills. */
+export const VALUES_PER_KILL = 30
+const MOST_LIVES = 10
 const MOST_CHECKPOINT_US = 1500
 
 export const kills: Rig = async (options) => {
@@ -95,7 +98,7 @@ class Run {
   async all(): Promise<Totals> {
     const { count, say } = this.#options
     const plan = this.#plan()
-    while (this.#kills < count) {
+    while (this.#kills < count || (this.#kills < MOST_LIVES * count && !this.#hasFlowed(VALUES_PER_KILL * count))) {
       // The first life makes the channels: whoever is not answered then would have nothing to come back to.
       const point = this.#kills === 0 ? undefined : plan.length > 0 ? plan.shift() : this.#any()
       this.world.checker.step = `kill ${this.#kills + 1} (${point ?? 'any moment'})`
@@ -115,6 +118,12 @@ class Run {
     await this.#drain()
     this.world.checker.judge()
     return this.#totals()
+  }
+
+  /** Whether enough came for the run to prove something: on a slow machine that takes more lives. */
+  #hasFlowed(values: number): boolean {
+    const { delivered = 0, stored = 0 } = this.world.checker.totals()
+    return delivered > values && stored > values
   }
 
   /** Every point, shuffled; those of the recovery cost two kills. */

@@ -11,6 +11,7 @@ import { drains } from './drains.ts'
 import { elections } from './elections.ts'
 import { executes } from './executes.ts'
 import { guesses } from './guesses.ts'
+import { history } from './history.ts'
 import { hostile } from './hostile.ts'
 import { ioErrors } from './io-errors.ts'
 import { kills } from './kills.ts'
@@ -45,6 +46,7 @@ const RIGS: Readonly<Record<string, Entry>> = {
   guesses: { rig: guesses, of: 'guesses at a password, from one address and from 500', short: 4_000 },
   executes: { rig: executes, of: 'SIGKILLs around EXECUTEs with idempotency keys', short: 12 },
   marks: { rig: marks, of: 'SIGKILLs while requests publish values', short: 12 },
+  history: { rig: history, of: 'SIGKILLs of a server that records its history, above all while it merges', short: 12 },
   drains: { rig: drains, of: 'SIGKILLs of a server with a drain, and of its destinations', short: 3 },
   tree: {
     rig: tree,

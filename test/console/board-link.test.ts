@@ -12,7 +12,8 @@ const TOKEN = `cnb_${'a'.repeat(43)}`
 
 describe('the scope of a link', () => {
   it('names each metric of the board once, and the lists that charts need, for nothing but reading', () => {
-    const expected = ['gmetric.load_one', 'gmetric.load_five', 'host.load.one', 'producer.metrics', 'producer.recent']
+    const lists = ['producer.metrics', 'producer.recent', 'producer.history.select']
+    const expected = ['gmetric.load_one', 'gmetric.load_five', 'host.load.one', ...lists]
     expect(parseScope(scopeOf(BOARD) ?? '')).toEqual(expected.map((object) => ({ command: 'WATCH', object })))
   })
 
@@ -25,8 +26,8 @@ describe('the scope of a link', () => {
 
   it('is none for more metrics than a scope has lines', () => {
     const many = (count: number) => Array.from({ length: count }, (_, index) => chart(`test.m${index}`))
-    expect(parseScope(scopeOf(many(62)) ?? '')).toHaveLength(64)
-    expect(scopeOf(many(63))).toBeUndefined()
+    expect(parseScope(scopeOf(many(61)) ?? '')).toHaveLength(64)
+    expect(scopeOf(many(62))).toBeUndefined()
   })
 })
 

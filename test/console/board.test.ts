@@ -6,10 +6,12 @@ import {
   chartLink,
   chartOfUrl,
   chartsOf,
+  chartsText,
   chartText,
   decodeChart,
   encodeChart,
   MAX_CHARTS,
+  placeOf,
 } from '../../console/board.ts'
 import { BrowserStorage } from '../../console/browser-storage.ts'
 import { linkTo, parseRoute } from '../../console/route.ts'
@@ -82,6 +84,22 @@ describe('a board in a URL', () => {
     expect(chartsOf(args)).toEqual([LOAD, HOSTILE])
   })
 
+  it.each([
+    [
+      { board: 7, version: 3 },
+      { board: 7, version: 3 },
+    ],
+    [{ board: 7 }, { board: 7, version: undefined }],
+  ])('says which board of the server it is: %j', (place, found) => {
+    const { args } = parseRoute(linkTo('board', '', boardArgs([LOAD], 'ops', place)))
+    expect([placeOf(args), chartsOf(args)]).toEqual([found, [LOAD]])
+  })
+
+  it.each(['board=0', 'board=-1', 'board=1.5', 'board=x', 'version=3', 'board=99999999999'])(
+    'is none of the server with %s',
+    (args) => expect(placeOf(new URLSearchParams(args))).toBeUndefined(),
+  )
+
   it('has a bound, and leaves out what is no chart', () => {
     const args = new URLSearchParams([['chart', '%'], ...Array.from({ length: 99 }, (_, n) => ['chart', `m${n}`])])
     expect(chartsOf(args)).toHaveLength(MAX_CHARTS - 1)
@@ -89,10 +107,9 @@ describe('a board in a URL', () => {
 })
 
 describe('Boards', () => {
-  it('keeps boards under names', () => {
+  it('has those that earlier versions have kept, until they are deleted', () => {
     const kept = new Kept()
-    expect(boardsIn(kept).save('ops', [LOAD])).toBe('')
-    expect(boardsIn(kept).save('__proto__', [])).toBe('')
+    kept.setItem('cinnabar.boards', JSON.stringify({ ops: chartsText([LOAD]), ['__proto__']: '', other: 7 }))
     const boards = boardsIn(kept)
     expect(boards.names).toEqual(['__proto__', 'ops'])
     expect(chartsOf(new URLSearchParams(boards.get('ops')))).toEqual([LOAD])
@@ -103,26 +120,13 @@ describe('Boards', () => {
 
   it('pins a chart once to the board that was shown last', () => {
     const boards = boardsIn(new Kept())
-    boards.opened([HOSTILE], 'ops')
+    boards.opened(String(new URLSearchParams(boardArgs([HOSTILE], 'ops', { board: 7, version: 2 }))))
     expect(boards.pin(LOAD)).toBe('')
     expect(boards.pin(LOAD)).toBe('')
     const last = new URLSearchParams(boards.last)
+    expect(placeOf(last)).toEqual({ board: 7, version: 2 })
     expect(last.get('name')).toBe('ops')
     expect(chartsOf(last)).toEqual([HOSTILE, LOAD])
-  })
-
-  it('replaces no board of another name', () => {
-    const boards = boardsIn(new Kept())
-    boards.save('ops', [LOAD])
-    expect(boards.save('ops', [])).toContain('There is a board ops already')
-    expect(boards.save('ops', [HOSTILE], 'other')).toContain('There is a board ops already')
-    expect(boards.isKept('ops', [LOAD])).toBe(true)
-    expect(boards.save('ops', [HOSTILE], 'ops')).toBe('')
-    expect([boards.isKept('ops', [LOAD]), boards.isKept('ops', [HOSTILE]), boards.isKept('none', [])]).toEqual([
-      false,
-      true,
-      false,
-    ])
   })
 
   it('works in a browser that lets the page store nothing', () => {
@@ -132,15 +136,13 @@ describe('Boards', () => {
       }),
     )
     expect([boards.names, boards.last]).toEqual([[], ''])
-    expect(boards.save('ops', [LOAD])).toContain('switched off')
+    expect(boards.opened('')).toContain('switched off')
   })
 
   it('says why it cannot keep one', () => {
     const kept = new Kept()
-    const boards = boardsIn(kept)
-    expect(boards.save('', [])).toBe('A name has 1 to 80 characters.')
     kept.isFull = true
-    expect(boards.save('ops', [LOAD])).toContain('storage is full')
+    expect(boardsIn(kept).opened('chart=a')).toContain('storage is full')
   })
 
   it('takes what somebody else has written for nothing', () => {
@@ -154,7 +156,7 @@ describe('Boards', () => {
   it('has at most 40 charts on a board', () => {
     const boards = boardsIn(new Kept())
     const charts = Array.from({ length: MAX_CHARTS }, (_, n): ChartSpec => ({ lines: [{ metric: `m${n}`, args: {} }] }))
-    boards.opened(charts, '')
+    boards.opened(chartsText(charts))
     expect(boards.pin(LOAD)).toBe('A board has at most 40 charts: remove one first.')
   })
 })

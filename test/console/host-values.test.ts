@@ -7,8 +7,19 @@ interface Asked {
   readonly args: object
 }
 
-/** A server with these metrics, of which those of `scraped` are series of the host. */
-function reader(metrics: readonly string[], { producer = '', scraped = [] as readonly object[] } = {}) {
+/** What differs from a server that has nothing scraped of the host, and values of it in each family. */
+interface Differences {
+  readonly producer?: string
+  /** The series of the host among what is scraped. */
+  readonly scraped?: readonly object[]
+  /** The values of what is scraped. */
+  readonly values?: readonly object[]
+  readonly isListDenied?: boolean
+}
+
+/** A server with these metrics. */
+function reader(metrics: readonly string[], differences: Differences = {}) {
+  const { producer = '', scraped = [], values, isListDenied = false } = differences
   const asked: Asked[] = []
   const answers: Readonly<Record<string, readonly object[]>> = {
     'producer.metrics': metrics.map((name) => ({ name })),
@@ -18,7 +29,9 @@ function reader(metrics: readonly string[], { producer = '', scraped = [] as rea
     query(metric: string, args: object) {
       asked.push({ metric, args })
       if (metric === 'qmf.*') return Promise.reject(new StatusError('QUERY', 6, 'qmf.* takes no host'))
-      return Promise.resolve({ plain: answers[metric], elements: [metric], time: 7, isCut: false })
+      if (isListDenied && metric === 'producer.series') return Promise.reject(new StatusError('QUERY', 4, 'no rule'))
+      const elements = metric === 'prometheus.*' && values !== undefined ? values : [metric]
+      return Promise.resolve({ plain: answers[metric], elements, time: 7, isCut: false })
     },
   } as unknown as Consumer
   const of = (metric: string) => asked.filter((one) => one.metric === metric)
@@ -41,10 +54,14 @@ it('asks each family, but what is scraped only if there are series of the host a
   expect(of('producer.metrics')).toHaveLength(2)
 })
 
-it('asks what is scraped too, once it is known to have series of the host', async () => {
+it('asks what is scraped too, if it has series of the host', async () => {
   const { web1 } = reader(['gmetric.x', 'prometheus.up'], { scraped: [{ name: 'prometheus.up', host: 'web1' }] })
-  await web1.read()
   expect(await web1.read()).toMatchObject({ samples: ['gmetric.*', 'prometheus.*'] })
+})
+
+it('shows the other families to those who may not list series', async () => {
+  const { web1 } = reader(['gmetric.x', 'prometheus.up'], { isListDenied: true })
+  expect(await web1.read()).toMatchObject({ samples: ['gmetric.*'] })
 })
 
 it('says why, if every family refuses', async () => {
@@ -52,8 +69,24 @@ it('says why, if every family refuses', async () => {
   expect(await web1.read()).toEqual({ kind: 'refused', reason: 'Qmf.* takes no host.', isByServer: true })
 })
 
-it('asks another server for all that it has of the host', async () => {
+it('asks another server for its families, and once a minute for what is scraped there', async () => {
+  const place = { host: 'web1', producer: 'rack1' }
+  const { asked, of, web1 } = reader(['gmetric.x', 'prometheus.up'], { producer: 'rack1', values: [] })
+  for (let reading = 1; reading <= 12; reading++) await web1.read()
+  expect(of('producer.metrics')).toMatchObject([{ args: { producer: 'rack1' } }])
+  expect(of('gmetric.*').map(({ args }) => args)).toEqual(Array.from({ length: 12 }, () => place))
+  expect(of('prometheus.*').map(({ args }) => args)).toEqual([place])
+  expect(asked).toHaveLength(1 + 12 + 1)
+})
+
+it('asks what is scraped at another server too, if that has values of the host', async () => {
+  const { web1 } = reader(['gmetric.x', 'prometheus.up'], { producer: 'rack1' })
+  await web1.read()
+  expect(await web1.read()).toMatchObject({ samples: ['gmetric.*', 'prometheus.*'] })
+})
+
+it('asks another server that lists no metrics for all that it has of the host', async () => {
   const { asked, web1 } = reader([], { producer: 'rack1' })
   await web1.read()
-  expect(asked).toEqual([{ metric: '*', args: { host: 'web1', producer: 'rack1' } }])
+  expect(asked.slice(1)).toEqual([{ metric: '*', args: { host: 'web1', producer: 'rack1' } }])
 })

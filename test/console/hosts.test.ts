@@ -43,6 +43,28 @@ it('asks other servers for nothing that has targets scraped', async () => {
   expect(asked.filter((pattern) => !/^(gmetric|host|producer)\.|^\*\.host\.up$/.test(pattern))).toEqual([])
 })
 
+it('shows no host before it is known whether that is silent', async () => {
+  let answer: (up: object) => void = () => {}
+  const up = new Promise((resolve) => {
+    answer = resolve
+  })
+  const slow = {
+    ...consumer,
+    query: (metric: string) => (metric === 'producer.series' ? Promise.resolve({ plain: SERIES }) : up),
+  } as unknown as Consumer
+  const hosts = new Hosts(slow, 'root')
+  hosts.begin()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(hosts.state.value.hosts).toBeUndefined()
+  answer({ elements: [{ plain: false, labels: { host: 'web1' }, metric: 'gmetric.host.up', time: 1 }] })
+  await new Promise((resolve) => setImmediate(resolve))
+  hosts.end()
+  expect(hosts.state.value.hosts?.map(({ name, isSilent }) => [name, isSilent])).toEqual([
+    ['mon1', false],
+    ['web1', true],
+  ])
+})
+
 describe('the machine that the server runs on', () => {
   it.each([
     ['root', ['mon1', 'web1']],

@@ -17,6 +17,9 @@ interface Recent {
 /** A consumer whose server says what a test has it say. */
 class FakeConsumer {
   recent: readonly Recent[] = []
+  /** The answer to a QUERY of the metric itself. */
+  last: readonly Pick<Sample, 'value' | 'time'>[] = []
+  readonly asked: string[] = []
   capabilities = { producer: { id: '01', name: 'main' }, below: [{ id: '02', name: 'rack1' }] }
   refusal: Error | undefined
   follows = 0
@@ -30,8 +33,9 @@ class FakeConsumer {
     return () => listeners.delete(listener as (event: unknown) => void)
   }
 
-  query(): Promise<{ plain: readonly Recent[] }> {
-    return Promise.resolve({ plain: this.recent })
+  query(metric: string): Promise<{ plain: readonly Recent[]; elements: readonly Pick<Sample, 'value' | 'time'>[] }> {
+    this.asked.push(metric)
+    return Promise.resolve({ plain: this.recent, elements: this.last })
   }
 
   follow(_metric: string, _args: unknown, handler: Handler) {
@@ -83,10 +87,19 @@ describe('SeriesWatch', () => {
     vi.stubGlobal('requestAnimationFrame', (draw: (nowMs: number) => void) => frames.push(draw))
     consumer = new FakeConsumer()
   })
-  afterEach(() => vi.unstubAllGlobals())
+  afterEach(() => {
+    for (const watch of watches.splice(0)) watch.end()
+    vi.unstubAllGlobals()
+  })
 
-  const watchOf = async (args: Readonly<Record<string, string>> = {}): Promise<SeriesWatch> => {
-    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', args, 3_600_000, clock)
+  const watches: SeriesWatch[] = []
+  const newWatch = (args: Readonly<Record<string, string>> = {}, time = clock): SeriesWatch => {
+    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', args, 3_600_000, time)
+    watches.push(watch)
+    return watch
+  }
+  const watchOf = async (...differences: Parameters<typeof newWatch>): Promise<SeriesWatch> => {
+    const watch = newWatch(...differences)
     await watch.begin()
     return watch
   }
@@ -111,6 +124,61 @@ describe('SeriesWatch', () => {
     const watch = await watchOf({ producer })
     expect(watch.state.value).toMatchObject({ isLoaded: true, problem: '' })
     expect(watch.state.value.series).toHaveLength(count)
+  })
+
+  describe('if nothing was kept', () => {
+    const number = (value: number) => ({ name: 'value', type: BasicType.DOUBLE, value })
+    const of = (host: string, second: number, value: number) => {
+      const text = { name: 'host', type: BasicType.STRING, value: host }
+      const time = { name: 'time', type: BasicType.UINT64, value: BigInt((START + second) * SECOND) }
+      const fields = [text, time, number(value)]
+      return { time: (START + second) * SECOND, value: { type: BasicType.REC, value: fields } } as unknown as Sample
+    }
+    beforeEach(() => {
+      consumer.last = [of('web1', 40, 4), of('web2', 50, 5)]
+    })
+
+    it('begins with the last value, and goes on with what comes', async () => {
+      const watch = await watchOf()
+      consumer.value(60, 6, { host: 'web1' })
+      expect(seriesOf(watch, 'web1').shown).toEqual([
+        [40, 4],
+        [60, 6],
+      ])
+      expect(seriesOf(watch, 'web2').shown).toEqual([[50, 5]])
+    })
+
+    it('shows what is measured on request once, although it is measured twice', async () => {
+      const watch = await watchOf()
+      consumer.value(40.01, 4, { host: 'web1' })
+      consumer.value(41.01, 7, { host: 'web1' })
+      expect(seriesOf(watch, 'web1').samples.length).toBe(2)
+      expect(seriesOf(watch, 'web1').samples.timeAt(0)).toBeCloseTo(START + 40.01)
+    })
+
+    it('shows the last text, but no record, list or VOID', async () => {
+      const lastOf = (value: unknown) => [{ time: START * SECOND, value }] as typeof consumer.last
+      consumer.last = lastOf({ type: BasicType.STRING, value: 'Linux' })
+      const watch = await watchOf({ host: 'web1' })
+      frame()
+      expect(watch.state.value.lines).toMatchObject([{ text: 'Linux' }])
+      for (const value of [
+        { type: BasicType.VOID, value: null },
+        { type: BasicType.REC, value: [number(1)] },
+        { type: BasicType.ARRAY, value: { element: BasicType.DOUBLE, items: [] } },
+      ]) {
+        consumer.last = lastOf(value)
+        const other = await watchOf({ host: 'web2' })
+        frame()
+        expect(other.state.value).toMatchObject({ series: [], lines: [], problem: '' })
+      }
+    })
+  })
+
+  it('asks for no last value if some were kept', async () => {
+    consumer.recent = [recentOf([1, 2], [10, 20])]
+    await watchOf()
+    expect(consumer.asked).toEqual(['producer.recent'])
   })
 
   it('goes on with what comes after what was kept, each value once', async () => {
@@ -144,8 +212,7 @@ describe('SeriesWatch', () => {
 
   it('goes on after the clock of a source was set back, once its last value is a minute old', async () => {
     const time = { nowMs: clock.nowMs }
-    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', {}, 3_600_000, time)
-    await watch.begin()
+    const watch = await watchOf({}, time)
     consumer.value(90, 1)
     consumer.value(100, 2)
     consumer.value(92, 3)
@@ -170,8 +237,7 @@ describe('SeriesWatch', () => {
       fc.asyncProperty(steps, async (all) => {
         const time = { nowMs: clock.nowMs }
         const server = { monotonicMs: () => time.nowMs, microseconds: () => time.nowMs * 1_000 }
-        const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', {}, 3_600_000, time)
-        await watch.begin()
+        const watch = await watchOf({}, time)
         const current = new CurrentTime()
         let value = Number.NaN
         for (const [index, { passedMs, ahead }] of all.entries()) {
@@ -270,7 +336,7 @@ describe('SeriesWatch', () => {
   })
 
   it('asks again after a lost connection, and says nothing of it', async () => {
-    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', {}, 3_600_000, clock)
+    const watch = newWatch()
     consumer.refusal = new ConnectionError('CLOSED', 'the connection is lost')
     void watch.begin()
     await settled()
@@ -324,7 +390,7 @@ describe('SeriesWatch', () => {
   })
 
   it('has one subscription if the connection comes back while it begins, and ends that', async () => {
-    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', {}, 3_600_000, clock)
+    const watch = newWatch()
     const begun = watch.begin()
     consumer.emit('connected')
     await begun

@@ -2,9 +2,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   formatBytes,
+  formatDay,
   formatDuration,
   formatMeasured,
   formatMinute,
+  formatMoment,
   formatNumber,
   formatTime,
 } from '../../console/units.ts'
@@ -63,5 +65,14 @@ describe('times of day', () => {
     expect([formatTime(at), formatMinute(at)]).toEqual(['00:05:09', '00:05'])
     expect(formatTime(new Date(2026, 0, 2, 23, 59, 59).getTime() * 1000)).toBe('23:59:59')
     expect(localised).not.toHaveBeenCalled()
+  })
+
+  it('have their day, month or year where these are others, in no language', () => {
+    const of = (...parts: [number, number, number, number?]) => new Date(...parts).getTime() * 1000
+    expect([formatDay(of(2026, 10, 29)), formatDay(of(2026, 10, 29), true)]).toEqual(['29 Nov', 'Nov 2026'])
+    const now = of(2026, 10, 29, 14)
+    expect(formatMoment(of(2026, 10, 29, 9), now)).toBe('09:00:00')
+    expect(formatMoment(of(2026, 0, 2, 9), now)).toBe('2 Jan 09:00:00')
+    expect(formatMoment(of(2025, 10, 29, 9), now)).toBe('29 Nov 2025 09:00:00')
   })
 })

@@ -100,6 +100,23 @@ describe.each(implementations)('a store ($name) of rights', ({ make, stop: stopA
     expect(nextTokenId).toBe(11)
   })
 
+  test('boards come back as they were last, none is left of a user who is gone, and no id is given again', async () => {
+    const board = { id: 3, user: 3, name: 'Night', charts: 'chart=a', shared: false, version: 1, saved: 1.5 }
+    const changed = { ...board, name: 'Day', shared: true, version: 2 }
+    await write(
+      { put: 'user', row: user },
+      { put: 'board', row: board },
+      { put: 'board', row: changed },
+      { put: 'board', row: { ...board, id: 4, user: 4 } },
+      { put: 'board', row: { ...board, id: 9 } },
+      { remove: 'board', id: 9 },
+    )
+    const before = await subject.reopen()
+    expect([plain(before.boards), before.nextBoardId]).toEqual([plain([changed, { ...board, id: 4, user: 4 }]), 10])
+    await write({ remove: 'user', id: 3 })
+    expect((await subject.reopen()).boards.map(({ id }) => id)).toEqual([4])
+  })
+
   test('a tenant is replaced with its quota, and removed', async () => {
     await write({ put: 'tenant', row: { name: 'b', quota: '{}' } }, { put: 'tenant', row: { name: 'a', quota: '{}' } })
     await write({ put: 'tenant', row: { name: 'b', quota: '{"channels":3}' } }, { remove: 'tenant', name: 'a' })

@@ -80,6 +80,7 @@ describe.each(implementations)('a store ($name)', ({ make, stop: stopAll }) => {
     const newer = {
       rules: [],
       tokens: [],
+      boards: [],
       dials: [],
       executions: [],
       fences: [],
@@ -88,7 +89,7 @@ describe.each(implementations)('a store ($name)', ({ make, stop: stopAll }) => {
       qmfAgent: undefined,
     }
     const arrays = { numbers: new Float64Array(), blocks: new Float64Array(), gaps: new Float64Array() }
-    const next = { nextBlockId: 1, nextUserId: 1, nextRule: 1, nextTokenId: 1 }
+    const next = { nextBlockId: 1, nextUserId: 1, nextRule: 1, nextTokenId: 1, nextBoardId: 1 }
     expect(rest).toEqual({ ...lists, ...newer, ...arrays, ...next, restored: false, age: 0, wall: 0 })
     expect(settled.size).toBe(0)
     expect(secret.length).toBe(32)

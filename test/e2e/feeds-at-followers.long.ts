@@ -14,7 +14,7 @@ import { NatsServers, natsMissing } from '../support/nats.ts'
 
 const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 const NODES = ['n1', 'n2', 'n3'] as const
-const TAKEOVERS = 3
+const TAKEOVERS = 2
 const BURST = 50
 const LOGIN = { identity: 'admin', password: 'a password for tests' }
 /** Of the hook, in which nats-servers and nodes start. */

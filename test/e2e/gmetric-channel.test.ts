@@ -167,6 +167,8 @@ describe.skipIf(missing.length > 0)(`a gmetric:// channel${howTo}`, () => {
     await vi.waitFor(() => {
       for (const file of files) expect(existsSync(file), file).toBe(true)
     }, waiting)
+    // It comes by way of a datagram, and so after what was pushed.
+    await vi.waitFor(async () => expect(attributes(await shown(), OWN, 'said')).toBeDefined(), waiting)
     const text = await shown()
     expect(attributes(text, 'h1', 'test.text')?.['VAL']).toBe('gr__er _ <&>')
     expect(attributes(text, 'h1', 'test.bytes')?.['VAL']).toBe('a_\nb')

@@ -64,6 +64,7 @@ beforeEach(async () => {
     key: 'gmetric.listen',
     rival: 'gmond',
     turns: new FeedTurns(clock),
+    thread: undefined,
     packetFailed: (error) => expect.unreachable(String(error)),
     packet: (bytes, source) => {
       received.push({ id: Buffer.from(bytes).readUInt32BE(), packet: decodePacket(bytes) })

@@ -31,6 +31,10 @@ export interface FeedTo {
   readonly url: string
   readonly token?: string | undefined
   readonly protocol?: FeedProtocol
+  /** Its name there; default: `FED`. */
+  readonly name?: string
+  /** The time of the values of each request, another one for each, milliseconds since 1970. */
+  readonly timeOf?: (request: number) => number
 }
 
 export class PromisedFeed {
@@ -40,14 +44,19 @@ export class PromisedFeed {
   /** Who it is; undefined for those that take from everybody. */
   token: string | undefined
   readonly #to: FeedTo
-  readonly #startMs: number
+  readonly #timeOf: (request: number) => number
   #next = 0
 
-  /** `startMs`: the time of its first values. */
+  /** `startMs`: the time of its first values, if `to` does not say otherwise; those of each request are a millisecond later. */
   constructor(to: FeedTo, startMs = Date.now()) {
     this.#to = to
     this.token = to.token
-    this.#startMs = startMs
+    this.#timeOf = to.timeOf ?? ((request) => startMs + request)
+  }
+
+  /** So many numbers were sent, from 0 on. */
+  get sent(): number {
+    return this.#next * SERIES
   }
 
   /**
@@ -71,12 +80,12 @@ export class PromisedFeed {
   async send(patienceMs = LONG_PATIENCE_MS): Promise<boolean> {
     const numbers = Array.from({ length: SERIES }, (_, n) => this.#next * SERIES + n)
     this.#next++
-    const { url, protocol = 'remote-write' } = this.#to
+    const { url, protocol = 'remote-write', name = FED } = this.#to
     const { token } = this
     const { path, headers, encode } = PROTOCOLS[protocol]
     const series = numbers.map((number): OutgoingSeries => {
       const { n, timeMs } = this.sampleOf(number)
-      return { name: FED, labels: [['n', String(n)]], samples: [{ value: number, timeMs }] }
+      return { name, labels: [['n', String(n)]], samples: [{ value: number, timeMs }] }
     })
     try {
       const { ok } = await fetch(url + path, {
@@ -94,7 +103,7 @@ export class PromisedFeed {
 
   /** Under which series and time a number is sent. */
   sampleOf(number: number): { readonly n: number; readonly timeMs: number } {
-    return { n: number % SERIES, timeMs: this.#startMs + Math.floor(number / SERIES) }
+    return { n: number % SERIES, timeMs: this.#timeOf(Math.floor(number / SERIES)) }
   }
 }
 
@@ -104,5 +113,6 @@ function gaugeOf(series: readonly OutgoingSeries[]): Generator<undefined, Uint8A
     const attributes = labels.map(([key, value]) => ({ key, value }))
     return samples.map(({ value, timeMs }) => ({ attributes, start: 0, time: timeMs * 1_000, isEnd: false, value }))
   })
-  return encodeMetricsRequest([{ name: FED, unit: '', description: '', data: { kind: 'gauge', points } }])
+  const [{ name = FED } = {}] = series
+  return encodeMetricsRequest([{ name, unit: '', description: '', data: { kind: 'gauge', points } }])
 }

@@ -11,9 +11,9 @@ export const BUILT_LAST = 'dist/web/client.js'
 /** What the worker threads of the store, of the password hasher and of the doors are made from. */
 const WORKERS = ['auth', 'storage', 'protocol', 'server/kit', 'server/wings/otlp', 'server/wings/prometheus']
 /** What is compiled file by file. */
-export const COMPILED = ['auth', 'client', 'protocol', 'server', 'storage']
+export const COMPILED = ['auth', 'client', 'promql', 'protocol', 'server', 'storage']
 /** What the program `cinnabar` is made from. */
-export const SOURCES = ['auth', 'cli', 'client', 'protocol', 'server', 'storage']
+export const SOURCES = ['auth', 'cli', 'client', 'promql', 'protocol', 'server', 'storage']
 
 /** Throws with what to do if something in these folders is newer than what was compiled. */
 export function expectBuilt(folders: readonly string[]): void {

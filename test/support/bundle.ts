@@ -16,7 +16,7 @@ const MANIFEST = join(PACKAGE, 'package.json')
 /** What is bundled needs nothing of node_modules but native code, which is found in the folder of its package. */
 export const BUNDLING = {
   bundle: true,
-  external: ['better-sqlite3', 'better-sqlite3-13'],
+  external: ['better-sqlite3', 'better-sqlite3-13', 'koffi'],
   platform: 'node',
   format: 'esm',
   target: 'node20',
@@ -46,7 +46,9 @@ export async function setup(): Promise<void> {
       'storage/replicated/worker.ts',
       'auth/password.ts',
       'server/kit/decoding-worker.ts',
+      'server/kit/io/datagrams/worker.ts',
       'server/wings/otlp/decoder.ts',
+      'server/wings/history/worker.ts',
       'server/wings/prometheus/decoder.ts',
     ],
     outbase: ROOT,

@@ -3,6 +3,7 @@ import type { Quota } from '../../server/kernel/accounts/quotas.ts'
 import { Quotas } from '../../server/kernel/accounts/quotas.ts'
 import { Rights } from '../../server/kernel/accounts/rights.ts'
 import { Rules } from '../../server/kernel/accounts/rules.ts'
+import { Inlets } from '../../server/kernel/channels/inlets.ts'
 import type { Clock } from '../../server/kernel/core/clock.ts'
 import { FairWork } from '../../server/kernel/core/fair-work.ts'
 import { ForeignCode } from '../../server/kernel/core/faults.ts'
@@ -20,6 +21,8 @@ const NO_LIMITS: Quota = {
   controlsPerMinute: 0,
   auditBytesPerDay: 0,
   dialsPerMinute: 0,
+  historyBytes: 0,
+  historySeries: 0,
   series: 0,
 }
 
@@ -38,6 +41,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
     quotas: new Quotas(() => NO_LIMITS, clock),
     openFiles: { enter: () => true },
     work: new FairWork(clock),
+    inlets: new Inlets(),
     rights: new Rights(new Rules([], 1, () => {})),
     foreign: new ForeignCode(),
     intake,
@@ -57,7 +61,14 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         haltOthers: () => [],
       },
       stored: { journal, upstreams: [], upstreamBindings: [], qmfAgent: undefined },
-      view: { tenants: () => [], stats: unused, channels: () => [], sensors: hub.sensors },
+      view: {
+        tenants: () => [],
+        stats: unused,
+        channels: () => [],
+        sensors: hub.sensors,
+        use: unused,
+        readRights: unused,
+      },
       producers: {
         nodes: undefined,
         connect: undefined,

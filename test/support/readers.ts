@@ -46,6 +46,8 @@ const NO_LIMIT: Quota = {
   controlsPerMinute: 0,
   auditBytesPerDay: 0,
   dialsPerMinute: 0,
+  historyBytes: 0,
+  historySeries: 0,
   series: 0,
 }
 const LIMITS = { bytes: 1 << 24, elements: 1_000_000 }
@@ -69,6 +71,8 @@ export class Readers {
   readonly hub: Hub
   readonly quotas = new Quotas(() => NO_LIMIT, this.clock)
   readonly work = new FairWork(this.clock)
+  readonly #host = new HandHost()
+  readonly inlets = this.#host.inlets
   readonly #recent = new RecentValues(this.clock, { maxBytes: 1 << 20, maxAgeMs: 60_000 })
   readonly #queue: Queue
   #instance: MetricInstance | undefined
@@ -76,7 +80,7 @@ export class Readers {
   constructor() {
     this.hub = new Hub(this.clock, { work: this.work, recent: this.#recent })
     const listener = { changed() {}, ready() {}, awaited() {}, resultGone() {} }
-    this.#queue = new Queue(1, 0, SETTINGS, new HandHost(), listener)
+    this.#queue = new Queue(1, 0, SETTINGS, this.#host, listener)
     this.#queue.attach()
   }
 

@@ -1,9 +1,9 @@
 /** RECs of `producer.*` as plain objects, for assertions. The codec is tested elsewhere. */
-import { setTimeout } from 'node:timers/promises'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { valueToJson } from '../../protocol/monitor/json-value.ts'
 import { readTyped } from '../../protocol/monitor/value.ts'
 import { args, command, str, type } from './bytes.ts'
+import { eventually } from './eventually.ts'
 import type { RawPeer, Received } from './raw-peer.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the shape is what the test asserts
@@ -15,8 +15,6 @@ export function decoded(message: Extract<Received, { kind: 'value' }>): Json {
 
 /** The seq of every QUERY of a ledger, which is answered before the next one is sent. */
 const LEDGER_SEQ = 0xffe00000
-/** Between two looks at a ledger: whoever asks without a pause takes the processor from the server. */
-const PAUSE_MS = 10
 
 /** QUERYs `producer.channels` for one channel, by its id or name: its ledger. */
 export async function ledgerOf(peer: RawPeer, channel: number | string): Promise<Json> {
@@ -29,20 +27,21 @@ export async function ledgerOf(peer: RawPeer, channel: number | string): Promise
   }
 }
 
-/** The ledger of a channel, as soon as it is as wanted. Throws if it does not balance at any look. */
+/** The ledger of a channel, as soon as it is as wanted. Throws if it does not balance at any look, or stays otherwise. */
 export async function ledgerWhen(
   peer: RawPeer,
   channel: number | string,
   isWanted: (ledger: Json) => boolean,
 ): Promise<Json> {
-  for (;;) {
+  const ledger = await eventually(async () => {
     const ledger = await ledgerOf(peer, channel)
     // There may be no channel of that name yet.
     const isThere = ledger !== undefined || typeof channel === 'number'
-    if (isThere && balance(ledger) !== 0) throw new Error(`the ledger does not balance: ${JSON.stringify(ledger)}`)
-    if (isThere && isWanted(ledger)) return ledger
-    await setTimeout(PAUSE_MS)
-  }
+    if (isThere && (balance(ledger) !== 0 || isWanted(ledger))) return ledger
+    throw new Error(`the ledger is not as wanted: ${JSON.stringify(ledger)}`)
+  })
+  if (balance(ledger) !== 0) throw new Error(`the ledger does not balance: ${JSON.stringify(ledger)}`)
+  return ledger
 }
 
 /** What the ledger has to hold at every moment. */

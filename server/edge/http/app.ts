@@ -24,6 +24,7 @@ import { hardenHttp, originProblem } from './hardening.ts'
 import { type MetricsServices, serveMetrics } from './metrics/route.ts'
 import { type PagesOptions, serveConsole, servePages } from './pages.ts'
 import { servePublishing } from './publishing.ts'
+import { type QueryApi, serveQueries } from './query/route.ts'
 
 /** Time from connecting to the end of a request, as from connecting to AUTH [MON 11]; checked at this interval. */
 const REQUEST_MS = 10_000
@@ -44,7 +45,7 @@ const LIMITS: ServerOptions = {
   maxHeaderSize: MAX_HEADER_BYTES,
 }
 
-/** Only requests that publish metrics have a body, and bounds of their own. */
+/** Only requests that publish metrics, and forms of queries, have a body, and bounds of their own. */
 const MAX_BODY_BYTES = 1024
 const HEALTH_PATHS = ['/healthz', '/readyz']
 
@@ -74,6 +75,8 @@ export interface HttpOptions extends WebSocketOptions {
   readonly openTo: () => readonly Network[]
   /** Where programs POST metrics. */
   readonly doors: readonly OpenDoor[]
+  /** What is asked at /api/v1. */
+  readonly queries: QueryApi
   /** Called when the server itself failed to accept a WebSocket. */
   readonly failed: (error: Error) => void
 }
@@ -119,6 +122,7 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
   }
   await servePublishing(app, { doors, context, peerOf, clock: options.clock })
   serveMetrics(app, { context, peerOf, openTo })
+  await serveQueries(app, { ...options.queries, context, peerOf, stallMs: STALL_MS })
   await servePages(app, pages)
   if (options.console) await serveConsole(app, pages.directory)
   await app.register(websocket, {

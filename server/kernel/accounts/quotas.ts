@@ -3,6 +3,7 @@
  * it in the end. Limits come from the tenant or from the configuration; lowering one ends nothing that exists.
  */
 
+import { type BytesOrShare, inBytes } from '../config/value-types.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 
@@ -36,6 +37,17 @@ export interface Quota {
   readonly auditBytesPerDay: number
   readonly dialsPerMinute: number
   readonly series: number
+  readonly historyBytes: number
+  readonly historySeries: number
+}
+
+/** The quota as the configuration has it, which may give shares of the file system. */
+export type ConfiguredQuota = { readonly [K in keyof Quota]: K extends `${string}Bytes` ? BytesOrShare : Quota[K] }
+
+/** The quota on a file system of that size. */
+export function quotaOn(sizeBytes: number, quota: ConfiguredQuota): Quota {
+  const { queuedBytes, historyBytes } = quota
+  return { ...quota, queuedBytes: inBytes(queuedBytes, sizeBytes), historyBytes: inBytes(historyBytes, sizeBytes) }
 }
 
 const SECOND_MS = 1_000
@@ -110,6 +122,8 @@ export class TenantUse {
   /** Bytes of VALUE frames in all its channels. The limit is read for every value. */
   readonly queued: { bytes: number; limit: number }
   readonly values: ValueMeter
+  /** What its history has, which sees to it itself that it is not more than `historyLimits`. */
+  readonly history = { bytes: 0, series: 0 }
 
   #quota: Quota
   #allowance = UNLIMITED
@@ -133,6 +147,12 @@ export class TenantUse {
     )
     this.queued = { bytes: 0, limit: most(limits.queuedBytes) }
     this.values = new ValueMeter(() => most(quota().valuesPerSecond), now)
+  }
+
+  /** Infinite where there is no limit. */
+  get historyLimits(): { readonly bytes: number; readonly series: number } {
+    const { historyBytes, historySeries } = this.#quota
+    return { bytes: most(historyBytes), series: most(historySeries) }
   }
 
   set quota(quota: Quota) {

@@ -31,9 +31,15 @@ type Argument = AccessRequest['argument']
 /** The argument that rules on EXECUTE name to allow it on a connection that the producer made. */
 export const DESTINATION = 'destination'
 
+/** Publishers that are kept for their next requests. */
+const MOST_PUBLISHERS = 64
+
 export class Rights {
   /** Those that it decides by. */
   readonly rules: Rules
+  /** By what they were made of, the one that was used last at the end; all for the rules of one moment. */
+  readonly #publishers = new Map<string, Publisher>()
+  #publishersOf = 0
 
   constructor(rules: Rules) {
     this.rules = rules
@@ -82,11 +88,26 @@ export class Rights {
   }
 
   /**
-   * What judges the series of one request that publishes to a family. Rules that change later do not change its judgement.
+   * What judges the series of a request that publishes to a family; the same for a later one, as long as the role, the scope and
+   * the rules are the same. Rules that change later do not change its judgement: it is to be asked for anew for each request.
    * Whether the connection may carry a token at all is judged before, by whoever has the connection.
    */
-  publisher(asker: Asker, family: PublishedFamily): Publisher {
-    return new Publisher(readerOf(asker), family, this.rules.of(asker.identity.role))
+  publisher(asker: Asker, { family, owner, isPublished }: PublishedFamily): Publisher {
+    if (this.#publishersOf !== this.rules.changes) this.#publishers.clear()
+    this.#publishersOf = this.rules.changes
+    const reader = readerOf(asker)
+    const { role, tenant, scope } = reader
+    const key = JSON.stringify([role, tenant, scope, family, owner, isPublished])
+    const made = this.#publishers.get(key)
+    const publisher =
+      made ?? new Publisher(reader, { family, owner, ...(isPublished && { isPublished }) }, this.rules.of(role))
+    this.#publishers.delete(key)
+    this.#publishers.set(key, publisher)
+    for (const oldest of this.#publishers.keys()) {
+      if (this.#publishers.size <= MOST_PUBLISHERS) break
+      this.#publishers.delete(oldest)
+    }
+    return publisher
   }
 }
 

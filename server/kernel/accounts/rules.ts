@@ -11,6 +11,8 @@ export class Rules {
   readonly #byRole = new Map<string, Rule[]>()
   readonly #change: (change: Change) => void
   #next: number
+  /** Grows whenever a rule comes or goes. */
+  changes = 0
 
   constructor(rows: readonly RuleRow[], next: number, change: (change: Change) => void) {
     for (const row of rows) this.#keep(ruleOf(row))
@@ -48,10 +50,12 @@ export class Rules {
     const left = this.of(role).filter((rule) => rule.number !== number)
     if (left.length === 0) this.#byRole.delete(role)
     else this.#byRole.set(role, left)
+    this.changes++
     this.#change({ remove: 'rule', number })
   }
 
   #keep(rule: Rule): void {
+    this.changes++
     const rules = this.#byRole.get(rule.role)
     if (rules) rules.push(rule)
     else this.#byRole.set(rule.role, [rule])

@@ -9,6 +9,11 @@ export interface TenantLookup {
   set(name: string): void
 }
 
+/** Whether a user is one of the server itself in a tenant, which goes with the tenant. Nobody can log in as it, or add one. */
+export function isOwnUser({ name }: Pick<UserRow, 'name'>): boolean {
+  return name.endsWith(':')
+}
+
 export class Users implements Accounts {
   readonly #users = new Map<string, UserRow>()
   readonly #byId = new Map<number, UserRow>()

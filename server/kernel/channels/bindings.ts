@@ -131,6 +131,9 @@ export class Bindings {
       get isDurable() {
         return channel.row.durable
       },
+      get resolutionUs() {
+        return channel.resolutionUs
+      },
       append(head, tail, time) {
         if (channel.deleted) return
         try {
@@ -180,6 +183,13 @@ export class Bindings {
   /** A channel has become durable, or is so no more: what other producers send it comes another way. */
   durabilityChanged(channel: Channel): void {
     for (const { source } of channel.bindings.values()) source?.followAgain()
+  }
+
+  /** Has values of a series passed over that come within such a span of time after another one. */
+  *thin(channel: Channel, resolutionUs: number): Steps<void> {
+    if (channel.resolutionUs === resolutionUs) return
+    channel.resolutionUs = resolutionUs
+    for (const { source } of channel.bindings.values()) yield* source?.thin() ?? []
   }
 
   /** A channel has become an orphan, or is none any more: its polled metrics pause, or are read again. */

@@ -36,6 +36,8 @@ export class Channel {
   /** It is in the store. */
   stored = false
   deleted = false
+  /** Microseconds: of the values of a series in one such span only the first is wanted; 0: all are. */
+  resolutionUs = 0
   /** Nobody has come back for it, and nobody would find it by a name or a URL: its polled metrics are not read. */
   isOrphan: boolean
   /** Called when a connection has taken or left it, and when it is deleted, if the producer makes its connections. */

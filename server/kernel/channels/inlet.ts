@@ -3,8 +3,8 @@
  * that came after it when the inlet is closed. With a thousand channels, the places in memory that a value touches decide what
  * it costs; here they are few, and the limits are judged once for the room that is left.
  *
- * An inlet stays open only while feeds have their turn. `Queue` has no other way to its parts than `closed`, so nothing of it is
- * read or changed before the inlet is closed. In
+ * An inlet stays open only while feeds have their turn, or a wing its step. `Queue` has no other way to its parts than `closed`, so
+ * nothing of it is read or changed before the inlet is closed. In
  * `fan-out`, 1.03 million values a second arrive instead of 0.86; `durable` needs 1.11 CPU seconds per million instead of 1.2.
  */
 import { type Block, writeFrame } from './block.ts'

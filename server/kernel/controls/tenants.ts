@@ -1,22 +1,25 @@
 /** `tenant.*`: the tenants and their quotas. */
+import type { Account } from '../../../auth/mechanism.ts'
 import { prepareName } from '../../../auth/prepare.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Quota, Quotas } from '../accounts/quotas.ts'
 import type { Tenants } from '../accounts/tenants.ts'
-import type { Users } from '../accounts/users.ts'
+import { isOwnUser, type Users } from '../accounts/users.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { asInvalidArgument, records, seesTenant, stringArgument, tenantParameter, textField } from './administration.ts'
 import { type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 
 export interface TenantControlsOptions {
   readonly tenants: Tenants
-  readonly accounts: Pick<Users, 'list'>
+  readonly accounts: Pick<Users, 'list' | 'remove'>
   readonly quotas: Pick<Quotas, 'of' | 'changed'>
   /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
   /** What others have brought in for a tenant ends with it. */
   readonly hub: Pick<Hub, 'endSeries'>
+  /** Ends everything of a removed user. */
+  readonly endUser: (account: Account) => Promise<unknown>
 }
 
 const { REC, UINT32, UINT64 } = BasicType
@@ -32,6 +35,8 @@ const limits: Readonly<Record<string, { readonly key: keyof Quota; readonly desc
   audit_bytes_per_day: { key: 'auditBytesPerDay', description: 'Bytes of records in the audit log.' },
   dials_per_minute: { key: 'dialsPerMinute', description: 'Attempts to connect to consumers.' },
   series: { key: 'series', description: 'Live series of families with open labels.' },
+  history_bytes: { key: 'historyBytes', description: 'Bytes of its history.' },
+  history_series: { key: 'historySeries', description: 'Series of its history.' },
 }
 
 const parameters: readonly ControlParameter[] = [
@@ -47,8 +52,9 @@ const parameters: readonly ControlParameter[] = [
   }),
 ]
 
-export function tenantControls({ tenants, accounts, quotas, hub, stored }: TenantControlsOptions): Control[] {
-  const usersOf = (tenant: string): number => accounts.list().filter((account) => account.tenant === tenant).length
+export function tenantControls({ tenants, accounts, quotas, hub, endUser, stored }: TenantControlsOptions): Control[] {
+  const accountsOf = (tenant: string): Account[] => accounts.list().filter((account) => account.tenant === tenant)
+  const usersOf = (tenant: string): number => accountsOf(tenant).filter((account) => !isOwnUser(account)).length
 
   const add: Control = {
     name: 'tenant.add',
@@ -100,6 +106,10 @@ export function tenantControls({ tenants, accounts, quotas, hub, stored }: Tenan
         if (users > 0) return failed(`${name} has ${users} ${users === 1 ? 'user' : 'users'}: remove them first`)
         tenants.remove(name)
         quotas.changed(name)
+        for (const account of accountsOf(name)) {
+          accounts.remove(account)
+          await endUser(account)
+        }
         await hub.endSeries(name)
         await stored()
         return ok(`tenant ${name} removed`)
@@ -145,7 +155,8 @@ function quotaOf(args: ControlArguments): Partial<Quota> {
 }
 
 function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
-  const { connections, channels, instances, controls, audited, dials, queued, values, series } = quotas.of(tenant)
+  const use = quotas.of(tenant)
+  const { connections, channels, instances, controls, audited, dials, queued, values, series, history } = use
   return {
     connections: connections.used,
     channels: channels.used,
@@ -156,6 +167,8 @@ function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
     auditBytesPerDay: audited.used,
     dialsPerMinute: dials.used,
     series: series.used,
+    historyBytes: history.bytes,
+    historySeries: history.series,
   }
 }
 

@@ -6,7 +6,7 @@ import { ADMIN_ROLE, CONSUMER_ROLE, type Identity } from '../../../auth/permissi
 import { checkNewPassword, makeVerifiers } from '../../../auth/verifiers.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Rules } from '../accounts/rules.ts'
-import type { Users } from '../accounts/users.ts'
+import { isOwnUser, type Users } from '../accounts/users.ts'
 import { StatusError } from '../core/errors.ts'
 import {
   type Administration,
@@ -80,6 +80,8 @@ export function userControls(options: UserControlsOptions): Control[] {
       const name = userNameArgument(args)
       const secret = args.has('password') ? passwordOf(args) : undefined
       const given = roleOf(args, identity, options)
+      if (isOwnUser(name))
+        throw new StatusError('INVALID_ARGUMENT', 'users whose names end with ":" are those of the server itself')
       if (secret !== undefined || given === ADMIN_ROLE) requireUnscopedLogin(credential)
       if (node !== undefined && name.name.startsWith(localUserOf('')))
         throw new StatusError(

@@ -30,6 +30,10 @@ export const integers: Partial<Record<BasicType, readonly [bigint, bigint]>> = {
 
 export const interval: DeclaredArgument = { name: 'interval_ms', type: BasicType.UINT32 }
 export const deadline: DeclaredArgument = { name: 'deadline_ms', type: BasicType.UINT32 }
+/** Whether values are wanted that a source sends only when it is asked for them. */
+export const onDemand: DeclaredArgument = { name: 'on_demand', type: BasicType.BOOLEAN }
+/** What every continuous metric takes. */
+export const ofAll: readonly DeclaredArgument[] = [interval, deadline, onDemand]
 
 /** Declares any argument as the text of a label. */
 export function asLabel(name: string): DeclaredArgument {
@@ -50,8 +54,7 @@ export function declaredFor(name: string, metrics: readonly Metric[]): DeclaredA
   if (metrics.length > 0) declared.set('producer', asLabel('producer'))
   for (const metric of metrics) for (const parameter of metric.parameters) declared.set(parameter.name, parameter)
   if (isPattern(name) || metrics.some(({ kind }) => kind === 'continuous')) {
-    declared.set(interval.name, interval)
-    declared.set(deadline.name, deadline)
+    for (const argument of ofAll) declared.set(argument.name, argument)
   }
   return [...declared.values()]
 }

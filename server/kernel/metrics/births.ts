@@ -105,7 +105,7 @@ export class Births {
     for (const binding of bindings) {
       const subscribed = binding.number <= lastNumber ? this.#subscribe(binding, sensor, series) : undefined
       if (subscribed !== undefined) {
-        for (const { tail, time } of birth.missed) binding.sink.append(subscribed.framePrefix, tail, time)
+        for (const { tail, time } of birth.missed) subscribed.sink.append(subscribed.framePrefix, tail, time)
         // The series has ended meanwhile, and with it all its subscriptions.
         if (!birth.isSubscribed(series)) {
           binding.drop(series)

@@ -48,6 +48,14 @@ export class BoundInstance implements Follower {
     }
   }
 
+  /** The sink wants another resolution. */
+  *thin(): Steps<void> {
+    for (const followed of this.following.values()) {
+      followed.thin?.()
+      yield
+    }
+  }
+
   followAgain(): void {
     for (const followed of this.following.values()) followed.again?.()
   }

@@ -106,16 +106,22 @@ export class Catalogue<S extends CataloguedSeries> {
     return isOurs && nameProblem(name) === undefined ? new Entry(name, this.#parameters).metric : undefined
   }
 
-  /** Those of one name, or of all names with a prefix. */
-  *series(name?: string, prefix = ''): Generator<S> {
-    if (name !== undefined) yield* this.#entries.get(name)?.series ?? []
-    else for (const entry of this.#entries.values(prefix)) yield* entry.series
+  /** Those of one name, or of all names with a prefix. Of names that are not wanted it gives one each, so that the reader can pause. */
+  *series(name?: string, prefix = '', isWanted: (name: string) => boolean = () => true): Generator<S> {
+    if (name !== undefined) {
+      yield* this.#entries.get(name)?.series ?? []
+      return
+    }
+    for (const { name, series } of this.#entries.values(prefix)) {
+      if (isWanted(name)) yield* series
+      else yield series.values().next().value as S
+    }
   }
 }
 
 class Entry<S extends CataloguedSeries> {
   readonly series = new Set<S>()
-  readonly #name: string
+  readonly name: string
   readonly #parameters: readonly Parameter[]
   readonly #types = new MetadataVotes<BasicType>()
   readonly #units = new MetadataVotes<string>()
@@ -126,7 +132,7 @@ class Entry<S extends CataloguedSeries> {
   #metric: Metric | undefined
 
   constructor(name: string, parameters: readonly Parameter[], details?: Details<S>) {
-    this.#name = name
+    this.name = name
     this.#parameters = parameters
     this.#details = details
   }
@@ -148,7 +154,7 @@ class Entry<S extends CataloguedSeries> {
 
   get metric(): Metric {
     this.#metric ??= {
-      name: this.#name,
+      name: this.name,
       kind: 'continuous',
       type: this.#types.consensus,
       unit: this.#units.consensus ?? '',

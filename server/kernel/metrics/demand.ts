@@ -95,7 +95,7 @@ export class Demand {
   }
 
   #enter(instance: MetricInstance, sensor: ListeningSensor, series: Series): boolean {
-    if (series.wanted === undefined || this.#fences.has(sensor)) return false
+    if (series.wanted === undefined || this.#fences.has(sensor) || !instance.selection.isDemanding) return false
     if (instance.selection.openFor(sensor, series) === undefined) return false
     this.#instances.get(instance)?.add(series)
     const demanded = this.#series.get(series)

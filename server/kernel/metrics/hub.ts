@@ -52,6 +52,8 @@ export interface HubBinding {
   pause(isPaused: boolean): Steps<void>
   /** The sink is durable, or not any more: other producers send to it in another way. */
   followAgain(): void
+  /** The sink wants another resolution. */
+  thin(): Steps<void>
   end(): void
 }
 
@@ -218,6 +220,7 @@ export class Hub {
       matched: matched instanceof Promise ? matched : undefined,
       pause: (paused) => binding.pause(paused),
       followAgain: () => binding.followAgain(),
+      thin: () => binding.thin(),
       end: () => this.#unbind(binding),
     }
   }

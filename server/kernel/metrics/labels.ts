@@ -80,7 +80,10 @@ export function openLabelsProblem(name: string, labels: Labels): string | undefi
 }
 
 /** What stands for something else in a REC, an argument list or an answer, so that no foreign label may be called so. */
-const reserved = ['name', 'value', 'time', 'more', 'interval_ms', 'deadline_ms', 'producer', 'node', 'on_behalf_of']
+const reserved = [
+  ...['name', 'value', 'time', 'more'],
+  ...['interval_ms', 'deadline_ms', 'on_demand', 'producer', 'node', 'on_behalf_of'],
+]
 const EXPORTED = 'exported_'
 const RESERVED = new RegExp(`^(?:${EXPORTED})*(?:${reserved.join('|')})$`)
 const IMPORTED = new RegExp(`^(?:${EXPORTED})+(?:${reserved.join('|')})$`)

@@ -151,10 +151,13 @@ export interface PolledSensor extends Family {
 export interface ListeningSensor extends Family {
   readonly polled: false
   /**
-   * All live series, or those of one metric. A sensor of many gives only those whose names begin with `prefix`; others may
-   * ignore it. They may be read over several turns, while series come and go: one that is there all the time is given once.
+   * All live series, or those of one metric. A sensor of many gives only those whose names begin with `prefix`, and of names that
+   * `isWanted` rejects one series at most; others may ignore both. They may be read over several turns, while series come and go:
+   * one that is there all the time is given once.
    */
-  series(name?: string, prefix?: string): Iterable<Series>
+  series(name?: string, prefix?: string, isWanted?: (name: string) => boolean): Iterable<Series>
+  /** Whether one of its series has a text for this label. A sensor without it has not counted. */
+  hasLabel?(label: string): boolean
   /**
    * Placeholders for series that the sensor could request but has not seen yet. They match whatever may come and never have
    * a value; demand for one makes the sensor look.
@@ -217,6 +220,8 @@ export interface Sink {
   readonly isDurable?: boolean
   /** What it appends to. */
   readonly queue?: HeldQueue
+  /** Microseconds: of the values of a series in one such span, only the first is wanted. If it is 0 or left out, all are. */
+  readonly resolutionUs?: number
   append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void
   /** Values of other producers were lost on their way to it. */
   lost?(loss: RemoteLoss): void
@@ -232,7 +237,7 @@ export interface HeldQueue {
 /** A subscription to a series: the prefix of its frames, and the sink that takes them. */
 export interface Subscription {
   readonly framePrefix: Uint8Array
-  readonly sink: Sink
+  readonly sink: Pick<Sink, 'append'>
   /** Its index in the `subscriptions` of its series. */
   at: number
 }

@@ -4,7 +4,8 @@
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import type { SampleLabel } from '../../../protocol/prometheus/labels.ts'
+import { cumulative, OWN_LABEL, prometheusNumber } from '../../../protocol/prometheus/distribution.ts'
+import { prometheusLabels, type SampleLabel } from '../../../protocol/prometheus/labels.ts'
 import { prometheusName } from '../../../protocol/prometheus/names.ts'
 import { distributionOf, type HistogramValue, numberOf, type SummaryValue } from './distribution.ts'
 
@@ -97,6 +98,50 @@ function samplesOfRecord(
   if (texts.length === 0 || sink.info === undefined) return isSome
   sink.info(`${name}_info`, [...labels, ...texts])
   return true
+}
+
+/** Takes a sample under the name and labels that it has in Prometheus. */
+export type TakeSample = (name: string, labels: readonly SampleLabel[], value: number) => void
+
+/** The samples of a histogram: its buckets, its count, and its sum if that is known. */
+export function samplesOfHistogram(
+  name: string,
+  given: readonly SampleLabel[],
+  histogram: HistogramValue,
+  take: TakeSample,
+): void {
+  const labels = prometheusLabels(given, OWN_LABEL.histogram)
+  const { buckets, count } = cumulative(histogram)
+  for (const [place, bucket] of buckets.entries()) {
+    const bound = prometheusNumber(histogram.bounds[place] ?? Number.POSITIVE_INFINITY)
+    take(`${name}_bucket`, [...labels, [OWN_LABEL.histogram, bound]], Number(bucket))
+  }
+  samplesOfTotals(name, labels, count, histogram.sum, take)
+}
+
+/** The samples of a summary: its quantiles, its count, and its sum if that is known. */
+export function samplesOfSummary(
+  name: string,
+  given: readonly SampleLabel[],
+  { quantiles, values, count, sum }: SummaryValue,
+  take: TakeSample,
+): void {
+  const labels = prometheusLabels(given, OWN_LABEL.summary)
+  for (const [place, quantile] of quantiles.entries()) {
+    take(name, [...labels, [OWN_LABEL.summary, prometheusNumber(quantile)]], values[place] ?? Number.NaN)
+  }
+  samplesOfTotals(name, labels, count, sum, take)
+}
+
+function samplesOfTotals(
+  name: string,
+  labels: readonly SampleLabel[],
+  count: bigint,
+  sum: number | undefined,
+  take: TakeSample,
+): void {
+  take(`${name}_count`, labels, Number(count))
+  if (sum !== undefined) take(`${name}_sum`, labels, sum)
 }
 
 export function shownText(value: Value['value']): string {

@@ -2,7 +2,7 @@
  * What one identity may read. Selections and lists of metrics ask here and judge nothing themselves. Rules may change at any time,
  * so a verdict is true only at the moment when it is given.
  */
-import { covers, maySee, onlyWatches, type Reader } from '../../../auth/permissions.ts'
+import { covers, maySee, type Owner, onlyWatches, type Reader } from '../../../auth/permissions.ts'
 import type { Rights } from '../accounts/rights.ts'
 import { labelText } from './labels.ts'
 import type { Arguments, Labels, Sensor } from './metric.ts'
@@ -53,6 +53,18 @@ export class ReadRights {
       return value === undefined ? undefined : String(value)
     }
     return this.#rights.judge(this.identity, { command: 'COLLECT', object: metric, argument }).allowed
+  }
+
+  /**
+   * The same of a series that is remembered and may be gone: what `label` says of its labels is all that is known. Whether it could
+   * have had others is not, so it has to be allowed either way.
+   */
+  mayReadRemembered(owner: Owner, metric: string, label: (name: string) => string | undefined): boolean {
+    if (!this.maySee({ owner }) || !this.covers(metric)) return false
+    return [undefined, ''].every((absent) => {
+      const argument = (name: string): string | undefined => label(name) ?? absent
+      return this.#rights.judge(this.identity, { command: 'COLLECT', object: metric, argument }).allowed
+    })
   }
 
   /** Whether the catalogue names a metric: to a credential that only watches, those that it may read. */

@@ -8,6 +8,7 @@
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
+import type { Steps } from '../core/fair-work.ts'
 import { isAhead } from './current.ts'
 import type { KeptSamples, ListeningSensor, Series } from './metric.ts'
 
@@ -89,6 +90,8 @@ export class RecentValues {
   readonly #shares = new Map<string | undefined, Share>()
   /** Those with samples, by their numbers. */
   readonly #series = new Map<number, RecentSeries>()
+  /** The same by their sensors and names, ascending by their numbers. */
+  readonly #named = new Map<ListeningSensor, Map<string, Set<RecentSeries>>>()
   /** The basic type and the number of a value that is encoded, copied here so that no value needs a view of its own. */
   readonly #encoded = new Uint8Array(ENCODED_BYTES)
   readonly #view = new DataView(this.#encoded.buffer)
@@ -138,6 +141,19 @@ export class RecentValues {
       if (number > after) yield kept
       else if (++passed % PASSED_PER_STEP === 0) yield undefined
     }
+  }
+
+  /** The same of one name, as far as these sensors have them: those of other names, and of other sensors, are not walked. */
+  *named(name: string, sensors: readonly ListeningSensor[], after: number): Steps<readonly RecentSeries[]> {
+    const found: RecentSeries[] = []
+    let passed = 0
+    for (const sensor of sensors) {
+      for (const kept of this.#named.get(sensor)?.get(name) ?? []) {
+        if (kept.number > after) found.push(kept)
+        if (++passed % PASSED_PER_STEP === 0) yield
+      }
+    }
+    return sensors.length > 1 ? found.sort((one, other) => one.number - other.number) : found
   }
 
   /** The samples of a series with times from `since` on, in the order in which they came. */
@@ -199,7 +215,7 @@ export class RecentValues {
     if (kept.chunks.length === 0) {
       kept.chunks = []
       kept.number = ++this.#lastNumber
-      this.#series.set(kept.number, kept)
+      this.#enter(kept)
       share.series++
     }
     const at = this.#free.pop() ?? this.#grow()
@@ -242,8 +258,28 @@ export class RecentValues {
     this.#free.push(at)
     this.#chunks--
     if (of.chunks.length > 0) return
-    this.#series.delete(of.number)
+    this.#leave(of)
     share.series--
+  }
+
+  #enter(kept: RecentSeries): void {
+    const { sensor, series } = kept
+    this.#series.set(kept.number, kept)
+    const names = this.#named.get(sensor) ?? new Map<string, Set<RecentSeries>>()
+    this.#named.set(sensor, names)
+    const alike = names.get(series.name)
+    if (alike === undefined) names.set(series.name, new Set([kept]))
+    else alike.add(kept)
+  }
+
+  #leave(kept: RecentSeries): void {
+    const { sensor, series } = kept
+    this.#series.delete(kept.number)
+    const names = this.#named.get(sensor)
+    const alike = names?.get(series.name)
+    alike?.delete(kept)
+    if (alike?.size === 0) names?.delete(series.name)
+    if (names?.size === 0) this.#named.delete(sensor)
   }
 }
 

@@ -17,6 +17,8 @@ import {
   interval,
   intervalMsOf,
   keyOfArguments,
+  ofAll,
+  onDemand,
   storable,
 } from './arguments.ts'
 import { Candidates, candidatesOf, kindOfAll, NAMES_PER_STEP, type SelectionDefaults } from './candidates.ts'
@@ -68,6 +70,8 @@ export class Selection {
   readonly args: ArgumentList
   readonly intervalMs: number
   readonly deadlineMs: number
+  /** Whether it wants values that a source sends only when it is asked for them. */
+  readonly isDemanding: boolean
   /** True if nothing that it selects is measured on request: its values come when their source sends them. */
   readonly isPushed: boolean
   /** What it selects of other producers. */
@@ -149,6 +153,7 @@ export class Selection {
     this.args = storable(this.#values, declared)
     this.intervalMs = intervalMsOf(this.#values, defaults.intervalMs)
     this.deadlineMs = deadlineMsOf(this.#values)
+    this.isDemanding = this.#values.get(onDemand.name) !== false
     const isKnown = first !== undefined && (isPattern(name) || first.type !== undefined)
     this.#kind = isKnown ? kindOfAll(metrics) : undefined
     this.#openOfAny = new AllLabelsBut(isPattern(name) ? this.#exactTexts() : ['name', ...this.#exactTexts()])
@@ -347,7 +352,7 @@ export class Selection {
 
   /** Lets a sensor request the series that may match. Undefined if there is nothing to wait for. */
   refresh(sensor: ListeningSensor): Promise<unknown> | undefined {
-    if (!this.#rights.maySee(sensor)) return undefined
+    if (!this.isDemanding || !this.#rights.maySee(sensor)) return undefined
     return sensor.refresh?.((name, labels) => this.#mayMatch(sensor, name, labels))
   }
 
@@ -366,11 +371,14 @@ export class Selection {
   /** The series of a sensor that may match, and undefined now and then instead: a place to yield. */
   *series(sensor: ListeningSensor): Generator<Series | undefined> {
     if (!this.#rights.maySee(sensor) || !this.candidates.sensors.includes(sensor)) return
+    // A label that no series has is the empty text for all of them.
+    for (const [label, matches] of this.#matchers) if (!matches('') && sensor.hasLabel?.(label) === false) return
+    const { prefix, matchesName } = this.candidates
     let [seen, name, matches] = [0, '', false]
-    for (const series of sensor.series(this.exactName, this.candidates.prefix)) {
+    for (const series of sensor.series(this.exactName, prefix, matchesName)) {
       if (series.name !== name) {
         name = series.name
-        matches = this.candidates.matchesName(name)
+        matches = matchesName(name)
       }
       if (matches) yield series
       else if (++seen % NAMES_PER_STEP === 0) yield undefined
@@ -426,7 +434,7 @@ export class Selection {
 
   /** Arguments that are no metric's own. */
   #isForAll(name: string): boolean {
-    return name === interval.name || name === deadline.name || this.#isReach(name)
+    return ofAll.some((argument) => argument.name === name) || this.#isReach(name)
   }
 
   /** The arguments for a metric; undefined if it does not take one of them. */

@@ -291,7 +291,7 @@ export class SensorDoor implements SensorHub {
       ...this.#family(sensor, () => admitted),
       polled: false,
       hasOpenLabels: sensor.hasOpenLabels === true,
-      series: (name, prefix) => all(() => sensor.series(name, prefix)),
+      series: (...which) => all(() => sensor.series(...which)),
       ...(expected && { expected: (name) => all(() => expected.call(sensor, name)) }),
       last: (series) => this.#attempt(admitted, () => last(series), undefined),
     }

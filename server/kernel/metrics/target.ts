@@ -63,6 +63,8 @@ export interface FollowedItem {
   pause?(): void
   /** The sink is durable, or not any more. */
   again?(): void
+  /** The sink wants another resolution. */
+  thin?(): void
   end(): void
 }
 

@@ -11,6 +11,7 @@ import type { Hub } from '../metrics/hub.ts'
 import type { Sensor } from '../metrics/metric.ts'
 import { AuditSensor } from './audit.ts'
 import { bindingsView, type FindChannel } from './bindings.ts'
+import { boardsView, type ShownBoards } from './boards.ts'
 import { controlsView, metricsView } from './catalogue.ts'
 import { CatalogueChanges } from './catalogue-changes.ts'
 import { connectionsView } from './connections.ts'
@@ -18,6 +19,7 @@ import { type Notices, QuotaNotices } from './notices.ts'
 import { recentView } from './recent.ts'
 import { ProducerSensor } from './sensor.ts'
 import { seriesView } from './series.ts'
+import { statNumberViews } from './stat-numbers.ts'
 import { channelsView, type Stats, type StatusEntry, sensorsView, statsView } from './status.ts'
 
 /** The state of the server. */
@@ -33,6 +35,7 @@ export interface ServerView {
   /** The same of other producers whose paths match. */
   remoteControls(producers: (path: string) => boolean, identity: Identity): Iterable<RemoteControl>
   readonly rights: Rights
+  readonly boards: ShownBoards
   readonly audit: AuditLog
   /** When a user was added, milliseconds since 1970. */
   createdOf(userId: number): number
@@ -61,6 +64,7 @@ export function openOwnMetrics(
   statuses: () => readonly StatusEntry[],
 ): OwnMetrics {
   const find: FindChannel = (identity, id) => server.channel(identity, id)
+  const stats = statsView((identity) => server.stats(identity))
   const views = [
     metricsView(() => hub.sensors, server.rights),
     controlsView(
@@ -71,8 +75,10 @@ export function openOwnMetrics(
     bindingsView(find),
     connectionsView((identity) => server.channelsOf(identity)),
     sensorsView(statuses, hub),
-    statsView((identity) => server.stats(identity)),
+    stats,
+    ...statNumberViews(stats),
     recentView({ hub, rights: server.rights, clock }),
+    boardsView(server.boards),
     seriesView({ hub, rights: server.rights, clock }),
   ]
   const catalogue = new CatalogueChanges(() => hub.sensors, clock)

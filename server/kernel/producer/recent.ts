@@ -26,6 +26,8 @@ const allLabels = new AllLabelsBut()
 const ownArguments: ReadonlySet<string> = new Set(['metric', 'last_ms', 'after'])
 /** A field `after` with a number of 15 digits. */
 const AFTER_BYTES = 48
+/** Series that are looked at in one step. */
+const SERIES_PER_STEP = 16
 /** A record has at most this many samples, so that any fits a frame; there are no more in the longest time that is kept. */
 const MAX_SAMPLES = 16_384
 
@@ -64,12 +66,18 @@ export function recentView({ hub, rights, clock }: RecentOptions): ProducerView 
       const readRights = new ReadRights(reader, rights)
       const lastMs = (args.get('last_ms') as number | undefined) ?? Number.POSITIVE_INFINITY
       const since = clock.microseconds() - lastMs * 1000
-      let place = placeOf(args)
-      for (const kept of hub.recent.above(place)) {
-        yield
+      let [place, looked] = [placeOf(args), 0]
+      const { exactName } = selection
+      const all =
+        exactName === undefined
+          ? hub.recent.above(place)
+          : yield* hub.recent.named(exactName, selection.listening(), place)
+      for (const kept of all) {
+        if (++looked % SERIES_PER_STEP === 0) yield
         if (kept === undefined || hub.fences.has(kept.sensor)) continue
         if (!readRights.covers(kept.series.name)) continue
         if (selection.openFor(kept.sensor, kept.series) === undefined) continue
+        yield
         const { times, values } = hub.recent.samples(kept, since)
         if (times.length === 0) continue
         const record = describe(kept.series, times.slice(-MAX_SAMPLES), values.slice(-MAX_SAMPLES))

@@ -10,7 +10,7 @@ import type { Steps } from '../core/fair-work.ts'
 import { isNewer } from '../metrics/current.ts'
 import type { Hub } from '../metrics/hub.ts'
 import { openFields } from '../metrics/instance.ts'
-import { byKind, type SensorsByKind } from '../metrics/kinds.ts'
+import { byKind, isListening, type SensorsByKind } from '../metrics/kinds.ts'
 import { AllLabelsBut, labelText, MAX_SERIES_BYTES, otherLabels } from '../metrics/labels.ts'
 import { RecordList } from '../metrics/measure.ts'
 import type { Arguments, Labels, Metric, Sensor } from '../metrics/metric.ts'
@@ -24,7 +24,9 @@ const { ARRAY, STRING, UINT32, UINT64 } = BasicType
 const sourceLabels = labelNames.slice(1)
 const allLabels = new AllLabelsBut()
 /** Arguments that are no labels. */
-const ownArguments: ReadonlySet<string> = new Set(['match', 'after', 'limit'])
+const ownArguments: ReadonlySet<string> = new Set(['match', 'with', 'after', 'limit'])
+/** Series that are passed over in one step. */
+const PASSED_PER_STEP = 64
 /** Room for a field `after`: JSON may write a byte of names and labels as six. */
 const AFTER_BYTES = 6 * MAX_SERIES_BYTES + 1024
 
@@ -59,6 +61,7 @@ export function seriesView({ hub, rights, clock }: SeriesOptions): ProducerView 
       parameters: [
         { name: 'match', type: STRING, description: 'Only metrics whose name matches this pattern.' },
         ...sourceLabels.map((name) => ({ name, type: STRING, description: `Only series with this \`${name}\`.` })),
+        { name: 'with', type: STRING, description: 'Only series that have the label of this name.' },
         { name: 'after', type: STRING, description: 'Only series after this place in the list.' },
         { name: 'limit', type: UINT32, description: 'The largest number of series to return.' },
       ],
@@ -71,21 +74,24 @@ export function seriesView({ hub, rights, clock }: SeriesOptions): ProducerView 
       matchersOf(args)
     },
     *show(reader, args) {
-      const { matchesName, matchesLabels, prefix } = matchersOf(args)
+      const { matchesName, matchesLabels, needed, prefix } = matchersOf(args)
       const limit = (args.get('limit') as number | undefined) ?? Number.POSITIVE_INFINITY
       const readRights = new ReadRights(reader, rights)
       const list = new RecordList(AFTER_BYTES)
       let [count, place] = [0, placeOf(args)]
       // Sensors of others are passed over before their names are looked at, so that time tells nothing of them.
-      const mine = hub.sensors.filter((sensor) => readRights.maySee(sensor) && !hub.fences.has(sensor))
+      const mine = hub.sensors.filter(
+        (sensor) => readRights.maySee(sensor) && !hub.fences.has(sensor) && !lacksSome(sensor, needed),
+      )
       const ofKind = byKind(mine)
       const now = clock.microseconds()
       for (const name of namesFrom(mine, prefix, place[0])) {
         yield
         if (!matchesName(name) || !readRights.covers(name)) continue
-        for (const [key, series] of yield* seriesOf(ofKind, name, name === place[0] ? place[1] : '', now)) {
+        const after = name === place[0] ? place[1] : ''
+        for (const [key, series] of yield* seriesOf(ofKind, name, { matchesLabels, after, now })) {
           yield
-          if (!matchesLabels(series.labels) || !isShown(readRights, name, series)) continue
+          if (!isShown(readRights, name, series)) continue
           const rest: Field[] = [{ name: 'after', type: STRING, value: `[${JSON.stringify(place[0])},${place[1]}]` }]
           if (count++ === limit) {
             list.more(rest)
@@ -98,6 +104,11 @@ export function seriesView({ hub, rights, clock }: SeriesOptions): ProducerView 
       return list.value()
     },
   }
+}
+
+/** Whether no series of a sensor has all these labels, as far as it has counted. */
+function lacksSome(sensor: Sensor, needed: readonly string[]): boolean {
+  return isListening(sensor) && needed.some((label) => sensor.hasLabel?.(label) === false)
 }
 
 /** What takes arguments is shown if it may be read with some of them. */
@@ -117,17 +128,22 @@ function* namesFrom(sensors: readonly Sensor[], prefix: string, first: string): 
   }
 }
 
+interface Wanted extends Pick<Matchers, 'matchesLabels'> {
+  readonly after: string
+  readonly now: number
+}
+
 /**
- * The series of one metric whose keys are above `after`, by their keys, in their order. Those of several tenants with the same
- * labels are one, with the time of the latest value.
+ * The matching series of one metric whose keys are above `after`, by their keys, in their order. Those of several tenants with the
+ * same labels are one, with the time of the latest value. Only those that match get a key, which costs more than all else.
  */
 function* seriesOf(
   { listening, polled, events, remote }: SensorsByKind,
   name: string,
-  after: string,
-  now: number,
+  { matchesLabels, after, now }: Wanted,
 ): Steps<[string, ShownSeries][]> {
   const all = new Map<string, ShownSeries>()
+  let passed = 0
   const add = (series: ShownSeries): void => {
     const key = keyOf(series.labels)
     const other = all.get(key)
@@ -135,13 +151,17 @@ function* seriesOf(
   }
   const addOne = (sensor: Sensor, labelsOf: (metric: Metric) => Labels): void => {
     const metric = name.startsWith(sensor.family) ? sensor.metric(name) : undefined
-    if (metric !== undefined) add({ sensor, labels: labelsOf(metric), time: 0, hasArguments: true })
+    const labels = metric && labelsOf(metric)
+    if (labels !== undefined && matchesLabels(labels)) add({ sensor, labels, time: 0, hasArguments: true })
   }
   for (const sensor of listening) {
     if (!name.startsWith(sensor.family)) continue
     for (const series of sensor.series(name)) {
+      if (series.name !== name || !matchesLabels(series.labels)) {
+        if (++passed % PASSED_PER_STEP === 0) yield
+        continue
+      }
       yield
-      if (series.name !== name) continue
       add({ sensor, labels: series.labels, time: sensor.last(series)?.time ?? 0, hasArguments: false })
     }
   }
@@ -163,6 +183,8 @@ function describe({ labels, time }: ShownSeries): Field[] {
 interface Matchers {
   readonly matchesName: (name: string) => boolean
   readonly matchesLabels: (labels: Labels) => boolean
+  /** The labels that every matching series has. */
+  readonly needed: readonly string[]
   /** What all matching names begin with. */
   readonly prefix: string
 }
@@ -173,9 +195,12 @@ function matchersOf(args: Arguments): Matchers {
   const given = [...args].flatMap(([label, pattern]) => {
     return ownArguments.has(label) ? [] : [{ label, matches: compilePattern(String(pattern)) }]
   })
+  const having = args.get('with')
+  if (having !== undefined) given.push({ label: String(having), matches: (text) => text !== '' })
   return {
     matchesName: compilePattern(match),
     matchesLabels: (labels) => given.every(({ label, matches }) => matches(labelText(labels, label) ?? '')),
+    needed: given.flatMap(({ label, matches }) => (matches('') ? [] : [label])),
     prefix: literalPrefix(match),
   }
 }

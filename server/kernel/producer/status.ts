@@ -3,6 +3,7 @@
  * producer as a whole, and the ledger of each channel.
  */
 
+import { performance } from 'node:perf_hooks'
 import { formatIdentity } from '../../../auth/identity.ts'
 import { ADMIN_ROLE, type Identity, maySee } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
@@ -86,6 +87,8 @@ export interface Stats {
   /** Bytes that are not yet in a durable transaction. */
   readonly unstoredBytes: number
   readonly residentBytes: number
+  /** How long the event loop has worked since the start; the rest of the time it has waited. */
+  readonly busySeconds: number
   /** `ok`, or `full` if the disk is full. */
   readonly storage: string
   /** Exceptions in the server's own code since the start, each of which cost its session, channel or sensor. */
@@ -189,6 +192,7 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
     ...(role === ADMIN_ROLE ? ofAll() : ofTenant(tenant)),
     unstoredBytes: host.unstored,
     residentBytes: process.memoryUsage.rss(),
+    busySeconds: performance.eventLoopUtilization().active / 1000,
     storage: storage.state,
     faults: faults.count,
   })
@@ -208,7 +212,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
     show(identity) {
       const stat = stats(identity)
       const { software, name, generation, uptimeSeconds, connections, channels, unstoredBytes, residentBytes } = stat
-      const { storage, faults, admission, files, forgottenNames, backup, server } = stat
+      const { busySeconds, storage, faults, admission, files, forgottenNames, backup, server } = stat
       return {
         type: REC,
         value: [
@@ -220,6 +224,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
           count('channels', channels),
           count('unstored_bytes', unstoredBytes),
           count('resident_bytes', residentBytes),
+          { name: 'busy', type: DOUBLE, value: busySeconds },
           { name: 'storage', type: STRING, value: storage },
           count('faults', faults),
           ...(admission === undefined

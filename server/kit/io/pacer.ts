@@ -4,7 +4,6 @@
  * microsecond or, with 1,000 channels, a millisecond: so pieces are measured by the time that they take.
  */
 import type { Clock } from '../../kernel/core/clock.ts'
-import type { Steps } from '../../kernel/core/fair-work.ts'
 import type { FaultySensor, SensorFaults } from '../../kernel/metrics/sensor-faults.ts'
 
 /**
@@ -14,7 +13,7 @@ import type { FaultySensor, SensorFaults } from '../../kernel/metrics/sensor-fau
 const TURN_MS = 5
 
 /** The time that a piece of a stream, or some datagrams, are to take: the backlog is checked, and other feeds have their turn, after each. */
-const PIECE_MS = 1
+export const PIECE_MS = 1
 
 /** Bytes of a piece: of the first of a stream, then up to twice as many as before. 2 are a value of smon: a millisecond, with 1,000 channels. */
 const FIRST_PIECE_BYTES = 16
@@ -23,10 +22,6 @@ const MAX_PIECE_BYTES = 16 << 10
 
 /** Bytes of one stream that may wait here before its reader is paused. */
 const PENDING_BYTES = 64 << 10
-
-/** Datagrams of one socket that may wait here: more than this, and they are dropped as the kernel would. */
-const PENDING_DATAGRAMS = 4096
-const PENDING_DATAGRAM_BYTES = 4 << 20
 
 /** The backlog of the storage. */
 export interface StorageBacklog {
@@ -66,7 +61,7 @@ export interface PacedStream {
 }
 
 /** Something with data to process. */
-interface Feed {
+export interface PacedFeed {
   /** Processes a piece; returns whether more can be processed now. Never throws. */
   step(): boolean
 }
@@ -82,7 +77,7 @@ export class FeedTurns {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly #during: DuringTurns | undefined
   /** Feeds with something to process, in their order. */
-  readonly #feeds: Feed[] = []
+  readonly #feeds: PacedFeed[] = []
   #isScheduled = false
 
   constructor(clock: Pick<Clock, 'monotonicMs'>, during?: DuringTurns) {
@@ -91,7 +86,7 @@ export class FeedTurns {
   }
 
   /** `feed` has something to process now, and is not waiting for its turn yet. */
-  enqueue(feed: Feed): void {
+  enqueue(feed: PacedFeed): void {
     this.#feeds.push(feed)
     this.#schedule()
   }
@@ -129,7 +124,7 @@ export interface PacerOptions {
 }
 
 /** The streams of one sensor. */
-export class Pacer implements Feed {
+export class Pacer implements PacedFeed {
   readonly #options: PacerOptions
   /** Streams with pending bytes, in their order. */
   readonly #waiting: Stream[] = []
@@ -195,80 +190,6 @@ export function pacerOf(
   }
   const storage = { behind: () => meter.waitMs > 0 || behind(), whenStored }
   return new Pacer({ storage, turns, clock, failed: (error) => faults.report(sensor, error) })
-}
-
-interface Datagram {
-  readonly bytes: Uint8Array
-  readonly address: string
-  readonly port: number
-}
-
-/** The datagrams of a socket, which cannot be paused: what comes faster than it is processed waits here. */
-export class DatagramFeed implements Feed {
-  readonly #turns: FeedTurns
-  readonly #take: (datagram: Datagram) => Steps<void> | undefined | void
-  #waiting: Datagram[] = []
-  /** The rest of the one that was begun. */
-  #begun: Steps<void> | undefined
-  /** The index of the next one, and the bytes of those that wait. */
-  #next = 0
-  #bytes = 0
-  #isEnded = false
-  #isQueued = false
-  /** Datagrams that found no room. */
-  dropped = 0
-
-  /** `take` returns the steps that are left to do of a datagram, if any. Neither it nor they ever throw. */
-  constructor(turns: FeedTurns, take: (datagram: Datagram) => Steps<void> | undefined | void) {
-    this.#turns = turns
-    this.#take = take
-  }
-
-  push(datagram: Datagram): void {
-    const count = this.#waiting.length - this.#next
-    if (this.#isEnded || count >= PENDING_DATAGRAMS || this.#bytes > PENDING_DATAGRAM_BYTES) {
-      this.dropped++
-      return
-    }
-    this.#waiting.push(datagram)
-    this.#bytes += datagram.bytes.length
-    if (this.#isQueued) return
-    this.#isQueued = true
-    this.#turns.enqueue(this)
-  }
-
-  step(): boolean {
-    const { clock } = this.#turns
-    const endMs = clock.monotonicMs() + PIECE_MS
-    do this.#isQueued = this.#proceed()
-    while (this.#isQueued && clock.monotonicMs() < endMs)
-    // While more keeps coming it is never empty: what was processed must not stay in memory.
-    if (!this.#isQueued || this.#next >= PENDING_DATAGRAMS) {
-      this.#waiting = this.#waiting.slice(this.#next)
-      this.#next = 0
-    }
-    return this.#isQueued
-  }
-
-  /** Does a step of the datagram that was begun, or begins the next. Returns whether there is more to do. */
-  #proceed(): boolean {
-    if (this.#begun !== undefined) {
-      if (this.#begun.next().done === true) this.#begun = undefined
-    } else {
-      const datagram = this.#waiting[this.#next]
-      if (datagram === undefined) return false
-      this.#next++
-      this.#bytes -= datagram.bytes.length
-      this.#begun = this.#take(datagram) ?? undefined
-    }
-    return this.#begun !== undefined || this.#next < this.#waiting.length
-  }
-
-  end(): void {
-    this.#isEnded = true
-    this.#waiting = []
-    this.#next = 0
-  }
 }
 
 class Stream implements PacedStream {

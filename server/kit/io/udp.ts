@@ -2,14 +2,15 @@
  * Datagrams from a UDP socket. They cannot be paced: the kernel drops what is not read in time, and only its own table shows
  * how many. So the receive buffer is as large as the system permits, and `kernelDrops` reads that table.
  */
-import { createSocket, type Socket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { readFileSync } from 'node:fs'
-import { isIPv4 } from 'node:net'
 import type { Address } from '../../kernel/core/address.ts'
 import type { Steps } from '../../kernel/core/fair-work.ts'
 import { listenError } from '../../kernel/core/listen.ts'
-import { DatagramFeed, type FeedTurns } from './pacer.ts'
+import { DatagramFeed, type DatagramSocket, type SocketOptions } from './datagrams/feed.ts'
+import { bindNodeSocket } from './datagrams/node-socket.ts'
+import type { DatagramThread } from './datagrams/thread.ts'
+import type { FeedTurns } from './pacer.ts'
 
 /** Linux silently limits it to `net.core.rmem_max`. */
 const RECEIVE_BUFFER_BYTES = 8 * 1024 * 1024
@@ -23,6 +24,8 @@ export interface UdpOptions {
   /** The program that usually uses this port, for the error. */
   readonly rival: string
   readonly turns: FeedTurns
+  /** What receives many at once; undefined where that is not possible. */
+  readonly thread: Pick<DatagramThread, 'bind'> | undefined
   /** Returns the steps that are left to do, if a datagram asks for much. */
   readonly packet: (bytes: Uint8Array, source: string, port: number) => Steps<void> | undefined | void
   /** Takes what `packet`, or one of its steps, has thrown for a datagram, which is dropped. */
@@ -49,17 +52,7 @@ export interface UdpListening {
 
 /** Binds a socket. Its port is never shared with another socket, except that of a group. Rejects with ListenError. */
 export async function listenUdp(options: UdpOptions): Promise<UdpListening> {
-  const { address, groupOn, key, rival, turns, packet, packetFailed, failed } = options
-  const socket = await bind(address, groupOn).catch((error: unknown) => {
-    throw listenError(isInUse(error) ? inUse(rival, error) : error, address, key)
-  })
-  try {
-    socket.setRecvBufferSize(RECEIVE_BUFFER_BYTES)
-  } catch {
-    // Then the socket keeps the default size of the system.
-  }
-  const bound = socket.address()
-  let open = true
+  const { address, groupOn, key, rival, turns, thread, packet, packetFailed, failed } = options
   const feed = new DatagramFeed(turns, ({ bytes, address: source, port }) => {
     try {
       const steps = packet(bytes, source, port)
@@ -68,34 +61,44 @@ export async function listenUdp(options: UdpOptions): Promise<UdpListening> {
       packetFailed(error, source)
     }
   })
-  const close = (): Promise<void> => {
-    if (!open) return Promise.resolve()
+  let open = true
+  const close = async (): Promise<void> => {
+    if (!open) return
     open = false
-    feed.end()
-    return new Promise((resolve) => socket.close(resolve))
+    await socket.close()
   }
-  socket.on('message', (bytes, { address: source, port }) => feed.push({ bytes, address: source, port }))
-  socket.on('error', (error) => {
-    void close()
-    failed(error)
-  })
+  let socket: DatagramSocket
+  try {
+    const { address: host } = await lookup(address.host)
+    const socketOptions: SocketOptions = {
+      address: { host, port: address.port },
+      groupOn,
+      bufferBytes: RECEIVE_BUFFER_BYTES,
+      received: () => feed.received(socket),
+      failed(error) {
+        void close()
+        failed(error)
+      },
+    }
+    socket = thread?.bind(socketOptions) ?? (await bindNodeSocket(socketOptions))
+  } catch (error) {
+    throw listenError(isInUse(error) ? inUse(rival, error) : error, address, key)
+  }
+  const { address: bound } = socket
   return {
-    address: { host: bound.address, port: bound.port },
-    isEverywhere: bound.address === '0.0.0.0' || bound.address === '::',
+    address: bound,
+    isEverywhere: bound.host === '0.0.0.0' || bound.host === '::',
     join(group, interfaceAddress, groupKey) {
       try {
-        join(socket, group, interfaceAddress)
+        socket.join(group, interfaceAddress)
       } catch (error) {
         throw listenError(error, { host: group, port: bound.port }, groupKey)
       }
     },
-    send(bytes, host, port) {
-      const mapped = bound.family === 'IPv6' && isIPv4(host) ? `::ffff:${host}` : host
-      if (open) socket.send(bytes, port, mapped, () => {})
-    },
+    send: (bytes, host, port) => socket.send(bytes, host, port),
     kernelDrops() {
-      const drops = open ? kernelDrops(bound.address, bound.port) : undefined
-      return drops === undefined ? undefined : drops + feed.dropped
+      const drops = open ? kernelDrops(bound.host, bound.port) : undefined
+      return drops === undefined ? undefined : drops + socket.dropped
     },
     close,
   }
@@ -107,34 +110,6 @@ function* guarded(steps: Steps<void>, failed: (error: unknown) => void): Steps<v
   } catch (error) {
     failed(error)
   }
-}
-
-async function bind({ host, port }: Address, groupOn: string | undefined): Promise<Socket> {
-  const { address, family } = await lookup(host)
-  const socket = createSocket({ type: family === 6 ? 'udp6' : 'udp4', reuseAddr: groupOn !== undefined })
-  return new Promise((resolve, reject) => {
-    const failed = (error: unknown): void => {
-      socket.close()
-      reject(error)
-    }
-    socket.once('error', failed)
-    // A socket that is bound to the group receives nothing else, but Windows does not support that.
-    const isAny = groupOn !== undefined && process.platform === 'win32'
-    socket.bind({ address: isAny ? '0.0.0.0' : address, port }, () => {
-      socket.removeAllListeners('error')
-      try {
-        if (groupOn !== undefined) join(socket, address, groupOn)
-        resolve(socket)
-      } catch (error) {
-        failed(error)
-      }
-    })
-  })
-}
-
-function join(socket: Socket, group: string, groupOn: string): void {
-  socket.addMembership(group, groupOn || undefined)
-  if (groupOn !== '') socket.setMulticastInterface(groupOn)
 }
 
 function isInUse(error: unknown): boolean {

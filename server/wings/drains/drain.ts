@@ -6,6 +6,7 @@
 import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
 import { pause } from '../../../protocol/kept/pause.ts'
 import { BasicType, gapReasonName } from '../../../protocol/monitor/constants.ts'
+import type { Label } from '../../kit/delivered-values.ts'
 import type { Poll } from '../../kit/poll.ts'
 import type { ChannelConnection, DeliveredChannel } from '../../kit/push.ts'
 import type { Clock, Timer } from '../../kit/running.ts'
@@ -14,7 +15,6 @@ import type { DrainCounts } from './counts.ts'
 import {
   type DrainRequest,
   type DrainWire,
-  type Label,
   LOST_METRIC,
   labelled,
   type OutgoingLoss,

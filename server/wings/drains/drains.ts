@@ -150,7 +150,7 @@ class RunningDrain implements StatusEntry {
     this.#isMatching = true
     this.#connect()
     await channel.bind({
-      metrics,
+      metrics: metrics.map((name) => ({ name, args: [] })),
       signal: this.#over.signal,
       refused: (metric, detail) => {
         this.#problem = `${metric}: ${detail}`

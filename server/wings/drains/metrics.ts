@@ -1,10 +1,11 @@
 /** What drains know of the metrics that they deliver. */
+import type { Label } from '../../kit/delivered-values.ts'
 import { byKind, type Metric, ownLabels } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
 import type { DeliveredChannel } from '../../kit/push.ts'
 import type { Clock } from '../../kit/running.ts'
 import { otlpWire } from './otlp.ts'
-import type { DrainWire, Label } from './outgoing.ts'
+import type { DrainWire } from './outgoing.ts'
 import { remoteWrite } from './prometheus.ts'
 
 /** Families that others have brought in over the same protocols: a drain that does not name them would send them in circles. */

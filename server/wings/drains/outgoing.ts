@@ -1,18 +1,15 @@
 /** Values on their way to a destination: frames of a channel become these, and each protocol makes its requests of them. */
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
-import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'
-import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
+import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { besideLabel } from '../../../protocol/prometheus/labels.ts'
 import { prometheusLabel } from '../../../protocol/prometheus/names.ts'
-import { toForeign } from '../../kit/metrics.ts'
-import type { DeliveredChannel, DeliveredMetric } from '../../kit/push.ts'
+import { type Label, type UnwrappedValue, unwrapped } from '../../kit/delivered-values.ts'
+import type { DeliveredChannel } from '../../kit/push.ts'
 import type { Steps } from '../../kit/running.ts'
 
 /** The metric that losses are for systems that know only metrics. */
 export const LOST_METRIC = 'cinnabar_lost_values_total'
-
-export type Label = readonly [name: string, text: string]
 
 /** A value as it stands in the channel. */
 export interface OutgoingValue {
@@ -68,10 +65,8 @@ export interface DrainWire {
   partialRefusal(body: Uint8Array): { readonly rejected: number; readonly message: string }
 }
 
-type Unwrapped = Pick<OutgoingValue, 'name' | 'labels' | 'value'>
-
 /** Of a value whose metric is not known any more nothing is sent. */
-const NOTHING: Unwrapped = { name: '', labels: [], value: VOID }
+const NOTHING: UnwrappedValue = { name: '', labels: [], value: VOID }
 
 /** Reads the frames of a channel, one in each step. `ownLabels`: those that this server's own metrics have besides. */
 export function* readFrames(
@@ -101,26 +96,6 @@ export function* readFrames(
   }
 }
 
-/** The name and labels that stand before the value in the REC of a pattern [MON 9 Patterns]. */
-function unwrapped(selection: DeliveredMetric['selection'], value: Value): Unwrapped {
-  const { name, args } = selection
-  const labels: Label[] = []
-  for (const { name, type, value } of args) {
-    if (type === BasicType.STRING && typeof value === 'string' && !value.includes('*'))
-      labels.push([toForeign(name), value])
-  }
-  if (!selection.carriesLabels() || value.type !== BasicType.REC) return { name, labels, value }
-  let full = name
-  for (const field of value.value) {
-    if (field.name === 'value') return { name: full, labels, value: bare(field) }
-    if (field.type !== BasicType.STRING) continue
-    const text = String(field.value)
-    if (field.name === 'name') full = text
-    else if (text !== '') labels.push([toForeign(field.name), text])
-  }
-  return { name: full, labels, value }
-}
-
 /** The value with a label of this server: one of the same name that it has already is renamed, as Prometheus does when it scrapes. */
 export function labelled(value: OutgoingValue, own: Label): OutgoingValue {
   const [name] = own
@@ -129,8 +104,4 @@ export function labelled(value: OutgoingValue, own: Label): OutgoingValue {
     return beside === prometheusLabel(label) ? [label, text] : [beside, text]
   })
   return { ...value, labels: [...given, own] }
-}
-
-function bare({ type, value }: Field): Value {
-  return { type, value } as Value
 }

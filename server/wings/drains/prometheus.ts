@@ -1,6 +1,6 @@
 /** Drains to Prometheus remote write 1.0: what GET /metrics shows as samples is sent as samples (docs/prometheus.md). */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { cumulative, OWN_LABEL, prometheusNumber, suffixOf } from '../../../protocol/prometheus/distribution.ts'
+import { suffixOf } from '../../../protocol/prometheus/distribution.ts'
 import { labelsKey, prometheusLabels } from '../../../protocol/prometheus/labels.ts'
 import type { FamilyType } from '../../../protocol/prometheus/samples.ts'
 import {
@@ -9,25 +9,19 @@ import {
   type OutgoingSample,
   type OutgoingSeries,
 } from '../../../protocol/prometheus/write-request.ts'
-import {
-  type HistogramValue,
-  type Metric,
-  type NameForPrometheus,
-  nameForPrometheus,
-  type SampleSink,
-  type SummaryValue,
-  samplesOf,
-} from '../../kit/metrics.ts'
+import type { Label } from '../../kit/delivered-values.ts'
+import type { HistogramValue, Metric, SummaryValue } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
 import { finish } from '../../kit/running.ts'
 import {
-  type DrainRequest,
-  type DrainWire,
-  type EncodedBatch,
-  type Label,
-  LOST_METRIC,
-  type OutgoingValue,
-} from './outgoing.ts'
+  type NameForPrometheus,
+  nameForPrometheus,
+  type SampleSink,
+  samplesOf,
+  samplesOfHistogram,
+  samplesOfSummary,
+} from '../../kit/samples.ts'
+import { type DrainRequest, type DrainWire, type EncodedBatch, LOST_METRIC, type OutgoingValue } from './outgoing.ts'
 
 const MICROSECONDS = 1_000
 const VALUES_PER_STEP = 64
@@ -95,6 +89,11 @@ export function remoteWrite(metricOf: MetricOf, nowMs: () => number): DrainWire 
   }
 }
 
+/** The whole of a request, at once. */
+export function writeRequestOf(series: Iterable<OutgoingSeries>): DrainRequest {
+  return requestOf(finish(encodeWriteRequest(series)))
+}
+
 function requestOf(body: Uint8Array): DrainRequest {
   const headers = {
     'content-type': 'application/x-protobuf',
@@ -152,30 +151,14 @@ class Batch implements SampleSink {
       this.families.set(name, { name, type, help, unit })
   }
 
-  histogram(name: string, given: readonly Label[], histogram: HistogramValue): void {
+  histogram(name: string, labels: readonly Label[], histogram: HistogramValue): void {
     this.#describe(name, 'histogram')
-    const labels = prometheusLabels(given, OWN_LABEL.histogram)
-    const { buckets, count } = cumulative(histogram)
-    for (const [place, bucket] of buckets.entries()) {
-      const bound = prometheusNumber(histogram.bounds[place] ?? Number.POSITIVE_INFINITY)
-      this.#sample(`${name}_bucket`, [...labels, [OWN_LABEL.histogram, bound]], Number(bucket))
-    }
-    this.#totals(name, labels, count, histogram.sum)
+    samplesOfHistogram(name, labels, histogram, (...sample) => this.#sample(...sample))
   }
 
-  summary(name: string, given: readonly Label[], { quantiles, values, count, sum }: SummaryValue): void {
+  summary(name: string, labels: readonly Label[], summary: SummaryValue): void {
     this.#describe(name, 'summary')
-    const labels = prometheusLabels(given, OWN_LABEL.summary)
-    for (const [place, quantile] of quantiles.entries()) {
-      const own = [OWN_LABEL.summary, prometheusNumber(quantile)] as const
-      this.#sample(name, [...labels, own], values[place] ?? Number.NaN)
-    }
-    this.#totals(name, labels, count, sum)
-  }
-
-  #totals(name: string, labels: readonly Label[], count: bigint, sum: number | undefined): void {
-    this.#sample(`${name}_count`, labels, Number(count))
-    if (sum !== undefined) this.#sample(`${name}_sum`, labels, sum)
+    samplesOfSummary(name, labels, summary, (...sample) => this.#sample(...sample))
   }
 
   /** Of the samples of a series in one millisecond the last one counts. */

@@ -1,10 +1,12 @@
 /** Requests of OTLP as columns: here in steps for short ones, and in a thread, by the name `#otlp-decoder`, for others. */
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { metricsFromJson } from '../../../protocol/otlp/json.ts'
+import type { ReadAttributes } from '../../../protocol/otlp/metrics.ts'
 import { decodeMetrics } from '../../../protocol/otlp/protobuf.ts'
 import { type Columns, ColumnWriter } from '../../kit/columns.ts'
 import type { Decoder } from '../../kit/decoding.ts'
 import type { Steps } from '../../kit/running.ts'
+import { SeriesMemory } from '../../kit/series-memory.ts'
 import { OTLP_FAMILY, writeSeries } from './values.ts'
 
 /** JSON is parsed as a whole, which takes much memory, and must not take long where others wait for it. */
@@ -20,7 +22,11 @@ export interface OtlpOptions {
 }
 
 /** Throws ProtocolError. */
-export function* decodeOtlp(bytes: Uint8Array, { isJson, now }: OtlpOptions): Steps<Columns> {
+export function* decodeOtlp(
+  bytes: Uint8Array,
+  { isJson, now }: OtlpOptions,
+  memory = new SeriesMemory<ReadAttributes>(),
+): Steps<Columns> {
   if (isJson && bytes.length > MAX_JSON_BYTES) {
     throw new ProtocolError(
       'TOO_LONG',
@@ -28,9 +34,9 @@ export function* decodeOtlp(bytes: Uint8Array, { isJson, now }: OtlpOptions): St
     )
   }
   const limits = { elements: MAX_ELEMENTS }
-  const columns = new ColumnWriter(OTLP_FAMILY)
-  const resources = yield* isJson ? metricsFromJson(textOf(bytes), limits) : decodeMetrics(bytes, limits)
-  yield* writeSeries(columns, resources, now)
+  const columns = new ColumnWriter(OTLP_FAMILY, memory.numbering())
+  const resources = yield* isJson ? metricsFromJson(textOf(bytes), limits) : decodeMetrics(bytes, limits, memory.labels)
+  yield* writeSeries(columns, resources, now, memory)
   return columns.columns()
 }
 

@@ -1,4 +1,5 @@
 /** Metrics of OpenTelemetry as series of the family `otlp.`: names, labels and values (docs/sources/otlp.md). */
+import type { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { textOfAny } from '../../../protocol/otlp/attributes.ts'
@@ -6,14 +7,18 @@ import {
   type Attribute,
   type Buckets,
   type MetricData,
+  type NumberPoint,
   type OtlpMetric,
+  type ReadAttributes,
   type ResourceMetrics,
   type ScopeMetrics,
   Temporality,
 } from '../../../protocol/otlp/metrics.ts'
-import type { ColumnWriter, SeriesLabel } from '../../kit/columns.ts'
+import { UsualHistogram } from '../../../protocol/otlp/usual-points.ts'
+import type { ColumnKey, ColumnWriter, SeriesLabel } from '../../kit/columns.ts'
 import type { MetricMetadata } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
+import type { SeriesMemory } from '../../kit/series-memory.ts'
 
 export const OTLP_FAMILY = 'otlp.'
 
@@ -29,7 +34,12 @@ const NO_VALUE = 'a point has no value'
 type Points = MetricData['points'][number]
 
 /** Writes the series of a request, a point each. `now`: the time of points without one, microseconds since 1970. */
-export function* writeSeries(columns: ColumnWriter, resources: readonly ResourceMetrics[], now: number): Steps<void> {
+export function* writeSeries(
+  columns: ColumnWriter,
+  resources: readonly ResourceMetrics[],
+  now: number,
+  memory: SeriesMemory<ReadAttributes>,
+): Steps<void> {
   let sinceStep = 0
   for (const resource of resources) {
     const ofResource = resource.attributes.map(labelOf)
@@ -41,22 +51,43 @@ export function* writeSeries(columns: ColumnWriter, resources: readonly Resource
         if (data === undefined) continue
         const metadata = metadataOf(metric, data)
         for (const point of data.points) {
-          const value = point.isEnd ? VOID : measuredOf(data, point)
-          if (value === undefined) {
+          if (isWithoutValue(data, point)) {
             columns.reject(metric.name, 1, NO_VALUE)
             continue
           }
-          columns.begin(metric.name, merged(outer, point.attributes), metadata)
-          columns.value(value, point.time === 0 ? now : point.time)
+          const { attributes, shared } = point
+          const make = (): ColumnKey => columns.keyOf(metric.name, merged(outer, attributes))
+          columns.begin(metric.name, shared === undefined ? make() : memory.keyOf(shared, make), metadata)
+          writeValue(columns, data, point, point.time === 0 ? now : point.time)
           // A histogram may have very many buckets.
-          sinceStep += POINT_COST + outer.length + point.attributes.length
-          if (value.type !== BasicType.REC && sinceStep < LABELS_PER_STEP) continue
+          sinceStep += POINT_COST + outer.length + attributes.length
+          if ((isNumber(data) || point.isEnd) && sinceStep < LABELS_PER_STEP) continue
           sinceStep = 0
           yield
         }
       }
     }
   }
+}
+
+function isNumber({ kind }: MetricData): boolean {
+  return kind === 'gauge' || kind === 'sum'
+}
+
+function isWithoutValue(data: MetricData, point: Points): boolean {
+  return isNumber(data) && !point.isEnd && (point as NumberPoint).value === undefined
+}
+
+function writeValue(columns: ColumnWriter, data: MetricData, point: Points, time: number): void {
+  if (point.isEnd) columns.value(VOID, time)
+  else if (data.kind === 'gauge' || data.kind === 'sum') {
+    const { value } = point as NumberPoint
+    if (typeof value === 'number') columns.double(value, time)
+    else columns.value(integer(value as bigint), time)
+  } else if (point instanceof UsualHistogram && data.kind === 'histogram') {
+    writeHistogram(columns.beginEncoded(time), data.temporality, point)
+    columns.endEncoded()
+  } else columns.value(distributionOf(data, point), time)
 }
 
 function labelOf({ key, value }: Attribute): SeriesLabel {
@@ -79,9 +110,16 @@ function merged(outer: readonly SeriesLabel[], attributes: readonly Attribute[])
 }
 
 function metadataOf({ unit, description }: OtlpMetric, data: MetricData): MetricMetadata {
+  return { type: typeOf(data), unit, description, isCounter: isCounter(data) }
+}
+
+/** The type of the first value. */
+function typeOf(data: MetricData): BasicType | undefined {
   const [first] = data.points
-  const type = first && measuredOf(data, first)?.type
-  return { type, unit, description, isCounter: isCounter(data) }
+  if (first === undefined || !isNumber(data)) return first && REC
+  const { value } = first as NumberPoint
+  if (value === undefined) return undefined
+  return typeof value === 'bigint' ? INT64 : DOUBLE
 }
 
 /** A monotonic sum of differences does not grow. */
@@ -91,16 +129,33 @@ function isCounter(data: MetricData): boolean | undefined {
   return data.isMonotonic && data.temporality === Temporality.CUMULATIVE
 }
 
-/** Undefined if the point has none. */
-function measuredOf(data: MetricData, point: Points): Value | undefined {
-  if (data.kind === 'gauge' || data.kind === 'sum') return numberOf((point as { value?: number | bigint }).value)
-  const temporality = data.kind === 'summary' ? [] : [temporalityField(data.temporality)]
-  return { type: REC, value: [...temporality, startField(point.start), ...distributionOf(data, point)] }
+function integer(value: bigint): Value {
+  return { type: INT64, value: BigInt.asIntN(64, value) }
 }
 
-function numberOf(value: number | bigint | undefined): Value | undefined {
-  if (value === undefined) return undefined
-  return typeof value === 'bigint' ? { type: INT64, value: BigInt.asIntN(64, value) } : { type: DOUBLE, value }
+function distributionOf(data: MetricData, point: Points): Value {
+  const temporality = 'temporality' in data ? [temporalityField(data.temporality)] : []
+  return { type: REC, value: [...temporality, startField(point.start), ...numbersOf(data, point)] }
+}
+
+/** Writes what `distributionOf` gives for a histogram, from where its numbers stand. */
+function writeHistogram(writer: XdrWriter, temporality: number, point: UsualHistogram): void {
+  const { view, start, countAt, sumAt, minAt, maxAt, boundsAt, boundsLength, countsAt, countsLength } = point
+  const optional = Number(sumAt >= 0) + Number(minAt >= 0) + Number(maxAt >= 0)
+  writer.uint32(REC).uint32(5 + optional)
+  writer
+    .string('delta')
+    .uint32(BOOLEAN)
+    .boolean(temporality === Temporality.DELTA)
+  writer.string('start').uint32(UINT64).uint53(Math.max(0, start))
+  writer.string('count').uint32(UINT64)
+  if (countAt < 0) writer.uint53(0)
+  else writer.swapped(view, countAt, 1)
+  if (sumAt >= 0) writer.string('sum').uint32(DOUBLE).swapped(view, sumAt, 1)
+  if (minAt >= 0) writer.string('min').uint32(DOUBLE).swapped(view, minAt, 1)
+  if (maxAt >= 0) writer.string('max').uint32(DOUBLE).swapped(view, maxAt, 1)
+  writer.string('bounds').uint32(ARRAY).uint32(DOUBLE).uint32(boundsLength).swapped(view, boundsAt, boundsLength)
+  writer.string('counts').uint32(ARRAY).uint32(UINT64).uint32(countsLength).swapped(view, countsAt, countsLength)
 }
 
 function temporalityField(temporality: number): Field {
@@ -123,7 +178,7 @@ function array(name: string, element: BasicType, items: readonly Value['value'][
   return { name, type: ARRAY, value: { element, items } } as Field
 }
 
-function distributionOf(data: MetricData, point: Points): Field[] {
+function numbersOf(data: MetricData, point: Points): Field[] {
   switch (data.kind) {
     case 'histogram': {
       const { count, sum, min, max, bounds, counts } = point as Extract<Points, { bounds: unknown }>

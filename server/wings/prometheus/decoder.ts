@@ -37,18 +37,19 @@ export function* decodeWrite(
   const { series, families } = yield* isVersion2
     ? decodeWriteRequest2(bytes, LIMITS)
     : decodeWriteRequest(bytes, LIMITS, memory.labels)
-  const columns = new ColumnWriter(PROMETHEUS_FAMILY)
+  const columns = new ColumnWriter(PROMETHEUS_FAMILY, memory.numbering())
   let sinceStep = 0
   for (const { name, labels, shared, samples, histograms, metadata, problem } of series) {
     columns.leave(name, histograms)
     if (samples.length > 0) {
       const make = (): ColumnKey => keyOf(columns, name, labels, problem)
       const key = shared === undefined ? make() : memory.keyOf(shared, make)
-      columns.beginKnown(name, key, described(name, metadata ?? familyOf(families, name)))
+      columns.begin(name, key, described(name, metadata ?? familyOf(families, name)))
     }
     sinceStep += SERIES_COST + labels.length
     for (const { value, time } of samples) {
-      columns.value(value === undefined ? VOID : { type: BasicType.DOUBLE, value }, time)
+      if (value === undefined) columns.value(VOID, time)
+      else columns.double(value, time)
       if (++sinceStep % PER_STEP === 0) yield
     }
     if (sinceStep < PER_STEP) continue

@@ -4,7 +4,7 @@
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { distributionNumbered } from '../../../protocol/prometheus/distribution.ts'
-import { split, type TextColumn, textAt } from '../../kit/columns.ts'
+import { split, type TextColumn, textsIn } from '../../kit/columns.ts'
 import { boundedMetadata, type MetricMetadata } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
 import { isCounter, PARTS } from './metric-types.ts'
@@ -51,9 +51,10 @@ export class DescribedFamilies {
 
   /** Keeps what may be kept: bounded, and in copies, since the texts of a request hold its memory. */
   *learn(tenant: string, families: TextColumn, { may, most }: Describing): Steps<void> {
+    const textAt = textsIn(families)
     for (let place = 0; place < families.ends.length; place++) {
       if ((place + 1) % FAMILIES_PER_STEP === 0) yield
-      const [name = '', type, unit, help] = split(textAt(families, place))
+      const [name = '', type, unit, help] = split(textAt(place))
       // Others may have learned, or the tenant may have ended, since the last step.
       const known = this.#tenants.get(tenant) ?? { families: new Map(), bytes: 0 }
       const before = known.families.get(name)

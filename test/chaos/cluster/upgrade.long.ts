@@ -15,7 +15,7 @@ import { FAULTS, type Fault } from './faults.ts'
 
 /** The first commit that can read what this version writes to the log: an older one can be upgraded, but not follow it. */
 const EARLIER = '55d8be09'
-const HAND_OVERS = 5
+const HAND_OVERS = 4
 
 const missing = natsMissing ?? earlierMissing()
 const howTo = missing === undefined ? '' : ` (${missing})`

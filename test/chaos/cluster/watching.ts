@@ -10,12 +10,21 @@ const PATIENCE_MS = 60_000
 export const urlOf = ({ server: { listener } }: ChaosNode): string => `tcp://${listener.host}:${listener.port}`
 const leaderIn = (plain: unknown): string => String((plain as PlainRecord)['leader'])
 
-/** Knows the addresses of all nodes, and has a channel that outlives the node which leads. */
+/**
+ * Knows the addresses of all nodes, and has a channel that outlives the node which leads. The channel is a new one: another may still
+ * have values that say who led before.
+ */
 export async function watchingAt(nodes: readonly ChaosNode[]): Promise<Consumer> {
-  const options = { name: 'watched', waitForServerMs: PATIENCE_MS, deadlineMs: PATIENCE_MS }
+  const options = { waitForServerMs: PATIENCE_MS, deadlineMs: PATIENCE_MS }
   const consumer = await connect(nodes.map(urlOf), LOGIN, options)
   await consumer.follow('producer.cluster', { interval_ms: 100 })
   return consumer
+}
+
+/** Which node leads by the next value, which is left where it is. */
+export async function leaderSeen(consumer: Consumer): Promise<string> {
+  for await (const { plain } of consumer.samples({ signal: AbortSignal.timeout(PATIENCE_MS) })) return leaderIn(plain)
+  throw new Error('the consumer was closed')
 }
 
 /** Takes values, in order, until one says that another node leads, and gives its name. */

@@ -7,6 +7,8 @@ import { freePort } from '../../support/free-port.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
 import { missing, unittest } from './python.ts'
 
+const HISTORY = '[history]\nkeep = "30d"\ninterval = "1s"\nmetrics = ["host.load.*"]\n'
+
 let server: ServerProcess
 let environment: Record<string, string>
 
@@ -15,7 +17,9 @@ beforeAll(async () => {
   const feed = await freePort()
   const authority = await Authority.make()
   const { cert, key } = await authority.server()
-  server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${feed}"\n[tls]\ncert = "cert.pem"\nkey = "key.pem"\n`)
+  server = new ServerProcess(
+    `[gmetric]\nlisten = "127.0.0.1:${feed}"\n[tls]\ncert = "cert.pem"\nkey = "key.pem"\n${HISTORY}`,
+  )
   const file = (name: string, text: string): string => {
     const path = join(server.directory, name)
     writeFileSync(path, text, { mode: 0o600 })

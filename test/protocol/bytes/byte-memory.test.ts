@@ -25,6 +25,31 @@ describe('a memory of bytes', () => {
     expect(memory.find(of('abcdef'), 0, 6)).toBe(7)
   })
 
+  it('knows them in their context alone', () => {
+    const memory = new ByteMemory<number>(1 << 20)
+    memory.add(of('abcdef'), 0, 6, 1)
+    memory.add(of('abcdef'), 0, 6, 2, { context: memory.within('here') })
+    expect(memory.find(of('abcdef'), 0, 6)).toBe(1)
+    expect(memory.find(of('abcdef'), 0, 6, memory.within('here'))).toBe(2)
+    expect(memory.find(of('abcdef'), 0, 6, memory.within('there'))).toBeUndefined()
+    expect(memory.find(of('abcdef'), 0, 6, memory.within('here', memory.within('here')))).toBeUndefined()
+  })
+
+  it('forgets contexts that are too many, and takes none for another', () => {
+    const memory = new ByteMemory<number>(1 << 16)
+    for (let count = 0; count < 2_000; count++) {
+      const context = memory.within(`context ${count}`)
+      expect(memory.find(of('abcdef'), 0, 6, context)).toBeUndefined()
+      memory.add(of('abcdef'), 0, 6, count, { context })
+    }
+    const found = Array.from({ length: 2_000 }, (_, count) =>
+      memory.find(of('abcdef'), 0, 6, memory.within(`context ${count}`)),
+    )
+    for (const [count, meaning] of found.entries()) expect([undefined, count]).toContain(meaning)
+    const large = 'x'.repeat(1 << 16)
+    expect(memory.within(large)).not.toEqual(memory.within(large))
+  })
+
   it('tells random bytes apart', () => {
     const random = new Random(5)
     const memory = new ByteMemory<string>(64 << 20)
@@ -59,7 +84,7 @@ describe('a memory of bytes', () => {
   it('weighs what it is told to', () => {
     const memory = new ByteMemory<number>(100_000, seeded(1))
     const all = Array.from({ length: 100 }, (_, count) => of(`entry ${count}`))
-    for (const [count, text] of all.entries()) memory.add(text, 0, text.byteLength, count, 10_000)
+    for (const [count, text] of all.entries()) memory.add(text, 0, text.byteLength, count, { weight: 10_000 })
     expect(all.filter((text) => memory.find(text, 0, text.byteLength) !== undefined).length).toBeLessThan(10)
   })
 

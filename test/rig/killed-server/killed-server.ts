@@ -42,6 +42,10 @@ export interface KilledServerOptions {
   readonly machine?: ServerMachine
   /** The command `cinnabar` of another version. */
   readonly program?: string
+  /** Where it listens for HTTP; 0, which is the default: nowhere. */
+  readonly httpPort?: number
+  /** Loaded into each of its threads by every start, instead of the failpoints of the storage, with what it finds in its environment. */
+  readonly preload?: { readonly path: string; readonly env: Readonly<Record<string, string>> } | undefined
 }
 
 export class KilledServer {
@@ -52,6 +56,7 @@ export class KilledServer {
   /** What was done to it makes it log lines that contain this. */
   expected: string | undefined
   readonly #machine: ServerMachine
+  readonly #preload: KilledServerOptions['preload']
   port = 0
   /** The command `cinnabar` that the next start runs. */
   program: string
@@ -64,15 +69,18 @@ export class KilledServer {
     logLevel = 'warn',
     machine = HERE,
     program = SERVER_PROGRAM,
+    httpPort = 0,
+    preload,
   }: KilledServerOptions) {
     this.port = tcpPort
+    this.#preload = preload
     this.#machine = machine
     this.program = program
     const { host, network = `${host}/32` } = machine
     writeFileSync(
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(join(this.directory, 'data'))}\n` +
-        `[listen]\ntcp = "${host}:${tcpPort}"\nhttp = ""\n[auth]\nscram_iterations = 4096\n` +
+        `[listen]\ntcp = "${host}:${tcpPort}"\nhttp = "${httpPort === 0 ? '' : `${host}:${httpPort}`}"\n[auth]\nscram_iterations = 4096\n` +
         `[gmetric]\nlisten = "${host}:${udpPort}"\nallow = ["${network}"]\n[log]\nlevel = "${logLevel}"\n`,
     )
   }
@@ -126,9 +134,11 @@ export class KilledServer {
   /** Begins to start it. */
   launch(armed?: Armed): Child {
     rmSync(this.#fired, { force: true })
-    const env: Record<string, string> = { CINNABAR_ADMIN_PASSWORD: PASSWORD }
+    const env: Record<string, string> = { CINNABAR_ADMIN_PASSWORD: PASSWORD, ...this.#preload?.env }
+    if (armed !== undefined || this.#preload !== undefined) {
+      env['NODE_OPTIONS'] = `--require ${this.#preload?.path ?? PRELOAD}`
+    }
     if (armed !== undefined) {
-      env['NODE_OPTIONS'] = `--require ${PRELOAD}`
       env['CHAOS_POINT'] = armed.point
       env['CHAOS_TIMES'] = String(armed.times)
       env['CHAOS_DELAY_US'] = String(armed.delay)

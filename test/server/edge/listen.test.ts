@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
+import { QueryOutcomes } from '../../../server/edge/http/query/outcomes.ts'
 import { openListeners } from '../../../server/edge/listen.ts'
 import { createLogger } from '../../../server/kernel/core/log.ts'
 import { defaultConfig } from '../../../server/start/config.ts'
@@ -26,6 +27,9 @@ async function open(tcpPort: number): Promise<number> {
     config: { listen, producer: config.producer },
     http: () => config.http,
     metrics: () => config.metrics,
+    query: () => config.query,
+    outcomes: new QueryOutcomes({ log: createLogger('silent'), clock: producer.clock, slowMs: () => 0 }),
+    remembered: undefined,
     tls: undefined,
     sessions,
     context: parts.producer,

@@ -23,6 +23,8 @@ const quota = {
   controlsPerMinute: 0,
   auditBytesPerDay: 0,
   dialsPerMinute: 0,
+  historyBytes: 0,
+  historySeries: 0,
 }
 let producer: TestProducer | undefined
 

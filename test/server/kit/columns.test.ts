@@ -11,7 +11,7 @@ import {
   NO_SERIES,
   type SaidMetadata,
   split,
-  textAt,
+  textsIn,
   valueAt,
 } from '../../../server/kit/columns.ts'
 import { seriesOfKey } from '../../../server/kit/series-key.ts'
@@ -53,7 +53,7 @@ const written = fc.array(
 function columnsOf(series: readonly Written[]): Columns {
   const columns = new ColumnWriter('t.')
   for (const { name, labels, metadata, values } of series) {
-    columns.begin(name, Object.entries(labels), metadata)
+    columns.begin(name, columns.keyOf(name, Object.entries(labels)), metadata)
     for (const [value, time] of values) columns.value(value, time)
   }
   return columns.columns()
@@ -61,10 +61,10 @@ function columnsOf(series: readonly Written[]): Columns {
 
 function read(columns: Columns): unknown[] {
   return Array.from(columns.of, (place, at) => {
-    const { name, labels } = seriesOfKey(textAt(columns.series, place))
+    const { name, labels } = seriesOfKey(textsIn(columns.series)(place))
     const about = (columns.described[place] as number) - 1
     const said =
-      about < 0 ? undefined : metadataFrom(columns.traits[about] as number, split(textAt(columns.metadata, about)))
+      about < 0 ? undefined : metadataFrom(columns.traits[about] as number, split(textsIn(columns.metadata)(about)))
     return { name, labels: { ...labels }, said, value: valueAt(columns, at), time: columns.times[at] }
   })
 }
@@ -85,15 +85,15 @@ it('each value has the name, the labels and the metadata of its series', () => {
 
 it('a series that may not be taken costs its own values alone', () => {
   const columns = new ColumnWriter('t.')
-  columns.begin('a', [['x', '1']])
+  columns.begin('a', columns.keyOf('a', [['x', '1']]))
   columns.value(VOID, 1)
   columns.refuse('b', 'no')
   columns.value(VOID, 2)
-  columns.begin('a', [['x', '1']])
+  columns.begin('a', columns.keyOf('a', [['x', '1']]))
   columns.value(VOID, 3)
   const { of, refusedSeries, problem, series } = columns.columns()
   expect([...of]).toEqual([0, NO_SERIES, 1])
-  expect([textAt(series, 0), refusedSeries, problem]).toEqual([textAt(series, 1), 1, 't.b: no'])
+  expect([textsIn(series)(0), refusedSeries, problem]).toEqual([textsIn(series)(1), 1, 't.b: no'])
 })
 
 it('what is said and not kept is counted, with the first metric that it was said of', () => {
@@ -108,7 +108,7 @@ it('what columns may have together is bounded', () => {
   const columns = new ColumnWriter('t.')
   const text = 'x'.repeat(1_000)
   const fill = (): void => {
-    for (let index = 0; index < 40_000; index++) columns.begin('a', [['x', text + index]])
+    for (let index = 0; index < 40_000; index++) columns.begin('a', columns.keyOf('a', [['x', text + index]]))
   }
   expect(fill).toThrow(expect.objectContaining({ code: 'TOO_LONG' }))
 })

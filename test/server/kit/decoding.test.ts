@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { snappyCompress } from 'hysnappy'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { FairWork, finish } from '../../../server/kernel/core/fair-work.ts'
-import { type Columns, metadataFrom, NO_SERIES, split, textAt, valueAt } from '../../../server/kit/columns.ts'
+import { type Columns, metadataFrom, NO_SERIES, split, textsIn, valueAt } from '../../../server/kit/columns.ts'
 import { type Decoder, Decoding, type EncodedBody } from '../../../server/kit/decoding.ts'
 import { seriesOfKey } from '../../../server/kit/series-key.ts'
 import { decodeOtlp, otlpDecoder } from '../../../server/wings/otlp/decoder.ts'
@@ -40,9 +40,9 @@ const decode = <O>(given: EncodedBody, decoder: Decoder<O>, options: O): Promise
 function shown(columns: Columns | undefined): unknown[] {
   if (columns === undefined) throw new Error('there are no columns')
   return Array.from(columns.of, (series, at) => {
-    const { name, labels } = seriesOfKey(series === NO_SERIES ? '' : textAt(columns.series, series))
+    const { name, labels } = seriesOfKey(series === NO_SERIES ? '' : textsIn(columns.series)(series))
     const about = (columns.described[series] ?? 0) - 1
-    const metadata = about < 0 ? {} : metadataFrom(columns.traits[about] ?? 0, split(textAt(columns.metadata, about)))
+    const metadata = about < 0 ? {} : metadataFrom(columns.traits[about] ?? 0, split(textsIn(columns.metadata)(about)))
     return { name, labels: { ...labels }, metadata, time: columns.times[at], value: valueAt(columns, at) }
   })
 }

@@ -1,7 +1,8 @@
 /** The kit as wings get it: how large its parts are, why values cannot be taken, and what ends with its doors. */
 import { expect, it } from 'vitest'
 import { Quotas } from '../../../server/kernel/accounts/quotas.ts'
-import { FairWork } from '../../../server/kernel/core/fair-work.ts'
+import { Inlets } from '../../../server/kernel/channels/inlets.ts'
+import { FairWork, type Steps } from '../../../server/kernel/core/fair-work.ts'
 import { Hub } from '../../../server/kernel/metrics/hub.ts'
 import type { ListeningSensor } from '../../../server/kernel/metrics/metric.ts'
 import type { OwnChannel } from '../../../server/kit/delivery.ts'
@@ -81,7 +82,7 @@ it('values cannot be taken while their sensor is fenced, the store cannot take t
   const quotas = new Quotas(() => {
     throw new Error('no quota is asked for')
   }, clock)
-  const poll = makePoll({ hub, intake, work: new FairWork(clock), quotas })
+  const poll = makePoll({ hub, intake, work: new FairWork(clock), inlets: new Inlets(), quotas })
   const meter = { waitMs: 0 }
   const sensor = {
     polled: false,
@@ -115,4 +116,47 @@ it('what a wing has begun besides its doors ends with them, once, and in the ord
   await doors.close()
   await doors.close()
   expect(closed).toEqual(['links', 'listener'])
+})
+
+const none = (): never => {
+  throw new Error('no quota is asked for')
+}
+
+it('inlets are open during each step of work, and during no pause', () => {
+  const clock = new FakeClock()
+  const inlets = new Inlets()
+  const open: string[] = []
+  const inlet = { close: () => open.push('closed') }
+  function* steps(): Steps<string> {
+    for (const name of ['a', 'b']) {
+      open.push(`${name} ${inlets.keep(inlet)}`)
+      yield
+    }
+    return 'done'
+  }
+  const intake = { refusal: undefined }
+  const quotas = new Quotas(none, clock)
+  const poll = makePoll({ hub: new Hub(clock), intake, work: new FairWork(clock), inlets, quotas })
+  expect(poll.work({ tenant: 'acme' }, steps())).toBe('done')
+  expect(open).toEqual(['a true', 'closed', 'b true', 'closed'])
+  expect(inlets.keep(inlet)).toBe(false)
+})
+
+it('inlets are closed after a step that throws', () => {
+  const clock = new FakeClock()
+  const inlets = new Inlets()
+  // biome-ignore lint/correctness/useYield: the first step throws.
+  function* steps(): Steps<void> {
+    throw new Error('a step')
+  }
+  const quotas = new Quotas(none, clock)
+  const poll = makePoll({
+    hub: new Hub(clock),
+    intake: { refusal: undefined },
+    work: new FairWork(clock),
+    inlets,
+    quotas,
+  })
+  expect(() => poll.work({ tenant: 'acme' }, steps())).toThrow('a step')
+  expect(inlets.keep({ close() {} })).toBe(false)
 })

@@ -19,6 +19,8 @@ const NO_LIMIT = {
   controlsPerMinute: 0,
   auditBytesPerDay: 0,
   dialsPerMinute: 0,
+  historyBytes: 0,
+  historySeries: 0,
   series: 3,
 } satisfies Quota
 
@@ -58,6 +60,23 @@ describe('series', () => {
     expect(of('otlp.a', { y: '2', x: '1', z: '' })).toBe(series)
     expect({ ...series.labels }).toEqual({ x: '1', y: '2', name: 'otlp.a' })
     expect(of('otlp.b', { x: '1', y: '2' })).not.toBe(series)
+  })
+
+  test('that have a label are counted, so that nobody who asks for another one walks them', async () => {
+    const [series] = [of('otlp.a', { job: 'x', zone: 'b' }), of('otlp.b', { job: 'x', empty: '' })]
+    expect(['job', 'zone', 'empty', 'host'].map((label) => sensor.hasLabel(label))).toEqual([true, true, false, false])
+    const walked = (name: string, label: string, value: string) => {
+      const selection = new Metrics()
+      selection.hub.add(sensor)
+      return [...selection.select(name, [text(label, value)]).series(sensor)].flatMap((one) => one?.name ?? [])
+    }
+    expect(walked('otlp.*', 'host', 'h*')).toEqual([])
+    // Those without the label have the empty text.
+    expect(walked('otlp.*', 'host', '*')).toEqual(['otlp.a', 'otlp.b'])
+    expect(walked('otlp.*', 'zone', 'b')).toEqual(['otlp.a', 'otlp.b'])
+    sensor.end(series)
+    expect(walked('otlp.*', 'zone', 'b')).toEqual([])
+    expect(walked('otlp.*', 'job', 'x')).toEqual(['otlp.b'])
   })
 
   test('are told apart whatever their texts hold', () => {

@@ -176,7 +176,13 @@ describe('Whoever is no admin, and is allowed to administer', () => {
     await producer.addUser('ann', { tenant: 'north' })
     await producer.addUser('bob', { tenant: 'south' })
     op = await producer.seat('op', 'north')
-    expect(await shown(op)).toEqual(['channel.configure', 'channel.delete', 'channel.purge'])
+    expect(await shown(op)).toEqual([
+      'board.delete',
+      'board.save',
+      'channel.configure',
+      'channel.delete',
+      'channel.purge',
+    ])
     for (const object of ['user.*', 'token.*']) {
       await done(root, 'role.allow', { role: 'operator', command: 'EXECUTE', object })
     }

@@ -6,6 +6,7 @@ import { args, str, type, u32 } from '../../support/bytes.ts'
 import { EPOCH, TestProducer } from '../../support/producer.ts'
 import { decoded } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
+import { OpenSensor } from '../../support/test-sensor.ts'
 
 let producer: TestProducer
 let seat: Seat
@@ -50,6 +51,20 @@ it('has a REC for each series, ascending by name and host, with the time of its 
   expect(Number(shown[3]?.time)).toBe(EPOCH + 77)
   expect(namesOf(await series({ host: 'h1*', match: 'test.*' }))).toEqual(['test.a h1', 'test.a h10', 'test.b h1'])
   expect(await series({ match: 'test.c' })).toEqual([])
+})
+
+it('`with` leaves out series without a label', async () => {
+  push('test.a', 'h1')
+  push('test.a', '')
+  const open = new OpenSensor(producer.server.parts.hub)
+  open.push('open.a', { host: 'h2' }, { type: BasicType.UINT32, value: 1 }, EPOCH)
+  open.push('open.a', { job: 'h2' }, { type: BasicType.UINT32, value: 1 }, EPOCH)
+  const withHost = await series({ with: 'host' })
+  expect(namesOf(withHost)).toEqual(expect.arrayContaining(['open.a h2', 'test.a h1', 'host.load.one n1']))
+  expect(withHost.filter(({ host }) => (host ?? '') === '')).toEqual([])
+  expect(namesOf(await series({ with: 'host', host: 'h*' }))).toEqual(['open.a h2', 'test.a h1'])
+  expect((await series({ with: 'job' })).map(({ name }) => name)).toEqual(['open.a'])
+  expect(await series({ with: 'nothing' })).toEqual([])
 })
 
 it('has what is measured on request once, and no lists', async () => {

@@ -26,7 +26,7 @@ beforeEach(() => {
   const change = (one: Change): void => void changes.push(one)
   accounts = new Users(
     [],
-    new Tenants([], () => ({ ...defaultConfig().quota, queuedBytes: 0 }), change),
+    new Tenants([], () => ({ ...defaultConfig().quota, queuedBytes: 0, historyBytes: 0 }), change),
     1,
     change,
     () => 5,

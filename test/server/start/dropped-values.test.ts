@@ -89,6 +89,8 @@ describe('values and bindings stay', () => {
       controlsPerMinute: 0,
       auditBytesPerDay: 0,
       dialsPerMinute: 0,
+      historyBytes: 0,
+      historySeries: 0,
     }
     producer.config = {
       quota: { ...few, valuesPerSecond: 0, queuedBytes: 1 },

@@ -17,7 +17,7 @@ type DoorOf = (publication: Publication, kit: Pick<Kit, 'poll' | 'clock'>) => Ht
 
 export function publishing(name: string, doorOf: DoorOf): Published {
   const readers = new Readers()
-  const { hub, quotas, clock, work } = readers
+  const { hub, quotas, clock, work, inlets } = readers
   const family = new LabelledFamily({
     family: `${name}.`,
     kind: name,
@@ -30,8 +30,8 @@ export function publishing(name: string, doorOf: DoorOf): Published {
   })
   family.open(tester.tenant)
   const intake = { refusal: undefined, begin: () => ({ stored: async () => undefined }) }
-  const rights = { publisher: () => ({ may: () => true }) }
-  const poll = makePoll({ hub, work, quotas, intake })
+  const rights = { publisher: () => ({ stamp: {}, may: () => true }) }
+  const poll = makePoll({ hub, work, inlets, quotas, intake })
   const decoding = new Decoding({ work: poll.work, clock })
   const services = { poll, intake, rights, clock, decoding } as unknown as PublicationServices
   const door = doorOf(new Publication(family, services), { poll, clock })

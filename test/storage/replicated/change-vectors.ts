@@ -164,6 +164,15 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     bytes:
       '14 06000000 6f70732fc3a9 01000000 67 0000000000001440 0000000000004440 10000000 5b2261222c5b2268222c22c3a9225d5d',
   },
+  'put board': {
+    change: {
+      put: 'board',
+      row: { id: 5, user: 7, name: 'n', charts: 'chart=a', shared: true, version: 3, saved: 1700000000000 },
+    },
+    bytes:
+      '15 0000000000001440 0000000000001c40 01000000 6e 07000000 63686172743d61 01 0000000000000840 ' +
+      '00008056febc7842',
+  },
   'remove tenant': {
     change: { remove: 'tenant', name: 'ops' },
     bytes: '81 03000000 6f7073',
@@ -223,5 +232,9 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
   'remove upstream binding': {
     change: { remove: 'upstream binding', upstream: 'o', metric: 40 },
     bytes: '94 01000000 6f 0000000000004440',
+  },
+  'remove board': {
+    change: { remove: 'board', id: 1 },
+    bytes: '95 000000000000f03f',
   },
 }

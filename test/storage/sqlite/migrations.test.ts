@@ -99,6 +99,15 @@ test('a database of format 13 keeps how far upstreams were taken, and does not k
   expect(database.prepare('select * from upstream_binding').all()).toEqual([])
 })
 
+test('a database of format 14 has no boards', () => {
+  const database = openSqlite(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 14))
+  expect(tables(database)).not.toContain('board')
+  migrate(database)
+  expect(database.prepare('select * from board').all()).toEqual([])
+  expect(database.prepare('select next_board from meta').pluck().get()).toBe(1)
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {

@@ -12,7 +12,7 @@ export interface Contents {
   /** By their keys, in the order in which they were stored. */
   readonly rows: { readonly [Kind in RowKind]: Map<string, RowOf<Kind>> }
   /** The ids that are given next. */
-  readonly next: Record<'next_user' | 'next_rule' | 'next_token', number>
+  readonly next: Record<'next_user' | 'next_rule' | 'next_token' | 'next_board', number>
   readonly numbers: Map<number, number[]>
   readonly blocks: Map<number, StoredBlock>
   readonly settled: Map<number, Uint8Array>
@@ -31,7 +31,7 @@ export interface Contents {
 export function emptyContents(): Contents {
   return {
     rows: Object.fromEntries(ROW_KINDS.map((kind) => [kind, new Map()])) as unknown as Contents['rows'],
-    next: { next_user: 1, next_rule: 1, next_token: 1 },
+    next: { next_user: 1, next_rule: 1, next_token: 1, next_board: 1 },
     numbers: new Map(),
     blocks: new Map(),
     settled: new Map(),
@@ -64,6 +64,7 @@ export function recovered(contents: Contents): Recovered {
     nextUserId: next.next_user,
     nextRule: next.next_rule,
     nextTokenId: next.next_token,
+    nextBoardId: next.next_board,
     nextBlockId,
     age,
     wall,

@@ -12,16 +12,19 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const LONG = 'x'.repeat(240)
 const RIGHT_TO_LEFT = 'شبكة'
 
-/** By the URL: what is to be seen before the view is judged. */
-const VIEWS: readonly (readonly [url: string, shown: string])[] = [
+/** By the URL: what is to be seen before the view is judged, and what is pressed before. */
+const VIEWS: readonly (readonly [url: string, shown: string, pressed?: string])[] = [
   ['#/overview', '.tiles strong'],
   ['#/hosts', 'main table td'],
   ['#/metrics', 'main table td'],
   ['#/metrics/gmetric.live', '.chart canvas'],
+  ['#/metrics/gmetric.live?.range=7d', 'form.between input', 'button:text-is("from … to")'],
+  ['#/metrics/gmetric.live?.range=1h&.at=2020-01-01T00:00:00Z', '.empty:has-text("The history has no value")'],
   ['#/metrics/producer.stats', 'h1'],
   ['#/metrics/host.os?host=n1', '.texts td'],
   ['#/hosts/n1', '.chart canvas'],
-  ['#/board', 'h1'],
+  ['#/board?name=', 'nav a:has-text("This server")'],
+  ['#/board?board=1', 'nav a[aria-current]:has-text("kept")'],
   ['#/board?chart=gmetric.live&chart=host.load.one,host.mem.free&name=ops', '.chart canvas'],
   ['#/sources', '.counters dd'],
   ['#/channels', 'main table td'],
@@ -41,7 +44,7 @@ interface Found {
   readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[]
 }
 
-const it = consoleTests()
+const it = consoleTests('[history]\nkeep = "30d"\n')
 
 // A browser is not everywhere.
 describe.skipIf(missing)(`every view${howTo}`, () => {
@@ -50,6 +53,7 @@ describe.skipIf(missing)(`every view${howTo}`, () => {
     const url = `tcp://127.0.0.1:${rig.server.tcpPort}`
     const one = await connect(url, { identity: 'admin', password: PASSWORD }, { name: 'reports' })
     await one.follow('gmetric.*', {}, () => {})
+    await one.execute('board.save', { name: `kept ${LONG}`.slice(0, 80), charts: 'chart=gmetric.live', shared: true })
     await one.close()
     for (const name of ['live', LONG, RIGHT_TO_LEFT]) await rig.push(name, 1)
   }
@@ -73,9 +77,10 @@ describe.skipIf(missing)(`every view${howTo}`, () => {
     await page.waitForSelector('[name=identity]')
     expect(await violations(page)).toEqual([])
     await rig.signIn(page)
-    for (const [url, shown] of VIEWS) {
+    for (const [url, shown, pressed] of VIEWS) {
       await page.waitForSelector('.frame')
       await page.evaluate(`location.hash = '${url}'`)
+      if (pressed !== undefined) await page.click(pressed)
       await page.locator(shown).first().waitFor()
       expect({ url, violations: await violations(page) }).toEqual({ url, violations: [] })
       const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')

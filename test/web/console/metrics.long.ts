@@ -1,6 +1,8 @@
 /** Hosts, the catalogue, live charts and boards. */
 import type { Page } from 'playwright-core'
 import { describe, expect } from 'vitest'
+import { connect, type PlainRecord } from '../../../client/index.ts'
+import { PASSWORD } from '../../support/server-process.ts'
 import { type ConsoleRig, consoleTests, howTo, missing } from './rig.ts'
 
 const HOSTILE = '<img src=x onerror="document.title=1">'
@@ -27,6 +29,14 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await open(rig, page, '#/metrics/gmetric.moves')
     await page.waitForSelector('.chart canvas')
     await page.waitForSelector(`${LAST}:text-is("1")`)
+    // Without a history, that is an hour at most.
+    expect(await page.locator('.ranges [aria-pressed]').allTextContents()).toEqual([
+      'pause',
+      '1 m',
+      '5 m',
+      '15 m',
+      '1 h',
+    ])
     await until(page, () => rig.report('web1', 'moves', 7), `${LAST}:text-is("7")`)
   })
 
@@ -60,6 +70,8 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.waitForSelector('.chart-card:has(h2:has-text("gmetric.counter")) .legend b:text-matches("^[^/]+$")')
     await expect.poll(() => page.url()).toContain('counter%2Ftotal')
     await page.click('[aria-label="Remove gmetric.counter"]')
+    // The tab is that of the other tests too.
+    await page.waitForSelector('text=No chart is pinned')
   })
 
   it('shows texts as a table that grows', async ({ page, rig }) => {
@@ -164,12 +176,65 @@ describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
     await page.fill('[name=board]', 'shift')
     await page.click('button:text-is("Rename")')
     await page.waitForSelector('nav a[aria-current]:has-text("shift")')
-    expect(await page.locator('nav.families a:has-text("ops")').count()).toBe(0)
+    expect(await page.locator('nav[aria-label="Boards"] a:has-text("ops")').count()).toBe(0)
     await page.click('[aria-label^="Remove "]')
     await page.waitForSelector('text=No chart is pinned')
     await page.click('button:text-is("Delete")')
-    await page.click('dialog[open]:has-text("keeps other charts under the name shift") .danger')
-    await page.waitForSelector('nav a:has-text("shift")', { state: 'detached' })
+    await page.click('dialog[open]:has-text("It has other charts there than are shown here") .danger')
+    await page.waitForSelector('nav[aria-label="Boards"] a:has-text("shift")', { state: 'detached' })
+  })
+
+  it('keeps a board on the server, where others see it if its owner says so, and no change is lost', async ({
+    page,
+    rig,
+  }) => {
+    await rig.report('web1', 'kept', 3)
+    await open(rig, page, '#/board?name=&chart=gmetric.kept')
+    await page.waitForSelector('.legend b:text-is("3")')
+    await page.fill('[name=board]', 'night')
+    await page.check('[name=shares]')
+    await page.click('button:text-is("Save")')
+    await page.waitForSelector('nav a[aria-current]:has-text("night")')
+
+    // The same user elsewhere has saved another version.
+    const admin = await connect(`tcp://127.0.0.1:${rig.server.tcpPort}`, { identity: 'admin', password: PASSWORD })
+    const found = (await admin.query('producer.boards', {})).plain as readonly PlainRecord[]
+    const { board, version } = found.find(({ name }) => name === 'night') as { board: number; version: number }
+    await admin.execute('board.save', { board, version, charts: 'chart=gmetric.other' })
+    await page.click('button:text-is("Save")')
+    await page.waitForSelector('[role=alert]:has-text("was changed meanwhile")')
+    await page.click('a:text-is("Open the newer one")')
+    await page.waitForSelector('.chart-card h2:has-text("gmetric.other")')
+    await page.waitForSelector('.banner', { state: 'detached' })
+
+    // Another user of the tenant sees it, and makes a copy.
+    await admin.execute('user.add', { user: 'ann', password: PASSWORD })
+    await admin.close()
+    const other = await rig.tab()
+    await rig.open(other, '#/board?name=')
+    await rig.signIn(other, PASSWORD, 'ann')
+    await other.click('nav a:has-text("night · admin")')
+    await other.waitForSelector('.note:has-text("This board is of admin")')
+    expect(await other.locator('form.naming > button:text-is("Delete")').count()).toBe(0)
+    await other.click('button:text-is("Save")')
+    await other.waitForSelector('nav a[aria-current]:has-text("night"):not(:has-text("admin"))')
+    await other.close()
+  })
+
+  it('offers to keep a board of this browser on the server', async ({ rig }) => {
+    const page = await rig.tab()
+    await rig.open(page)
+    await page.evaluate(`localStorage.setItem('cinnabar.boards', '{"old":"name=old&chart=gmetric.old"}')`)
+    await rig.open(page, '#/board?name=')
+    await page.reload()
+    await rig.signIn(page)
+    await page.click('nav a:has-text("old · this browser")')
+    await page.waitForSelector('.banner:has-text("in this browser alone")')
+    await page.click('button:text-is("Save")')
+    await page.waitForSelector('nav a[aria-current][href*="?board="]:has-text("old")')
+    expect(await page.locator('a:has-text("this browser")').count()).toBe(0)
+    expect(await page.evaluate(`localStorage.getItem('cinnabar.boards')`)).toBe('{}')
+    await page.close()
   })
 
   it('stands still while it is paused, and zooms with keys', async ({ page, rig }) => {

@@ -10,6 +10,7 @@ from ._connect import Connecting, connect
 from ._constants import BasicType
 from ._consumer import Consumer
 from ._credentials import Token, TokenSource, new_token
+from ._history import LossRange, SeriesHistory, SeriesWindow
 from ._messages import Capabilities
 from ._sample import Place, Sample
 from ._subscriptions import BoundMetric, Followed, Handler
@@ -37,12 +38,15 @@ __all__ = [
     "Followed",
     "Gap",
     "Handler",
+    "LossRange",
     "Notice",
     "Place",
     "Plain",
     "Restored",
     "Retrying",
     "Sample",
+    "SeriesHistory",
+    "SeriesWindow",
     "StatusError",
     "Token",
     "TokenSource",

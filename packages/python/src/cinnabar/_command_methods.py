@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Optional
+from typing import AsyncIterator, Callable, Mapping, Optional
 
 from . import _commands
 from ._connection import OnOk
 from ._constants import CURRENT_CHANNEL, Command
+from ._history import LossRange, SeriesHistory, Time, history_arguments, read_history
 from ._messages import ValueMessage
 from ._sample import Sample, SampleOrigin
 from ._values import Arguments
@@ -66,6 +67,29 @@ class CommandMethods(ABC):
     async def query(self, metric: str, args: Arguments = NO_ARGUMENTS) -> Sample:
         """One value of a continuous metric, of type VOID if it could not be measured."""
         return _sample(metric, await self._ask(Command.QUERY, _commands.named(metric, args)), SampleOrigin())
+
+    def history(
+        self,
+        metric: str,
+        *,
+        labels: Optional[Mapping[str, str]] = None,
+        since: Optional[Time] = None,
+        until: Optional[Time] = None,
+        step: Optional[int] = None,
+        on_loss: Optional[Callable[[LossRange], None]] = None,
+        in_pieces: bool = False,
+    ) -> AsyncIterator[SeriesHistory]:
+        """What the server remembers of a metric or a pattern: series with their samples, each series once.
+
+        It shows the state at the beginning. `labels`: only series with these texts, or texts that match a pattern; the empty text:
+        without the label. `since` and `until`: the times of the first and the last sample, microseconds since 1970 or datetimes with
+        a time zone; until now, and an hour before that, if they are left out. `step`: how far apart values may be, in microseconds;
+        from five minutes on there are windows in place of samples, below that where samples have gone. `on_loss` is given the ranges
+        in which values are missing, those of a tenant before its series. With `in_pieces` a long series comes in several
+        pieces, one after the other, as they arrive: then nothing has to fit into memory. After an error, begin again.
+        """
+        arguments = history_arguments(metric, labels, since, until, step, on_loss is not None)
+        return read_history(self.query, arguments, in_pieces, on_loss)
 
     async def execute(self, control: str, args: Arguments = NO_ARGUMENTS) -> Sample:
         """Runs a control and returns the value with its result, which is committed.

@@ -60,7 +60,7 @@ export interface MetricsOptions extends AskerOptions {
 const refusals: Readonly<Record<ScrapeRefusal, readonly [status: number, detail: string]>> = {
   tenant: [429, 'too many scrapes of the tenant wait for their turn'],
   all: [503, 'too many scrapes of all tenants wait for their turn'],
-  memory: [503, 'the texts of all tenants have too many bytes, most of them of the tenant'],
+  memory: [503, 'the texts of all tenants take too much memory, most of it those of the tenant'],
 }
 const RETRY_AFTER_S = '1'
 
@@ -202,7 +202,7 @@ async function exposed(
     if (hostHeardMs !== undefined && host !== undefined) heard.set(host, Math.max(hostHeardMs, heard.get(host) ?? 0))
   }
   const isOver = (): boolean => {
-    progress.grownTo(exposition.length)
+    progress.grownTo(exposition.bytes)
     return progress.isOver() || exposition.isFull
   }
   for (const metric of metrics) {
@@ -214,18 +214,21 @@ async function exposed(
   }
   if (progress.isOver()) return []
   await work.run(party, exposition.settle())
-  addOwn(exposition, heard, clock.monotonicMs())
+  await work.run(party, addOwn(exposition, heard, clock.monotonicMs()))
   const pieces = await work.run(party, inPieces(exposition.text()))
   return isGzip ? compressed(pieces) : pieces
 }
 
 /** What the text says of itself: how long ago each host was heard of, and what was left out. */
-function addOwn(exposition: Exposition, heard: ReadonlyMap<string, number>, nowMs: number): void {
+function* addOwn(exposition: Exposition, heard: ReadonlyMap<string, number>, nowMs: number): Steps<void> {
   if (heard.size > 0) {
     const name = 'cinnabar_last_heard_seconds'
     const help = 'Time since a packet of the host came last.'
     const samples = exposition.samples(name, { type: 'gauge', help, unit: 's' }, name)
-    for (const [host, ms] of heard) samples.number([['host', host]], (nowMs - ms) / 1_000)
+    for (const [host, ms] of heard) {
+      samples.number([['host', host]], (nowMs - ms) / 1_000)
+      yield
+    }
   }
   if (exposition.repeated > 0) {
     const name = 'cinnabar_repeated_samples'
@@ -274,20 +277,23 @@ function written(pieces: readonly Uint8Array[], party: Party, work: FairWork): R
 }
 
 /** The same text in few pieces: to write thousands of short ones takes seconds in which nothing else happens. */
-function* inPieces(texts: Iterable<string>): Steps<Uint8Array[]> {
+function* inPieces(texts: Iterable<string | undefined>): Steps<Uint8Array[]> {
   const pieces: Uint8Array[] = []
-  let piece = ''
-  let sinceStep = 0
+  let piece: string[] = []
+  let length = 0
   for (const text of texts) {
-    piece += text
-    if (piece.length >= PIECE_LENGTH) {
-      pieces.push(Buffer.from(piece))
-      piece = ''
-    } else if (text !== '' && ++sinceStep < TEXTS_PER_STEP) continue
-    sinceStep = 0
-    yield
+    if (text === undefined) yield
+    else {
+      piece.push(text)
+      length += text.length
+      if (length >= PIECE_LENGTH) {
+        pieces.push(Buffer.from(piece.join('')))
+        ;[piece, length] = [[], 0]
+        yield
+      } else if (piece.length % TEXTS_PER_STEP === 0) yield
+    }
   }
-  if (piece !== '') pieces.push(Buffer.from(piece))
+  if (length > 0) pieces.push(Buffer.from(piece.join('')))
   return pieces
 }
 
@@ -315,7 +321,7 @@ function formatOf(accept = ''): ExpositionFormat {
   return best.format
 }
 
-function acceptsGzip(header: string | string[] | undefined): boolean {
+export function acceptsGzip(header: string | string[] | undefined): boolean {
   return String(header ?? '')
     .split(',')
     .some((coding) => /^\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*$)[\d.]+\s*)?$/i.test(coding))

@@ -1,5 +1,5 @@
 /**
- * Who gets a text of GET /metrics, and when, over all listeners: a text takes many times its length of memory while it is made,
+ * Who gets a text of GET /metrics, and when, over all listeners: a text takes several times its length of memory while it is made,
  * and its own length until the slowest of its readers has it. So few are made at the same time, of all tenants together too, and
  * those who wait for the same text get the same one, made after all of them have asked. Whoever waits for too long is told so.
  */
@@ -16,8 +16,8 @@ const OF_ALL = { atOnce: 4, waiting: 64, patienceMs: 5_000 }
 const PLACE_MS = 1_000
 /** The next text for the same is made when all readers have the last one, or after this time: some read slowly. */
 const SPREAD_MS = 1_000
-/** Of all texts that are made or sent. */
-const MAX_BYTES = 256 << 20
+/** What all texts that are made or sent take of memory. */
+const MAX_BYTES = 512 * 2 ** 20
 
 /** What stands in the way of a text: too many of the tenant, or of all, wait; or all together have too many bytes. */
 export type ScrapeRefusal = 'tenant' | 'all' | 'memory'
@@ -46,7 +46,7 @@ export interface ScrapeRequest {
 export interface ScrapeProgress {
   /** True once nobody will get it. */
   readonly isOver: () => boolean
-  /** So many characters, or bytes, are there by now. */
+  /** So many bytes of memory are taken by now. */
   readonly grownTo: (length: number) => void
 }
 

@@ -3,8 +3,8 @@
  * of that target, is a `TargetSpec`. Targets become these as they do in Prometheus, by labels that begin with `__`: there is one
  * for each part of the URL.
  */
+import { boundedDurationMs, durationText } from '../../../../promql/parse/numbers.ts'
 import { isLoopback } from '../../../kit/config.ts'
-import { formatPrometheusDuration, parsePrometheusDuration } from './prometheus-duration.ts'
 import { type MutableLabels, Relabelling, type RelabelRule } from './relabel.ts'
 
 /** How each target of a job is scraped. */
@@ -151,8 +151,8 @@ function discoveredLabels(job: ScrapeJob, address: string, labels: LabelTexts): 
   const all = new Map(Object.entries({ ...labels, [ADDRESS]: address }).filter(([, text]) => text !== ''))
   const byJob = {
     job: job.job,
-    [INTERVAL]: formatPrometheusDuration(job.intervalMs),
-    [TIMEOUT]: formatPrometheusDuration(job.timeoutMs),
+    [INTERVAL]: durationText(job.intervalMs),
+    [TIMEOUT]: durationText(job.timeoutMs),
     [PATH]: job.metricsPath,
     [SCHEME]: job.scheme,
     ...Object.fromEntries(Object.entries(job.params).map(([name, [text = '']]) => [PARAM + name, text])),
@@ -168,8 +168,8 @@ function foundTarget(job: ScrapeJob, labels: MutableLabels): TargetSpec | string
     return `\`${SCHEME}\` is ${JSON.stringify(scheme)}, neither http nor https`
   const address = addressWithPort(labels.get(ADDRESS) ?? '', scheme)
   if (address === undefined) return `\`${ADDRESS}\` is no address like "n1.example:9100"`
-  const intervalMs = parsePrometheusDuration(labels.get(INTERVAL) ?? '')
-  const timeoutMs = parsePrometheusDuration(labels.get(TIMEOUT) ?? '')
+  const intervalMs = boundedDurationMs(labels.get(INTERVAL) ?? '')
+  const timeoutMs = boundedDurationMs(labels.get(TIMEOUT) ?? '')
   if (intervalMs === undefined || intervalMs < MIN_INTERVAL_MS) return `\`${INTERVAL}\` is no duration of at least 1s`
   if (timeoutMs === undefined || timeoutMs === 0) return `\`${TIMEOUT}\` is no duration above 0`
   if (timeoutMs > intervalMs) return `\`${TIMEOUT}\` is longer than \`${INTERVAL}\``

@@ -3,7 +3,9 @@
  * its name, with its line: a setting that is passed over would be a promise. Sections that are not about scraping, such as rules,
  * are those of Prometheus alone.
  */
+
 import { dirname, resolve } from 'node:path'
+import { boundedDurationMs } from '../../../../promql/parse/numbers.ts'
 import { ConfigError, type ConfigProblem } from '../../../kit/config.ts'
 import {
   addressWithPort,
@@ -15,7 +17,6 @@ import {
   type TargetGroup,
   type WatchedPaths,
 } from './job.ts'
-import { parsePrometheusDuration } from './prometheus-duration.ts'
 import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
 import { boundedText, looksOf, TARGET_FILE } from './target-files.ts'
 import { readYaml, type YamlTable } from './yaml-table.ts'
@@ -224,7 +225,7 @@ function rulesIn(table: YamlTable, key: string): readonly RelabelRule[] {
 }
 
 function durationIn(table: YamlTable, key: string, byDefault: number): number {
-  return table.read(key, parsePrometheusDuration, 'a duration like "1m30s"') ?? byDefault
+  return table.read(key, boundedDurationMs, 'a duration like "1m30s"') ?? byDefault
 }
 
 function countIn(table: YamlTable, key: string): number {

@@ -1,6 +1,7 @@
 """The library and a server that test/packages/python/server.test.ts has started."""
 
 import asyncio
+import datetime
 import os
 import pathlib
 import ssl
@@ -113,6 +114,36 @@ class Values(Live):
             (sample,) = await self.within(take(consumer, 1))
             self.assertEqual((sample.id, sample.name), (metric, ""))
             await consumer.stop(metric)
+
+
+class History(Live):
+    async def test_is_read_by_names_labels_and_times(self):
+        async with connect(durable=False) as consumer:
+
+            async def remembered():
+                while True:
+                    seen = [series async for series in consumer.history("host.load.o*")]
+                    if seen:
+                        return seen
+                    await asyncio.sleep(0.05)
+
+            (series,) = await self.within(remembered())
+            self.assertEqual((series.tenant, series.metric, series.name), ("", "host.load.one", "host_load_one"))
+            self.assertEqual((len(series.times), list(series.labels)), (len(series.values), ["host"]))
+            first = datetime.datetime.fromtimestamp(series.times[0] / 1e6, datetime.timezone.utc)
+            for since, until, labels, count in (
+                (first, series.times[0], series.labels, 1),
+                (0, first - datetime.timedelta(seconds=1), None, 0),
+                (first, None, {"host": "no*where"}, 0),
+            ):
+                found = [one async for one in consumer.history("host.load.one", since=since, until=until, labels=labels)]
+                self.assertEqual(sum(len(one.times) for one in found), count)
+
+    async def test_is_not_asked_for_with_what_is_no_time(self):
+        async with connect(durable=False) as consumer:
+            for wrong in ({"since": -1}, {"until": datetime.datetime(2026, 1, 1)}, {"labels": {"to": "x"}}):
+                with self.assertRaises(ValueError):
+                    consumer.history("host.load.one", **wrong)
 
 
 async def take_uncommitted(consumer, count):

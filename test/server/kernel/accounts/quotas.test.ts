@@ -3,7 +3,7 @@ import { type Quota, Quotas, type TenantUse } from '../../../../server/kernel/ac
 import { StatusError } from '../../../../server/kernel/core/errors.ts'
 import { defaultConfig } from '../../../../server/start/config.ts'
 
-const defaults: Quota = { ...defaultConfig().quota, queuedBytes: 0 }
+const defaults: Quota = { ...defaultConfig().quota, queuedBytes: 0, historyBytes: 1 }
 
 function rig(quota: Partial<Quota>): { use: TenantUse; clock: { now: number }; set(quota: Partial<Quota>): void } {
   const clock = { now: 5_000 }
@@ -156,8 +156,9 @@ describe('by default', () => {
   })
 
   it('nothing that a tenant may use is without a limit', () => {
-    const { queued: _, ...all } = rig({}).use
+    const { queued: _, history: __, historyLimits, ...all } = rig({}).use
     for (const [name, { limit }] of Object.entries(all)) expect([name, Number.isFinite(limit)]).toEqual([name, true])
+    for (const limit of Object.values(historyLimits)) expect(limit).toBeLessThan(Number.POSITIVE_INFINITY)
   })
 })
 

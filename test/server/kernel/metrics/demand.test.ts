@@ -137,3 +137,12 @@ test('what stands for series of any name is wanted by every name and pattern who
     expect(reported).toEqual([])
   }
 })
+
+test('an instance with `on_demand` false wants nothing, and has what comes anyway', () => {
+  const sink = new Kept()
+  const instance = chosen('test.a', [{ name: 'on_demand', type: BasicType.BOOLEAN, value: false }])
+  metrics.hub.bind(instance, sink)
+  metrics.push.push('test.a', { type: BasicType.UINT32, value: 2 }, 2)
+  expect(reported).toEqual([])
+  expect(sink.numbers).toEqual([2])
+})

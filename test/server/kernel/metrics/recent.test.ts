@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { XdrWriter } from '../../../../protocol/bytes/writer.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { type Value, writeTyped } from '../../../../protocol/monitor/value.ts'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { Hub } from '../../../../server/kernel/metrics/hub.ts'
 import type { ListeningSensor, Series } from '../../../../server/kernel/metrics/metric.ts'
 import { isDue, type RecentSeries, RecentValues } from '../../../../server/kernel/metrics/recent.ts'
@@ -37,6 +38,22 @@ test('of the values within a second the first is kept', () => {
     values: [0, 10, 20, 30],
   })
   expect(recent.samples(kept, 7 * SECOND).values).toEqual([20, 30])
+})
+
+test('those of one name are found without the others, in their order', () => {
+  const { recent, born, take } = fixture(3 * (16 * 16 + 128 + 512))
+  const [first, other, second] = [born('test.a'), born('test.b'), born('test.a')]
+  for (const kept of [first, other, second]) take(kept, double(1), SECOND)
+  const named = (name: string, after = 0, sensors = [first.sensor, other.sensor, second.sensor]) =>
+    finish(recent.named(name, sensors, after))
+  expect(named('test.a')).toEqual([first, second])
+  expect(named('test.a', 0, [second.sensor, first.sensor])).toEqual([first, second])
+  expect(named('test.a', first.number)).toEqual([second])
+  expect(named('test.a', 0, [other.sensor])).toEqual([])
+  expect(named('test.c')).toEqual([])
+  // There is room for three: the first has lost its sample.
+  take(born('test.d'), double(1), SECOND)
+  expect(named('test.a')).toEqual([second])
 })
 
 test('a clock that was set back does not end it', () => {

@@ -42,7 +42,7 @@ function series(sensor: LabelledSensor, name: string, host: string): LabelledSer
 
 beforeEach(() => {
   hub = new Hub(clock)
-  const quotas = new Quotas(() => ({ ...defaultConfig().quota, queuedBytes: 0 }), clock)
+  const quotas = new Quotas(() => ({ ...defaultConfig().quota, queuedBytes: 0, historyBytes: 0 }), clock)
   family = new LabelledFamily({
     family: 'otlp.',
     kind: 'otlp',

@@ -57,6 +57,7 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
     channels: 2,
     unstoredBytes: 3.4,
     residentBytes: 4,
+    busySeconds: 1.5,
     storage: 'ok',
     faults: 2,
   }
@@ -69,6 +70,7 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
     ['channels', 2],
     ['unstored_bytes', 3],
     ['resident_bytes', 4],
+    ['busy', 1.5],
     ['storage', 'ok'],
     ['faults', 2],
   ]

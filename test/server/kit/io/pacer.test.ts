@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DatagramFeed, FeedTurns, Pacer } from '../../../../server/kit/io/pacer.ts'
+import { FeedTurns, Pacer } from '../../../../server/kit/io/pacer.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 /** Storage that is behind when told so, and bytes as they were taken, turn by turn. */
@@ -203,80 +203,5 @@ describe('a feed that throws', () => {
     a.feed.push(new Uint8Array(100))
     await turn()
     expect(bench.taken.filter((line) => line.startsWith('a'))).toEqual(['a16', 'a end'])
-  })
-})
-
-describe('datagrams', () => {
-  const datagram = (port: number, bytes = 1) => ({ bytes: new Uint8Array(bytes), address: '127.0.0.1', port })
-
-  it('have their part of the 5 ms, in their order', async () => {
-    const bench = new Bench()
-    const taken: number[] = []
-    const feed = new DatagramFeed(bench.turns, ({ port }) => {
-      taken.push(port)
-      bench.clock.advance(2)
-    })
-    for (let port = 1; port <= 20; port++) feed.push(datagram(port))
-    expect(taken).toEqual([])
-    await turn()
-    expect(taken).toHaveLength(3)
-    while (taken.length < 20) await turn()
-    expect(taken).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
-  })
-
-  it('are taken for 1 ms before other feeds have their turn, however many that are', async () => {
-    const bench = new Bench()
-    const feed = new DatagramFeed(bench.turns, () => {
-      bench.taken.push('datagram')
-      bench.clock.advance(1 / 8)
-    })
-    const stream = bench.feed('a', bench.costs(16))
-    for (let port = 1; port <= 20; port++) feed.push(datagram(port))
-    stream.feed.push(new Uint8Array(16))
-    await turn()
-    const cheap = Array.from({ length: 20 }, () => 'datagram')
-    expect(bench.taken).toEqual([...cheap.slice(0, 8), 'a16', ...cheap.slice(8)])
-  })
-
-  it('that ask for much are taken in steps, each before the next datagram, and others have their turns between', async () => {
-    const bench = new Bench()
-    function* rest(port: number) {
-      for (let step = 2; step <= 4; step++) {
-        yield
-        bench.clock.advance(2)
-        bench.taken.push(`${port}.${step}`)
-      }
-    }
-    const feed = new DatagramFeed(bench.turns, ({ port }) => {
-      bench.clock.advance(2)
-      bench.taken.push(`${port}.1`)
-      const steps = rest(port)
-      steps.next()
-      return steps
-    })
-    const stream = bench.feed('a', bench.costs(8))
-    for (const port of [1, 2]) feed.push(datagram(port))
-    stream.feed.push(new Uint8Array(16))
-    await turn()
-    expect(bench.taken).toEqual(['1.1', 'a16', '1.2'])
-    // One that comes while nothing but a begun one is left does not bring the feed into the row twice.
-    await turn()
-    await turn()
-    feed.push(datagram(3))
-    while (bench.taken.length < 13) await turn()
-    const expected = [1, 2, 3].flatMap((port) => [1, 2, 3, 4].map((step) => `${port}.${step}`))
-    expect(bench.taken.filter((line) => line !== 'a16')).toEqual(expected)
-  })
-
-  it('that find no room are dropped and counted', async () => {
-    const bench = new Bench()
-    let taken = 0
-    const feed = new DatagramFeed(bench.turns, () => void taken++)
-    for (let n = 0; n < 5000; n++) feed.push(datagram(n))
-    expect(feed.dropped).toBe(5000 - 4096)
-    await turn()
-    expect(taken).toBe(4096)
-    for (let n = 0; n < 100; n++) feed.push(datagram(n, 60_000))
-    expect(feed.dropped).toBe(5000 - 4096 + 100 - 70)
   })
 })

@@ -24,6 +24,8 @@ const NO_LIMIT = {
   auditBytesPerDay: 0,
   dialsPerMinute: 0,
   series: 0,
+  historyBytes: 0,
+  historySeries: 0,
 } satisfies Quota
 
 /** A feed of its own, its clock, what it has emitted, and its faults. `isFaulty`: the names of series that throw. */
@@ -40,6 +42,9 @@ function feedOf(isFaulty: (name: string) => boolean = () => false) {
       if (isFaulty(name)) throw new Error('not this one')
       writeTyped(writer.clear(), value)
       emitted.push({ name, value })
+    },
+    emitEncoded() {
+      throw new Error('statsd sends values')
     },
     emitNumber() {
       throw new Error('statsd sends values')

@@ -21,7 +21,7 @@ let notices: { readonly detail: string; readonly about: unknown }[]
 beforeEach(() => {
   clock = new FakeClock()
   notices = []
-  quotas = new Quotas(() => ({ ...defaultConfig().quota, queuedBytes: 0, series: 100 }), clock)
+  quotas = new Quotas(() => ({ ...defaultConfig().quota, queuedBytes: 0, historyBytes: 0, series: 100 }), clock)
   const hub = new Hub(clock)
   const kept = { family: 'upstream.', kind: 'upstreams', from: 'tests', keptMs: () => Number.POSITIVE_INFINITY }
   family = new LabelledFamily({ ...kept, hub, quotas, clock })
@@ -94,7 +94,7 @@ describe('a loss', () => {
   })
 
   it('of very many producers below takes a bounded number of series: the rest counts for the upstream', () => {
-    quotas = new Quotas(() => ({ ...defaultConfig().quota, queuedBytes: 0, series: 100_000 }), clock)
+    quotas = new Quotas(() => ({ ...defaultConfig().quota, queuedBytes: 0, historyBytes: 0, series: 100_000 }), clock)
     family = new LabelledFamily({
       ...{ family: 'upstream.', kind: 'upstreams', from: 'tests', keptMs: () => Number.POSITIVE_INFINITY },
       ...{ hub: new Hub(clock), quotas, clock },

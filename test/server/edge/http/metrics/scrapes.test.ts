@@ -136,7 +136,7 @@ it('that waits for its place is not the one that goes for the bytes of others', 
   const others = ['b', 'c', 'd'].map((tenant) => reader(tenant, tenant))
   const waiting = reader('a', '2')
   expect(begun()).toEqual(['1', 'b', 'c', 'd'])
-  made[0]?.progress.grownTo(257 * MIB)
+  made[0]?.progress.grownTo(513 * MIB)
   made[0]?.end()
   expect(await first.scraped).toEqual({ refused: 'memory' })
   await settled()
@@ -147,19 +147,19 @@ it('that waits for its place is not the one that goes for the bytes of others', 
 
 it('has a bound of bytes over all: the tenant that has most loses the one that it began last', async () => {
   const [slow, last, other] = [reader('a', '1'), reader('a', '2'), reader('b', '3')]
-  made[0]?.end(100 * MIB)
+  made[0]?.end(200 * MIB)
   const text = await slow.scraped
   if ('refused' in text) throw new Error('it was refused')
-  made[1]?.progress.grownTo(150 * MIB)
+  made[1]?.progress.grownTo(300 * MIB)
   expect(made[1]?.progress.isOver()).toBe(false)
-  made[2]?.progress.grownTo(7 * MIB)
+  made[2]?.progress.grownTo(14 * MIB)
   expect(made.map(({ progress }) => progress.isOver())).toEqual([false, true, false])
   made[1]?.end()
   expect(await last.scraped).toEqual({ refused: 'memory' })
   // One that is being read gives way, too.
-  made[2]?.progress.grownTo(90 * MIB)
+  made[2]?.progress.grownTo(180 * MIB)
   const third = reader('c', '4')
-  made[3]?.progress.grownTo(70 * MIB)
+  made[3]?.progress.grownTo(140 * MIB)
   expect(text.cut.aborted).toBe(true)
   for (const one of [slow, last, other, third]) one.end()
 })

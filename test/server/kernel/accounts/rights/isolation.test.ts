@@ -90,6 +90,7 @@ describe('The matrix', () => {
       'channel.purge metric',
       'producer.bindings channel',
       'producer.channels channel',
+      'producer.history.select metric',
       'producer.recent metric',
     ])
   })
@@ -117,7 +118,7 @@ describe('The matrix', () => {
       const { status, detail, result } = await answerTo(slot, NEVER[slot.kind])
       if (status !== 0) refused.push({ slot, absent: `${status} ${result} ${detail}` })
     }
-    expect(refused.length).toBe(slots.length - 4)
+    expect(refused.length).toBe(slots.length - 5)
     const before = pictures()
     const ids = (['channel', 'metric', 'transaction'] as const).flatMap((kind) => foreign(kind).map(([, id]) => id))
     const random = new Random(1)

@@ -33,6 +33,7 @@ describe('what is shown', () => {
       unstoredBytes: 4,
       faults: 0,
       residentBytes: 5,
+      busySeconds: 1,
     }
     const shown = objectSources({
       tenant,

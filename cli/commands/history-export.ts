@@ -1,0 +1,239 @@
+/**
+ * `cinnabar history export`: what is remembered, as a text. It is written as it comes; in OpenMetrics only a whole export ends with
+ * `# EOF`, and a failure has an exit code.
+ */
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { LossRange, SeriesHistory } from '../../client/index.ts'
+import { parseDuration } from '../../server/kernel/config/duration.ts'
+import { parseAssignments, sinceOf } from '../arguments.ts'
+import { ExitCode, Failure } from '../failure.ts'
+import { csvField, formatCount, printable } from '../format.ts'
+import type { LoginOptions } from '../login.ts'
+import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+import type { Terminal } from '../terminal.ts'
+
+export const LABELS_HELP =
+  'only series with these labels, as in host=web1, or with texts that match a pattern, as in host=web*'
+
+const TIME_HELP = 'how long ago, such as 2h or 7d, or a time such as 2026-11-22T08:00'
+const PROGRESS_MS = 1_000
+
+const AFTER_EXPORT = `
+Without --since everything is exported. Times are those of the samples. The format openmetrics has seconds, and is what
+\`promtool tsdb create-blocks-from openmetrics\` reads; csv has a row for each sample, and one without a value where a series
+ended. With --step there are windows in place of samples, also of times whose samples have gone: a row for each, at its end.
+Times in which values are missing are written to the standard error. If the exit code is not 0, the export is not complete.`
+
+/** Ranges of loss that are named. */
+const MOST_LOSSES = 20
+const LEAST_STEP = 300_000_000
+
+interface ExportOptions extends LoginOptions {
+  readonly since?: number
+  readonly until?: number
+  readonly step?: number
+  readonly tenant?: string
+  readonly format: 'openmetrics' | 'csv'
+}
+
+/** Lines of a format, which are written in their order. */
+interface ExportFormat {
+  readonly head: string
+  readonly tail: string
+  lines(series: SeriesHistory): Iterable<string>
+}
+
+export function addHistoryExport(history: Command, cli: Cli, wallMs: () => number = Date.now): void {
+  const { terminal } = cli
+  const time = (text: string): number => Math.floor(sinceOf(text, wallMs()))
+  withLoginOptions(history.command('export'))
+    .description('write what is remembered of metrics to the standard output')
+    .argument('<metric>', "a metric, here or in Prometheus, or several with *: 'gmetric.*'")
+    .argument('[name=value...]', LABELS_HELP)
+    .option('--since <time>', `the first sample: ${TIME_HELP}`, time)
+    .option('--until <time>', `the last sample: ${TIME_HELP}`, time)
+    .option(
+      '--step <duration>',
+      'windows of this length in place of samples, at least 5m: min, max, sum, count …',
+      stepOf,
+    )
+    .option('--tenant <tenant>', 'only the series of this tenant; an admin has to say which, if there are several')
+    .addOption(new Option('--format <format>', 'how').choices(['openmetrics', 'csv']).default('openmetrics'))
+    .addHelpText('after', AFTER_EXPORT)
+    .action((metric: string, words: string[], options: ExportOptions) => {
+      const { since = 0, until, step, tenant } = options
+      if (step !== undefined && options.format !== 'csv') {
+        throw new Failure(ExitCode.USAGE, 'windows have no form in OpenMetrics: with --step, choose --format csv')
+      }
+      const labels = Object.fromEntries(parseAssignments(words))
+      return withConsumer(cli, options, async (consumer) => {
+        const format = step !== undefined ? csvOfWindows() : options.format === 'csv' ? csv() : openMetrics()
+        const losses = new Losses(terminal, tenant)
+        const onLoss = (loss: LossRange): void => losses.take(loss)
+        const progress = new Progress(terminal)
+        const one = new OneTenant()
+        try {
+          if (format.head !== '') await terminal.print(format.head)
+          for await (const piece of consumer.history(metric, { labels, since, until, step, onLoss, inPieces: true })) {
+            if (tenant !== undefined && piece.tenant !== tenant) continue
+            if (tenant === undefined) one.check(piece)
+            const text = [...format.lines(piece)].join('\n')
+            if (text !== '') await terminal.print(text)
+            progress.took(piece)
+          }
+          if (format.tail !== '') await terminal.print(format.tail)
+        } finally {
+          progress.end()
+          losses.end()
+        }
+        if (progress.samples === 0) throw new Failure(ExitCode.FAILED, `nothing is remembered that matches ${metric}`)
+      })
+    })
+}
+
+/** The series of two tenants may have the same names and labels, and are not mixed; others belong to no tenant. */
+export class OneTenant {
+  #tenant = ''
+
+  /** Throws Failure if a series is of another tenant than those before. */
+  check({ tenant }: SeriesHistory): void {
+    if (tenant === '') return
+    if (this.#tenant !== '' && this.#tenant !== tenant) {
+      throw new Failure(
+        ExitCode.USAGE,
+        `the series of the tenants ${this.#tenant} and ${tenant} would be mixed: choose one with --tenant`,
+      )
+    }
+    this.#tenant = tenant
+  }
+}
+
+/** What was written, for people who watch. */
+class Progress {
+  readonly #timer: NodeJS.Timeout
+  #metric = ''
+  samples = 0
+
+  constructor(terminal: Pick<Terminal, 'isWatched' | 'note'>) {
+    this.#timer = setInterval(() => {
+      if (terminal.isWatched) terminal.note(`${formatCount(this.samples)} samples; ${printable(this.#metric)} …`)
+    }, PROGRESS_MS)
+  }
+
+  took({ metric, times, windows }: SeriesHistory): void {
+    this.#metric = metric
+    this.samples += times.length + (windows?.ends.length ?? 0)
+  }
+
+  end(): void {
+    clearInterval(this.#timer)
+  }
+}
+
+/** Says which values are missing. */
+class Losses {
+  readonly #terminal: Pick<Terminal, 'note'>
+  readonly #tenant: string | undefined
+  #count = 0
+
+  constructor(terminal: Pick<Terminal, 'note'>, tenant: string | undefined) {
+    this.#terminal = terminal
+    this.#tenant = tenant
+  }
+
+  take({ tenant, metric, from, to, count, reason }: LossRange): void {
+    if (this.#tenant !== undefined && tenant !== this.#tenant) return
+    if (++this.#count > MOST_LOSSES) return
+    const values = count === 0 ? 'values' : count === 1 ? '1 value' : `${count} values`
+    const of = metric === '' ? '' : ` of ${printable(metric)}`
+    this.#terminal.note(`missing from ${isoTime(from)} to ${isoTime(to)}: ${values}${of} (${printable(reason)})`)
+  }
+
+  end(): void {
+    const more = this.#count - MOST_LOSSES
+    if (more > 0) this.#terminal.note(`values are missing in ${more} more ${more === 1 ? 'range' : 'ranges'} of time`)
+  }
+}
+
+/** OpenMetrics 1.0. Whether a series is a counter is not remembered. The ends of series have no form there. */
+function openMetrics(): ExportFormat {
+  let family = ''
+  return {
+    head: '',
+    tail: '# EOF',
+    *lines({ name, labels, times, values }) {
+      if (times.length === 0) return
+      if (name !== family) yield `# TYPE ${name} unknown`
+      family = name
+      const series = `${name}${labelsText(labels)}`
+      for (const [at, time] of times.entries()) yield `${series} ${numberText(values[at])} ${secondsText(time)}`
+    },
+  }
+}
+
+/** RFC 4180 with a head; times as ISO 8601. */
+function csv(): ExportFormat {
+  return {
+    head: 'tenant,metric,name,labels,time,value',
+    tail: '',
+    *lines({ tenant, metric, name, labels, times, values, ended }) {
+      const series = [tenant, metric, name, labelsText(labels)].map(csvField).join(',')
+      const row = (time: number, value: string): string => `${series},${isoTime(time)},${value}`
+      let over = 0
+      for (const [at, time] of times.entries()) {
+        for (; (ended[over] ?? time) < time; over++) yield row(ended[over] as number, '')
+        yield row(time, numberText(values[at]))
+      }
+      for (const time of ended.slice(over)) yield row(time, '')
+    },
+  }
+}
+
+/** The same with a row for each window. */
+function csvOfWindows(): ExportFormat {
+  return {
+    head: 'tenant,metric,name,labels,time,min,max,sum,count,first,last',
+    tail: '',
+    *lines({ tenant, metric, name, labels, windows }) {
+      if (windows === undefined) return
+      const series = [tenant, metric, name, labelsText(labels)].map(csvField).join(',')
+      const { min, max, sum, count, first, last } = windows
+      for (const [at, end] of windows.ends.entries()) {
+        const numbers = [min, max, sum, count, first, last].map((column) => numberText(column[at]))
+        yield `${series},${isoTime(end)},${numbers.join(',')}`
+      }
+    },
+  }
+}
+
+/** Microseconds. */
+function stepOf(text: string): number {
+  const ms = parseDuration(text)
+  if (ms !== undefined && ms * 1_000 >= LEAST_STEP) return ms * 1_000
+  throw new InvalidArgumentError('Expected a duration of at least 5m, such as 1h.')
+}
+
+function isoTime(microseconds: number): string {
+  return new Date(microseconds / 1_000).toISOString()
+}
+
+function labelsText(labels: Readonly<Record<string, string>>): string {
+  const texts = Object.entries(labels).map(([name, text]) => `${name}="${escaped(text)}"`)
+  return texts.length === 0 ? '' : `{${texts.join(',')}}`
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
+}
+
+function numberText(value = Number.NaN): string {
+  if (Number.isFinite(value) || Number.isNaN(value)) return Object.is(value, -0) ? '-0' : String(value)
+  return value > 0 ? '+Inf' : '-Inf'
+}
+
+/** Times are whole milliseconds. */
+function secondsText(microseconds: number): string {
+  const ms = Math.round(microseconds / 1_000)
+  const rest = String(ms % 1_000).padStart(3, '0')
+  return `${Math.floor(ms / 1_000)}${rest === '000' ? '' : `.${rest}`}`
+}

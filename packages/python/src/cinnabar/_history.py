@@ -1,0 +1,210 @@
+"""What a server remembers of metrics [MON 9.16], read page by page."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import AsyncIterator, Awaitable, Callable, Dict, List, Mapping, Optional, Tuple, Union
+
+from ._constants import Status
+from ._sample import Sample
+from ._values import Arguments, ArgumentValue, Array, Field, Value, records_of
+from .errors import StatusError
+
+_METRIC = "producer.history.select"
+#: Labels with these names cannot be selected by.
+_OWN_ARGUMENTS = ("metric", "from", "to", "step_ms", "with_losses", "after")
+_WINDOW_COLUMNS = (
+    "ends", "min", "max", "sum", "count", "first", "first_times", "last", "last_times", "resets",
+)
+_UNREADABLE = "the server remembers nothing, or cannot read it now; its log says why"
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+#: Microseconds since 1970, or a datetime with a time zone.
+Time = Union[int, datetime.datetime]
+
+
+@dataclass(frozen=True)
+class LossRange:
+    """A range of time in which values are missing: microseconds since 1970, both ends included."""
+
+    #: Empty: of no tenant.
+    tenant: str
+    #: The name of a metric, or a pattern; empty if it may be any.
+    metric: str
+    start: int
+    end: int
+    #: How many values are missing; 0 if that is not known.
+    count: int
+    #: A few words for people.
+    reason: str
+
+
+@dataclass(frozen=True)
+class SeriesWindow:
+    """What the samples of a span of time, open on the left, come to. Times are microseconds since 1970."""
+
+    #: How long it is, in microseconds.
+    step: int
+    end: int
+    min: float
+    max: float
+    sum: float
+    #: How many samples.
+    count: int
+    first: float
+    first_time: int
+    last: float
+    last_time: int
+    #: What a counter has lost by starting again: the sum of the values before which the next one was smaller.
+    resets: float
+
+
+@dataclass(frozen=True)
+class SeriesHistory:
+    """A series and what is remembered of it. All times are microseconds since 1970, ascending."""
+
+    #: Empty: the series belongs to no tenant.
+    tenant: str
+    #: The metric; a record among its values has a series for each of its numbers.
+    metric: str
+    #: The name of the series in Prometheus.
+    name: str
+    #: Its labels in Prometheus.
+    labels: Dict[str, str]
+    times: List[int]
+    #: As many as `times`.
+    values: List[float]
+    #: When the series ended.
+    ended: List[int]
+    #: What there is in place of samples, if a step was given; they are earlier than all samples.
+    windows: List[SeriesWindow]
+
+    @property
+    def _identity(self) -> Tuple[str, str, str, Dict[str, str]]:
+        return self.tenant, self.metric, self.name, self.labels
+
+    def _join(self, piece: SeriesHistory) -> None:
+        self.times.extend(piece.times)
+        self.values.extend(piece.values)
+        self.ended.extend(piece.ended)
+        self.windows.extend(piece.windows)
+
+
+async def read_history(
+    query: Callable[[str, Arguments], Awaitable[Sample]],
+    arguments: Arguments,
+    in_pieces: bool,
+    on_loss: Optional[Callable[[LossRange], None]] = None,
+) -> AsyncIterator[SeriesHistory]:
+    """`query` asks for a metric with arguments."""
+    series: Optional[SeriesHistory] = None
+    following: Optional[Arguments] = arguments
+    while following is not None:
+        records = records_of((await query(_METRIC, following)).value)
+        if records is None:
+            raise StatusError("QUERY", Status.UNSUPPORTED, _UNREADABLE)
+        following = None
+        for record in records:
+            if record and record[0].name == "more":
+                following = {"after": _text(record, "after")}
+                break
+            if any(field.name == "from" for field in record):
+                if on_loss is not None:
+                    on_loss(_loss(record))
+                continue
+            piece = _piece(record)
+            if series is not None and not in_pieces and series._identity == piece._identity:
+                series._join(piece)
+            else:
+                if series is not None:
+                    yield series
+                series = piece
+    if series is not None:
+        yield series
+
+
+def history_arguments(
+    metric: str,
+    labels: Optional[Mapping[str, str]],
+    since: Optional[Time],
+    until: Optional[Time],
+    step: Optional[int] = None,
+    with_losses: bool = False,
+) -> Arguments:
+    """Raises `ValueError` for a label that nothing can be selected by, and for a time that is none."""
+    arguments: Dict[str, ArgumentValue] = dict(labels or {})
+    for name in _OWN_ARGUMENTS:
+        if name in arguments:
+            raise ValueError(f"nothing can be selected by a label with the name `{name}`")
+    arguments["metric"] = metric
+    if since is not None:
+        arguments["from"] = _microseconds(since, "since")
+    if until is not None:
+        arguments["to"] = _microseconds(until, "until")
+    if step is not None:
+        if step < 0:
+            raise ValueError(f"`step`: {step} is less than 0")
+        arguments["step_ms"] = step // 1000
+    if with_losses:
+        arguments["with_losses"] = True
+    return arguments
+
+
+def _microseconds(time: Time, name: str) -> int:
+    if isinstance(time, datetime.datetime):
+        if time.tzinfo is None:
+            raise ValueError(f"`{name}`: {time} has no time zone")
+        time = (time - _EPOCH) // datetime.timedelta(microseconds=1)
+    if time < 0:
+        raise ValueError(f"`{name}`: {time} is before 1970")
+    return time
+
+
+def _piece(record: Tuple[Field, ...]) -> SeriesHistory:
+    fields = {field.name: field.value for field in record}
+    labels = fields["labels"].value if "labels" in fields else ()
+    return SeriesHistory(
+        tenant=_text(record, "tenant"),
+        metric=_text(record, "metric"),
+        name=_text(record, "name"),
+        labels={label.name: str(label.value.plain) for label in labels} if isinstance(labels, tuple) else {},
+        times=[int(number) for number in _numbers(fields.get("times"))],
+        values=[float(number) for number in _numbers(fields.get("values"))],
+        ended=[int(number) for number in _numbers(fields.get("ended"))],
+        windows=_windows(fields),
+    )
+
+
+def _windows(fields: Mapping[str, Value]) -> List[SeriesWindow]:
+    if "ends" not in fields:
+        return []
+    step = 1000 * int(str(fields["step_ms"].plain))
+    columns = [_numbers(fields.get(name)) for name in _WINDOW_COLUMNS]
+    return [
+        SeriesWindow(
+            step, int(end), float(least), float(most), float(total), int(count),
+            float(first), int(first_time), float(last), int(last_time), float(resets),
+        )
+        for end, least, most, total, count, first, first_time, last, last_time, resets in zip(*columns)
+    ]
+
+
+def _loss(record: Tuple[Field, ...]) -> LossRange:
+    return LossRange(
+        tenant=_text(record, "tenant"),
+        metric=_text(record, "metric"),
+        start=int(_text(record, "from")),
+        end=int(_text(record, "to")),
+        count=int(_text(record, "lost")),
+        reason=_text(record, "reason"),
+    )
+
+
+def _text(record: Tuple[Field, ...], name: str) -> str:
+    return next((str(field.value.plain) for field in record if field.name == name), "")
+
+
+def _numbers(value: Optional[Value]) -> List[Union[int, float]]:
+    items = value.value.items if value is not None and isinstance(value.value, Array) else ()
+    return [item.value for item in items if isinstance(item.value, (int, float))]

@@ -1,0 +1,65 @@
+/**
+ * Functions over ranges that rollups say as much of as samples do, where each window is some whole rollups. So the answer is the same,
+ * but for the rounding of sums, and what is read is less; where samples have gone it is all that is left.
+ */
+import type { Selector } from '../expression.ts'
+import { LabelSet } from '../label-set.ts'
+import type { RollupSource, SourceRollups, Stream } from '../series-source.ts'
+import { type Evaluation, type Grid, StepSeries } from './grid.ts'
+import type { WindowRange } from './windows.ts'
+
+/** The rollups from `from` up to `to`, which is excluded; there is at least one. */
+export interface RollupWindow {
+  readonly rollups: SourceRollups
+  from: number
+  to: number
+  /** The range of time, open on the left. */
+  startMs: number
+  endMs: number
+}
+
+/** Undefined: there is no value. */
+export type RollupFunction = (window: RollupWindow) => number | undefined
+
+/** Whether all windows of a grid are whole rollups. */
+export function areWhole({ lookup, rangeMs }: WindowRange, grid: Grid, rollupMs: number): boolean {
+  const areApart = grid.count > 1 && !lookup.isFixed
+  return [rangeMs, lookup.firstMs, areApart ? grid.stepMs : 0].every((ms) => ms % rollupMs === 0)
+}
+
+export function* overRollups(
+  source: RollupSource,
+  { matchers }: Selector,
+  rollupFunction: RollupFunction,
+  { lookup, rangeMs }: WindowRange,
+  grid: Grid,
+  { budget }: Evaluation,
+): Stream<StepSeries> {
+  if (grid.count === 0) return
+  for (const rollups of source.select(matchers, lookup.firstMs - rangeMs + 1, lookup.lastMs)) {
+    if (rollups === undefined) {
+      yield undefined
+      continue
+    }
+    const { ends } = rollups
+    budget.takeSeries(ends.length)
+    budget.takePoints(grid.count)
+    const result = new StepSeries(LabelSet.of(rollups.labels), true, grid.count)
+    const window: RollupWindow = { rollups, from: 0, to: 0, startMs: 0, endMs: 0 }
+    let done = 0
+    for (let step = 0; step < grid.count; step++) {
+      window.endMs = lookup.ms(step)
+      window.startMs = window.endMs - rangeMs
+      while (window.to < ends.length && (ends[window.to] ?? 0) <= window.endMs) window.to++
+      while (window.from < window.to && (ends[window.from] ?? 0) <= window.startMs) window.from++
+      done += window.to - window.from + 1
+      const value = window.from === window.to ? undefined : rollupFunction(window)
+      if (value !== undefined) result.set(step, value)
+      if (done < budget.workLeft) continue
+      if (budget.isStepOver(done)) yield undefined
+      done = 0
+    }
+    if (!result.isEmpty) yield result
+    if (budget.isStepOver(done)) yield undefined
+  }
+}

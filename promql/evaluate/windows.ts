@@ -1,0 +1,138 @@
+/**
+ * Functions over ranges. A window is two indices into the columns of a series, which move on from step to step; a function looks at
+ * what is between them, and the part that goes over the steps stops often enough.
+ */
+import type { Stream } from '../series-source.ts'
+import { type Evaluation, type Grid, StepSeries, timeAt } from './grid.ts'
+import type { RangeSamples, SelectorTimes } from './select.ts'
+
+/** What a function sees; the same object at each step. */
+export interface SampleWindow {
+  readonly times: Float64Array
+  readonly values: Float64Array
+  /** The samples from `from` up to `to`, which is excluded; there is at least one. */
+  from: number
+  to: number
+  /** The range of time, open on the left. */
+  startMs: number
+  endMs: number
+  /** The time of the step, which `@` and `offset` do not move. */
+  stepMs: number
+  /** The scalar argument at this step, if the function has one. */
+  parameter: number
+  /** The samples that are smaller than those before them: where a counter began again. */
+  readonly resets: readonly number[]
+}
+
+export interface WindowFunction {
+  /** Whether results keep the name of the metric. */
+  readonly keepsName?: boolean
+  /** Whether the function asks for `resets`. */
+  readonly isOfCounters?: boolean
+  /** How many samples there have to be; 1 if it does not say. */
+  readonly least?: number
+  /** Whether it looks at all samples between, rather than at a few of them. */
+  readonly isOfAll?: boolean
+  /** What is done at each step of a series, made for the series where it has to remember something. */
+  forSeries(values: Float64Array): WindowResult
+}
+
+export type WindowResult = (window: SampleWindow, into: StepSeries, step: number) => void
+
+export interface WindowRange {
+  readonly lookup: SelectorTimes
+  readonly rangeMs: number
+}
+
+/** Applies a function to each series at each step. */
+export function* overWindows(
+  { columns: samples, ...range }: WindowRange & { readonly columns: Stream<RangeSamples> },
+  windowFunction: WindowFunction,
+  grid: Grid,
+  parameters: Float64Array | undefined,
+  { budget }: Evaluation,
+): Stream<StepSeries> {
+  for (const columns of samples) {
+    if (columns === undefined) {
+      yield undefined
+      continue
+    }
+    budget.takePoints(grid.count)
+    const run = new WindowRun(columns, windowFunction, range, grid, parameters)
+    for (;;) {
+      const work = run.go(budget.workLeft)
+      if (budget.isStepOver(work)) yield undefined
+      if (run.isOver) break
+    }
+    if (!run.result.isEmpty) yield run.result
+  }
+}
+
+class WindowRun {
+  readonly result: StepSeries
+  readonly #function: WindowFunction
+  readonly #apply: WindowResult
+  readonly #range: WindowRange
+  readonly #grid: Grid
+  readonly #parameters: Float64Array | undefined
+  readonly #window: SampleWindow
+  #step = 0
+
+  constructor(
+    { labels, dropsName, times, values }: RangeSamples,
+    windowFunction: WindowFunction,
+    range: WindowRange,
+    grid: Grid,
+    parameters: Float64Array | undefined,
+  ) {
+    this.result = new StepSeries(labels, dropsName || windowFunction.keepsName !== true, grid.count)
+    this.#function = windowFunction
+    this.#apply = windowFunction.forSeries(values)
+    this.#range = range
+    this.#grid = grid
+    this.#parameters = parameters
+    const resets = windowFunction.isOfCounters === true ? resetsOf(values) : []
+    this.#window = { times, values, from: 0, to: 0, startMs: 0, endMs: 0, stepMs: 0, parameter: 0, resets }
+  }
+
+  get isOver(): boolean {
+    return this.#step === this.#grid.count
+  }
+
+  /** Goes on until about so much is done; returns how much was. */
+  go(most: number): number {
+    const window = this.#window
+    const { times } = window
+    const { length } = times
+    const { lookup, rangeMs } = this.#range
+    const { least = 1, isOfAll = false } = this.#function
+    let { from, to } = window
+    let done = 0
+    let step = this.#step
+    for (; step < this.#grid.count && done < most; step++) {
+      const endMs = lookup.ms(step)
+      const startMs = endMs - rangeMs
+      while (to < length && (times[to] ?? 0) <= endMs) to++
+      while (from < to && (times[from] ?? 0) <= startMs) from++
+      done += isOfAll ? to - from + 1 : to - window.to + 1
+      window.from = from
+      window.to = to
+      if (to - from < least) continue
+      window.startMs = startMs
+      window.endMs = endMs
+      window.stepMs = timeAt(this.#grid, step)
+      window.parameter = this.#parameters?.[step] ?? 0
+      this.#apply(window, this.result, step)
+    }
+    this.#step = step
+    return done
+  }
+}
+
+function resetsOf(values: Float64Array): number[] {
+  const resets: number[] = []
+  for (let index = 1; index < values.length; index++) {
+    if ((values[index] ?? 0) < (values[index - 1] ?? 0)) resets.push(index)
+  }
+  return resets
+}

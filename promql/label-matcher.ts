@@ -1,0 +1,84 @@
+/**
+ * Matchers of selectors. Regular expressions are those of RE2, so that none takes longer than its text; they match a text as a
+ * whole, and a dot matches a line feed too. An expression that is a list of plain texts becomes a set, which a source can look up.
+ */
+import { RE2JS, RE2JSException } from 're2js'
+import { isPlainLabel } from './label-set.ts'
+import { quoted } from './parse/quoting.ts'
+
+export const MATCH_OPERATORS = ['=', '!=', '=~', '!~'] as const
+export type MatchOperator = (typeof MATCH_OPERATORS)[number]
+
+/** More alternatives than these are matched by the expression. */
+const MAX_ALTERNATIVES = 10_000
+/** Compiling one takes time in proportion to its length. */
+const MAX_EXPRESSION = 10_000
+
+export class LabelMatcher {
+  readonly label: string
+  readonly operator: MatchOperator
+  readonly text: string
+  /** All texts that the text or the expression stands for; undefined if they cannot be listed. A negated matcher has those it excludes. */
+  readonly alternatives: ReadonlySet<string> | undefined
+  readonly #regex: RE2JS | undefined
+
+  /** Throws RegexError. */
+  constructor(label: string, operator: MatchOperator, text: string) {
+    this.label = label
+    this.operator = operator
+    this.text = text
+    const isRegex = operator === '=~' || operator === '!~'
+    this.alternatives = isRegex ? alternativesOf(text) : new Set([text])
+    this.#regex = this.alternatives === undefined ? compiledRegex(text) : undefined
+  }
+
+  /** Whether a text of the label matches; a series without the label has the text ''. */
+  matches(text: string): boolean {
+    const isNegated = this.operator === '!=' || this.operator === '!~'
+    const isFound = this.alternatives?.has(text) ?? this.#regex?.testExact(text) ?? false
+    return isFound !== isNegated
+  }
+
+  toString(): string {
+    return `${isPlainLabel(this.label) ? this.label : quoted(this.label)}${this.operator}${quoted(this.text)}`
+  }
+}
+
+/** A regular expression that is none; the message says what is wrong. */
+export class RegexError extends Error {
+  override readonly name = 'RegexError'
+}
+
+/** An expression in which a dot matches a line feed too; whoever uses it matches a text as a whole. Throws RegexError. */
+export function compiledRegex(expression: string): RE2JS {
+  if (expression.length > MAX_EXPRESSION)
+    throw new RegexError(
+      `a regular expression has ${expression.length} characters, at most ${MAX_EXPRESSION} are allowed`,
+    )
+  try {
+    return RE2JS.compile(expression, RE2JS.DOTALL)
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error
+    // The flag is ours, and no part of the text.
+    throw new RegexError(error.message.replace('`(?s)', '`'))
+  }
+}
+
+/** The texts of `a|b|c`, also in one pair of brackets; undefined if it is more than such a list. */
+function alternativesOf(expression: string): ReadonlySet<string> | undefined {
+  const inside = /^\((?:\?:)?([^()]*)\)$/.exec(expression)?.[1] ?? expression
+  const texts = ['']
+  for (let index = 0; index < inside.length; index++) {
+    const character = inside[index] ?? ''
+    if (/[.*+?()[\]{}^$]/.test(character)) return undefined
+    if (character === '|') {
+      texts.push('')
+      continue
+    }
+    const escaped = character === '\\' ? (inside[++index] ?? '') : undefined
+    // Only punctuation is itself behind a backslash.
+    if (escaped !== undefined && !/[!-/:-@[-`{-~]/.test(escaped)) return undefined
+    texts[texts.length - 1] += escaped ?? character
+  }
+  return texts.length > MAX_ALTERNATIVES ? undefined : new Set(texts)
+}

@@ -1,0 +1,142 @@
+/**
+ * The history as a source of an evaluation, whose steps are synchronous: where the next portion has not come yet, its stream says that
+ * it waits, and whoever runs the steps goes on when the portion is there. So a query holds two portions of each selector, and never
+ * all of what it selects.
+ */
+import type { LabelMatcher } from '../../../../promql/label-matcher.ts'
+import type {
+  RollupSource,
+  SeriesSource,
+  SourceRollups,
+  SourceSeries,
+  Stream,
+} from '../../../../promql/series-source.ts'
+import { type RememberedSelection, type RememberedSeries, ROLLUP_MS } from '../../../kit/history.ts'
+
+/** Rights of so many series are judged in a step. */
+const SERIES_PER_STEP = 32
+/** Samples are wanted, and windows only where they have gone. */
+export const SAMPLES_MS = 1
+/** Times beyond these are beyond all that is stored. */
+const LAST_MS = 8.64e15
+
+export type SelectRemembered = (
+  selection: RememberedSelection,
+) => AsyncGenerator<readonly RememberedSeries[], void, void>
+
+type Portions = ReturnType<SelectRemembered>
+
+/** What a stream has asked for. */
+interface Asked {
+  /** Undefined until it has come. */
+  outcome: { readonly next: Awaited<ReturnType<Portions['next']>> } | { readonly error: unknown } | undefined
+  readonly come: Promise<void>
+}
+
+export class HistorySource implements SeriesSource {
+  readonly #select: SelectRemembered
+  /** Where all that is asked for can be said of windows. */
+  readonly rollups: RollupSource = {
+    stepMs: ROLLUP_MS,
+    select: (matchers, fromMs, toMs) => this.#rollups({ matchers: plainMatchers(matchers), fromMs, toMs }),
+  }
+  #waitsFor: Asked | undefined
+
+  constructor(select: SelectRemembered) {
+    this.#select = select
+  }
+
+  /** Settles when there is something to go on with; undefined if there is now. Never rejects. */
+  get waiting(): Promise<void> | undefined {
+    const asked = this.#waitsFor
+    return asked === undefined || asked.outcome !== undefined ? undefined : asked.come
+  }
+
+  *select(matchers: readonly LabelMatcher[], fromMs: number, toMs: number): Stream<SourceSeries> {
+    const range = { fromMs, toMs }
+    for (const series of this.remembered({ matchers: plainMatchers(matchers), ...range, stepMs: SAMPLES_MS })) {
+      yield series && { labels: pairsOf(series), ...withLastOfWindows(series, range) }
+    }
+  }
+
+  *#rollups(selection: RememberedSelection): Stream<SourceRollups> {
+    for (const series of this.remembered({ ...selection, stepMs: ROLLUP_MS })) {
+      if (series === undefined) yield undefined
+      else if (series.windows !== undefined) yield { labels: pairsOf(series), ...series.windows }
+    }
+  }
+
+  /** The series that may be read. */
+  *remembered({ fromMs, toMs, ...selection }: RememberedSelection): Stream<RememberedSeries> {
+    const range = { fromMs: Math.max(0, fromMs), toMs: Math.min(LAST_MS, toMs) }
+    if (range.toMs < range.fromMs) return
+    const portions = this.#select({ ...selection, ...range })
+    try {
+      for (let asked = ask(portions); ; ) {
+        while (asked.outcome === undefined) {
+          this.#waitsFor = asked
+          yield undefined
+        }
+        const { outcome } = asked
+        if ('error' in outcome) throw outcome.error
+        if (outcome.next.done === true) return
+        // It is fetched while this one is worked on.
+        asked = ask(portions)
+        yield* readable(outcome.next.value)
+      }
+    } finally {
+      portions.return().catch(() => {})
+    }
+  }
+}
+
+export function plainMatchers(matchers: readonly LabelMatcher[]): RememberedSelection['matchers'] {
+  return matchers.map(({ label, operator, text }) => ({ label, operator, text }))
+}
+
+export function pairsOf({ series: { name, labels } }: RememberedSeries): (readonly [name: string, text: string])[] {
+  return [['__name__', name], ...labels]
+}
+
+/** The samples of a range, and of the windows that are left of others the last ones. */
+function withLastOfWindows(
+  { times, values, windows }: RememberedSeries,
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+): Pick<SourceSeries, 'times' | 'values' | 'thinnedMs'> {
+  if (windows === undefined) return { times, values }
+  const endMs = Math.min(toMs, (times[0] ?? Number.POSITIVE_INFINITY) - 1)
+  const { lastTimes, last } = windows
+  const from = lastTimes.findIndex((ms) => ms >= fromMs)
+  const after = lastTimes.findIndex((ms) => ms > endMs)
+  const to = after < 0 ? lastTimes.length : after
+  if (from < 0 || from >= to) return { times, values }
+  const all = { times: new Float64Array(to - from + times.length), values: new Float64Array(to - from + times.length) }
+  all.times.set(lastTimes.subarray(from, to))
+  all.times.set(times, to - from)
+  all.values.set(last.subarray(from, to))
+  all.values.set(values, to - from)
+  return { ...all, thinnedMs: lastTimes[to - 1] }
+}
+
+function* readable(portion: readonly RememberedSeries[]): Stream<RememberedSeries> {
+  let judged = 0
+  for (const series of portion) {
+    if (series.mayRead()) yield series
+    if (++judged % SERIES_PER_STEP === 0) yield undefined
+  }
+}
+
+function ask(portions: Portions): Asked {
+  const asked: Asked = {
+    outcome: undefined,
+    come: portions.next().then(
+      (next) => {
+        asked.outcome = { next }
+      },
+      (error: unknown) => {
+        asked.outcome = { error }
+      },
+    ),
+  }
+  return asked
+}

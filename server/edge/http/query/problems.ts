@@ -1,0 +1,48 @@
+/** What is wrong with a request, as Prometheus' HTTP API says it: a type, a sentence, and the status that belongs to the type. */
+
+/** `canceled` reaches nobody, because the connection has ended; `unauthorized` and `forbidden` are ours: Prometheus knows no users. */
+export type QueryErrorType =
+  | 'bad_data'
+  | 'execution'
+  | 'timeout'
+  | 'canceled'
+  | 'unavailable'
+  | 'internal'
+  | 'not_found'
+  | 'unauthorized'
+  | 'forbidden'
+
+const STATUSES: Readonly<Record<QueryErrorType, number>> = {
+  bad_data: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  execution: 422,
+  canceled: 499,
+  internal: 500,
+  timeout: 503,
+  unavailable: 503,
+}
+
+export class QueryProblem extends Error {
+  override readonly name = 'QueryProblem'
+  readonly type: QueryErrorType
+
+  constructor(type: QueryErrorType, message: string) {
+    super(message)
+    this.type = type
+  }
+
+  get status(): number {
+    return STATUSES[this.type]
+  }
+
+  /** The body of the answer. */
+  get body(): string {
+    return JSON.stringify({ status: 'error', errorType: this.type, error: this.message })
+  }
+}
+
+export function invalidParameter(name: string, problem: string): QueryProblem {
+  return new QueryProblem('bad_data', `invalid parameter ${JSON.stringify(name)}: ${problem}`)
+}

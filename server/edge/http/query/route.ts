@@ -1,0 +1,246 @@
+/**
+ * `/api/v1`: queries over the history, as Prometheus' HTTP API has them (docs/promql.md). Who asks is decided by the headers, as for
+ * GET /metrics; what he sees of each series is judged as for a QUERY of its metric.
+ */
+import { pipeline, Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type Asker, readerOf } from '../../../kernel/accounts/rights.ts'
+import type { FairWork, Steps } from '../../../kernel/core/fair-work.ts'
+import type { SessionContext } from '../../../kernel/sessions/context.ts'
+import type { RememberedHistory } from '../../../kit/history.ts'
+import type { QuerySection } from '../../config.ts'
+import { type AskerOptions, askerByProof } from '../askers.ts'
+import { acceptsGzip } from '../metrics/route.ts'
+import { endOf } from '../turns.ts'
+import type { QueryOutcome, QueryOutcomes } from './outcomes.ts'
+import { type QueryErrorType, QueryProblem } from './problems.ts'
+import type { ApiRequest } from './run.ts'
+import type { QueryTurns } from './turns.ts'
+
+/** Expressions have at most 50,000 characters, of which each may take nine in a form. */
+const MAX_FORM_BYTES = 512 << 10
+const FORM = 'application/x-www-form-urlencoded'
+/** Characters that are written at once. */
+const PIECE_LENGTH = 32 << 10
+/** Shorter answers fit into a packet or two as they are. */
+const LEAST_COMPRESSED = 2_048
+const RETRY_AFTER_S = '1'
+
+export interface QueryApi {
+  /** Undefined if nothing here remembers anything. */
+  readonly history: RememberedHistory | undefined
+  readonly turns: QueryTurns
+  readonly outcomes: Pick<QueryOutcomes, 'ended'>
+  /** The section in force. */
+  readonly section: () => QuerySection
+}
+
+export interface QueryRouteOptions extends AskerOptions, QueryApi {
+  readonly context: SessionContext
+  /** Time without a byte after which a connection is ended. */
+  readonly stallMs: number
+}
+
+type Api = typeof import('./api.ts')
+type Answer = (api: Api, request: ApiRequest) => Promise<Iterable<string>>
+
+/** What asks the history: these wait for a turn. */
+const ASKING: Readonly<Record<string, Answer>> = {
+  '/query': (api, request) => api.instantQuery(request),
+  '/query_range': (api, request) => api.rangeQuery(request),
+  '/series': (api, request) => api.seriesFound(request),
+  '/labels': (api, request) => api.labelNamesFound(request),
+  '/label/:label/values': (api, request) => api.labelValuesFound(request),
+}
+
+/** What does not. Rules, alerts and exemplars do not exist here; whoever asks for them goes on when there are none. */
+const OTHERS: Readonly<Record<string, Answer>> = {
+  '/format_query': (api, request) => api.formatQuery(request),
+  '/status/buildinfo': (api, request) => api.buildInformation(request),
+  '/metadata': (api) => api.nothing('{}'),
+  '/query_exemplars': (api) => api.nothing('[]'),
+  '/rules': (api) => api.nothing('{"groups":[]}'),
+  '/alerts': (api) => api.nothing('{"alerts":[]}'),
+}
+
+/** Must be called after `hardenHttp`. */
+export async function serveQueries(app: FastifyInstance, options: QueryRouteOptions): Promise<void> {
+  const { context, turns, outcomes, section } = options
+  const { faults, clock, work, software } = context
+  const failures = app.createRateLimit()
+  await app.register((scope, _options, registered) => {
+    const askers = new WeakMap<FastifyRequest, Asker>()
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
+      done(null, body),
+    )
+    scope.setErrorHandler((error: { statusCode?: number; message: string }, request, reply) => {
+      const { statusCode = 500, message } = error
+      if (statusCode < 500) return refuse(reply, new QueryProblem('bad_data', message), statusCode)
+      faults.report(`${request.method} ${request.routeOptions.url}`, error)
+      return refuse(reply, new QueryProblem('internal', 'the server failed; its log says why'))
+    })
+    const onRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+      const before = await failures(request, { increment: false })
+      if (!before.isAllowed && before.remaining <= 0) {
+        void reply.header('retry-after', String(before.ttlInSeconds))
+        const problem = new QueryProblem('unavailable', 'too many requests without a valid token from this address')
+        return refuse(reply, problem, 429)
+      }
+      const asker = await askerByProof(request, options)
+      if (asker !== undefined && !('refused' in asker)) {
+        askers.set(request, asker)
+        return undefined
+      }
+      await failures(request)
+      const type: QueryErrorType = asker?.status === 403 ? 'forbidden' : 'unauthorized'
+      return refuse(reply, new QueryProblem(type, asker?.refused ?? NO_PROOF))
+    }
+    const answer = async (request: FastifyRequest, reply: FastifyReply, by: Answer, isAsking: boolean) => {
+      const { history } = options
+      const problem = history === undefined ? NO_HISTORY : history.problem
+      if (history === undefined || (isAsking && problem !== undefined))
+        return refuse(reply, new QueryProblem('unavailable', problem ?? NO_HISTORY))
+      const reader = readerOf(askers.get(request) as Asker)
+      const { tenant } = reader
+      const { maxSamples, timeout: timeoutMs } = section()
+      const ended = endOf(reply.raw)
+      const given = givenIn(request)
+      const arrivedMs = clock.monotonicMs()
+      const count = (outcome: QueryOutcome, begunMs: number): void => {
+        if (!isAsking) return
+        const times = { waitedMs: begunMs - arrivedMs, tookMs: clock.monotonicMs() - begunMs }
+        outcomes.ended({ reader, path: request.url.replace(/\?.*/s, ''), given, outcome, ...times })
+      }
+      const act = async (): Promise<void> => {
+        const begunMs = clock.monotonicMs()
+        const api = await import('./api.ts')
+        try {
+          // Nothing is sent until there is an answer.
+          request.socket.setTimeout(timeoutMs + options.stallMs)
+          const { label } = request.params as { readonly label?: string }
+          const texts = await by(api, {
+            reader,
+            given,
+            label,
+            history,
+            nowMs: clock.wallMs(),
+            maxSamples,
+            run: { tenant, work, clock, timeoutMs, ended },
+            software,
+          })
+          count('served', begunMs)
+          request.socket.setTimeout(options.stallMs)
+          const pieces = piecesOf(texts)
+          const first = await work.run({ tenant }, nextPiece(pieces))
+          void answered(reply).header('vary', 'Accept-Encoding')
+          const isShort = first.length < LEAST_COMPRESSED
+          const text = written(first, pieces, tenant, work)
+          if (isShort || !acceptsGzip(request.headers['accept-encoding'])) void reply.send(text)
+          else void reply.header('content-encoding', 'gzip').send(compressed(text))
+        } catch (error) {
+          const problem = api.problemOf(error)
+          count(outcomeOf(problem), begunMs)
+          if (problem === undefined) throw error
+          refuse(reply, problem)
+          return
+        }
+        if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve))
+      }
+      if (!isAsking) await act()
+      else if (!(await turns.take(tenant, ended, act))) {
+        count(ended.aborted ? 'cancelled' : 'refused', clock.monotonicMs())
+        void reply.header('retry-after', RETRY_AFTER_S)
+        return refuse(reply, new QueryProblem('unavailable', 'too many queries of the tenant wait for their turn'))
+      }
+      return reply
+    }
+    const serve = (answers: Readonly<Record<string, Answer>>, isAsking: boolean): void => {
+      for (const [path, by] of Object.entries(answers)) {
+        scope.route({
+          method: ['GET', 'POST'],
+          url: `/api/v1${path}`,
+          exposeHeadRoute: false,
+          // Those with a token are not limited, others are by what came before.
+          config: { rateLimit: false },
+          onRequest,
+          handler: (request, reply) => answer(request, reply, by, isAsking),
+        })
+      }
+    }
+    serve(ASKING, true)
+    serve(OTHERS, false)
+    registered()
+  })
+}
+
+const NO_PROOF = 'a token is needed, Authorization: Bearer <token>, or the certificate of a user'
+const NO_HISTORY = 'this server has no history'
+
+function outcomeOf(problem: QueryProblem | undefined): QueryOutcome {
+  if (problem?.type === 'timeout') return 'timed_out'
+  return problem?.type === 'canceled' ? 'cancelled' : 'failed'
+}
+
+/** Of the form first, as Go's FormValue has it. */
+function givenIn({ body, url }: FastifyRequest): URLSearchParams {
+  const inForm = new URLSearchParams(typeof body === 'string' ? body : '')
+  for (const [name, text] of new URLSearchParams(/\?(.*)$/s.exec(url)?.[1] ?? '')) inForm.append(name, text)
+  return inForm
+}
+
+function answered(reply: FastifyReply): FastifyReply {
+  return reply.header('cache-control', 'no-store').type('application/json')
+}
+
+function refuse(reply: FastifyReply, problem: QueryProblem, status = problem.status): FastifyReply {
+  if (status === 401) void reply.header('www-authenticate', 'Bearer')
+  return answered(reply.code(status)).send(problem.body)
+}
+
+function* piecesOf(texts: Iterable<string>): Generator<string, void, void> {
+  let piece = ''
+  for (const text of texts) {
+    piece += text
+    if (piece.length < PIECE_LENGTH) continue
+    yield piece
+    piece = ''
+  }
+  if (piece !== '') yield piece
+}
+
+/** '' if there is none. */
+// biome-ignore lint/correctness/useYield: to make one piece is one step
+function* nextPiece(pieces: Generator<string, void, void>): Steps<string> {
+  return pieces.next().value ?? ''
+}
+
+/** Pieces as their reader takes them, made in the time that all work shares. */
+function written(
+  first: string,
+  pieces: Generator<string, void, void>,
+  tenant: string,
+  work: Pick<FairWork, 'run'>,
+): Readable {
+  // biome-ignore lint/correctness/useYield: to write one piece is one step
+  function* step(readable: Readable): Steps<void> {
+    const { done, value } = pieces.next()
+    readable.push(done === true ? null : value)
+  }
+  const readable = new Readable({
+    highWaterMark: 1,
+    read() {
+      // What is pushed later goes out at once, and so as a part of the step.
+      queueMicrotask(() => void work.run({ tenant }, step(this)))
+    },
+  })
+  readable.push(first)
+  return readable
+}
+
+/** Compressing is work of threads. */
+function compressed(text: Readable): Readable {
+  // Whoever reads it sees the error, or has gone.
+  return pipeline(text, createGzip({ chunkSize: PIECE_LENGTH }), () => {})
+}

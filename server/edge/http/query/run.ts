@@ -1,0 +1,80 @@
+/**
+ * Runs the steps of a query as work of its tenant, so that whoever asks for much waits for it and nobody else does. It ends when its
+ * time is over, or when nobody waits for its answer any more.
+ */
+import type { Reader } from '../../../../auth/permissions.ts'
+import type { Clock } from '../../../kernel/core/clock.ts'
+import type { FairWork, Steps } from '../../../kernel/core/fair-work.ts'
+import type { RememberedHistory } from '../../../kit/history.ts'
+import type { HistorySource } from './history-source.ts'
+import { QueryProblem } from './problems.ts'
+
+export interface RunOptions {
+  readonly tenant: string
+  readonly work: Pick<FairWork, 'run'>
+  readonly clock: Pick<Clock, 'monotonicMs' | 'setTimeout' | 'clear'>
+  readonly timeoutMs: number
+  /** Aborted when the connection has ended. */
+  readonly ended: AbortSignal
+}
+
+/** What is asked of the API. */
+export interface ApiRequest {
+  readonly reader: Reader
+  /** Of the form, then of the URL. */
+  readonly given: URLSearchParams
+  /** The label that the path names. */
+  readonly label?: string | undefined
+  readonly history: RememberedHistory
+  readonly nowMs: number
+  readonly maxSamples: number
+  /** `timeoutMs`: the most that there is. */
+  readonly run: RunOptions
+  /** `<product>/<version>` */
+  readonly software: string
+}
+
+/** Rejects with what a step throws, and with QueryProblem. */
+export async function runQuery<T>(
+  steps: Generator<unknown, T, void>,
+  source: HistorySource,
+  { tenant, work, clock, timeoutMs, ended }: RunOptions,
+): Promise<T> {
+  const lastMs = clock.monotonicMs() + timeoutMs
+  const check = (): void => {
+    if (ended.aborted) throw new QueryProblem('canceled', 'query was canceled')
+    if (clock.monotonicMs() >= lastMs) throw new QueryProblem('timeout', 'query timed out in expression evaluation')
+  }
+  let end = (): void => {}
+  const over = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const timer = clock.setTimeout(end, timeoutMs)
+  ended.addEventListener('abort', end)
+  try {
+    for (;;) {
+      const finished = await work.run({ tenant }, untilWaiting(steps, source, check))
+      if (finished !== undefined) return finished.result
+      await Promise.race([source.waiting, over])
+    }
+  } finally {
+    clock.clear(timer)
+    ended.removeEventListener('abort', end)
+    steps.return(undefined as never)
+  }
+}
+
+/** Undefined if the source waits. */
+function* untilWaiting<T>(
+  steps: Generator<unknown, T, void>,
+  source: HistorySource,
+  check: () => void,
+): Steps<{ readonly result: T } | undefined> {
+  for (;;) {
+    check()
+    const { done, value } = steps.next()
+    if (done === true) return { result: value }
+    if (source.waiting !== undefined) return undefined
+    yield
+  }
+}

@@ -1,0 +1,116 @@
+/** Which series, names of labels and texts of labels there are, of those that match and may be read. */
+import { PromqlError } from '../../../../promql/errors.ts'
+import { compareLabelSets, isLabelName, LabelSet } from '../../../../promql/label-set.ts'
+import { PreparedQuery } from '../../../../promql/query.ts'
+import type { RememberedSelection } from '../../../kit/history.ts'
+import { HistorySource, pairsOf, plainMatchers, SAMPLES_MS } from './history-source.ts'
+import { jsonLabels, listTexts, successTexts } from './json.ts'
+import { QueryParameters } from './parameters.ts'
+import { invalidParameter, QueryProblem } from './problems.ts'
+import { type ApiRequest, runQuery } from './run.ts'
+
+/** What one answer holds at most: it is in memory, to be sorted. */
+const MOST = 200_000
+const NEVER_MS = 8.64e15
+
+type Matchers = RememberedSelection['matchers']
+
+export async function seriesFound(request: ApiRequest): Promise<Iterable<string>> {
+  const parameters = new QueryParameters(request.given)
+  const selections = selectionsOf(parameters)
+  if (selections.length === 0) throw new QueryProblem('bad_data', 'no match[] parameter provided')
+  const found = new Map<string, LabelSet>()
+  await eachSeries(request, parameters, selections, (pairs) => {
+    const labels = LabelSet.of(pairs)
+    found.set(labels.key, labels)
+    return found.size
+  })
+  const sorted = [...found.values()].sort(compareLabelSets)
+  return limitedList(sorted, jsonLabels, parameters.limit())
+}
+
+export function labelNamesFound(request: ApiRequest): Promise<Iterable<string>> {
+  return textsFound(request, (pairs, found) => {
+    for (const [name] of pairs) found.add(name)
+  })
+}
+
+export async function labelValuesFound(request: ApiRequest): Promise<Iterable<string>> {
+  const label = unescaped(request.label ?? '')
+  if (!isLabelName(label)) throw new QueryProblem('bad_data', `invalid label name: ${JSON.stringify(label)}`)
+  return textsFound(request, (pairs, found) => {
+    for (const [name, text] of pairs) if (name === label) found.add(text)
+  })
+}
+
+async function textsFound(
+  request: ApiRequest,
+  take: (pairs: ReturnType<typeof pairsOf>, found: Set<string>) => void,
+): Promise<Iterable<string>> {
+  const parameters = new QueryParameters(request.given)
+  const selections = selectionsOf(parameters)
+  const found = new Set<string>()
+  await eachSeries(request, parameters, selections.length === 0 ? [[]] : selections, (pairs) => {
+    take(pairs, found)
+    return found.size
+  })
+  return limitedList([...found].sort(), (text) => JSON.stringify(text), parameters.limit())
+}
+
+/** `take` returns how much is held by then. */
+async function eachSeries(
+  { reader, history, run }: ApiRequest,
+  parameters: QueryParameters,
+  selections: readonly Matchers[],
+  take: (pairs: ReturnType<typeof pairsOf>) => number,
+): Promise<void> {
+  const [fromMs, toMs] = [parameters.timeMs('start', 0), parameters.timeMs('end', NEVER_MS)]
+  if (toMs < fromMs) throw invalidParameter('end', 'end timestamp must not be before start time')
+  parameters.limit()
+  const source = new HistorySource((selection) => history.select(reader, selection))
+  const steps = function* (): Generator<undefined, void, void> {
+    for (const matchers of selections) {
+      for (const series of source.remembered({ matchers, fromMs, toMs, stepMs: SAMPLES_MS, isWithoutSamples: true })) {
+        if (series !== undefined && take(pairsOf(series)) > MOST)
+          throw new QueryProblem('execution', `more than ${MOST} match: choose fewer with match[]`)
+        yield undefined
+      }
+    }
+  }
+  await runQuery(steps(), source, run)
+}
+
+function limitedList<T>(sorted: readonly T[], text: (element: T) => string, limit: number): Iterable<string> {
+  const isCut = sorted.length > limit
+  const shown = isCut ? sorted.slice(0, limit) : sorted
+  return successTexts(listTexts(eachText(shown, text)), isCut ? { warnings: ['results truncated due to limit'] } : {})
+}
+
+function* eachText<T>(elements: readonly T[], text: (element: T) => string): Generator<string> {
+  for (const element of elements) yield text(element)
+}
+
+/** What `match[]` selects. Throws QueryProblem. */
+function selectionsOf(parameters: QueryParameters): Matchers[] {
+  return parameters.all('match[]').map((text) => {
+    try {
+      const { expression } = new PreparedQuery(text)
+      if (expression.kind === 'selector' && expression.at === undefined && expression.offsetMs === 0)
+        return plainMatchers(expression.matchers)
+    } catch (error) {
+      if (!(error instanceof PromqlError)) throw error
+      throw invalidParameter('match[]', error.message)
+    }
+    throw invalidParameter('match[]', `${text} is no selector of series such as up{job="a"}`)
+  })
+}
+
+/** A name in the form that Prometheus has for names in URLs: `U__` and, for other characters, their number in hexadecimal. */
+function unescaped(name: string): string {
+  if (!name.startsWith('U__')) return name
+  return name.slice(3).replace(/__|_([0-9a-f]{1,6})_/gi, (all, code: string | undefined) => {
+    if (code === undefined) return '_'
+    const point = Number.parseInt(code, 16)
+    return point <= 0x10_ff_ff ? String.fromCodePoint(point) : all
+  })
+}

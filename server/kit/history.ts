@@ -1,0 +1,41 @@
+/** What is remembered, for those who ask for it by HTTP: the wing of the history gives it, and the edge asks. */
+import type { Reader } from '../../auth/permissions.ts'
+import type { HistoryMatcher, HistorySeries, HistoryWindows } from '../../storage/history/store.ts'
+
+export { type HistoryMatcher, type HistoryWindows, ROLLUP_MS } from '../../storage/history/store.ts'
+
+export interface RememberedSelection {
+  readonly matchers: readonly HistoryMatcher[]
+  /** Milliseconds since 1970; both ends are included. */
+  readonly fromMs: number
+  readonly toMs: number
+  /** Whether only the series are wanted, with empty columns; those of all times are found without reading what they have. */
+  readonly isWithoutSamples?: boolean
+  /** Where, and how long, windows are wanted in place of samples; undefined: nowhere. As `HistoryQuery` has it. */
+  readonly stepMs?: number | undefined
+}
+
+/** A series, and its samples in the range: ascending by time, one for each time, with stale markers. */
+export interface RememberedSeries {
+  readonly series: Pick<HistorySeries, 'name' | 'labels'>
+  readonly times: Float64Array
+  readonly values: Float64Array
+  readonly windows?: HistoryWindows | undefined
+  /** Whether the reader may read it by the rules of now. */
+  readonly mayRead: () => boolean
+}
+
+export interface RememberedHistory {
+  /** Why nothing can be asked, and what to do about it; undefined if it can. */
+  readonly problem: string | undefined
+  /**
+   * What matches of the tenant of a reader and of the server, portion by portion; one may be empty. No two series have the
+   * same name and labels. Ask `mayRead` of each before it is used. End it with `return()` if not all of it is wanted. Throws StatusError.
+   */
+  select(reader: Reader, selection: RememberedSelection): AsyncGenerator<readonly RememberedSeries[], void, void>
+  /**
+   * Copies what is stored, whether or not it can be asked for, to a directory that does not exist yet, and resolves to its bytes;
+   * undefined if nothing is stored. Rejects with an error for people.
+   */
+  backUp(directory: string): Promise<number | undefined>
+}

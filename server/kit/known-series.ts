@@ -1,0 +1,56 @@
+/**
+ * Series of a sensor by the numbers that decoders know them by (`series-memory.ts`): an index instead of a key of some hundred
+ * characters that has to be read and looked up. What is kept for it is bounded: two memories are known, one of the thread and one of
+ * the steps, and series that have ended are let go after a while.
+ */
+
+const MEMORIES = 2
+/** So many series that have ended are kept at most, until all numbers are forgotten. */
+const MOST_ENDED = 1_024
+
+interface Ending {
+  readonly isLive: boolean
+}
+
+/** Those of one memory. */
+export class NumberedSeries<S extends Ending> {
+  readonly #series: (S | undefined)[] = []
+
+  /** The series with a number; undefined if it is not known by it, or has ended. */
+  of(number: number): S | undefined {
+    const found = number < this.#series.length ? this.#series[number] : undefined
+    return found?.isLive ? found : undefined
+  }
+
+  /** Numbers begin at 1; 0 is none. */
+  keep(number: number, series: S): void {
+    if (number === 0) return
+    while (this.#series.length <= number) this.#series.push(undefined)
+    this.#series[number] = series
+  }
+}
+
+export class KnownSeries<S extends Ending> {
+  /** By their numberings, the one that was used last at the end. */
+  readonly #memories = new Map<string, NumberedSeries<S>>()
+  #ended = 0
+
+  /** Those that a memory has numbered. */
+  numberedBy(numbering: string): NumberedSeries<S> {
+    const numbered = this.#memories.get(numbering) ?? new NumberedSeries<S>()
+    this.#memories.delete(numbering)
+    this.#memories.set(numbering, numbered)
+    for (const oldest of this.#memories.keys()) {
+      if (this.#memories.size <= MEMORIES) break
+      this.#memories.delete(oldest)
+    }
+    return numbered
+  }
+
+  /** To be called for each series that ends. */
+  ended(): void {
+    if (++this.#ended < MOST_ENDED) return
+    this.#ended = 0
+    this.#memories.clear()
+  }
+}

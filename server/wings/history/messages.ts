@@ -1,0 +1,191 @@
+/** What the server and the thread of the history send each other. The thread does nothing of its own accord. */
+
+import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import type {
+  HistoryLimits,
+  HistoryLoss,
+  HistoryMatcher,
+  HistoryOptions,
+  HistoryQuery,
+  HistorySamples,
+} from '../../../storage/history/store.ts'
+import type { Label } from '../../kit/delivered-values.ts'
+
+/** What the thread is started with. */
+export type ThreadOptions = Pick<HistoryOptions, 'directory' | 'limits' | 'headSamples'>
+
+/** A metric that is bound on a recorded channel. */
+export interface RecordedMetric {
+  readonly id: number
+  /** A name or pattern. */
+  readonly name: string
+  readonly args: ArgumentList
+  readonly carriesLabels: boolean
+  /** The tenant that its series belong to; `SERVER` for those of the server, which all tenants share. */
+  readonly tenant: string
+  /** The labels of what is measured here, by the beginning of its names: they stand in no value. */
+  readonly own: readonly (readonly [family: string, labels: readonly Label[]])[]
+}
+
+/** The tenant of series that belong to none. */
+export const SERVER = ''
+
+/** The tenant whose channel has them recorded, once for all of them. */
+export const FIRST_TENANT = 'default'
+
+/** Values of a channel follow, from the first on that was not committed. */
+export interface Beginning {
+  readonly kind: 'begin'
+  /** Another number for each connection: what the thread says of one that is over concerns nobody. */
+  readonly connection: number
+  readonly channel: number
+  readonly tenant: string
+  readonly generation: string
+  /** The id of the user that the channel belongs to: a tenant of the same name that is another one has another. */
+  readonly owner: number
+  /** Values, and bytes of them, that may be sent and not committed. */
+  readonly window: number
+  readonly windowBytes: number
+  /** Values that the channel has counted as committed, and that are neither committed nor dropped. */
+  readonly committed: number
+  readonly unsettled: number
+}
+
+export type ToThread =
+  | Beginning
+  | { readonly kind: 'bind'; readonly connection: number; readonly metrics: readonly RecordedMetric[] }
+  /** Whole frames of VALUE and GAP. */
+  | { readonly kind: 'values'; readonly connection: number; readonly bytes: Uint8Array }
+  /** Everything that was taken is to be stored. */
+  | { readonly kind: 'commit' }
+  /** It is stored, and then there is time for work in the background. */
+  | { readonly kind: 'tick' }
+  /** What the history has of other tenants goes: they were removed. */
+  | { readonly kind: 'tenants'; readonly tenants: readonly string[]; readonly generation: string }
+  | { readonly kind: 'limit'; readonly limits: HistoryLimits }
+  | { readonly kind: 'figures' }
+  | { readonly kind: 'close' }
+  | ThreadRequest
+  | QueryMessage
+
+export type FromThread =
+  /** It may have more values. */
+  | { readonly kind: 'taken'; readonly connection: number; readonly bytes: number }
+  /** Everything up to this transaction is on the disk. */
+  | { readonly kind: 'stored'; readonly connection: number; readonly transaction: number }
+  /** Why nothing can be stored now, for people; empty when it can again. */
+  | { readonly kind: 'state'; readonly problem: string }
+  | { readonly kind: 'figures'; readonly figures: Figures }
+  | ThreadAnswer
+  | QueryAnswer
+
+export interface ImportedText {
+  readonly tenant: string
+  /** Whether series that belong to no tenant are taken, if there are such; otherwise they are refused. */
+  readonly ofServer: boolean
+  /** Whole lines. */
+  readonly text: string
+}
+
+/** What became of the samples. */
+export interface ImportCounts {
+  stored: number
+  /** Older than samples are kept, or of a day that has gone already. */
+  tooOld: number
+  /** More than a minute ahead of the clock. */
+  ahead: number
+  /** Of series over the quota of the tenant, or that belong to no tenant and are not taken. */
+  refused: number
+}
+
+/** What is done once. */
+export type ThreadTask =
+  | { readonly kind: 'drop'; readonly tenants: readonly string[]; readonly matchers: readonly HistoryMatcher[] }
+  /** To a directory that does not exist yet. */
+  | { readonly kind: 'backUp'; readonly directory: string }
+  | ({ readonly kind: 'import' } & ImportedText)
+
+export interface ThreadRequest {
+  readonly kind: 'request'
+  readonly request: number
+  readonly task: ThreadTask
+}
+
+export interface ThreadAnswer {
+  readonly kind: 'answer'
+  readonly request: number
+  /** The bytes of a copy. */
+  readonly count: number
+  readonly imported?: ImportCounts | undefined
+  /** For people; empty if it is done. */
+  readonly problem: string
+}
+
+export interface HistorySelection extends HistoryQuery {
+  /** Whether only the series are wanted, with empty columns. */
+  readonly isWithoutSamples?: boolean
+}
+
+/** The losses of a tenant that overlap a range of time. */
+export type LossSelection = Pick<HistoryQuery, 'tenant' | 'fromMs' | 'toMs'>
+
+/** What is asked of what is stored. Each portion is asked for, so that a slow reader holds up nobody. */
+export type QueryMessage =
+  | { readonly kind: 'losses'; readonly query: number; readonly selection: LossSelection }
+  | { readonly kind: 'select'; readonly query: number; readonly selection: HistorySelection }
+  | { readonly kind: 'next'; readonly query: number }
+  | { readonly kind: 'cancel'; readonly query: number }
+
+export type QueryAnswer =
+  | {
+      readonly kind: 'portion'
+      readonly query: number
+      readonly series: readonly HistorySamples[]
+      readonly isLast: boolean
+    }
+  | { readonly kind: 'lost'; readonly query: number; readonly losses: readonly HistoryLoss[] }
+  /** A matcher is no expression, or what is stored could not be read; for people. */
+  | {
+      readonly kind: 'refused'
+      readonly query: number
+      readonly status: 'INVALID_ARGUMENT' | 'INTERNAL'
+      readonly detail: string
+    }
+
+/** What was taken from the channel of a tenant since the thread began. */
+export interface RecordedCounts {
+  /** Samples that were given to the store. */
+  samples: number
+  /** Values that are no samples, such as texts. */
+  unsupported: number
+  /** Values that were stored already, and came again. */
+  repeated: number
+  /** Values that the channel has lost before they could be stored. */
+  lost: number
+  /** Samples of series that are over the quota of the tenant. */
+  refused: number
+  /** Values with a time that only a wrong clock can have given. */
+  ahead: number
+}
+
+export interface TenantFigures extends RecordedCounts {
+  readonly series: number
+  readonly stored: number
+  readonly bytes: number
+  /** Milliseconds since 1970; undefined if there is no sample. */
+  readonly oldestMs: number | undefined
+}
+
+export interface Figures {
+  readonly tenants: ReadonlyMap<string, TenantFigures>
+  readonly bytes: number
+  readonly merges: number
+  readonly tooOld: number
+  readonly late: number
+  readonly daysOverBytes: number
+  readonly damagedPages: number
+}
+
+export function noRecorded(): RecordedCounts {
+  return { samples: 0, unsupported: 0, repeated: 0, lost: 0, refused: 0, ahead: 0 }
+}

@@ -1,0 +1,162 @@
+/**
+ * Queries in the thread of the history. Each answer is a portion that took at most a slice of time, after which values are taken,
+ * and others have their turn: recording never waits for a query.
+ */
+import {
+  HistoryExpressionError,
+  HistoryReadError,
+  type HistorySamples,
+  type HistoryStore,
+  type HistoryWindows,
+} from '../../../storage/history/store.ts'
+import type { HistorySelection, LossSelection, QueryAnswer, QueryMessage } from './messages.ts'
+
+/** A portion takes no longer, but for one step of the store. */
+const SLICE_MS = 20
+/** A portion has no more samples, but for those of one series. */
+const MOST_SAMPLES = 65_536
+
+/** A window has so many columns, where a sample has two. */
+const SAMPLES_OF_WINDOW = 5
+/** A series costs as much as some samples to hand over. */
+const SAMPLES_OF_SERIES = 16
+const NONE = new Float64Array(0)
+
+/** A query that nobody has gone on with for so long ends: it keeps files, and what has been written since. Those who ask wait less. */
+const IDLE_MS = 90_000
+const IS_OVER = 'this query is over, since nobody has gone on with it: begin again'
+
+/** No date of JavaScript is later. */
+const LAST_MS = 8.64e15
+
+type Store = Pick<HistoryStore, 'select' | 'series' | 'losses'>
+
+interface Running {
+  readonly steps: ReturnType<HistoryStore['select']>
+  readonly isWithoutSamples: boolean
+  usedMs: number
+}
+
+export interface QueryServices {
+  /** The memory of the buffers goes over to the server. */
+  readonly answer: (answer: QueryAnswer, buffers: readonly ArrayBufferLike[]) => void
+  readonly monotonicMs: () => number
+}
+
+export class ThreadQueries {
+  readonly #store: Store
+  readonly #services: QueryServices
+  readonly #running = new Map<number, Running>()
+
+  constructor(store: Store, services: QueryServices) {
+    this.#store = store
+    this.#services = services
+  }
+
+  handle(message: QueryMessage): void {
+    if (message.kind === 'select') this.#select(message.query, message.selection)
+    else if (message.kind === 'losses') this.#losses(message)
+    else if (message.kind === 'next') this.#next(message.query)
+    else this.#end(message.query)
+  }
+
+  /** Ends what nobody goes on with. To be called every second. */
+  sweep(): void {
+    const oldest = this.#services.monotonicMs() - IDLE_MS
+    for (const [query, { usedMs }] of this.#running) if (usedMs < oldest) this.#end(query)
+  }
+
+  #losses({ query, selection }: { readonly query: number; readonly selection: LossSelection }): void {
+    try {
+      this.#services.answer({ kind: 'lost', query, losses: this.#store.losses(selection) }, [])
+    } catch (error) {
+      this.#failed(query, error)
+    }
+  }
+
+  #select(query: number, { isWithoutSamples = false, ...selection }: HistorySelection): void {
+    try {
+      const isOfIndex = isWithoutSamples && selection.fromMs <= 0 && selection.toMs >= LAST_MS
+      const steps = isOfIndex ? bareSeries(this.#store, selection) : this.#store.select(selection)
+      this.#running.set(query, { steps, isWithoutSamples, usedMs: this.#services.monotonicMs() })
+    } catch (error) {
+      this.#failed(query, error)
+      return
+    }
+    this.#next(query)
+  }
+
+  #next(query: number): void {
+    const running = this.#running.get(query)
+    if (running === undefined) {
+      this.#services.answer({ kind: 'refused', query, status: 'INTERNAL', detail: IS_OVER }, [])
+      return
+    }
+    const { steps, isWithoutSamples } = running
+    const endMs = this.#services.monotonicMs() + SLICE_MS
+    const series: HistorySamples[] = []
+    let [samples, isLast] = [0, false]
+    try {
+      while (!isLast && samples < MOST_SAMPLES && this.#services.monotonicMs() < endMs) {
+        const { done = false, value } = steps.next()
+        isLast = done
+        if (value === undefined) continue
+        const one = isWithoutSamples ? { series: value.series, times: NONE, values: NONE } : owned(value)
+        series.push(one)
+        samples += one.times.length + SAMPLES_OF_SERIES + SAMPLES_OF_WINDOW * (one.windows?.ends.length ?? 0)
+      }
+    } catch (error) {
+      this.#failed(query, error)
+      return
+    }
+    if (isLast) this.#running.delete(query)
+    running.usedMs = this.#services.monotonicMs()
+    const buffers = isWithoutSamples ? [] : series.flatMap((one) => columnsOf(one).map(({ buffer }) => buffer))
+    this.#services.answer({ kind: 'portion', query, series, isLast }, buffers)
+  }
+
+  #failed(query: number, error: unknown): void {
+    this.#running.delete(query)
+    const status = statusOf(error)
+    if (status === undefined) throw error
+    this.#services.answer({ kind: 'refused', query, status, detail: (error as Error).message }, [])
+  }
+
+  #end(query: number): void {
+    this.#running.get(query)?.steps.return()
+    this.#running.delete(query)
+  }
+}
+
+/** Undefined if the thread cannot go on. */
+function statusOf(error: unknown): 'INVALID_ARGUMENT' | 'INTERNAL' | undefined {
+  if (error instanceof HistoryExpressionError) return 'INVALID_ARGUMENT'
+  return error instanceof HistoryReadError ? 'INTERNAL' : undefined
+}
+
+/** What is stored of all times, of which no page is read. */
+function* bareSeries(store: Store, selection: HistorySelection): ReturnType<HistoryStore['select']> {
+  for (const series of store.series(selection)) yield series && { series, times: NONE, values: NONE }
+}
+
+/** The same in memory that can be given away. */
+function owned({ series, times, values, windows }: HistorySamples): HistorySamples {
+  const samples = { series, times: own(times), values: own(values) }
+  if (windows === undefined) return samples
+  const columns = Object.entries(windows).map(([name, column]) => [
+    name,
+    typeof column === 'number' ? column : own(column),
+  ])
+  return { ...samples, windows: Object.fromEntries(columns) as HistoryWindows }
+}
+
+function columnsOf({ times, values, windows = {} as HistoryWindows }: HistorySamples): Float64Array[] {
+  return [times, values, ...Object.values(windows).filter((column) => typeof column !== 'number')]
+}
+
+/** Memory that can be given away, as it holds nothing else. Copied as integers, so that each NaN stays the one that it is. */
+function own(column: Float64Array): Float64Array<ArrayBuffer> {
+  const { buffer, byteOffset, byteLength } = column
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) return column as Float64Array<ArrayBuffer>
+  return new Float64Array(new Uint8Array(buffer, byteOffset, byteLength).slice().buffer)
+}

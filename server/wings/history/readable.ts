@@ -1,0 +1,106 @@
+/**
+ * What of the history somebody may read, judged for each series as for a QUERY of its metric, and what those who ask by HTTP get of
+ * it: the series of their tenant and those of the server.
+ */
+import { prometheusLabel } from '../../../protocol/prometheus/names.ts'
+import type { HistoryLoss, HistorySeries } from '../../../storage/history/store.ts'
+import type { RememberedHistory, RememberedSelection, RememberedSeries } from '../../kit/history.ts'
+import type { Kit } from '../../kit/kit.ts'
+import { type Owner, type PolledSensor, toForeign } from '../../kit/metrics.ts'
+import { compilePattern } from '../../kit/producers.ts'
+import { type HistorySelection, type LossSelection, SERVER } from './messages.ts'
+import type { HistoryReading } from './reading.ts'
+
+/** All times. */
+const EVER = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER }
+
+export type HistoryReader = Parameters<PolledSensor['measure']>[2]
+type Rights = ReturnType<Kit['peer']['view']['readRights']>
+
+export function ownerOf(tenant: string): Owner {
+  return tenant === SERVER ? 'producer' : { tenant }
+}
+
+/** Whether a series of a tenant may be read, by the rules of now. */
+export function mayReadSeries(rights: Rights, tenant: string, { native, labels }: HistorySeries): boolean {
+  const texts = new Map(labels)
+  const label = (name: string): string | undefined => texts.get(prometheusLabel(toForeign(name)))
+  return rights.mayReadRemembered(ownerOf(tenant), native, label)
+}
+
+/**
+ * The ranges of loss that concern what somebody reads: those of a metric, or of a pattern, that a series has which is asked for and may
+ * be read, and those of unknown metrics if there is any such series. It does not need to have a sample in the range.
+ */
+export async function readableLosses(
+  reading: Pick<HistoryReading, 'select' | 'losses'>,
+  { tenant, matchers, fromMs, toMs }: LossSelection & Pick<HistorySelection, 'matchers'>,
+  mayRead: (series: HistorySeries) => boolean,
+): Promise<readonly HistoryLoss[]> {
+  const losses = await reading.losses({ tenant, fromMs, toMs })
+  const open = new Map(losses.map(({ native }) => [native, native === '' ? () => true : compilePattern(native)]))
+  const concerning = new Set<string>()
+  if (open.size === 0) return []
+  for await (const portion of reading.select({ tenant, matchers, ...EVER, isWithoutSamples: true })) {
+    for (const { series } of portion) {
+      const found = [...open].filter(([, matches]) => matches(series.native))
+      if (found.length === 0 || !mayRead(series)) continue
+      for (const [native] of found) {
+        concerning.add(native)
+        open.delete(native)
+      }
+    }
+    if (open.size === 0) break
+  }
+  return losses.filter(({ native }) => concerning.has(native))
+}
+
+export interface ReadableServices {
+  readonly reading: Pick<HistoryReading, 'select'>
+  readonly readRights: (reader: HistoryReader) => Rights
+  readonly problem: () => string | undefined
+  readonly backUp: RememberedHistory['backUp']
+}
+
+export class ReadableHistory implements RememberedHistory {
+  readonly #services: ReadableServices
+
+  constructor(services: ReadableServices) {
+    this.#services = services
+  }
+
+  get problem(): string | undefined {
+    return this.#services.problem()
+  }
+
+  backUp(directory: string): Promise<number | undefined> {
+    return this.#services.backUp(directory)
+  }
+
+  async *select(
+    reader: HistoryReader,
+    selection: RememberedSelection,
+  ): AsyncGenerator<readonly RememberedSeries[], void, void> {
+    const rights = this.#services.readRights(reader)
+    // The server has few series. Where a tenant has one with the same name and labels, that of the server is shown.
+    const shown = new Set<string>()
+    for (const tenant of [SERVER, reader.tenant]) {
+      for await (const portion of this.#services.reading.select({ tenant, ...selection })) {
+        const readable: RememberedSeries[] = []
+        for (const { series, times, values, windows } of portion) {
+          const mayRead = (): boolean => mayReadSeries(rights, tenant, series)
+          if (tenant === SERVER) {
+            if (!mayRead()) continue
+            shown.add(identityOf(series))
+          } else if (shown.size > 0 && shown.has(identityOf(series))) continue
+          readable.push({ series, times, values, windows, mayRead })
+        }
+        yield readable
+      }
+    }
+  }
+}
+
+function identityOf({ name, labels }: HistorySeries): string {
+  return JSON.stringify([name, labels])
+}

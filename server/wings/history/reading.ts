@@ -1,0 +1,73 @@
+/** What the server asks the thread of the history: series with their samples, portion by portion. */
+import type { HistoryLoss, HistorySamples } from '../../../storage/history/store.ts'
+import { StatusError } from '../../kit/running.ts'
+import type { HistorySelection, LossSelection, QueryAnswer, QueryMessage } from './messages.ts'
+
+interface Waiting {
+  readonly resolve: (answer: QueryAnswer) => void
+  readonly reject: (error: Error) => void
+}
+
+export class HistoryReading {
+  /** Does nothing if there is no thread. */
+  readonly #send: (message: QueryMessage) => boolean
+  readonly #waiting = new Map<number, Waiting>()
+  #last = 0
+
+  /** `send` returns false if there is no thread. */
+  constructor(send: (message: QueryMessage) => boolean) {
+    this.#send = send
+  }
+
+  /**
+   * What matches, in portions of which each took the thread at most 20 ms; one may be empty. It shows one state. End it with `return()`
+   * if not all of it is wanted. Throws StatusError.
+   */
+  async *select(selection: HistorySelection): AsyncGenerator<readonly HistorySamples[], void, void> {
+    const query = ++this.#last
+    let isOver = false
+    try {
+      for (let message: QueryMessage = { kind: 'select', query, selection }; ; message = { kind: 'next', query }) {
+        const answer = await this.#ask(query, message)
+        isOver = answer.kind !== 'portion' || answer.isLast
+        if (answer.kind === 'refused') throw new StatusError(answer.status, answer.detail)
+        if (answer.kind === 'portion') yield answer.series
+        if (isOver) return
+      }
+    } finally {
+      if (!isOver) this.#send({ kind: 'cancel', query })
+    }
+  }
+
+  /** What is known to be missing, ascending. Throws StatusError. */
+  async losses(selection: LossSelection): Promise<readonly HistoryLoss[]> {
+    const query = ++this.#last
+    const answer = await this.#ask(query, { kind: 'losses', query, selection })
+    if (answer.kind === 'refused') throw new StatusError(answer.status, answer.detail)
+    return answer.kind === 'lost' ? answer.losses : []
+  }
+
+  #ask(query: number, message: QueryMessage): Promise<QueryAnswer> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(query, { resolve, reject })
+      if (!this.#send(message)) this.#failed(query)
+    })
+  }
+
+  take(answer: QueryAnswer): void {
+    const waiting = this.#waiting.get(answer.query)
+    this.#waiting.delete(answer.query)
+    waiting?.resolve(answer)
+  }
+
+  /** The thread is gone. */
+  ended(): void {
+    for (const query of [...this.#waiting.keys()]) this.#failed(query)
+  }
+
+  #failed(query: number): void {
+    const waiting = this.#waiting.get(query)
+    this.#waiting.delete(query)
+    waiting?.reject(new StatusError('INTERNAL', 'the history is not there: it is off, or has failed'))
+  }
+}

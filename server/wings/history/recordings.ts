@@ -1,0 +1,297 @@
+/**
+ * The history of the configuration: a thread that stores, and a recording for each tenant. A fault of it, such as a full disk, costs
+ * nothing else: what is not stored waits in the channels, within their bounds, and the thread is made again.
+ */
+import { existsSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
+import { copyHistory } from '../../../storage/history/backup.ts'
+import { HISTORY_DIRECTORY, type HistoryLimits, type HistoryMatcher } from '../../../storage/history/store.ts'
+import { inBytes } from '../../kit/config.ts'
+import type { Kit } from '../../kit/kit.ts'
+import type { StatusEntry } from '../../kit/metrics.ts'
+import type { Timer } from '../../kit/running.ts'
+import { type HistorySection, LEAST_BYTES } from './config.ts'
+import type { RecordedConnection } from './connection.ts'
+import type { ShownHistory } from './figures.ts'
+import { type Figures, type FromThread, type ImportCounts, type ImportedText, SERVER } from './messages.ts'
+import { HistoryReading } from './reading.ts'
+import { HISTORY_ROLE, HISTORY_USER, Recording } from './recording.ts'
+import { ThreadRequests } from './requests.ts'
+import { HistoryThread } from './thread.ts'
+import { wantedOf } from './wanted.ts'
+
+const SWEEPS_PER_FIGURES = 10
+
+export class Recordings implements ShownHistory {
+  /** One of each tenant; it changes with them. */
+  readonly statuses: StatusEntry[] = []
+  readonly #kit: Kit
+  /** What is stored, for those who ask. */
+  readonly reading = new HistoryReading((message) => {
+    this.#thread?.send(message)
+    return this.#thread !== undefined
+  })
+  readonly #requests = new ThreadRequests((message) => {
+    this.#thread?.send(message)
+    return this.#thread !== undefined
+  })
+  readonly #backoff = new Backoff(TO_PEER, Math.random)
+  readonly #recordings = new Map<string, Recording>()
+  /** By their numbers. */
+  readonly #connections = new Map<number, RecordedConnection>()
+  #lastNumber = 0
+  #section: HistorySection | undefined
+  #limits: HistoryLimits | undefined
+  #thread: HistoryThread | undefined
+  /** Settled when no earlier thread has the files open. */
+  #closing: Promise<void> = Promise.resolve()
+  #figures: Figures | undefined
+  #problem = ''
+  #timer: Timer | undefined
+  #sweeps = 0
+  #isOver = false
+
+  constructor(kit: Kit) {
+    this.#kit = kit
+  }
+
+  /** Of all tenants, as the thread has last said; undefined while nothing is recorded. */
+  get figures(): Figures | undefined {
+    return this.#figures
+  }
+
+  /** Why nothing that is stored can be read now; undefined if it can. */
+  get unreadable(): string | undefined {
+    if (this.#thread !== undefined) return undefined
+    if (this.#section !== undefined) return 'the history has failed and is opened again; the log says why'
+    if (this.#kit.self.node !== undefined) return 'the nodes of a cluster record no history yet'
+    return 'the history is off: set `keep` of [history] in the configuration, such as keep = "30d", and it is recorded from then on'
+  }
+
+  waiting(tenant: string): number {
+    return this.#recordings.get(tenant)?.waiting ?? 0
+  }
+
+  /** Records what the section says from now on. Settles when it is bound, and never rejects. */
+  async follow(section: HistorySection): Promise<void> {
+    const { self, log } = this.#kit
+    if (section.keepMs > 0 && self.node !== undefined) {
+      log.warn('the nodes of a cluster record no history yet: `history.keep` counts for nothing')
+      return
+    }
+    const wasOn = this.#section !== undefined
+    this.#section = section.keepMs > 0 ? section : undefined
+    if (this.#section === undefined) return this.#switchOff()
+    if (!wasOn) {
+      const { metrics, intervalMs } = section
+      log.info(
+        { metrics, intervalMs },
+        'the history records these metrics: those that are measured or scraped are so all the time',
+      )
+    }
+    this.#limit(section)
+    if (this.#thread === undefined) await this.#open()
+    await this.#followTenants()
+  }
+
+  /** To be called every second. */
+  sweep(): void {
+    const section = this.#section
+    if (section === undefined) return
+    this.#limit(section)
+    if (this.#hasChanged(this.#kit.peer.view.tenants())) void this.#followTenants()
+    for (const recording of this.#recordings.values()) recording.flush()
+    this.#thread?.send({ kind: 'tick' })
+    if (this.#sweeps++ % SWEEPS_PER_FIGURES === 0) this.#thread?.send({ kind: 'figures' })
+  }
+
+  /** Drops what was taken up to now. Rejects with an error for people. */
+  async drop(tenants: readonly string[], matchers: readonly HistoryMatcher[]): Promise<void> {
+    for (const recording of this.#recordings.values()) recording.flush()
+    await this.#requests.ask({ kind: 'drop', tenants, matchers })
+  }
+
+  /** Stores the samples of a text. Rejects with an error for people, and then none of them is stored. */
+  async import(text: ImportedText): Promise<ImportCounts | undefined> {
+    return (await this.#requests.ask({ kind: 'import', ...text })).imported
+  }
+
+  /**
+   * Copies what is stored to a directory that does not exist yet, and resolves to its bytes; undefined if nothing is stored. Rejects
+   * with an error for people.
+   */
+  backUp(directory: string): Promise<number | undefined> {
+    if (this.#thread !== undefined) return this.#requests.ask({ kind: 'backUp', directory }).then(({ count }) => count)
+    const from = this.#directory
+    const copying = this.#closing.then(() =>
+      existsSync(from) ? copyHistory(from, directory, () => this.#isOver) : undefined,
+    )
+    // No thread opens the files meanwhile.
+    this.#closing = copying.then(
+      () => {},
+      () => {},
+    )
+    return copying
+  }
+
+  get #directory(): string {
+    return join(this.#kit.self.dataDir, HISTORY_DIRECTORY)
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    this.#section = undefined
+    this.#stopRecording()
+    await this.#closing
+  }
+
+  #switchOff(): void {
+    this.#stopRecording()
+    this.#kit.peer.delivery.haltOthers(HISTORY_USER, () => false)
+  }
+
+  #stopRecording(): void {
+    this.#kit.clock.clear(this.#timer)
+    // What was gathered is stored yet; it would only come again.
+    for (const recording of this.#recordings.values()) recording.stop()
+    this.#recordings.clear()
+    this.statuses.length = 0
+    const thread = this.#thread
+    this.#thread = undefined
+    this.reading.ended()
+    this.#requests.ended()
+    this.#figures = undefined
+    if (thread !== undefined) this.#closing = thread.close()
+  }
+
+  async #open(): Promise<void> {
+    await this.#closing
+    const limits = this.#limits
+    if (this.#section === undefined || this.#thread !== undefined || limits === undefined) return
+    const directory = this.#directory
+    let thread: HistoryThread | undefined
+    const listener = {
+      message: (message: FromThread) => this.#take(message),
+      failed: (error: Error) => this.#failed(thread, error),
+    }
+    try {
+      thread = new HistoryThread({ directory, limits }, listener)
+    } catch (error) {
+      // The system has no thread to give, for example.
+      this.#failed(undefined, error as Error)
+      return
+    }
+    this.#thread = thread
+    this.#sendTenants(this.#kit.peer.view.tenants())
+    for (const recording of this.#recordings.values()) recording.connect()
+  }
+
+  #failed(thread: HistoryThread | undefined, error: Error): void {
+    if (this.#thread !== thread) return
+    const { log, clock } = this.#kit
+    this.#thread = undefined
+    this.reading.ended()
+    this.#requests.ended()
+    this.#problem = error.message
+    const delayMs = this.#backoff.next()
+    log.error({ err: error, delayMs }, 'the history has failed, and is opened again; what comes waits in its channels')
+    for (const recording of this.#recordings.values()) recording.disconnect()
+    this.#timer = clock.setTimeout(() => void this.#open(), delayMs)
+  }
+
+  #take(message: FromThread): void {
+    if (message.kind === 'figures') {
+      this.#figures = message.figures
+      for (const [tenant, recording] of this.#recordings) recording.used(message.figures.tenants.get(tenant))
+      // It works.
+      this.#backoff.reset()
+      return
+    }
+    if (message.kind === 'state') {
+      this.#changed(message.problem)
+      return
+    }
+    if (message.kind === 'answer') {
+      this.#requests.take(message)
+      return
+    }
+    if (message.kind === 'portion' || message.kind === 'lost' || message.kind === 'refused') {
+      this.reading.take(message)
+      return
+    }
+    const connection = this.#connections.get(message.connection)
+    if (message.kind === 'taken') connection?.taken(message.bytes)
+    else connection?.stored(message.transaction)
+  }
+
+  #changed(problem: string): void {
+    const { log } = this.#kit
+    if (problem !== '')
+      log.warn({ detail: problem }, 'the history cannot go on; what it cannot store waits in its channels')
+    else if (this.#problem !== '') log.info('the history goes on')
+    this.#problem = problem
+  }
+
+  /** The limits of the section and of the tenants, if they are others than before. */
+  #limit({ keepMs, keepRollupsMs, maxBytes }: HistorySection): void {
+    const { view } = this.#kit.peer
+    const { bsize, blocks } = statfsSync(this.#kit.self.dataDir)
+    const most = inBytes(maxBytes, bsize * blocks)
+    const limits: HistoryLimits = {
+      keepMs,
+      keepRollupsMs,
+      maxBytes: typeof maxBytes === 'number' ? most : Math.max(LEAST_BYTES, most),
+      quotas: new Map(view.tenants().map((tenant) => [tenant, view.use(tenant).historyLimits])),
+    }
+    if (isDeepStrictEqual(this.#limits, limits)) return
+    this.#limits = limits
+    this.#thread?.send({ kind: 'limit', limits })
+  }
+
+  #hasChanged(tenants: readonly string[]): boolean {
+    return (
+      tenants.length !== this.#recordings.size ||
+      tenants.some((tenant) => this.#recordings.get(tenant)?.isOver !== false)
+    )
+  }
+
+  #sendTenants(tenants: readonly string[]): void {
+    const { generation } = this.#kit.peer.view.stats({ tenant: SERVER, role: HISTORY_ROLE })
+    this.#thread?.send({ kind: 'tenants', tenants, generation })
+  }
+
+  async #followTenants(): Promise<void> {
+    const section = this.#section
+    if (section === undefined) return
+    const { view } = this.#kit.peer
+    const tenants = view.tenants()
+    for (const [tenant, recording] of this.#recordings) {
+      if (tenants.includes(tenant) && !recording.isOver) continue
+      recording.stop()
+      this.#recordings.delete(tenant)
+    }
+    this.#sendTenants(tenants)
+    for (const tenant of tenants) {
+      if (this.#recordings.has(tenant)) continue
+      const recording = new Recording({
+        kit: this.#kit,
+        tenant,
+        thread: () => this.#thread,
+        problem: () => this.#problem,
+        figures: () => this.#figures?.tenants.get(tenant),
+        nextNumber: () => ++this.#lastNumber,
+        connected: (connection) => this.#connections.set(connection.number, connection),
+        left: ({ number }) => this.#connections.delete(number),
+      })
+      this.#recordings.set(tenant, recording)
+    }
+    this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#recordings.values())
+    const { resolutionMs } = section
+    const following = [...this.#recordings].map(([tenant, recording]) =>
+      recording.follow({ metrics: wantedOf(section, tenant, view), resolutionMs }),
+    )
+    await Promise.all(following)
+  }
+}

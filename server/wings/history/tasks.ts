@@ -1,0 +1,102 @@
+/** What the thread of the history does once when it is asked: it drops series and imports samples, in slices, and copies its files. */
+import type { HistoryStore } from '../../../storage/history/store.ts'
+import { type ImportStore, importText } from './import.ts'
+import type { ImportCounts, ImportedText, ThreadAnswer, ThreadRequest } from './messages.ts'
+
+const ENDING = 'the server ends'
+/** One slice of an import. */
+const SLICE_MS = 10
+
+type TaskStore = ImportStore & Pick<HistoryStore, 'drop' | 'backUp'>
+
+export interface TaskServices {
+  readonly post: (answer: ThreadAnswer) => void
+  /** Has something done after the messages that are there. */
+  readonly later: (act: () => void) => void
+  /** Milliseconds since 1970. */
+  readonly wallMs: () => number
+}
+
+export class ThreadTasks {
+  readonly #store: TaskStore
+  readonly #services: TaskServices
+  #isClosed = false
+  /** Settled when no copy is made any more; undefined if none was. */
+  #copying: Promise<void> | undefined
+
+  constructor(store: TaskStore, services: TaskServices) {
+    this.#store = store
+    this.#services = services
+  }
+
+  handle({ request, task }: ThreadRequest): void {
+    const answer = (count: number, problem = '') => this.#services.post({ kind: 'answer', request, count, problem })
+    if (task.kind === 'backUp') this.#backUp(task.directory, answer)
+    else if (task.kind === 'import') this.#import(request, task)
+    else {
+      const { tenants, matchers } = task
+      this.#drop(
+        tenants.map((tenant) => this.#store.drop({ tenant, matchers })),
+        answer,
+      )
+    }
+  }
+
+  /** To be called before the store is closed. Undefined if that may be at once. */
+  close(): Promise<void> | undefined {
+    this.#isClosed = true
+    return this.#copying
+  }
+
+  #drop(rest: readonly ReturnType<HistoryStore['drop']>[], answer: (count: number, problem?: string) => void): void {
+    const [steps, ...others] = rest
+    if (steps === undefined) {
+      answer(0)
+      return
+    }
+    try {
+      if (this.#isClosed) {
+        steps.return()
+        answer(0, ENDING)
+        return
+      }
+      const { done = false } = steps.next()
+      this.#services.later(() => this.#drop(done ? others : rest, answer))
+    } catch (error) {
+      answer(0, messageOf(error))
+    }
+  }
+
+  #import(request: number, text: ImportedText): void {
+    const steps = importText(this.#store, text, this.#services.wallMs())
+    const answer = (problem: string, imported?: ImportCounts): void =>
+      this.#services.post({ kind: 'answer', request, count: 0, problem, imported })
+    const next = (): void => {
+      if (this.#isClosed) {
+        answer(ENDING)
+        return
+      }
+      try {
+        // What else waits is taken between any two slices.
+        const until = performance.now() + SLICE_MS
+        let step = steps.next()
+        while (step.done !== true && performance.now() < until) step = steps.next()
+        if (step.done === true) answer('', step.value)
+        else this.#services.later(next)
+      } catch (error) {
+        answer(messageOf(error))
+      }
+    }
+    next()
+  }
+
+  #backUp(directory: string, answer: (count: number, problem?: string) => void): void {
+    const copy = this.#store.backUp(directory, { isCancelled: () => this.#isClosed })
+    const copying = copy.then(answer, (error: unknown) => answer(0, messageOf(error)))
+    this.#copying = Promise.all([this.#copying, copying]).then(() => {})
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

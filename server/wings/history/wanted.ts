@@ -1,0 +1,81 @@
+/** What is bound for the history of a tenant, and what its values are there. */
+import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { WantedMetric } from '../../kit/delivery.ts'
+import { byKind, ownLabels, type PolledSensor } from '../../kit/metrics.ts'
+import type { OwnView } from '../../kit/peer.ts'
+import type { DeliveredMetric } from '../../kit/push.ts'
+import type { HistorySection } from './config.ts'
+import { FIRST_TENANT, type RecordedMetric, SERVER } from './messages.ts'
+
+type Sensors = Pick<OwnView, 'sensors'>
+
+/** In values without it they have no index, so that series with one have to be named. */
+const INDEXED = 'smon.'
+
+/** An agent has thousands of counters: as a whole, only those are recorded that it sends by itself. */
+const UNASKED = 'mono.*'
+
+/** What is bound for a tenant of these names and patterns. */
+export function wantedOf(
+  { metrics, intervalMs }: Pick<HistorySection, 'metrics' | 'intervalMs'>,
+  tenant: string,
+  { sensors }: Sensors,
+): WantedMetric[] {
+  const interval = { name: 'interval_ms', type: BasicType.UINT32, value: intervalMs } as const
+  return metrics.flatMap((name) => {
+    const polled = polledOf(name, sensors)
+    if (tenant !== FIRST_TENANT && polled !== undefined && isShared(polled)) return []
+    if (name === UNASKED) return [{ name, args: [{ name: 'on_demand', type: BasicType.BOOLEAN, value: false }] }]
+    if (polled === undefined) {
+      const isIndexed = name.startsWith(INDEXED) && name.includes('*')
+      return [{ name, args: isIndexed ? [textArgument('index', '*')] : [] }]
+    }
+    const whole: WantedMetric = { name, args: [interval] }
+    const parts = name.includes('*') ? partsOf(polled) : []
+    return [whole, ...parts.map((part): WantedMetric => ({ name, args: [interval, textArgument(part, '*')] }))]
+  })
+}
+
+/** A binding for the thread. */
+export function recordedMetric(
+  id: number,
+  selection: DeliveredMetric['selection'],
+  tenant: string,
+  { sensors }: Sensors,
+): RecordedMetric {
+  const { name, args } = selection
+  const polled = polledOf(name, sensors)
+  const own = polled === undefined ? [] : [[polled.family, labelsOf(polled)] as const]
+  const owner = polled !== undefined && isShared(polled) ? SERVER : tenant
+  return { id, name, args, carriesLabels: selection.carriesLabels(), tenant: owner, own }
+}
+
+/** The sensor that measures what a name or pattern of the configuration names; undefined if that is pushed. */
+function polledOf(name: string, sensors: OwnView['sensors']): PolledSensor | undefined {
+  return byKind(sensors).polled.find(({ family }) => name.startsWith(family))
+}
+
+/** Whether the values are the same for everybody. */
+function isShared({ owner, personal }: PolledSensor): boolean {
+  return owner === 'producer' && !personal
+}
+
+/** The labels of a sensor, `host` above all, are those of each of its metrics. */
+function labelsOf(sensor: PolledSensor): ReturnType<typeof ownLabels> {
+  const [first] = sensor.metrics()
+  return first === undefined ? [] : ownLabels(sensor.labels(first))
+}
+
+/** The parameters that select a part, such as a disk; without them the whole is measured. */
+function partsOf(sensor: PolledSensor): string[] {
+  const names = new Set<string>()
+  for (const { parameters } of sensor.metrics()) {
+    for (const { name, selects } of parameters) if (selects === 'part') names.add(name)
+  }
+  return [...names]
+}
+
+function textArgument(name: string, value: string): ArgumentList[number] {
+  return { name, type: BasicType.STRING, value }
+}

@@ -1,0 +1,259 @@
+/**
+ * Queries. Each has a connection of its own to fresh.db, whose transaction keeps the state that it began with, and the number of
+ * that state: files that were forgotten since stay until it ends.
+ */
+import type { Database, Statement } from 'better-sqlite3'
+import { type CatalogueFile, type Run, RunCatalogue } from './catalogue.ts'
+import type { ChunkColumns } from './codec/chunk.ts'
+import { FRESH_FILE, type HistoryDisk, openReader, readFailure } from './database.ts'
+import type { DroppedSeries } from './dropped.ts'
+import { type HistoryFiles, RunPages } from './history-files.ts'
+import type { HistoryTenant } from './history-tenants.ts'
+import { PageTable } from './page-table.ts'
+import { columnsOf } from './period-file.ts'
+import type { RunKind } from './periods.ts'
+import { compileMatchers, type ResolvedSeries, SeriesResolver } from './resolve.ts'
+import { headParts, joinParts, type MsRange, type Part, RunReader } from './select.ts'
+import {
+  type HistoryLoss,
+  type HistoryQuery,
+  HistoryReadError,
+  type HistoryRollups,
+  type HistorySamples,
+  type HistorySeries,
+  type HistorySteps,
+  ROLLUP_MS,
+} from './store.ts'
+import { summaryOf } from './summary.ts'
+import { windowsOf } from './windows.ts'
+
+/** Connections that wait for the next query. */
+const IDLE_READERS = 4
+const TOO_LONG = 'too much was stored since the query began to keep what it shows: ask again, or for less'
+
+interface Reader {
+  readonly database: Database
+  readonly catalogue: RunCatalogue
+  readonly pages: PageTable
+  readonly resolver: SeriesResolver
+  readonly losses: Statement<unknown[], HistoryLoss>
+}
+
+/** A query that has a state of its own. */
+interface OpenRead {
+  readonly reader: Reader
+  /** Files may go then. */
+  readonly release: () => void
+}
+
+export interface HistoryQueriesParts {
+  readonly disk: HistoryDisk
+  readonly directory: string
+  readonly files: HistoryFiles
+  readonly dropped: DroppedSeries
+  /** Removes a file that no query needs. */
+  readonly remove: (file: CatalogueFile) => void
+}
+
+export class HistoryQueries {
+  readonly #parts: HistoryQueriesParts
+  readonly #idle: Reader[] = []
+  /** Numbers of the queries that are open. */
+  readonly #open = new Set<number>()
+  readonly #reads = new Set<OpenRead>()
+  #next = 1
+  /** Files that are forgotten, and the first query that does not need them. */
+  #forgotten: { readonly file: CatalogueFile; readonly before: number }[] = []
+
+  constructor(parts: HistoryQueriesParts) {
+    this.#parts = parts
+  }
+
+  *samples(tenant: HistoryTenant, query: HistoryQuery): HistorySteps<HistorySamples> {
+    if (query.stepMs !== undefined) {
+      yield* this.#summed(tenant, query, query.stepMs)
+      return
+    }
+    for (const found of this.#columns(tenant, query, 'samples')) {
+      if (found === undefined) yield
+      else yield { series: found.series, times: found.columns.times, values: found.columns.values[0]! }
+    }
+  }
+
+  *rollups(tenant: HistoryTenant, query: HistoryQuery): HistorySteps<HistoryRollups> {
+    for (const found of this.#columns(tenant, query, 'rollups')) {
+      if (found === undefined) yield
+      else yield { series: found.series, ...windowsOf(found.columns, ROLLUP_MS) }
+    }
+  }
+
+  *series(tenant: HistoryTenant, { matchers }: Pick<HistoryQuery, 'matchers'>): HistorySteps<HistorySeries> {
+    const compiled = compileMatchers(matchers)
+    yield* this.#reading(function* ({ resolver }) {
+      for (const { series } of yield* resolver.resolve(tenant, compiled)) yield series
+    })
+  }
+
+  losses(tenant: HistoryTenant, { fromMs, toMs }: Pick<HistoryQuery, 'fromMs' | 'toMs'>): HistoryLoss[] {
+    const reader = this.#begin()
+    try {
+      return reader.losses.all(tenant.id, fromMs, toMs)
+    } finally {
+      this.#end(reader)
+    }
+  }
+
+  /** A file that the catalogue does not name any more. It goes when no query that may read it is left. */
+  forget(file: CatalogueFile): void {
+    this.#forgotten.push({ file, before: this.#next })
+    this.#removeForgotten()
+  }
+
+  /** Files stay until the function that is returned is called. */
+  hold(): () => void {
+    const number = this.#next++
+    this.#open.add(number)
+    return () => {
+      this.#open.delete(number)
+      this.#removeForgotten()
+    }
+  }
+
+  /** A connection that keeps the log of fresh.db from being written back when the other one is closed. */
+  holdLog(): () => void {
+    const { database } = this.#idle.pop() ?? this.#reader()
+    database.pragma('schema_version')
+    return () => database.close()
+  }
+
+  /** Ends all queries, each of which says so when it is gone on with. */
+  endAll(): void {
+    for (const read of this.#reads) this.#endRead(read)
+  }
+
+  close(): void {
+    for (const { database } of this.#idle.splice(0)) database.close()
+  }
+
+  *#columns(
+    tenant: HistoryTenant,
+    { matchers, fromMs, toMs }: HistoryQuery,
+    kind: RunKind,
+  ): HistorySteps<{ readonly series: HistorySeries; readonly columns: ChunkColumns }> {
+    const compiled = compileMatchers(matchers)
+    const blocks = kind === 'samples' ? [...tenant.head.blocks] : []
+    const runsOf = (reader: Reader): RunReader[] => this.#runs(reader, tenant.id, kind, { fromMs, toMs })
+    yield* this.#reading(function* (reader) {
+      const readers = runsOf(reader)
+      const resolved = yield* reader.resolver.resolve(tenant, compiled)
+      const wanted = new Set(resolved.map(({ id }) => id))
+      const head = yield* headParts(blocks, wanted, { fromMs, toMs })
+      for (const each of resolved) {
+        const parts: Part[] = []
+        yield* readParts(readers, each, parts)
+        const last = head.get(each.id)
+        if (last !== undefined) parts.push(last)
+        const columns = joinParts(parts, fromMs, toMs)
+        if (columns !== undefined) yield { series: each.series, columns }
+      }
+    })
+  }
+
+  *#summed(
+    tenant: HistoryTenant,
+    { matchers, fromMs, toMs }: HistoryQuery,
+    stepMs: number,
+  ): HistorySteps<HistorySamples> {
+    const compiled = compileMatchers(matchers)
+    const blocks = [...tenant.head.blocks]
+    const { goneMs } = tenant
+    const open = (reader: Reader, kind: RunKind, range: MsRange) => this.#runs(reader, tenant.id, kind, range)
+    yield* this.#reading(function* (reader) {
+      const runs = (kind: RunKind, range: MsRange): RunReader[] => open(reader, kind, range)
+      const summary = summaryOf({ fromMs, toMs }, { stepMs, goneMs, runs })
+      const resolved = yield* reader.resolver.resolve(tenant, compiled)
+      const wanted = new Set(resolved.map(({ id }) => id))
+      const head = yield* headParts(blocks, wanted, summary.range)
+      for (const each of resolved) {
+        const found = yield* summary.read(each, head.get(each.id))
+        if (found !== undefined) yield { series: each.series, ...found }
+      }
+    })
+  }
+
+  /** Reads one state in steps, between any two of which it may be ended. */
+  *#reading<Result>(work: (reader: Reader) => HistorySteps<Result>): HistorySteps<Result> {
+    const release = this.hold()
+    const read: OpenRead = { reader: this.#begin(), release }
+    this.#reads.add(read)
+    try {
+      for (const result of work(read.reader)) {
+        yield result
+        if (!this.#reads.has(read)) throw new HistoryReadError(TOO_LONG)
+      }
+    } catch (error) {
+      throw readFailure(error, FRESH_FILE) ?? error
+    } finally {
+      this.#endRead(read)
+    }
+  }
+
+  /** Does nothing if it has ended. */
+  #endRead(read: OpenRead): void {
+    if (!this.#reads.delete(read)) return
+    this.#end(read.reader)
+    read.release()
+  }
+
+  #runs({ catalogue, pages }: Reader, tenant: number, kind: RunKind, range: MsRange): RunReader[] {
+    const { files, dropped } = this.#parts
+    const runs: Run[] = catalogue.overlapping(tenant, kind, range.fromMs, range.toMs)
+    return runs.map((run) => {
+      const of = new RunPages(run, files, { catalogue, fresh: pages })
+      return new RunReader(of, dropped.hidden(run), range, columnsOf(kind))
+    })
+  }
+
+  #begin(): Reader {
+    const reader = this.#idle.pop() ?? this.#reader()
+    reader.database.exec('begin')
+    // The state is that of the first read.
+    reader.database.pragma('schema_version')
+    return reader
+  }
+
+  #end(reader: Reader): void {
+    reader.database.exec('commit')
+    if (this.#idle.length < IDLE_READERS) this.#idle.push(reader)
+    else reader.database.close()
+  }
+
+  #reader(): Reader {
+    const database = openReader(this.#parts.disk, this.#parts.directory)
+    return {
+      database,
+      catalogue: new RunCatalogue(database),
+      pages: new PageTable(database),
+      resolver: new SeriesResolver(database),
+      losses: database.prepare<unknown[], HistoryLoss>(
+        'select native, from_ms as fromMs, to_ms as toMs, count, reason from loss ' +
+          'where tenant = ? and to_ms >= ? and from_ms <= ? order by from_ms, id',
+      ),
+    }
+  }
+
+  #removeForgotten(): void {
+    const oldest = Math.min(this.#next, ...this.#open)
+    const removable = this.#forgotten.filter(({ before }) => before <= oldest)
+    this.#forgotten = this.#forgotten.filter(({ before }) => before > oldest)
+    for (const { file } of removable) this.#parts.remove(file)
+  }
+}
+
+function* readParts(
+  readers: readonly RunReader[],
+  { place, id }: ResolvedSeries,
+  parts: Part[],
+): Generator<undefined, void, void> {
+  for (const reader of readers) yield* reader.read(place, id, parts)
+}

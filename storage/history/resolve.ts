@@ -1,0 +1,192 @@
+/**
+ * Finds the series that matchers select, by the terms of the index. A matcher that the empty text satisfies selects all series but
+ * those with a text of the label that it refuses; any other selects those with a text that it takes.
+ */
+import type { Database, Statement } from 'better-sqlite3'
+import { RE2JS, RE2JSException } from 're2js'
+import { placeOf } from './codec/page.ts'
+import { labelsOf, NAME_TERM_LABEL, type SeriesRow } from './series-table.ts'
+import { HistoryExpressionError, type HistoryMatcher, type HistorySeries } from './store.ts'
+
+/** Characters of all texts of a query: what expressions cost grows with their length. */
+const MAX_TEXT = 16_384
+/** Rows of the index between two steps. */
+const ROWS_PER_STEP = 2_000
+
+export interface ResolvedSeries {
+  readonly place: number
+  readonly id: number
+  readonly series: HistorySeries
+}
+
+/** A matcher that is ready: whether it takes a text. */
+export interface CompiledMatcher {
+  readonly label: string
+  /** The only text that it takes, or refuses; undefined if it is an expression. */
+  readonly text: string | undefined
+  /** `!=` and `!~`. */
+  readonly isNegative: boolean
+  /** Whether the text is the one, or matches the expression, whatever `isNegative` says. */
+  readonly has: (text: string) => boolean
+  /** How many times as long as a comparison that takes about. */
+  readonly cost: number
+}
+
+/** Throws HistoryExpressionError. */
+export function compileMatchers(matchers: readonly HistoryMatcher[]): CompiledMatcher[] {
+  const length = matchers.reduce((sum, { text }) => sum + text.length, 0)
+  if (length > MAX_TEXT) {
+    throw new HistoryExpressionError(`the texts of the matchers have ${length} characters, and may have ${MAX_TEXT}`)
+  }
+  return matchers.map(compileMatcher)
+}
+
+function compileMatcher({ label, operator, text }: HistoryMatcher): CompiledMatcher {
+  const isNegative = operator === '!=' || operator === '!~'
+  if (operator === '=' || operator === '!=') return { label, text, isNegative, has: (other) => other === text, cost: 1 }
+  try {
+    // By itself: the parentheses around it must not close those that are missing in it.
+    if (text.includes(')')) RE2JS.compile(text)
+    const expression = RE2JS.compile(`^(?s:${text})$`)
+    return { label, text: undefined, isNegative, has: (other) => expression.test(other), cost: 1 + text.length / 32 }
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error
+    throw new HistoryExpressionError(`\`${text}\` is no regular expression of RE2: ${error.message}`)
+  }
+}
+
+interface Term {
+  readonly id: number
+  readonly text: string
+}
+
+/** The index, as a connection to fresh.db has it. */
+export class SeriesResolver {
+  readonly #term: Statement<unknown[], Term>
+  readonly #terms: Statement<unknown[], Term>
+  readonly #postings: Statement<unknown[], number>
+  readonly #tenantSeries: Statement<unknown[], number>
+  readonly #series: Statement<unknown[], Omit<SeriesRow, 'last_ms'>>
+
+  constructor(database: Database) {
+    this.#term = database.prepare<unknown[], Term>(
+      'select id, text from term where tenant = ? and label = ? and text = ?',
+    )
+    this.#terms = database.prepare<unknown[], Term>(
+      `select id, text from term where tenant = ? and label = ? and text > ? order by text limit ${ROWS_PER_STEP}`,
+    )
+    this.#postings = database
+      .prepare<unknown[], number>(
+        `select series from posting where term = ? and series > ? order by series limit ${ROWS_PER_STEP}`,
+      )
+      .pluck()
+    this.#tenantSeries = database
+      .prepare<unknown[], number>(
+        `select id from series where tenant = ? and id > ? order by id limit ${ROWS_PER_STEP}`,
+      )
+      .pluck()
+    this.#series = database.prepare<unknown[], Omit<SeriesRow, 'last_ms'>>(
+      'select series.id, name, text, labels, native, kind from series join name on name.id = series.name where series.id = ?',
+    )
+  }
+
+  /** The series of a tenant that match, by place. */
+  *resolve(
+    tenant: { readonly id: number; readonly name: string },
+    matchers: readonly CompiledMatcher[],
+  ): Generator<undefined, ResolvedSeries[], void> {
+    const found = yield* this.#numbers(tenant.id, matchers)
+    const resolved: ResolvedSeries[] = []
+    let count = 0
+    for (const id of found) {
+      const row = this.#series.get(id)
+      if (row !== undefined) {
+        const { name, text, labels, native, kind } = row
+        const series = { tenant: tenant.name, name: text, labels: labelsOf(labels), native, kind }
+        resolved.push({ place: placeOf(name, id), id, series })
+      }
+      if (++count % 256 === 0) yield
+    }
+    return resolved.toSorted((a, b) => a.place - b.place)
+  }
+
+  *#numbers(tenant: number, matchers: readonly CompiledMatcher[]): Generator<undefined, Iterable<number>, void> {
+    let found: Set<number> | undefined
+    const refused: Set<number>[] = []
+    // What needs no list of all texts of its label comes first.
+    for (const matcher of matchers.toSorted((a, b) => Number(a.text === undefined) - Number(b.text === undefined))) {
+      if (found?.size === 0) return found
+      const { isNegative, has } = matcher
+      if (matcher.label === NAME_TERM_LABEL ? isNegative : has('') !== isNegative) {
+        refused.push(yield* this.#having(tenant, matcher, (text) => has(text) === isNegative))
+        continue
+      }
+      const wants = matcher.label === NAME_TERM_LABEL ? has : (text: string): boolean => has(text) !== isNegative
+      const series = yield* this.#having(tenant, matcher, wants)
+      found = found === undefined ? series : intersection(found, series)
+    }
+    found ??= yield* this.#all(tenant)
+    for (const series of refused) for (const id of series) found.delete(id)
+    return found
+  }
+
+  /** The series with a text of the matcher's label that is wanted. */
+  *#having(
+    tenant: number,
+    matcher: CompiledMatcher,
+    wants: (text: string) => boolean,
+  ): Generator<undefined, Set<number>, void> {
+    const { label, text } = matcher
+    const series = new Set<number>()
+    const only = text === undefined || text === '' || !wants(text) ? undefined : text
+    const terms =
+      only === undefined ? yield* this.#matching(tenant, matcher, wants) : this.#term.all(tenant, label, only)
+    for (const { id } of terms) {
+      for (let last = -1; ; ) {
+        const some = this.#postings.all(id, last)
+        for (const each of some) series.add(each)
+        if (some.length < ROWS_PER_STEP) break
+        last = some.at(-1)!
+        yield
+      }
+    }
+    return series
+  }
+
+  *#matching(
+    tenant: number,
+    { label, cost }: CompiledMatcher,
+    wants: (text: string) => boolean,
+  ): Generator<undefined, readonly Term[], void> {
+    const perStep = Math.ceil(ROWS_PER_STEP / cost)
+    const matching: Term[] = []
+    for (let last = ''; ; ) {
+      const some = this.#terms.all(tenant, label, last)
+      for (const [index, term] of some.entries()) {
+        if (wants(term.text)) matching.push(term)
+        if (index % perStep === perStep - 1) yield
+      }
+      if (some.length < ROWS_PER_STEP) return matching
+      last = some.at(-1)!.text
+      yield
+    }
+  }
+
+  *#all(tenant: number): Generator<undefined, Set<number>, void> {
+    const all = new Set<number>()
+    for (let last = -1; ; ) {
+      const some = this.#tenantSeries.all(tenant, last)
+      for (const id of some) all.add(id)
+      if (some.length < ROWS_PER_STEP) return all
+      last = some.at(-1)!
+      yield
+    }
+  }
+}
+
+function intersection(a: Set<number>, b: Set<number>): Set<number> {
+  const [smaller, larger] = a.size < b.size ? [a, b] : [b, a]
+  const both = new Set<number>()
+  for (const id of smaller) if (larger.has(id)) both.add(id)
+  return both
+}

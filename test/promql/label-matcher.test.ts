@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { LabelMatcher, RegexError } from '../../promql/label-matcher.ts'
+
+const matches = (operator: '=' | '!=' | '=~' | '!~', text: string, value: string) =>
+  new LabelMatcher('a', operator, text).matches(value)
+
+describe('matchers', () => {
+  it.each([
+    ['=', 'b', 'b', true],
+    ['=', 'b', '', false],
+    ['!=', 'b', '', true],
+    ['=~', 'b', 'abc', false],
+    ['=~', 'b.d', 'b\nd', true],
+    ['=~', '', '', true],
+    ['=~', '.+', '', false],
+    ['!~', 'b|c', 'c', false],
+    ['!~', 'b|c', 'cc', true],
+    ['=~', '(?i)ABC', 'abc', true],
+    ['=~', 'a|', '', true],
+    ['=~', 'a\\.b|c', 'axb', false],
+    ['=~', 'a\\|b', 'a|b', true],
+    ['=~', 'a\\|b', 'a', false],
+    ['=~', '(?:a|b)', 'b', true],
+    ['=~', '\\d|x', '5', true],
+    ['=~', '\\\\|x', '\\', true],
+    ['=~', '(a|b)c', 'bc', true],
+    ['=~', '^a$', 'a', true],
+  ] as const)('%s %j and %j', (operator, text, value, expected) => {
+    expect(matches(operator, text, value)).toBe(expected)
+  })
+
+  it('list plain alternatives, for a source that looks them up', () => {
+    const listed = (text: string) => [...(new LabelMatcher('a', '=~', text).alternatives ?? ['none'])]
+    expect(listed('a|b|c')).toEqual(['a', 'b', 'c'])
+    expect(listed('(10\\.0\\.0\\.1:9100|b)')).toEqual(['10.0.0.1:9100', 'b'])
+    expect(listed('a.c|b')).toEqual(['none'])
+    expect(listed('(a)|(b)')).toEqual(['none'])
+    expect([...(new LabelMatcher('a', '=', 'x.y').alternatives ?? [])]).toEqual(['x.y'])
+  })
+
+  it('take no longer than their text, whatever the expression', () => {
+    expect(matches('=~', '(a+)+b', 'a'.repeat(10_000))).toBe(false)
+  })
+
+  it('refuse what is no expression of RE2', () => {
+    for (const bad of ['(', '*', 'a)|(b', '(?=x)', '\\1']) expect(() => matches('=~', bad, '')).toThrow(RegexError)
+  })
+})

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import { PreparedQuery, QUERY_OPTIONS, type QueryOptions } from '../../promql/query.ts'
+import { at, minutely, over } from './evaluated.ts'
+import { finished } from './memory-source.ts'
+
+const source = minutely(Array.from({ length: 20 }, (_, i) => `x{i="${i}"} 0+1x100`).join('\n'))
+const limited = (limits: Partial<QueryOptions['limits']>): QueryOptions => ({
+  ...QUERY_OPTIONS,
+  limits: { ...QUERY_OPTIONS.limits, ...limits },
+})
+
+describe('queries', () => {
+  it('give texts and numbers at one time', () => {
+    expect(at(0, '("a\\tb")', source)).toEqual(['a\tb'])
+    expect(finished(new PreparedQuery('1 + 1').instant(source, 5)).data).toEqual({
+      type: 'scalar',
+      timeMs: 5,
+      value: 2,
+    })
+  })
+
+  it('over a range give vectors and scalars alone, within their bounds', () => {
+    const range = (text: string, from: number, to: number, stepMs: number) => () =>
+      finished(new PreparedQuery(text).range(source, from, to, stepMs))
+    expect(range('x[5m]', 0, 1, 1)).toThrow('invalid expression type "range vector" for range query')
+    expect(range('"x"', 0, 1, 1)).toThrow('invalid expression type "string" for range query')
+    expect(range('x', 0, 1, 0)).toThrow('zero or negative query resolution step widths are not accepted')
+    expect(range('x', 1, 0, 1)).toThrow('end timestamp must not be before start time')
+    expect(range('x', 0, 11_000, 1)).toThrow('exceeded maximum resolution of 11000 points per timeseries')
+    expect(range('x', Number.NaN, 1, 1)).toThrow('a time is no number of milliseconds')
+    expect(() => at(Number.POSITIVE_INFINITY, 'x', source)).toThrow('a time is no number of milliseconds')
+  })
+
+  it('end where a limit is', () => {
+    expect(() => at(50, 'x', source, limited({ maxSeries: 19 }))).toThrow(
+      'query processing would need more than 19 series',
+    )
+    expect(() => at(50, 'count_over_time(x[50m])', source, limited({ maxSamples: 999 }))).toThrow(
+      'query processing would load too many samples into memory in query execution',
+    )
+    expect(at(50, 'count(count_over_time(x[50m]))', source, limited({ maxSamples: 1000 }))).toEqual(['{} 20'])
+    expect(() => over(0, 50, 'x', source, limited({ maxPoints: 1000 }))).toThrow('more than 1000 points')
+    expect(() => over(0, 50, 'x', source, limited({ maxBytes: 10_000 }))).toThrow('more than 10000 bytes')
+    expect(over(0, 1, 'sum(x)', source, limited({ maxBytes: 3_000 }))).toEqual(['{} 0 20'])
+    expect(() => at(50, 'sum_over_time(vector(1)[1y:1ms])', source)).toThrow('more than 200000000 points')
+  })
+
+  it('stop for a moment often, and at any of these places for good', () => {
+    const steps = new PreparedQuery('sum by (i) (rate(x[30m])) / on(i) quantile by (i) (0.5, x)').range(
+      source,
+      0,
+      6_000_000,
+      1000,
+    )
+    let count = 0
+    while (steps.next().done !== true) count++
+    expect(count).toBeGreaterThan(20)
+    const ended = new PreparedQuery('x').instant(source, 0)
+    ended.next()
+    expect(ended.return(undefined as never)).toMatchObject({ done: true })
+    expect(ended.next()).toEqual({ done: true, value: undefined })
+  })
+
+  it('are evaluated as deep as they may be written', () => {
+    expect(at(1, `sum(${'x{i="0"} + '.repeat(290)}1)`, source)).toEqual(['{} 291'])
+    expect(at(1, `${'abs('.repeat(290)}vector(-1)${')'.repeat(290)}`, source)).toEqual(['{} 1'])
+  })
+
+  it('say what they are, on one line', () => {
+    expect(new PreparedQuery('sum(\n  x\n)').printed).toBe('sum(x)')
+  })
+})

@@ -1,0 +1,140 @@
+/** Queries in the thread: each goes on when it is asked to, and ends when nobody asks. */
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { QueryAnswer } from '../../../../server/wings/history/messages.ts'
+import { ThreadQueries } from '../../../../server/wings/history/queries.ts'
+import {
+  HistoryExpressionError,
+  type HistoryLoss,
+  HistoryReadError,
+  type HistorySamples,
+  type HistorySeries,
+} from '../../../../storage/history/store.ts'
+
+const SELECTION = { tenant: 'acme', matchers: [], fromMs: 0, toMs: 1 }
+
+const LOSS: HistoryLoss = { native: 'test.*', fromMs: 0, toMs: 1, count: 2, reason: 'overflow' }
+
+let answers: QueryAnswer[]
+let nowMs: number
+let ended: number
+let selected: number
+let failure: Error | undefined
+let queries: ThreadQueries
+
+function samples(length: number): HistorySamples {
+  const series = { tenant: 'acme', name: 'a', native: 'a', labels: [], kind: 'unknown' } as const
+  return { series, times: new Float64Array(length), values: new Float64Array(length) }
+}
+
+/** Three series, each of which fills a portion. */
+function* select(): Generator<HistorySamples | undefined, void, void> {
+  selected++
+  try {
+    for (let count = 0; count < 3; count++) {
+      if (failure !== undefined) throw failure
+      yield samples(100_000)
+    }
+  } finally {
+    ended++
+  }
+}
+
+/** What the index has. */
+function* series(): Generator<HistorySeries | undefined, void, void> {
+  yield undefined
+  yield samples(0).series
+}
+
+function losses(): HistoryLoss[] {
+  if (failure !== undefined) throw failure
+  return [LOSS]
+}
+
+beforeEach(() => {
+  answers = []
+  nowMs = 0
+  ended = 0
+  selected = 0
+  failure = undefined
+  queries = new ThreadQueries(
+    { select, series, losses },
+    { answer: (one) => answers.push(one), monotonicMs: () => nowMs },
+  )
+})
+
+const next = (): QueryAnswer | undefined => {
+  queries.handle({ kind: 'next', query: 1 })
+  return answers.at(-1)
+}
+
+describe('a query', () => {
+  beforeEach(() => queries.handle({ kind: 'select', query: 1, selection: SELECTION }))
+
+  it('goes on portion by portion, however slowly it is asked to', () => {
+    for (let portion = 0; portion < 3; portion++) {
+      nowMs += 80_000
+      queries.sweep()
+      next()
+    }
+    expect(answers).toMatchObject([{ isLast: false }, { isLast: false }, { isLast: false }, { isLast: true }])
+    expect(ended).toBe(1)
+  })
+
+  it('that nobody goes on with ends, and says so to those who come later', () => {
+    nowMs += 90_000
+    queries.sweep()
+    expect(ended).toBe(0)
+    nowMs += 1
+    queries.sweep()
+    expect(ended).toBe(1)
+    expect(next()).toMatchObject({ kind: 'refused', query: 1, status: 'INTERNAL' })
+  })
+
+  it('that is cancelled ends', () => {
+    queries.handle({ kind: 'cancel', query: 1 })
+    expect(ended).toBe(1)
+    expect(answers).toHaveLength(1)
+  })
+
+  it.each([
+    [new HistoryReadError('the disk could not read it'), 'INTERNAL'],
+    [new HistoryExpressionError('`(` is none'), 'INVALID_ARGUMENT'],
+  ])('that fails says why: %s', (error, status) => {
+    failure = error
+    expect(next()).toEqual({ kind: 'refused', query: 1, status, detail: error.message })
+    expect(ended).toBe(1)
+  })
+
+  it('whose failure nothing but a new thread can mend has it thrown', () => {
+    failure = new Error('broken')
+    expect(next).toThrow('broken')
+  })
+})
+
+describe('which series there are', () => {
+  const ever = { ...SELECTION, toMs: 8.64e15, isWithoutSamples: true }
+
+  it('at any time is read of the index, and no page is', () => {
+    queries.handle({ kind: 'select', query: 1, selection: ever })
+    expect(answers).toMatchObject([{ isLast: true, series: [{ times: { length: 0 } }] }])
+    expect(selected).toBe(0)
+  })
+
+  it.each([{ fromMs: 1 }, { toMs: 5 }])('between two times is read of what they have: %j', (range) => {
+    queries.handle({ kind: 'select', query: 1, selection: { ...ever, ...range } })
+    expect(answers).toMatchObject([{ isLast: true, series: [{ times: { length: 0 } }, {}, {}] }])
+    expect(selected).toBe(1)
+  })
+})
+
+describe('losses', () => {
+  it('are answered at once, or why they cannot be read', () => {
+    queries.handle({ kind: 'losses', query: 7, selection: SELECTION })
+    failure = new HistoryReadError('the disk failed')
+    queries.handle({ kind: 'losses', query: 8, selection: SELECTION })
+    expect(answers).toEqual([
+      { kind: 'lost', query: 7, losses: [LOSS] },
+      { kind: 'refused', query: 8, status: 'INTERNAL', detail: 'the disk failed' },
+    ])
+  })
+})
