@@ -14,7 +14,7 @@ import { jsonCommandArguments, jsonCommandName, parseJsonCommands, typeName } fr
 import { type Message, readMessage, writeValueMessage } from '../../protocol/monitor/message.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import { type Field, readTyped, type Value } from '../../protocol/monitor/value.ts'
-import { QueryOutcomes, queriesSensor } from '../../server/edge/http/query/outcomes.ts'
+import { QueryOutcomes, queriesSensor } from '../../server/edge/query/outcomes.ts'
 import { TlsFiles } from '../../server/edge/tls/files.ts'
 import { dialPorts } from '../../server/kernel/config/destination.ts'
 import { finish } from '../../server/kernel/core/fair-work.ts'

@@ -5,8 +5,8 @@
  */
 import { setMaxListeners } from 'node:events'
 import type { Clock } from '../../../kernel/core/clock.ts'
+import { Turns } from '../../turns.ts'
 import { MemoryRoom } from '../memory-room.ts'
-import { Turns } from '../turns.ts'
 
 /** Texts of a tenant that are made or sent, those that wait for that, and for how long. */
 const OF_TENANT = { atOnce: 2, waiting: 16, patienceMs: 9_500 }

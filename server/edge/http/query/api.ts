@@ -3,19 +3,12 @@
  * Prometheus with it.
  */
 import { PromqlError } from '../../../../promql/errors.ts'
-import { QUERY_LIMITS } from '../../../../promql/evaluate/budget.ts'
-import { PreparedQuery, QUERY_OPTIONS, type QueryOptions, type QueryResult } from '../../../../promql/query.ts'
+import { PreparedQuery } from '../../../../promql/query.ts'
 import { StatusError } from '../../../kernel/core/errors.ts'
-import { HistorySource } from './history-source.ts'
+import { evaluate, MAX_POINTS, type AskedTimes } from '../../query/evaluate.ts'
+import { invalidParameter, QueryProblem } from '../../query/problems.ts'
 import { resultTexts, successTexts } from './json.ts'
-import { QueryParameters } from './parameters.ts'
-import { invalidParameter, QueryProblem } from './problems.ts'
-import { type ApiRequest, runQuery } from './run.ts'
-
-/** Columns that a query holds at one time, its result included. */
-const MAX_BYTES = 64 * 2 ** 20
-const MAX_POINTS = 11_000
-const TRUNCATED = 'results truncated due to limit'
+import { type ApiRequest, QueryParameters } from './parameters.ts'
 
 /** Each answers with texts, to be written in steps, and rejects with what `problemOf` takes. */
 export async function instantQuery(request: ApiRequest): Promise<Iterable<string>> {
@@ -23,8 +16,7 @@ export async function instantQuery(request: ApiRequest): Promise<Iterable<string
   const limit = parameters.limit()
   const timeMs = parameters.timeMs('time', request.nowMs)
   const query = prepared(parameters)
-  const options = optionsOf(parameters, request)
-  return evaluated(request, parameters, limit, (source) => query.instant(source, timeMs, options))
+  return evaluated(request, query, { timeMs }, parameters, limit)
 }
 
 export async function rangeQuery(request: ApiRequest): Promise<Iterable<string>> {
@@ -44,8 +36,7 @@ export async function rangeQuery(request: ApiRequest): Promise<Iterable<string>>
       'exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)',
     )
   const query = prepared(parameters)
-  const options = optionsOf(parameters, request)
-  return evaluated(request, parameters, limit, (source) => query.range(source, startMs, endMs, stepMs, options))
+  return evaluated(request, query, { startMs, endMs, stepMs }, parameters, limit)
 }
 
 export async function formatQuery({ given }: ApiRequest): Promise<Iterable<string>> {
@@ -88,39 +79,19 @@ function asParameter(name: string, error: unknown): unknown {
   return error instanceof PromqlError && error.type === 'bad_data' ? invalidParameter(name, error.message) : error
 }
 
-function optionsOf(parameters: QueryParameters, { maxSamples }: ApiRequest): QueryOptions {
-  const lookbackMs = Math.trunc(parameters.durationMs('lookback_delta') ?? 0)
-  return {
-    ...QUERY_OPTIONS,
-    // As there, none and less are the default.
-    ...(lookbackMs > 0 && { lookbackMs }),
-    limits: { ...QUERY_LIMITS, maxSamples, maxBytes: MAX_BYTES },
-    maxSteps: MAX_POINTS + 1,
-  }
-}
-
 async function evaluated(
-  { reader, history, run }: ApiRequest,
+  request: ApiRequest,
+  query: PreparedQuery,
+  times: AskedTimes,
   parameters: QueryParameters,
   limit: number,
-  steps: (source: HistorySource) => Generator<unknown, QueryResult, void>,
 ): Promise<Iterable<string>> {
-  const asked = parameters.durationMs('timeout')
-  const timeoutMs = Math.min(run.timeoutMs, asked ?? Number.POSITIVE_INFINITY)
-  const source = new HistorySource((selection) => history.select(reader, selection))
+  const lookbackMs = Math.trunc(parameters.durationMs('lookback_delta') ?? 0)
+  const timeoutMs = parameters.durationMs('timeout')
   try {
-    const { data, warnings, infos } = await runQuery(steps(source), source, { ...run, timeoutMs })
-    const { shown, isCut } = limited(data, limit)
-    return successTexts(resultTexts(shown), { warnings: isCut ? [...warnings, TRUNCATED] : warnings, infos })
+    const { data, warnings, infos } = await evaluate(request, query, times, { lookbackMs, timeoutMs, limit })
+    return successTexts(resultTexts(data), { warnings, infos })
   } catch (error) {
     throw asParameter('query', error)
   }
-}
-
-function limited(data: QueryResult['data'], limit: number): { shown: QueryResult['data']; isCut: boolean } {
-  if (data.type === 'vector' && data.samples.length > limit)
-    return { shown: { ...data, samples: data.samples.slice(0, limit) }, isCut: true }
-  if (data.type === 'matrix' && data.series.length > limit)
-    return { shown: { ...data, series: data.series.slice(0, limit) }, isCut: true }
-  return { shown: data, isCut: false }
 }

@@ -10,13 +10,13 @@ import type { FairWork, Steps } from '../../../kernel/core/fair-work.ts'
 import type { SessionContext } from '../../../kernel/sessions/context.ts'
 import type { RememberedHistory } from '../../../kit/history.ts'
 import type { QuerySection } from '../../config.ts'
+import type { QueryOutcome, QueryOutcomes } from '../../query/outcomes.ts'
+import { type QueryErrorType, QueryProblem } from '../../query/problems.ts'
+import type { QueryTurns } from '../../query/turns.ts'
+import { endOf } from '../../turns.ts'
 import { type AskerOptions, askerByProof } from '../askers.ts'
 import { acceptsGzip } from '../metrics/route.ts'
-import { endOf } from '../turns.ts'
-import type { QueryOutcome, QueryOutcomes } from './outcomes.ts'
-import { type QueryErrorType, QueryProblem } from './problems.ts'
-import type { ApiRequest } from './run.ts'
-import type { QueryTurns } from './turns.ts'
+import type { ApiRequest } from './parameters.ts'
 
 /** Expressions have at most 50,000 characters, of which each may take nine in a form. */
 const MAX_FORM_BYTES = 512 << 10

@@ -3,11 +3,11 @@ import { PromqlError } from '../../../../promql/errors.ts'
 import { compareLabelSets, isLabelName, LabelSet } from '../../../../promql/label-set.ts'
 import { PreparedQuery } from '../../../../promql/query.ts'
 import type { RememberedSelection } from '../../../kit/history.ts'
-import { HistorySource, pairsOf, plainMatchers, SAMPLES_MS } from './history-source.ts'
+import { HistorySource, pairsOf, plainMatchers, SAMPLES_MS } from '../../query/history-source.ts'
+import { invalidParameter, QueryProblem } from '../../query/problems.ts'
+import { runQuery } from '../../query/run.ts'
 import { jsonLabels, listTexts, successTexts } from './json.ts'
-import { QueryParameters } from './parameters.ts'
-import { invalidParameter, QueryProblem } from './problems.ts'
-import { type ApiRequest, runQuery } from './run.ts'
+import { type ApiRequest, QueryParameters } from './parameters.ts'
 
 /** What one answer holds at most: it is in memory, to be sorted. */
 const MOST = 200_000

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { LabelSet } from '../../../../../promql/label-set.ts'
 import { PreparedQuery, type QueryResult } from '../../../../../promql/query.ts'
 import type { SeriesSource } from '../../../../../promql/series-source.ts'
-import { HistorySource } from '../../../../../server/edge/http/query/history-source.ts'
+import { HistorySource } from '../../../../../server/edge/query/history-source.ts'
 import type { RememberedSelection, RememberedSeries } from '../../../../../server/kit/history.ts'
 import { MemorySource } from '../../../../promql/memory-source.ts'
 import {

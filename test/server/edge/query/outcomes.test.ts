@@ -1,9 +1,9 @@
 /** What became of queries: the counts of each tenant, who sees them, and the log of those that were slow. */
 import { beforeEach, expect, it } from 'vitest'
-import { valueToJson } from '../../../../../protocol/monitor/json-value.ts'
-import type { Value } from '../../../../../protocol/monitor/value.ts'
-import { QueryOutcomes, queriesSensor } from '../../../../../server/edge/http/query/outcomes.ts'
-import { FakeClock } from '../../../../support/fake-clock.ts'
+import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
+import type { Value } from '../../../../protocol/monitor/value.ts'
+import { QueryOutcomes, queriesSensor } from '../../../../server/edge/query/outcomes.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
 
 let clock: FakeClock
 let lines: [details: object, message: string][]

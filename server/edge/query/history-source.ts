@@ -3,15 +3,9 @@
  * it waits, and whoever runs the steps goes on when the portion is there. So a query holds two portions of each selector, and never
  * all of what it selects.
  */
-import type { LabelMatcher } from '../../../../promql/label-matcher.ts'
-import type {
-  RollupSource,
-  SeriesSource,
-  SourceRollups,
-  SourceSeries,
-  Stream,
-} from '../../../../promql/series-source.ts'
-import { type RememberedSelection, type RememberedSeries, ROLLUP_MS } from '../../../kit/history.ts'
+import type { LabelMatcher } from '../../../promql/label-matcher.ts'
+import type { RollupSource, SeriesSource, SourceRollups, SourceSeries, Stream } from '../../../promql/series-source.ts'
+import { type RememberedSelection, type RememberedSeries, ROLLUP_MS } from '../../kit/history.ts'
 
 /** Rights of so many series are judged in a step. */
 const SERIES_PER_STEP = 32

@@ -2,15 +2,15 @@
  * What became of the queries over HTTP: how many ended how is counted for each tenant, which `producer.queries` shows, and those that
  * took long are logged.
  */
-import { maySee, type Reader } from '../../../../auth/permissions.ts'
-import { BasicType } from '../../../../protocol/monitor/constants.ts'
-import type { Field } from '../../../../protocol/monitor/value.ts'
-import type { Clock } from '../../../kernel/core/clock.ts'
-import type { Logger } from '../../../kernel/core/log.ts'
-import { RareWarnings } from '../../../kernel/core/rare-warnings.ts'
-import { RecordList } from '../../../kernel/metrics/measure.ts'
-import type { Metric } from '../../../kernel/metrics/metric.ts'
-import { ProducerSensor } from '../../../kernel/producer/sensor.ts'
+import { maySee, type Reader } from '../../../auth/permissions.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import type { Clock } from '../../kernel/core/clock.ts'
+import type { Logger } from '../../kernel/core/log.ts'
+import { RareWarnings } from '../../kernel/core/rare-warnings.ts'
+import { RecordList } from '../../kernel/metrics/measure.ts'
+import type { Metric } from '../../kernel/metrics/metric.ts'
+import { ProducerSensor } from '../../kernel/producer/sensor.ts'
 
 const { ARRAY, STRING, UINT64 } = BasicType
 

@@ -1,5 +1,5 @@
 /** Which queries are worked on at the same time, over all listeners: few of a tenant, and not too many of all. */
-import type { Clock } from '../../../kernel/core/clock.ts'
+import type { Clock } from '../../kernel/core/clock.ts'
 import { Turns } from '../turns.ts'
 
 /** Those of a tenant that wait, and for how long: a page of Grafana asks for all its panels at once. */

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { beforeEach, expect, it } from 'vitest'
-import { endOf, Turns } from '../../../../server/edge/http/turns.ts'
-import { FakeClock } from '../../../support/fake-clock.ts'
+import { endOf, Turns } from '../../../server/edge/turns.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 
 let clock: FakeClock
 let turns: Turns

@@ -1,7 +1,7 @@
 /** Turns of queries: a tenant has few at once, all tenants together not too many, and a queue that is full refuses. */
 import { beforeEach, expect, it } from 'vitest'
-import { QueryTurns } from '../../../../../server/edge/http/query/turns.ts'
-import { FakeClock } from '../../../../support/fake-clock.ts'
+import { QueryTurns } from '../../../../server/edge/query/turns.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
 
 let clock: FakeClock
 let turns: QueryTurns

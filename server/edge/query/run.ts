@@ -2,10 +2,10 @@
  * Runs the steps of a query as work of its tenant, so that whoever asks for much waits for it and nobody else does. It ends when its
  * time is over, or when nobody waits for its answer any more.
  */
-import type { Reader } from '../../../../auth/permissions.ts'
-import type { Clock } from '../../../kernel/core/clock.ts'
-import type { FairWork, Steps } from '../../../kernel/core/fair-work.ts'
-import type { RememberedHistory } from '../../../kit/history.ts'
+import type { Reader } from '../../../auth/permissions.ts'
+import type { Clock } from '../../kernel/core/clock.ts'
+import type { FairWork, Steps } from '../../kernel/core/fair-work.ts'
+import type { RememberedHistory } from '../../kit/history.ts'
 import type { HistorySource } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
 
@@ -18,20 +18,14 @@ export interface RunOptions {
   readonly ended: AbortSignal
 }
 
-/** What is asked of the API. */
-export interface ApiRequest {
+/** Whoever asks, and what may be used for the answer. */
+export interface QueryRequest {
   readonly reader: Reader
-  /** Of the form, then of the URL. */
-  readonly given: URLSearchParams
-  /** The label that the path names. */
-  readonly label?: string | undefined
   readonly history: RememberedHistory
   readonly nowMs: number
   readonly maxSamples: number
   /** `timeoutMs`: the most that there is. */
   readonly run: RunOptions
-  /** `<product>/<version>` */
-  readonly software: string
 }
 
 /** Rejects with what a step throws, and with QueryProblem. */

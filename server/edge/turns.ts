@@ -3,7 +3,7 @@
  * long is told so, and whoever has gone meanwhile waits no more.
  */
 import type { ServerResponse } from 'node:http'
-import type { Clock } from '../../kernel/core/clock.ts'
+import type { Clock } from '../kernel/core/clock.ts'
 
 export interface TurnsOptions {
   /** Requests of a tenant that are worked on at the same time. */

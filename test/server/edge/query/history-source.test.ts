@@ -1,8 +1,8 @@
 /** The history as a source: portions are asked for ahead, what may not be read is left out, and whoever stops ends the query. */
 import { describe, expect, it } from 'vitest'
-import { LabelMatcher } from '../../../../../promql/label-matcher.ts'
-import { HistorySource } from '../../../../../server/edge/http/query/history-source.ts'
-import type { RememberedSelection, RememberedSeries } from '../../../../../server/kit/history.ts'
+import { LabelMatcher } from '../../../../promql/label-matcher.ts'
+import { HistorySource } from '../../../../server/edge/query/history-source.ts'
+import type { RememberedSelection, RememberedSeries } from '../../../../server/kit/history.ts'
 
 const series = (name: string, mayRead = true): RememberedSeries => ({
   series: { name, labels: [['host', 'h']] },

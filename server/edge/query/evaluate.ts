@@ -1,0 +1,53 @@
+/** An expression is evaluated over the history, as far as the reader may read it and within the bounds of a query. */
+import { QUERY_LIMITS } from '../../../promql/evaluate/budget.ts'
+import { type PreparedQuery, QUERY_OPTIONS, type QueryOptions, type QueryResult } from '../../../promql/query.ts'
+import { HistorySource } from './history-source.ts'
+import { type QueryRequest, runQuery } from './run.ts'
+
+/** Columns that a query holds at one time, its result included. */
+const MAX_BYTES = 64 * 2 ** 20
+/** Steps between the first time of a range and the last one. */
+export const MAX_POINTS = 11_000
+export const TRUNCATED = 'results truncated due to limit'
+
+/** One time, or those of a range, both ends included. */
+export type AskedTimes =
+  | { readonly timeMs: number }
+  | { readonly startMs: number; readonly endMs: number; readonly stepMs: number }
+
+export interface EvaluateOptions {
+  /** None and less are the default. */
+  readonly lookbackMs?: number
+  readonly timeoutMs?: number | undefined
+  /** The most elements of the result: the rest is left out, with a warning. */
+  readonly limit: number
+}
+
+/** Rejects with PromqlError, QueryProblem and StatusError. */
+export async function evaluate(
+  { reader, history, run, maxSamples }: QueryRequest,
+  query: PreparedQuery,
+  times: AskedTimes,
+  { lookbackMs = 0, timeoutMs = Number.POSITIVE_INFINITY, limit }: EvaluateOptions,
+): Promise<QueryResult> {
+  const options: QueryOptions = {
+    ...QUERY_OPTIONS,
+    ...(lookbackMs > 0 && { lookbackMs }),
+    limits: { ...QUERY_LIMITS, maxSamples, maxBytes: MAX_BYTES },
+    maxSteps: MAX_POINTS + 1,
+  }
+  const source = new HistorySource((selection) => history.select(reader, selection))
+  const steps =
+    'timeMs' in times
+      ? query.instant(source, times.timeMs, options)
+      : query.range(source, times.startMs, times.endMs, times.stepMs, options)
+  const result = await runQuery(steps, source, { ...run, timeoutMs: Math.min(run.timeoutMs, timeoutMs) })
+  const data = limited(result.data, limit)
+  return data === result.data ? result : { ...result, data, warnings: [...result.warnings, TRUNCATED] }
+}
+
+function limited(data: QueryResult['data'], limit: number): QueryResult['data'] {
+  if (data.type === 'vector' && data.samples.length > limit) return { ...data, samples: data.samples.slice(0, limit) }
+  if (data.type === 'matrix' && data.series.length > limit) return { ...data, series: data.series.slice(0, limit) }
+  return data
+}
