@@ -1,6 +1,7 @@
 /** Samples of Prometheus and what a consumer of `prometheus.*` gets, in one form that can be compared. */
-import { STALE_BITS, type StoredSeries } from '../support/real-prometheus.ts'
+import { STALE_BITS } from '../support/real-prometheus.ts'
 import { decoded } from '../support/records.ts'
+import type { StoredSeries } from '../support/remote-read.ts'
 import type { ValueMessage } from '../support/seat.ts'
 
 export function byBytes([one]: readonly [string, string], [other]: readonly [string, string]): number {

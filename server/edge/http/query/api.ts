@@ -5,7 +5,7 @@
 import { PromqlError } from '../../../../promql/errors.ts'
 import { PreparedQuery } from '../../../../promql/query.ts'
 import { StatusError } from '../../../kernel/core/errors.ts'
-import { evaluate, MAX_POINTS, type AskedTimes } from '../../query/evaluate.ts'
+import { type AskedTimes, evaluate, MAX_POINTS } from '../../query/evaluate.ts'
 import { invalidParameter, QueryProblem } from '../../query/problems.ts'
 import { resultTexts, successTexts } from './json.ts'
 import { type ApiRequest, QueryParameters } from './parameters.ts'
@@ -56,6 +56,7 @@ export async function nothing(data: string): Promise<Iterable<string>> {
   return successTexts([data])
 }
 
+export { remoteRead } from './remote-read.ts'
 export { labelNamesFound, labelValuesFound, seriesFound } from './series.ts'
 
 /** As far as an error is one of the request, or of its evaluation; undefined if it is a fault. */

@@ -16,6 +16,8 @@ export interface ApiRequest extends QueryRequest {
   readonly given: URLSearchParams
   /** The label that the path names. */
   readonly label?: string | undefined
+  /** What was sent that is no form. */
+  readonly body?: Uint8Array | undefined
   /** `<product>/<version>` */
   readonly software: string
 }

@@ -2,11 +2,8 @@
  * `/api/v1`: queries over the history, as Prometheus' HTTP API has them (docs/promql.md). Who asks is decided by the headers, as for
  * GET /metrics; what he sees of each series is judged as for a QUERY of its metric.
  */
-import { pipeline, Readable } from 'node:stream'
-import { createGzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Asker, readerOf } from '../../../kernel/accounts/rights.ts'
-import type { FairWork, Steps } from '../../../kernel/core/fair-work.ts'
 import type { SessionContext } from '../../../kernel/sessions/context.ts'
 import type { RememberedHistory } from '../../../kit/history.ts'
 import type { QuerySection } from '../../config.ts'
@@ -15,16 +12,13 @@ import { type QueryErrorType, QueryProblem } from '../../query/problems.ts'
 import type { QueryTurns } from '../../query/turns.ts'
 import { endOf } from '../../turns.ts'
 import { type AskerOptions, askerByProof } from '../askers.ts'
-import { acceptsGzip } from '../metrics/route.ts'
 import type { ApiRequest } from './parameters.ts'
+import { type SendableAnswer, sendAnswer } from './sending.ts'
 
 /** Expressions have at most 50,000 characters, of which each may take nine in a form. */
 const MAX_FORM_BYTES = 512 << 10
 const FORM = 'application/x-www-form-urlencoded'
-/** Characters that are written at once. */
-const PIECE_LENGTH = 32 << 10
-/** Shorter answers fit into a packet or two as they are. */
-const LEAST_COMPRESSED = 2_048
+const PROTOBUF = 'application/x-protobuf'
 const RETRY_AFTER_S = '1'
 
 export interface QueryApi {
@@ -43,7 +37,7 @@ export interface QueryRouteOptions extends AskerOptions, QueryApi {
 }
 
 type Api = typeof import('./api.ts')
-type Answer = (api: Api, request: ApiRequest) => Promise<Iterable<string>>
+type Answer = (api: Api, request: ApiRequest) => Promise<SendableAnswer>
 
 /** What asks the history: these wait for a turn. */
 const ASKING: Readonly<Record<string, Answer>> = {
@@ -120,10 +114,11 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
           // Nothing is sent until there is an answer.
           request.socket.setTimeout(timeoutMs + options.stallMs)
           const { label } = request.params as { readonly label?: string }
-          const texts = await by(api, {
+          const found = await by(api, {
             reader,
             given,
             label,
+            body: request.body instanceof Uint8Array ? request.body : undefined,
             history,
             nowMs: clock.wallMs(),
             maxSamples,
@@ -132,13 +127,7 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
           })
           count('served', begunMs)
           request.socket.setTimeout(options.stallMs)
-          const pieces = piecesOf(texts)
-          const first = await work.run({ tenant }, nextPiece(pieces))
-          void answered(reply).header('vary', 'Accept-Encoding')
-          const isShort = first.length < LEAST_COMPRESSED
-          const text = written(first, pieces, tenant, work)
-          if (isShort || !acceptsGzip(request.headers['accept-encoding'])) void reply.send(text)
-          else void reply.header('content-encoding', 'gzip').send(compressed(text))
+          await sendAnswer(reply, found, { tenant, work })
         } catch (error) {
           const problem = api.problemOf(error)
           count(outcomeOf(problem), begunMs)
@@ -156,21 +145,27 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
       }
       return reply
     }
-    const serve = (answers: Readonly<Record<string, Answer>>, isAsking: boolean): void => {
-      for (const [path, by] of Object.entries(answers)) {
-        scope.route({
-          method: ['GET', 'POST'],
-          url: `/api/v1${path}`,
-          exposeHeadRoute: false,
-          // Those with a token are not limited, others are by what came before.
-          config: { rateLimit: false },
-          onRequest,
-          handler: (request, reply) => answer(request, reply, by, isAsking),
-        })
-      }
+    const routeTo = (to: FastifyInstance, path: string, method: string[], by: Answer, isAsking: boolean): void => {
+      to.route({
+        method,
+        url: `/api/v1${path}`,
+        exposeHeadRoute: false,
+        // Those with a token are not limited, others are by what came before.
+        config: { rateLimit: false },
+        onRequest,
+        handler: (request, reply) => answer(request, reply, by, isAsking),
+      })
     }
-    serve(ASKING, true)
-    serve(OTHERS, false)
+    for (const [path, by] of Object.entries(ASKING)) routeTo(scope, path, ['GET', 'POST'], by, true)
+    for (const [path, by] of Object.entries(OTHERS)) routeTo(scope, path, ['GET', 'POST'], by, false)
+    scope.register((inner, _nothing, added) => {
+      inner.removeAllContentTypeParsers()
+      inner.addContentTypeParser(PROTOBUF, { parseAs: 'buffer', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
+        done(null, body),
+      )
+      routeTo(inner, '/read', ['POST'], (api, request) => api.remoteRead(request), true)
+      added()
+    })
     registered()
   })
 }
@@ -197,50 +192,4 @@ function answered(reply: FastifyReply): FastifyReply {
 function refuse(reply: FastifyReply, problem: QueryProblem, status = problem.status): FastifyReply {
   if (status === 401) void reply.header('www-authenticate', 'Bearer')
   return answered(reply.code(status)).send(problem.body)
-}
-
-function* piecesOf(texts: Iterable<string>): Generator<string, void, void> {
-  let piece = ''
-  for (const text of texts) {
-    piece += text
-    if (piece.length < PIECE_LENGTH) continue
-    yield piece
-    piece = ''
-  }
-  if (piece !== '') yield piece
-}
-
-/** '' if there is none. */
-// biome-ignore lint/correctness/useYield: to make one piece is one step
-function* nextPiece(pieces: Generator<string, void, void>): Steps<string> {
-  return pieces.next().value ?? ''
-}
-
-/** Pieces as their reader takes them, made in the time that all work shares. */
-function written(
-  first: string,
-  pieces: Generator<string, void, void>,
-  tenant: string,
-  work: Pick<FairWork, 'run'>,
-): Readable {
-  // biome-ignore lint/correctness/useYield: to write one piece is one step
-  function* step(readable: Readable): Steps<void> {
-    const { done, value } = pieces.next()
-    readable.push(done === true ? null : value)
-  }
-  const readable = new Readable({
-    highWaterMark: 1,
-    read() {
-      // What is pushed later goes out at once, and so as a part of the step.
-      queueMicrotask(() => void work.run({ tenant }, step(this)))
-    },
-  })
-  readable.push(first)
-  return readable
-}
-
-/** Compressing is work of threads. */
-function compressed(text: Readable): Readable {
-  // Whoever reads it sees the error, or has gone.
-  return pipeline(text, createGzip({ chunkSize: PIECE_LENGTH }), () => {})
 }
