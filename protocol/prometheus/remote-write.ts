@@ -7,9 +7,7 @@ import { snappyUncompressor } from 'hysnappy'
 import type { ByteMemory } from '../bytes/byte-memory.ts'
 import { ProtocolError } from '../errors.ts'
 import { BYTES, FIXED64, MAX_MESSAGE_ELEMENTS, MessageReader, VARINT } from '../protobuf.ts'
-
-/** The NaN that says a series has ended (specification 1.0, "Stale Markers"); arithmetic never gives it. */
-export const STALE_NAN = { high: 0x7ff00000, low: 0x00000002 } as const
+import { STALE_NAN } from './stale-marker.ts'
 
 export const METRIC_NAME = '__name__'
 const MILLISECOND = 1_000

@@ -1,8 +1,8 @@
 /** Writes requests of Prometheus remote write 1.0: WriteRequest in protocol buffers, compressed as a block of Snappy. */
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { snappyCompress } from 'hysnappy'
-import { STALE_NAN } from './remote-write.ts'
 import type { FamilyMetadata, FamilyType } from './samples.ts'
+import { STALE_NAN } from './stale-marker.ts'
 
 const NAME = '__name__'
 const DOUBLE_BYTES = 8

@@ -2,11 +2,14 @@
  * Finds the series that matchers select, by the terms of the index. A matcher that the empty text satisfies selects all series but
  * those with a text of the label that it refuses; any other selects those with a text that it takes.
  */
+import { createRequire } from 'node:module'
 import type { Database, Statement } from 'better-sqlite3'
-import { RE2JS, RE2JSException } from 're2js'
 import { placeOf } from './codec/page.ts'
 import { labelsOf, NAME_TERM_LABEL, type SeriesRow } from './series-table.ts'
 import { HistoryExpressionError, type HistoryMatcher, type HistorySeries } from './store.ts'
+
+/** Loaded with the first expression: a thread that has none is smaller by it. */
+const regularExpressions = (): typeof import('re2js') => createRequire(import.meta.url)('re2js')
 
 /** Characters of all texts of a query: what expressions cost grows with their length. */
 const MAX_TEXT = 16_384
@@ -44,6 +47,7 @@ export function compileMatchers(matchers: readonly HistoryMatcher[]): CompiledMa
 function compileMatcher({ label, operator, text }: HistoryMatcher): CompiledMatcher {
   const isNegative = operator === '!=' || operator === '!~'
   if (operator === '=' || operator === '!=') return { label, text, isNegative, has: (other) => other === text, cost: 1 }
+  const { RE2JS, RE2JSException } = regularExpressions()
   try {
     // By itself: the parentheses around it must not close those that are missing in it.
     if (text.includes(')')) RE2JS.compile(text)

@@ -1,5 +1,5 @@
 /** Samples in columns, as the history takes them. They grow, and are used again and again. */
-import { STALE_NAN } from '../../../protocol/prometheus/remote-write.ts'
+import { STALE_NAN } from '../../../protocol/prometheus/stale-marker.ts'
 import type { HistoryBatch } from '../../../storage/history/store.ts'
 
 const FIRST_CAPACITY = 1_024

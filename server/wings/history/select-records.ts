@@ -1,7 +1,7 @@
 /** The records of `producer.history.select` [MON 9.16]: samples of a series, windows of it, and ranges of loss. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
-import { STALE_NAN } from '../../../protocol/prometheus/remote-write.ts'
+import { STALE_NAN } from '../../../protocol/prometheus/stale-marker.ts'
 import type { HistoryLoss, HistorySamples, HistorySeries, HistoryWindows } from '../../../storage/history/store.ts'
 
 const { ARRAY, DOUBLE, REC, STRING, UINT64 } = BasicType
