@@ -61,6 +61,8 @@ export interface QueryResult {
   /** What the source gave. */
   readonly samples: number
   readonly series: number
+  /** The most points that it held at one time. */
+  readonly peakPoints: number
 }
 
 export type QuerySteps = Generator<undefined, QueryResult, void>
@@ -188,8 +190,9 @@ class QueryRun {
 
   #result(data: ResultData): QueryResult {
     const { text } = this.#query
-    const { samples, series } = this.#budget
-    return { data, warnings: this.#annotations.warnings(text), infos: this.#annotations.infos(text), samples, series }
+    const { samples, series, peakPoints } = this.#budget
+    const remarks = { warnings: this.#annotations.warnings(text), infos: this.#annotations.infos(text) }
+    return { data, ...remarks, samples, series, peakPoints }
   }
 }
 

@@ -37,6 +37,8 @@ export class Budget {
   #series = 0
   #points = 0
   #bytes = 0
+  #held = 0
+  #peak = 0
   #work = 0
 
   constructor(limits: QueryLimits) {
@@ -49,6 +51,11 @@ export class Budget {
 
   get series(): number {
     return this.#series
+  }
+
+  /** The most points that were held at one time. */
+  get peakPoints(): number {
+    return this.#peak
   }
 
   /** A series that the source gave. */
@@ -69,11 +76,14 @@ export class Budget {
   /** A column that stays until `release`. */
   hold(points: number): void {
     this.#bytes += points * BYTES_PER_POINT + BYTES_PER_SERIES
+    this.#held += points
+    this.#peak = Math.max(this.#peak, this.#held)
     if (this.#bytes > this.#limits.maxBytes) throw tooMany('bytes of results at one time', this.#limits.maxBytes)
   }
 
   release(series: number, points: number): void {
     this.#bytes -= points * BYTES_PER_POINT + series * BYTES_PER_SERIES
+    this.#held -= points
   }
 
   /** Counts the elements of a series that were handled; whether it is time to stop for a moment. */

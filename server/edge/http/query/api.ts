@@ -3,12 +3,13 @@
  * Prometheus with it.
  */
 import { PromqlError } from '../../../../promql/errors.ts'
-import { PreparedQuery } from '../../../../promql/query.ts'
+import { PreparedQuery, type QueryResult } from '../../../../promql/query.ts'
 import { StatusError } from '../../../kernel/core/errors.ts'
 import { type AskedTimes, evaluate, MAX_POINTS } from '../../query/evaluate.ts'
 import { invalidParameter, QueryProblem } from '../../query/problems.ts'
-import { resultTexts, successTexts } from './json.ts'
+import { type QueryStatistics, resultTexts, successTexts } from './json.ts'
 import { type ApiRequest, QueryParameters } from './parameters.ts'
+import { syntaxTree } from './syntax-tree.ts'
 
 /** Each answers with texts, to be written in steps, and rejects with what `problemOf` takes. */
 export async function instantQuery(request: ApiRequest): Promise<Iterable<string>> {
@@ -41,6 +42,10 @@ export async function rangeQuery(request: ApiRequest): Promise<Iterable<string>>
 
 export async function formatQuery({ given }: ApiRequest): Promise<Iterable<string>> {
   return successTexts([JSON.stringify(prepared(new QueryParameters(given)).printed)])
+}
+
+export async function parseQuery({ given }: ApiRequest): Promise<Iterable<string>> {
+  return successTexts([JSON.stringify(syntaxTree(prepared(new QueryParameters(given)).expression))])
 }
 
 /** The language of an expression is that of this version. */
@@ -89,10 +94,22 @@ async function evaluated(
 ): Promise<Iterable<string>> {
   const lookbackMs = Math.trunc(parameters.durationMs('lookback_delta') ?? 0)
   const timeoutMs = parameters.durationMs('timeout')
+  const { clock } = request.run
+  const begunMs = clock.monotonicMs()
   try {
-    const { data, warnings, infos } = await evaluate(request, query, times, { lookbackMs, timeoutMs, limit })
-    return successTexts(resultTexts(data), { warnings, infos })
+    const result = await evaluate(request, query, times, { lookbackMs, timeoutMs, limit })
+    const tookMs = clock.monotonicMs() - begunMs
+    const statistics = parameters.text('stats') === '' ? undefined : statisticsOf(result, request.waitedMs, tookMs)
+    return successTexts(resultTexts(result.data, statistics), result)
   } catch (error) {
     throw asParameter('query', error)
+  }
+}
+
+function statisticsOf({ samples, peakPoints }: QueryResult, waitedMs: number, tookMs: number): QueryStatistics {
+  const [evalTotalTime, execQueueTime] = [tookMs / 1_000, waitedMs / 1_000]
+  return {
+    timings: { evalTotalTime, execQueueTime, execTotalTime: evalTotalTime + execQueueTime },
+    samples: { totalQueryableSamples: samples, peakSamples: peakPoints },
   }
 }

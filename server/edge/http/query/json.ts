@@ -28,13 +28,19 @@ export function* listTexts(elements: Iterable<string>): Generator<string> {
   yield before === '[' ? '[]' : ']'
 }
 
-export function* resultTexts(data: ResultData): Generator<string> {
+/** What a query has taken, by the names of Prometheus. Seconds. */
+export interface QueryStatistics {
+  readonly timings: { readonly evalTotalTime: number; readonly execQueueTime: number; readonly execTotalTime: number }
+  readonly samples: { readonly totalQueryableSamples: number; readonly peakSamples: number }
+}
+
+export function* resultTexts(data: ResultData, statistics?: QueryStatistics): Generator<string> {
   yield `{"resultType":"${data.type}","result":`
   if (data.type === 'scalar') yield point(data.timeMs, data.value)
   else if (data.type === 'string') yield `[${jsonTime(data.timeMs)},${JSON.stringify(data.text)}]`
   else if (data.type === 'vector') yield* listTexts(vectorTexts(data))
   else yield* matrixTexts(data)
-  yield '}'
+  yield statistics === undefined ? '}' : `,"stats":${JSON.stringify(statistics)}}`
 }
 
 function* vectorTexts({ timeMs, samples }: Extract<ResultData, { type: 'vector' }>): Generator<string> {

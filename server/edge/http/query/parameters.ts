@@ -18,6 +18,8 @@ export interface ApiRequest extends QueryRequest {
   readonly label?: string | undefined
   /** What was sent that is no form. */
   readonly body?: Uint8Array | undefined
+  /** How long it has waited for its turn. */
+  readonly waitedMs: number
   /** `<product>/<version>` */
   readonly software: string
 }

@@ -51,6 +51,7 @@ const ASKING: Readonly<Record<string, Answer>> = {
 /** What does not. Rules, alerts and exemplars do not exist here; whoever asks for them goes on when there are none. */
 const OTHERS: Readonly<Record<string, Answer>> = {
   '/format_query': (api, request) => api.formatQuery(request),
+  '/parse_query': (api, request) => api.parseQuery(request),
   '/status/buildinfo': (api, request) => api.buildInformation(request),
   '/metadata': (api) => api.nothing('{}'),
   '/query_exemplars': (api) => api.nothing('[]'),
@@ -123,6 +124,7 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
             nowMs: clock.wallMs(),
             maxSamples,
             run: { tenant, work, clock, timeoutMs, ended },
+            waitedMs: begunMs - arrivedMs,
             software,
           })
           count('served', begunMs)

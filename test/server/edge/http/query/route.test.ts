@@ -158,6 +158,28 @@ describe('query', () => {
   })
 })
 
+describe('statistics', () => {
+  it('are there if they are asked for', async () => {
+    expect(await dataOf('query', { query: 'test_a', ...at })).not.toHaveProperty('stats')
+    const range = { start: START, end: START + 60, step: '30s' }
+    for (const [path, parameters] of [
+      ['query', at],
+      ['query_range', range],
+    ] as const) {
+      const query = 'sum(count_over_time(test_a[1m]))'
+      const { stats } = (await dataOf(path, { query, ...parameters, stats: 'all' })) as { stats: unknown }
+      expect(stats).toEqual({
+        timings: {
+          evalTotalTime: expect.any(Number),
+          execQueueTime: expect.any(Number),
+          execTotalTime: expect.any(Number),
+        },
+        samples: { totalQueryableSamples: path === 'query' ? 7 : 8, peakSamples: expect.any(Number) },
+      })
+    }
+  })
+})
+
 describe('query_range', () => {
   it('answers with a matrix', async () => {
     const range = { start: START, end: START + 60, step: '30s' }
@@ -236,6 +258,29 @@ describe('what there is', () => {
     expect(await dataOf('alerts')).toEqual({ alerts: [] })
     expect(await dataOf('status/buildinfo')).toMatchObject({ version: '3.0.0' })
     expect(await dataOf('format_query', { query: 'sum  (test_a)' })).toBe('sum(test_a)')
+    expect(await dataOf('parse_query', { query: '1' })).toEqual({ type: 'numberLiteral', val: '1' })
+  })
+})
+
+describe('a form', () => {
+  it.each<[path: string, parameters: Parameters]>([
+    ['query', { query: 'test_a', ...at }],
+    ['query_range', { query: 'test_a', start: START, end: START + 60, step: 30 }],
+    ['series', { 'match[]': 'test_a' }],
+    ['labels', { 'match[]': 'test_a' }],
+    ['label/host/values', { 'match[]': 'test_a' }],
+    ['metadata', { metric: 'test_a' }],
+    ['query_exemplars', { query: 'test_a', start: START, end: START + 60 }],
+    ['format_query', { query: 'test_a  + 1' }],
+    ['parse_query', { query: 'test_a + 1' }],
+    ['status/buildinfo', {}],
+    ['rules', {}],
+    ['alerts', {}],
+  ])('is answered as a URL is: %s', async (path, parameters) => {
+    const headers = { authorization: `Bearer ${all}` }
+    const answer = await fetch(`${server.url}/api/v1/${path}`, { method: 'POST', body: listOf(parameters), headers })
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store'])
+    expect(await answer.json()).toEqual((await get(path, parameters)).body)
   })
 })
 
@@ -300,6 +345,8 @@ describe('what is wrong', () => {
     ['series', { 'match[]': 'sum(a)' }, 'invalid parameter "match[]": '],
     ['series', { 'match[]': 'a{' }, 'invalid parameter "match[]": 1:3: parse error: '],
     ['label/U__/values', {}, 'invalid label name'],
+    ['parse_query', { query: 'a{' }, 'invalid parameter "query": 1:3: parse error: '],
+    ['format_query', {}, 'invalid parameter "query": '],
   ])('is said: %s %j', async (path, parameters, error) => {
     const { status, body } = await get(path, parameters)
     expect([status, body]).toEqual([
