@@ -126,7 +126,7 @@ class Run {
     // Of its own, so that the order depends on nothing else.
     this.#faultsToCome = faultsInRounds(new Random(options.seed + 3), possible)
     this.world = worldOf({ name: 'admin', secret: PASSWORD, keys: undefined }, SOURCES, options)
-    this.#watcher = new Watcher(this.world.checker, this.world.feed)
+    this.#watcher = new Watcher(this.world.checker)
     this.#takeovers = new Takeovers(this.world.checker)
   }
 

@@ -6,7 +6,7 @@ import { kills, POINTS, VALUES_PER_KILL } from './kills.ts'
 const KILLS = times({ short: 3, long: 30 })
 
 it(`a server killed ${KILLS} times loses nothing, makes nothing up and gives no id twice`, {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async () => {
   const totals = await kills({ seed: 20_261_121, count: KILLS, say: () => {} })
   expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0, outOfOrder: 0, committedAgain: 0 })

@@ -83,7 +83,7 @@ class Run {
     this.#options = options
     this.world = worldOf({ name: 'local', secret: '', keys: undefined }, SOURCES, options)
     this.world.feed.target = feedOnLoopback(udpPort)
-    this.#watcher = new Watcher(this.world.checker, this.world.feed)
+    this.#watcher = new Watcher(this.world.checker)
   }
 
   get moment(): string {

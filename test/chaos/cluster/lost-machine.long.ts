@@ -32,7 +32,7 @@ const howTo = natsMissing === undefined ? '' : ` (${natsMissing})`
 class Course {
   readonly nodes: Nodes
   readonly #world = worldOf({ name: 'admin', secret: PASSWORD, keys: undefined }, [SOURCE], { seed: 1 })
-  readonly #watcher = new Watcher(this.#world.checker, this.#world.feed)
+  readonly #watcher = new Watcher(this.#world.checker)
   #life: Life
   #leader: ChaosNode | undefined
   #channel = 0

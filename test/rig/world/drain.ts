@@ -23,7 +23,10 @@ export async function drain(life: Life, watcher: Watcher, link: Link): Promise<b
     for (const index of [0, 1]) await life.get(index)
     for (const consumer of everyone(world)) if (consumer.narrow) consumer.commitAll()
     return (record, consumer) =>
-      world.feed.idle && record.queued === 0 && record.unstored === 0 && consumer.history.arrived >= record.in_flight
+      watcher.hasTakenAll &&
+      record.queued === 0 &&
+      record.unstored === 0 &&
+      consumer.history.arrived >= record.in_flight
   })
   if (!isAllThere) return false
   world.checker.judge()

@@ -3,29 +3,32 @@ import { command } from '../../support/bytes.ts'
 import { balance, decoded, type Json } from '../../support/records.ts'
 import type { Checker } from './checker.ts'
 import type { Consumer } from './consumer.ts'
-import type { Feed } from './feed.ts'
 import type { Link, Message } from './link.ts'
 
 const PAUSE_MS = 15
 
 export class Watcher {
   readonly #checker: Checker
-  readonly #feed: Feed
   readonly #answers = new Map<number, (value: Json) => void>()
   readonly #early = new Map<number, Json>()
   #link: Link | undefined
-  /** What had surely been read by the server at the last look. */
-  #read: ReadonlyMap<number, number> = new Map()
+  /** Datagrams that were sent, and those that the server had taken, at the first look on this connection. */
+  #before: { readonly sent: number; readonly taken: number } | undefined
+  /** Counters that the server has taken, by its own count: a datagram that the kernel's table lacks may wait in the server. */
+  #taken: ReadonlyMap<number, number> = new Map()
+  /** Whether everything that was sent before the last look was taken. */
+  hasTakenAll = false
   looks = 0
 
-  constructor(checker: Checker, feed: Feed) {
+  constructor(checker: Checker) {
     this.#checker = checker
-    this.#feed = feed
   }
 
   attach(link: Link): void {
     this.#link = link
-    this.#read = new Map()
+    this.#before = undefined
+    this.#taken = new Map()
+    this.hasTakenAll = false
     link.onMessage = (message) => this.#receive(message)
   }
 
@@ -36,9 +39,7 @@ export class Watcher {
 
   /** The records by channel; undefined if the server is gone. Judges those of `consumers`. */
   async look(consumers: Iterable<Consumer>): Promise<Map<number, Json> | undefined> {
-    // A datagram may still be on its way where the table says that nothing waits: only what was sent before the last look counts.
-    const read = this.#read
-    if (this.#feed.idle) this.#read = this.#checker.counters()
+    if (!(await this.#lookAtFeed())) return undefined
     // As they are now: what is answered while the records are on their way need not be in them.
     const watched = [...consumers]
     const bindings = new Map(watched.map((consumer) => [consumer, consumer.sure ? [...consumer.bound.keys()] : []]))
@@ -57,13 +58,26 @@ export class Watcher {
       }
       consumer.history.stored(Number(record.stored))
       // What was dropped is not unstored, though its GAP may not be on the disk: a restart's GAP stands for it [MON 8].
-      if (Number(record.unstored) === 0 && consumer.history.policy !== 'overflow') consumer.history.solid(read)
+      if (Number(record.unstored) === 0 && consumer.history.policy !== 'overflow') consumer.history.solid(this.#taken)
       for (const metric of bindings.get(consumer) ?? []) {
         if (record.bindings.some((binding: Json) => binding.metric === metric)) continue
         this.#checker.fault('lost', `the binding ${metric} of channel ${consumer.channel}`)
       }
     }
     return byChannel
+  }
+
+  /** Asks how much of what was sent was taken; false if the server is gone. */
+  async #lookAtFeed(): Promise<boolean> {
+    const counters = this.#checker.counters()
+    const sent = sum(counters)
+    const sensors: Json[] | undefined = await this.query('producer.sensors')
+    if (sensors === undefined) return false
+    const taken: number = sensors.find(({ name }) => name === 'gmetric').counters.packets
+    this.#before ??= { sent, taken }
+    this.hasTakenAll = taken - this.#before.taken >= sent - this.#before.sent
+    if (this.hasTakenAll) this.#taken = counters
+    return true
   }
 
   /** Looks until the server is gone, or the answer is no; `pauseMs`: between two looks. */
@@ -91,4 +105,8 @@ export class Watcher {
     if (waiting !== undefined) waiting(value)
     else this.#early.set(message.metric, value)
   }
+}
+
+function sum(counters: ReadonlyMap<number, number>): number {
+  return [...counters.values()].reduce((total, count) => total + count, 0)
 }
