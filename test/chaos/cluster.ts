@@ -399,7 +399,7 @@ class Run {
     for (;;) {
       const records = await this.#watcher.look(everyone(this.world))
       if (records === undefined) return false
-      if ([...records.values()].every(({ unstored }) => unstored === 0)) return true
+      if (this.#watcher.hasTakenAll && [...records.values()].every(({ unstored }) => unstored === 0)) return true
       await delay(LOOK_MS)
     }
   }
