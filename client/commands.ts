@@ -6,8 +6,9 @@ import type { ValueMessage } from '../protocol/monitor/message.ts'
 import { StatusCode } from '../protocol/monitor/status.ts'
 import type { ClientClock } from './clock.ts'
 import { ConnectionError, StatusError } from './errors.ts'
+import type { ExpressionOptions, ExpressionResult } from './expression.ts'
 import type { HistoryReadOptions, SeriesHistory } from './history.ts'
-import { type Arguments, recordsOf, Sample, type SampleOrigin, toArgumentList } from './values.ts'
+import { type Arguments, type PlainRecord, recordsOf, Sample, type SampleOrigin, toArgumentList } from './values.ts'
 
 /**
  * Sends one command and settles with the result. `onOk` is called while the response is read. Once `signal` is aborted it rejects
@@ -99,6 +100,20 @@ export abstract class CommandMethods {
       throw new StatusError('QUERY', StatusCode.UNSUPPORTED, 'the producer remembers nothing, or cannot read it now')
     }
     yield* readHistory(pageOf, metric, options)
+  }
+
+  /**
+   * What an expression of Prometheus' language comes to over what the producer remembers: at a time, or from `since` on at each `step`.
+   * Throws ExpressionError, StatusError and ConnectionError.
+   */
+  async evaluate(expr: string, options: ExpressionOptions = {}): Promise<ExpressionResult> {
+    const { readExpression } = await import('./expression.ts')
+    const pageOf = async (args: Arguments) => {
+      const { plain } = await this.query('producer.history.query', args, options)
+      if (Array.isArray(plain)) return plain as readonly PlainRecord[]
+      throw new StatusError('QUERY', StatusCode.UNSUPPORTED, 'the producer remembers nothing, or cannot read it now')
+    }
+    return readExpression(pageOf, expr, options)
   }
 
   /** Runs a control and returns the value with its result, which may come on the next connection if this one is lost. */

@@ -1,6 +1,6 @@
 /**
  * The errors of the client library. StatusError: the producer refused one command, and the connection continues.
- * ConnectionError: there is no connection, or none any more. PublishError: values were not taken. None ever contains a secret.
+ * ConnectionError: there is no connection, or none any more. PublishError: values were not taken. ExpressionError: an expression cannot be evaluated. None ever contains a secret.
  */
 import type { CommandName } from '../protocol/monitor/commands.ts'
 import { NoticeCode } from '../protocol/monitor/constants.ts'
@@ -20,6 +20,21 @@ export class StatusError extends Error {
     this.command = command
     this.status = status
     this.detail = detail
+  }
+}
+
+/** An expression that the producer cannot evaluate. */
+export class ExpressionError extends Error {
+  override readonly name = 'ExpressionError'
+  /** As in Prometheus' HTTP API: `bad_data`, `execution`, `timeout`, `unavailable`. */
+  readonly type: string
+  /** Where in the expression it is, in characters; undefined if that cannot be said. */
+  readonly position: { readonly from: number; readonly to: number } | undefined
+
+  constructor(type: string, message: string, position?: ExpressionError['position']) {
+    super(message)
+    this.type = type
+    this.position = position
   }
 }
 

@@ -15,8 +15,9 @@ export {
   type Token,
   type TokenCredentials,
 } from './credentials.ts'
-export { ConnectionError, type ConnectionErrorCode, StatusError } from './errors.ts'
+export { ConnectionError, type ConnectionErrorCode, ExpressionError, StatusError } from './errors.ts'
 export type { ConsumerEvents, GapEvent, Listener, NoticeEvent, RetryEvent } from './events.ts'
+export type { ExpressionOptions, ExpressionResult, ExpressionSeries } from './expression.ts'
 export type { HistoryReadOptions, LossRange, SeriesHistory, SeriesWindows } from './history.ts'
 export type { Restored } from './mailbox.ts'
 export type { BoundMetric, Followed, Handler } from './subscriptions.ts'

@@ -12,7 +12,7 @@ import type { MetricsServices } from './http/metrics/route.ts'
 import type { QueryApi } from './http/query/route.ts'
 import type { ListenerName, TakePassed } from './passed-on.ts'
 import type { QueryOutcomes } from './query/outcomes.ts'
-import { QueryTurns } from './query/turns.ts'
+import type { QueryTurns } from './query/turns.ts'
 import { type ConsumerListener, listenTcp } from './tcp.ts'
 import type { TlsFiles } from './tls/files.ts'
 
@@ -34,6 +34,7 @@ export interface ListenersOptions {
   readonly http: () => HttpSection
   readonly metrics: () => MetricsSection
   readonly query: () => QuerySection
+  readonly turns: QueryTurns
   readonly outcomes: QueryOutcomes
   /** What is remembered; undefined if nothing is. */
   readonly remembered: RememberedHistory | undefined
@@ -55,8 +56,7 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
   const { config, tls, sessions, clock, opened } = options
   const { listen } = config
   const passedOn = new Map<ListenerName, TakePassed>()
-  const { query, outcomes, remembered } = options
-  const turns = new QueryTurns(query().maxConcurrent, clock)
+  const { query, turns, outcomes, remembered } = options
   const queries = { history: remembered, turns, outcomes, section: query }
   let areOpen = false
   const health: Health = { unready: () => (areOpen ? problemOf(options) : 'starting: not all listeners are open yet') }

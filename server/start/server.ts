@@ -11,6 +11,8 @@ import { clusterSensor } from '../cluster/metric.ts'
 import { type Listeners, openListeners } from '../edge/listen.ts'
 import type { OwnPort, Resolver } from '../edge/outbound/resolve.ts'
 import { QueryOutcomes, queriesSensor } from '../edge/query/outcomes.ts'
+import { QuerySensor } from '../edge/query/sensor.ts'
+import { QueryTurns } from '../edge/query/turns.ts'
 import { OperatorFiles } from '../edge/tls/operator-files.ts'
 import type { FileSystemSpace } from '../kernel/accounts/quotas.ts'
 import { execControls } from '../kernel/controls/exec/exec-controls.ts'
@@ -210,6 +212,9 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   }
   const outcomes = new QueryOutcomes({ log, clock, slowMs: () => inForce().query.slow })
   hub.add(queriesSensor(outcomes, clock))
+  const remembered = sources.find(({ remembered }) => remembered !== undefined)?.remembered
+  const queries = { turns: new QueryTurns(config.query.maxConcurrent, clock), outcomes, clock, work: producer.work }
+  hub.add(new QuerySensor({ ...queries, history: remembered, section: () => inForce().query }))
   options.sensors?.(new SensorDoor(hub))
   await recoverState(recovered, producer, notices)
   producer.journal.change({ put: 'recovered', row: {} })
@@ -229,8 +234,9 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     http: () => inForce().http,
     metrics: () => inForce().metrics,
     query: () => inForce().query,
+    turns: queries.turns,
     outcomes,
-    remembered: sources.find(({ remembered }) => remembered !== undefined)?.remembered,
+    remembered,
     tls: files.tls,
     sessions,
     context: producer,

@@ -8,9 +8,9 @@ import { expect, test } from 'vitest'
  * As docs/client.md says. Of the last KiB, 200 bytes are arguments that are refused by name instead of a frame cut in half, 500
  * are values that commit themselves, and silence that is noticed within seconds, and 200 ask for what is remembered.
  */
-const MAX_BYTES = 19.5 * 1024
+const MAX_BYTES = 19.75 * 1024
 
-test('the library for browsers is below 19.5 KiB compressed, and needs nothing of Node', async () => {
+test('the library for browsers is below 19.75 KiB compressed, and needs nothing of Node', async () => {
   // Everything of Node would be an error here: it cannot be resolved for a browser.
   const { outputFiles, metafile } = await build({
     entryPoints: { client: fileURLToPath(new URL('../../client/browser.ts', import.meta.url)) },

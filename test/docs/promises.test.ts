@@ -7,22 +7,15 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
-import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { type CommandName, commands } from '../../protocol/monitor/commands.ts'
 import { BasicType, GapReason, NoticeCode } from '../../protocol/monitor/constants.ts'
 import { jsonCommandArguments, jsonCommandName, parseJsonCommands, typeName } from '../../protocol/monitor/json.ts'
-import { type Message, readMessage, writeValueMessage } from '../../protocol/monitor/message.ts'
+import { type Message, readMessage } from '../../protocol/monitor/message.ts'
 import { StatusCode } from '../../protocol/monitor/status.ts'
 import { type Field, readTyped, type Value } from '../../protocol/monitor/value.ts'
-import { QueryOutcomes, queriesSensor } from '../../server/edge/query/outcomes.ts'
 import { TlsFiles } from '../../server/edge/tls/files.ts'
 import { dialPorts } from '../../server/kernel/config/destination.ts'
-import { finish } from '../../server/kernel/core/fair-work.ts'
-import { createLogger } from '../../server/kernel/core/log.ts'
 import { defaultConfig } from '../../server/start/config.ts'
-import { HistorySensor } from '../../server/wings/history/figures.ts'
-import type { HistorySelection } from '../../server/wings/history/messages.ts'
-import { SelectSensor } from '../../server/wings/history/select.ts'
 import { done } from '../support/administration.ts'
 import { args, command, status, str, type, u32, u64 } from '../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../support/certificates.ts'
@@ -34,6 +27,7 @@ import type { Seat, ValueMessage } from '../support/seat.ts'
 import { TestCluster } from '../support/test-cluster.ts'
 import { SlowSensor } from '../support/test-sensor.ts'
 import { pages, ROOT } from './page.ts'
+import { expressionValues, historyValue, queriesValue, selectedValue } from './remembered-values.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 const protocol = read('docs/protocol/monitoring.md')
@@ -74,8 +68,6 @@ const numberIn = (text = ''): number => Number(/[\d,]+/.exec(text)?.[0].replaceA
 const quoted = (text = ''): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
 const firstCells = (rows: readonly string[][]): string[] => rows.flatMap(([cell]) => quoted(cell))
 const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort()
-
-const BOSS = { userId: 1, tenant: 'default', name: 'boss', role: 'admin' }
 
 /** A metric that has details in the catalogue. */
 class DetailedSensor extends SlowSensor {
@@ -265,57 +257,6 @@ function fieldsOf(value: Value, fields: Map<string, string>, prefix = ''): void 
   }
 }
 
-/** As it is where something is recorded. */
-function historyValue(): ValueMessage {
-  const counts = { samples: 1, unsupported: 0, repeated: 0, lost: 0, refused: 0, ahead: 0 }
-  const ofServer = { ...counts, series: 1, stored: 1, bytes: 1, oldestMs: 1 }
-  const none = { merges: 0, tooOld: 0, late: 0, daysOverBytes: 0, damagedPages: 0 }
-  const figures = { tenants: new Map([['', ofServer]]), bytes: 1, ...none }
-  const sensor = new HistorySensor({ figures, waiting: () => 0 }, producer.clock)
-  const [metric] = sensor.metrics()
-  const { value } = sensor.measure(metric as never, new Map(), BOSS)
-  return messageOf(value)
-}
-
-function queriesValue(): ValueMessage {
-  const outcomes = new QueryOutcomes({ log: createLogger('silent'), clock: producer.clock, slowMs: () => 0 })
-  const times = { waitedMs: 0, tookMs: 0 }
-  outcomes.ended({ reader: BOSS, path: '/', given: new URLSearchParams(), outcome: 'served', ...times })
-  const sensor = queriesSensor(outcomes, producer.clock)
-  const [metric] = sensor.metrics()
-  return messageOf((sensor.measure(metric as never, new Map(), BOSS) as { value: Value }).value)
-}
-
-function messageOf(value: Value): ValueMessage {
-  const writer = new XdrWriter()
-  writeValueMessage(writer, { metric: 1, transaction: 0, time: 0, value })
-  const frame = writer.bytes()
-  return { kind: 'value', metric: 1, transaction: 0, time: 0, type: value.type, bytes: frame.subarray(4) } as never
-}
-
-/** What is stored, as it is answered to some arguments. */
-async function selectedValue(more: readonly (readonly [string, bigint | boolean])[] = []): Promise<ValueMessage> {
-  const one = { tenant: 'default', name: 'a', native: 'test.a', labels: [['host', 'h']], kind: 'unknown' } as const
-  const samples = { series: one, times: Float64Array.of(1), values: Float64Array.of(1) }
-  const columns = ['ends', 'min', 'max', 'sum', 'count', 'first', 'firstTimes', 'last', 'lastTimes', 'resets']
-  const windows = { stepMs: 300_000, ...Object.fromEntries(columns.map((name) => [name, Float64Array.of(1)])) } as never
-  const kit = {
-    clock: producer.clock,
-    poll: { work: (_: unknown, steps: Generator) => finish(steps as never) },
-    peer: { view: { tenants: () => ['default'], readRights: () => ({ mayReadRemembered: () => true }) } },
-  }
-  const reading = {
-    async *select({ tenant, stepMs }: HistorySelection) {
-      if (tenant !== '') yield [stepMs === undefined ? samples : { ...samples, windows }]
-    },
-    losses: async () => [{ native: 'test.*', fromMs: 1, toMs: 2, count: 3, reason: 'overflow' }],
-  }
-  const sensor = new SelectSensor(kit as never, reading)
-  const [metric] = sensor.metrics()
-  const given = new Map<string, string | bigint | boolean>([['metric', 'test.a'], ...more])
-  return messageOf((await sensor.measure(metric as never, given, BOSS)).value)
-}
-
 /** Values of every `producer.*` metric, in which every field is there that the server ever sends. */
 async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   const atChannel = args(['interval_ms', type.uint32, u32(1000)])
@@ -338,10 +279,14 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   producer.emit(5)
   values.set('producer.series', [await boss.query('producer.series', match('test.*'))])
   values.set('producer.recent', [await boss.query('producer.recent', args(['metric', type.string, str('test.*')]))])
-  values.set('producer.history', [historyValue()])
+  values.set('producer.history', [historyValue(producer.clock)])
   const asked = [['step_ms', 1n] as const, ['with_losses', true] as const]
-  values.set('producer.history.select', [await selectedValue(), await selectedValue(asked)])
-  values.set('producer.queries', [queriesValue()])
+  values.set('producer.history.select', [
+    await selectedValue(producer.clock),
+    await selectedValue(producer.clock, asked),
+  ])
+  values.set('producer.history.query', expressionValues())
+  values.set('producer.queries', [queriesValue(producer.clock)])
   await done(boss, 'board.save', { name: 'Night' })
   values.set('producer.boards', [await boss.query('producer.boards', args(['board', type.uint32, u32(1)]))])
   const one = args(['limit', type.uint32, u32(1)])
@@ -394,7 +339,8 @@ describe('the metrics of the producer', () => {
       for (const { bytes } of messages) fieldsOf(readTyped(new XdrReader(bytes.subarray(20))), found)
       // A list that is cut ends so, however rarely that happens.
       if (messages[0]?.type === BasicType.ARRAY) found.set('more', 'BOOLEAN')
-      if (['producer.recent', 'producer.series', 'producer.history.select'].includes(name)) found.set('after', 'STRING')
+      if (['producer.recent', 'producer.series', 'producer.history.select', 'producer.history.query'].includes(name))
+        found.set('after', 'STRING')
       // Each parameter declares others of them, in its own type.
       const isDeclared = name === 'producer.controls'
       if (isDeclared) for (const bound of ['min', 'max', 'default']) found.set(`parameters.${bound}`, 'any')

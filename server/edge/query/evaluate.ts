@@ -1,7 +1,10 @@
 /** An expression is evaluated over the history, as far as the reader may read it and within the bounds of a query. */
+import { PromqlError } from '../../../promql/errors.ts'
 import { QUERY_LIMITS } from '../../../promql/evaluate/budget.ts'
-import { type PreparedQuery, QUERY_OPTIONS, type QueryOptions, type QueryResult } from '../../../promql/query.ts'
+import { PreparedQuery, QUERY_OPTIONS, type QueryOptions, type QueryResult } from '../../../promql/query.ts'
+import { StatusError } from '../../kernel/core/errors.ts'
 import { HistorySource } from './history-source.ts'
+import { QueryProblem } from './problems.ts'
 import { type QueryRequest, runQuery } from './run.ts'
 
 /** Columns that a query holds at one time, its result included. */
@@ -44,6 +47,24 @@ export async function evaluate(
   const result = await runQuery(steps, source, { ...run, timeoutMs: Math.min(run.timeoutMs, timeoutMs) })
   const data = limited(result.data, limit)
   return data === result.data ? result : { ...result, data, warnings: [...result.warnings, TRUNCATED] }
+}
+
+/** As `evaluate` does. */
+export async function evaluateText(
+  request: QueryRequest,
+  text: string,
+  times: AskedTimes,
+  options: EvaluateOptions,
+): Promise<QueryResult> {
+  return evaluate(request, new PreparedQuery(text), times, options)
+}
+
+/** As far as an error is one of the request, or of its evaluation; undefined if it is a fault. */
+export function problemOf(error: unknown): QueryProblem | undefined {
+  if (error instanceof QueryProblem) return error
+  if (error instanceof PromqlError) return new QueryProblem(error.type, error.message, error.range)
+  if (!(error instanceof StatusError)) return undefined
+  return new QueryProblem(error.status === 'INVALID_ARGUMENT' ? 'bad_data' : 'unavailable', error.message)
 }
 
 function limited(data: QueryResult['data'], limit: number): QueryResult['data'] {

@@ -1,5 +1,5 @@
 /**
- * What became of the queries over HTTP: how many ended how is counted for each tenant, which `producer.queries` shows, and those that
+ * What became of the queries over the history: how many ended how is counted for each tenant, which `producer.queries` shows, and those that
  * took long are logged.
  */
 import { maySee, type Reader } from '../../../auth/permissions.ts'
@@ -11,6 +11,7 @@ import { RareWarnings } from '../../kernel/core/rare-warnings.ts'
 import { RecordList } from '../../kernel/metrics/measure.ts'
 import type { Metric } from '../../kernel/metrics/metric.ts'
 import { ProducerSensor } from '../../kernel/producer/sensor.ts'
+import type { QueryProblem } from './problems.ts'
 
 const { ARRAY, STRING, UINT64 } = BasicType
 
@@ -25,6 +26,12 @@ const MOST_TENANTS = 10_000
  */
 const OUTCOMES = ['served', 'failed', 'timed_out', 'refused', 'cancelled'] as const
 export type QueryOutcome = (typeof OUTCOMES)[number]
+
+/** `problem`: undefined if the server has failed. */
+export function outcomeOf(problem: QueryProblem | undefined): QueryOutcome {
+  if (problem?.type === 'timeout') return 'timed_out'
+  return problem?.type === 'canceled' ? 'cancelled' : 'failed'
+}
 
 type Counts = Record<QueryOutcome, number>
 
@@ -87,7 +94,7 @@ const metric: Metric = {
   kind: 'continuous',
   type: ARRAY,
   unit: '',
-  description: 'Queries over HTTP by tenant, and how they ended.',
+  description: 'Queries over the history by tenant, and how they ended.',
   parameters: [],
   exposition: {
     labels: { tenant: 'tenant' },

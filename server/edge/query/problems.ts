@@ -27,10 +27,13 @@ const STATUSES: Readonly<Record<QueryErrorType, number>> = {
 export class QueryProblem extends Error {
   override readonly name = 'QueryProblem'
   readonly type: QueryErrorType
+  /** Where in the text of an expression it is, if it is there: in UTF-16 code units. */
+  readonly range: { readonly start: number; readonly end: number } | undefined
 
-  constructor(type: QueryErrorType, message: string) {
+  constructor(type: QueryErrorType, message: string, range?: QueryProblem['range']) {
     super(message)
     this.type = type
+    this.range = range
   }
 
   get status(): number {

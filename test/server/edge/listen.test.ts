@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { openListeners } from '../../../server/edge/listen.ts'
 import { QueryOutcomes } from '../../../server/edge/query/outcomes.ts'
+import { QueryTurns } from '../../../server/edge/query/turns.ts'
 import { createLogger } from '../../../server/kernel/core/log.ts'
 import { defaultConfig } from '../../../server/start/config.ts'
 import { freePort } from '../../support/free-port.ts'
@@ -28,6 +29,7 @@ async function open(tcpPort: number): Promise<number> {
     http: () => config.http,
     metrics: () => config.metrics,
     query: () => config.query,
+    turns: new QueryTurns(1, producer.clock),
     outcomes: new QueryOutcomes({ log: createLogger('silent'), clock: producer.clock, slowMs: () => 0 }),
     remembered: undefined,
     tls: undefined,

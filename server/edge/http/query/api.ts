@@ -4,7 +4,6 @@
  */
 import { PromqlError } from '../../../../promql/errors.ts'
 import { PreparedQuery, type QueryResult } from '../../../../promql/query.ts'
-import { StatusError } from '../../../kernel/core/errors.ts'
 import { type AskedTimes, evaluate, MAX_POINTS } from '../../query/evaluate.ts'
 import { invalidParameter, QueryProblem } from '../../query/problems.ts'
 import { type QueryStatistics, resultTexts, successTexts } from './json.ts'
@@ -61,16 +60,9 @@ export async function nothing(data: string): Promise<Iterable<string>> {
   return successTexts([data])
 }
 
+export { problemOf } from '../../query/evaluate.ts'
 export { remoteRead } from './remote-read.ts'
 export { labelNamesFound, labelValuesFound, seriesFound } from './series.ts'
-
-/** As far as an error is one of the request, or of its evaluation; undefined if it is a fault. */
-export function problemOf(error: unknown): QueryProblem | undefined {
-  if (error instanceof QueryProblem) return error
-  if (error instanceof PromqlError) return new QueryProblem(error.type, error.message)
-  if (!(error instanceof StatusError)) return undefined
-  return new QueryProblem(error.status === 'INVALID_ARGUMENT' ? 'bad_data' : 'unavailable', error.message)
-}
 
 /** Throws QueryProblem. */
 function prepared(parameters: QueryParameters): PreparedQuery {

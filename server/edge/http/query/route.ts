@@ -7,7 +7,7 @@ import { type Asker, readerOf } from '../../../kernel/accounts/rights.ts'
 import type { SessionContext } from '../../../kernel/sessions/context.ts'
 import type { RememberedHistory } from '../../../kit/history.ts'
 import type { QuerySection } from '../../config.ts'
-import type { QueryOutcome, QueryOutcomes } from '../../query/outcomes.ts'
+import { outcomeOf, type QueryOutcome, type QueryOutcomes } from '../../query/outcomes.ts'
 import { type QueryErrorType, QueryProblem } from '../../query/problems.ts'
 import type { QueryTurns } from '../../query/turns.ts'
 import { endOf } from '../../turns.ts'
@@ -174,11 +174,6 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
 
 const NO_PROOF = 'a token is needed, Authorization: Bearer <token>, or the certificate of a user'
 const NO_HISTORY = 'this server has no history'
-
-function outcomeOf(problem: QueryProblem | undefined): QueryOutcome {
-  if (problem?.type === 'timeout') return 'timed_out'
-  return problem?.type === 'canceled' ? 'cancelled' : 'failed'
-}
 
 /** Of the form first, as Go's FormValue has it. */
 function givenIn({ body, url }: FastifyRequest): URLSearchParams {

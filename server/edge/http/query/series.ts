@@ -1,26 +1,19 @@
 /** Which series, names of labels and texts of labels there are, of those that match and may be read. */
 import { PromqlError } from '../../../../promql/errors.ts'
 import { compareLabelSets, isLabelName, LabelSet } from '../../../../promql/label-set.ts'
-import { PreparedQuery } from '../../../../promql/query.ts'
-import type { RememberedSelection } from '../../../kit/history.ts'
-import { HistorySource, pairsOf, plainMatchers, SAMPLES_MS } from '../../query/history-source.ts'
+import { eachSeries, type LabelPairs, type Matchers, matchersOf } from '../../query/labels.ts'
 import { invalidParameter, QueryProblem } from '../../query/problems.ts'
-import { runQuery } from '../../query/run.ts'
 import { jsonLabels, listTexts, successTexts } from './json.ts'
 import { type ApiRequest, QueryParameters } from './parameters.ts'
 
-/** What one answer holds at most: it is in memory, to be sorted. */
-const MOST = 200_000
 const NEVER_MS = 8.64e15
-
-type Matchers = RememberedSelection['matchers']
 
 export async function seriesFound(request: ApiRequest): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)
   const selections = selectionsOf(parameters)
   if (selections.length === 0) throw new QueryProblem('bad_data', 'no match[] parameter provided')
   const found = new Map<string, LabelSet>()
-  await eachSeries(request, parameters, selections, (pairs) => {
+  await taken(request, parameters, selections, (pairs) => {
     const labels = LabelSet.of(pairs)
     found.set(labels.key, labels)
     return found.size
@@ -45,39 +38,28 @@ export async function labelValuesFound(request: ApiRequest): Promise<Iterable<st
 
 async function textsFound(
   request: ApiRequest,
-  take: (pairs: ReturnType<typeof pairsOf>, found: Set<string>) => void,
+  take: (pairs: LabelPairs, found: Set<string>) => void,
 ): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)
   const selections = selectionsOf(parameters)
   const found = new Set<string>()
-  await eachSeries(request, parameters, selections.length === 0 ? [[]] : selections, (pairs) => {
+  await taken(request, parameters, selections.length === 0 ? [[]] : selections, (pairs) => {
     take(pairs, found)
     return found.size
   })
   return limitedList([...found].sort(), (text) => JSON.stringify(text), parameters.limit())
 }
 
-/** `take` returns how much is held by then. */
-async function eachSeries(
-  { reader, history, run }: ApiRequest,
+async function taken(
+  request: ApiRequest,
   parameters: QueryParameters,
   selections: readonly Matchers[],
-  take: (pairs: ReturnType<typeof pairsOf>) => number,
+  take: (pairs: LabelPairs) => number,
 ): Promise<void> {
   const [fromMs, toMs] = [parameters.timeMs('start', 0), parameters.timeMs('end', NEVER_MS)]
   if (toMs < fromMs) throw invalidParameter('end', 'end timestamp must not be before start time')
   parameters.limit()
-  const source = new HistorySource((selection) => history.select(reader, selection))
-  const steps = function* (): Generator<undefined, void, void> {
-    for (const matchers of selections) {
-      for (const series of source.remembered({ matchers, fromMs, toMs, stepMs: SAMPLES_MS, isWithoutSamples: true })) {
-        if (series !== undefined && take(pairsOf(series)) > MOST)
-          throw new QueryProblem('execution', `more than ${MOST} match: choose fewer with match[]`)
-        yield undefined
-      }
-    }
-  }
-  await runQuery(steps(), source, run)
+  await eachSeries(request, selections, { fromMs, toMs }, take)
 }
 
 function limitedList<T>(sorted: readonly T[], text: (element: T) => string, limit: number): Iterable<string> {
@@ -94,9 +76,8 @@ function* eachText<T>(elements: readonly T[], text: (element: T) => string): Gen
 function selectionsOf(parameters: QueryParameters): Matchers[] {
   return parameters.all('match[]').map((text) => {
     try {
-      const { expression } = new PreparedQuery(text)
-      if (expression.kind === 'selector' && expression.at === undefined && expression.offsetMs === 0)
-        return plainMatchers(expression.matchers)
+      const matchers = matchersOf(text)
+      if (matchers !== undefined) return matchers
     } catch (error) {
       if (!(error instanceof PromqlError)) throw error
       throw invalidParameter('match[]', error.message)

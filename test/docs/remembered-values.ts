@@ -1,0 +1,92 @@
+/** Values of the metrics of the producer that say something only where there is a history. */
+import { LabelSet } from '../../promql/label-set.ts'
+import { XdrWriter } from '../../protocol/bytes/writer.ts'
+import { BasicType } from '../../protocol/monitor/constants.ts'
+import { writeValueMessage } from '../../protocol/monitor/message.ts'
+import type { Value } from '../../protocol/monitor/value.ts'
+import { QueryOutcomes, queriesSensor } from '../../server/edge/query/outcomes.ts'
+import { QueryProblem } from '../../server/edge/query/problems.ts'
+import { problemRecord, resultRecords } from '../../server/edge/query/records.ts'
+import type { Clock } from '../../server/kernel/core/clock.ts'
+import { finish } from '../../server/kernel/core/fair-work.ts'
+import { createLogger } from '../../server/kernel/core/log.ts'
+import { HistorySensor } from '../../server/wings/history/figures.ts'
+import type { HistorySelection } from '../../server/wings/history/messages.ts'
+import { SelectSensor } from '../../server/wings/history/select.ts'
+import type { ValueMessage } from '../support/seat.ts'
+
+const BOSS = { userId: 1, tenant: 'default', name: 'boss', role: 'admin' }
+
+/** As it is where something is recorded. */
+export function historyValue(clock: Clock): ValueMessage {
+  const counts = { samples: 1, unsupported: 0, repeated: 0, lost: 0, refused: 0, ahead: 0 }
+  const ofServer = { ...counts, series: 1, stored: 1, bytes: 1, oldestMs: 1 }
+  const none = { merges: 0, tooOld: 0, late: 0, daysOverBytes: 0, damagedPages: 0 }
+  const figures = { tenants: new Map([['', ofServer]]), bytes: 1, ...none }
+  const sensor = new HistorySensor({ figures, waiting: () => 0 }, clock)
+  const [metric] = sensor.metrics()
+  const { value } = sensor.measure(metric as never, new Map(), BOSS)
+  return messageOf(value)
+}
+
+export function queriesValue(clock: Clock): ValueMessage {
+  const outcomes = new QueryOutcomes({ log: createLogger('silent'), clock, slowMs: () => 0 })
+  const times = { waitedMs: 0, tookMs: 0 }
+  outcomes.ended({ reader: BOSS, path: '/', given: new URLSearchParams(), outcome: 'served', ...times })
+  const sensor = queriesSensor(outcomes, clock)
+  const [metric] = sensor.metrics()
+  return messageOf((sensor.measure(metric as never, new Map(), BOSS) as { value: Value }).value)
+}
+
+/** What is answered to expressions: a string, a series, and what is wrong with one. */
+export function expressionValues(): ValueMessage[] {
+  const about = { warnings: ['w'], infos: ['i'], samples: 1, series: 1, peakPoints: 1 }
+  const samples = [
+    {
+      labels: LabelSet.of([
+        ['__name__', 'a'],
+        ['host', 'h'],
+      ]),
+      value: 1,
+    },
+  ]
+  const all = [
+    [...resultRecords({ ...about, data: { type: 'string', timeMs: 1, text: 'x' } }, 1)],
+    [...resultRecords({ ...about, data: { type: 'vector', timeMs: 1, samples } }, 1)],
+    [problemRecord(new QueryProblem('bad_data', 'x', { start: 0, end: 1 }), 'x')],
+  ]
+  return all.map((items) => messageOf({ type: BasicType.ARRAY, value: { element: BasicType.REC, items } }))
+}
+
+function messageOf(value: Value): ValueMessage {
+  const writer = new XdrWriter()
+  writeValueMessage(writer, { metric: 1, transaction: 0, time: 0, value })
+  const frame = writer.bytes()
+  return { kind: 'value', metric: 1, transaction: 0, time: 0, type: value.type, bytes: frame.subarray(4) } as never
+}
+
+/** What is stored, as it is answered to some arguments. */
+export async function selectedValue(
+  clock: Clock,
+  more: readonly (readonly [string, bigint | boolean])[] = [],
+): Promise<ValueMessage> {
+  const one = { tenant: 'default', name: 'a', native: 'test.a', labels: [['host', 'h']], kind: 'unknown' } as const
+  const samples = { series: one, times: Float64Array.of(1), values: Float64Array.of(1) }
+  const columns = ['ends', 'min', 'max', 'sum', 'count', 'first', 'firstTimes', 'last', 'lastTimes', 'resets']
+  const windows = { stepMs: 300_000, ...Object.fromEntries(columns.map((name) => [name, Float64Array.of(1)])) } as never
+  const kit = {
+    clock,
+    poll: { work: (_: unknown, steps: Generator) => finish(steps as never) },
+    peer: { view: { tenants: () => ['default'], readRights: () => ({ mayReadRemembered: () => true }) } },
+  }
+  const reading = {
+    async *select({ tenant, stepMs }: HistorySelection) {
+      if (tenant !== '') yield [stepMs === undefined ? samples : { ...samples, windows }]
+    },
+    losses: async () => [{ native: 'test.*', fromMs: 1, toMs: 2, count: 3, reason: 'overflow' }],
+  }
+  const sensor = new SelectSensor(kit as never, reading)
+  const [metric] = sensor.metrics()
+  const given = new Map<string, string | bigint | boolean>([['metric', 'test.a'], ...more])
+  return messageOf((await sensor.measure(metric as never, given, BOSS)).value)
+}
