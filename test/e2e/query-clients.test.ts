@@ -1,7 +1,15 @@
 /** What people have ask this server in the language of Prometheus, and get what it answers itself. */
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { PrometheusDriver } from 'prometheus-query'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Child } from '../support/child.ts'
+import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 import { hasPrometheus, RealPrometheus } from '../support/real-prometheus.ts'
 import { RememberingServer } from '../support/remembering-server.ts'
 
@@ -74,5 +82,95 @@ describe.skipIf(!hasPrometheus)('prometheus with remote_read (apt install promet
       body: new URLSearchParams({ query }),
     })
     expect(await answer.json()).toMatchObject({ warnings: [expect.stringContaining('at most 10000 are allowed')] })
+  })
+})
+
+// vmalert is not everywhere.
+describe.skipIf(spawnSync('which', ['vmalert']).status !== 0)('vmalert (apt install victoria-metrics)', () => {
+  const RULES = {
+    groups: [
+      {
+        name: 'asked',
+        interval: '1s',
+        rules: [
+          {
+            alert: 'MuchAsked',
+            expr: 'sum by (job) (asked_requests_total) > 2000',
+            labels: { severity: 'page' },
+            annotations: { summary: '{{ $labels.job }}' },
+          },
+        ],
+      },
+    ],
+  }
+  /** What comes to the Alertmanager. */
+  let received: { labels: Record<string, string>; annotations: Record<string, string> }[] = []
+  let alertmanager: Server
+  let vmalert: Child | undefined
+  beforeAll(async () => {
+    alertmanager = createServer(async (request, response) => {
+      const pieces: Buffer[] = []
+      for await (const piece of request) pieces.push(piece)
+      received.push(...(JSON.parse(Buffer.concat(pieces).toString()) as typeof received))
+      response.end()
+    }).listen(0, '127.0.0.1')
+    await once(alertmanager, 'listening')
+  })
+  afterAll(async () => {
+    await vmalert?.end('SIGKILL')
+    alertmanager.closeAllConnections()
+    alertmanager.close()
+  })
+
+  it('evaluates its rules here', { timeout: 60_000 }, async () => {
+    const { directory } = server.process
+    // JSON is YAML, too.
+    writeFileSync(join(directory, 'rules.yml'), JSON.stringify(RULES))
+    writeFileSync(join(directory, 'vmalert-token'), server.token, { mode: 0o600 })
+    const { port } = alertmanager.address() as AddressInfo
+    vmalert = new Child(
+      'vmalert',
+      [
+        '-rule=rules.yml',
+        `-datasource.url=${server.url}`,
+        '-datasource.bearerTokenFile=vmalert-token',
+        `-notifier.url=http://127.0.0.1:${port}`,
+        `-httpListenAddr=127.0.0.1:${await freePort()}`,
+      ],
+      { cwd: directory },
+    )
+    await eventually(() => {
+      expect(vmalert?.errors).not.toContain('failed')
+      const jobs = received.map(({ labels, annotations }) => [
+        labels['job'],
+        labels['severity'],
+        annotations['summary'],
+      ])
+      expect([...new Set(jobs.map((job) => job.join(' ')))].sort()).toEqual(['b page b', 'c page c'])
+    })
+    received = []
+  })
+})
+
+describe('prometheus-query', () => {
+  it('asks for values, ranges and series', async () => {
+    const driver = new PrometheusDriver({ endpoint: server.url, headers: { authorization: server.authorization } })
+    const now = await driver.instantQuery('asked_requests_total{job="a"}', END * 1_000)
+    expect(now.resultType).toBe('vector')
+    expect(
+      now.result.map(({ metric, value }) => [metric.name, metric.labels, value.time.getTime(), value.value]),
+    ).toEqual([['asked_requests_total', { job: 'a' }, END * 1_000, 1_039]])
+    const range = await driver.rangeQuery('sum(asked_requests_total)', START * 1_000, (START + 60) * 1_000, 30)
+    expect(range.result.map(({ values }) => values.map(({ value }: { value: number }) => value))).toEqual([
+      [6_000, 6_012, 6_024],
+    ])
+    const found = await driver.series('asked_ended', START * 1_000, END * 1_000)
+    expect(found.map(({ name, labels }) => [name, labels])).toEqual([['asked_ended', {}]])
+    expect(await driver.labelNames()).toEqual(['__name__', 'job'])
+    expect(await driver.labelValues('job')).toEqual(['a', 'b', 'c'])
+    await expect(driver.instantQuery('sum(')).rejects.toMatchObject({
+      httpStatus: 400,
+      prometheus: { errorType: 'bad_data', error: expect.stringContaining('1:5: parse error') },
+    })
   })
 })

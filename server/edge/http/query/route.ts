@@ -70,6 +70,10 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
     scope.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
       done(null, body),
     )
+    // Some give their parameters in the URL alone, and a type for the body that they do not send.
+    scope.addContentTypeParser('*', { parseAs: 'string', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
+      body === '' ? done(null, undefined) : done(Object.assign(new Error(OTHER_FORM), { statusCode: 415 })),
+    )
     scope.setErrorHandler((error: { statusCode?: number; message: string }, request, reply) => {
       const { statusCode = 500, message } = error
       if (statusCode < 500) return refuse(reply, new QueryProblem('bad_data', message), statusCode)
@@ -173,6 +177,7 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
 }
 
 const NO_PROOF = 'a token is needed, Authorization: Bearer <token>, or the certificate of a user'
+const OTHER_FORM = `a body has the type ${FORM}`
 const NO_HISTORY = 'this server has no history'
 
 /** Of the form first, as Go's FormValue has it. */

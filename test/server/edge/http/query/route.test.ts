@@ -284,6 +284,12 @@ describe('a form', () => {
   })
 })
 
+it('takes parameters of the URL from those who send no body and call it JSON', async () => {
+  const headers = { authorization: `Bearer ${all}`, 'content-type': 'application/json' }
+  const answer = await fetch(`${server.url}/api/v1/query?${listOf({ query: '1', ...at })}`, { method: 'POST', headers })
+  expect(await answer.json()).toMatchObject({ data: { result: [at.time, '1'] } })
+})
+
 describe('rights', () => {
   const seen = async (token: string) => {
     const [vector, matrix, series, names, hosts] = await Promise.all([
@@ -369,7 +375,11 @@ describe('what is wrong', () => {
         body,
         headers: { authorization: `Bearer ${all}`, 'content-type': type },
       })
-    expect((await post('{}', 'application/json')).status).toBe(415)
+    const other = await post('{}', 'application/json')
+    expect([other.status, await other.json()]).toEqual([
+      415,
+      { status: 'error', errorType: 'bad_data', error: 'a body has the type application/x-www-form-urlencoded' },
+    ])
     expect((await post(`query=${'1'.repeat(600_000)}`, 'application/x-www-form-urlencoded')).status).toBe(413)
   })
 })
