@@ -15,7 +15,8 @@ To enable completion in every new shell:
   fish   ${program} completion fish > ~/.config/fish/completions/cinnabar.fish
 
 The names of metrics and controls and the ids of channels come from the server. The login is taken from the options typed so
-far, the environment or the configuration. If the server does not answer within a second, no names are offered.`
+far, the environment or the configuration. If the server does not answer within a second, no names are offered.
+In an expression of \`query\`, also one in quotes, its last name is completed, with the token of that command.`
 
 export function addCompletion(program: Command, cli: Cli, clock: ClientClock = realClock()): void {
   const { terminal } = cli

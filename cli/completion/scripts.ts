@@ -67,7 +67,14 @@ _cinnabar() {
   local -a words
   # COMP_WORDS splits words at colons and "="; bash replaces only the last piece.
   read -ra words <<< "$line"
-  [[ $line == *[[:space:]] ]] && words+=('')
+  if [[ $piece == [\\'\\"]* ]]; then
+    # An expression in quotes is one word, blanks and all, and bash leaves the quote in its place.
+    read -ra words <<< "\${line%"$piece"}"
+    piece=\${piece:1}
+    words+=("$piece")
+  elif [[ $line == *[[:space:]] ]]; then
+    words+=('')
+  fi
   local last=$((\${#words[@]} - 1))
   local current=\${words[last]}
   [[ $piece == [:=] ]] && piece=''
@@ -108,9 +115,14 @@ ${indented(placeCases(tree), 6)}
       while IFS= read -r word; do found+=("$word"); done < <(compgen -f -- "$current")
       ;;
     ${lookedUpKinds.join('|')})
-      while IFS= read -r word; do found+=("$(printf '%q' "$word")"); done < <(
+      while IFS= read -r word; do
+        # An expression ends with a name, in which nothing is special; what stands before it was typed.
+        [[ $kind == expression ]] || word=$(printf '%q' "$word")
+        found+=("$word")
+      done < <(
         "$1" complete "$kind" -- "\${words[@]:1}" 2> /dev/null < /dev/null
       )
+      [[ $kind == expression ]] && compopt -o nospace 2> /dev/null
       ;;
   esac
   COMPREPLY=()

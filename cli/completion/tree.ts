@@ -9,17 +9,37 @@ import type { ClientClock } from '../../client/clock.ts'
 import { type Consumer, parseIdentity, type Value, valueToJson } from '../../client/index.ts'
 import { runControl, SECRET_ARGUMENTS } from '../control.ts'
 import { printable } from '../format.ts'
-import { type LoginOptions, resolveLogin, withLoginOptions } from '../login.ts'
+import { httpUrlOf, postForm } from '../http.ts'
+import {
+  type LoginOptions,
+  resolveLogin,
+  resolveToken,
+  type TokenOptions,
+  withLoginOptions,
+  withTokenOptions,
+} from '../login.ts'
 import { controlParameters, findField, metricParameters, toRecords } from '../records.ts'
 import type { Cli } from '../session.ts'
+import type { Terminal } from '../terminal.ts'
 
 /** What an argument can be: a name that only the server knows, a file, one of several words, or anything. */
 export type ArgumentKind =
-  | { readonly kind: 'metric' | 'control' | 'channel' | 'sensor' | 'user' | 'argument' | 'file' | 'anything' }
+  | {
+      readonly kind:
+        | 'metric'
+        | 'control'
+        | 'channel'
+        | 'sensor'
+        | 'user'
+        | 'argument'
+        | 'expression'
+        | 'file'
+        | 'anything'
+    }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
 
 /** The kinds of names that are looked up at the server. */
-export const lookedUpKinds = ['metric', 'control', 'channel', 'sensor', 'user', 'argument'] as const
+export const lookedUpKinds = ['metric', 'control', 'channel', 'sensor', 'user', 'argument', 'expression'] as const
 
 export interface CommandNode {
   /** The words of the command, such as "user add"; empty for the program. */
@@ -62,7 +82,7 @@ function toOption(option: Option): OptionNode {
 }
 
 /** Arguments and values of options that are called what they are. */
-const NAMED = ['control', 'channel', 'sensor', 'user', 'file'] as const
+const NAMED = ['control', 'channel', 'sensor', 'user', 'expression', 'file'] as const
 
 /** Derived from the declared choices, the name of the value, or the name of the option itself. */
 function kindOfArgument(declared: Argument | Option): ArgumentKind {
@@ -106,7 +126,11 @@ export async function lookUpNames(
     askSecret: () => Promise.reject(new Error('completion does not prompt')),
   }
   const lookUp = async (): Promise<readonly string[]> => {
-    const { urls, credentials, transport } = await resolveLogin(loginOptions(words), silent)
+    if (kind === 'expression') return expressionsOf(silent, words, abort.signal)
+    const { urls, credentials, transport } = await resolveLogin(
+      optionsIn<LoginOptions>(withLoginOptions(new Command()), words),
+      silent,
+    )
     const options = { ...transport, reconnect: false, deadlineMs: DEADLINE_MS, signal: abort.signal, clock }
     const consumer = await connect(urls, credentials, options)
     abort.signal.addEventListener('abort', () => void consumer.close())
@@ -128,8 +152,30 @@ export async function lookUpNames(
   }
 }
 
+/** The expression with each name of a metric of the history that its last name begins. */
+async function expressionsOf(
+  terminal: Terminal,
+  words: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const word = (words.at(-1) ?? '').replace(/^['"]/, '')
+  const [begun = ''] = /[a-zA-Z_:][a-zA-Z0-9_:]*$/.exec(word) ?? []
+  const options = optionsIn<TokenOptions>(withTokenOptions(new Command(), ''), words)
+  const { token, tls } = await resolveToken(options, terminal, 'COLLECT *')
+  const url = await httpUrlOf(options, terminal, 'queries go to')
+  const form = new URLSearchParams({ 'match[]': `{__name__=~"${begun}.*"}`, limit: String(MAX_NAMES) })
+  const { body } = await postForm({ url, path: '/api/v1/label/__name__/values', token, tls }, form, signal)
+  const { data } = JSON.parse(body) as { readonly data: readonly string[] }
+  const before = word.slice(0, word.length - begun.length)
+  // Others stand in quotes in an expression.
+  return data.filter((name) => /^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)).map((name) => before + name)
+}
+
 const NAMES: Readonly<
-  Record<LookedUpKind, (consumer: Consumer, words: readonly string[]) => Promise<readonly string[]>>
+  Record<
+    Exclude<LookedUpKind, 'expression'>,
+    (consumer: Consumer, words: readonly string[]) => Promise<readonly string[]>
+  >
 > = {
   async metric(consumer, words) {
     const prefix = words.at(-1) ?? ''
@@ -192,13 +238,12 @@ function column(answer: Value, name: string): string[] {
   return records.flatMap((record) => findField(record, name) ?? []).map((field) => String(valueToJson(field)))
 }
 
-/** Parses the login options as the commands do. */
-function loginOptions(words: readonly string[]): LoginOptions {
-  const command = withLoginOptions(new Command())
+/** Parses the options of a command as the commands do. */
+function optionsIn<Options extends object>(command: Command, words: readonly string[]): Options {
   command
     .exitOverride()
     .configureOutput({ writeErr: () => {} })
     .allowUnknownOption()
     .parseOptions([...words])
-  return command.opts()
+  return command.opts<Options>()
 }

@@ -25,10 +25,11 @@ beforeAll(async () => {
 afterAll(() => rmSync(directory, { recursive: true }))
 
 /** The completions of `line` in bash, which passes words in pieces. */
-function offered(line: string, ...names: readonly string[]): string[] {
+function offered(line: string, names: readonly string[] = [], whole?: readonly string[]): string[] {
   writeFileSync(answer, names.map((name) => `${name}\n`).join(''))
   writeFileSync(asked, '')
-  const pieces = line.split(/\s+/).flatMap((word) => (word === '' ? [''] : word.split(/([:=])/).filter((part) => part)))
+  const pieces =
+    whole ?? line.split(/\s+/).flatMap((word) => (word === '' ? [''] : word.split(/([:=])/).filter((part) => part)))
   const run = `source "$1"; COMP_LINE=$2; COMP_POINT=\${#2}; shift 2; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
     _cinnabar cinnabar; printf '%s\\n' "\${COMPREPLY[@]}"`
   const env = { ...process.env, PATH: `${directory}:${process.env['PATH']}` }
@@ -80,24 +81,40 @@ describe('in bash', () => {
     ['cinnabar user remove ', ['user', 'user', 'remove', '']],
     ['cinnabar token add ', ['user', 'token', 'add', '']],
   ])('%j asks the server', (line, [kind, ...words]) => {
-    expect(offered(line, 'gmetric.a', 'other')).toEqual(line.endsWith('gm') ? ['gmetric.a'] : ['gmetric.a', 'other'])
+    expect(offered(line, ['gmetric.a', 'other'])).toEqual(line.endsWith('gm') ? ['gmetric.a'] : ['gmetric.a', 'other'])
     expect(askedFor()).toEqual(['complete', kind, '--', ...words])
   })
 
+  test.each<[line: string, word: string, names: readonly string[], expected: readonly string[]]>([
+    ['cinnabar query host_l', 'host_l', ['host_load_one'], ['host_load_one']],
+    ["cinnabar query 'host_l", 'host_l', ['host_load_one'], ['host_load_one']],
+    [
+      "cinnabar query --url http://h:1 'sum by (host) (rate(a:b",
+      'sum by (host) (rate(a:b',
+      ['sum by (host) (rate(a:bc', 'sum by (host) (rate(a:bd'],
+      ['sum by (host) (rate(a:bc', 'sum by (host) (rate(a:bd'],
+    ],
+  ])('%j asks for expressions', (line, word, names, expected) => {
+    const [before = '', quoted] = line.split("'")
+    const pieces = quoted === undefined ? undefined : [...before.trim().split(/\s+/), `'${quoted}`]
+    expect(offered(line, names, pieces)).toEqual(expected)
+    expect(askedFor()).toEqual(['complete', 'expression', '--', 'query', ...(pieces ?? ['', '']).slice(2, -1), word])
+  })
+
   test('where both subcommands and names are possible, both are offered', () => {
-    expect(offered('cinnabar channels ', '80', '90')).toEqual(['define', 'delete', 'purge', '80', '90'])
+    expect(offered('cinnabar channels ', ['80', '90'])).toEqual(['define', 'delete', 'purge', '80', '90'])
     expect(askedFor()).toEqual(['complete', 'channel', '--', 'channels', ''])
   })
 
   test('what is offered takes the place of the last piece only', () => {
-    expect(offered('cinnabar tail --channel=8', '80', '90')).toEqual(['80'])
-    expect(offered('cinnabar get gmetric.a:b', 'gmetric.a:bc')).toEqual(['bc'])
-    expect(offered('cinnabar get gmetric.a:', 'gmetric.a:bc')).toEqual(['bc'])
+    expect(offered('cinnabar tail --channel=8', ['80', '90'])).toEqual(['80'])
+    expect(offered('cinnabar get gmetric.a:b', ['gmetric.a:bc'])).toEqual(['bc'])
+    expect(offered('cinnabar get gmetric.a:', ['gmetric.a:bc'])).toEqual(['bc'])
   })
 
   test('a name is never executed, and is quoted', () => {
     const names = ['g$(touch /tmp/x)', 'g`id`', "g'; id", 'g a', 'g*']
-    expect(offered('cinnabar get g', ...names)).toEqual([
+    expect(offered('cinnabar get g', names)).toEqual([
       'g\\$\\(touch\\ /tmp/x\\)',
       'g\\`id\\`',
       "g\\'\\;\\ id",
@@ -196,7 +213,7 @@ describe('names', () => {
     const of: Script = () => ({ followedBy: [capabilities, { answer: list(metric) }] })
     const { out } = await runCli(['complete', 'metric', '--', 'watch', 'gmetric.a', 'producer='], of)
     expect(out).toEqual(['host=', 'producer=main', 'producer=east', 'producer=east/rack1', 'gmetric.a'])
-    expect(offered('cinnabar watch gmetric.a producer=e', ...out)).toEqual(['east', 'east/rack1'])
+    expect(offered('cinnabar watch gmetric.a producer=e', out)).toEqual(['east', 'east/rack1'])
   })
 
   test('are looked up with the login of the command line', async () => {

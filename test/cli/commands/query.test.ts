@@ -170,3 +170,31 @@ describe('what is wrong', () => {
     expect([code, err.join('\n')]).toEqual([2, expect.stringMatching(/a token is needed.*\n.*--scope 'COLLECT \*'/)])
   })
 })
+
+describe('completion', () => {
+  const complete = (...words: string[]) =>
+    runCli(['complete', 'expression', '--', 'query', ...words], undefined, {
+      env: { CINNABAR_URL: url, CINNABAR_TOKEN: 't0' },
+    })
+  beforeEach(() => {
+    answer = { status: 200, body: JSON.stringify({ status: 'success', data: ['host_load_one', 'host:a', 'host ä'] }) }
+  })
+
+  it('offers the expression with each name that its last word begins', async () => {
+    const { code, out, err } = await complete("'sum by (host) (rate(ho")
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: ['sum by (host) (rate(host_load_one', 'sum by (host) (rate(host:a'],
+      err: [],
+    })
+    const form = { 'match[]': '{__name__=~"ho.*"}', limit: '1000' }
+    expect(asked).toEqual([{ path: '/api/v1/label/__name__/values', authorization: 'Bearer t0', form }])
+    expect((await complete('')).out).toEqual(['host_load_one', 'host:a'])
+  })
+
+  it('says nothing where nothing is found', async () => {
+    answer = { status: 401, body: JSON.stringify({ status: 'error', error: 'no' }) }
+    expect(await complete('ho')).toMatchObject({ code: 0, out: [], err: [] })
+    expect(await complete('--url', 'tcp://h:1', 'ho')).toMatchObject({ code: 0, out: [], err: [] })
+  })
+})
