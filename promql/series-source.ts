@@ -16,6 +16,8 @@ export interface SourceSeries {
   readonly values: Float64Array
   /** Up to this time, in milliseconds, only the last sample of each rollup is left; undefined if all are there. */
   readonly thinnedMs?: number | undefined
+  /** For how long each sample counts, in milliseconds, where that is longer than the lookback; undefined if none does. */
+  readonly heldMs?: Float64Array | undefined
 }
 
 /** A series in windows, open on the left, by their ends, ascending; an element of each column for each. Markers are in none. */
@@ -46,9 +48,10 @@ export interface SeriesSource {
   readonly rollups?: RollupSource | undefined
   /**
    * The series that match all matchers, each once, with their samples of a range; both ends are included. Series without samples
-   * there may be left out. The columns are only read here, while the stream stands at their series.
+   * there may be left out. The columns are only read here, while the stream stands at their series. `isLookingBack`: the latest sample
+   * before a time is wanted, so that one from before the range may come first if it is held until then.
    */
-  select(matchers: readonly LabelMatcher[], fromMs: number, toMs: number): Stream<SourceSeries>
+  select(matchers: readonly LabelMatcher[], fromMs: number, toMs: number, isLookingBack?: boolean): Stream<SourceSeries>
 }
 
 const MARKER = new Uint32Array(new BigUint64Array([0x7ff0000000000002n]).buffer)

@@ -1,7 +1,7 @@
 /** Selectors: the value of each series at each time of a grid, and the samples that windows go over. */
 import type { AtModifier, Selector } from '../expression.ts'
 import { LabelSet } from '../label-set.ts'
-import { type SeriesSource, StaleMarkers, type Stream } from '../series-source.ts'
+import { type SeriesSource, type SourceSeries, StaleMarkers, type Stream } from '../series-source.ts'
 import { type Evaluation, type Grid, StepSeries, timeAt } from './grid.ts'
 
 /** The samples of a series without stale markers; what functions over ranges are applied to. */
@@ -54,7 +54,7 @@ export class SelectorTimes {
 }
 
 /**
- * The latest sample of each series that is not older than the lookback, at each time; with `isOfTimes` its time in seconds instead
+ * The latest sample of each series that is not older than the lookback, or still held, at each time; with `isOfTimes` its time in seconds instead
  * of its value. The range is open on the left.
  */
 export function* selectSteps(
@@ -69,7 +69,7 @@ export function* selectSteps(
   if (grid.count === 0) return
   const lookup = new SelectorTimes(grid, selector, times)
   const fromMs = lookup.firstMs - times.lookbackMs + 1
-  for (const series of source.select(selector.matchers, fromMs, lookup.lastMs)) {
+  for (const series of source.select(selector.matchers, fromMs, lookup.lastMs, true)) {
     if (series === undefined) {
       yield undefined
       continue
@@ -85,7 +85,7 @@ export function* selectSteps(
 }
 
 function lookBack(
-  { times, values }: { readonly times: Float64Array; readonly values: Float64Array },
+  { times, values, heldMs }: Pick<SourceSeries, 'times' | 'values' | 'heldMs'>,
   lookup: SelectorTimes,
   lookbackMs: number,
   into: StepSeries,
@@ -99,7 +99,7 @@ function lookBack(
     while (next < times.length && (times[next] ?? 0) <= ms) next++
     if (next === 0) continue
     const timeMs = times[next - 1] ?? 0
-    if (timeMs <= ms - lookbackMs) continue
+    if (timeMs <= ms - Math.max(lookbackMs, heldMs?.[next - 1] ?? 0)) continue
     const value = values[next - 1] ?? 0
     if (Number.isNaN(value) && markers.has(next - 1)) continue
     into.set(step, isOfTimes ? timeMs / 1000 : value)

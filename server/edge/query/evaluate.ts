@@ -39,7 +39,8 @@ export async function evaluate(
     limits: { ...QUERY_LIMITS, maxSamples, maxBytes: MAX_BYTES },
     maxSteps: MAX_POINTS + 1,
   }
-  const source = new HistorySource((selection) => history.select(reader, selection))
+  // Whoever says how far to look back means it.
+  const source = new HistorySource((selection) => history.select(reader, selection), lookbackMs <= 0)
   const steps =
     'timeMs' in times
       ? query.instant(source, times.timeMs, options)

@@ -6,6 +6,7 @@
 import type { LabelMatcher } from '../../../promql/label-matcher.ts'
 import type { RollupSource, SeriesSource, SourceRollups, SourceSeries, Stream } from '../../../promql/series-source.ts'
 import { type RememberedSelection, type RememberedSeries, ROLLUP_MS } from '../../kit/history.ts'
+import { heldSamples, READ_BACK_MS } from './held-samples.ts'
 
 /** Rights of so many series are judged in a step. */
 const SERIES_PER_STEP = 32
@@ -29,6 +30,7 @@ interface Asked {
 
 export class HistorySource implements SeriesSource {
   readonly #select: SelectRemembered
+  readonly #holdsRare: boolean
   /** Where all that is asked for can be said of windows. */
   readonly rollups: RollupSource = {
     stepMs: ROLLUP_MS,
@@ -36,8 +38,10 @@ export class HistorySource implements SeriesSource {
   }
   #waitsFor: Asked | undefined
 
-  constructor(select: SelectRemembered) {
+  /** `holdsRare`: whether a series that sends rarely has a value until its next sample. */
+  constructor(select: SelectRemembered, holdsRare = true) {
     this.#select = select
+    this.#holdsRare = holdsRare
   }
 
   /** Settles when there is something to go on with; undefined if there is now. Never rejects. */
@@ -46,10 +50,22 @@ export class HistorySource implements SeriesSource {
     return asked === undefined || asked.outcome !== undefined ? undefined : asked.come
   }
 
-  *select(matchers: readonly LabelMatcher[], fromMs: number, toMs: number): Stream<SourceSeries> {
-    const range = { fromMs, toMs }
+  *select(
+    matchers: readonly LabelMatcher[],
+    fromMs: number,
+    toMs: number,
+    isLookingBack = false,
+  ): Stream<SourceSeries> {
+    const isHeld = isLookingBack && this.#holdsRare
+    const range = { fromMs: isHeld ? fromMs - READ_BACK_MS : fromMs, toMs }
     for (const series of this.remembered({ matchers: plainMatchers(matchers), ...range, stepMs: SAMPLES_MS })) {
-      yield series && { labels: pairsOf(series), ...withLastOfWindows(series, range) }
+      if (series === undefined) {
+        yield undefined
+        continue
+      }
+      const all = withLastOfWindows(series, range)
+      const samples = isHeld ? heldSamples(all, fromMs) : all
+      if (samples.times.length > 0) yield { labels: pairsOf(series), ...samples }
     }
   }
 

@@ -1,6 +1,6 @@
 /**
  * `POST /api/v1/read`: remote read of Prometheus, which evaluates expressions itself then. Each series comes as it is stored, with
- * stale markers; where samples have gone, the last one of each rollup is left.
+ * stale markers; where samples have gone, the last one of each rollup is left. Samples of a series that sends rarely are repeated.
  */
 import { LabelMatcher, RegexError } from '../../../../promql/label-matcher.ts'
 import { isLabelName } from '../../../../promql/label-set.ts'
@@ -12,6 +12,7 @@ import {
   ReadResponseWriter,
 } from '../../../../protocol/prometheus/remote-read.ts'
 import { decompress } from '../../../../protocol/prometheus/remote-write.ts'
+import { withRepeated } from '../../query/held-samples.ts'
 import { HistorySource } from '../../query/history-source.ts'
 import { QueryProblem } from '../../query/problems.ts'
 import { runQuery } from '../../query/run.ts'
@@ -38,7 +39,8 @@ export async function remoteRead(request: ApiRequest): Promise<EncodedAnswer> {
     const writer = new ReadResponseWriter()
     let samples = 0
     for (const { matchers, fromMs, toMs } of selections) {
-      for (const series of source.select(matchers, fromMs, toMs)) {
+      for (const held of source.select(matchers, fromMs, toMs, true)) {
+        const series = held && { labels: held.labels, ...withRepeated(held, fromMs, toMs) }
         if (series !== undefined && series.times.length > 0) {
           samples += series.times.length
           if (samples > maxSamples)
