@@ -130,15 +130,14 @@ describe('whoever looks back', () => {
 
 describe('samples', () => {
   it('are held by what stands up to fifty minutes before a range', () => {
-    const samples: Sample[] = [
+    const { times, values } = columns([
       [0, 1],
       [20, 2],
       [40, 3],
       [41, 4],
       [42, 5],
-    ]
-    const { times, values } = columns(samples)
-    for (const [from, [, value]] of samples.entries()) {
+    ])
+    for (const [from, value] of values.entries()) {
       // All that is read of it.
       const fromMs = (times[from] ?? 0) + 1
       const begin = times.findIndex((ms) => ms >= fromMs - READ_BACK_MS)
