@@ -2,6 +2,7 @@
  * `GET /metrics`: what is known now, as text for Prometheus and what else scrapes (docs/prometheus.md). It is selected and judged
  * as QUERY does, so nothing is measured unless somebody scrapes.
  */
+import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -23,6 +24,7 @@ import { AllowedSenders } from '../../../kit/by-tenant.ts'
 import { endOf } from '../../turns.ts'
 import { type AskerOptions, askerByProof } from '../askers.ts'
 import { Pace } from '../pace.ts'
+import type { Reader as TextReader } from './readers.ts'
 import { SampleWriter } from './samples.ts'
 import type { ScrapedText, ScrapeProgress, ScrapeRefusal, Scrapes } from './scrapes.ts'
 
@@ -59,6 +61,7 @@ export interface MetricsOptions extends AskerOptions {
 /** What a refused scrape is answered; it may come again after a second. */
 const refusals: Readonly<Record<ScrapeRefusal, readonly [status: number, detail: string]>> = {
   tenant: [429, 'too many scrapes of the tenant wait for their turn'],
+  readers: [429, 'too many readers of the tenant wait for their turn'],
   all: [503, 'too many scrapes of all tenants wait for their turn'],
   memory: [503, 'the texts of all tenants take too much memory, most of it those of the tenant'],
 }
@@ -97,12 +100,13 @@ export function serveMetrics(app: FastifyInstance, options: MetricsOptions): voi
       await failures(request)
       return refuse(reply, asker.status, asker.refused)
     }
+    const gone = endOf(reply.raw)
     try {
       const scrape = scrapeOf(request, asker, options)
       const scraped = await scrapes.scrape({
         tenant: scrape.reader.tenant,
         key: keyOf(scrape),
-        reader: endOf(reply.raw),
+        reader: gone,
         make: async (progress) => {
           try {
             return await exposed(scrape, options, progress)
@@ -113,9 +117,17 @@ export function serveMetrics(app: FastifyInstance, options: MetricsOptions): voi
       })
       // Hundreds may have waited for the same text.
       await new Promise<void>((begin) => answers.begin(begin))
-      if (!('refused' in scraped)) return send(reply, scrape, scraped, options.context.work)
+      let refused: ScrapeRefusal
+      if ('refused' in scraped) refused = scraped.refused
+      else {
+        const { tenant } = scrape.reader
+        const reader = scrapes.reader({ tenant, gone, disconnect: () => reply.raw.destroy() })
+        const isTurn = await reader.inTurn()
+        if (isTurn && !scraped.cut.aborted) return send(reply, scrape, scraped, { reader, work: options.context.work })
+        refused = isTurn ? 'memory' : 'readers'
+      }
       void reply.header('retry-after', RETRY_AFTER_S)
-      return refuse(reply, ...refusals[scraped.refused])
+      return refuse(reply, ...refusals[refused])
     } catch (error) {
       const { status, message } = failureOf(error)
       return refuse(reply, status, message)
@@ -249,29 +261,45 @@ function send(
   reply: FastifyReply,
   { reader: { tenant }, format, isGzip }: Scrape,
   { pieces, bytes, cut }: ScrapedText,
-  work: FairWork,
+  { reader, work }: Pick<WritingOptions, 'reader' | 'work'>,
 ): FastifyReply {
+  const response = reply.raw
   void reply.header('content-type', contentTypes[format]).header('vary', 'Accept, Accept-Encoding')
   void reply.header('content-length', bytes)
   if (isGzip) void reply.header('content-encoding', 'gzip')
-  const end = (): void => void reply.raw.destroy()
+  const end = (): void => void response.destroy()
   cut.addEventListener('abort', end)
-  reply.raw.once('close', () => cut.removeEventListener('abort', end))
-  return reply.send(written(pieces, { tenant }, work))
+  response.once('close', () => cut.removeEventListener('abort', end))
+  return reply.send(written(pieces, { response, reader, party: { tenant }, work }))
 }
 
-/** Pieces as their reader takes them, written in the time that all work shares. */
-function written(pieces: readonly Uint8Array[], party: Party, work: FairWork): Readable {
+interface WritingOptions {
+  readonly response: ServerResponse
+  readonly reader: TextReader
+  readonly party: Party
+  readonly work: FairWork
+}
+
+/** Pieces as their reader takes them, written in its turns and in the time that all work shares. */
+function written(pieces: readonly Uint8Array[], { response, reader, party, work }: WritingOptions): Readable {
   let next = 0
   // biome-ignore lint/correctness/useYield: to write one piece is one step
   function* step(readable: Readable): Steps<void> {
+    // If it is not corked, Node hands the piece to the system after the step, together with those of all other readers.
+    response.cork()
     readable.push(pieces[next++] ?? null)
+    response.uncork()
+    reader.wrote()
+  }
+  const write = async (readable: Readable): Promise<void> => {
+    if (await reader.inTurn()) await work.run(party, step(readable))
+    else response.destroy()
   }
   return new Readable({
     highWaterMark: 1,
     read() {
       // What is pushed later goes out at once, and so as a part of the step.
-      queueMicrotask(() => void work.run(party, step(this)))
+      queueMicrotask(() => void write(this))
     },
   })
 }

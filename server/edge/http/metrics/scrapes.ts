@@ -7,6 +7,7 @@ import { setMaxListeners } from 'node:events'
 import type { Clock } from '../../../kernel/core/clock.ts'
 import { Turns } from '../../turns.ts'
 import { MemoryRoom } from '../memory-room.ts'
+import { type Reader, type ReaderOptions, Readers } from './readers.ts'
 
 /** Texts of a tenant that are made or sent, those that wait for that, and for how long. */
 const OF_TENANT = { atOnce: 2, waiting: 16, patienceMs: 9_500 }
@@ -19,8 +20,8 @@ const SPREAD_MS = 1_000
 /** What all texts that are made or sent take of memory. */
 const MAX_BYTES = 512 * 2 ** 20
 
-/** What stands in the way of a text: too many of the tenant, or of all, wait; or all together have too many bytes. */
-export type ScrapeRefusal = 'tenant' | 'all' | 'memory'
+/** What stands in the way of a text: too many of the tenant, of its readers, or of all, wait; or all together have too many bytes. */
+export type ScrapeRefusal = 'tenant' | 'readers' | 'all' | 'memory'
 
 /** A text, the same for all who get it. */
 export interface ScrapedText {
@@ -54,6 +55,7 @@ export class Scrapes {
   readonly #clock: Pick<Clock, 'setTimeout' | 'clear'>
   readonly #ofTenant: Turns
   readonly #ofAll: Turns
+  readonly #readers: Readers
   readonly #room = new MemoryRoom(MAX_BYTES)
   /** Texts that are not begun, by their keys. */
   readonly #waiting = new Map<string, SharedText>()
@@ -65,9 +67,10 @@ export class Scrapes {
     this.#clock = clock
     this.#ofTenant = new Turns({ ...OF_TENANT, clock })
     this.#ofAll = new Turns({ ...OF_ALL, clock })
+    this.#readers = new Readers(clock, () => this.#refused++)
   }
 
-  /** Requests that were refused so far. */
+  /** Requests that were refused so far, and readers that were disconnected before they had their text. */
   get refused(): number {
     return this.#refused
   }
@@ -80,6 +83,11 @@ export class Scrapes {
     const scraped = await text.scraped
     if ('refused' in scraped && !request.reader.aborted) this.#refused++
     return scraped
+  }
+
+  /** One of those who get a text, to which it is written in turns. */
+  reader(options: ReaderOptions): Reader {
+    return this.#readers.reader(options)
   }
 
   #begin(request: ScrapeRequest): SharedText {
@@ -133,6 +141,9 @@ export class Scrapes {
         const bytes = pieces.reduce((sum, { length }) => sum + length, 0)
         progress.grownTo(bytes)
         text.give({ pieces, bytes, cut: place.refused })
+        place.refused.addEventListener('abort', () => {
+          this.#refused += text.readers
+        })
         const late = this.#clock.setTimeout(() => text.pass(), SPREAD_MS)
         if (!text.gone.aborted) await new Promise((resolve) => text.gone.addEventListener('abort', resolve))
         this.#clock.clear(late)
@@ -186,6 +197,11 @@ class SharedText {
     this.passed = new Promise((pass) => {
       this.pass = pass
     })
+  }
+
+  /** Those that have neither got it as a whole nor gone. */
+  get readers(): number {
+    return this.#readers
   }
 
   /** Aborted when all readers have the text, or have gone. */

@@ -1,5 +1,7 @@
 /** `GET /metrics` over real HTTP: who sees what, in which form, and what is wrong with a request. */
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BasicType } from '../../../../../protocol/monitor/constants.ts'
@@ -134,6 +136,42 @@ it('that has failed is reported once, however many wait for it', async () => {
   expect(faults.count).toBe(failed)
   await failing.stop()
   await target.stop()
+})
+
+it('goes to others although readers before them take nothing, and those are disconnected', async () => {
+  const value = 'x'.repeat(60_000)
+  // More than the buffers of a connection hold.
+  for (let n = 0; n < 250; n++) server.producer.push.push(`test.long${n}`, { type: BasicType.STRING, value }, 1, 'a')
+  const request = `GET /metrics?metric=test.* HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${token}\r\n\r\n`
+  const begun: string[] = []
+  const deaf = Array.from({ length: 8 }, () => {
+    const socket = connect({ host: '127.0.0.1', port: Number(new URL(server.url).port) })
+    socket.on('error', () => {})
+    // They read the beginning, so that it is known that they were written to.
+    socket.once('readable', () => begun.push(String(socket.read(12))))
+    socket.write(request)
+    return { socket, closed: once(socket, 'close') }
+  })
+  await eventually(() => {
+    server.producer.clock.advance(100)
+    expect(begun).toEqual(Array(deaf.length).fill('HTTP/1.1 200'))
+  })
+  let text = ''
+  void textOf('?metric=test.*').then((found) => {
+    text = found
+  })
+  // Two texts are read, and there is no third before one of them is given up.
+  await eventually(() => {
+    server.producer.clock.advance(100)
+    expect(samplesOf(text)).toHaveLength(250)
+  })
+  server.producer.clock.advance(5_000)
+  // What has come already is read before the end is seen.
+  for (const { socket, closed } of deaf) {
+    socket.resume()
+    await closed
+  }
+  expect(server.producer.server.parts.producer.scrapes.refused).toBe(8)
 })
 
 describe('a token', () => {
