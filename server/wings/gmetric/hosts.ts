@@ -43,6 +43,8 @@ export const DEFAULT_LIMITS: HostLimits = {
 const FRESH_TMAXES = 4
 /** How long a changed name is kept, because every change ends all series of the host and begins new ones. */
 const NAME_HELD_MS = 60_000
+/** Metrics that are looked at in one step. */
+const PER_STEP = 256
 const NONE: readonly GmetricHost[] = []
 const FULL = { hosts: 'hostsFull', metrics: 'metricsFull', bytes: 'bytesFull' } as const
 
@@ -170,23 +172,27 @@ export class Hosts {
     return { kind: 'value', series, reading: latest, born, renamed }
   }
 
-  /** Removes the metrics that were silent for longer than their dmax, and silent hosts with all their metrics. */
-  expire(nowMs: number): HostMetric[] {
-    const gone: HostMetric[] = []
+  /**
+   * Removes the metrics that were silent for longer than their dmax, and silent hosts with all their metrics; gives each of them.
+   * Undefined is a place to pause: packets may come then.
+   */
+  *expire(nowMs: number): Generator<HostMetric | undefined, void, void> {
+    let looked = 0
     for (const host of this.#byAddress.values()) {
-      const hostGone = nowMs - host.heardMs > this.#limits.hostDmaxMs
+      const isGone = (): boolean => nowMs - host.heardMs > this.#limits.hostDmaxMs
       for (const series of host.series.values()) {
-        if (!hostGone && !isSilent(series, nowMs)) continue
+        if (++looked % PER_STEP === 0) yield
+        if (!isGone() && !isSilent(series, nowMs)) continue
         host.series.delete(series.metric)
         this.#room.book(series.source, { hosts: 0, metrics: -1, bytes: -series.bytes })
-        gone.push(series)
+        yield series
       }
-      if (!hostGone) continue
+      // A packet that came during a pause has brought it back.
+      if (!isGone() || host.series.size > 0) continue
       this.#byAddress.delete(host.address)
       this.#byName.delete(host.name)
       this.#room.book(host.source, { hosts: -1, metrics: 0, bytes: 0 })
     }
-    return gone
   }
 
   #find(host: string): GmetricHostState | undefined {

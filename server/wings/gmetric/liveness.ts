@@ -15,7 +15,7 @@ import type {
   Series,
   Subscription,
 } from '../../kit/metrics.ts'
-import type { Clock } from '../../kit/running.ts'
+import type { Clock, Steps } from '../../kit/running.ts'
 import { type GmetricHost, isLate, type ValueOrigin } from './host.ts'
 import type { Hosts } from './hosts.ts'
 import { HOST_PARAMETERS, isHost, shownHost } from './series.ts'
@@ -23,6 +23,8 @@ import { HOST_PARAMETERS, isHost, shownHost } from './series.ts'
 /** The hub, to which births, values and deaths are reported. */
 export type GmetricHub = Pick<Feed, 'born' | 'emit' | 'died'>
 
+/** Metrics that are looked at in one step. */
+const PER_STEP = 256
 const FAMILY = 'ganglia.'
 const { BOOLEAN, UINT32 } = BasicType
 
@@ -114,22 +116,26 @@ export class HostLiveness implements ListeningSensor {
     return found && { host: found, metadata: undefined }
   }
 
-  /** Call this about once a second, after silent metrics and hosts were removed. While fenced, no host is reported. */
-  sweep(): void {
+  /** Run this about once a second, after silent metrics and hosts were removed. While fenced, no host is reported. */
+  *sweep(): Steps<void> {
     const now = this.#clock.monotonicMs()
     const there = new Set(this.#isFenced() ? [] : this.#hosts.hosts())
     for (const [host, both] of this.#watched) {
+      yield
       if (there.has(host) && both[0].labels.host === shownHost(host)) continue
       this.#watched.delete(host)
       for (const series of both) this.#hub.died(series)
     }
-    for (const host of there) this.#check(host, now)
+    for (const host of there) {
+      yield
+      this.#check(host, now, yield* this.#late(host, now))
+    }
   }
 
-  #check(host: GmetricHost, now: number): void {
+  #check(host: GmetricHost, now: number, lateMetrics: number): void {
     const time = this.#clock.microseconds()
     const up: Value = { type: BOOLEAN, value: this.#hosts.isUp(host, now) }
-    const late: Value = { type: UINT32, value: this.#late(host, now) }
+    const late: Value = { type: UINT32, value: lateMetrics }
     const watched = this.#watched.get(host)
     if (watched) {
       this.#report(watched[0], { value: up, time })
@@ -154,9 +160,12 @@ export class HostLiveness implements ListeningSensor {
     if (before !== measured.value.value) this.#hub.emit(series, measured.value, measured.time)
   }
 
-  #late(host: GmetricHost, now: number): number {
-    let count = 0
-    for (const series of this.#hosts.all(host)) if (isLate(series, now)) count++
+  *#late(host: GmetricHost, now: number): Steps<number> {
+    let [looked, count] = [0, 0]
+    for (const series of this.#hosts.all(host)) {
+      if (++looked % PER_STEP === 0) yield
+      if (isLate(series, now)) count++
+    }
     return count
   }
 }

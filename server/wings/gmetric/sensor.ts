@@ -10,7 +10,7 @@ import { type GmetricPacket, METRIC_PREFIX } from '../../../protocol/gmetric/pac
 import type { TenantFeed } from '../../kit/by-tenant.ts'
 import { Catalogue, type Measurement, type Series } from '../../kit/metrics.ts'
 import { ReceivingSensor, type SourceReport } from '../../kit/receiving-sensor.ts'
-import type { Clock } from '../../kit/running.ts'
+import type { Clock, Steps } from '../../kit/running.ts'
 import type { GmetricSection } from './config.ts'
 import { documentOf, ShownExtraElements } from './document.ts'
 import type { GmetricHost, HostMetric as Received, ValueOrigin } from './host.ts'
@@ -39,10 +39,11 @@ export interface XmlCounts {
 }
 
 export class GmetricSensor extends ReceivingSensor<GmetricSeries> {
-  /** The sensor that reports which hosts are alive; it must be swept after this one. */
+  /** The sensor that reports which hosts are alive; it is swept with this one. */
   readonly liveness: HostLiveness
   readonly #hub: GmetricHub
   readonly #isFenced: (sensor: GmetricSensor) => boolean
+  #isSwept = false
   readonly #clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   readonly #decoder = new PacketDecoder()
   readonly #hosts: Hosts
@@ -124,11 +125,20 @@ export class GmetricSensor extends ReceivingSensor<GmetricSeries> {
     this.#accept(packet, source.address, nowMs)
   }
 
-  /** Removes what was silent for too long; call this about once a second. */
-  sweep(): void {
-    for (const received of this.#hosts.expire(this.#clock.monotonicMs())) {
-      const series = this.#series.get(received)
-      if (series) this.#remove(series)
+  /** Removes what was silent for too long, and reports which hosts are alive; run this about once a second. */
+  *sweep(): Steps<void> {
+    // The last one may still be under way.
+    if (this.#isSwept) return
+    this.#isSwept = true
+    try {
+      for (const received of this.#hosts.expire(this.#clock.monotonicMs())) {
+        const series = received && this.#series.get(received)
+        if (series) this.#remove(series)
+        yield
+      }
+      yield* this.liveness.sweep()
+    } finally {
+      this.#isSwept = false
     }
   }
 

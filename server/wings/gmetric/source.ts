@@ -31,10 +31,7 @@ export const gmetric: Source<typeof gmetricSection> = {
         await listenGmetric(sensors, readers, config, { log, door })
       },
       sweep() {
-        for (const sensor of sensors.all()) {
-          sensor.sweep()
-          sensor.liveness.sweep()
-        }
+        for (const sensor of sensors.all()) poll.run(sensor, sensor.sweep())
       },
       reload({ allow, xmlAllow }) {
         sensors.allow(allow)

@@ -1,6 +1,8 @@
 /** What several hosts say of one metric, as its one entry in the catalogue. */
+
 import { expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { FakeHub, makeSensor, metadata, text } from './fixture.ts'
 
 const { UINT32, DOUBLE } = BasicType
@@ -48,7 +50,7 @@ test('who goes takes along what it said', () => {
   say(B, 'double', { units: 'KB', dmax: 10, extra: ['DESC', 'of B'] })
   expect(entry()).toMatchObject({ type: undefined, unit: '', description: 'of A' })
   clock.advance(10_001)
-  sensor.sweep()
+  finish(sensor.sweep())
   expect(entry()).toMatchObject({ type: UINT32, unit: 'B', description: 'of A' })
 })
 

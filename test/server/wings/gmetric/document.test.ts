@@ -1,7 +1,9 @@
 /** gmond's XML of what was received, requests for metadata, and the budget of each source. */
+
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decodePacket } from '../../../../protocol/gmetric/decode.ts'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { captured, vector } from '../../../protocol/gmetric/vectors.ts'
 import { hostsOf, metricsOf } from '../../../support/ganglia-xml.ts'
 import { FakeHub, makeSensor, metadata, SENDER, text, xdr } from './fixture.ts'
@@ -127,7 +129,7 @@ describe('the document, whatever was sent,', () => {
       // It could go on for ever.
       if (pieces.length === 100) break
       clock.advance(2000)
-      sensor.sweep()
+      finish(sensor.sweep())
       for (const name of ['short', 'b']) sensor.packet(text('', name, '2'), SENDER)
       sensor.packet(metadata('', 'short', 'uint8', { dmax: 1 }), SENDER)
     }
@@ -142,7 +144,7 @@ describe('the document, whatever was sent,', () => {
     let pieces = 0
     for (const _ of sensor.document('c')) {
       clock.advance(2000)
-      sensor.sweep()
+      finish(sensor.sweep())
       sensor.packet(metadata('', `new${pieces}`, 'uint8', { dmax: 1 }), SENDER)
       sensor.packet(text('', `new${pieces}`, '1'), SENDER)
       if (++pieces === 100) break

@@ -245,9 +245,9 @@ describe('time', () => {
     hosts.accept(text('foo', '1'), SENDER, START)
     hosts.accept(about('foo', { dmax: 10 }), SENDER, START + 5 * SECOND)
     expect([freshAt('foo', 15), freshAt('foo', 15.001)]).toEqual([true, false])
-    expect(hosts.expire(START + 15 * SECOND)).toEqual([])
+    expect([...hosts.expire(START + 15 * SECOND)]).toEqual([])
     const before = hosts.series(SENDER, 'foo')
-    expect(hosts.expire(START + 15 * SECOND + 1)).toEqual([before])
+    expect([...hosts.expire(START + 15 * SECOND + 1)]).toEqual([before])
     expect(hosts.series(SENDER, 'foo')).toBeUndefined()
     expect([hosts.metricCount, hosts.bytes, hosts.hostCount]).toEqual([0, 0, 1])
     expect(hosts.accept(text('foo', '1'), SENDER, START)).toMatchObject({ born: true })
@@ -258,17 +258,33 @@ describe('time', () => {
     hosts.accept(text('foo', '1', spoofed('10.0.0.9', 'web1')), SENDER, START)
     hosts.accept(about('bar', { dmax: 1_000_000 }, spoofed('10.0.0.9', 'web1')), SENDER, START + 1)
     hosts.accept(text('foo', '1'), SENDER, START + day)
-    expect(hosts.expire(START + 1 + day)).toEqual([])
-    expect(hosts.expire(START + 2 + day).map(({ metric }) => metric)).toEqual(['foo', 'bar'])
+    expect([...hosts.expire(START + 1 + day)]).toEqual([])
+    expect(Array.from(hosts.expire(START + 2 + day), (gone) => gone?.metric)).toEqual(['foo', 'bar'])
     expect([hosts.find('10.0.0.9'), hosts.find('web1')]).toEqual([undefined, undefined])
     expect([hosts.hostCount, hosts.metricCount]).toEqual([1, 1])
+  })
+
+  test('a host that is heard of while it is removed stays, without what was removed by then', () => {
+    for (let n = 0; n < 600; n++) hosts.accept(text(`m${n}`, '1'), SENDER, START)
+    const now = START + DEFAULT_LIMITS.hostDmaxMs + 1
+    const gone: unknown[] = []
+    for (const series of hosts.expire(now)) {
+      // A place to pause.
+      if (series === undefined) hosts.accept(text('back', '1'), SENDER, now)
+      else gone.push(series)
+    }
+    expect(gone).toHaveLength(255)
+    expect(Array.from(hosts.all()).map(({ metric }) => metric)).toContain('back')
+    expect([hosts.metricCount, hosts.hostCount]).toEqual([600 - 255 + 1, 1])
+    Array.from(hosts.expire(now + DEFAULT_LIMITS.hostDmaxMs + 1))
+    expect([hosts.metricCount, hosts.bytes, hosts.hostCount]).toEqual([0, 0, 0])
   })
 
   test('a clock that went back makes nothing stale', () => {
     hosts.accept(about('foo', { dmax: 10 }), SENDER, START)
     hosts.accept(text('foo', '1'), SENDER, START)
     expect(freshAt('foo', -100_000)).toBe(true)
-    expect(hosts.expire(START - 100_000 * SECOND)).toEqual([])
+    expect([...hosts.expire(START - 100_000 * SECOND)]).toEqual([])
   })
 })
 
@@ -319,7 +335,7 @@ describe('bounds', () => {
       expect(hosts.accept(text('foo', '1'), `192.0.2.${100 + i}`, START)).toMatchObject({ kind: 'value' })
     }
     expect(hosts.accept(text('foo', '1'), SENDER, START)).toEqual(full)
-    hosts.expire(START + 2 * DEFAULT_LIMITS.hostDmaxMs)
+    Array.from(hosts.expire(START + 2 * DEFAULT_LIMITS.hostDmaxMs))
     expect([hosts.hostCount, hosts.metricCount, hosts.bytes]).toEqual([0, 0, 0])
     for (let i = 0; i < 50; i++) {
       expect(hosts.accept(text('foo', '1', spoofed(`10.0.0.${i}`, `h${i}`)), SENDER, START)).toMatchObject({
@@ -356,11 +372,11 @@ describe('bounds', () => {
             const found = some.find(host.name)
             expect(found).toBe(host)
           }
-          if (expire) some.expire(now)
+          if (expire) Array.from(some.expire(now))
         }
         const { packets, ...outcomes } = some.tally.counters
         expect(Object.values(outcomes).reduce((sum, count) => sum + count)).toBe(steps.length)
-        some.expire(now + 61_000)
+        Array.from(some.expire(now + 61_000))
         expect([some.hostCount, some.metricCount, some.bytes, some.find('a'), some.find('b')]).toEqual([
           0,
           0,

@@ -115,7 +115,7 @@ describe('an answer', () => {
     expect(gmetric.answer('gmetric.load', SENDER)).toMatchObject({ value: { value: 1 } })
     gmetric.clock.advance(1)
     expect(gmetric.answer('gmetric.load', SENDER)).toMatchObject({ value: VOID })
-    gmetric.sensor.sweep()
+    finish(gmetric.sensor.sweep())
     expect(gmetric.answer('gmetric.load', SENDER)).toMatchObject({ value: VOID })
   })
 
@@ -175,8 +175,8 @@ describe('a tap', () => {
     gmetric.sensor.packet(metadata('', 'load', 'uint32', { dmax: 10 }), SENDER)
     gmetric.sensor.packet(text('', 'load', '1'), SENDER)
     gmetric.clock.advance(10_001)
-    gmetric.sensor.sweep()
-    gmetric.sensor.sweep()
+    finish(gmetric.sensor.sweep())
+    finish(gmetric.sensor.sweep())
     expect(frames).toEqual([value(1), NOTHING])
   })
 

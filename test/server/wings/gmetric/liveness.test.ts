@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { FakeHub, makeSensor, metadata, SENDER, text } from './fixture.ts'
 
 const { BOOLEAN, UINT32 } = BasicType
@@ -9,8 +10,7 @@ function make() {
   const { sensor, clock, hub } = made
   const after = (ms: number): string[] => {
     clock.advance(ms)
-    sensor.sweep()
-    sensor.liveness.sweep()
+    finish(sensor.sweep())
     return hub.news().filter((line) => line.includes('ganglia.'))
   }
   return { ...made, after }

@@ -1,7 +1,9 @@
 /** Numbers of any kind in gmetric packets: each becomes a value of its declared type or is refused, and whoever reads can write it. */
+
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { GmetricSensor } from '../../../../server/wings/gmetric/sensor.ts'
 import { f64, join, u32 } from '../../../support/bytes.ts'
 import { times } from '../../../support/long.ts'
@@ -55,7 +57,7 @@ it('become values of their types, silence nothing, and are counted where they ar
       await readers.read()
       sensor.packet(text('', 'good', '7'), SENDER)
       readers.clock.advance(1_000)
-      sensor.sweep()
+      finish(sensor.sweep())
       const sent = await readers.read()
       expect(lastOf(sent, 'gmetric.good')).toBe('7')
       const { packets, values, metadata, unparsable } = sensor.status().counters

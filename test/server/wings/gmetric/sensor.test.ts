@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { captured, derived, vectors } from '../../../protocol/gmetric/vectors.ts'
 import { FakeHub, makeSensor, metadata, nameOf, networks, SENDER, text, xdr } from './fixture.ts'
 
@@ -200,9 +201,27 @@ describe('the last value', () => {
     const gmetric = make()
     gmetric.send('gmetric 133 foo')
     gmetric.clock.jumpWall(86_400_000)
-    gmetric.sensor.sweep()
+    finish(gmetric.sensor.sweep())
     expect(lastOf(gmetric, 'foo')).toMatchObject([{ time: START_US }])
   })
+})
+
+test('a sweep is done in steps, and one that begins meanwhile has nothing to do', () => {
+  const { hub, sensor, clock } = make()
+  for (let n = 0; n < 900; n++) sensor.packet(text('', `m${n}`, '1'), SENDER)
+  hub.news()
+  clock.advance(86_400_001)
+  const steps = sensor.sweep()
+  for (let n = 0; n < 100; n++) expect(steps.next().done).toBe(false)
+  const begun = hub.news().length
+  expect(begun).toBeLessThan(200)
+  finish(sensor.sweep())
+  expect(hub.news()).toEqual([])
+  finish(steps)
+  expect(begun + hub.news().length).toBe(900)
+  sensor.packet(text('', 'm', '1'), SENDER)
+  finish(sensor.sweep())
+  expect(hub.news()).toContain(`ganglia.host.up@${SENDER} = true`)
 })
 
 describe('a silent metric', () => {
@@ -212,11 +231,13 @@ describe('a silent metric', () => {
     sensor.packet(text('', 'foo', '1'), SENDER)
     sensor.packet(text('', 'lasting', '1'), SENDER)
     hub.news()
+    finish(sensor.sweep())
+    hub.news()
     clock.advance(10_000)
-    sensor.sweep()
+    finish(sensor.sweep())
     expect(hub.news()).toEqual([])
     clock.advance(1)
-    sensor.sweep()
+    finish(sensor.sweep())
     expect(hub.news()).toEqual([`died gmetric.foo@${SENDER}`])
     expect([...sensor.metrics()].map(({ name }) => name)).toEqual(['gmetric.lasting'])
     sensor.packet(text('', 'foo', '2'), SENDER)
@@ -229,7 +250,7 @@ describe('a silent metric', () => {
     send('gmetric 133 foo')
     hub.news()
     clock.advance(86_400_001)
-    sensor.sweep()
+    finish(sensor.sweep())
     expect(hub.news()).toEqual(['died gmetric.temp@spoofed.example', `died gmetric.foo@${SENDER}`])
     expect([...sensor.series()]).toEqual([])
     expect(sensor.status().counters).toMatchObject({ hosts: 0, metrics: 0, bytes: 0 })
