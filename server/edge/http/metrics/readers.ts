@@ -13,7 +13,7 @@ const TURN_MS = 200
 /** A reader that has not taken within this time what was written to it is disconnected: its tenant has few texts at a time. */
 const STALL_MS = 5_000
 
-export interface ReaderOptions {
+export interface TextReaderOptions {
   readonly tenant: string
   /** Aborted when the reader has its text, or has gone. */
   readonly gone: AbortSignal
@@ -22,7 +22,7 @@ export interface ReaderOptions {
 }
 
 /** A reader, as far as it has to wait. */
-export interface Reader {
+export interface TextReader {
   /** Whether it is written to now: waits for its turn if it has none. False if no turn comes in time, or the reader has gone. */
   inTurn(): Promise<boolean>
   /** It was written to, and calls `inTurn` when it has taken that. */
@@ -41,7 +41,7 @@ export class Readers {
     this.#refused = refused
   }
 
-  reader({ tenant, gone, disconnect }: ReaderOptions): Reader {
+  reader({ tenant, gone, disconnect }: TextReaderOptions): TextReader {
     const clock = this.#clock
     let hasTurn = false
     let stalled: ReturnType<Clock['setTimeout']> | undefined

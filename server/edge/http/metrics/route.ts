@@ -24,7 +24,7 @@ import { AllowedSenders } from '../../../kit/by-tenant.ts'
 import { endOf } from '../../turns.ts'
 import { type AskerOptions, askerByProof } from '../askers.ts'
 import { Pace } from '../pace.ts'
-import type { Reader as TextReader } from './readers.ts'
+import type { TextReader } from './readers.ts'
 import { SampleWriter } from './samples.ts'
 import type { ScrapedText, ScrapeProgress, ScrapeRefusal, Scrapes } from './scrapes.ts'
 

@@ -7,7 +7,7 @@ import { setMaxListeners } from 'node:events'
 import type { Clock } from '../../../kernel/core/clock.ts'
 import { Turns } from '../../turns.ts'
 import { MemoryRoom } from '../memory-room.ts'
-import { type Reader, type ReaderOptions, Readers } from './readers.ts'
+import { Readers, type TextReader, type TextReaderOptions } from './readers.ts'
 
 /** Texts of a tenant that are made or sent, those that wait for that, and for how long. */
 const OF_TENANT = { atOnce: 2, waiting: 16, patienceMs: 9_500 }
@@ -86,7 +86,7 @@ export class Scrapes {
   }
 
   /** One of those who get a text, to which it is written in turns. */
-  reader(options: ReaderOptions): Reader {
+  reader(options: TextReaderOptions): TextReader {
     return this.#readers.reader(options)
   }
 

@@ -1,6 +1,6 @@
 /** Readers: few of a tenant are written to at a time, and one that takes nothing holds up nobody. */
 import { beforeEach, expect, it } from 'vitest'
-import { type Reader, Readers } from '../../../../../server/edge/http/metrics/readers.ts'
+import { Readers, type TextReader } from '../../../../../server/edge/http/metrics/readers.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 
 const AT_ONCE = 8
@@ -18,7 +18,7 @@ beforeEach(() => {
   readers = new Readers(clock, () => refused++)
 })
 
-interface Made extends Reader {
+interface Made extends TextReader {
   readonly disconnected: boolean
   /** It has its text, or has gone. */
   readonly end: () => void
