@@ -15,6 +15,7 @@ import { benchDurable } from './durable.ts'
 import { benchFanOut } from './fan-out.ts'
 import { benchFrozen } from './frozen.ts'
 import { benchGmetric } from './gmetric.ts'
+import { benchHistory } from './history.ts'
 import { benchIdle } from './idle.ts'
 import { benchLatency } from './latency.ts'
 import { benchBesideLimit, benchLimit, besideIn, limitAgainst } from './limit.ts'
@@ -41,6 +42,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   'fan-out': benchFanOut,
   frozen: benchFrozen,
   gmetric: benchGmetric,
+  history: benchHistory,
   idle: benchIdle,
   latency: benchLatency,
   limit: benchLimit,

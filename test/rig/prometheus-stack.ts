@@ -45,6 +45,7 @@ export class StackProgram {
       `--config.file=${CONFIG_FILE}`,
       '--storage.tsdb.path=data',
       '--web.enable-remote-write-receiver',
+      '--web.enable-admin-api',
       `--web.listen-address=127.0.0.1:${port}`,
     ]
     return new StackProgram('prometheus', port, args, CONFIG + config)
@@ -70,6 +71,11 @@ export class StackProgram {
 
   get pid(): number {
     return this.#child?.pid ?? 0
+  }
+
+  /** Where its data is. */
+  get data(): string {
+    return join(this.#directory, 'data')
   }
 
   /** Starts it and waits until it serves. */

@@ -169,6 +169,8 @@ export class TestProducer {
       listen: { ...DEFAULTS.listen, tcp: undefined, http: undefined, ...given.listen },
       gmetric: { ...DEFAULTS.gmetric, listen: undefined, listenNamed: false, ...given.gmetric },
       auth: { ...DEFAULTS.auth, ...given.auth, scramIterations: 4096 },
+      // Tests of it switch it on: it is a thread with files, by the true clock.
+      history: { ...DEFAULTS.history, keepMs: 0, ...given.history },
       // The false clock stands still.
       storage: { ...DEFAULTS.storage, lingerMs: 0 },
     }

@@ -1,9 +1,6 @@
 /** The section [history]: what is remembered, for how long, and how much of the disk it may take (docs/history.md). */
 import { z } from 'zod'
-import { bytesOrShare, duration, liveKey, type SectionConfig } from '../../kit/config.ts'
-
-/** As long as the history is not complete, only those have it who ask for it. */
-const KEEP = '0'
+import { bytesOrShare, duration, inBytes, liveKey, type SectionConfig } from '../../kit/config.ts'
 
 /** What is pushed comes anyway; what is measured or scraped is so all the time because of this. */
 const METRICS = ['gmetric.*', 'smon.*', 'mono.*', 'statsd.*', 'otlp.*', 'prometheus.*', 'host.*', 'producer.stats.*']
@@ -32,12 +29,13 @@ function patterns() {
 
 const keys = z
   .strictObject({
-    keep: liveKey(durationOrOff('1h', '36500d'), KEEP, 'How long samples are kept; `"0"` switches the history off.'),
+    keep: liveKey(durationOrOff('1h', '36500d'), '30d', 'How long samples are kept; `"0"` switches the history off.'),
     keep_rollups: liveKey(duration('1h', '36500d'), '730d', 'How long rollups of five minutes are kept.'),
     max_bytes: liveKey(
       bytesOrShare(PEBIBYTE),
       '10%',
-      'Bytes of all files, or a share of the file system with `data_dir`, at least 1 GiB; beyond that the oldest days go first.',
+      'Bytes of all files, or a share of the file system with `data_dir`, at least 1 GiB or a quarter of a small one; beyond that ' +
+        'the oldest days go first.',
     ),
     metrics: liveKey(
       patterns(),
@@ -72,5 +70,14 @@ export const historySection = {
 }
 export type HistorySection = SectionConfig<typeof historySection>
 
-/** A share of a small disk is no less than this. */
-export const LEAST_BYTES = 1_024 * MEBIBYTE
+/** A share is no less than this, */
+const LEAST_BYTES = 1_024 * MEBIBYTE
+/** but no more than this part of a small file system. */
+const MOST_OF_SMALL = 0.25
+
+/** How many bytes all files may have on a file system of this size. */
+export function mostBytes({ maxBytes }: Pick<HistorySection, 'maxBytes'>, sizeBytes: number): number {
+  const most = inBytes(maxBytes, sizeBytes)
+  if (typeof maxBytes === 'number') return most
+  return Math.max(most, Math.min(LEAST_BYTES, Math.floor(sizeBytes * MOST_OF_SMALL)))
+}

@@ -8,11 +8,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
 import { copyHistory } from '../../../storage/history/backup.ts'
 import { HISTORY_DIRECTORY, type HistoryLimits, type HistoryMatcher } from '../../../storage/history/store.ts'
-import { inBytes } from '../../kit/config.ts'
 import type { Kit } from '../../kit/kit.ts'
 import type { StatusEntry } from '../../kit/metrics.ts'
 import type { Timer } from '../../kit/running.ts'
-import { type HistorySection, LEAST_BYTES } from './config.ts'
+import { type HistorySection, mostBytes } from './config.ts'
 import type { RecordedConnection } from './connection.ts'
 import type { ShownHistory } from './figures.ts'
 import { type Figures, type FromThread, type ImportCounts, type ImportedText, SERVER } from './messages.ts'
@@ -51,6 +50,7 @@ export class Recordings implements ShownHistory {
   #problem = ''
   #timer: Timer | undefined
   #sweeps = 0
+  #isAnnounced = false
   #isOver = false
 
   constructor(kit: Kit) {
@@ -78,19 +78,13 @@ export class Recordings implements ShownHistory {
   async follow(section: HistorySection): Promise<void> {
     const { self, log } = this.#kit
     if (section.keepMs > 0 && self.node !== undefined) {
-      log.warn('the nodes of a cluster record no history yet: `history.keep` counts for nothing')
+      log.info('the nodes of a cluster record no history yet: `history.keep` counts for nothing')
       return
     }
     const wasOn = this.#section !== undefined
     this.#section = section.keepMs > 0 ? section : undefined
     if (this.#section === undefined) return this.#switchOff()
-    if (!wasOn) {
-      const { metrics, intervalMs } = section
-      log.info(
-        { metrics, intervalMs },
-        'the history records these metrics: those that are measured or scraped are so all the time',
-      )
-    }
+    if (!wasOn) this.#isAnnounced = false
     this.#limit(section)
     if (this.#thread === undefined) await this.#open()
     await this.#followTenants()
@@ -100,11 +94,20 @@ export class Recordings implements ShownHistory {
   sweep(): void {
     const section = this.#section
     if (section === undefined) return
+    this.#announce(section)
     this.#limit(section)
     if (this.#hasChanged(this.#kit.peer.view.tenants())) void this.#followTenants()
     for (const recording of this.#recordings.values()) recording.flush()
     this.#thread?.send({ kind: 'tick' })
     if (this.#sweeps++ % SWEEPS_PER_FIGURES === 0) this.#thread?.send({ kind: 'figures' })
+  }
+
+  /** Not at once: a start that fails has something else to say. */
+  #announce({ metrics, intervalMs }: HistorySection): void {
+    if (this.#isAnnounced) return
+    this.#isAnnounced = true
+    const what = 'the history records these metrics: those that are measured or scraped are so all the time'
+    this.#kit.log.info({ metrics, intervalMs }, what)
   }
 
   /** Drops what was taken up to now. Rejects with an error for people. */
@@ -235,14 +238,14 @@ export class Recordings implements ShownHistory {
   }
 
   /** The limits of the section and of the tenants, if they are others than before. */
-  #limit({ keepMs, keepRollupsMs, maxBytes }: HistorySection): void {
+  #limit(section: HistorySection): void {
+    const { keepMs, keepRollupsMs } = section
     const { view } = this.#kit.peer
     const { bsize, blocks } = statfsSync(this.#kit.self.dataDir)
-    const most = inBytes(maxBytes, bsize * blocks)
     const limits: HistoryLimits = {
       keepMs,
       keepRollupsMs,
-      maxBytes: typeof maxBytes === 'number' ? most : Math.max(LEAST_BYTES, most),
+      maxBytes: mostBytes(section, bsize * blocks),
       quotas: new Map(view.tenants().map((tenant) => [tenant, view.use(tenant).historyLimits])),
     }
     if (isDeepStrictEqual(this.#limits, limits)) return

@@ -23,7 +23,7 @@ export interface Page {
 }
 
 /** Pages that node_exporter gives one after the other. Throws an Error if it is not installed. */
-export async function nodeExporterPages(): Promise<Page[]> {
+export async function nodeExporterPages(count = PAGES): Promise<Page[]> {
   if (spawnSync('which', [NODE_EXPORTER]).status !== 0)
     throw new Error(`${NODE_EXPORTER} is needed: apt-get install ${NODE_EXPORTER}`)
   const port = await freePort()
@@ -37,7 +37,7 @@ export async function nodeExporterPages(): Promise<Page[]> {
       )
     await until('node_exporter serves', isUp)
     const pages: Page[] = []
-    for (let page = 0; page < PAGES; page++) {
+    for (let page = 0; page < count; page++) {
       const text = await (await fetch(url)).text()
       const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length
       pages.push({ body: gzipSync(text), samples })

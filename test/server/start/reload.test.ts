@@ -39,7 +39,9 @@ afterEach(async () => {
 
 async function start(toml: string, options: Omit<TestProducerOptions, 'reloadable'> = {}): Promise<void> {
   writeFileSync(file, toml)
-  producer = await TestProducer.start({ ...options, reloadable: new ReloadableConfig({ file, env: {} }) })
+  // What is read again switches on no history either.
+  const env = { CINNABAR_HISTORY_KEEP: '0' }
+  producer = await TestProducer.start({ ...options, reloadable: new ReloadableConfig({ file, env }) })
   await producer.addUser('root', { role: 'admin' })
   root = await producer.seat('root')
 }

@@ -117,7 +117,7 @@ describe('a configuration', () => {
         maxMetrics: 100_000,
       },
       history: {
-        keepMs: 0,
+        keepMs: 30 * 86_400_000,
         keepRollupsMs: 730 * 86_400_000,
         maxBytes: { share: 0.1 },
         metrics: ['gmetric.*', 'smon.*', 'mono.*', 'statsd.*', 'otlp.*', 'prometheus.*', 'host.*', 'producer.stats.*'],

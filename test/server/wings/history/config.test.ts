@@ -1,8 +1,10 @@
 /** The section [history]: what its keys may be, and what is wrong with others. */
 import { describe, expect, it } from 'vitest'
 import { ConfigError, defaultConfig, loadConfig } from '../../../../server/start/config.ts'
+import { mostBytes } from '../../../../server/wings/history/config.ts'
 
 const DAY_MS = 86_400_000
+const GIBIBYTE = 2 ** 30
 
 function load(text: string) {
   return loadConfig({ file: 'cinnabar.toml', env: {}, readFile: () => Buffer.from(text) }).history
@@ -19,8 +21,23 @@ function problemsOf(text: string): string {
 }
 
 describe('the section', () => {
-  it('switches nothing on by default', () => {
-    expect(defaultConfig().history).toMatchObject({ keepMs: 0, resolutionMs: 1_000, intervalMs: 10_000 })
+  it('keeps a month by default, in a tenth of the disk', () => {
+    const bounds = { keepMs: 30 * DAY_MS, keepRollupsMs: 730 * DAY_MS, maxBytes: { share: 0.1 } }
+    expect(defaultConfig().history).toMatchObject({ ...bounds, resolutionMs: 1_000, intervalMs: 10_000 })
+  })
+
+  it.each([
+    ['of a large disk', '10%', 500 * GIBIBYTE, 50 * GIBIBYTE],
+    ['no less than 1 GiB', '10%', 8 * GIBIBYTE, GIBIBYTE],
+    ['no more than a quarter of a small disk', '10%', GIBIBYTE, GIBIBYTE / 4],
+    ['as much as somebody says', '60%', GIBIBYTE, 0.6 * GIBIBYTE],
+  ])('takes a share of the disk: %s', (_, share, size, most) => {
+    const section = load(`[history]\nmax_bytes = "${share}"`)
+    expect(mostBytes(section, size)).toBeCloseTo(most, -1)
+  })
+
+  it('takes the bytes that are named, whatever the disk has', () => {
+    expect(mostBytes(load('[history]\nmax_bytes = 1000'), GIBIBYTE)).toBe(1_000)
   })
 
   it('has durations, a share of the disk or bytes, and names with a family', () => {
