@@ -1,17 +1,20 @@
 /**
- * The hostile tenant as a thread that does one thing in rounds: the same body from several connections at once, or reads
- * `/metrics` from hundreds. Each message is the beginning of a round, and is answered at its end with what the server has answered.
+ * The hostile tenant as a process that does one thing in rounds: the same body from several connections at once, or reads
+ * `/metrics` from hundreds. The first message is its job; each later one is the beginning of a round, and is answered at its end
+ * with what the server has answered. It has what the server and the good tenant leave of the cores, since a neighbour mostly is at
+ * another machine.
  */
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request as post } from 'node:http'
-import { parentPort, workerData } from 'node:worker_threads'
+import { constants, setPriority } from 'node:os'
 import { type CostlyBody, costlyBodies } from './bodies.ts'
 import type { RoundsJob, RoundTally } from './rounds.ts'
 
 /** A round takes at least so long: what is answered at once is done again. */
 const LEAST_MS = 300
 
-const { port, token, places, shape } = workerData as RoundsJob
+setPriority(constants.priority.PRIORITY_LOW)
+const [{ port, token, places, shape }] = (await once(process, 'message')) as [RoundsJob]
 const agent = new Agent({ keepAlive: true, maxSockets: places })
 const body = costlyBodies().find(({ name }) => name === shape)
 
@@ -48,4 +51,5 @@ async function round(): Promise<RoundTally> {
   return statuses
 }
 
-parentPort?.on('message', async () => parentPort?.postMessage(await round()))
+process.on('message', async () => process.send?.(await round()))
+process.send?.('ready')

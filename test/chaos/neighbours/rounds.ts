@@ -2,9 +2,9 @@
  * What each costly body, and hundreds of readers of `/metrics` at once, cost the server and another tenant: ten rounds of each
  * against a server of its own, and before each round a quiet stretch, since the machine may be slower at one time than at another.
  */
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
 import { median, percentile } from '../../rig/figures.ts'
 import { compiled } from '../../support/compiled.ts'
 import { costlyBodies } from './bodies.ts'
@@ -97,9 +97,11 @@ export async function inRounds({ shape, mayPublish, metrics, rounds }: RoundsOpt
     places: shape === undefined ? READERS : POSTERS,
     shape,
   }
-  const hostile = new Worker(compiled('test/chaos/neighbours/bad-rounds.ts'), { workerData: job })
+  const hostile = fork(compiled('test/chaos/neighbours/bad-rounds.ts'))
   try {
-    await once(hostile, 'online')
+    const isReady = once(hostile, 'message')
+    hostile.send(job)
+    await isReady
     const heapBeforeMiB = await stage.heapMiB()
     await setTimeout(QUIET_MS)
     const rssBeforeMiB = stage.rssMiB('VmRSS')
@@ -113,7 +115,7 @@ export async function inRounds({ shape, mayPublish, metrics, rounds }: RoundsOpt
       stage.forgetPeak()
       await stage.longestStepMs()
       const ended = once(hostile, 'message') as Promise<[RoundTally]>
-      hostile.postMessage('go')
+      hostile.send('go')
       beside.push(await stage.good.nops(ended))
       stepsMs.push(await stage.longestStepMs())
       rssMiB.push(stage.rssMiB('VmHWM'))
@@ -134,7 +136,7 @@ export async function inRounds({ shape, mayPublish, metrics, rounds }: RoundsOpt
     }
     return { ...run, broken: [...stage.ended, ...stage.good.wrong, ...brokenFigures(run)] }
   } finally {
-    await hostile.terminate()
+    hostile.kill('SIGKILL')
     await stage.close()
   }
 }
