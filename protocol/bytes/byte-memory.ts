@@ -45,12 +45,20 @@ export class ByteMemory<T> {
   #numbered = 0
   /** What was found last. */
   #last: Entry<T> | undefined
+  #lost = 0
 
   /** `random`: 0..1. */
   constructor(mostBytes: number, random: () => number = Math.random) {
     this.#mostBytes = mostBytes
     this.#random = random
     this.#seed = Math.floor(random() * 2 ** 32) | 0
+  }
+
+  /** Meanings and contexts that were not kept, or are kept no longer, for want of room: since this was asked before. */
+  lost(): number {
+    const lost = this.#lost
+    this.#lost = 0
+    return lost
   }
 
   /** The context of a text, such as the name of a metric, inside of another context. */
@@ -67,8 +75,12 @@ export class ByteMemory<T> {
   #keep(name: string, context: Context): void {
     const cost = CONTEXT_BYTES + 2 * name.length
     const most = this.#mostBytes * CONTEXTS
-    if (cost > most) return
+    if (cost > most) {
+      this.#lost++
+      return
+    }
     if (this.#contextBytes + cost > most) {
+      this.#lost += this.#contexts.size
       this.#contexts.clear()
       this.#contextBytes = 0
     }
@@ -96,12 +108,16 @@ export class ByteMemory<T> {
   add(view: DataView, start: number, end: number, meaning: T, { context = NOWHERE, weight = 0 } = {}): void {
     const cost = ENTRY_BYTES + COPIES * (end - start) + weight
     const isFull = this.#bytes + cost > this.#mostBytes
-    if (cost > this.#mostBytes || (isFull && this.#random() >= ADMITTED)) return
+    if (cost > this.#mostBytes || (isFull && this.#random() >= ADMITTED)) {
+      this.#lost++
+      return
+    }
     const hash = this.#hash(view, start, end, context)
     this.#remove(hash)
     for (const oldest of this.#entries.keys()) {
       if (this.#bytes + cost <= this.#mostBytes) break
       this.#remove(oldest)
+      this.#lost++
     }
     // A copy: the bytes of a request are not kept.
     const { buffer } = new Uint8Array(view.buffer, view.byteOffset + start, end - start).slice()

@@ -27,6 +27,9 @@ export interface Columns {
   readonly remembered: Uint32Array
   /** Which numbers these are: `numbering` of a memory. */
   readonly numbering: string
+  /** What that memory has lost since its last request: labels for which it had no room, and how often its numbers began again. */
+  readonly forgotten: number
+  readonly renumbered: number
   /** For each series, 1 more than the place of its metadata; 0 if there is none. */
   readonly described: Uint32Array
   /** Units and descriptions (`joined`), and in `traits` what else there is: see `traitsOf`. */
@@ -52,6 +55,7 @@ export interface Columns {
   readonly leftOf: string
 }
 
+const NOTHING_FORGOTTEN = { labels: 0, numberings: 0 }
 export const NO_SERIES = 0xffff_ffff
 export const ValueKind = { DOUBLE: 0, INT64: 1, VOID: 2, ENCODED: 3 } as const
 
@@ -216,11 +220,14 @@ export class ColumnWriter {
     take(this.#room, bytes)
   }
 
-  columns(): Columns {
+  /** `forgotten`: what the memory says of itself. */
+  columns(forgotten = NOTHING_FORGOTTEN): Columns {
     return {
       series: this.#series.column(),
       remembered: this.#remembered.all(),
       numbering: this.#numbering,
+      forgotten: forgotten.labels,
+      renumbered: forgotten.numberings,
       described: this.#described.all(),
       metadata: this.#metadata.column(),
       traits: this.#traits.all(),

@@ -34,6 +34,12 @@ export class KnownSeries<S extends Ending> {
   /** By their numberings, the one that was used last at the end. */
   readonly #memories = new Map<string, NumberedSeries<S>>()
   #ended = 0
+  #letGo = 0
+
+  /** How often all series of a memory were let go, so that each is looked up by its key once more. */
+  get letGo(): number {
+    return this.#letGo
+  }
 
   /** Those that a memory has numbered. */
   numberedBy(numbering: string): NumberedSeries<S> {
@@ -43,6 +49,7 @@ export class KnownSeries<S extends Ending> {
     for (const oldest of this.#memories.keys()) {
       if (this.#memories.size <= MEMORIES) break
       this.#memories.delete(oldest)
+      this.#letGo++
     }
     return numbered
   }
@@ -51,6 +58,7 @@ export class KnownSeries<S extends Ending> {
   ended(): void {
     if (++this.#ended < MOST_ENDED) return
     this.#ended = 0
+    this.#letGo += this.#memories.size
     this.#memories.clear()
   }
 }

@@ -13,6 +13,7 @@ import type { StillClock } from '../kernel/metrics/current.ts'
 import type { Hub } from '../kernel/metrics/hub.ts'
 import { labelsFrom, openLabelsProblem } from '../kernel/metrics/labels.ts'
 import type { Labels, ListeningSensor, Measurement, Parameter, Series, TenantFamily } from '../kernel/metrics/metric.ts'
+import type { Columns } from './columns.ts'
 import { KnownSeries } from './known-series.ts'
 import { LabelledSeries } from './labelled-series.ts'
 import { ReceivingSensor, type SourceReport } from './receiving-sensor.ts'
@@ -109,6 +110,8 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   #refusedLabels = 0
   #refusedSeries = 0
   #refusedRequests = 0
+  #forgottenLabels = 0
+  #renumbered = 0
 
   constructor(tenant: string, options: LabelledOptions) {
     const { family, kind, parameters = [], hub, quotas } = options
@@ -153,6 +156,12 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   /** Counts a request that is to be sent again, since too much waits or is in memory. */
   notNow(): void {
     this.#refusedRequests++
+  }
+
+  /** Counts what the decoder of a request had no room to remember. */
+  decoderForgot({ forgotten, renumbered }: Pick<Columns, 'forgotten' | 'renumbered'>): void {
+    this.#forgottenLabels += forgotten
+    this.#renumbered += renumbered
   }
 
   #begin(name: string, given: Labels, key: string): LabelledSeries | RefusedSeries {
@@ -302,7 +311,12 @@ export class LabelledSensor extends ReceivingSensor<LabelledSeries> {
   protected report(): SourceReport {
     const [values, repeated, series] = [this.#values, this.#repeated, this.seriesCount]
     const [refusedLabels, refusedSeries] = [this.#refusedLabels, this.#refusedSeries]
-    const requests = this.isPublished && { refusedRequests: this.#refusedRequests }
+    const requests = this.isPublished && {
+      refusedRequests: this.#refusedRequests,
+      forgottenLabels: this.#forgottenLabels,
+      renumbered: this.#renumbered,
+      lookedUpAgain: this.known.letGo,
+    }
     return { notes: [], counters: { values, series, repeated, refusedLabels, refusedSeries, ...requests } }
   }
 }

@@ -108,6 +108,7 @@ export class Publication {
     const sensor = this.#family.of(tenant)
     const party = { tenant }
     const rejections = new Rejections()
+    sensor.decoderForgot(columns)
     const series = new RequestSeries(sensor, columns)
     const publisher = this.#services.rights.publisher(asker, sensor)
     const isAllowed = await poll.work(party, this.#allowed(publisher, series, columns, rejections))

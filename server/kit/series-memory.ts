@@ -12,6 +12,14 @@ const MOST_BYTES = 16 << 20
 /** Numbers that are given before all begin again. */
 const MOST_NUMBERS = 1 << 16
 
+/** What the bounds of a memory have cost since it was asked before. */
+export interface Forgotten {
+  /** Labels that it has not kept, or keeps no longer: they are read again when they come again. */
+  readonly labels: number
+  /** How often all its numbers began again. */
+  readonly numberings: number
+}
+
 export class SeriesMemory<Labels extends object> {
   /** By the bytes of names and labels, as they stand in requests. */
   readonly labels = new ByteMemory<Labels>(MOST_BYTES)
@@ -19,6 +27,7 @@ export class SeriesMemory<Labels extends object> {
   #keys = new WeakMap<Labels, ColumnKey>()
   #numbering = randomUUID()
   #numbers = 0
+  #renumbered = 0
 
   constructor(mostNumbers = MOST_NUMBERS) {
     this.#mostNumbers = mostNumbers
@@ -30,8 +39,15 @@ export class SeriesMemory<Labels extends object> {
       this.#keys = new WeakMap()
       this.#numbering = randomUUID()
       this.#numbers = 0
+      this.#renumbered++
     }
     return this.#numbering
+  }
+
+  forgotten(): Forgotten {
+    const numberings = this.#renumbered
+    this.#renumbered = 0
+    return { labels: this.labels.lost(), numberings }
   }
 
   /** The key of labels, which `make` makes the first time. What is asked for again is remembered, and gets a number. */

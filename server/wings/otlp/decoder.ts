@@ -37,7 +37,7 @@ export function* decodeOtlp(
   const columns = new ColumnWriter(OTLP_FAMILY, memory.numbering())
   const resources = yield* isJson ? metricsFromJson(textOf(bytes), limits) : decodeMetrics(bytes, limits, memory.labels)
   yield* writeSeries(columns, resources, now, memory)
-  return columns.columns()
+  return columns.columns(memory.forgotten())
 }
 
 export const otlpDecoder: Decoder<OtlpOptions> = {

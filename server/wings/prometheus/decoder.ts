@@ -60,7 +60,7 @@ export function* decodeWrite(
     columns.family([name, String(type), unit, help])
     if (++sinceStep % PER_STEP === 0) yield
   }
-  return columns.columns()
+  return columns.columns(memory.forgotten())
 }
 
 export const writeDecoder: Decoder<WriteOptions> = {

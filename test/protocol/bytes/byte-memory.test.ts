@@ -81,6 +81,28 @@ describe('a memory of bytes', () => {
     expect(memory.find(large, 0, 30_000)).toBeUndefined()
   })
 
+  it('counts what it has no room for, until it is asked', () => {
+    const memory = new ByteMemory<number>(100_000, seeded(1))
+    const all = Array.from({ length: 1_000 }, (_, count) => of(`entry ${count}`))
+    for (const [count, text] of all.entries()) {
+      memory.add(text, 0, text.byteLength, count)
+      if (count === 100) expect(memory.lost()).toBe(0)
+    }
+    const known = all.filter((text) => memory.find(text, 0, text.byteLength) !== undefined).length
+    // What took the place of another is known, and the other one is not.
+    expect(memory.lost()).toBe(1_000 - known)
+    expect(memory.lost()).toBe(0)
+    memory.add(new DataView(new ArrayBuffer(30_000)), 0, 30_000, -1)
+    expect(memory.lost()).toBe(1)
+    // An eighth is for contexts, of some 180 bytes each.
+    for (let count = 0; count < 200; count++) memory.within(`context ${count}`)
+    const lost = memory.lost()
+    expect(lost).toBeGreaterThan(50)
+    expect(lost).toBeLessThan(200)
+    memory.within('x'.repeat(10_000))
+    expect(memory.lost()).toBe(1)
+  })
+
   it('weighs what it is told to', () => {
     const memory = new ByteMemory<number>(100_000, seeded(1))
     const all = Array.from({ length: 100 }, (_, count) => of(`entry ${count}`))

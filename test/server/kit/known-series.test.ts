@@ -34,7 +34,9 @@ it('of memories, those two are known that were used last', () => {
   for (const numbering of ['a', 'b', 'a', 'c']) known.numberedBy(numbering).keep(1, series())
   expect(known.numberedBy('a').of(1)).toBeDefined()
   expect(known.numberedBy('c').of(1)).toBeDefined()
+  expect(known.letGo).toBe(1)
   expect(known.numberedBy('b').of(1)).toBeUndefined()
+  expect(known.letGo).toBe(2)
 })
 
 it('after a thousand have ended, none is held', () => {
@@ -42,6 +44,8 @@ it('after a thousand have ended, none is held', () => {
   known.numberedBy('a').keep(1, series())
   for (let ended = 1; ended < 1_024; ended++) known.ended()
   expect(known.numberedBy('a').of(1)).toBeDefined()
+  expect(known.letGo).toBe(0)
   known.ended()
+  expect(known.letGo).toBe(1)
   expect(known.numberedBy('a').of(1)).toBeUndefined()
 })

@@ -79,6 +79,17 @@ describe('series', () => {
     expect(walked('otlp.*', 'job', 'x')).toEqual(['otlp.b'])
   })
 
+  test('of one that takes requests: what a decoder has forgotten counts, and what is looked up again', () => {
+    expect(counters()).not.toHaveProperty('forgottenLabels')
+    const options = { family: 'x.', kind: 'x', from: 'a test', hub, clock, keptMs: () => KEPT_MS }
+    const published = new LabelledFamily({ ...options, quotas: new Quotas(() => NO_LIMIT, clock), isPublished: true })
+    const own = published.of('default')
+    own.decoderForgot({ forgotten: 3, renumbered: 0 })
+    own.decoderForgot({ forgotten: 1, renumbered: 1 })
+    for (const numbering of ['a', 'b', 'c']) own.known.numberedBy(numbering)
+    expect(own.status().counters).toMatchObject({ forgottenLabels: 4, renumbered: 1, lookedUpAgain: 1 })
+  })
+
   test('are told apart whatever their texts hold', () => {
     const one = of('otlp.a', { a: 'x\0b\x001\0y' })
     expect(of('otlp.a', { a: 'x', b: 'y' })).not.toBe(one)

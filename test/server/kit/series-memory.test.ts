@@ -46,6 +46,20 @@ it('when all numbers are given, the next request has others', () => {
   expect(all.map((labels) => numberOf(memory, labels)).reverse()).toEqual([0, 2, 1])
 })
 
+it('says what its bounds have cost, once', () => {
+  const memory = new SeriesMemory<object>(1)
+  expect(memory.forgotten()).toEqual({ labels: 0, numberings: 0 })
+  const labels = {}
+  for (let request = 0; request < 3; request++) {
+    memory.numbering()
+    for (let asked = 0; asked < 2; asked++) numberOf(memory, labels)
+  }
+  const large = new DataView(new ArrayBuffer(5 << 20))
+  memory.labels.add(large, 0, large.byteLength, {})
+  expect(memory.forgotten()).toEqual({ labels: 1, numberings: 2 })
+  expect(memory.forgotten()).toEqual({ labels: 0, numberings: 0 })
+})
+
 it('a request that has begun before all numbers begin again has none of the new ones', () => {
   const memory = new SeriesMemory<object>(1)
   const [old, later] = [{}, {}]

@@ -57,6 +57,26 @@ it('a rule that comes is in force for the next request, and one that goes, too',
   expect(await values()).toEqual({ dev: 2, prod: 2 })
 })
 
+it('what the decoder has no room for is counted at the tenant, and published all the same', async () => {
+  const counters = async (): Promise<Record<string, number>> => {
+    const sensors = decoded(await server.root.query('producer.sensors'))
+    return sensors.find(({ name }: { name: string }) => name === 'otlp/default').counters
+  }
+  await known(['dev'])
+  expect(await counters()).toMatchObject({ forgottenLabels: 0, renumbered: 0, lookedUpAgain: 0 })
+  const many = Array.from({ length: 6_000 }, (_, count) => `${count} ${'x'.repeat(1_000)}`)
+  expect(await sent(many, 1)).toBe(200)
+  const { forgottenLabels, series } = await counters()
+  expect(series).toBe(6_001)
+  // There is room for 16 MiB, and each takes four times its bytes.
+  expect(forgottenLabels).toBeGreaterThan(1_000)
+  expect(forgottenLabels).toBeLessThan(6_000)
+  const headers = { authorization: `Bearer ${await tokenFor(server.root, 'app', 'COLLECT *')}` }
+  const metrics = await (await fetch(`${server.url}/metrics?metric=producer.sensors`, { headers })).text()
+  const sample = `producer_sensors_counters{sensor="otlp/default",counter="forgottenLabels"} ${forgottenLabels}`
+  expect(metrics).toContain(sample)
+})
+
 it('two tokens with different scopes are judged each for itself', async () => {
   const narrow = await tokenFor(server.root, 'app', 'PUBLISH otlp.b')
   await known(['dev'])
