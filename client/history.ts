@@ -8,7 +8,10 @@ const OWN_ARGUMENTS: readonly string[] = ['metric', 'from', 'to', 'step_ms', 'wi
 const MICROSECONDS = 1_000
 
 export interface HistoryReadOptions {
-  /** Only series with these texts of labels, or texts that match a pattern; the empty text: without the label. */
+  /**
+   * Only series with these texts of labels, or texts that match a pattern; the empty text: without the label. `producer` names a server
+   * that this one consumes, which is asked for what it remembers.
+   */
   readonly labels?: Readonly<Record<string, string>> | undefined
   /** The time of the first sample: microseconds since 1970, or a Date. An hour before `until` if it is not given. */
   readonly since?: number | Date | undefined
@@ -86,12 +89,13 @@ export async function* readHistory(
 ): AsyncGenerator<SeriesHistory, void, void> {
   let series: Piece | undefined
   let args: Arguments | undefined = argumentsOf(metric, options)
+  const producer = options.labels?.['producer']
   while (args !== undefined) {
     const records: readonly (readonly Field[])[] = await pageOf(args)
     args = undefined
     for (const record of records) {
       if (record[0]?.name === 'more') {
-        args = { after: textOf(record, 'after') }
+        args = { ...(producer !== undefined && { producer }), after: textOf(record, 'after') }
         break
       }
       if (isLoss(record)) {

@@ -150,8 +150,8 @@ export class LineHistory {
     if (!isMissing && this.#isEnough(range)) return Promise.resolve()
     this.#abort.abort()
     const { producer } = this.#args
-    // The server remembers what it takes and measures itself.
-    if (producer !== undefined && producer !== producersOf(this.#consumer).name) {
+    // Lists are asked of one server at a time.
+    if (producer?.includes('*') === true) {
       this.#state.value = { kind: 'elsewhere' }
       return Promise.resolve()
     }
@@ -280,6 +280,7 @@ export class LineHistory {
     signal: AbortSignal,
   ): Promise<void> {
     const first: Arguments = {
+      ...this.#producerArgument(),
       ...this.#labelArguments(),
       metric: this.metric,
       from: microseconds(grid.timeOf(from)),
@@ -289,7 +290,7 @@ export class LineHistory {
       with_losses: true,
     }
     const ask = async (after: string) => {
-      const args = after === '' ? first : { after }
+      const args = after === '' ? first : { ...this.#producerArgument(), after }
       const { plain } = await untilAnswered(this.#consumer, signal, () =>
         this.#consumer.query(SELECT, args, { signal }),
       )
@@ -314,6 +315,20 @@ export class LineHistory {
     reading.more = Math.max(reading.more, ignored.size)
   }
 
+  /** The server that is asked, if it is another one. */
+  #producerArgument(): LineArguments {
+    const { producer } = this.#args
+    return producer === undefined || producer === producersOf(this.#consumer).name ? {} : { producer }
+  }
+
+  /** Whether a server remembers a series for one below it, which is asked itself. */
+  #isOfBelow({ producer: label }: LineArguments): boolean {
+    if (label === undefined) return false
+    const { producer } = this.#producerArgument()
+    const path = producer === undefined ? label : `${producer}/${label}`
+    return producersOf(this.#consumer).below.includes(path)
+  }
+
   #labelArguments(): LineArguments {
     const given = Object.entries(this.#args).filter(([name]) => isLabel(name))
     const parts = this.metric.startsWith(OWN_MACHINE) ? PARTS.map((name) => [name, ''] as const) : []
@@ -328,7 +343,7 @@ export class LineHistory {
     if (known !== undefined) return known
     // A pattern matches the empty text too: the whole is none of its parts.
     const isWhole = PARTS.some((part) => this.#args[part]?.includes('*') === true && labels[part] === undefined)
-    if (isWhole) return undefined
+    if (isWhole || this.#isOfBelow(labels)) return undefined
     if (reading.series.size >= MOST_SERIES) {
       ignored.add(key)
       return undefined

@@ -220,7 +220,7 @@ function ReadingState({ page, states }: { readonly page: ChartPage; readonly sta
       ) : null}
       {states.some(({ kind }) => kind === 'elsewhere') ? (
         <p class="note padded">
-          The history has no metrics of other servers: of these, only what has come lately is drawn.
+          Of several servers at once only what has come lately is drawn: name one of them to see more.
         </p>
       ) : null}
       {since > from && since < to ? (

@@ -22,6 +22,7 @@ export {
 } from '../kernel/metrics/metric.ts'
 export { compilePattern, isPattern } from '../kernel/metrics/pattern.ts'
 export { PRODUCER } from '../kernel/metrics/reach.ts'
+export { readableRecords } from '../kernel/metrics/remembered-below.ts'
 
 export interface Joining {
   /** The nodes whose feeds this server takes; undefined without a cluster, or if there are no feeds. */

@@ -67,6 +67,16 @@ describe('pages', () => {
     ])
   })
 
+  it('are all asked of the same server below', async () => {
+    const { asked } = await read(pages, { labels: { producer: 'rack1' } })
+    expect(asked.map(({ producer, after }) => [producer, after])).toEqual([
+      ['rack1', undefined],
+      ['rack1', 'x'],
+      ['rack1', 'y'],
+      ['rack1', 'z'],
+    ])
+  })
+
   it('may have windows in place of samples, and ranges of loss', async () => {
     const uints = (name: string, items: readonly bigint[]): Field => ({
       name,

@@ -30,7 +30,7 @@ class FakeConsumer {
   forgets = 0
   pages = 0
   readonly asked: Readonly<Record<string, unknown>>[] = []
-  capabilities = { producer: { id: '01', name: 'main' }, below: [] }
+  capabilities = { producer: { id: '01', name: 'main' }, below: [] as { id: string; name: string }[] }
   readonly #cursors = new Map<string, readonly object[]>()
 
   on(): () => void {
@@ -329,10 +329,29 @@ describe('LineHistory', () => {
     expect(value.kind === 'read' && value.series.map(({ labels }) => labels['cpu'])).toEqual(['0'])
   })
 
-  it('asks nothing of another server', async () => {
+  it('asks another server for what that remembers, and several for nothing', async () => {
     const history = historyOf('test.a', { producer: 'rack1' })
     await history.read(RANGE)
-    expect([history.state.value.kind, consumer.pages]).toEqual(['elsewhere', 0])
+    expect(history.state.value.kind).toBe('read')
+    expect(consumer.asked.length).toBeGreaterThan(0)
+    expect(consumer.asked.every(({ producer }) => producer === 'rack1')).toBe(true)
+    const before = consumer.pages
+    const all = historyOf('test.a', { producer: '*' })
+    await all.read(RANGE)
+    expect([all.state.value.kind, consumer.pages]).toEqual(['elsewhere', before])
+  })
+
+  it('leaves out what a server remembers for those below it', async () => {
+    const series = (labels: Record<string, string>) => ({ metric: 'test.a', labels, ...every(10, NOW - 100, NOW) })
+    consumer.capabilities.below.push({ id: '02', name: 'rack1' })
+    consumer.stored = [series({ host: 'a' }), series({ host: 'b', producer: 'rack1' }), series({ producer: 'kafka' })]
+    const history = historyOf('test.a', {})
+    await history.read(RANGE)
+    const { value } = history.state
+    expect(value.kind === 'read' && value.series.map(({ labels }) => labels)).toEqual([
+      { host: 'a' },
+      { producer: 'kafka' },
+    ])
   })
 
   it('is there if the server answers with a list', async () => {

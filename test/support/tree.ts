@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream'
 import { expect } from 'vitest'
 import { defaultConfig } from '../../server/start/config.ts'
 import type { SourcesConfig } from '../../server/start/wings.ts'
+import type { HistorySection } from '../../server/wings/history/config.ts'
 import { type Mutation, relay } from '../conformance/mutating-proxy.ts'
 import { CommonTime } from './common-time.ts'
 import { joinedPair, networkOf } from './memory-network.ts'
@@ -25,6 +26,10 @@ export interface TreeOptions {
   readonly role?: string
   /** The controls of the lower server that may be run from the upper one. */
   readonly controls?: readonly string[]
+  /** The metrics of the lower server that may be asked for; all. */
+  readonly metrics?: readonly string[]
+  /** The history of either server; by default there is none. */
+  readonly history?: { readonly upper?: HistorySection; readonly lower?: HistorySection }
   /** What the upper server gets instead of the messages of the lower one. */
   readonly mutation?: Mutation
 }
@@ -51,7 +56,7 @@ export class Tree {
     tree.lower = await tree.#startLower('first')
     tree.upper = await TestProducer.start({
       clock: tree.#time.clock,
-      config: { upstream: [tableOf(tree.#directory, options)] } as never,
+      config: { upstream: [tableOf(tree.#directory, options)], ...historyOf(options.history?.upper) } as never,
       connect: networkOf({ lower: () => tree.#connection() }),
     })
     return tree
@@ -68,7 +73,8 @@ export class Tree {
   }
 
   async #startLower(generation: string): Promise<TestProducer> {
-    const lower = await TestProducer.start({ clock: this.#time.clock, store: await separateStore(generation) })
+    const config = historyOf(this.#options.history?.lower)
+    const lower = await TestProducer.start({ clock: this.#time.clock, store: await separateStore(generation), config })
     await lower.addUser('main', { role: this.#options.role ?? 'consumer', password: PASSWORD })
     return lower
   }
@@ -190,12 +196,12 @@ function asRestored(store: MemoryStore): void {
   store.open = async (events) => ({ ...(await open(events)), generation: 'restored', restored: true })
 }
 
-function tableOf(directory: string, { controls = [] }: TreeOptions) {
+function tableOf(directory: string, { controls = [], metrics = ['*'] }: TreeOptions) {
   return {
     name: 'east',
     url: 'tcp://lower:7650',
     tenant: 'default',
-    metrics: ['*'],
+    metrics,
     controls,
     user: 'main',
     secretFile: join(directory, 'secret'),
@@ -203,4 +209,8 @@ function tableOf(directory: string, { controls = [] }: TreeOptions) {
     maxSeries: 1000,
     valuesPerSecond: 0,
   }
+}
+
+function historyOf(history: HistorySection | undefined) {
+  return history === undefined ? {} : { history }
 }

@@ -1,12 +1,14 @@
 /** What a selection asks of other producers, and which of the series that come back its identity may read [MON 9.13]. */
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import type { Value } from '../../../protocol/monitor/value.ts'
 import { deadline } from './arguments.ts'
 import type { Candidates } from './candidates.ts'
 import { isElsewhere } from './kinds.ts'
-import { AllLabelsBut, labelsFrom } from './labels.ts'
+import { AllLabelsBut, labelsFrom, labelText } from './labels.ts'
 import type { Arguments, Labels, Measurement, Metric, OpenLabels, RemoteSensor, RemoteShape } from './metric.ts'
 import { isPattern } from './pattern.ts'
 import { PRODUCER, type Reach } from './reach.ts'
+import { readableRecords } from './remembered-below.ts'
 import { RemoteTarget } from './remote-target.ts'
 import { valueProblem } from './value-problem.ts'
 
@@ -87,11 +89,11 @@ export class RemoteSelection {
     const { userId } = candidates.rights.identity
     return this.targets().map(async ({ sensor, request }) => {
       const readings = await sensor.ask(request, deadlineMs, userId)
-      return readings.flatMap(({ series, measured }) => {
+      return readings.flatMap(({ series, measured: all }) => {
         const open = this.openFor(sensor, series)
-        return open === undefined || !this.#fits(series, measured)
-          ? []
-          : [{ labels: series.labels, open, measured, isBare: series.isBare, isOwn: !isElsewhere(sensor) }]
+        if (open === undefined || !this.#fits(series, all)) return []
+        const measured = { ...all, value: this.#readable(sensor, series, all.value) }
+        return [{ labels: series.labels, open, measured, isBare: series.isBare, isOwn: !isElsewhere(sensor) }]
       })
     })
   }
@@ -127,6 +129,17 @@ export class RemoteSelection {
     const { name, candidates } = this.#options
     if (!isPattern(name)) return [candidates.named(sensor) ?? []].flat()
     return [...sensor.metrics(candidates.prefix)].filter((metric) => candidates.matchesName(metric.name))
+  }
+
+  /** What the identity may read of a value that is about other metrics of a producer, which may name those below it. */
+  #readable(sensor: RemoteSensor, { name, labels }: RemoteShape, value: Value): Value {
+    const { rights } = this.#options.candidates
+    const path = labelText(labels, PRODUCER)
+    return readableRecords(name, value, (metric, label) => {
+      const below = label(PRODUCER)
+      const producer = path !== undefined && below !== undefined ? `${path}/${below}` : (path ?? below)
+      return rights.mayReadRemembered(sensor.owner, metric, (name) => (name === PRODUCER ? producer : label(name)))
+    })
   }
 
   /** Whether a value that came without labels is not nested too deep in a REC of a list. */

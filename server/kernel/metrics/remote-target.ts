@@ -13,6 +13,7 @@ import type {
   RemoteTap,
   Subscription,
 } from './metric.ts'
+import { isOfRemembered } from './remembered-below.ts'
 import { unsubscribe } from './subscriptions.ts'
 import type { FollowedItem, Follower, Target } from './target.ts'
 
@@ -48,6 +49,8 @@ export class RemoteTarget implements Target {
   }
 
   openFor(series: RemoteSeries): OpenLabels | undefined {
+    // Its values are of many series: each answer is judged, and nothing is bound.
+    if (isOfRemembered(series.name)) return undefined
     return this.#judging.openFor(this.sensor, series)
   }
 

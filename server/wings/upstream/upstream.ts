@@ -13,7 +13,7 @@ import type { Kit } from '../../kit/kit.ts'
 import type { Measurement, Metric, Owner, SensorStatus } from '../../kit/metrics.ts'
 import type { Meter } from '../../kit/poll.ts'
 import type { Joining, RemoteFollower, RemoteReading, RemoteRequest, RemoteTap } from '../../kit/producers.ts'
-import { compilePattern } from '../../kit/producers.ts'
+import { compilePattern, readableRecords } from '../../kit/producers.ts'
 import type { Timer } from '../../kit/running.ts'
 import { consumedThere, isUnchanged } from './below.ts'
 import { catalogueBytes, hasLabels, isSameMetric, ofProducer, readCatalogue } from './catalogue.ts'
@@ -32,7 +32,8 @@ import type { StoredBindings } from './stored-bindings.ts'
 import { argumentsThere, type NodeRules, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
-const AUDIT = 'producer.audit'
+/** What an expression comes to shows nothing of the metrics that it was made of, which could be judged. */
+const UNLESS_NAMED = ['producer.audit', 'producer.history.query']
 /** The part of a deadline that the upstream has to answer; the rest is for the way. */
 const OF_DEADLINE = 0.8
 /** PRODUCER_CAPS are looked at no more often than they may come. */
@@ -225,7 +226,7 @@ export class Upstream {
   /** Whether values of a metric may be asked for. */
   mayAsk(name: string): boolean {
     const { metrics } = this.table
-    if (name === AUDIT && metrics.every((pattern) => pattern === '*')) return false
+    if (UNLESS_NAMED.includes(name) && metrics.every((pattern) => pattern === '*')) return false
     return this.#patterns.some((matches) => matches(name))
   }
 
@@ -253,7 +254,11 @@ export class Upstream {
       const isLabelled = hasLabels(request.name, request.args, this.metrics.get(request.name))
       const { peerNode } = this.#options
       const readings = readingsOf(request, isLabelled, asked, this.#isNode)
-      return readings.filter(({ series }) => this.mayAsk(series.name) && peerNode?.isFenced(series.name) !== true)
+      return readings.flatMap(({ series, measured: all }) => {
+        if (!this.mayAsk(series.name) || peerNode?.isFenced(series.name) === true) return []
+        const value = readableRecords(series.name, all.value, (metric) => this.mayAsk(metric))
+        return [{ series, measured: { ...all, value } }]
+      })
     } catch {
       return []
     }

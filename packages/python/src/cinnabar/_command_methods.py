@@ -82,7 +82,7 @@ class CommandMethods(ABC):
         """What the server remembers of a metric or a pattern: series with their samples, each series once.
 
         It shows the state at the beginning. `labels`: only series with these texts, or texts that match a pattern; the empty text:
-        without the label. `since` and `until`: the times of the first and the last sample, microseconds since 1970 or datetimes with
+        without the label; `producer` names a server that this one consumes, which is asked for what it remembers. `since` and `until`: the times of the first and the last sample, microseconds since 1970 or datetimes with
         a time zone; until now, and an hour before that, if they are left out. `step`: how far apart values may be, in microseconds;
         from five minutes on there are windows in place of samples, below that where samples have gone. `on_loss` is given the ranges
         in which values are missing, those of a tenant before its series. With `in_pieces` a long series comes in several

@@ -100,6 +100,7 @@ async def read_history(
     """`query` asks for a metric with arguments."""
     series: Optional[SeriesHistory] = None
     following: Optional[Arguments] = arguments
+    whose = {name: text for name, text in arguments.items() if name == "producer"}
     while following is not None:
         records = records_of((await query(_METRIC, following)).value)
         if records is None:
@@ -107,7 +108,7 @@ async def read_history(
         following = None
         for record in records:
             if record and record[0].name == "more":
-                following = {"after": _text(record, "after")}
+                following = {**whose, "after": _text(record, "after")}
                 break
             if any(field.name == "from" for field in record):
                 if on_loss is not None:

@@ -45,7 +45,7 @@ PAGES = (page(record("a", 1, 2), after="x"), page(record("a", 3), record("b", 1)
 
 
 class Pages(unittest.TestCase):
-    def read(self, *pages, in_pieces=False):
+    def read(self, *pages, in_pieces=False, **labels):
         asked, seen = [], []
 
         async def query(metric, arguments):
@@ -53,7 +53,7 @@ class Pages(unittest.TestCase):
             return Sample(metric, 1, 0, 0, pages[len(asked) - 1])
 
         async def main():
-            async for series in read_history(query, {"metric": "test.*"}, in_pieces):
+            async for series in read_history(query, {"metric": "test.*", **labels}, in_pieces):
                 seen.append((series.name, series.labels, series.times, series.values))
 
         try:
@@ -66,6 +66,10 @@ class Pages(unittest.TestCase):
         asked, seen = self.read(*PAGES)
         self.assertEqual(asked, [{"metric": "test.*"}, {"after": "x"}, {"after": "y"}])
         self.assertEqual(seen, [("a", {"host": "h1"}, [1, 2, 3], [1.0, 2.0, 3.0]), ("b", {"host": "h1"}, [1, 2], [1.0, 2.0])])
+
+    def test_are_all_asked_of_the_same_server_below(self):
+        asked, _ = self.read(*PAGES, producer="rack1")
+        self.assertEqual([(one["producer"], one.get("after")) for one in asked], [("rack1", None), ("rack1", "x"), ("rack1", "y")])
 
     def test_may_be_had_in_pieces(self):
         _, seen = self.read(*PAGES, in_pieces=True)
