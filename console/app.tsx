@@ -21,6 +21,7 @@ import { HostsView } from './views/hosts.tsx'
 import { MetricView } from './views/metric.tsx'
 import { MetricsView } from './views/metrics.tsx'
 import { Overview } from './views/overview.tsx'
+import { QueryView } from './views/query.tsx'
 import { SharedBoardView } from './views/shared-board.tsx'
 import { SignIn } from './views/sign-in.tsx'
 import { SourcesView } from './views/sources.tsx'
@@ -67,6 +68,7 @@ const VIEWS: readonly View[] = [
   { view: 'overview', title: 'Overview', List: Overview },
   { view: 'hosts', title: 'Hosts', List: HostsView, Detail: HostView },
   { view: 'metrics', title: 'Metrics', List: MetricsView, Detail: MetricView },
+  { view: 'query', title: 'Query', List: QueryView },
   { view: 'board', title: 'Board', List: BoardView },
   { view: 'sources', title: 'Sources', List: SourcesView, takesObject: true },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },

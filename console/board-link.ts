@@ -17,6 +17,8 @@ const LISTS = ['producer.metrics', 'producer.recent', 'producer.history.select']
 export function scopeOf(charts: readonly ChartSpec[]): string | undefined {
   const metrics = new Set(charts.flatMap(({ lines }) => lines.map(({ metric }) => metric)))
   const lines = [...metrics, ...LISTS].map((metric) => `WATCH ${metric}`)
+  // An expression may read anything.
+  if (charts.some(({ expr }) => expr !== undefined)) return undefined
   const canBeNamed = [...metrics].every((metric) => /^[^\s;]+$/.test(metric))
   return canBeNamed && lines.length <= MAX_LINES ? lines.join('\n') : undefined
 }

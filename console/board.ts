@@ -7,6 +7,7 @@
  */
 import type { BrowserStorage } from './browser-storage.ts'
 import { TIME_ARGUMENTS } from './chart-time.ts'
+import { expressionArgs } from './expressions.ts'
 import { labelsText, namingOf } from './labels.ts'
 import { linkTo } from './route.ts'
 import type { LineArguments } from './series-watch.ts'
@@ -21,7 +22,10 @@ export interface Line {
 export type Scale = 'rate' | 'total'
 
 export interface ChartSpec {
+  /** None if an expression is drawn. */
   readonly lines: readonly Line[]
+  /** An expression of Prometheus' language, in place of lines. */
+  readonly expr?: string | undefined
   /** What somebody has chosen for all lines; without it, metrics that only grow are drawn as rates, and others as they are. */
   readonly scale?: Scale | undefined
 }
@@ -37,7 +41,8 @@ const STORED = 'cinnabar.boards'
 /** The board that charts are pinned to, whether it has a name or not. */
 const OPEN = 'cinnabar.board'
 
-export function encodeChart({ lines, scale }: ChartSpec): string {
+export function encodeChart({ lines, scale, expr }: ChartSpec): string {
+  if (expr !== undefined) return `=${encodeURIComponent(expr)}`
   const text = lines.map(encodeLine).join(',')
   return scale === undefined ? text : `${text}/${scale}`
 }
@@ -46,6 +51,7 @@ export function encodeChart({ lines, scale }: ChartSpec): string {
 export function decodeChart(text: string): ChartSpec | undefined {
   const [all = '', ...options] = text.split('/')
   try {
+    if (text.startsWith('=')) return { lines: [], expr: decodeURIComponent(text.slice(1)) }
     const lines = all.split(',').slice(0, MAX_LINES_OF_CHART).map(decodeLine)
     if (lines.some(({ metric }) => metric === '')) return undefined
     return withScale(lines, options.find(isScale))
@@ -82,15 +88,17 @@ export function lineText({ metric, args }: Line): string {
 }
 
 /** A chart as people read it; arguments that all lines have alike are said once: `gmetric.load_one, gmetric.load_five host=web1`. */
-export function chartText({ lines }: ChartSpec): string {
+export function chartText({ lines, expr }: ChartSpec): string {
+  if (expr !== undefined) return expr
   const { names, common } = namingOf(lines.map(({ metric, args }) => ({ metric, args: {}, labels: args })))
   const [first = ''] = new Set(lines.map(({ metric }) => metric))
   const all = names.join(', ')
   return [all.startsWith(first) ? '' : first, all, common].filter(Boolean).join(' ')
 }
 
-/** The URL of a chart in the view of its first metric. */
-export function chartLink({ lines: [first = { metric: '', args: {} }, ...others], scale }: ChartSpec): string {
+/** The URL of a chart in the view of its first metric, or of its expression. */
+export function chartLink({ lines: [first = { metric: '', args: {} }, ...others], scale, expr }: ChartSpec): string {
+  if (expr !== undefined) return linkTo('query', '', expressionArgs([{ expr, show: 'chart' }]))
   return linkTo('metrics', first.metric, {
     ...first.args,
     ...(others.length > 0 && { [WITH]: encodeChart({ lines: others }) }),

@@ -51,7 +51,7 @@ const NOWHERE: TimeRange = { from: 0, to: 1 }
 
 /** A series as the chart draws it. */
 export interface Drawn {
-  readonly watch: SeriesWatch
+  readonly watch: Pick<SeriesWatch, 'onValues' | 'gaps'>
   /** What the metric was asked for with. */
   readonly args: LineArguments
   readonly series: WatchedSeries

@@ -36,7 +36,7 @@ export function Shortcuts({ views }: ShortcutsProps) {
 
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.composedPath()[0])) return
       const view = views[Number(event.key) - 1]
       if (event.key === '?') dialog.current?.showModal()
       else if (!isOn) return
@@ -93,6 +93,7 @@ function search(): void {
   location.hash = linkTo('metrics')
 }
 
-function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.closest('input, textarea, select, dialog') !== null
+function isTyping(target: EventTarget | undefined): boolean {
+  if (!(target instanceof HTMLElement)) return false
+  return target.isContentEditable || target.closest('input, textarea, select, dialog') !== null
 }

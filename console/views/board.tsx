@@ -20,6 +20,7 @@ import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
 import { useChartPage } from '../parts/chart-page.ts'
 import { type Ended, useExecution } from '../parts/execution.ts'
+import { ExpressionCard } from '../parts/expression-chart.tsx'
 import { Name } from '../parts/name.tsx'
 import { ShareBoard } from '../parts/share-board.tsx'
 import { useIsListed } from '../query.ts'
@@ -175,24 +176,24 @@ export function BoardView({ consumer, fleet, router, identity }: ViewProps) {
             <ChartControls page={page} />
           </div>
           <div class="columns charts">
-            {charts.map((spec, index) => (
-              <ChartCard
-                key={encodeChart(spec)}
-                consumer={consumer}
-                page={page}
-                spec={spec}
-                height={HEIGHT}
-                head={
-                  <ChartHead
-                    spec={spec}
-                    link={linkInTime(chartLink(spec), args)}
-                    onEarlier={index === 0 ? undefined : () => move(index, index - 1)}
-                    onLater={index === charts.length - 1 ? undefined : () => move(index, index + 1)}
-                    onRemove={() => show(charts.filter((_, at) => at !== index))}
-                  />
-                }
-              />
-            ))}
+            {charts.map((spec, index) => {
+              const head = (
+                <ChartHead
+                  spec={spec}
+                  link={linkInTime(chartLink(spec), args)}
+                  onEarlier={index === 0 ? undefined : () => move(index, index - 1)}
+                  onLater={index === charts.length - 1 ? undefined : () => move(index, index + 1)}
+                  onRemove={() => show(charts.filter((_, at) => at !== index))}
+                />
+              )
+              const shown = { consumer, page, head, height: HEIGHT }
+              const key = encodeChart(spec)
+              return spec.expr === undefined ? (
+                <ChartCard key={key} spec={spec} {...shown} />
+              ) : (
+                <ExpressionCard key={key} expr={spec.expr} {...shown} />
+              )
+            })}
           </div>
         </>
       )}

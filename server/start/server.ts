@@ -10,6 +10,7 @@ import { type ClusterControl, handOverControl } from '../cluster/control.ts'
 import { clusterSensor } from '../cluster/metric.ts'
 import { type Listeners, openListeners } from '../edge/listen.ts'
 import type { OwnPort, Resolver } from '../edge/outbound/resolve.ts'
+import { LabelsSensor } from '../edge/query/labels-sensor.ts'
 import { QueryOutcomes, queriesSensor } from '../edge/query/outcomes.ts'
 import { QuerySensor } from '../edge/query/sensor.ts'
 import { QueryTurns } from '../edge/query/turns.ts'
@@ -214,7 +215,9 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   hub.add(queriesSensor(outcomes, clock))
   const remembered = sources.find(({ remembered }) => remembered !== undefined)?.remembered
   const queries = { turns: new QueryTurns(config.query.maxConcurrent, clock), outcomes, clock, work: producer.work }
-  hub.add(new QuerySensor({ ...queries, history: remembered, section: () => inForce().query }))
+  const asking = { ...queries, history: remembered, section: () => inForce().query }
+  hub.add(new QuerySensor(asking))
+  hub.add(new LabelsSensor(asking))
   options.sensors?.(new SensorDoor(hub))
   await recoverState(recovered, producer, notices)
   producer.journal.change({ put: 'recovered', row: {} })

@@ -25,6 +25,8 @@ const HOSTILE: ChartSpec = {
   scale: 'rate',
 }
 
+const EXPRESSION: ChartSpec = { lines: [], expr: 'sum by (host) (rate(x{a="/,;="}[5m])) # é' }
+
 class Kept {
   readonly #items = new Map<string, string>()
   isFull = false
@@ -158,5 +160,17 @@ describe('Boards', () => {
     const charts = Array.from({ length: MAX_CHARTS }, (_, n): ChartSpec => ({ lines: [{ metric: `m${n}`, args: {} }] }))
     boards.opened(chartsText(charts))
     expect(boards.pin(LOAD)).toBe('A board has at most 40 charts: remove one first.')
+  })
+})
+
+describe('a chart of an expression', () => {
+  it('is text like any other, and links to the view of queries', () => {
+    expect(decodeChart(encodeChart(EXPRESSION))).toEqual(EXPRESSION)
+    const { charts } = { charts: chartsOf(new URLSearchParams(chartsText([EXPRESSION, LOAD]))) }
+    expect(charts).toEqual([EXPRESSION, LOAD])
+    expect(chartText(EXPRESSION)).toBe(EXPRESSION.expr)
+    const { view, args } = parseRoute(chartLink(EXPRESSION))
+    expect([view, args.get('expr'), args.get('show')]).toEqual(['query', EXPRESSION.expr, 'chart'])
+    expect(decodeChart('=%')).toBeUndefined()
   })
 })

@@ -27,7 +27,7 @@ import type { Seat, ValueMessage } from '../support/seat.ts'
 import { TestCluster } from '../support/test-cluster.ts'
 import { SlowSensor } from '../support/test-sensor.ts'
 import { pages, ROOT } from './page.ts'
-import { expressionValues, historyValue, queriesValue, selectedValue } from './remembered-values.ts'
+import { expressionValues, historyValue, labelsValues, queriesValue, selectedValue } from './remembered-values.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 const protocol = read('docs/protocol/monitoring.md')
@@ -286,6 +286,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
     await selectedValue(producer.clock, asked),
   ])
   values.set('producer.history.query', expressionValues())
+  values.set('producer.history.labels', labelsValues())
   values.set('producer.queries', [queriesValue(producer.clock)])
   await done(boss, 'board.save', { name: 'Night' })
   values.set('producer.boards', [await boss.query('producer.boards', args(['board', type.uint32, u32(1)]))])

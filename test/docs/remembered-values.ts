@@ -3,7 +3,7 @@ import { LabelSet } from '../../promql/label-set.ts'
 import { XdrWriter } from '../../protocol/bytes/writer.ts'
 import { BasicType } from '../../protocol/monitor/constants.ts'
 import { writeValueMessage } from '../../protocol/monitor/message.ts'
-import type { Value } from '../../protocol/monitor/value.ts'
+import type { Field, Value } from '../../protocol/monitor/value.ts'
 import { QueryOutcomes, queriesSensor } from '../../server/edge/query/outcomes.ts'
 import { QueryProblem } from '../../server/edge/query/problems.ts'
 import { problemRecord, resultRecords } from '../../server/edge/query/records.ts'
@@ -56,6 +56,13 @@ export function expressionValues(): ValueMessage[] {
     [problemRecord(new QueryProblem('bad_data', 'x', { start: 0, end: 1 }), 'x')],
   ]
   return all.map((items) => messageOf({ type: BasicType.ARRAY, value: { element: BasicType.REC, items } }))
+}
+
+/** What is answered to whoever asks for labels: a text, and what is wrong with a selector. */
+export function labelsValues(): ValueMessage[] {
+  const problem = problemRecord(new QueryProblem('bad_data', 'x', { start: 0, end: 1 }), 'x')
+  const all: Field[][] = [[{ name: 'text', type: BasicType.STRING, value: 'host' }], problem]
+  return [messageOf({ type: BasicType.ARRAY, value: { element: BasicType.REC, items: all } })]
 }
 
 function messageOf(value: Value): ValueMessage {

@@ -153,9 +153,30 @@ describe('a server', () => {
     expect(await detailOf({ after: 'x' })).toContain('begin again')
   })
 
+  it('says which labels there are, and which texts', async () => {
+    const textsFor = async (seat: Seat, given: Given) =>
+      (decoded(await seat.query('producer.history.labels', listOf(given))) as unknown as { text: string }[]).map(
+        ({ text }) => text,
+      )
+    const bob = await producer.seat('bob')
+    expect(await textsFor(root, {})).toEqual(['__name__', 'host'])
+    expect(await textsFor(root, { label: '__name__' })).toEqual(['test_a'])
+    expect(await textsFor(root, { label: 'host', match: 'test_a' })).toEqual(['h1', 'h2'])
+    expect(await textsFor(root, { label: 'host', match: 'test_a', after: 'h1' })).toEqual(['h2'])
+    expect(await textsFor(root, { label: 'host', match: 'test_a{host!="h1"}' })).toEqual(['h2'])
+    expect(await textsFor(root, { label: 'host', from: EPOCH, to: EPOCH + SECOND })).toEqual(['h1'])
+    expect(await textsFor(bob, { label: 'host' })).toEqual(['h1'])
+    expect(decoded(await root.query('producer.history.labels', listOf({ match: 'sum(x)' })))).toEqual([
+      { error_type: 'bad_data', error: '`match` is no selector such as up{job="a"}' },
+    ])
+    expect(decoded(await root.query('producer.history.labels', listOf({ match: 'x{' })))).toEqual([
+      expect.objectContaining({ error_type: 'bad_data', error: expect.stringContaining('1:3: parse error') }),
+    ])
+  })
+
   it('counts them with those that come by HTTP', async () => {
     const counts = decoded(await root.query('producer.queries')) as unknown as Record<string, unknown>[]
-    expect(counts).toContainEqual(expect.objectContaining({ tenant: 'default', served: expect.any(Number), failed: 3 }))
+    expect(counts).toContainEqual(expect.objectContaining({ tenant: 'default', served: expect.any(Number), failed: 5 }))
   })
 })
 
