@@ -44,6 +44,11 @@ export function isLoopback(address: string): boolean {
   return isIPv6(address) && ipaddr.process(address).range() === 'loopback'
 }
 
+/** Whether the host of a URL is this machine, so that what goes there crosses no network. */
+export function isOwnMachine(hostname: string): boolean {
+  return hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''))
+}
+
 /** The IPv4 address that is mapped into an IPv6 one; any other text as it is. */
 export function unmapped(address: string): string {
   if (!isIPv6(address)) return address

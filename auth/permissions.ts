@@ -138,6 +138,11 @@ export function mayBeAllowed(
   return decide(role, rules, request, mayHold).allowed
 }
 
+/** Whether a role may read every metric of its tenant: none of its rules denies any. */
+export function readsAll(role: string, rules: readonly Rule[]): boolean {
+  return !rules.some((rule) => rule.role === role && rule.effect === 'deny' && isFor(rule, 'COLLECT'))
+}
+
 /**
  * Whether a role allows everything that another one allows, so that its users may give that one to others. It errs on the side
  * of no: what the other role's rules allow must be allowed as a whole, and where this role denies something that the defaults

@@ -1,5 +1,5 @@
 /** How a wing describes its section of the configuration: the section, its keys, and the types that their values have. */
-export { isLoopback } from '../../auth/network.ts'
+export { isLoopback, isOwnMachine } from '../../auth/network.ts'
 export { ConfigError, type ConfigProblem } from '../kernel/config/errors.ts'
 export { camelCased, type Section, type SectionConfig, section, tableList } from '../kernel/config/schema.ts'
 export {

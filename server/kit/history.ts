@@ -25,7 +25,22 @@ export interface RememberedSeries {
   readonly mayRead: () => boolean
 }
 
+export interface EngineAnswer {
+  readonly status: number
+  readonly pieces: AsyncIterable<Uint8Array>
+}
+
+/** Another server that answers expressions in place of this one, by Prometheus' HTTP API. */
+export interface HistoryEngine {
+  /** The label, and its text, of all that a reader may read; undefined if no label says what that is. */
+  scopeOf(reader: Reader): { readonly label: string; readonly text: string } | undefined
+  /** Asks at a path below /api/v1. Rejects with an error for people. */
+  ask(path: string, form: URLSearchParams, signal: AbortSignal): Promise<EngineAnswer>
+}
+
 export interface RememberedHistory {
+  /** Undefined if what is remembered here is asked. */
+  readonly engine?: HistoryEngine | undefined
   /** Why nothing can be asked, and what to do about it; undefined if it can. */
   readonly problem: string | undefined
   /**

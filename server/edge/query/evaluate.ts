@@ -3,20 +3,16 @@ import { PromqlError } from '../../../promql/errors.ts'
 import { QUERY_LIMITS } from '../../../promql/evaluate/budget.ts'
 import { PreparedQuery, QUERY_OPTIONS, type QueryOptions, type QueryResult } from '../../../promql/query.ts'
 import { StatusError } from '../../kernel/core/errors.ts'
+import { evaluateElsewhere } from './engine.ts'
 import { HistorySource } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
-import { type QueryRequest, runQuery } from './run.ts'
+import { type AskedTimes, type QueryRequest, runQuery } from './run.ts'
 
 /** Columns that a query holds at one time, its result included. */
 const MAX_BYTES = 64 * 2 ** 20
 /** Steps between the first time of a range and the last one. */
 export const MAX_POINTS = 11_000
 export const TRUNCATED = 'results truncated due to limit'
-
-/** One time, or those of a range, both ends included. */
-export type AskedTimes =
-  | { readonly timeMs: number }
-  | { readonly startMs: number; readonly endMs: number; readonly stepMs: number }
 
 export interface EvaluateOptions {
   /** None and less are the default. */
@@ -28,11 +24,16 @@ export interface EvaluateOptions {
 
 /** Rejects with PromqlError, QueryProblem and StatusError. */
 export async function evaluate(
-  { reader, history, run, maxSamples }: QueryRequest,
+  request: QueryRequest,
   query: PreparedQuery,
   times: AskedTimes,
   { lookbackMs = 0, timeoutMs = Number.POSITIVE_INFINITY, limit }: EvaluateOptions,
 ): Promise<QueryResult> {
+  const { reader, history, run, maxSamples } = request
+  if (history.engine !== undefined) {
+    const asked = { ...request, run: { ...run, timeoutMs: Math.min(run.timeoutMs, timeoutMs) } }
+    return shown(await evaluateElsewhere(asked, history.engine, query, times, { lookbackMs }), limit)
+  }
   const options: QueryOptions = {
     ...QUERY_OPTIONS,
     ...(lookbackMs > 0 && { lookbackMs }),
@@ -46,6 +47,10 @@ export async function evaluate(
       ? query.instant(source, times.timeMs, options)
       : query.range(source, times.startMs, times.endMs, times.stepMs, options)
   const result = await runQuery(steps, source, { ...run, timeoutMs: Math.min(run.timeoutMs, timeoutMs) })
+  return shown(result, limit)
+}
+
+function shown(result: QueryResult, limit: number): QueryResult {
   const data = limited(result.data, limit)
   return data === result.data ? result : { ...result, data, warnings: [...result.warnings, TRUNCATED] }
 }

@@ -1,6 +1,7 @@
 /** Which series there are of those that match and may be read, without their samples. */
 import { PreparedQuery } from '../../../promql/query.ts'
 import type { RememberedSelection } from '../../kit/history.ts'
+import { seriesElsewhere } from './engine.ts'
 import { HistorySource, pairsOf, plainMatchers, SAMPLES_MS } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
 import { type QueryRequest, runQuery } from './run.ts'
@@ -13,17 +14,21 @@ export type LabelPairs = ReturnType<typeof pairsOf>
 
 /** `take` returns how much is held by then. Rejects with QueryProblem and StatusError. */
 export async function eachSeries(
-  { reader, history, run }: QueryRequest,
+  request: QueryRequest,
   selections: readonly Matchers[],
   range: { readonly fromMs: number; readonly toMs: number },
   take: (pairs: LabelPairs) => number,
 ): Promise<void> {
+  const { reader, history, run } = request
+  const counted = (pairs: LabelPairs): void => {
+    if (take(pairs) > MOST) throw new QueryProblem('execution', `more than ${MOST} match: choose fewer with match[]`)
+  }
+  if (history.engine !== undefined) return seriesElsewhere(request, history.engine, selections, range, counted)
   const source = new HistorySource((selection) => history.select(reader, selection))
   const steps = function* (): Generator<undefined, void, void> {
     for (const matchers of selections) {
       for (const series of source.remembered({ matchers, ...range, stepMs: SAMPLES_MS, isWithoutSamples: true })) {
-        if (series !== undefined && take(pairsOf(series)) > MOST)
-          throw new QueryProblem('execution', `more than ${MOST} match: choose fewer with match[]`)
+        if (series !== undefined) counted(pairsOf(series))
         yield undefined
       }
     }

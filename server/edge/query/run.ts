@@ -28,6 +28,11 @@ export interface QueryRequest {
   readonly run: RunOptions
 }
 
+/** One time, or those of a range, both ends included. */
+export type AskedTimes =
+  | { readonly timeMs: number }
+  | { readonly startMs: number; readonly endMs: number; readonly stepMs: number }
+
 /** Rejects with what a step throws, and with QueryProblem. */
 export async function runQuery<T>(
   steps: Generator<unknown, T, void>,

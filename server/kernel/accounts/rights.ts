@@ -13,6 +13,7 @@ import {
   mayBeAllowed,
   onlyWatches,
   type Reader,
+  readsAll,
   type Scope,
 } from '../../../auth/permissions.ts'
 import { type PublishedFamily, Publisher } from '../../../auth/publisher.ts'
@@ -61,6 +62,11 @@ export class Rights {
     const there = { ...request, argument }
     const { role } = identity
     return this.judge(identity, there).allowed && isAllowedByName(role, this.rules.of(role), there, DESTINATION)
+  }
+
+  /** Whether the rules of the role let every metric be read. */
+  readsAll({ role }: Pick<Identity, 'role'>): boolean {
+    return readsAll(role, this.rules.of(role))
   }
 
   /** Whether a user may give a role to others, or administer users who have it: it allows nothing that its own does not. */

@@ -8,7 +8,7 @@ import { labelText } from './labels.ts'
 import type { Arguments, Labels, Sensor } from './metric.ts'
 import { isPattern } from './pattern.ts'
 
-export type JudgingRights = Pick<Rights, 'judge' | 'mayBeAllowed'>
+export type JudgingRights = Pick<Rights, 'judge' | 'mayBeAllowed' | 'readsAll'>
 
 export class ReadRights {
   readonly identity: Reader
@@ -65,6 +65,11 @@ export class ReadRights {
       const argument = (name: string): string | undefined => label(name) ?? absent
       return this.#rights.judge(this.identity, { command: 'COLLECT', object: metric, argument }).allowed
     })
+  }
+
+  /** Whether everything of the tenant may be read, whatever it is called and whatever labels it has. */
+  mayReadAll(): boolean {
+    return this.covers('*') && this.#rights.readsAll(this.identity)
   }
 
   /** Whether the catalogue names a metric: to a credential that only watches, those that it may read. */

@@ -1,12 +1,11 @@
 /** The tables `[[drain]]`: destinations to which the server delivers values by itself (docs/drains.md). */
-import { isIP } from 'node:net'
 import { z } from 'zod'
 import {
   ALL_TENANTS,
   decoded,
   duration,
   integer,
-  isLoopback,
+  isOwnMachine,
   key,
   needed,
   optional,
@@ -129,11 +128,6 @@ const table = z
     batchAgeMs: batch_age,
     timeoutMs: timeout,
   }))
-
-function isOwnMachine(hostname: string): boolean {
-  const host = hostname.replace(/^\[|\]$/g, '')
-  return host === 'localhost' || (isIP(host) !== 0 && isLoopback(host))
-}
 
 export const drainSection = tableList(
   z

@@ -4,7 +4,7 @@
  */
 import { prometheusLabel } from '../../../protocol/prometheus/names.ts'
 import type { HistoryLoss, HistorySeries } from '../../../storage/history/store.ts'
-import type { RememberedHistory, RememberedSelection, RememberedSeries } from '../../kit/history.ts'
+import type { HistoryEngine, RememberedHistory, RememberedSelection, RememberedSeries } from '../../kit/history.ts'
 import type { Kit } from '../../kit/kit.ts'
 import { type Owner, type PolledSensor, toForeign } from '../../kit/metrics.ts'
 import { compilePattern } from '../../kit/producers.ts'
@@ -59,6 +59,7 @@ export interface ReadableServices {
   readonly reading: Pick<HistoryReading, 'select'>
   readonly readRights: (reader: HistoryReader) => Rights
   readonly problem: () => string | undefined
+  readonly engine?: HistoryEngine | undefined
   readonly backUp: RememberedHistory['backUp']
 }
 
@@ -69,8 +70,12 @@ export class ReadableHistory implements RememberedHistory {
     this.#services = services
   }
 
+  get engine(): HistoryEngine | undefined {
+    return this.#services.engine
+  }
+
   get problem(): string | undefined {
-    return this.#services.problem()
+    return this.engine === undefined ? this.#services.problem() : undefined
   }
 
   backUp(directory: string): Promise<number | undefined> {

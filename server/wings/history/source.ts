@@ -2,6 +2,7 @@
 import type { Source } from '../../kit/source.ts'
 import type { historySection } from './config.ts'
 import { type DropServices, historyDrop, historyImport, type ImportServices } from './controls.ts'
+import { RemoteEngine } from './engine.ts'
 import { HistorySensor } from './figures.ts'
 import { ReadableHistory } from './readable.ts'
 import { Recordings } from './recordings.ts'
@@ -28,6 +29,7 @@ export const history: Source<typeof historySection> = {
         reading,
         readRights,
         problem: () => history.unreadable,
+        engine: section.engine && new RemoteEngine(section.engine, readRights),
         backUp: (to) => history.backUp(to),
       }),
       listen() {

@@ -4,8 +4,9 @@
  */
 import { PromqlError } from '../../../../promql/errors.ts'
 import { PreparedQuery, type QueryResult } from '../../../../promql/query.ts'
-import { type AskedTimes, evaluate, MAX_POINTS } from '../../query/evaluate.ts'
+import { evaluate, MAX_POINTS } from '../../query/evaluate.ts'
 import { invalidParameter, QueryProblem } from '../../query/problems.ts'
+import type { AskedTimes } from '../../query/run.ts'
 import { type QueryStatistics, resultTexts, successTexts } from './json.ts'
 import { type ApiRequest, QueryParameters } from './parameters.ts'
 import { syntaxTree } from './syntax-tree.ts'

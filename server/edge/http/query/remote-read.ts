@@ -28,6 +28,8 @@ const MAX_ANSWER_BYTES = 64 << 20
 
 export async function remoteRead(request: ApiRequest): Promise<EncodedAnswer> {
   const { reader, history, run, maxSamples, body = new Uint8Array(0) } = request
+  if (history.engine !== undefined)
+    throw new QueryProblem('unavailable', 'remote read is not passed on to history.engine: read from that server')
   const { queries, takesSamples } = decoded(body)
   if (!takesSamples)
     throw new QueryProblem('bad_data', 'streamed chunks are not sent here: accept responses of the type SAMPLES')

@@ -1,6 +1,7 @@
 /** Which series, names of labels and texts of labels there are, of those that match and may be read. */
 import { PromqlError } from '../../../../promql/errors.ts'
 import { compareLabelSets, isLabelName, LabelSet } from '../../../../promql/label-set.ts'
+import { textsElsewhere } from '../../query/engine.ts'
 import { eachSeries, type LabelPairs, type Matchers, matchersOf } from '../../query/labels.ts'
 import { invalidParameter, QueryProblem } from '../../query/problems.ts'
 import { jsonLabels, listTexts, successTexts } from './json.ts'
@@ -13,7 +14,7 @@ export async function seriesFound(request: ApiRequest): Promise<Iterable<string>
   const selections = selectionsOf(parameters)
   if (selections.length === 0) throw new QueryProblem('bad_data', 'no match[] parameter provided')
   const found = new Map<string, LabelSet>()
-  await taken(request, parameters, selections, (pairs) => {
+  await eachSeries(request, selections, rangeOf(parameters), (pairs) => {
     const labels = LabelSet.of(pairs)
     found.set(labels.key, labels)
     return found.size
@@ -23,7 +24,7 @@ export async function seriesFound(request: ApiRequest): Promise<Iterable<string>
 }
 
 export function labelNamesFound(request: ApiRequest): Promise<Iterable<string>> {
-  return textsFound(request, (pairs, found) => {
+  return textsFound(request, undefined, (pairs, found) => {
     for (const [name] of pairs) found.add(name)
   })
 }
@@ -31,35 +32,38 @@ export function labelNamesFound(request: ApiRequest): Promise<Iterable<string>> 
 export async function labelValuesFound(request: ApiRequest): Promise<Iterable<string>> {
   const label = unescaped(request.label ?? '')
   if (!isLabelName(label)) throw new QueryProblem('bad_data', `invalid label name: ${JSON.stringify(label)}`)
-  return textsFound(request, (pairs, found) => {
+  return textsFound(request, label, (pairs, found) => {
     for (const [name, text] of pairs) if (name === label) found.add(text)
   })
 }
 
 async function textsFound(
   request: ApiRequest,
+  label: string | undefined,
   take: (pairs: LabelPairs, found: Set<string>) => void,
 ): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)
   const selections = selectionsOf(parameters)
   const found = new Set<string>()
-  await taken(request, parameters, selections.length === 0 ? [[]] : selections, (pairs) => {
-    take(pairs, found)
-    return found.size
-  })
+  const all = selections.length === 0 ? [[]] : selections
+  const { engine } = request.history
+  if (engine !== undefined) {
+    for (const text of await textsElsewhere(request, engine, label, all, rangeOf(parameters))) found.add(text)
+  } else {
+    await eachSeries(request, all, rangeOf(parameters), (pairs) => {
+      take(pairs, found)
+      return found.size
+    })
+  }
   return limitedList([...found].sort(), (text) => JSON.stringify(text), parameters.limit())
 }
 
-async function taken(
-  request: ApiRequest,
-  parameters: QueryParameters,
-  selections: readonly Matchers[],
-  take: (pairs: LabelPairs) => number,
-): Promise<void> {
+/** Throws QueryProblem. */
+function rangeOf(parameters: QueryParameters): { readonly fromMs: number; readonly toMs: number } {
   const [fromMs, toMs] = [parameters.timeMs('start', 0), parameters.timeMs('end', NEVER_MS)]
   if (toMs < fromMs) throw invalidParameter('end', 'end timestamp must not be before start time')
   parameters.limit()
-  await eachSeries(request, selections, { fromMs, toMs }, take)
+  return { fromMs, toMs }
 }
 
 function limitedList<T>(sorted: readonly T[], text: (element: T) => string, limit: number): Iterable<string> {

@@ -171,7 +171,7 @@ test.each(['slow.value', 'test.a'])(
       if (denied === 'test.a') new PushSensor(hub).push('test.a', { type: 2, value: 1 }, 1)
       else hub.add(new SlowSensor())
       hub.add(new ThingSensor())
-      const defaults = { intervalMs: 1000, rights: { judge, mayBeAllowed: () => true } }
+      const defaults = { intervalMs: 1000, rights: { judge, mayBeAllowed: () => true, readsAll: () => true } }
       const instance = new MetricInstance(1, finish(Selection.of(hub.sensors, tester, '*', [], defaults)))
       hub.bind(instance, sink)
       expect([count.used, count.refused]).toEqual([1, 1])

@@ -68,3 +68,37 @@ describe('the section', () => {
     expect(problems).toContain('cinnabar.toml')
   })
 })
+
+describe('another server', () => {
+  const engine = (more: string) => load(`[history]\nengine = "https://metrics.example/prometheus"\n${more}`).engine
+
+  it('answers if it is named, with the label of tenants', () => {
+    expect(load('').engine).toBeUndefined()
+    expect(engine('engine_tenant_label = "tenant"\nengine_token_file = "/t"')).toEqual({
+      href: 'https://metrics.example/prometheus',
+      tenantLabel: 'tenant',
+      tokenFile: '/t',
+      username: '',
+      passwordFile: undefined,
+      ca: undefined,
+    })
+  })
+
+  it.each([
+    ['engine = "metrics.example"', /`history\.engine`: expected ""/],
+    ['engine = "https://ann:hunter2@metrics.example"', /without a user/],
+    ['engine = "https://metrics.example?a=b"', /`history\.engine`/],
+    ['engine = "https://metrics.example"', /needs `history.engine_tenant_label`/],
+    ['engine = "https://metrics.example"\nengine_tenant_label = "a b"', /the name of a label/],
+    ['engine = "https://h"\nengine_tenant_label = "t"\nengine_username = "u"', /goes together with/],
+    [
+      'engine = "https://h"\nengine_tenant_label = "t"\nengine_username = "u"\nengine_password_file = "p"\nengine_token_file = "t"',
+      /one of them is sent/,
+    ],
+    ['engine = "http://192.0.2.1"\nengine_tenant_label = "t"\nengine_token_file = "t"', /in clear: use https/],
+  ])('%s is refused', (lines, problem) => {
+    const loading = (): unknown => load(`[history]\n${lines}`)
+    expect(loading).toThrow(problem)
+    expect(loading).not.toThrow(/hunter2/)
+  })
+})

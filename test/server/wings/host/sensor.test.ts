@@ -117,7 +117,7 @@ describe('a pattern over parts of the host', () => {
     const { clock, host } = monitored(DEVICES + eth(1) + eth(2))
     const hub = new Hub(clock, { quotaOf: () => count })
     hub.add(new HostSensor('n1', new HostReader(host), clock, 'linux'))
-    const rights = { judge: () => ({ allowed: true, because: '' }), mayBeAllowed: () => true }
+    const rights = { judge: () => ({ allowed: true, because: '' }), mayBeAllowed: () => true, readsAll: () => true }
     const list = [text('interface', 'eth*')]
     const selection = finish(
       Selection.of(hub.sensors, tester, 'host.net.received_bytes', list, { intervalMs: 1000, rights }),
@@ -136,7 +136,7 @@ describe('a pattern over parts of the host', () => {
       const judge = (_by: unknown, { argument }: AccessRequest) => {
         return { allowed: argument('interface') !== denied, because: '' }
       }
-      const rights = { judge, mayBeAllowed: () => true }
+      const rights = { judge, mayBeAllowed: () => true, readsAll: () => true }
       const list = [text('interface', 'eth*')]
       const selection = finish(
         Selection.of(hub.sensors, tester, 'host.net.received_bytes', list, { intervalMs: 1000, rights }),

@@ -1,0 +1,218 @@
+/**
+ * Where another server answers expressions (`history.engine`): what is asked of it, restricted to the tenant of the reader by the
+ * parsed expression and never by its text, and its answers as if the expression had been evaluated here.
+ */
+import type { Expression } from '../../../promql/expression.ts'
+import { LabelMatcher } from '../../../promql/label-matcher.ts'
+import { LabelSet } from '../../../promql/label-set.ts'
+import { floatOf } from '../../../promql/parse/numbers.ts'
+import { printExpression } from '../../../promql/print.ts'
+import type { PreparedQuery, QueryResult, ResultData } from '../../../promql/query.ts'
+import { restrictExpression } from '../../../promql/restrict.ts'
+import type { Steps } from '../../kernel/core/fair-work.ts'
+import type { HistoryEngine, RememberedSelection } from '../../kit/history.ts'
+import { JsonElements } from './json-elements.ts'
+import { type QueryErrorType, QueryProblem } from './problems.ts'
+import type { AskedTimes, QueryRequest } from './run.ts'
+
+/** Of an answer: its bytes, and the characters of one series of it. */
+const [MOST_BYTES, MOST_CHARACTERS] = [64 << 20, 4 << 20]
+/** Of what an answer says is wrong. */
+const MOST_SAID = 1_000
+
+const FORBIDDEN =
+  'the history is asked at another server, which knows no rules of this one: only who may read all metrics of the tenant may ask there'
+
+type Matchers = RememberedSelection['matchers']
+type Point = readonly [seconds: number, value: string]
+
+interface Rest {
+  readonly status?: unknown
+  readonly data?: unknown
+  readonly warnings?: unknown
+  readonly infos?: unknown
+  readonly error?: unknown
+  readonly errorType?: unknown
+}
+
+interface Series {
+  readonly metric?: Readonly<Record<string, string>>
+  readonly value?: Point
+  readonly values?: readonly Point[]
+}
+
+/** Rejects with QueryProblem. */
+export async function evaluateElsewhere(
+  request: QueryRequest,
+  engine: HistoryEngine,
+  query: PreparedQuery,
+  times: AskedTimes,
+  { lookbackMs }: { readonly lookbackMs: number },
+): Promise<QueryResult> {
+  const form = new URLSearchParams({ query: restricted(request, engine, query.expression) })
+  if ('timeMs' in times) form.set('time', seconds(times.timeMs))
+  else {
+    form.set('start', seconds(times.startMs))
+    form.set('end', seconds(times.endMs))
+    form.set('step', seconds(times.stepMs))
+  }
+  if (lookbackMs > 0) form.set('lookback_delta', seconds(lookbackMs))
+  form.set('timeout', seconds(request.run.timeoutMs))
+  const all: Series[] = []
+  const rest = await ask(request, engine, 'timeMs' in times ? 'query' : 'query_range', form, (series) => {
+    all.push(series as Series)
+  })
+  const { resultType, result } = Object(rest.data) as { readonly resultType?: unknown; readonly result?: unknown }
+  const data = dataOf(resultType, result, all)
+  return {
+    data,
+    warnings: texts(rest.warnings),
+    infos: texts(rest.infos),
+    samples: 0,
+    series: all.length,
+    peakPoints: 0,
+  }
+}
+
+/** The labels of each series that matches; `take` is given them one by one. Rejects with QueryProblem. */
+export async function seriesElsewhere(
+  request: QueryRequest,
+  engine: HistoryEngine,
+  selections: readonly Matchers[],
+  range: { readonly fromMs: number; readonly toMs: number },
+  take: (pairs: [name: string, text: string][]) => void,
+): Promise<void> {
+  const form = matching(request, engine, selections, range)
+  await ask(request, engine, 'series', form, (labels) => take(Object.entries(labels as Record<string, string>)))
+}
+
+/** The names of labels, or the texts of one. Rejects with QueryProblem. */
+export async function textsElsewhere(
+  request: QueryRequest,
+  engine: HistoryEngine,
+  label: string | undefined,
+  selections: readonly Matchers[],
+  range: { readonly fromMs: number; readonly toMs: number },
+): Promise<readonly string[]> {
+  const form = matching(request, engine, selections, range)
+  const path = label === undefined ? 'labels' : `label/${encodeURIComponent(label)}/values`
+  return texts((await ask(request, engine, path, form, () => {})).data)
+}
+
+function matching(
+  request: QueryRequest,
+  engine: HistoryEngine,
+  selections: readonly Matchers[],
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+): URLSearchParams {
+  const form = new URLSearchParams({ start: seconds(fromMs), end: seconds(Math.min(toMs, request.nowMs)) })
+  const place = { range: { start: 0, end: 0 }, offsetMs: 0, at: undefined, metric: undefined }
+  for (const selection of selections) {
+    const matchers = selection.map(({ label, operator, text }) => new LabelMatcher(label, operator, text))
+    form.append('match[]', restricted(request, engine, { kind: 'selector', ...place, matchers }))
+  }
+  return form
+}
+
+/** Throws QueryProblem. */
+function restricted({ reader }: QueryRequest, engine: HistoryEngine, expression: Expression): string {
+  const scope = engine.scopeOf(reader)
+  if (scope === undefined) throw new QueryProblem('forbidden', FORBIDDEN)
+  return printExpression(restrictExpression(expression, new LabelMatcher(scope.label, '=', scope.text)))
+}
+
+/** Gives what stands around the objects of lists, which `take` is given. Rejects with QueryProblem. */
+async function ask(
+  { run }: QueryRequest,
+  engine: HistoryEngine,
+  path: string,
+  form: URLSearchParams,
+  take: (element: unknown) => void,
+): Promise<Rest> {
+  const { work, tenant, clock, timeoutMs, ended } = run
+  const late = new AbortController()
+  const timer = clock.setTimeout(() => late.abort(), timeoutMs)
+  try {
+    const { status, pieces } = await engine.ask(path, form, AbortSignal.any([ended, late.signal]))
+    const elements = new JsonElements(MOST_CHARACTERS, take)
+    const decoder = new TextDecoder()
+    let bytes = 0
+    for await (const piece of pieces) {
+      bytes += piece.length
+      if (bytes > MOST_BYTES) throw new QueryProblem('execution', `the answer has more than ${MOST_BYTES} bytes`)
+      await work.run({ tenant }, added(elements, decoder.decode(piece, { stream: true })))
+    }
+    const rest = Object(elements.rest()) as Rest
+    if (status === 200 && rest.status === 'success') return rest
+    throw refusalOf(status, rest)
+  } catch (error) {
+    if (error instanceof QueryProblem) throw error
+    if (ended.aborted) throw new QueryProblem('canceled', 'query was canceled')
+    if (late.signal.aborted) throw new QueryProblem('timeout', 'query timed out in expression evaluation')
+    if (error instanceof SyntaxError)
+      throw new QueryProblem('unavailable', `history.engine gave an answer that cannot be read: ${error.message}`)
+    if (error instanceof Error)
+      throw new QueryProblem('unavailable', `history.engine gives no answer: ${error.message}`)
+    throw error
+  } finally {
+    clock.clear(timer)
+  }
+}
+
+// biome-ignore lint/correctness/useYield: to read one piece is one step
+function* added(elements: JsonElements, piece: string): Steps<void> {
+  elements.add(piece)
+}
+
+const TYPES: Readonly<Record<number, QueryErrorType>> = { 400: 'bad_data', 422: 'execution', 503: 'timeout' }
+
+function refusalOf(status: number, { error }: Rest): QueryProblem {
+  const type = TYPES[status]
+  if (type !== undefined && typeof error === 'string') return new QueryProblem(type, error.slice(0, MOST_SAID))
+  return new QueryProblem('unavailable', `history.engine answered with the status ${status}`)
+}
+
+/** Throws QueryProblem. */
+function dataOf(type: unknown, result: unknown, all: readonly Series[]): ResultData {
+  const [seconds, value] = Array.isArray(result) ? (result as unknown as Point) : [0, '']
+  switch (type) {
+    case 'scalar':
+      return { type, timeMs: milliseconds(seconds), value: numberOf(value) }
+    case 'string':
+      return { type, timeMs: milliseconds(seconds), text: String(value) }
+    case 'vector': {
+      const samples = all.map(({ metric, value }) => ({ labels: labelsOf(metric), value: numberOf(value?.[1]) }))
+      return { type, timeMs: milliseconds(all[0]?.value?.[0] ?? 0), samples }
+    }
+    case 'matrix': {
+      const series = all.map(({ metric, values = [] }) => ({
+        labels: labelsOf(metric),
+        times: Float64Array.from(values, ([at]) => milliseconds(at)),
+        values: Float64Array.from(values, ([, one]) => numberOf(one)),
+      }))
+      return { type, series }
+    }
+    default:
+      throw new QueryProblem('unavailable', 'history.engine gave a result of an unknown type')
+  }
+}
+
+function labelsOf(metric: Series['metric'] = {}): LabelSet {
+  return LabelSet.of(Object.entries(metric))
+}
+
+function numberOf(text: unknown): number {
+  return floatOf(String(text)) ?? Number.NaN
+}
+
+function seconds(ms: number): string {
+  return String(ms / 1_000)
+}
+
+function milliseconds(seconds: number): number {
+  return Math.round(Number(seconds) * 1_000)
+}
+
+function texts(list: unknown): readonly string[] {
+  return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : []
+}
