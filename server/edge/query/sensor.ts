@@ -14,10 +14,10 @@ import { RecordList } from '../../kernel/metrics/measure.ts'
 import type { Arguments, Labels, Measurement, Metric, PolledSensor } from '../../kernel/metrics/metric.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
-import type { AskedTimes } from './run.ts'
 import { outcomeOf, type QueryOutcome, type QueryOutcomes } from './outcomes.ts'
 import { QueryProblem } from './problems.ts'
 import { problemRecord, resultBytes, resultRecords } from './records.ts'
+import type { AskedTimes } from './run.ts'
 import type { QueryTurns } from './turns.ts'
 
 const { ARRAY, STRING, UINT32, UINT64 } = BasicType
