@@ -19,6 +19,7 @@ import { addMetrics } from './commands/metrics.ts'
 import { addPublish } from './commands/publish.ts'
 import { addQuery } from './commands/query.ts'
 import { addExplain, addRole } from './commands/role.ts'
+import { addRules } from './commands/rules.ts'
 import { addSensor } from './commands/sensor.ts'
 import { addConfig, addServe } from './commands/serve.ts'
 import { addConnections, addStatus } from './commands/status.ts'
@@ -84,6 +85,7 @@ export function createProgram(cli: Cli): Command {
     addMetrics,
     addGet,
     addQuery,
+    addRules,
     addTop,
     addWatch,
     addTail,

@@ -1,6 +1,7 @@
 /** Expressions over series that are written down, with results as lines. */
+
+import { finished, MemorySource } from '../../promql/memory-source.ts'
 import { PreparedQuery, QUERY_OPTIONS, type QueryResult } from '../../promql/query.ts'
-import { finished, MemorySource } from './memory-source.ts'
 import { parseScript } from './promqltest/script.ts'
 
 /** Series with values at each minute: `up{job="a"} 1 2 _ stale`, one a line. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { finished } from '../../promql/memory-source.ts'
 import { PreparedQuery, QUERY_OPTIONS, type QueryOptions } from '../../promql/query.ts'
 import { at, minutely, over } from './evaluated.ts'
-import { finished } from './memory-source.ts'
 
 const source = minutely(Array.from({ length: 20 }, (_, i) => `x{i="${i}"} 0+1x100`).join('\n'))
 const limited = (limits: Partial<QueryOptions['limits']>): QueryOptions => ({

@@ -3,11 +3,11 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { PromqlError } from '../../promql/errors.ts'
 import { AGGREGATIONS, ARITHMETIC, COMPARISONS, SET_OPERATORS } from '../../promql/expression.ts'
+import { finished } from '../../promql/memory-source.ts'
 import { PreparedQuery } from '../../promql/query.ts'
 import { SIGNATURES } from '../../promql/signatures.ts'
 import { isLong } from '../support/long.ts'
 import { minutely } from './evaluated.ts'
-import { finished } from './memory-source.ts'
 
 const RUNS = isLong ? 20_000 : 300
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LabelMatcher } from '../../promql/label-matcher.ts'
 import { type LabelSet, METRIC_NAME_LABEL } from '../../promql/label-set.ts'
+import type { MemoryValue } from '../../promql/memory-source.ts'
 import {
   type RollupSource,
   type SeriesSource,
@@ -15,7 +16,6 @@ import {
 import { History } from '../../storage/history/history.ts'
 import { type HistorySamples, ROLLUP_MS } from '../../storage/history/store.ts'
 import { DAY_MS, HOUR_MS } from '../storage/history/history-model.ts'
-import type { MemoryValue } from './memory-source.ts'
 
 const TENANT = 'acme'
 const KEPT_MS = 36_500 * DAY_MS

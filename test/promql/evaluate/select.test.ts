@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { LabelSet } from '../../../promql/label-set.ts'
+import { finished, MemorySource } from '../../../promql/memory-source.ts'
 import { PreparedQuery, QUERY_OPTIONS } from '../../../promql/query.ts'
 import { at, minutely, over } from '../evaluated.ts'
-import { finished, MemorySource } from '../memory-source.ts'
 
 describe('selectors', () => {
   const source = minutely('x{a="1"} 0 1 2 3 4 5 6 7 8 9\nx{a="2"} 10 _ _ _ _ _ stale 17\ny{a="1"} NaN 1')

@@ -1,12 +1,12 @@
 /** Random expressions over random series, evaluated by Prometheus and here, have the same results. */
 import fc from 'fast-check'
 import { PromqlError } from '../../../promql/errors.ts'
+import { finished, type MemorySource } from '../../../promql/memory-source.ts'
 import { PreparedQuery } from '../../../promql/query.ts'
 import { encodeWriteRequest } from '../../../protocol/prometheus/write-request.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
 import { StackProgram, WRITE, WRITE_HEADERS } from '../../rig/prometheus-stack.ts'
 import { Random } from '../../support/random.ts'
-import { finished, type MemorySource } from '../memory-source.ts'
 import { differenceOf, type Shown, shownOf, theirsOf } from './compare.ts'
 import { expressions } from './expressions.ts'
 import { knownDifference, knownError } from './known-differences.ts'

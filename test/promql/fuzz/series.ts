@@ -1,9 +1,9 @@
 /** Random series: gaps, resets, NaN and infinities, ends, and times off every grid. */
 
 import { LabelSet, METRIC_NAME_LABEL } from '../../../promql/label-set.ts'
+import { MemorySource } from '../../../promql/memory-source.ts'
 import type { OutgoingSeries } from '../../../protocol/prometheus/write-request.ts'
 import type { Random } from '../../support/random.ts'
-import { MemorySource } from '../memory-source.ts'
 
 const XY = [
   ['1', '1'],

@@ -1,8 +1,9 @@
 /** The runner of Prometheus' cases: that it reads their scripts, and that it finds what is wrong. */
 import { describe, expect, it } from 'vitest'
-import { MemorySource } from '../memory-source.ts'
+import { MemorySource } from '../../../promql/memory-source.ts'
+import { HISTOGRAM } from '../../../promql/parse/series-notation.ts'
 import { judge } from './judge.ts'
-import { type Evaluation, HISTOGRAM, parseScript } from './script.ts'
+import { type Evaluation, parseScript } from './script.ts'
 
 const source = new MemorySource()
 for (const command of parseScript('load 1m\n  x{a="1"} 0+1x5\n  x{a="2"} 5 _ stale 2-1x1 NaN')) {

@@ -1,12 +1,13 @@
 /** Runs one evaluation of a script, and says what is wrong with its result, in one line; undefined if nothing is. */
 import { PromqlError } from '../../../promql/errors.ts'
 import { compareLabelSets } from '../../../promql/label-set.ts'
+import { finished } from '../../../promql/memory-source.ts'
+import { HISTOGRAM } from '../../../promql/parse/series-notation.ts'
 import { printExpression } from '../../../promql/print.ts'
 import { PreparedQuery, type QueryResult, type ResultData } from '../../../promql/query.ts'
 import type { SeriesSource } from '../../../promql/series-source.ts'
-import { finished } from '../memory-source.ts'
 import { timesFor, withAt } from './at-modifiers.ts'
-import { type Evaluation, HISTOGRAM } from './script.ts'
+import type { Evaluation } from './script.ts'
 
 const EPSILON = 0.000001
 

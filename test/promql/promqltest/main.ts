@@ -8,11 +8,12 @@ import { join } from 'node:path'
 import { PromqlError } from '../../../promql/errors.ts'
 import type { LabelMatcher } from '../../../promql/label-matcher.ts'
 import { LabelSet, METRIC_NAME_LABEL } from '../../../promql/label-set.ts'
+import { MemorySource, type MemoryValue } from '../../../promql/memory-source.ts'
+import { HISTOGRAM } from '../../../promql/parse/series-notation.ts'
 import type { SeriesSource, SourceSeries, Stream } from '../../../promql/series-source.ts'
-import { MemorySource, type MemoryValue } from '../memory-source.ts'
 import { StoredSource } from '../stored-source.ts'
 import { expectsHistograms, judge } from './judge.ts'
-import { HISTOGRAM, type Load, parseScript } from './script.ts'
+import { type Load, parseScript } from './script.ts'
 
 /** So many of the 1,281 have to pass at least. */
 const LEAST_PASSED = 860

@@ -1,26 +1,14 @@
 /** The scripts of Prometheus' own tests: what is loaded, what is evaluated, and what is expected of it. */
-import { LabelSet, NO_LABELS } from '../../../promql/label-set.ts'
 import { boundedDurationMs, floatOf } from '../../../promql/parse/numbers.ts'
-import { parseSelector } from '../../../promql/parse/parse.ts'
 import { unquoted } from '../../../promql/parse/quoting.ts'
-import type { MemoryValue } from '../memory-source.ts'
-
-/** A native histogram; which one does not matter, since none is supported. */
-export const HISTOGRAM = Symbol('a native histogram')
-/** Undefined: no sample at that time. */
-export type ScriptValue = MemoryValue | typeof HISTOGRAM | undefined
-
-export interface ScriptSeries {
-  readonly labels: LabelSet
-  readonly values: readonly ScriptValue[]
-}
+import { type NotedSeries, parseNotedSeries } from '../../../promql/parse/series-notation.ts'
 
 export interface Load {
   readonly kind: 'load'
   readonly stepMs: number
   /** Whether classic histograms of it are loaded as native ones as well. */
   readonly hasNativeTwins: boolean
-  readonly series: readonly ScriptSeries[]
+  readonly series: readonly NotedSeries[]
 }
 
 export interface Expectation {
@@ -44,7 +32,7 @@ export interface Evaluation {
   readonly string: string | undefined
   /** Of an instant query that gives a range. */
   readonly rangeVector: { readonly startMs: number; readonly endMs: number; readonly stepMs: number } | undefined
-  readonly series: readonly ScriptSeries[]
+  readonly series: readonly NotedSeries[]
 }
 
 export type Command = Load | Evaluation | { readonly kind: 'clear' }
@@ -74,9 +62,9 @@ export function parseScript(text: string): Command[] {
 
 function parseLoad(head: string, body: readonly string[]): Load {
   const [, twins, step = ''] = /^load(_with_nhcb)?\s+(\S+)$/i.exec(head) ?? []
-  const series = new Map<string, ScriptSeries>()
+  const series = new Map<string, NotedSeries>()
   for (const line of body) {
-    const parsed = parseSeries(line)
+    const parsed = parseNotedSeries(line)
     // A series that is defined again is the later one.
     series.set(parsed.labels.key, parsed)
   }
@@ -98,7 +86,7 @@ function parseEvaluation(head: string, body: readonly string[], line: number): E
     scalar: undefined as number | undefined,
     string: undefined as string | undefined,
     rangeVector: undefined as Evaluation['rangeVector'],
-    series: [] as ScriptSeries[],
+    series: [] as NotedSeries[],
   }
   for (const expected of body) {
     const failure = /^expected_fail_(message|regexp)\s+(.*)$/.exec(expected)
@@ -119,7 +107,7 @@ function parseEvaluation(head: string, body: readonly string[], line: number): E
       else if (of === 'fail' || of === 'warn' || of === 'info')
         expectations.push({ of, matches: matcher(how, what.trim()) })
     } else if (number !== undefined) result.scalar = number
-    else result.series.push(parseSeries(expected))
+    else result.series.push(parseNotedSeries(expected))
   }
   const [startMs, endMs, stepMs] =
     instant === null
@@ -144,44 +132,6 @@ function matcher(how: string, what: string): (message: string) => boolean {
     return (message) => regex.test(message)
   }
   return how === '' ? () => true : (message) => message === what
-}
-
-const NUMBER = '[+-]?(?:inf|nan|(?:\\d+\\.?\\d*|\\.\\d+)(?:e[+-]?\\d+)?)'
-const ITEM = new RegExp(
-  `^(${NUMBER}|_|stale|\\{\\{[^}]*\\}\\})(?:([+-])(${NUMBER}|\\{\\{[^}]*\\}\\}))?(?:x(\\d+))?$`,
-  'i',
-)
-
-function parseSeries(line: string): ScriptSeries {
-  // The braces of labels may hold texts with braces.
-  const metric = /^[^{\s]*(?:\{(?:[^"'`}]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)*\})?/.exec(line)?.[0] ?? ''
-  const items = line.slice(metric.length).match(/(?:\{\{[^}]*\}\}|\S)+/g) ?? []
-  return { labels: parseMetric(metric), values: items.flatMap(parseItem) }
-}
-
-function parseMetric(metric: string): LabelSet {
-  if (metric.replace(/\s/g, '') === '{}') return NO_LABELS
-  return LabelSet.of(parseSelector(metric).matchers.map(({ label, text }) => [label, text] as const))
-}
-
-function parseItem(item: string): ScriptValue[] {
-  const found = ITEM.exec(item)
-  if (found === null) throw new Error(`no value: ${item}`)
-  const [, first = '', sign = '+', difference, times] = found
-  const count = times === undefined ? 1 : Number(times) + (first === '_' ? 0 : 1)
-  const add = difference === undefined || difference.startsWith('{{') ? 0 : (floatOf(difference) ?? 0)
-  const value = scriptValueOf(first)
-  if (typeof value !== 'number') return new Array<ScriptValue>(count).fill(value)
-  // One after the other, as Prometheus adds them.
-  const values: number[] = []
-  for (let next = value; values.length < count; next += sign === '-' ? -add : add) values.push(next)
-  return values
-}
-
-function scriptValueOf(text: string): ScriptValue {
-  if (text.startsWith('{{')) return HISTOGRAM
-  if (text === '_') return undefined
-  return text.toLowerCase() === 'stale' ? 'stale' : (floatOf(text) ?? Number.NaN)
 }
 
 function ms(text: string): number {

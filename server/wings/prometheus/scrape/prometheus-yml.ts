@@ -7,6 +7,7 @@
 import { dirname, resolve } from 'node:path'
 import { boundedDurationMs } from '../../../../promql/parse/numbers.ts'
 import { ConfigError, type ConfigProblem } from '../../../kit/config.ts'
+import { readYaml, type YamlTable } from '../../../kit/yaml-table.ts'
 import {
   addressWithPort,
   DEFAULT_MAX_BYTES,
@@ -19,7 +20,6 @@ import {
 } from './job.ts'
 import { DEFAULT_RULE, RELABEL_ACTIONS, type RelabelRule, ruleProblem } from './relabel.ts'
 import { boundedText, looksOf, TARGET_FILE } from './target-files.ts'
-import { readYaml, type YamlTable } from './yaml-table.ts'
 
 /** Of the whole file: what is not about scraping. */
 const OF_PROMETHEUS = ['alerting', 'rule_files', 'remote_write', 'remote_read', 'storage', 'tracing', 'otlp', 'runtime']

@@ -5,8 +5,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import type { Clock } from '../../../kit/running.ts'
+import { isTable, parseYaml } from '../../../kit/yaml-table.ts'
 import type { LabelTexts, TargetGroup } from './job.ts'
-import { isTable, parseYaml } from './yaml-table.ts'
 
 /** A file is parsed in one step. */
 const MAX_BYTES = 1 << 20

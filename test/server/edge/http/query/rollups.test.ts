@@ -1,11 +1,11 @@
 /** Expressions over a history on the disk: what rollups say of it, while samples are there and when they have gone. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { LabelSet } from '../../../../../promql/label-set.ts'
+import { MemorySource } from '../../../../../promql/memory-source.ts'
 import { PreparedQuery, type QueryResult } from '../../../../../promql/query.ts'
 import type { SeriesSource } from '../../../../../promql/series-source.ts'
 import { HistorySource } from '../../../../../server/edge/query/history-source.ts'
 import type { RememberedSelection, RememberedSeries } from '../../../../../server/kit/history.ts'
-import { MemorySource } from '../../../../promql/memory-source.ts'
 import {
   DAY_MS,
   HOUR_MS,

@@ -70,7 +70,7 @@ export async function readYaml(text: string, say: Say): Promise<YamlTable | unde
   const { value, problems, lineOf } = await parseYaml(text)
   for (const { message, line } of problems) say(message, line)
   if (problems.length > 0) return undefined
-  if (isTable(value)) return new YamlTable(value, [], (message, path) => say(message, lineOf(path)))
+  if (isTable(value)) return new YamlTable(value, [], (message, path) => say(message, lineOf(path)), lineOf)
   say('it is no table', undefined)
   return undefined
 }
@@ -79,11 +79,23 @@ export class YamlTable {
   readonly #value: Readonly<Record<string, unknown>>
   readonly #path: Path
   readonly #say: (message: string, path: Path) => void
+  readonly #lineOf: Yaml['lineOf']
 
-  constructor(value: Readonly<Record<string, unknown>>, path: Path, say: (message: string, path: Path) => void) {
+  constructor(
+    value: Readonly<Record<string, unknown>>,
+    path: Path,
+    say: (message: string, path: Path) => void,
+    lineOf: Yaml['lineOf'],
+  ) {
     this.#value = value
     this.#path = path
     this.#say = say
+    this.#lineOf = lineOf
+  }
+
+  /** The line that it begins on. */
+  get line(): number | undefined {
+    return this.#lineOf(this.#path)
   }
 
   get keys(): readonly string[] {
@@ -141,7 +153,7 @@ export class YamlTable {
   table(key: string): YamlTable {
     const value = this.#at(key) || {}
     if (!isTable(value)) this.say(`\`${key}\` is no table`, [key])
-    return new YamlTable(isTable(value) ? value : {}, [...this.#path, key], this.#say)
+    return new YamlTable(isTable(value) ? value : {}, [...this.#path, key], this.#say, this.#lineOf)
   }
 
   tables(key: string): readonly YamlTable[] {
@@ -151,7 +163,7 @@ export class YamlTable {
       return []
     }
     return value.flatMap((item: unknown, index) => {
-      if (isTable(item)) return new YamlTable(item, [...this.#path, key, index], this.#say)
+      if (isTable(item)) return new YamlTable(item, [...this.#path, key, index], this.#say, this.#lineOf)
       this.say(`\`${key}\` has something that is no table`, [key, index])
       return []
     })

@@ -1,7 +1,7 @@
-/** Series in memory, for the tests of the language and its benchmark. */
-import type { LabelMatcher } from '../../promql/label-matcher.ts'
-import type { LabelSet } from '../../promql/label-set.ts'
-import { type SeriesSource, type SourceSeries, StaleMarkers, type Stream } from '../../promql/series-source.ts'
+/** Series in memory: what unit tests of rules load, and the tests of the language. */
+import type { LabelMatcher } from './label-matcher.ts'
+import type { LabelSet } from './label-set.ts'
+import { type SeriesSource, type SourceSeries, StaleMarkers, type Stream } from './series-source.ts'
 
 /** A value, or a stale marker. */
 export type MemoryValue = number | 'stale'

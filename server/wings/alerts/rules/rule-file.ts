@@ -1,0 +1,184 @@
+/**
+ * Rule files as Prometheus has them: groups of alerting and recording rules. A file is taken as a whole or not at all; each problem
+ * says where it is, with the group and the rule.
+ */
+import { isLabelName, METRIC_NAME_LABEL } from '../../../../promql/label-set.ts'
+import { boundedDurationMs } from '../../../../promql/parse/numbers.ts'
+import { PreparedQuery } from '../../../../promql/query.ts'
+import { readYaml, type YamlTable } from '../../../kit/yaml-table.ts'
+import { TextTemplate } from '../template/template.ts'
+
+interface RuleParts {
+  readonly query: PreparedQuery
+  readonly labels: ReadonlyMap<string, TextTemplate>
+  /** The line that it begins on. */
+  readonly line: number | undefined
+}
+
+export interface AlertingDefinition extends RuleParts {
+  readonly kind: 'alert'
+  /** The text of `alertname`. */
+  readonly name: string
+  /** How long the expression has to hold before the alert fires. */
+  readonly forMs: number
+  /** How long the alert goes on firing after the expression has ceased to hold. */
+  readonly keepFiringForMs: number
+  readonly annotations: ReadonlyMap<string, TextTemplate>
+}
+
+export interface RecordingDefinition extends Omit<RuleParts, 'labels'> {
+  readonly kind: 'record'
+  /** The metric that it records. */
+  readonly name: string
+  readonly labels: ReadonlyMap<string, string>
+}
+
+export type RuleDefinition = AlertingDefinition | RecordingDefinition
+
+export interface RuleGroupDefinition {
+  readonly name: string
+  /** Undefined: what is configured for all. */
+  readonly intervalMs: number | undefined
+  /** How far before the time of an evaluation its expressions look. */
+  readonly offsetMs: number
+  /** The most alerts or samples that a rule may have; 0: any number. */
+  readonly limit: number
+  readonly rules: readonly RuleDefinition[]
+}
+
+export interface RuleFileProblem {
+  readonly message: string
+  readonly line: number | undefined
+}
+
+export type RuleFileResult =
+  | { readonly groups: readonly RuleGroupDefinition[] }
+  | { readonly problems: readonly RuleFileProblem[] }
+
+const GROUP_KEYS = ['name', 'interval', 'query_offset', 'limit', 'labels', 'rules']
+const RULE_KEYS = ['record', 'alert', 'expr', 'for', 'keep_firing_for', 'labels', 'annotations']
+/** What stands besides in files of this server and of others. */
+const ADVICE = {
+  recover: 'it is not there yet',
+  no_data: 'it is not there yet',
+  partial_response_strategy: 'it is of Thanos',
+  source_tenants: 'it is of Mimir',
+}
+/** Of an alert, each name that a rule gives is free but these. */
+const RESERVED = [METRIC_NAME_LABEL]
+export const ALERT_NAME = 'alertname'
+
+/** Reads the text of a file. */
+export async function readRuleFile(text: string): Promise<RuleFileResult> {
+  const problems: RuleFileProblem[] = []
+  const file = await readYaml(text, (message, line) => void problems.push({ message, line }))
+  if (file === undefined) return { problems }
+  file.allow(['groups'])
+  const names = new Set<string>()
+  const groups = file.tables('groups').map((table) => {
+    const group = groupOf(table)
+    if (names.has(group.name)) table.say(`two groups are called ${JSON.stringify(group.name)}`)
+    names.add(group.name)
+    return group
+  })
+  return problems.length > 0 ? { problems } : { groups }
+}
+
+function groupOf(table: YamlTable): RuleGroupDefinition {
+  const name = table.text('name')
+  const say = (message: string, at: string[] = []): void => table.say(`group ${JSON.stringify(name)}: ${message}`, at)
+  table.allow(GROUP_KEYS)
+  if (name === '') table.say('a group needs a `name`')
+  const shared = table.table('labels')
+  for (const label of shared.keys) labelProblem(label, (message) => say(message, ['labels', label]))
+  const intervalMs = durationOf(table, 'interval')
+  if (intervalMs === 0) say('`interval` is 0', ['interval'])
+  return {
+    name,
+    intervalMs,
+    offsetMs: durationOf(table, 'query_offset') ?? 0,
+    limit: table.read('limit', countOf, 'a number from 0') ?? 0,
+    rules: table.tables('rules').flatMap((rule) => ruleOf(rule, name, shared)),
+  }
+}
+
+function ruleOf(table: YamlTable, group: string, shared: YamlTable): RuleDefinition[] {
+  const [record, alert] = [table.text('record'), table.text('alert')]
+  const name = alert || record
+  const where = `group ${JSON.stringify(group)}, rule ${name === '' ? 'without a name' : JSON.stringify(name)}`
+  const say = (message: string, at: string[] = []): void => table.say(`${where}: ${message}`, at)
+  for (const key of table.keys) {
+    if (RULE_KEYS.includes(key)) continue
+    const instead = Object.hasOwn(ADVICE, key) ? `: ${ADVICE[key as keyof typeof ADVICE]}` : ''
+    say(`\`${key}\` is not supported${instead}`, [key])
+  }
+  if (name === '') say('it needs `alert` or `record`')
+  if (alert !== '' && record !== '') say('it has both `alert` and `record`', ['record'])
+  const query = prepared(table, say)
+  const line = table.line
+  if (alert === '') {
+    for (const key of ['for', 'keep_firing_for', 'annotations'])
+      if (table.keys.includes(key)) say(`\`${key}\` is for alerts`, [key])
+    if (record !== '' && !isLabelName(record)) say(`${JSON.stringify(record)} is no name of a metric`, ['record'])
+    const labels = textsOf([shared, table.table('labels')], (label, message) => say(message, ['labels', label]))
+    if (query === undefined) return []
+    return [{ kind: 'record', name, query, labels, line }]
+  }
+  const template = (key: string, of: YamlTable): Map<string, TextTemplate> => {
+    const templates = new Map<string, TextTemplate>()
+    for (const label of of.keys) {
+      if (key === 'labels') labelProblem(label, (message) => say(message, [key, label]))
+      else if (!isLabelName(label)) say(`${JSON.stringify(label)} is no name of an annotation`, [key, label])
+      try {
+        templates.set(label, new TextTemplate(of.text(label)))
+      } catch (error) {
+        say(`template of ${JSON.stringify(label)}: ${(error as Error).message}`, [key, label])
+      }
+    }
+    return templates
+  }
+  const labels = new Map([...template('labels', shared), ...template('labels', table.table('labels'))])
+  const annotations = template('annotations', table.table('annotations'))
+  const forMs = durationOf(table, 'for') ?? 0
+  const keepFiringForMs = durationOf(table, 'keep_firing_for') ?? 0
+  if (query === undefined) return []
+  return [{ kind: 'alert', name, query, labels, annotations, forMs, keepFiringForMs, line }]
+}
+
+function prepared(table: YamlTable, say: (message: string, at?: string[]) => void): PreparedQuery | undefined {
+  const text = table.text('expr')
+  if (text.trim() === '') {
+    say('it needs an `expr`')
+    return undefined
+  }
+  try {
+    return new PreparedQuery(text)
+  } catch (error) {
+    say(`could not parse expression: ${(error as Error).message}`, ['expr'])
+    return undefined
+  }
+}
+
+function textsOf(tables: readonly YamlTable[], say: (label: string, message: string) => void): Map<string, string> {
+  const texts = new Map<string, string>()
+  for (const table of tables)
+    for (const label of table.keys) {
+      labelProblem(label, (message) => say(label, message))
+      texts.set(label, table.text(label))
+    }
+  return texts
+}
+
+function labelProblem(label: string, say: (message: string) => void): void {
+  if (!isLabelName(label)) say(`${JSON.stringify(label)} is no name of a label`)
+  else if (RESERVED.includes(label)) say(`a rule may not set the label ${label}`)
+}
+
+function durationOf(table: YamlTable, key: string): number | undefined {
+  return table.read(key, boundedDurationMs, 'a duration such as 5m')
+}
+
+function countOf(text: string): number | undefined {
+  const count = Number(text)
+  return /^\d+$/.test(text) && Number.isSafeInteger(count) ? count : undefined
+}

@@ -1,0 +1,310 @@
+/** The functions of templates: those of Prometheus (its documentation, "Template reference"), and those of Go that it has besides. */
+import { compiledRegex, RegexError } from '../../../../promql/label-matcher.ts'
+import { durationMs, floatOf } from '../../../../promql/parse/numbers.ts'
+import {
+  goNumber,
+  goType,
+  isMap,
+  isSamples,
+  printedAlone,
+  sprint,
+  sprintf,
+  type TemplateSample,
+  type TemplateValue,
+} from './go-format.ts'
+import { TemplateError } from './parse.ts'
+
+/** What a template may ask for. */
+export interface TemplateSurroundings {
+  /** The value of an expression at the time of the evaluation. Throws. */
+  readonly query: (expression: string) => readonly TemplateSample[]
+  readonly externalUrl: string
+  /** Milliseconds since 1970. */
+  readonly timeMs: number
+}
+
+type TemplateFunction = (args: readonly TemplateValue[], surroundings: TemplateSurroundings) => TemplateValue
+
+interface Taken {
+  readonly least: number
+  /** Default: as many. */
+  readonly most?: number
+  readonly run: TemplateFunction
+}
+
+const LARGE = ['k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y']
+const SMALL = ['m', 'u', 'n', 'p', 'f', 'a', 'z', 'y']
+/** Seconds: 2^63 nanoseconds. */
+const MAX_TIMESTAMP = 2 ** 63 / 1e9
+const BINARY = LARGE.map((prefix) => `${prefix === 'k' ? 'k' : prefix}i`)
+
+const any = (run: TemplateFunction, least = 0): Taken => ({ least, most: Number.POSITIVE_INFINITY, run })
+const one = (run: (value: TemplateValue, surroundings: TemplateSurroundings) => TemplateValue): Taken => ({
+  least: 1,
+  run: ([value], surroundings) => run(value, surroundings),
+})
+const ofText = (run: (text: string) => string): Taken => one((value) => run(text(value)))
+const ofNumber = (run: (value: number) => string): Taken => one((value) => run(number(value)))
+const comparison = (holds: (order: number) => boolean): Taken => ({
+  least: 2,
+  run: ([left, right]) => holds(ordered(left, right)),
+})
+
+const FUNCTIONS: ReadonlyMap<string, Taken> = new Map<string, Taken>([
+  ['query', one((expression, { query }) => query(text(expression)))],
+  ['first', one((value) => firstOf(samples(value)))],
+  ['label', { least: 2, run: ([name, of]) => sample(of).Labels.get(text(name)) ?? '' }],
+  ['value', one((of) => sample(of).Value)],
+  ['strvalue', one((of) => sample(of).Labels.get('__value__') ?? '')],
+  ['sortByLabel', { least: 2, run: ([name, of]) => sortedBy(text(name), samples(of)) }],
+  ['args', any((values) => new Map(values.map((value, index) => [`arg${index}`, value])))],
+  ['reReplaceAll', { least: 3, run: ([pattern, by, of]) => replaced(text(pattern), text(by), text(of)) }],
+  ['match', { least: 2, run: ([pattern, of]) => matches(text(pattern), text(of)) }],
+  ['title', ofText((value) => value.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, (letter) => letter.toUpperCase()))],
+  ['toUpper', ofText((value) => value.toUpperCase())],
+  ['toLower', ofText((value) => value.toLowerCase())],
+  ['safeHtml', ofText((value) => value)],
+  ['stripPort', ofText(withoutPort)],
+  ['stripDomain', ofText(withoutDomain)],
+  ['urlQueryEscape', ofText(queryEscaped)],
+  ['humanize', ofNumber((value) => humanized(value))],
+  ['humanize1024', ofNumber(humanized1024)],
+  ['humanizeDuration', ofNumber(humanizedDuration)],
+  ['humanizePercentage', ofNumber((value) => `${goNumber(value * 100, 'g', 4)}%`)],
+  ['humanizeTimestamp', ofNumber(humanizedTimestamp)],
+  ['parseDuration', ofTextToNumber()],
+  ['now', { least: 0, run: (_none, { timeMs }) => timeMs / 1_000 }],
+  ['graphLink', ofText((expression) => linkTo(expression, 0))],
+  ['tableLink', ofText((expression) => linkTo(expression, 1))],
+  ['externalURL', { least: 0, run: (_none, { externalUrl }) => externalUrl }],
+  ['pathPrefix', { least: 0, run: (_none, { externalUrl }) => pathOf(externalUrl) }],
+  ['print', any((values) => sprint(values))],
+  ['println', any((values) => `${values.map(printedAlone).join(' ')}\n`)],
+  ['printf', any(([format, ...values]) => sprintf(text(format), values), 1)],
+  ['len', one((value) => BigInt(lengthOf(value)))],
+  ['index', any(([of, ...keys]) => keys.reduce(elementOf, of), 1)],
+  ['not', one((value) => !isTrue(value))],
+  ['eq', any(([left, ...others]) => others.some((right) => isEqual(left, right)), 2)],
+  ['ne', { least: 2, run: ([left, right]) => !isEqual(left, right) }],
+  ['lt', comparison((order) => order < 0)],
+  ['le', comparison((order) => order <= 0)],
+  // As Go has them: NaN is greater than everything.
+  ['gt', comparison((order) => !(order <= 0))],
+  ['ge', comparison((order) => !(order < 0))],
+  ['urlquery', any((values) => queryEscaped(sprint(values)))],
+  ['html', any((values) => htmlEscaped(sprint(values)))],
+  // These two stop at the argument that decides: execute.ts evaluates their arguments.
+  ['and', any((values) => values.at(-1), 1)],
+  ['or', any((values) => values.at(-1), 1)],
+])
+
+export function isTemplateFunction(name: string): boolean {
+  return FUNCTIONS.has(name)
+}
+
+/** Throws TemplateError. */
+export function callFunction(
+  name: string,
+  args: readonly TemplateValue[],
+  surroundings: TemplateSurroundings,
+): TemplateValue {
+  const { least, most = least, run } = FUNCTIONS.get(name) as Taken
+  if (args.length < least || args.length > most) {
+    const wanted = most === least ? `${least}` : `at least ${least}`
+    throw new TemplateError(`wrong number of args for ${name}: want ${wanted} got ${args.length}`)
+  }
+  try {
+    return run(args, surroundings)
+  } catch (error) {
+    throw new TemplateError(`error calling ${name}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** Whether it counts as true: no zero, nothing empty. */
+export function isTrue(value: TemplateValue): boolean {
+  if (typeof value === 'number') return value !== 0
+  if (isMap(value)) return value.size > 0
+  if (isSamples(value)) return value.length > 0
+  return value !== undefined && value !== '' && value !== false && value !== 0n
+}
+
+function text(value: TemplateValue): string {
+  if (typeof value === 'string') return value
+  throw new TemplateError(`wrong type for value; expected string; got ${goType(value)}`)
+}
+
+function number(value: TemplateValue): number {
+  if (typeof value === 'number') return value
+  if (typeof value === 'bigint') return Number(value)
+  const parsed = typeof value === 'string' ? floatOf(value) : undefined
+  if (parsed !== undefined) return parsed
+  throw new TemplateError(`can't convert ${goType(value)} to float: ${printedAlone(value)}`)
+}
+
+function samples(value: TemplateValue): readonly TemplateSample[] {
+  if (isSamples(value)) return value
+  throw new TemplateError(`wrong type for value; expected template.queryResult; got ${goType(value)}`)
+}
+
+function sample(value: TemplateValue): TemplateSample {
+  if (typeof value === 'object' && !isMap(value) && !isSamples(value)) return value
+  throw new TemplateError(`wrong type for value; expected *template.sample; got ${goType(value)}`)
+}
+
+function firstOf([first]: readonly TemplateSample[]): TemplateSample {
+  if (first === undefined) throw new TemplateError('first() called on vector with no elements')
+  return first
+}
+
+function sortedBy(label: string, of: readonly TemplateSample[]): readonly TemplateSample[] {
+  const textOf = ({ Labels }: TemplateSample): string => Labels.get(label) ?? ''
+  return of.toSorted((left, right) => (textOf(left) < textOf(right) ? -1 : textOf(left) > textOf(right) ? 1 : 0))
+}
+
+function replaced(pattern: string, by: string, of: string): string {
+  return named(() => compiledRegex(pattern).matcher(of).replaceAll(by))
+}
+
+function matches(pattern: string, of: string): boolean {
+  return named(() => compiledRegex(pattern).matcher(of).find())
+}
+
+function named<Result>(run: () => Result): Result {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof RegexError) throw new TemplateError(error.message)
+    throw error
+  }
+}
+
+function withoutPort(address: string): string {
+  const [, host] = /^(\[[^\]]*\]|[^:]*):[^:]*$/.exec(address) ?? []
+  return host === undefined ? address : host.replace(/^\[(.*)\]$/, '$1')
+}
+
+function withoutDomain(address: string): string {
+  const [, host = '', port = ''] = /^(.*?)(:[^:]*)?$/.exec(address) ?? []
+  if (/^\[|^[\d.]+$/.test(host)) return address
+  return host.replace(/\..*$/, '') + port
+}
+
+function queryEscaped(value: string): string {
+  return encodeURIComponent(value)
+    .replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+    .replaceAll('%20', '+')
+}
+
+function htmlEscaped(value: string): string {
+  const by: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&#34;', "'": '&#39;' }
+  return value.replace(/[&<>"']/g, (character) => by[character] ?? character)
+}
+
+function linkTo(expression: string, tab: number): string {
+  return `/graph?g0.expr=${queryEscaped(expression)}&g0.tab=${tab}`
+}
+
+function pathOf(url: string): string {
+  return /^[a-z]+:\/\/[^/]*([^?#]*)/.exec(url)?.[1] ?? ''
+}
+
+function ofTextToNumber(): Taken {
+  return one((value) => {
+    const ms = durationMs(text(value))
+    if (ms === undefined) throw new TemplateError(`not a valid duration string: ${JSON.stringify(value)}`)
+    return ms / 1_000
+  })
+}
+
+function isOdd(value: number): boolean {
+  return value === 0 || !Number.isFinite(value)
+}
+
+function humanized(value: number, unit = ''): string {
+  if (isOdd(value)) return goNumber(value, 'g', 4) + unit
+  let [rest, prefix] = [value, '']
+  if (Math.abs(rest) >= 1) {
+    for (const next of LARGE) {
+      if (Math.abs(rest) < 1_000) break
+      prefix = next
+      rest /= 1_000
+    }
+  } else
+    for (const next of SMALL) {
+      if (Math.abs(rest) >= 1) break
+      prefix = next
+      rest *= 1_000
+    }
+  return goNumber(rest, 'g', 4) + prefix + unit
+}
+
+function humanized1024(value: number): string {
+  let [rest, prefix] = [value, '']
+  if (Number.isFinite(value))
+    for (const next of BINARY) {
+      if (Math.abs(rest) < 1_024) break
+      prefix = next
+      rest /= 1_024
+    }
+  return goNumber(rest, 'g', 4) + prefix
+}
+
+function humanizedDuration(value: number): string {
+  if (!Number.isFinite(value)) return goNumber(value, 'g', 4)
+  if (Math.abs(value) < 1) return humanized(value, 's')
+  const sign = value < 0 ? '-' : ''
+  const size = Math.abs(value)
+  const whole = Math.trunc(size)
+  const [seconds, minutes] = [whole % 60, Math.trunc(whole / 60) % 60]
+  const [hours, days] = [Math.trunc(whole / 3_600) % 24, Math.trunc(whole / 86_400)]
+  if (days !== 0) return `${sign}${days}d ${hours}h ${minutes}m ${seconds}s`
+  if (hours !== 0) return `${sign}${hours}h ${minutes}m ${seconds}s`
+  if (minutes !== 0) return `${sign}${minutes}m ${seconds}s`
+  return `${sign}${goNumber(size, 'g', 4)}s`
+}
+
+function humanizedTimestamp(value: number): string {
+  if (!Number.isFinite(value)) return goNumber(value, 'g', 4)
+  if (Math.abs(value) >= MAX_TIMESTAMP)
+    throw new TemplateError(
+      `${goNumber(value, 'g', undefined)} cannot be represented as a nanoseconds timestamp since it overflows int64`,
+    )
+  // Whole milliseconds of whole nanoseconds, with the loss that they have as a float.
+  const date = new Date(Number(BigInt(Math.trunc(value * 1e9)) / 1_000_000n))
+  const [day = '', time = ''] = date.toISOString().split('T')
+  return `${day} ${time.replace('Z', '').replace(/\.?0+$/, '')} +0000 UTC`
+}
+
+function lengthOf(value: TemplateValue): number {
+  if (typeof value === 'string') return Buffer.byteLength(value)
+  if (isMap(value)) return value.size
+  if (isSamples(value)) return value.length
+  throw new TemplateError(`len of type ${goType(value)}`)
+}
+
+function elementOf(of: TemplateValue, key: TemplateValue): TemplateValue {
+  if (isMap(of)) return of.get(text(key)) ?? ''
+  if (!isSamples(of)) throw new TemplateError(`can't index item of type ${goType(of)}`)
+  if (typeof key !== 'bigint') throw new TemplateError(`cannot index slice/array with type ${goType(key)}`)
+  const found = of[Number(key)]
+  if (found === undefined) throw new TemplateError(`index out of range: ${key}`)
+  return found
+}
+
+function isEqual(left: TemplateValue, right: TemplateValue): boolean {
+  expectSame(left, right)
+  return left === right
+}
+
+function ordered(left: TemplateValue, right: TemplateValue): number {
+  expectSame(left, right)
+  if (typeof left === 'boolean' || left === undefined || right === undefined)
+    throw new TemplateError('invalid type for comparison')
+  return left < right ? -1 : left > right ? 1 : left === right ? 0 : Number.NaN
+}
+
+/** As in Go, an integer and a float cannot be compared. */
+function expectSame(left: TemplateValue, right: TemplateValue): void {
+  if (typeof left === 'object' || typeof right === 'object') throw new TemplateError('invalid type for comparison')
+  if (typeof left !== typeof right) throw new TemplateError('incompatible types for comparison')
+}

@@ -1,0 +1,110 @@
+/** Templates that go wrong, or are bounded. What right ones give is compared with promtool: test/server/start/rules.test.ts. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { TemplateError } from '../../../../../server/wings/alerts/template/parse.ts'
+import { TextTemplate } from '../../../../../server/wings/alerts/template/template.ts'
+
+const surroundings = {
+  query: (expression: string) => (expression === 'up' ? [{ Labels: new Map([['job', 'a']]), Value: 1 }] : []),
+  externalUrl: 'https://mon.example/c/',
+  timeMs: 1_500,
+}
+const data = {
+  labels: new Map([['job', 'a']]),
+  externalLabels: new Map<string, string>(),
+  externalUrl: 'https://mon.example/c/',
+  value: 2.5,
+}
+const executed = (text: string): string => new TextTemplate(text).execute(data, surroundings)
+
+describe('a template that is wrong is refused when it is loaded', () => {
+  it.each([
+    ['{{ .Labels', 'an action has no }}'],
+    ['{{ end }}', 'unexpected {{end}}'],
+    ['{{ if true }}', '{{if}} has no {{end}}'],
+    ['{{ if true }}a{{ else }}b', '{{if}} has no {{end}} after {{else}}'],
+    ['{{ if true }}a{{ else x }}b{{ end }}', 'unexpected x after {{else'],
+    ['{{ $x }}', 'variable $x is not declared'],
+    ['{{ if true }}{{ $x := 1 }}{{ end }}{{ $x }}', 'variable $x is not declared'],
+    ['{{ nothing }}', 'function "nothing" is not known'],
+    ['{{ }}', 'a value is missing'],
+    ['{{ 1 | }}', 'a value is missing'],
+    ['{{ 1 | 2 }}', 'a value cannot take another one'],
+    ['{{ 1 2 }}', 'only a function takes arguments'],
+    ['{{ (1 }}', 'a bracket is not closed'],
+    ['{{ 1 ) }}', 'unexpected )'],
+    ['{{ "a }}', 'unexpected "a'],
+    ['{{ # }}', 'unexpected #'],
+    ['{{ define "x" }}{{ end }}', '{{define}} is not supported'],
+    ['{{ template "x" }}', '{{template}} is not supported'],
+    ['{{ with $a, $b := 1 }}{{ end }}', 'only {{range}} has two variables'],
+    [`{{ ${'('.repeat(200)}1${')'.repeat(200)} }}`, 'more than 100 deep'],
+    ['a'.repeat(65_537), 'more than 65536 characters'],
+  ])('%j: %s', (text, problem) => {
+    expect(() => new TextTemplate(text)).toThrow(problem)
+  })
+})
+
+describe('a template that fails says why', () => {
+  it.each([
+    ['{{ .Label }}', "can't evaluate field Label"],
+    ['{{ .Value.x }}', "can't evaluate field x in type float64"],
+    ['{{ humanize "a" }}', "error calling humanize: can't convert string to float: a"],
+    ['{{ first (query "none") }}', 'first() called on vector with no elements'],
+    ['{{ label "a" 1 }}', 'wrong type for value; expected *template.sample; got int'],
+    ['{{ eq 1 1.0 }}', 'incompatible types for comparison'],
+    ['{{ index (query "up") 3 }}', 'index out of range: 3'],
+    ['{{ reReplaceAll "(" "" "" }}', 'error calling reReplaceAll: error parsing regexp'],
+    ['{{ title }}', 'wrong number of args for title: want 1 got 0'],
+    ['{{ parseDuration "soon" }}', 'not a valid duration string: "soon"'],
+    ['{{ range 5.0 }}{{ end }}', "range can't iterate over 5"],
+    ['{{ printf "%99999d" 1 }}', 'printf takes a width of at most 1000'],
+    [`{{ $x := "${'y'.repeat(1000)}" }}${'{{ $x }}'.repeat(70)}`, 'its text has more than 65536 characters'],
+  ])('%j: %s', (text, problem) => {
+    expect(() => executed(text)).toThrow(problem)
+  })
+})
+
+it('has what promtool 2.42 cannot show', () => {
+  expect(executed('{{ externalURL }} {{ pathPrefix }} {{ $externalURL }} {{ now }}')).toBe(
+    'https://mon.example/c/ /c/ https://mon.example/c/ 1.5',
+  )
+})
+
+it('of any text makes a template or a TemplateError', () => {
+  const part = fc.constantFrom(
+    '{{',
+    '}}',
+    '-',
+    ' ',
+    'if',
+    'end',
+    'else',
+    'range',
+    '$x',
+    ':=',
+    '.',
+    'Labels',
+    '|',
+    '(',
+    ')',
+    '"',
+    'a',
+    '1',
+    'printf',
+    '%v',
+    'query',
+    '`',
+    "'",
+  )
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 20 }), (parts) => {
+      try {
+        executed(parts.join(''))
+      } catch (error) {
+        if (!(error instanceof TemplateError)) throw error
+      }
+    }),
+    { numRuns: 2_000 },
+  )
+})
