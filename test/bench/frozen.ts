@@ -18,6 +18,7 @@ import { decoded, type Json } from '../support/records.ts'
 import type { Seat } from '../support/seat.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import type { Measured } from './frozen-consumer.ts'
+import { WITHOUT_HISTORY } from './measured.ts'
 
 const USER = 'frozen'
 const PASSWORD = 'a password for the benchmark'
@@ -25,7 +26,9 @@ const PASSWORD = 'a password for the benchmark'
 export async function benchFrozen(argv: string[]): Promise<object> {
   const { consumers, pairs, seconds, rate } = optionsIn(argv, { consumers: 200, pairs: 5, seconds: 10, rate: 50 })
   const port = await freePort()
-  const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`)
+  const server = new ServerProcess(
+    `${WITHOUT_HISTORY}[gmetric]\nlisten = "127.0.0.1:${port}"\n[log]\nlevel = "error"\n`,
+  )
   const children: Child[] = []
   try {
     await server.start()

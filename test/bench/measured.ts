@@ -9,6 +9,9 @@ import { cpuSecondsOf, forgetPeak, handedOver, memoryMiB, writtenMiBOf } from '.
 import { READY, SERVER_PROGRAM } from '../support/program.ts'
 import { MeasuredNode } from './processes/measured-node.ts'
 
+/** What a history costs is measured by `history`, and by nothing else. */
+export const WITHOUT_HISTORY = '[history]\nkeep = "0"\n'
+
 /** CPU seconds, user and system, since the process began. */
 export interface CpuSeconds {
   readonly all: number
@@ -33,7 +36,7 @@ export class MeasuredServer {
       this.#config,
       `[producer]\nname = "n1"\ndata_dir = ${JSON.stringify(this.#dataDir)}\n` +
         `[listen]\ntcp = "127.0.0.1:0"\nhttp = ""\n[gmetric]\nlisten = "127.0.0.1:0"\n` +
-        `[auth]\nscram_iterations = 4096\n[log]\nlevel = "warn"\n${toml}`,
+        `[auth]\nscram_iterations = 4096\n[log]\nlevel = "warn"\n${WITHOUT_HISTORY}${toml}`,
     )
   }
 

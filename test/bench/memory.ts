@@ -11,6 +11,7 @@ import { freePort } from '../support/free-port.ts'
 import { ledgerOf } from '../support/records.ts'
 import { ServerProcess } from '../support/server-process.ts'
 import { benchFootprint } from './footprint.ts'
+import { WITHOUT_HISTORY } from './measured.ts'
 
 /** Datagrams handed to the kernel between two looks at the event loop. */
 const SLICE = 64
@@ -21,7 +22,7 @@ export async function benchMemory(argv: string[]): Promise<object> {
   if (argv.includes('--parts')) return benchFootprint(argv)
   const { values: wanted } = optionsIn(argv, { values: 10_000_000 })
   const port = await freePort()
-  const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`)
+  const server = new ServerProcess(`${WITHOUT_HISTORY}[gmetric]\nlisten = "127.0.0.1:${port}"\n`)
   await server.start()
   const { peer } = await server.login()
   const watcher = (await server.login()).peer

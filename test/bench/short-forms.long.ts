@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { benchDoors } from './doors.ts'
+import { benchHistory } from './history.ts'
 import { benchLatency } from './latency.ts'
 import { benchMemory } from './memory.ts'
 import { benchScale } from './scale.ts'
@@ -48,4 +49,16 @@ it('doors says what a value costs that is scraped or written, durable or not, an
   // So little costs less than a tick of the kernel's clock now and then; that nothing came is an error by itself.
   for (const who of [...scrapers, ...takers, ...points])
     expect(Number(figures[`${who} cpuPerMillion`]), who).toBeGreaterThanOrEqual(0)
+})
+
+it('history measures each row, and stores every sample', async () => {
+  const sizes = ['--series', '40', '--hours', '1', '--active', '50', '--seconds', '1', '--calm', '0.1']
+  const figures = (await benchHistory([...sizes, '--peers'])) as Readonly<Record<string, string | number>>
+  for (const kind of ['counters', 'gauges', 'node_exporter']) {
+    for (const who of ['cinnabar', 'prometheus', 'victoria-metrics']) {
+      expect(Number(figures[`${kind}, ${who}: bytes per sample`]), `${kind}, ${who}`).toBeGreaterThan(0)
+    }
+  }
+  expect(Number(figures['catching up: samples/s'])).toBeGreaterThan(0)
+  expect(Object.keys(figures).filter((name) => name.startsWith('at rest'))).toHaveLength(5)
 })

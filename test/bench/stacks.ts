@@ -12,6 +12,7 @@ import { cpuSecondsOf, memoryMiB } from '../rig/process-costs.ts'
 import { OTLP_HEADERS, StackProgram, tokenOfPublisher, WRITE, WRITE_HEADERS } from '../rig/prometheus-stack.ts'
 import { command, type, u64 } from '../support/bytes.ts'
 import { ServerProcess } from '../support/server-process.ts'
+import { WITHOUT_HISTORY } from './measured.ts'
 
 const SERIES_PER_REQUEST = 2_000
 /** Senders have a few requests under way. */
@@ -209,7 +210,7 @@ role = "operator"
 url = "prometheus+${drainTo?.url}${WRITE}"
 metrics = ["${family}"]
 `
-  const toml = '[channels]\nmax_bytes = 4294967296\n'
+  const toml = `${WITHOUT_HISTORY}[channels]\nmax_bytes = 4294967296\n`
   const server = new ServerProcess(toml + (drainTo === undefined ? '' : drain))
   await server.start()
   const seat = await server.seat()

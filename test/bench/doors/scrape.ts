@@ -11,6 +11,7 @@ import { until } from '../../rig/patience.ts'
 import { cpuSecondsOf, memoryMiB } from '../../rig/process-costs.ts'
 import { StackProgram } from '../../rig/prometheus-stack.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
+import { WITHOUT_HISTORY } from '../measured.ts'
 import { Exporters, nodeExporterPages } from './exporters.ts'
 import type { Cost, Sizes } from './row.ts'
 
@@ -72,7 +73,7 @@ export async function scrapeRow(
 /** `isDurable`: a consumer reads everything from a durable channel; otherwise it has one channel that is not durable, and one series. */
 async function cinnabar(targets: readonly string[], isDurable: boolean): Promise<Scraper> {
   const server = new ServerProcess(
-    `[[scrape]]\nname = "node"\ninterval = "1s"\ntargets = ${JSON.stringify(targets)}\n[channels]\nmax_bytes = 1073741824\n`,
+    `${WITHOUT_HISTORY}[[scrape]]\nname = "node"\ninterval = "1s"\ntargets = ${JSON.stringify(targets)}\n[channels]\nmax_bytes = 1073741824\n`,
   )
   await server.start()
   const consumer = await connect(

@@ -4,6 +4,7 @@ import { connect } from '../../../client/index.ts'
 import { cpuSecondsOf, memoryMiB } from '../../rig/process-costs.ts'
 import { tokenOfPublisher } from '../../rig/prometheus-stack.ts'
 import { PASSWORD, ServerProcess } from '../../support/server-process.ts'
+import { WITHOUT_HISTORY } from '../measured.ts'
 import type { Cost, Sizes } from './row.ts'
 
 export interface Taker {
@@ -62,7 +63,7 @@ async function send(taker: Taker, { path, headers, values, rate, body }: Sending
 
 /** A server of ours. `isBound`: a consumer reads the metrics from a durable channel; otherwise nobody has bound them. */
 export async function cinnabar(metrics: string, isBound: boolean): Promise<Taker> {
-  const server = new ServerProcess('[channels]\nmax_bytes = 1073741824\n')
+  const server = new ServerProcess(`${WITHOUT_HISTORY}[channels]\nmax_bytes = 1073741824\n`)
   await server.start()
   const seat = await server.seat()
   const token = await tokenOfPublisher(seat, metrics, ';COLLECT *')

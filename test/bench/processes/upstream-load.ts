@@ -46,6 +46,7 @@ for (let i = 0; i < servers; i++) {
   const server = await startServer({
     config: {
       ...base,
+      history: { ...base.history, keepMs: 0 },
       producer: { name: `load${i}`, dataDir: mkdtempSync(join(directory, 'load-')) },
       listen: { ...base.listen, tcp: { host: '127.0.0.1', port: 0 }, http: undefined },
       gmetric: { ...base.gmetric, listen: undefined, listenNamed: false },
