@@ -60,6 +60,8 @@ async function start(): Promise<void> {
       auth: { ...base.auth, scramIterations: 4096 },
       // The one tenant may fill the disk.
       quota: { ...base.quota, queuedBytes: 0 },
+      // The thread of a server whose process does not end would keep its files.
+      history: { ...base.history, keepMs: 0 },
     },
     hasher: new PasswordHasher({ rounds: 4 }),
     log: createLogger('fatal'),
