@@ -28,11 +28,20 @@ export class Turns {
     this.#options = options
   }
 
-  /** Undefined if there is no turn: too many wait, it does not come in time, or `ended` says that nobody wants it any more. */
-  async take<T>(tenant: string, ended: AbortSignal, act: () => Promise<T>): Promise<T | undefined> {
+  /**
+   * Undefined if there is no turn: too many wait, it does not come in time, or `ended` says that nobody wants it any more. What had a
+   * turn before and goes on (`isBegun`) is refused for neither of the first two.
+   */
+  async take<T>(
+    tenant: string,
+    ended: AbortSignal,
+    act: () => Promise<T>,
+    { isBegun = false } = {},
+  ): Promise<T | undefined> {
     const mine = this.#tenants.get(tenant) ?? { active: 0, waiting: new Set() }
     if (mine.active < this.#options.atOnce) mine.active++
-    else if (mine.waiting.size >= this.#options.waiting || !(await this.#inTurn(mine, ended))) return undefined
+    else if (!isBegun && mine.waiting.size >= this.#options.waiting) return undefined
+    else if (!(await this.#inTurn(mine, ended, isBegun))) return undefined
     this.#tenants.set(tenant, mine)
     try {
       return await act()
@@ -45,7 +54,7 @@ export class Turns {
   }
 
   /** Whether the turn comes. */
-  #inTurn(mine: Row, ended: AbortSignal): Promise<boolean> {
+  #inTurn(mine: Row, ended: AbortSignal, isBegun: boolean): Promise<boolean> {
     const { clock, patienceMs } = this.#options
     if (ended.aborted) return Promise.resolve(false)
     return new Promise((resolve) => {
@@ -57,7 +66,7 @@ export class Turns {
       }
       const begin = (): void => end(true)
       const give = (): void => end(false)
-      const timer = clock.setTimeout(give, patienceMs)
+      const timer = isBegun ? undefined : clock.setTimeout(give, patienceMs)
       mine.waiting.add(begin)
       ended.addEventListener('abort', give)
     })

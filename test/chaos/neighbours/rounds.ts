@@ -98,8 +98,14 @@ export async function inRounds({ shape, mayPublish, metrics, rounds }: RoundsOpt
     shape,
   }
   const hostile = fork(compiled('test/chaos/neighbours/bad-rounds.ts'))
+  const gone = once(hostile, 'exit').then(([code]) => {
+    throw new Error(`the hostile tenant has ended with exit code ${code}`)
+  })
+  // In the end it is killed.
+  gone.catch(() => {})
+  const answer = (): Promise<unknown[]> => Promise.race([once(hostile, 'message'), gone])
   try {
-    const isReady = once(hostile, 'message')
+    const isReady = answer()
     hostile.send(job)
     await isReady
     const heapBeforeMiB = await stage.heapMiB()
@@ -114,7 +120,7 @@ export async function inRounds({ shape, mayPublish, metrics, rounds }: RoundsOpt
       await stage.heapMiB()
       stage.forgetPeak()
       await stage.longestStepMs()
-      const ended = once(hostile, 'message') as Promise<[RoundTally]>
+      const ended = answer() as Promise<[RoundTally]>
       hostile.send('go')
       beside.push(await stage.good.nops(ended))
       stepsMs.push(await stage.longestStepMs())

@@ -6,12 +6,12 @@
 import type { Clock } from '../../../kernel/core/clock.ts'
 import { Turns } from '../../turns.ts'
 
-/** Readers of a tenant that are written to, those that wait for that, and for how long. */
+/** Readers of a tenant that are written to, those that wait for their first turn, and for how long. */
 const OF_TENANT = { atOnce: 8, waiting: 1_000, patienceMs: 9_500 }
 /** Eight readers that take what comes have texts of ten megabytes in about this time. */
 const TURN_MS = 200
-/** A reader that has not taken within this time what was written to it is disconnected: its tenant has few texts at a time. */
-const STALL_MS = 5_000
+/** A reader that has not taken within this time what was written to it is disconnected. */
+const STALL_MS = 30_000
 
 export interface TextReaderOptions {
   readonly tenant: string
@@ -23,7 +23,7 @@ export interface TextReaderOptions {
 
 /** A reader, as far as it has to wait. */
 export interface TextReader {
-  /** Whether it is written to now: waits for its turn if it has none. False if no turn comes in time, or the reader has gone. */
+  /** Whether it is written to now: waits for its turn if it has none. False if its first does not come in time, or it has gone. */
   inTurn(): Promise<boolean>
   /** It was written to, and calls `inTurn` when it has taken that. */
   wrote(): void
@@ -43,14 +43,14 @@ export class Readers {
 
   reader({ tenant, gone, disconnect }: TextReaderOptions): TextReader {
     const clock = this.#clock
-    let hasTurn = false
+    let [hasTurn, isBegun] = [false, false]
     let stalled: ReturnType<Clock['setTimeout']> | undefined
     const heard = (): void => clock.clear(stalled)
     gone.addEventListener('abort', heard)
     const turn = (begun: (isTurn: boolean) => void): void => {
       const act = (): Promise<true> =>
         new Promise((ended) => {
-          hasTurn = true
+          hasTurn = isBegun = true
           const end = (): void => {
             hasTurn = false
             clock.clear(timer)
@@ -62,7 +62,7 @@ export class Readers {
           begun(true)
         })
       // Once it has begun, this is too late to say anything.
-      void this.#turns.take(tenant, gone, act).then(() => begun(false))
+      void this.#turns.take(tenant, gone, act, { isBegun }).then(() => begun(false))
     }
     return {
       inTurn: async () => {

@@ -17,6 +17,8 @@ const OF_ALL = { atOnce: 4, waiting: 64, patienceMs: 5_000 }
 const PLACE_MS = 1_000
 /** The next text for the same is made when all readers have the last one, or after this time: some read slowly. */
 const SPREAD_MS = 1_000
+/** A text that is read for longer gives its place of the tenant to others: some readers take nothing. */
+const READ_MS = 5_000
 /** What all texts that are made or sent take of memory. */
 const MAX_BYTES = 512 * 2 ** 20
 
@@ -106,12 +108,11 @@ export class Scrapes {
       // Whoever asks from now on wants what is known then.
       this.#leave(key, text)
       this.#underWay.set(key, text)
-      try {
-        await this.#serveNow(request, text)
-      } finally {
+      const served = this.#serveNow(request, text).finally(() => {
         text.pass()
         if (this.#underWay.get(key) === text) this.#underWay.delete(key)
-      }
+      })
+      await Promise.race([served, text.isSlow])
       return true
     }
     const isServed = !text.gone.aborted && (await this.#ofTenant.take(tenant, text.gone, serve))
@@ -145,8 +146,10 @@ export class Scrapes {
           this.#refused += text.readers
         })
         const late = this.#clock.setTimeout(() => text.pass(), SPREAD_MS)
+        const slow = this.#clock.setTimeout(() => text.giveWay(), READ_MS)
         if (!text.gone.aborted) await new Promise((resolve) => text.gone.addEventListener('abort', resolve))
         this.#clock.clear(late)
+        this.#clock.clear(slow)
       }
     } finally {
       place.leave()
@@ -183,7 +186,10 @@ class SharedText {
   readonly scraped: Promise<Scraped>
   /** Settles when the next text for the same may be made. */
   readonly passed: Promise<void>
+  /** Settles when its place of the tenant is for others. */
+  readonly isSlow: Promise<void>
   pass: () => void = () => {}
+  giveWay: () => void = () => {}
   give: (scraped: Scraped) => void = () => {}
   fail: (error: unknown) => void = () => {}
   readonly #gone = new AbortController()
@@ -196,6 +202,9 @@ class SharedText {
     })
     this.passed = new Promise((pass) => {
       this.pass = pass
+    })
+    this.isSlow = new Promise((giveWay) => {
+      this.giveWay = giveWay
     })
   }
 

@@ -7,7 +7,7 @@ const AT_ONCE = 8
 const WAITING = 1_000
 const PATIENCE_MS = 9_500
 const TURN_MS = 200
-const STALL_MS = 5_000
+const STALL_MS = 30_000
 
 let clock: FakeClock
 let readers: Readers
@@ -138,6 +138,28 @@ it('are refused if no turn comes in time, and if too many wait', async () => {
   expect(served).toBe(Math.floor(PATIENCE_MS / TURN_MS) * AT_ONCE)
   expect(waiting.filter((isTurn) => isTurn === false)).toHaveLength(WAITING - served)
   expect(refused).toBe(1 + WAITING - served)
+})
+
+it('that have begun wait for their next turn for as long as it takes', async () => {
+  const before = many(AT_ONCE)
+  asking(before)
+  await settled()
+  clock.advance(TURN_MS)
+  const others = many(AT_ONCE)
+  asking(others)
+  await settled()
+  // More wait than may, and all the time others have the turn.
+  asking(many(WAITING))
+  const again = asking(before.slice(0, 1))
+  await settled()
+  expect(again).toEqual([undefined])
+  for (let passed = 0; passed < PATIENCE_MS; passed += TURN_MS / 2) clock.advance(TURN_MS / 2)
+  await settled()
+  for (let passed = 0; again[0] === undefined && passed < 3 * PATIENCE_MS; passed += TURN_MS) {
+    clock.advance(TURN_MS)
+    await settled()
+  }
+  expect(again).toEqual([true])
 })
 
 it('that have gone are not counted, and get no turn', async () => {

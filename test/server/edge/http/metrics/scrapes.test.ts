@@ -75,6 +75,22 @@ it('is one for all who have asked before it is begun, and the next one follows w
   expect(scrapes.refused).toBe(0)
 })
 
+it('gives its place to others of the tenant when it is read for five seconds', async () => {
+  const slow = [reader('a', 'x'), reader('a', 'y')]
+  for (const { end } of made) end()
+  await Promise.all(slow.map(({ scraped }) => scraped))
+  reader('a', 'z')
+  clock.advance(4_999)
+  await settled()
+  expect(begun()).toEqual(['x', 'y'])
+  clock.advance(1)
+  await settled()
+  expect(begun()).toEqual(['x', 'y', 'z'])
+  for (const { end } of slow) end()
+  await settled()
+  expect(scrapes.refused).toBe(0)
+})
+
 it('of which a tenant has two at a time', async () => {
   const [slow, busy] = [reader('a', 'x'), reader('a', 'y')]
   const next = reader('a', 'z')
