@@ -12,7 +12,7 @@ const SECONDS = 1
 const METRICS = 5_000
 
 /** Those that need a token, which is taken over loopback only. */
-const BY_TOKEN: readonly DeedName[] = ['bodies', 'scrapes']
+const BY_TOKEN: readonly DeedName[] = ['bodies', 'scrapes', 'queries']
 
 const FROM_THE_SAME: readonly DeedName[] = ['passwords', 'proofs', 'connections', 'requests', 'fragments', ...BY_TOKEN]
 

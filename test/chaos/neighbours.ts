@@ -75,6 +75,7 @@ const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
   fragments: {},
   bodies: { loopback: true, mostGrowthMiB: 200 },
   scrapes: { feed: true, loopback: true, mostGrowthMiB: 200, leastSeconds: 4 },
+  queries: { feed: true, loopback: true, leastSeconds: 4 },
   records: {
     async judge(stage, _tally, seconds) {
       const records = await stage.newRecords()

@@ -13,6 +13,7 @@ import { RawPeer } from '../../support/raw-peer.ts'
 import { decoded, type Json } from '../../support/records.ts'
 import { Seat } from '../../support/seat.ts'
 import { type CostlyBody, costlyBodies } from './bodies.ts'
+import { queries } from './queries.ts'
 import { connectAs, dialled, dialledTls, type Reach, type TenantUser } from './wire.ts'
 
 export interface HostileJob extends TenantUser {
@@ -479,6 +480,7 @@ export const deeds = {
   fragments,
   bodies,
   scrapes,
+  queries,
   records,
   disk,
 } as const
