@@ -15,7 +15,9 @@ let server: ServerProcess
 let feed: CounterFeed
 beforeEach(async () => {
   const port = await freePort()
-  server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n`, { tcp: await freePort() })
+  // Without a history a backup is a file; history-backup.test.ts has one with a history.
+  const sections = `[gmetric]\nlisten = "127.0.0.1:${port}"\n[history]\nkeep = "0"\n`
+  server = new ServerProcess(sections, { tcp: await freePort() })
   feed = new CounterFeed(port)
   await server.start()
 })
