@@ -58,6 +58,7 @@ describe('docs/console.md', () => {
       ([quoted]) => quoted.slice(1, -1),
     ),
     ...[...source.matchAll(/useListing\(\w+, '(\w+)'/g)].map(([, family]) => `${family}.list`),
+    ...[...source.matchAll(/consumer[.]evaluate\(/g)].map(() => 'producer.history.query'),
   ])
 
   it('names every metric and control that the console uses, and no other', () => {
