@@ -10,6 +10,7 @@ import {
   pathOrOff,
   plainText,
   type SectionConfig,
+  toggle,
 } from '../../kit/config.ts'
 
 /** What is pushed comes anyway; what is measured or scraped is so all the time because of this. */
@@ -83,6 +84,7 @@ const keys = z
       '10s',
       'How often what is measured on request, such as `host.*`, is measured.',
     ),
+    below: liveKey(toggle(), false, 'Whether the same is recorded of the servers that this one consumes.'),
     engine: key(
       engineUrl(),
       '',
@@ -136,6 +138,7 @@ export const historySection = {
     metrics: given.metrics,
     resolutionMs: given.resolution,
     intervalMs: given.interval,
+    below: given.below,
     engine: engineOf(given),
   }),
 }

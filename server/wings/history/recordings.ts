@@ -19,7 +19,7 @@ import { HistoryReading } from './reading.ts'
 import { HISTORY_ROLE, HISTORY_USER, Recording } from './recording.ts'
 import { ThreadRequests } from './requests.ts'
 import { HistoryThread } from './thread.ts'
-import { wantedOf } from './wanted.ts'
+import { patternsOfBelow, wantedOf } from './wanted.ts'
 
 const SWEEPS_PER_FIGURES = 10
 
@@ -50,6 +50,8 @@ export class Recordings implements ShownHistory {
   #problem = ''
   #timer: Timer | undefined
   #sweeps = 0
+  /** The servers below that are recorded, as text. */
+  #below = ''
   #isAnnounced = false
   #isOver = false
 
@@ -96,7 +98,8 @@ export class Recordings implements ShownHistory {
     if (section === undefined) return
     this.#announce(section)
     this.#limit(section)
-    if (this.#hasChanged(this.#kit.peer.view.tenants())) void this.#followTenants()
+    const tenants = this.#kit.peer.view.tenants()
+    if (this.#hasChanged(tenants) || this.#belowOf(section, tenants) !== this.#below) void this.#followTenants()
     for (const recording of this.#recordings.values()) recording.flush()
     this.#thread?.send({ kind: 'tick' })
     if (this.#sweeps++ % SWEEPS_PER_FIGURES === 0) this.#thread?.send({ kind: 'figures' })
@@ -260,6 +263,16 @@ export class Recordings implements ShownHistory {
     )
   }
 
+  /** They come and go by a reload. */
+  #belowOf({ below }: HistorySection, tenants: readonly string[]): string {
+    return below ? JSON.stringify(tenants.map((tenant) => this.#patternsOf(tenant))) : ''
+  }
+
+  #patternsOf(tenant: string): string[] {
+    const { self, peer } = this.#kit
+    return patternsOfBelow(tenant, peer.view, self.name)
+  }
+
   #sendTenants(tenants: readonly string[]): void {
     const { generation } = this.#kit.peer.view.stats({ tenant: SERVER, role: HISTORY_ROLE })
     this.#thread?.send({ kind: 'tenants', tenants, generation })
@@ -292,9 +305,11 @@ export class Recordings implements ShownHistory {
     }
     this.statuses.splice(0, Number.POSITIVE_INFINITY, ...this.#recordings.values())
     const { resolutionMs } = section
-    const following = [...this.#recordings].map(([tenant, recording]) =>
-      recording.follow({ metrics: wantedOf(section, tenant, view), resolutionMs }),
-    )
+    this.#below = this.#belowOf(section, tenants)
+    const following = [...this.#recordings].map(([tenant, recording]) => {
+      const below = section.below ? this.#patternsOf(tenant) : []
+      return recording.follow({ metrics: wantedOf(section, tenant, view, below), resolutionMs })
+    })
     await Promise.all(following)
   }
 }

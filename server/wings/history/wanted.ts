@@ -2,8 +2,9 @@
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { WantedMetric } from '../../kit/delivery.ts'
-import { byKind, ownLabels, type PolledSensor } from '../../kit/metrics.ts'
+import { byKind, type Owner, ownLabels, type PolledSensor } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
+import { PRODUCER } from '../../kit/producers.ts'
 import type { DeliveredMetric } from '../../kit/push.ts'
 import type { HistorySection } from './config.ts'
 import { FIRST_TENANT, type RecordedMetric, SERVER } from './messages.ts'
@@ -16,16 +17,20 @@ const INDEXED = 'smon.'
 /** An agent has thousands of counters: as a whole, only those are recorded that it sends by itself. */
 const UNASKED = 'mono.*'
 
-/** What is bound for a tenant of these names and patterns. */
+/** What is bound for a tenant of these names and patterns; `below`: patterns of the servers below that have the same bound. */
 export function wantedOf(
   { metrics, intervalMs }: Pick<HistorySection, 'metrics' | 'intervalMs'>,
   tenant: string,
   { sensors }: Sensors,
+  below: readonly string[] = [],
 ): WantedMetric[] {
   const interval = { name: 'interval_ms', type: BasicType.UINT32, value: intervalMs } as const
-  return metrics.flatMap((name) => {
+  const isElsewhere = (name: string): boolean => {
     const polled = polledOf(name, sensors)
-    if (tenant !== FIRST_TENANT && polled !== undefined && isShared(polled)) return []
+    return tenant !== FIRST_TENANT && polled !== undefined && isShared(polled)
+  }
+  const bindingsOf = (name: string): WantedMetric[] => {
+    const polled = polledOf(name, sensors)
     if (name === UNASKED) return [{ name, args: [{ name: 'on_demand', type: BasicType.BOOLEAN, value: false }] }]
     if (polled === undefined) {
       const isIndexed = name.startsWith(INDEXED) && name.includes('*')
@@ -34,7 +39,34 @@ export function wantedOf(
     const whole: WantedMetric = { name, args: [interval] }
     const parts = name.includes('*') ? partsOf(polled) : []
     return [whole, ...parts.map((part): WantedMetric => ({ name, args: [interval, textArgument(part, '*')] }))]
-  })
+  }
+  const own = metrics.flatMap((name) => (isElsewhere(name) ? [] : bindingsOf(name)))
+  const all = below.length === 0 ? [] : metrics.flatMap(bindingsOf)
+  const ofBelow = below.flatMap((producer) =>
+    all.map(({ name, args }): WantedMetric => ({ name, args: [...args, textArgument(PRODUCER, producer)] })),
+  )
+  return [...own, ...ofBelow]
+}
+
+/**
+ * Patterns for the servers that a tenant consumes, and those below them, but not for this one. They are patterns even where one server
+ * is meant, so that each value says which one it is of. What two of them match is recorded once: it has the same times.
+ */
+export function patternsOfBelow(tenant: string, { sensors }: Sensors, own: string): string[] {
+  const names = new Set<string>()
+  for (const sensor of sensors) {
+    if (sensor.polled !== 'remote' || sensor.ofNodes !== undefined || !isOwnedBy(sensor.owner, tenant)) continue
+    for (const { name } of sensor.producers()) names.add(name.split('/', 1)[0] ?? '')
+  }
+  const sorted = [...names].sort()
+  // `rack1*` is `rack10` too.
+  const first = sorted.filter((name) => !sorted.some((other) => other !== name && name.startsWith(other)))
+  if (!first.some((name) => own.startsWith(name))) return first.map((name) => `${name}*`)
+  return sorted.flatMap((name) => (own.startsWith(name) ? [`*${name}`, `${name}/*`] : [`${name}*`]))
+}
+
+function isOwnedBy(owner: Owner, tenant: string): boolean {
+  return typeof owner === 'object' && owner.tenant === tenant
 }
 
 /** A binding for the thread. */
@@ -45,6 +77,8 @@ export function recordedMetric(
   { sensors }: Sensors,
 ): RecordedMetric {
   const { name, args } = selection
+  if (args.some((argument) => argument.name === PRODUCER))
+    return { id, name, args, carriesLabels: selection.carriesLabels(), tenant, own: [] }
   const polled = polledOf(name, sensors)
   const own = polled === undefined ? [] : [[polled.family, labelsOf(polled)] as const]
   const owner = polled !== undefined && isShared(polled) ? SERVER : tenant

@@ -123,3 +123,23 @@ describe('what a lower server remembers', () => {
     expect(root.rest().filter((message) => message.kind === 'value' && message.metric === id)).toEqual([])
   })
 })
+
+describe('with `below`', () => {
+  it('a server records what its consumers can see of those below, with the label `producer`, and its own as before', async () => {
+    const root = await start({ history: { upper: { ...recorded('test.*'), below: true } } })
+    await tree.until(async () => expect((await tree.below())?.bound).toBe(1))
+    push(tree.lower, 'a', 1)
+    push(tree.lower, 'a', 2)
+    push(tree.upper, 'a', 3)
+    const all = ['test_a{host,h1,producer,east} 1,2', 'test_a{host,h1} 3']
+    await tree.until(async () => expect(lines(await remembered(root, 'test.*'))?.toSorted()).toEqual(all))
+
+    await tree.upper.addUser('bob', { role: 'narrow' })
+    await done(root, 'role.deny', { role: 'narrow', command: 'COLLECT', object: 'test.a', where: 'producer=east' })
+    const bob = await tree.upper.seat('bob')
+    await tree.until(async () => expect(lines(await remembered(bob, 'test.*'))).toEqual(['test_a{host,h1} 3']))
+    // What is remembered here is there when the server below is not.
+    await tree.stopLower()
+    await tree.until(async () => expect(lines(await remembered(root, 'test.*'))?.toSorted()).toEqual(all))
+  })
+})
