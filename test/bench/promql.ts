@@ -4,6 +4,8 @@
  */
 import { PreparedQuery } from '../../promql/query.ts'
 import type { SeriesSource, SourceSeries } from '../../promql/series-source.ts'
+import { optionsIn } from '../rig/options.ts'
+import { benchPromqlPeers } from './promql-peers.ts'
 
 const SERIES = 1_000
 const SAMPLES = 8_640
@@ -20,7 +22,10 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
   maxOfAnHour: 'max_over_time(x_total[1h])',
 }
 
-export async function benchPromql(): Promise<object> {
+/** `--peers`: by HTTP, beside Prometheus and VictoriaMetrics. */
+export async function benchPromql(argv: string[]): Promise<object> {
+  const { peers, ...sizes } = optionsIn(argv, { peers: false, series: SERIES, hours: 24, step: 10, runs: RUNS })
+  if (peers) return benchPromqlPeers(sizes)
   const source = memory(counters())
   const figures = Object.entries(EXPRESSIONS).flatMap(([name, text]) => {
     const runs = Array.from({ length: RUNS }, () => measured(source, new PreparedQuery(text)))

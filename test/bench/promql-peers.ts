@@ -1,0 +1,109 @@
+/**
+ * `npm run bench -- promql --peers`: the same queries by HTTP to a Cinnabar with a history, to Prometheus and to VictoriaMetrics, which
+ * all store the same samples, in the same run: how long each takes, and the CPU time of its server. Debian:
+ * `apt-get install prometheus victoria-metrics`.
+ */
+import { median, tableOf } from '../rig/figures.ts'
+import { cpuSecondsOf } from '../rig/process-costs.ts'
+import { counters, lanesOf, type Span } from './history/samples.ts'
+import { type HistoryTaker, peers, RecordingServer, write } from './history/takers.ts'
+
+const LANES = 4
+const DAY_MS = 86_400_000
+const STEP_S = 60
+const METRIC = 'bench_requests_total'
+
+export interface PeerSizes {
+  readonly series: number
+  readonly hours: number
+  /** Seconds between samples. */
+  readonly step: number
+  readonly runs: number
+}
+
+type Path = 'query' | 'query_range'
+type Times = { readonly start: number; readonly end: number }
+type Asked = readonly [path: Path, query: string]
+
+/** One series, the rate of all, and a mix as of a dashboard and its alerts. */
+const ROWS: Readonly<Record<string, (hours: number) => readonly Asked[]>> = {
+  'one series, raw': (hours) => [['query', `${METRIC}{instance="host0:9100"}[${hours}h]`]],
+  'sum of rates': () => [['query_range', `sum by (job) (rate(${METRIC}[5m]))`]],
+  mix: () => [
+    ['query', `sum(${METRIC})`],
+    ['query', `topk(5, rate(${METRIC}[5m]))`],
+    ['query', `histogram_quantile(0.9, sum by (le) (${METRIC}))`],
+    ['query', `max_over_time(${METRIC}[1h])`],
+    ['query', `count({__name__=~"bench_.+"} offset 1h)`],
+    ['query_range', `avg by (job) (${METRIC})`],
+    ['query_range', `${METRIC} / on (instance, job) ${METRIC}`],
+    ['query_range', `quantile(0.9, increase(${METRIC}[10m]))`],
+    ['query_range', `sum(rate(${METRIC}[5m])) > bool 10`],
+    ['query_range', `max_over_time(sum(rate(${METRIC}[5m]))[30m:1m])`],
+  ],
+}
+
+export async function benchPromqlPeers({ series, hours, step, runs }: PeerSizes): Promise<object> {
+  const end = Math.floor(Date.now() / DAY_MS) * DAY_MS
+  const span: Span = {
+    startMs: end - hours * 3_600_000,
+    stepMs: step * 1_000,
+    samples: Math.floor((hours * 3_600) / step),
+  }
+  const times = { start: span.startMs / 1_000, end: end / 1_000 }
+  const figures: Record<string, number> = {}
+  const own = new RecordingServer()
+  await own.start()
+  for (const taker of [own, ...(await peers())]) {
+    try {
+      await write(taker, lanesOf(counters(series), span, LANES))
+      await taker.taken()
+      await taker.stored(span.samples * series)
+      for (const [row, queriesOf] of Object.entries(ROWS)) {
+        const costs = await costsOf(taker, queriesOf(hours), times, runs)
+        figures[`${row}, ${taker.name}: ms`] = Number(costs.ms.toFixed(1))
+        figures[`${row}, ${taker.name}: CPU s`] = Number(costs.cpuSeconds.toFixed(3))
+      }
+    } finally {
+      await taker.remove()
+    }
+  }
+  console.log(
+    tableOf(
+      ['what', ''],
+      Object.entries(figures).map(([name, figure]) => [name, String(figure)]),
+    ),
+  )
+  return figures
+}
+
+/** The median of all runs but the first, which reads from the disk and compiles. */
+async function costsOf(
+  taker: HistoryTaker,
+  queries: readonly Asked[],
+  times: Times,
+  runs: number,
+): Promise<{ readonly ms: number; readonly cpuSeconds: number }> {
+  const all: { readonly ms: number; readonly cpuSeconds: number }[] = []
+  for (let run = 0; run <= runs; run++) {
+    const [cpu, started] = [cpuSecondsOf(taker.pid), performance.now()]
+    for (const [path, query] of queries) await ask(taker, path, query, times)
+    all.push({ ms: performance.now() - started, cpuSeconds: cpuSecondsOf(taker.pid) - cpu })
+  }
+  const [, ...later] = all
+  return { ms: median(later.map(({ ms }) => ms)), cpuSeconds: median(later.map(({ cpuSeconds }) => cpuSeconds)) }
+}
+
+async function ask(
+  { name, url, headers }: HistoryTaker,
+  path: Path,
+  query: string,
+  { start, end }: Times,
+): Promise<void> {
+  const form = new URLSearchParams({ query, timeout: '60s' })
+  if (path === 'query') form.set('time', String(end))
+  else for (const [key, at] of Object.entries({ start, end, step: STEP_S })) form.set(key, String(at))
+  const answer = await fetch(`${url}/api/v1/${path}`, { method: 'POST', headers, body: form })
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(`${name} answers ${query} with ${answer.status}: ${text.slice(0, 300)}`)
+}
