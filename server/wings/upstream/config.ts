@@ -64,7 +64,7 @@ const table = z
     metrics: key(
       patterns(),
       ['*'],
-      'The metrics that may be asked for. `producer.audit` and `producer.history.query` are only among them if a name here is not just `*`.',
+      'The metrics that may be asked for. `producer.audit`, `producer.history.query` and `producer.history.labels` are only among them if a name here is not just `*`.',
     ),
     controls: key(
       optionalPatterns(),

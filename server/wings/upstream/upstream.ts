@@ -33,7 +33,7 @@ import { argumentsThere, type NodeRules, type Tap } from './tap.ts'
 import { Taps } from './taps.ts'
 
 /** What an expression comes to shows nothing of the metrics that it was made of, which could be judged. */
-const UNLESS_NAMED = ['producer.audit', 'producer.history.query']
+const UNLESS_NAMED = ['producer.audit', 'producer.history.query', 'producer.history.labels']
 /** The part of a deadline that the upstream has to answer; the rest is for the way. */
 const OF_DEADLINE = 0.8
 /** PRODUCER_CAPS are looked at no more often than they may come. */
