@@ -9,7 +9,7 @@ import type { RememberedHistory } from '../kit/history.ts'
 import type { HttpSection, ListenSection, MetricsSection, QuerySection } from './config.ts'
 import { type Health, listenHttp } from './http/app.ts'
 import type { MetricsServices } from './http/metrics/route.ts'
-import type { QueryApi } from './http/query/route.ts'
+import type { CatalogueServices, QueryApi } from './http/query/route.ts'
 import type { ListenerName, TakePassed } from './passed-on.ts'
 import type { QueryOutcomes } from './query/outcomes.ts'
 import type { QueryTurns } from './query/turns.ts'
@@ -40,7 +40,7 @@ export interface ListenersOptions {
   readonly remembered: RememberedHistory | undefined
   readonly tls: TlsFiles | undefined
   readonly sessions: Pick<Sessions, 'accept' | 'admission'>
-  readonly context: SessionContext & MetricsServices
+  readonly context: SessionContext & MetricsServices & CatalogueServices
   /** Where programs POST metrics. */
   readonly doors: readonly OpenDoor[]
   readonly clock: Clock

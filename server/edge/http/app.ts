@@ -24,7 +24,7 @@ import { hardenHttp, originProblem } from './hardening.ts'
 import { type MetricsServices, serveMetrics } from './metrics/route.ts'
 import { type PagesOptions, serveConsole, servePages } from './pages.ts'
 import { servePublishing } from './publishing.ts'
-import { type QueryApi, serveQueries } from './query/route.ts'
+import { type CatalogueServices, type QueryApi, serveQueries } from './query/route.ts'
 
 /** Time from connecting to the end of a request, as from connecting to AUTH [MON 11]; checked at this interval. */
 const REQUEST_MS = 10_000
@@ -70,7 +70,7 @@ export interface HttpOptions extends WebSocketOptions {
   /** Whether the console is served. */
   readonly console: boolean
   readonly health: Health
-  readonly context: SessionContext & MetricsServices
+  readonly context: SessionContext & MetricsServices & CatalogueServices
   /** The networks from which GET /metrics is open, as far as it is. */
   readonly openTo: () => readonly Network[]
   /** Where programs POST metrics. */

@@ -7,6 +7,7 @@ import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { cumulative, OWN_LABEL, prometheusNumber } from '../../../protocol/prometheus/distribution.ts'
 import { prometheusLabels, type SampleLabel } from '../../../protocol/prometheus/labels.ts'
 import { prometheusName } from '../../../protocol/prometheus/names.ts'
+import type { FamilyType } from '../../../protocol/prometheus/samples.ts'
 import { distributionOf, type HistogramValue, numberOf, type SummaryValue } from './distribution.ts'
 
 /** What came from Prometheus goes back under its own name. */
@@ -28,6 +29,12 @@ export function nameForPrometheus(metric: string, isPrefixed = false): NameForPr
   const own = metric.slice(FAMILY.length)
   const name = prometheusName(own)
   return { name, isNative: name === own }
+}
+
+/** Whether its values only grow, in Prometheus' words. */
+export function familyType(isCounter: boolean | undefined): FamilyType {
+  if (isCounter === undefined) return 'unknown'
+  return isCounter ? 'counter' : 'gauge'
 }
 
 /** What takes the samples of values. Labels are those of the source: several may become one. */

@@ -10,7 +10,13 @@ import type { FamilyMetadata, FamilyType, Samples } from '../../../../protocol/p
 import { type HistogramValue, numberOf, type SummaryValue } from '../../../kernel/metrics/distribution.ts'
 import { ownLabels } from '../../../kernel/metrics/labels.ts'
 import type { FieldExposition, Metric, RecordExposition } from '../../../kernel/metrics/metric.ts'
-import { nameForPrometheus, type SampleSink, samplesOf, shownText } from '../../../kernel/metrics/prometheus-samples.ts'
+import {
+  familyType,
+  nameForPrometheus,
+  type SampleSink,
+  samplesOf,
+  shownText,
+} from '../../../kernel/metrics/prometheus-samples.ts'
 import type { Reading } from '../../../kernel/metrics/readings.ts'
 
 export interface SampleWriterOptions {
@@ -57,7 +63,7 @@ export class SampleWriter implements SampleSink {
 
   #learn(metric: Metric): Known {
     const { name, unit, description, isCounter } = metric
-    const metadata = { type: typeOf(isCounter), help: description, unit }
+    const metadata = { type: familyType(isCounter), help: description, unit }
     return { metric, ...nameForPrometheus(name, this.#options.isPrefixed), metadata, samples: undefined }
   }
 
@@ -123,7 +129,7 @@ export class SampleWriter implements SampleSink {
       const declared = Object.hasOwn(fields, field.name) ? fields[field.name] : undefined
       if (declared === undefined) continue
       const { name, help, isCounter, label } = declared
-      const metadata = { type: typeOf(isCounter), help, unit: '' }
+      const metadata = { type: familyType(isCounter), help, unit: '' }
       const { metric } = known
       const samples = this.#options.exposition.samples(`${known.name}_${name}`, metadata, metric.name)
       const parts = label !== undefined && field.type === BasicType.REC ? field.value : [field]
@@ -143,9 +149,4 @@ export class SampleWriter implements SampleSink {
     if (convert === 'milliseconds') return Number(number) / 1_000
     return Number(number) === 0 ? 0 : Math.max(0, (this.#options.now - Number(number)) / 1_000_000)
   }
-}
-
-function typeOf(isCounter: boolean | undefined): FamilyType {
-  if (isCounter === undefined) return 'unknown'
-  return isCounter ? 'counter' : 'gauge'
 }

@@ -62,6 +62,7 @@ export async function nothing(data: string): Promise<Iterable<string>> {
 }
 
 export { problemOf } from '../../query/evaluate.ts'
+export { metadataFound } from './metadata.ts'
 export { remoteRead } from './remote-read.ts'
 export { labelNamesFound, labelValuesFound, seriesFound } from './series.ts'
 

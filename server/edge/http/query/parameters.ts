@@ -2,6 +2,7 @@
 import { durationMs, floatOf } from '../../../../promql/parse/numbers.ts'
 import { invalidParameter } from '../../query/problems.ts'
 import type { QueryRequest } from '../../query/run.ts'
+import type { MetricCatalogue } from './metadata.ts'
 
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
 /** The times that Prometheus takes for "ever"; no date of JavaScript is as early or late. */
@@ -22,6 +23,8 @@ export interface ApiRequest extends QueryRequest {
   readonly waitedMs: number
   /** `<product>/<version>` */
   readonly software: string
+  /** The metrics that there are now. */
+  readonly catalogue: MetricCatalogue
 }
 
 export class QueryParameters {
@@ -64,13 +67,12 @@ export class QueryParameters {
   }
 
   /** How many elements a result may have; Infinity if nothing is said. Throws QueryProblem. */
-  limit(): number {
-    const text = this.text('limit')
+  limit(name = 'limit'): number {
+    const text = this.text(name)
     if (text === '') return Number.POSITIVE_INFINITY
-    if (!/^[+-]?\d{1,15}$/.test(text))
-      throw invalidParameter('limit', `cannot parse ${JSON.stringify(text)} to a number`)
+    if (!/^[+-]?\d{1,15}$/.test(text)) throw invalidParameter(name, `cannot parse ${JSON.stringify(text)} to a number`)
     const limit = Number(text)
-    if (limit < 0) throw invalidParameter('limit', 'limit must be non-negative')
+    if (limit < 0) throw invalidParameter(name, `${name} must be non-negative`)
     return limit === 0 ? Number.POSITIVE_INFINITY : limit
   }
 }

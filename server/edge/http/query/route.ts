@@ -3,7 +3,8 @@
  * GET /metrics; what he sees of each series is judged as for a QUERY of its metric.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type Asker, readerOf } from '../../../kernel/accounts/rights.ts'
+import { type Asker, type Rights, readerOf } from '../../../kernel/accounts/rights.ts'
+import type { Hub } from '../../../kernel/metrics/hub.ts'
 import type { SessionContext } from '../../../kernel/sessions/context.ts'
 import type { RememberedHistory } from '../../../kit/history.ts'
 import type { QuerySection } from '../../config.ts'
@@ -30,8 +31,14 @@ export interface QueryApi {
   readonly section: () => QuerySection
 }
 
+/** What the catalogue of metrics is made of. */
+export interface CatalogueServices {
+  readonly rights: Rights
+  readonly hub: Pick<Hub, 'sensors'>
+}
+
 export interface QueryRouteOptions extends AskerOptions, QueryApi {
-  readonly context: SessionContext
+  readonly context: SessionContext & CatalogueServices
   /** Time without a byte after which a connection is ended. */
   readonly stallMs: number
 }
@@ -53,7 +60,7 @@ const OTHERS: Readonly<Record<string, Answer>> = {
   '/format_query': (api, request) => api.formatQuery(request),
   '/parse_query': (api, request) => api.parseQuery(request),
   '/status/buildinfo': (api, request) => api.buildInformation(request),
-  '/metadata': (api) => api.nothing('{}'),
+  '/metadata': (api, request) => api.metadataFound(request),
   '/query_exemplars': (api) => api.nothing('[]'),
   '/rules': (api) => api.nothing('{"groups":[]}'),
   '/alerts': (api) => api.nothing('{"alerts":[]}'),
@@ -63,6 +70,7 @@ const OTHERS: Readonly<Record<string, Answer>> = {
 export async function serveQueries(app: FastifyInstance, options: QueryRouteOptions): Promise<void> {
   const { context, turns, outcomes, section } = options
   const { faults, clock, work, software } = context
+  const catalogue = { sensors: () => context.hub.sensors, rights: context.rights }
   const failures = app.createRateLimit()
   await app.register((scope, _options, registered) => {
     const askers = new WeakMap<FastifyRequest, Asker>()
@@ -130,6 +138,7 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
             run: { tenant, work, clock, timeoutMs, ended },
             waitedMs: begunMs - arrivedMs,
             software,
+            catalogue,
           })
           count('served', begunMs)
           request.socket.setTimeout(options.stallMs)

@@ -252,7 +252,7 @@ describe('what there is', () => {
   })
 
   it('is empty where nothing of it exists', async () => {
-    expect(await dataOf('metadata')).toEqual({})
+    expect(await dataOf('metadata', { metric: 'none' })).toEqual({})
     expect(await dataOf('query_exemplars', { query: 'test_a' })).toEqual([])
     expect(await dataOf('rules')).toEqual({ groups: [] })
     expect(await dataOf('alerts')).toEqual({ alerts: [] })
