@@ -18,6 +18,9 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "cinnabar query 'rate(host_net_received_bytes[5m])' --since 6h --plot",
     "cinnabar query 'avg by (host) (gmetric_load_one)' --since 7d --step 1h --csv",
   ],
+  rules: ['cinnabar rules check rules/*.yml'],
+  'rules check': ['cinnabar rules check disk.yml hosts.yml'],
+  'rules test': ['cinnabar rules test disk.test.yml'],
   top: ['cinnabar top', "cinnabar top 'host.*' --interval 1", "cinnabar top 'gmetric.cpu_*' --plain --count 1"],
   watch: [
     "cinnabar watch 'gmetric.*'",

@@ -123,6 +123,8 @@ describe('a configuration', () => {
         metrics: ['gmetric.*', 'smon.*', 'mono.*', 'statsd.*', 'otlp.*', 'prometheus.*', 'host.*', 'producer.stats.*'],
         resolutionMs: 1_000,
         intervalMs: 10_000,
+        below: false,
+        engine: undefined,
       },
       recent: { maxBytes: 67_108_864, maxAgeMs: 900_000 },
       log: { level: 'info' },
@@ -283,6 +285,12 @@ describe('a configuration', () => {
       metrics = ["gmetric.load_*"]
       resolution = "0"
       interval = "5s"
+      below = true
+      engine = "https://metrics.example/"
+      engine_tenant_label = "tenant"
+      engine_username = "reader"
+      engine_password_file = "/engine.password"
+      engine_ca = "/engine-ca.pem"
       [recent]
       max_bytes = 0
       max_age = "1m"
@@ -410,6 +418,15 @@ describe('a configuration', () => {
         metrics: ['gmetric.load_*'],
         resolutionMs: 0,
         intervalMs: 5_000,
+        below: true,
+        engine: {
+          href: 'https://metrics.example/',
+          tenantLabel: 'tenant',
+          tokenFile: undefined,
+          username: 'reader',
+          passwordFile: '/engine.password',
+          ca: '/engine-ca.pem',
+        },
       },
       recent: { maxBytes: 0, maxAgeMs: 60_000 },
       log: { level: 'debug' },
