@@ -37,6 +37,7 @@ export class CopiedTree {
     }
     for (const folder of BUILT) cpSync(join(ROOT, folder), join(this.#directory, folder), { recursive: true })
     symlinkSync(join(ROOT, 'node_modules'), join(this.#directory, 'node_modules'))
+    for (const thread of bundledThreads()) this.#write(thread, readFileSync(join(ROOT, thread), 'utf8'))
   }
 
   /** Runs the test of a mutant with its defect. */
@@ -68,6 +69,16 @@ export class CopiedTree {
     await this.#host.stop()
     rmSync(this.#directory, { recursive: true, force: true })
   }
+}
+
+/** The build makes one file of each with all that it imports, in which no defect would be: here it imports as it is written. */
+function bundledThreads(): readonly string[] {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const threads = scripts['build:threads']?.match(/\S+[.]ts/g)
+  if (threads === null || threads === undefined) throw new Error('package.json: build:threads names no thread')
+  return threads
 }
 
 /** Those of the build; that package.json asks for modules is not looked up for a single file. */
