@@ -17,6 +17,8 @@ const MANIFEST = join(PACKAGE, 'package.json')
 export const BUNDLING = {
   bundle: true,
   external: ['better-sqlite3', 'better-sqlite3-13', 'koffi'],
+  // What it has for Node is CommonJS: bundled, it has no names for whoever imports it while it runs.
+  alias: { yaml: join(ROOT, 'node_modules/yaml/browser/index.js') },
   platform: 'node',
   format: 'esm',
   target: 'node20',
