@@ -57,7 +57,7 @@ export async function setup(): Promise<void> {
     outdir: join(PACKAGE, 'dist'),
     chunkNames: 'cli/chunks/[hash]',
     splitting: true,
-    alias: { '#server': './server/start' },
+    alias: { ...BUNDLING.alias, '#server': './server/start' },
   })
   for (const pages of ['web', 'console']) symlinkSync(`../../${pages}`, join(PACKAGE, pages))
   copyFileSync(join(ROOT, 'package.json'), MANIFEST)

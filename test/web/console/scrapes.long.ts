@@ -14,7 +14,10 @@ const target = createServer((_request, response) => {
 })
 target.listen(port, '127.0.0.1')
 
-const it = consoleTests(`[[scrape]]\nname = "node"\ninterval = "1s"\nurl = "http://127.0.0.1:${port}/metrics"\n`)
+// A history is somebody who wants what is scraped.
+const it = consoleTests(
+  `[history]\nkeep = "0"\n[[scrape]]\nname = "node"\ninterval = "1s"\nurl = "http://127.0.0.1:${port}/metrics"\n`,
+)
 
 /** What is on each view once it has its answers. */
 const VIEWS = [
