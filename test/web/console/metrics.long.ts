@@ -10,7 +10,7 @@ const LONG = `${'x'.repeat(120)}.end`
 const RIGHT_TO_LEFT = '‮שרת'
 const LAST = '.legend b'
 
-const it = consoleTests('host_tmax = "1s"')
+const it = consoleTests('host_tmax = "1s"\n[history]\nkeep = "0"')
 
 // A browser is not everywhere.
 describe.skipIf(missing)(`hosts, metrics and boards${howTo}`, () => {
