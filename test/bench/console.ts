@@ -9,6 +9,7 @@ import { optionsIn } from '../rig/options.ts'
 import { freePort } from '../support/free-port.ts'
 import { PASSWORD, ServerProcess } from '../support/server-process.ts'
 import { GmetricFeed, metadataPacket, valuePacket } from './gmetric-feed.ts'
+import { WITHOUT_HISTORY } from './measured.ts'
 
 export const CHROMIUM = '/usr/bin/chromium-headless-shell'
 const HOSTS = 1_000
@@ -54,7 +55,9 @@ interface ConsoleFigures {
 export async function benchConsole(argv: string[]): Promise<ConsoleFigures> {
   const { minutes, rate, charts } = optionsIn(argv, { minutes: 60, rate: 10_000, charts: 20 })
   const udpPort = await freePort()
-  const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "warn"\n`)
+  const server = new ServerProcess(
+    `${WITHOUT_HISTORY}[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "warn"\n`,
+  )
   await server.start()
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
   try {

@@ -40,7 +40,9 @@ describe('a disk that a tenant has filled', () => {
     const feeds = GREEDY.map(
       (tenant, at) => `[[gmetric.feed]]\ntenant = "${tenant}"\nallow = ["127.0.0.${at + 2}/32"]\n`,
     )
-    server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n${feeds.join('')}[log]\nlevel = "error"\n`)
+    // The channel of a history would keep values of what fills the disk as well.
+    const sections = `[history]\nkeep = "0"\n[log]\nlevel = "error"\n`
+    server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${port}"\n${feeds.join('')}${sections}`)
     data = path(server.directory, 'data')
     mkdirSync(data, { mode: 0o700 })
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0700`, 'tmpfs', data], { stdio: 'pipe' })
