@@ -3,9 +3,9 @@
  * have in the history.
  */
 import type { FamilyMetadata } from '../../../../protocol/prometheus/samples.ts'
-import type { Metric, RecordExposition, Sensor } from '../../../kernel/metrics/metric.ts'
+import type { Metric, RecordExposition } from '../../../kernel/metrics/metric.ts'
 import { familyType, nameForPrometheus } from '../../../kernel/metrics/prometheus-samples.ts'
-import { type JudgingRights, ReadRights } from '../../../kernel/metrics/read-rights.ts'
+import { ReadRights } from '../../../kernel/metrics/read-rights.ts'
 import { metricsInOrder } from '../../../kernel/producer/catalogue.ts'
 import { QueryProblem } from '../../query/problems.ts'
 import { successTexts } from './json.ts'
@@ -15,12 +15,6 @@ import { type ApiRequest, QueryParameters } from './parameters.ts'
 const MOST = 200_000
 /** What a sample of a histogram or summary has after the name of its family. */
 const PART = /_(?:bucket|sum|count)$/
-
-/** Which metrics there are, and who may know of them. */
-export interface MetricCatalogue {
-  readonly sensors: () => readonly Sensor[]
-  readonly rights: JudgingRights
-}
 
 export async function metadataFound(request: ApiRequest): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)

@@ -1,14 +1,21 @@
 /** The parameters of a request, in its URL or its form: times, durations and numbers, as Prometheus reads them. */
 import { durationMs, floatOf } from '../../../../promql/parse/numbers.ts'
+import type { Sensor } from '../../../kernel/metrics/metric.ts'
+import type { JudgingRights } from '../../../kernel/metrics/read-rights.ts'
 import { invalidParameter } from '../../query/problems.ts'
 import type { QueryRequest } from '../../query/run.ts'
-import type { MetricCatalogue } from './metadata.ts'
 
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
 /** The times that Prometheus takes for "ever"; no date of JavaScript is as early or late. */
 const EVER: Readonly<Record<string, number>> = {
   '-292273086-05-16T16:47:06Z': -8.64e15,
   '292277025-08-18T07:12:54.999999999Z': 8.64e15,
+}
+
+/** Which metrics there are, and who may know of them. */
+export interface MetricCatalogue {
+  readonly sensors: () => readonly Sensor[]
+  readonly rights: JudgingRights
 }
 
 /** What is asked of the API. */
