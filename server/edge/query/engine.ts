@@ -105,7 +105,9 @@ function matching(
   selections: readonly Matchers[],
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
 ): URLSearchParams {
-  const form = new URLSearchParams({ start: seconds(fromMs), end: seconds(Math.min(toMs, request.nowMs)) })
+  const form = new URLSearchParams({ start: seconds(fromMs) })
+  // Up to now by its own clock, if nothing else is asked for.
+  if (toMs < request.nowMs) form.set('end', seconds(toMs))
   const place = { range: { start: 0, end: 0 }, offsetMs: 0, at: undefined, metric: undefined }
   for (const selection of selections) {
     const matchers = selection.map(({ label, operator, text }) => new LabelMatcher(label, operator, text))
