@@ -119,15 +119,22 @@ class Execution {
       if (hasLast) throw new TemplateError("can't give argument to non-function")
       return this.#operand(first as TemplateOperand, dot)
     }
-    if (first.name === 'and' || first.name === 'or') {
-      for (const operand of rest) {
-        const value = this.#operand(operand, dot)
-        if (isTrue(value) === (first.name === 'or')) return value
-        if (operand === rest.at(-1) && !hasLast) return value
-      }
+    if ((first.name === 'and' || first.name === 'or') && rest.length > 0) {
+      const value = this.#deciding(first.name === 'or', rest, dot)
+      return hasLast && isTrue(value) === (first.name === 'and') ? last : value
     }
     const args = rest.map((operand) => this.#operand(operand, dot))
     return callFunction(first.name, hasLast ? [...args, last] : args, this.#surroundings)
+  }
+
+  /** The first operand that is true, or that is not; the last one if none decides. Those after it are not looked at. */
+  #deciding(isOr: boolean, operands: readonly TemplateOperand[], dot: TemplateValue): TemplateValue {
+    let value: TemplateValue
+    for (const operand of operands) {
+      value = this.#operand(operand, dot)
+      if (isTrue(value) === isOr) break
+    }
+    return value
   }
 
   #operand(operand: TemplateOperand, dot: TemplateValue): TemplateValue {

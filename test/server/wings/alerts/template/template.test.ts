@@ -71,6 +71,12 @@ it('has what promtool 2.42 cannot show', () => {
   )
 })
 
+it('looks at no operand after the one that decides, and at what a pipe hands over last', () => {
+  const failing = '(first (query "none"))'
+  expect(executed(`{{ or 1 ${failing} }} {{ and 0 ${failing} }}`)).toBe('1 0')
+  expect(executed('{{ 5 | and 1 }} {{ 5 | and 0 }} {{ 5 | or 0 }} {{ 5 | or 1 }} {{ 5 | or }}')).toBe('5 0 5 1 5')
+})
+
 it('of any text makes a template or a TemplateError', () => {
   const part = fc.constantFrom(
     '{{',
