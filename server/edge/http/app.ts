@@ -22,6 +22,7 @@ import { forgetVerification, peerFacts } from '../tls/peer.ts'
 import { acceptWebSocket, chooseSubprotocol, MESSAGE_LIMITS, type WebSocketOptions } from '../websocket.ts'
 import { hardenHttp, originProblem } from './hardening.ts'
 import { type MetricsServices, serveMetrics } from './metrics/route.ts'
+import { Pace } from './pace.ts'
 import { type PagesOptions, serveConsole, servePages } from './pages.ts'
 import { servePublishing } from './publishing.ts'
 import { type CatalogueServices, type QueryApi, serveQueries } from './query/route.ts'
@@ -86,12 +87,14 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
   const { tls, pages, doors, context, openTo } = options
   const places: Places = new Map()
   const open = new OpenConnections(options.clock)
+  const pace = new Pace()
   const app = Fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
-    serverFactory: (listener) =>
-      createHttpServer(listener, tls)
+    serverFactory: (routing) => {
+      const listener = pace.paced(routing)
+      return createHttpServer(listener, tls)
         .on('connection', (socket) => {
           open.add(socket)
           admit(socket, places, options.admission)
@@ -100,8 +103,11 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
           // A door says itself when it wants a body.
           if (!doors.some(({ door }) => door.path === request.url)) response.writeContinue()
           listener(request, response)
-        }),
+        })
+    },
   })
+  // An upgrade does not come through the listener.
+  app.addHook('onRequest', ({ headers }, _reply, done) => (headers.upgrade === undefined ? done() : pace.begin(done)))
   await hardenHttp(app, {
     isOwnName: (host) => isOwnName(host, options),
     encrypted: tls !== undefined,

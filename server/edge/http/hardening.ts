@@ -1,5 +1,5 @@
 /**
- * Rules for every request: how many begin at once, the host that it may name, headers that restrict browsers, the number of
+ * Rules for every request: the host that it may name, headers that restrict browsers, the number of
  * requests from one address, and the origins that may open the WebSocket.
  */
 import { isIP, isIPv6 } from 'node:net'
@@ -7,7 +7,6 @@ import helmet from '@fastify/helmet'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isLoopback, networkPrefix, unmapped } from '../../../auth/network.ts'
-import { Pace } from './pace.ts'
 
 const MINUTE_MS = 60_000
 /** Addresses that are counted at the same time; the least recently seen ones are forgotten. */
@@ -30,8 +29,6 @@ export interface HardeningOptions {
 export async function hardenHttp(app: FastifyInstance, options: HardeningOptions): Promise<void> {
   const { isOwnName, encrypted, hasPages, requestsPerMinute, healthPaths } = options
   const isHealth = ({ url }: FastifyRequest): boolean => healthPaths.includes(url.replace(/\?.*$/s, ''))
-  const pace = new Pace()
-  app.addHook('onRequest', (_request, _reply, done) => pace.begin(done))
   const inline = hasPages ? ["'unsafe-inline'"] : []
   await app.register(helmet, {
     contentSecurityPolicy: {

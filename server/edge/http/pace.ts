@@ -3,6 +3,8 @@
  * all of them take, also if each is refused. Those that wait begin in the order in which they came.
  */
 
+import type { RequestListener } from 'node:http'
+
 /** A request that is refused takes about half a millisecond with what the system does for it. */
 const PER_TURN = 8
 
@@ -21,6 +23,15 @@ export class Pace {
   begin(request: () => void): void {
     this.#waiting.push(request)
     this.#beginSome()
+  }
+
+  /** The same listener at this pace. A request whose connection has ended while it waited is dropped. */
+  paced(listener: RequestListener): RequestListener {
+    return (request, response) => {
+      this.begin(() => {
+        if (!request.socket.destroyed) listener(request, response)
+      })
+    }
   }
 
   #beginSome(): void {

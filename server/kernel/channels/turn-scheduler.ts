@@ -1,5 +1,6 @@
 /**
- * The end of a turn of the event loop: first responses go out, then answers, then values, then what changed goes to the store.
+ * The end of a turn of the event loop: first waiting work has its time, then responses go out, so that what was just worked out
+ * is answered in the same turn, then answers, then values, then what changed goes to the store.
  * A task is scheduled once per phase and turn; awaits and system calls are per turn, never per value. What a task throws
  * costs its owner: the other tasks run on.
  *
@@ -161,6 +162,8 @@ export class TurnScheduler {
   readonly #sending: PhaseOfTenants
   readonly #storing: Rounds
   readonly #clock: TurnClock
+  /** Called at the end of this turn, before anything goes out. */
+  readonly #deferred: (() => void)[] = []
   #scheduled = false
   /** For those that wait for the end of a pause. */
   #timer: Timer | undefined
@@ -180,6 +183,12 @@ export class TurnScheduler {
     else if (phase === 'answer') this.#answering.add(task)
     else if (phase === 'send') this.#sending.add(task)
     else this.#storing.add(task)
+    this.#scheduleEnd()
+  }
+
+  /** Calls back after the input of this turn and before its output; if that is under way, in the next turn. */
+  defer(work: () => void): void {
+    this.#deferred.push(work)
     this.#scheduleEnd()
   }
 
@@ -204,6 +213,14 @@ export class TurnScheduler {
 
   /** Runs what is due. A task that is scheduled again for the same or an earlier phase waits for the next turn. */
   run(): void {
+    try {
+      for (let left = this.#deferred.length; left > 0; left--) (this.#deferred.shift() as () => void)()
+    } finally {
+      this.#goOut()
+    }
+  }
+
+  #goOut(): void {
     this.#scheduled = false
     this.#number++
     this.#responding.run()
@@ -216,6 +233,10 @@ export class TurnScheduler {
   #scheduleNext(): void {
     this.#clock.clear(this.#timer)
     this.#timer = undefined
+    if (this.#deferred.length > 0) {
+      this.#scheduleEnd()
+      return
+    }
     const phases = [this.#responding, this.#answering, this.#sending, this.#storing]
     const delayMs = Math.min(...phases.map(({ nextMs }) => nextMs)) - this.#clock.monotonicMs()
     // A timer is late by a millisecond.

@@ -51,6 +51,34 @@ describe('the end of a turn', () => {
     expect(tasks).toHaveLength(4)
   })
 
+  it('begins with the work that waits, and what it leads to goes out in the same turn', () => {
+    const turn = new TurnScheduler(clockOf())
+    const ran: string[] = []
+    turn.defer(() => {
+      ran.push('work')
+      turn.schedule('respond', { atTurnEnd: () => ran.push('respond') })
+      turn.defer(() => ran.push('more work'))
+    })
+    turn.run()
+    expect(ran).toEqual(['work', 'respond'])
+    turn.run()
+    expect(ran).toEqual(['work', 'respond', 'more work'])
+  })
+
+  it('sends what is due and goes on with the rest of the work if some of it throws', async () => {
+    const turn = new TurnScheduler(clockOf())
+    const ran: string[] = []
+    turn.schedule('send', { atTurnEnd: () => ran.push('send') })
+    turn.defer(() => {
+      throw new Error('of nobody')
+    })
+    turn.defer(() => ran.push('work'))
+    expect(() => turn.run()).toThrow('of nobody')
+    expect(ran).toEqual(['send'])
+    await nextTurn()
+    expect(ran).toEqual(['send', 'work'])
+  })
+
   it('goes on to what was entered for a later phase, and leaves the rest to the next turn', async () => {
     const turn = new TurnScheduler(clockOf())
     const ran: string[] = []
