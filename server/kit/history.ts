@@ -1,5 +1,6 @@
 /** What is remembered, for those who ask for it by HTTP: the wing of the history gives it, and the edge asks. */
 import type { Reader } from '../../auth/permissions.ts'
+import type { FamilyMetadata } from '../../protocol/prometheus/samples.ts'
 import type { HistoryMatcher, HistorySeries, HistoryWindows } from '../../storage/history/store.ts'
 
 export { type HistoryMatcher, type HistoryWindows, ROLLUP_MS } from '../../storage/history/store.ts'
@@ -25,6 +26,11 @@ export interface RememberedSeries {
   readonly mayRead: () => boolean
 }
 
+/** What is known of a metric that has series. */
+export interface RememberedFamily extends FamilyMetadata {
+  readonly name: string
+}
+
 export interface EngineAnswer {
   readonly status: number
   readonly pieces: AsyncIterable<Uint8Array>
@@ -48,6 +54,8 @@ export interface RememberedHistory {
    * same name and labels. Ask `mayRead` of each before it is used. End it with `return()` if not all of it is wanted. Throws StatusError.
    */
   select(reader: Reader, selection: RememberedSelection): AsyncGenerator<readonly RememberedSeries[], void, void>
+  /** What is known of the metrics that a reader may read, portion by portion; nothing while nothing can be read. Throws StatusError. */
+  families(reader: Reader): AsyncGenerator<readonly RememberedFamily[], void, void>
   /**
    * Copies what is stored, whether or not it can be asked for, to a directory that does not exist yet, and resolves to its bytes;
    * undefined if nothing is stored. Rejects with an error for people.

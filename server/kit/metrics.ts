@@ -10,6 +10,7 @@ export {
 } from '../kernel/metrics/catalogue.ts'
 export { isAhead, makesLate, StillClock } from '../kernel/metrics/current.ts'
 export { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../kernel/metrics/distribution.ts'
+export { familiesOf, type NamedFamily } from '../kernel/metrics/families.ts'
 export { byKind, isListening } from '../kernel/metrics/kinds.ts'
 export {
   fromForeign,

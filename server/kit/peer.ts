@@ -53,7 +53,7 @@ export interface OwnView {
   /** What a tenant has, and may have. */
   use(tenant: string): Pick<TenantUse, 'history' | 'historyLimits'>
   /** What somebody may read. */
-  readRights(reader: Reader): Pick<ReadRights, 'mayReadRemembered' | 'mayReadAll'>
+  readRights(reader: Reader): Pick<ReadRights, 'mayReadRemembered' | 'mayReadAll' | 'isListed'>
 }
 
 /** A channel as others are shown it: its state, and nothing of its values. */

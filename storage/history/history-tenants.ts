@@ -98,7 +98,7 @@ export class HistoryTenants {
         `delete from posting where (term, series) in (select term, series from posting where term in (${terms}) limit ${REMOVED_AT_ONCE})`,
       ),
       database.prepare(`delete from term where id in (${terms})`),
-      ...['series', 'name', 'loss', 'columns', 'dropped'].map(some),
+      ...['series', 'name', 'loss', 'columns', 'dropped', 'family'].map(some),
     ]
     const rows = database
       .prepare<unknown[], TenantRow>(

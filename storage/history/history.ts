@@ -22,6 +22,7 @@ import {
   WAL_LIMIT_BYTES,
 } from './database.ts'
 import { DroppedSeries } from './dropped.ts'
+import { FamilyTable } from './family-table.ts'
 import { FreshLog } from './fresh-log.ts'
 import { FreshPages } from './fresh-pages.ts'
 import type { StoredBlock } from './head.ts'
@@ -39,9 +40,12 @@ import { SteadyClock } from './steady-clock.ts'
 import {
   type HistoryBackupOptions,
   type HistoryBatch,
+  type HistoryFamily,
+  type HistoryFamilyPlace,
   type HistoryFigures,
   type HistoryLimits,
   type HistoryLoss,
+  type HistoryMetric,
   type HistoryOptions,
   type HistoryPosition,
   type HistoryQuery,
@@ -66,6 +70,7 @@ export class History implements HistoryStore {
   readonly #disk: HistoryDisk
   readonly #database: Database
   readonly #tenants: HistoryTenants
+  readonly #families: FamilyTable
   readonly #series: SeriesTable
   readonly #catalogue: RunCatalogue
   readonly #files: HistoryFiles
@@ -103,7 +108,8 @@ export class History implements HistoryStore {
     this.#database = database
     this.#limits = limits
     this.#tenants = new HistoryTenants(database)
-    this.#series = new SeriesTable(database)
+    this.#families = new FamilyTable(database)
+    this.#series = new SeriesTable(database, this.#families)
     this.#catalogue = new RunCatalogue(database)
     this.#files = new HistoryFiles(disk, directory, monotonicMs)
     this.#dropped = new DroppedSeries(database)
@@ -187,6 +193,19 @@ export class History implements HistoryStore {
     return tenant && this.#series.nativeOf(tenant.id, series)
   }
 
+  describe(tenant: string, metric: HistoryMetric): void {
+    this.#families.describe(this.#tenants.of(tenant).id, metric)
+  }
+
+  families(
+    tenant: string,
+    after: HistoryFamilyPlace | undefined,
+    most: number,
+  ): (HistoryFamily & HistoryFamilyPlace)[] {
+    const known = this.#tenants.find(tenant)
+    return known === undefined ? [] : this.#families.after(known.id, after, most)
+  }
+
   positionOf(tenant: string): HistoryPosition | undefined {
     return this.#tenants.find(tenant)?.position
   }
@@ -248,6 +267,7 @@ export class History implements HistoryStore {
       this.#transaction(() => {
         this.#series.store(SERIES_AT_ONCE)
         this.#tenants.store()
+        this.#families.store()
         for (const tenant of this.#tenants.all) {
           if (tenant.head.pending > 0) blocks.push({ tenant, block: this.#rows.put(tenant) })
         }
@@ -255,6 +275,7 @@ export class History implements HistoryStore {
       const now = this.#options.clock()
       this.#series.stored()
       this.#tenants.stored()
+      this.#families.stored()
       for (const { tenant, block } of blocks) tenant.head.committed(block, now)
       this.#log.check()
       return true
@@ -352,6 +373,7 @@ export class History implements HistoryStore {
       })
       this.#tenants.removed(tenant)
       this.#series.forget(tenant.id)
+      this.#families.forget(tenant.id)
       this.#dropped.load()
     })
   }
@@ -434,7 +456,7 @@ export class History implements HistoryStore {
   }
 
   get #isChanged(): boolean {
-    return this.uncommitted > 0 || this.#series.isChanged || this.#tenants.isChanged
+    return this.uncommitted > 0 || this.#series.isChanged || this.#tenants.isChanged || this.#families.isChanged
   }
 
   get #samplesInHeads(): number {

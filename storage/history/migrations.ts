@@ -7,7 +7,7 @@ import type { Database } from 'better-sqlite3'
 /** 'CinH' in the header of the files of the history. */
 export const HISTORY_APPLICATION_ID = 0x43696e48
 
-export const HISTORY_MIGRATIONS: readonly ((database: Database) => void)[] = [firstTables, tenantNumbers]
+export const HISTORY_MIGRATIONS: readonly ((database: Database) => void)[] = [firstTables, tenantNumbers, families]
 
 /** Brings fresh.db to the format of this version. */
 export function migrateHistory(database: Database): void {
@@ -92,6 +92,16 @@ function tenantNumbers(database: Database): void {
   database.exec(`
     alter table tenant add column committed integer;
     alter table tenant add column gone_ms integer;
+  `)
+}
+
+/** What was said of the metrics of series; each is one family or more. */
+function families(database: Database): void {
+  database.exec(`
+    create table family (
+      id integer primary key, tenant integer not null, native text not null, name text not null,
+      type text not null, help text not null, unit text not null, unique (tenant, native, name)
+    ) strict;
   `)
 }
 

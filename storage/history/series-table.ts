@@ -5,6 +5,7 @@
 import type { Database, Statement } from 'better-sqlite3'
 import { identityHash, identityOf } from './active-series.ts'
 import { placeOf } from './codec/page.ts'
+import type { FamilyTable } from './family-table.ts'
 import type { HistoryKind, HistoryLabels, HistorySeries } from './store.ts'
 
 /** The label of both names of a series. */
@@ -57,6 +58,7 @@ export const FIND_SERIES =
   'where hash = ? and +series.tenant = ?'
 
 export class SeriesTable {
+  readonly #families: Pick<FamilyTable, 'remove'>
   readonly #find: Statement<unknown[], SeriesRow>
   readonly #putSeries: Statement
   readonly #update: Statement
@@ -84,7 +86,8 @@ export class SeriesTable {
   /** Numbers of names that are not stored yet, by tenant and text. */
   #names = new Map<string, number>()
 
-  constructor(database: Database) {
+  constructor(database: Database, families: Pick<FamilyTable, 'remove'>) {
+    this.#families = families
     const next = (table: string): number =>
       database.prepare<unknown[], number>(`select coalesce(max(id), 0) + 1 from ${table}`).pluck().get() ?? 1
     this.#find = database.prepare<unknown[], SeriesRow>(FIND_SERIES)
@@ -275,13 +278,14 @@ export class SeriesTable {
     this.#putPosting.run(term, series)
   }
 
-  /** A term that leads nowhere any more goes too, and so does the name that it is. */
+  /** A term that leads nowhere any more goes too, and so does the name that it is, with what was said of it. */
   #unpost(tenant: number, series: number, label: string, text: string): void {
     const term = this.#findTerm.get(tenant, label, text)
     if (term === undefined) return
     this.#removePosting.run(term, series)
     if (this.#hasPosting.get(term) !== undefined) return
     this.#removeTerm.run(term)
+    if (label === NAME_TERM_LABEL) this.#families.remove(tenant, text)
     if (label === NAME_TERM_LABEL && !this.#isBorn(tenant, text)) this.#removeName.run(tenant, text)
   }
 }

@@ -29,6 +29,24 @@ export interface HistorySeries {
 
 export type HistoryKind = 'counter' | 'gauge' | 'unknown'
 
+/** What is known of samples of one name, in Prometheus' terms; the parts of a histogram or summary are one family. */
+export interface HistoryFamily {
+  readonly name: string
+  /** `counter`, `gauge`, `histogram`, `summary` or `unknown`. */
+  readonly type: string
+  readonly help: string
+  readonly unit: string
+}
+
+/** What is known of a metric; its families follow from its native name. */
+export interface HistoryMetric {
+  readonly native: string
+  readonly families: readonly HistoryFamily[]
+}
+
+/** A family where a list of them goes on. */
+export type HistoryFamilyPlace = Pick<HistoryMetric, 'native'> & Pick<HistoryFamily, 'name'>
+
 /** How far the channel of a tenant was taken. Nothing of it is interpreted here. */
 export interface HistoryPosition {
   readonly generation: string
@@ -202,6 +220,10 @@ export interface HistoryStore {
   seriesOf(series: HistorySeries): number | undefined
   /** The native name of the metric that has a name and labels; undefined if none has. */
   nativeOf(series: Pick<HistorySeries, 'tenant' | 'name' | 'labels'>): string | undefined
+  /** Says what a metric is from now on, with the next commit. What was said of it goes with its last series. */
+  describe(tenant: string, metric: HistoryMetric): void
+  /** Families that were described and are stored, by native name and name, from after a place on; at most `most`. */
+  families(tenant: string, after: HistoryFamilyPlace | undefined, most: number): (HistoryFamily & HistoryFamilyPlace)[]
   /** How far the tenant's channel was taken, with everything appended; undefined if never. */
   positionOf(tenant: string): HistoryPosition | undefined
   /**

@@ -26,6 +26,11 @@ export class PublishingProducer {
       config: { ...config, listen: { ...config?.listen, http } },
     })
     await producer.addUser('root', { role: 'admin' })
+    return PublishingProducer.of(producer)
+  }
+
+  /** One that runs, and may have run before. */
+  static async of(producer: TestProducer): Promise<PublishingProducer> {
     const root = await producer.seat('root')
     for (const family of ['otlp.*', 'prometheus.*', 'statsd.*']) {
       await done(root, 'role.allow', { role: 'operator', command: 'PUBLISH', object: family })

@@ -26,6 +26,7 @@ import {
   samplesOfSummary,
 } from '../../kit/samples.ts'
 import { ColumnsByTenant } from './columns.ts'
+import { DescribedMetrics } from './described.ts'
 import { noRecorded, type RecordedCounts, type RecordedMetric, SERVER } from './messages.ts'
 
 /** Of each metric that is bound: a hundred thousand series with six labels. */
@@ -67,6 +68,7 @@ export class ChannelDecoder {
   seen = 0
   /** By tenant: that of the channel, and that of the server. */
   readonly columns = new ColumnsByTenant()
+  readonly described = new DescribedMetrics()
   readonly losses: HistoryLoss[] = []
   /** Those of what belongs to no tenant. */
   readonly lossesOfServer: HistoryLoss[] = []
@@ -219,6 +221,7 @@ export class ChannelDecoder {
       const sorted = [...labels].sort(([one], [other]) => (one < other ? -1 : 1))
       series.reference = this.#store.seriesOf({ tenant, name, labels: sorted, native, kind: 'unknown' })
       series.askedMs = this.#nowMs
+      if (series.reference !== undefined) this.described.recorded(tenant, native, this.#nowMs)
     }
     if (series.reference === undefined) this.counts.refused++
     else this.#add(tenant, series.reference, timeMs, value)

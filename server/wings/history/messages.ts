@@ -2,9 +2,12 @@
 
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type {
+  HistoryFamily,
+  HistoryFamilyPlace,
   HistoryLimits,
   HistoryLoss,
   HistoryMatcher,
+  HistoryMetric,
   HistoryOptions,
   HistoryQuery,
   HistorySamples,
@@ -51,6 +54,12 @@ export interface Beginning {
   readonly unsettled: number
 }
 
+/** Metrics whose series are recorded. */
+export interface DescribedNames {
+  readonly tenant: string
+  readonly natives: readonly string[]
+}
+
 export type ToThread =
   | Beginning
   | { readonly kind: 'bind'; readonly connection: number; readonly metrics: readonly RecordedMetric[] }
@@ -64,6 +73,8 @@ export type ToThread =
   | { readonly kind: 'tenants'; readonly tenants: readonly string[]; readonly generation: string }
   | { readonly kind: 'limit'; readonly limits: HistoryLimits }
   | { readonly kind: 'figures' }
+  /** What metrics are, which the thread has asked for. */
+  | { readonly kind: 'described'; readonly tenant: string; readonly metrics: readonly HistoryMetric[] }
   | { readonly kind: 'close' }
   | ThreadRequest
   | QueryMessage
@@ -76,6 +87,8 @@ export type FromThread =
   /** Why nothing can be stored now, for people; empty when it can again. */
   | { readonly kind: 'state'; readonly problem: string }
   | { readonly kind: 'figures'; readonly figures: Figures }
+  /** What are these? */
+  | ({ readonly kind: 'describe' } & DescribedNames)
   | ThreadAnswer
   | QueryAnswer
 
@@ -129,9 +142,16 @@ export interface HistorySelection extends HistoryQuery {
 /** The losses of a tenant that overlap a range of time. */
 export type LossSelection = Pick<HistoryQuery, 'tenant' | 'fromMs' | 'toMs'>
 
+/** The families of a tenant after a place. */
+export interface FamilySelection {
+  readonly tenant: string
+  readonly after: HistoryFamilyPlace | undefined
+}
+
 /** What is asked of what is stored. Each portion is asked for, so that a slow reader holds up nobody. */
 export type QueryMessage =
   | { readonly kind: 'losses'; readonly query: number; readonly selection: LossSelection }
+  | ({ readonly kind: 'families'; readonly query: number } & FamilySelection)
   | { readonly kind: 'select'; readonly query: number; readonly selection: HistorySelection }
   | { readonly kind: 'next'; readonly query: number }
   | { readonly kind: 'cancel'; readonly query: number }
@@ -142,6 +162,12 @@ export type QueryAnswer =
       readonly query: number
       readonly series: readonly HistorySamples[]
       readonly isLast: boolean
+    }
+  /** None are left when there are none. */
+  | {
+      readonly kind: 'families'
+      readonly query: number
+      readonly families: readonly (HistoryFamily & HistoryFamilyPlace)[]
     }
   | { readonly kind: 'lost'; readonly query: number; readonly losses: readonly HistoryLoss[] }
   /** A matcher is no expression, or what is stored could not be read; for people. */

@@ -9,7 +9,7 @@ import {
   type HistoryStore,
   type HistoryWindows,
 } from '../../../storage/history/store.ts'
-import type { HistorySelection, LossSelection, QueryAnswer, QueryMessage } from './messages.ts'
+import type { FamilySelection, HistorySelection, LossSelection, QueryAnswer, QueryMessage } from './messages.ts'
 
 /** A portion takes no longer, but for one step of the store. */
 const SLICE_MS = 20
@@ -20,6 +20,8 @@ const MOST_SAMPLES = 65_536
 const SAMPLES_OF_WINDOW = 5
 /** A series costs as much as some samples to hand over. */
 const SAMPLES_OF_SERIES = 16
+/** So many are read in a millisecond or two. */
+const MOST_FAMILIES = 512
 const NONE = new Float64Array(0)
 
 /** A query that nobody has gone on with for so long ends: it keeps files, and what has been written since. Those who ask wait less. */
@@ -29,7 +31,7 @@ const IS_OVER = 'this query is over, since nobody has gone on with it: begin aga
 /** No date of JavaScript is later. */
 const LAST_MS = 8.64e15
 
-type Store = Pick<HistoryStore, 'select' | 'series' | 'losses'>
+type Store = Pick<HistoryStore, 'select' | 'series' | 'losses' | 'families'>
 
 interface Running {
   readonly steps: ReturnType<HistoryStore['select']>
@@ -56,6 +58,7 @@ export class ThreadQueries {
   handle(message: QueryMessage): void {
     if (message.kind === 'select') this.#select(message.query, message.selection)
     else if (message.kind === 'losses') this.#losses(message)
+    else if (message.kind === 'families') this.#families(message.query, message)
     else if (message.kind === 'next') this.#next(message.query)
     else this.#end(message.query)
   }
@@ -69,6 +72,15 @@ export class ThreadQueries {
   #losses({ query, selection }: { readonly query: number; readonly selection: LossSelection }): void {
     try {
       this.#services.answer({ kind: 'lost', query, losses: this.#store.losses(selection) }, [])
+    } catch (error) {
+      this.#failed(query, error)
+    }
+  }
+
+  #families(query: number, { tenant, after }: FamilySelection): void {
+    try {
+      const families = this.#store.families(tenant, after, MOST_FAMILIES)
+      this.#services.answer({ kind: 'families', query, families }, [])
     } catch (error) {
       this.#failed(query, error)
     }

@@ -3,8 +3,15 @@
  * it: the series of their tenant and those of the server.
  */
 import { prometheusLabel } from '../../../protocol/prometheus/names.ts'
+import type { FamilyType } from '../../../protocol/prometheus/samples.ts'
 import type { HistoryLoss, HistorySeries } from '../../../storage/history/store.ts'
-import type { HistoryEngine, RememberedHistory, RememberedSelection, RememberedSeries } from '../../kit/history.ts'
+import type {
+  HistoryEngine,
+  RememberedFamily,
+  RememberedHistory,
+  RememberedSelection,
+  RememberedSeries,
+} from '../../kit/history.ts'
 import type { Kit } from '../../kit/kit.ts'
 import { type Owner, type PolledSensor, toForeign } from '../../kit/metrics.ts'
 import { compilePattern } from '../../kit/producers.ts'
@@ -56,7 +63,7 @@ export async function readableLosses(
 }
 
 export interface ReadableServices {
-  readonly reading: Pick<HistoryReading, 'select'>
+  readonly reading: Pick<HistoryReading, 'select' | 'families'>
   readonly readRights: (reader: HistoryReader) => Rights
   readonly problem: () => string | undefined
   readonly engine?: HistoryEngine | undefined
@@ -80,6 +87,18 @@ export class ReadableHistory implements RememberedHistory {
 
   backUp(directory: string): Promise<number | undefined> {
     return this.#services.backUp(directory)
+  }
+
+  async *families(reader: HistoryReader): AsyncGenerator<readonly RememberedFamily[], void, void> {
+    if (this.#services.problem() !== undefined) return
+    const rights = this.#services.readRights(reader)
+    for (const tenant of [SERVER, reader.tenant]) {
+      for await (const families of this.#services.reading.families(tenant)) {
+        const listed = families.filter(({ native }) => rights.isListed({ owner: ownerOf(tenant) }, native))
+        // It was a type when it was stored.
+        yield listed.map(({ name, type, help, unit }) => ({ name, type: type as FamilyType, help, unit }))
+      }
+    }
   }
 
   async *select(

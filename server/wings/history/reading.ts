@@ -1,5 +1,5 @@
 /** What the server asks the thread of the history: series with their samples, portion by portion. */
-import type { HistoryLoss, HistorySamples } from '../../../storage/history/store.ts'
+import type { HistoryFamily, HistoryFamilyPlace, HistoryLoss, HistorySamples } from '../../../storage/history/store.ts'
 import { StatusError } from '../../kit/running.ts'
 import type { HistorySelection, LossSelection, QueryAnswer, QueryMessage } from './messages.ts'
 
@@ -45,6 +45,19 @@ export class HistoryReading {
     const answer = await this.#ask(query, { kind: 'losses', query, selection })
     if (answer.kind === 'refused') throw new StatusError(answer.status, answer.detail)
     return answer.kind === 'lost' ? answer.losses : []
+  }
+
+  /** What is known of the metrics of a tenant, in portions. Throws StatusError. */
+  async *families(tenant: string): AsyncGenerator<readonly (HistoryFamily & HistoryFamilyPlace)[], void, void> {
+    for (let after: HistoryFamilyPlace | undefined; ; ) {
+      const query = ++this.#last
+      const answer = await this.#ask(query, { kind: 'families', query, tenant, after })
+      if (answer.kind === 'refused') throw new StatusError(answer.status, answer.detail)
+      if (answer.kind !== 'families' || answer.families.length === 0) return
+      yield answer.families
+      const { native, name } = answer.families.at(-1) as HistoryFamilyPlace
+      after = { native, name }
+    }
   }
 
   #ask(query: number, message: QueryMessage): Promise<QueryAnswer> {

@@ -96,6 +96,7 @@ export class HistoryRecorder {
       case 'tick':
         this.#queries.sweep()
         this.#commit()
+        if (this.#storeProblem === '') this.#askAbout()
         // Where there is no room, it makes some.
         this.#work()
         break
@@ -107,6 +108,9 @@ export class HistoryRecorder {
         break
       case 'figures':
         this.#services.post({ kind: 'figures', figures: this.#figures() })
+        break
+      case 'described':
+        for (const metric of message.metrics) this.#store.describe(message.tenant, metric)
         break
       case 'request':
         // Up to now.
@@ -239,6 +243,14 @@ export class HistoryRecorder {
     recorded.appended = decoder.taken
     recorded.bytes = 0
     decoder.clear()
+  }
+
+  /** What the metrics of new series are, some in each second. */
+  #askAbout(): void {
+    for (const { decoder } of this.#channels.values()) {
+      const names = decoder.described.next()
+      if (names !== undefined) this.#services.post({ kind: 'describe', ...names })
+    }
   }
 
   #work(): void {

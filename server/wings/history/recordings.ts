@@ -19,7 +19,7 @@ import { HistoryReading } from './reading.ts'
 import { HISTORY_ROLE, HISTORY_USER, Recording } from './recording.ts'
 import { ThreadRequests } from './requests.ts'
 import { HistoryThread } from './thread.ts'
-import { patternsOfBelow, wantedOf } from './wanted.ts'
+import { describedMetrics, patternsOfBelow, wantedOf } from './wanted.ts'
 
 const SWEEPS_PER_FIGURES = 10
 
@@ -223,7 +223,18 @@ export class Recordings implements ShownHistory {
       this.#requests.take(message)
       return
     }
-    if (message.kind === 'portion' || message.kind === 'lost' || message.kind === 'refused') {
+    if (message.kind === 'describe') {
+      const { tenant, natives } = message
+      const metrics = describedMetrics(tenant, natives, this.#kit.peer.view)
+      if (metrics.length > 0) this.#thread?.send({ kind: 'described', tenant, metrics })
+      return
+    }
+    if (
+      message.kind === 'portion' ||
+      message.kind === 'families' ||
+      message.kind === 'lost' ||
+      message.kind === 'refused'
+    ) {
       this.reading.take(message)
       return
     }

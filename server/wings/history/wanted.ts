@@ -1,8 +1,9 @@
 /** What is bound for the history of a tenant, and what its values are there. */
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { HistoryMetric } from '../../../storage/history/store.ts'
 import type { WantedMetric } from '../../kit/delivery.ts'
-import { byKind, type Owner, ownLabels, type PolledSensor } from '../../kit/metrics.ts'
+import { byKind, familiesOf, type NamedFamily, type Owner, ownLabels, type PolledSensor } from '../../kit/metrics.ts'
 import type { OwnView } from '../../kit/peer.ts'
 import { PRODUCER } from '../../kit/producers.ts'
 import type { DeliveredMetric } from '../../kit/push.ts'
@@ -63,6 +64,34 @@ export function patternsOfBelow(tenant: string, { sensors }: Sensors, own: strin
   const first = sorted.filter((name) => !sorted.some((other) => other !== name && name.startsWith(other)))
   if (!first.some((name) => own.startsWith(name))) return first.map((name) => `${name}*`)
   return sorted.flatMap((name) => (own.startsWith(name) ? [`*${name}`, `${name}/*`] : [`${name}*`]))
+}
+
+/** What is known of metrics by their names here; those of which nothing is known are left out. */
+export function describedMetrics(tenant: string, natives: readonly string[], { sensors }: Sensors): HistoryMetric[] {
+  const owned = sensors.filter(({ owner, ofNodes }) => {
+    return (
+      ofNodes === undefined &&
+      (tenant === SERVER ? owner === 'producer' : isOwnedBy(owner, tenant) || owner === 'producer')
+    )
+  })
+  // What is here comes before what servers below have.
+  const ordered = [
+    ...owned.filter(({ polled }) => polled !== 'remote'),
+    ...owned.filter(({ polled }) => polled === 'remote'),
+  ]
+  return natives.flatMap((native) => {
+    for (const sensor of ordered) {
+      if (!native.startsWith(sensor.family)) continue
+      const metric = sensor.metric(native)
+      const families = metric === undefined ? [] : [...familiesOf(metric)].filter(isKnown)
+      if (families.length > 0) return [{ native, families }]
+    }
+    return []
+  })
+}
+
+function isKnown({ type, help, unit }: NamedFamily): boolean {
+  return type !== 'unknown' || help !== '' || unit !== ''
 }
 
 function isOwnedBy(owner: Owner, tenant: string): boolean {

@@ -1,10 +1,9 @@
 /**
- * What is known of the metrics that there are now, as Prometheus knows it of its targets: type, help and unit, by the names that they
- * have in the history.
+ * What is known of metrics, as Prometheus knows it of its targets: type, help and unit, by the names that they have in the history. First
+ * come the metrics that there are now, then those that the history alone remembers.
  */
 import type { FamilyMetadata } from '../../../../protocol/prometheus/samples.ts'
-import type { Metric, RecordExposition } from '../../../kernel/metrics/metric.ts'
-import { familyType, nameForPrometheus } from '../../../kernel/metrics/prometheus-samples.ts'
+import { familiesOf } from '../../../kernel/metrics/families.ts'
 import { ReadRights } from '../../../kernel/metrics/read-rights.ts'
 import { metricsInOrder } from '../../../kernel/producer/catalogue.ts'
 import { QueryProblem } from '../../query/problems.ts'
@@ -13,23 +12,28 @@ import { type ApiRequest, QueryParameters } from './parameters.ts'
 
 /** What one answer holds at most. */
 const MOST = 200_000
-/** What a sample of a histogram or summary has after the name of its family. */
-const PART = /_(?:bucket|sum|count)$/
 
 export async function metadataFound(request: ApiRequest): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)
   const found = new Found(parameters.text('metric'), parameters.limit(), parameters.limit('limit_per_metric'))
-  const { reader, catalogue, run } = request
+  const { reader, catalogue, history, run } = request
   const rights = new ReadRights(reader, catalogue.rights)
   const steps = function* (): Generator<undefined, void, void> {
     const mine = catalogue.sensors().filter((sensor) => rights.maySee(sensor))
     for (const [metric, sensor] of metricsInOrder(mine, '', '')) {
       yield undefined
       if (found.isFull) return
-      if (rights.isListed(sensor, metric.name)) found.add(metric)
+      if (rights.isListed(sensor, metric.name))
+        for (const { name, ...family } of familiesOf(metric)) found.add(name, family)
     }
   }
   await run.work.run({ tenant: run.tenant }, steps())
+  // A metric that is there now is what it says of itself, whatever was said of it before.
+  const isThere = found.names()
+  for await (const families of history.families(reader)) {
+    if (found.isFull) break
+    for (const { name, ...family } of families) if (!isThere.has(name)) found.add(name, family)
+  }
   return successTexts(found.texts())
 }
 
@@ -51,24 +55,12 @@ class Found {
     return this.#found.size >= this.#limit
   }
 
+  names(): ReadonlySet<string> {
+    return new Set(this.#found.keys())
+  }
+
   /** Throws QueryProblem. */
-  add({ name, unit, description, isCounter, distribution, exposition }: Metric): void {
-    if (exposition === 'none') return
-    const own = nameForPrometheus(name)
-    if (exposition !== undefined) this.#declared(own.name, exposition)
-    else if (own.isNative && distribution !== undefined)
-      this.#one(own.name.replace(PART, ''), { type: distribution, help: description, unit })
-    else this.#one(own.name, { type: familyType(isCounter), help: description, unit })
-  }
-
-  /** A record, and the lists in it: each of its fields is a family. */
-  #declared(name: string, { fields, lists = {} }: RecordExposition): void {
-    for (const field of Object.values(fields))
-      this.#one(`${name}_${field.name}`, { type: familyType(field.isCounter), help: field.help, unit: '' })
-    for (const list of Object.values(lists)) this.#declared(name, list)
-  }
-
-  #one(name: string, { type, help, unit }: FamilyMetadata): void {
+  add(name: string, { type, help, unit }: FamilyMetadata): void {
     if (this.#only !== '' && name !== this.#only) return
     const known = this.#found.get(name) ?? new Set()
     if (known.size >= this.#perMetric || (known.size === 0 && this.isFull)) return

@@ -195,8 +195,10 @@ describe('a query that takes its time', () => {
     go = undefined
     isReady = false
     ended = []
-    sensor = sensorOf({ problem: undefined, select, backUp: async () => undefined })
+    sensor = sensorOf({ problem: undefined, select, families, backUp: async () => undefined })
   })
+
+  async function* families(): ReturnType<RememberedHistory['families']> {}
 
   function sensorOf(history: RememberedHistory): QuerySensor {
     return new QuerySensor({
@@ -313,7 +315,7 @@ describe('a query that takes its time', () => {
   })
 
   it('is VOID where nothing is remembered', async () => {
-    sensor = sensorOf({ problem: 'off', select, backUp: async () => undefined })
+    sensor = sensorOf({ problem: 'off', select, families, backUp: async () => undefined })
     expect(await ask({ expr: '1' })).toEqual({ records: [], isVoid: true })
   })
 })

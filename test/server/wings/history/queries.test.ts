@@ -57,7 +57,7 @@ beforeEach(() => {
   selected = 0
   failure = undefined
   queries = new ThreadQueries(
-    { select, series, losses },
+    { select, series, losses, families: () => [] },
     { answer: (one) => answers.push(one), monotonicMs: () => nowMs },
   )
 })
