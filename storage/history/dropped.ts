@@ -3,15 +3,24 @@
  * merged. When no such run is left the series is forgotten here.
  */
 import type { Database, Statement } from 'better-sqlite3'
-import type { Run } from './catalogue.ts'
+import type { Run, RunCatalogue } from './catalogue.ts'
 import type { IsHidden } from './run-cursor.ts'
+import type { SeriesRow } from './series-table.ts'
 
 const ROWS_PER_STEP = 8192
+const DROPPED_AT_ONCE = 4096
 
 interface DroppedRow {
   readonly series: number
   readonly tenant: number
   readonly number: number
+}
+
+interface DroppingParts {
+  readonly number: number
+  readonly catalogue: Pick<RunCatalogue, 'ofTenant' | 'markStale'>
+  readonly clock: () => number
+  readonly transact: (work: () => void) => void
 }
 
 export class DroppedSeries {
@@ -32,9 +41,30 @@ export class DroppedSeries {
     this.load()
   }
 
-  /** Drops what these series have in runs below a number, in the transaction of the caller. `load` follows. */
-  put(tenant: number, series: readonly number[], number: number): void {
-    for (const id of series) this.#put.run(id, tenant, number)
+  /** Drops what these series of a tenant have in runs below a number, in steps. If it is ended early, some of them are dropped. */
+  *dropping(
+    tenant: number,
+    series: readonly Pick<SeriesRow, 'id'>[],
+    { number, catalogue, clock, transact }: DroppingParts,
+  ): Generator<undefined, void, void> {
+    let isLoaded = false
+    try {
+      for (let from = 0; from < series.length; from += DROPPED_AT_ONCE) {
+        const some = series.slice(from, from + DROPPED_AT_ONCE)
+        transact(() => {
+          for (const { id } of some) this.#put.run(id, tenant, number)
+        })
+        yield
+      }
+      transact(() => {
+        for (const { file } of catalogue.ofTenant(tenant)) if (file !== null) catalogue.markStale(file, clock())
+      })
+      yield* this.loading()
+      isLoaded = true
+    } finally {
+      // It was ended early, or failed: what is stored of it holds all the same.
+      if (!isLoaded) this.load()
+    }
   }
 
   /** Forgets what is left out everywhere. */

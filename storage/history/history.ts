@@ -40,12 +40,9 @@ import { SteadyClock } from './steady-clock.ts'
 import {
   type HistoryBackupOptions,
   type HistoryBatch,
-  type HistoryFamily,
-  type HistoryFamilyPlace,
   type HistoryFigures,
   type HistoryLimits,
   type HistoryLoss,
-  type HistoryMetric,
   type HistoryOptions,
   type HistoryPosition,
   type HistoryQuery,
@@ -62,7 +59,6 @@ const HEAD_SAMPLES = 1 << 20
 const LOG_BYTES = 1 << 30
 /** So many take a few dozen milliseconds. */
 const SERIES_AT_ONCE = 512
-const DROPPED_AT_ONCE = 4096
 const DAMAGED = 'damaged in the history'
 
 export class History implements HistoryStore {
@@ -193,17 +189,13 @@ export class History implements HistoryStore {
     return tenant && this.#series.nativeOf(tenant.id, series)
   }
 
-  describe(tenant: string, metric: HistoryMetric): void {
+  describe(...[tenant, metric]: Parameters<HistoryStore['describe']>): void {
     this.#families.describe(this.#tenants.of(tenant).id, metric)
   }
 
-  families(
-    tenant: string,
-    after: HistoryFamilyPlace | undefined,
-    most: number,
-  ): (HistoryFamily & HistoryFamilyPlace)[] {
+  families(...[tenant, ...place]: Parameters<HistoryStore['families']>): ReturnType<HistoryStore['families']> {
     const known = this.#tenants.find(tenant)
-    return known === undefined ? [] : this.#families.after(known.id, after, most)
+    return known === undefined ? [] : this.#families.after(known.id, ...place)
   }
 
   positionOf(tenant: string): HistoryPosition | undefined {
@@ -342,24 +334,8 @@ export class History implements HistoryStore {
     this.#background.pageNow([tenant])
     const number = this.#nextNumber++
     const series = yield* new SeriesResolver(this.#database).resolve(tenant, matchers)
-    let isLoaded = false
-    try {
-      for (let from = 0; from < series.length; from += DROPPED_AT_ONCE) {
-        const some = series.slice(from, from + DROPPED_AT_ONCE).map(({ id }) => id)
-        this.#transaction(() => this.#dropped.put(tenant.id, some, number))
-        yield
-      }
-      this.#transaction(() => {
-        for (const { file } of this.#catalogue.ofTenant(tenant.id)) {
-          if (file !== null) this.#catalogue.markStale(file, this.#options.clock())
-        }
-      })
-      yield* this.#dropped.loading()
-      isLoaded = true
-    } finally {
-      // It was ended early, or failed: what is stored of it holds all the same.
-      if (!isLoaded) this.#dropped.load()
-    }
+    const parts = { number, catalogue: this.#catalogue, clock: this.#options.clock }
+    yield* this.#dropped.dropping(tenant.id, series, { ...parts, transact: (work) => this.#transaction(work) })
   }
 
   removeTenant(name: string): void {
