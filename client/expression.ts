@@ -1,5 +1,6 @@
 /** What an expression comes to over what a producer remembers [MON 9.19], read answer by answer. */
 import { ExpressionError } from './errors.ts'
+import type { LossRange } from './history.ts'
 import type { Arguments, PlainRecord } from './values.ts'
 
 const MICROSECONDS = 1_000
@@ -15,6 +16,8 @@ export interface ExpressionOptions {
   readonly step?: number | undefined
   /** The most series of the result; a warning says if there are more. */
   readonly limit?: number | undefined
+  /** Is called with each range in which values are missing that the expression would have seen. */
+  readonly onLoss?: ((loss: LossRange) => void) | undefined
   /** Gives up: the promise rejects with the reason, and the producer ends the query. */
   readonly signal?: AbortSignal | undefined
 }
@@ -57,6 +60,7 @@ export async function readExpression(
     for (const record of records) {
       if (record['more'] === true) args = { after: String(record['after']) }
       else if (record['error'] !== undefined) throw errorOf(record)
+      else if (record['from'] !== undefined) options.onLoss?.(lossOf(record))
       else if (record['times'] === undefined) summary = record
       else add(series, record)
     }
@@ -72,7 +76,7 @@ export async function readExpression(
   }
 }
 
-function argumentsOf(expr: string, { at, since, until, step, limit }: ExpressionOptions): Arguments {
+function argumentsOf(expr: string, { at, since, until, step, limit, onLoss }: ExpressionOptions): Arguments {
   return {
     expr,
     ...(at !== undefined && { at: microseconds(at, 'at') }),
@@ -80,6 +84,7 @@ function argumentsOf(expr: string, { at, since, until, step, limit }: Expression
     ...(until !== undefined && { to: microseconds(until, 'until') }),
     ...(step !== undefined && { step_ms: Math.floor(step / MICROSECONDS) }),
     ...(limit !== undefined && { limit }),
+    ...(onLoss !== undefined && { with_losses: true }),
   }
 }
 
@@ -108,6 +113,18 @@ function add(series: Piece[], record: PlainRecord): void {
   else {
     for (const time of piece.times) last.times.push(time)
     for (const value of piece.values) last.values.push(value)
+  }
+}
+
+function lossOf(record: PlainRecord): LossRange {
+  const [tenant, metric, reason] = [String(record['tenant']), String(record['metric']), String(record['reason'])]
+  return {
+    tenant,
+    metric,
+    from: Number(record['from']),
+    to: Number(record['to']),
+    count: Number(record['lost']),
+    reason,
   }
 }
 

@@ -162,6 +162,12 @@ export function withoutParentheses(expression: Expression): Expression {
   return inside
 }
 
+/** Whatever an expression selects. */
+export function* selectorsOf(expression: Expression): Generator<Selector, void, void> {
+  if (expression.kind === 'selector') yield expression
+  for (const part of partsOf(expression)) yield* selectorsOf(part)
+}
+
 /** The expressions of which one consists. */
 export function partsOf(expression: Expression): readonly Expression[] {
   switch (expression.kind) {

@@ -154,7 +154,9 @@ export const querySection = section(
         'Queries of a tenant that are worked on at the same time; up to 64 more wait for their turn.',
       ),
     })
-    .describe('Queries over the history by HTTP: [promql.md](promql.md).'),
+    .describe(
+      'Expressions of PromQL over the history, asked by HTTP or by the Monitoring Protocol: [promql.md](promql.md).',
+    ),
 )
 export type QuerySection = SectionConfig<typeof querySection>
 

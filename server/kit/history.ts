@@ -1,4 +1,4 @@
-/** What is remembered, for those who ask for it by HTTP: the wing of the history gives it, and the edge asks. */
+/** What is remembered, for those who ask for it by HTTP or by the Monitoring Protocol: the wing of the history gives it, and the edge asks. */
 import type { Reader } from '../../auth/permissions.ts'
 import type { FamilyMetadata } from '../../protocol/prometheus/samples.ts'
 import type { HistoryMatcher, HistorySeries, HistoryWindows } from '../../storage/history/store.ts'
@@ -31,6 +31,22 @@ export interface RememberedFamily extends FamilyMetadata {
   readonly name: string
 }
 
+/** A range of time in which values are missing: milliseconds since 1970, both ends included. */
+export interface RememberedLoss {
+  /** Empty: of no tenant. */
+  readonly tenant: string
+  /** The name of a metric, or a pattern; empty if it may be any. */
+  readonly metric: string
+  readonly fromMs: number
+  readonly toMs: number
+  /** How many values are missing; 0 if that is not known. */
+  readonly count: number
+  readonly reason: string
+}
+
+/** What of a metric is asked for, in a range of time of which both ends are included. */
+export type LossesAsked = Pick<RememberedSelection, 'matchers' | 'fromMs' | 'toMs'>
+
 export interface EngineAnswer {
   readonly status: number
   readonly pieces: AsyncIterable<Uint8Array>
@@ -56,6 +72,8 @@ export interface RememberedHistory {
   select(reader: Reader, selection: RememberedSelection): AsyncGenerator<readonly RememberedSeries[], void, void>
   /** What is known of the metrics that a reader may read, portion by portion; nothing while nothing can be read. Throws StatusError. */
   families(reader: Reader): AsyncGenerator<readonly RememberedFamily[], void, void>
+  /** The ranges of loss, ascending, of the metrics of all series that match and may be read, whether or not these have samples there. */
+  losses(reader: Reader, asked: LossesAsked): Promise<readonly RememberedLoss[]>
   /**
    * Copies what is stored, whether or not it can be asked for, to a directory that does not exist yet, and resolves to its bytes;
    * undefined if nothing is stored. Rejects with an error for people.

@@ -1,7 +1,7 @@
 /** What an expression comes to, answer by answer, and at a server. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ExpressionOptions, readExpression } from '../../client/expression.ts'
-import { type Consumer, connect, ExpressionError, publish } from '../../client/index.ts'
+import { type Consumer, connect, ExpressionError, type LossRange, publish } from '../../client/index.ts'
 import type { Arguments, PlainRecord } from '../../client/values.ts'
 import { tokenOfPublisher } from '../rig/prometheus-stack.ts'
 import { eventually } from '../support/eventually.ts'
@@ -41,6 +41,15 @@ describe('an answer', () => {
         { name: 'a', labels: { host: 'h2' }, times: [1], values: [10] },
       ],
     })
+  })
+
+  it('may have losses, which are asked for if somebody wants them', async () => {
+    const losses: LossRange[] = []
+    const record = { tenant: 't', metric: 'a.b', from: 7, to: 8, lost: 9, reason: 'overflow' }
+    const { asked, result } = await read([[SUMMARY, record, piece('h1', 1)]], { onLoss: (loss) => losses.push(loss) })
+    expect(asked).toEqual([{ expr: 'a', with_losses: true }])
+    expect(losses).toEqual([{ tenant: 't', metric: 'a.b', from: 7, to: 8, count: 9, reason: 'overflow' }])
+    expect(result.series).toHaveLength(1)
   })
 
   it('may be a text, or nothing', async () => {

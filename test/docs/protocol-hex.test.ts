@@ -12,13 +12,16 @@ import { hashSync } from 'bcryptjs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeVerifiers } from '../../auth/verifiers.ts'
 import { TlsFiles } from '../../server/edge/tls/files.ts'
+import { defaultConfig } from '../../server/start/config.ts'
 import { commandVectors, fromHex, messageVectors } from '../protocol/monitor/vectors.ts'
 import { Callee } from '../server/edge/outbound/callee.ts'
 import { command, frame as framed, str, type } from '../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../support/certificates.ts'
+import { eventually } from '../support/eventually.ts'
 import { connectSecurable, deflated, secure, wrapped } from '../support/layers.ts'
 import { TestProducer } from '../support/producer.ts'
 import { RawPeer } from '../support/raw-peer.ts'
+import { decoded } from '../support/records.ts'
 import { RfcScram } from '../support/rfc-scram.ts'
 import { ROOT, readPage } from './page.ts'
 import { bytesOf, described, type Frame, type Line, transcript, transcriptNames } from './transcript.ts'
@@ -101,7 +104,7 @@ function textOf(frame: Frame): string | undefined {
 }
 
 /** What names in angle brackets stand for anew wherever the producer sends it. */
-const NEW_EACH_TIME = ['own channel', 'time']
+const NEW_EACH_TIME = ['own channel', 'time', 'took']
 
 /** Plays transcripts on a connection; names keep their values over connections. */
 class Player {
@@ -185,7 +188,9 @@ describe('a server plays the transcript', () => {
     phone = await Callee.listen()
     const listen = { tcp: { host: '127.0.0.1', port: 0 } }
     const dial = { allow: [`tcp://127.0.0.1:${phone.port}`] }
-    producer = await TestProducer.start({ config: { listen, dial } })
+    // Nothing is recorded, so that nothing but the examples is on the wire.
+    const history = { ...defaultConfig().history, keepMs: 86_400_000, metrics: ['none.*'] }
+    producer = await TestProducer.start({ config: { listen, dial, history } })
     await producer.addUser('root', { role: 'admin' })
     await producer.addUser('user', { password: 'pencil' })
     const root = await producer.seat('root')
@@ -196,6 +201,13 @@ describe('a server plays the transcript', () => {
     accounts.add({ tenant: 'default', name: 'tc', role: 'admin', loopbackOnly: false, ...verifiers })
     expect(await root.execute('token.add', text('user', 'tc'), text('hash', TOKEN_SHA256))).toMatchObject({
       outcome: 'ok',
+    })
+    await eventually(async () => {
+      producer.clock.advance(1_000)
+      await producer.settle()
+      const sensors = decoded(await root.query('producer.sensors')) as unknown as { name: string; state: string }[]
+      const ours = sensors.filter(({ name }) => name.startsWith('history/'))
+      expect(ours.map(({ state }) => state)).toEqual(['recording'])
     })
     authority = await Authority.make()
     const clientCa = directory.write('client-ca.pem', authority.cert)
@@ -245,6 +257,11 @@ describe('a server plays the transcript', () => {
   it('execute', async () => {
     const { player } = await loggedIn()
     await player.play(frames('execute'))
+  })
+
+  it('query', async () => {
+    const { player } = await loggedIn()
+    await player.play(frames('query'))
   })
 
   it('scram', async () => {

@@ -51,8 +51,8 @@ export function expressionValues(): ValueMessage[] {
     },
   ]
   const all = [
-    [...resultRecords({ ...about, data: { type: 'string', timeMs: 1, text: 'x' } }, 1)],
-    [...resultRecords({ ...about, data: { type: 'vector', timeMs: 1, samples } }, 1)],
+    [...resultRecords({ ...about, data: { type: 'string', timeMs: 1, text: 'x' } }, 1, [])],
+    [...resultRecords({ ...about, data: { type: 'vector', timeMs: 1, samples } }, 1, [])],
     [problemRecord(new QueryProblem('bad_data', 'x', { start: 0, end: 1 }), 'x')],
   ]
   return all.map((items) => messageOf({ type: BasicType.ARRAY, value: { element: BasicType.REC, items } }))

@@ -3,6 +3,7 @@ import type { LabelSet } from '../../../promql/label-set.ts'
 import type { QueryResult } from '../../../promql/query.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
+import type { RememberedLoss } from '../../kit/history.ts'
 import type { QueryProblem } from './problems.ts'
 
 const { ARRAY, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
@@ -11,10 +12,15 @@ const { ARRAY, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
 const MOST_POINTS = 2_048
 /** Warnings that are said. */
 const MOST_REMARKS = 50
+const BYTES_OF_LOSS = 300
 const METRIC_NAME = '__name__'
 
-/** The record that says what there is, then the series one after the other, long ones in several records. */
-export function* resultRecords({ data, samples, warnings, infos }: QueryResult, tookMs: number): Generator<Field[]> {
+/** The record that says what there is, then ranges of loss, and the series one after the other, long ones in several records. */
+export function* resultRecords(
+  { data, samples, warnings, infos }: QueryResult,
+  tookMs: number,
+  losses: readonly RememberedLoss[],
+): Generator<Field[]> {
   yield [
     { name: 'type', type: STRING, value: data.type },
     { name: 'series', type: UINT64, value: BigInt(countOf(data)) },
@@ -24,6 +30,7 @@ export function* resultRecords({ data, samples, warnings, infos }: QueryResult, 
     arrayField('infos', STRING, infos.slice(0, MOST_REMARKS)),
     ...(data.type === 'string' ? [{ name: 'text', type: STRING, value: data.text } as const] : []),
   ]
+  for (const loss of losses) yield lossFields(loss)
   if (data.type === 'scalar') yield [...seriesFields([]), ...pointFields([data.timeMs], [data.value])]
   if (data.type === 'vector') {
     for (const { labels, value } of data.samples)
@@ -54,7 +61,11 @@ export function problemRecord({ type, message, range }: QueryProblem, text: stri
 }
 
 /** About what a result takes in memory. */
-export function resultBytes({ data }: QueryResult): number {
+export function resultBytes(result: QueryResult, losses: readonly RememberedLoss[]): number {
+  return bytesOfData(result) + losses.length * BYTES_OF_LOSS
+}
+
+function bytesOfData({ data }: QueryResult): number {
   const perSeries = 500
   if (data.type === 'vector') return data.samples.length * perSeries
   if (data.type !== 'matrix') return perSeries
@@ -64,6 +75,17 @@ export function resultBytes({ data }: QueryResult): number {
 function countOf(data: QueryResult['data']): number {
   if (data.type === 'matrix') return data.series.length
   return data.type === 'vector' ? data.samples.length : Number(data.type === 'scalar')
+}
+
+function lossFields({ tenant, metric, fromMs, toMs, count, reason }: RememberedLoss): Field[] {
+  return [
+    { name: 'tenant', type: STRING, value: tenant },
+    { name: 'metric', type: STRING, value: metric },
+    { name: 'from', type: UINT64, value: microseconds(fromMs) },
+    { name: 'to', type: UINT64, value: microseconds(toMs) },
+    { name: 'lost', type: UINT64, value: BigInt(count) },
+    { name: 'reason', type: STRING, value: reason },
+  ]
 }
 
 function seriesFields(labels: LabelSet | readonly []): Field[] {

@@ -20,7 +20,7 @@ import { problemRecord, resultBytes, resultRecords } from './records.ts'
 import type { AskedTimes } from './run.ts'
 import type { QueryTurns } from './turns.ts'
 
-const { ARRAY, STRING, UINT32, UINT64 } = BasicType
+const { ARRAY, BOOLEAN, STRING, UINT32, UINT64 } = BasicType
 
 const MICROSECONDS = 1_000n
 /** Expressions are no longer than this. */
@@ -48,6 +48,7 @@ const metric: Metric = {
     { name: 'to', type: UINT64, description: 'Not after this time, microseconds since 1970; now.' },
     { name: 'step_ms', type: UINT64, description: 'The time between two values of a range query.' },
     { name: 'limit', type: UINT32, description: 'The most series of the answer; without it, all.' },
+    { name: 'with_losses', type: BOOLEAN, description: 'Whether ranges of loss are reported, too; false.' },
     { name: 'after', type: STRING, description: 'The next part of an answer.' },
   ],
   exposition: 'none',
@@ -185,7 +186,10 @@ export class QuerySensor implements PolledSensor {
     let answer: { readonly records: Iterator<Field[]>; readonly bytes: number } | undefined
     const act = async (): Promise<void> => {
       begunMs = clock.monotonicMs()
-      const { evaluateText, problemOf } = await import('./evaluate.ts')
+      const [{ evaluateText, problemOf }, { lossesOf }] = await Promise.all([
+        import('./evaluate.ts'),
+        import('./losses.ts'),
+      ])
       const request = {
         reader,
         history,
@@ -197,8 +201,10 @@ export class QuerySensor implements PolledSensor {
         const result = await evaluateText(request, text, times, {
           limit: typeof limit === 'number' && limit > 0 ? limit : Number.POSITIVE_INFINITY,
         })
+        const tookMs = clock.monotonicMs() - begunMs
+        const losses = args.get('with_losses') === true ? await lossesOf(request, text, times) : []
         count('served')
-        answer = { records: resultRecords(result, clock.monotonicMs() - begunMs), bytes: resultBytes(result) }
+        answer = { records: resultRecords(result, tookMs, losses), bytes: resultBytes(result, losses) }
       } catch (error) {
         const problem = problemOf(error)
         count(outcomeOf(problem))

@@ -7,8 +7,10 @@ import type { FamilyType } from '../../../protocol/prometheus/samples.ts'
 import type { HistoryLoss, HistorySeries } from '../../../storage/history/store.ts'
 import type {
   HistoryEngine,
+  LossesAsked,
   RememberedFamily,
   RememberedHistory,
+  RememberedLoss,
   RememberedSelection,
   RememberedSeries,
 } from '../../kit/history.ts'
@@ -63,7 +65,7 @@ export async function readableLosses(
 }
 
 export interface ReadableServices {
-  readonly reading: Pick<HistoryReading, 'select' | 'families'>
+  readonly reading: Pick<HistoryReading, 'select' | 'families' | 'losses'>
   readonly readRights: (reader: HistoryReader) => Rights
   readonly problem: () => string | undefined
   readonly engine?: HistoryEngine | undefined
@@ -122,6 +124,19 @@ export class ReadableHistory implements RememberedHistory {
         yield readable
       }
     }
+  }
+
+  async losses(reader: HistoryReader, asked: LossesAsked): Promise<readonly RememberedLoss[]> {
+    const { reading, readRights } = this.#services
+    const rights = readRights(reader)
+    const found: RememberedLoss[] = []
+    for (const tenant of [SERVER, reader.tenant]) {
+      const ofTenant = await readableLosses(reading, { tenant, ...asked }, (series) =>
+        mayReadSeries(rights, tenant, series),
+      )
+      for (const { native: metric, ...loss } of ofTenant) found.push({ tenant, metric, ...loss })
+    }
+    return found
   }
 }
 

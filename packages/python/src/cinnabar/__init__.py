@@ -10,12 +10,13 @@ from ._connect import Connecting, connect
 from ._constants import BasicType
 from ._consumer import Consumer
 from ._credentials import Token, TokenSource, new_token
+from ._expression import ExpressionResult, ExpressionSeries
 from ._history import LossRange, SeriesHistory, SeriesWindow
 from ._messages import Capabilities
 from ._sample import Place, Sample
 from ._subscriptions import BoundMetric, Followed, Handler
 from ._values import VOID, Arguments, ArgumentValue, Array, Field, Plain, Value
-from .errors import CinnabarError, ConnectionError, ErrorCode, StatusError
+from .errors import CinnabarError, ConnectionError, ErrorCode, ExpressionError, StatusError
 from .events import Closed, Connected, Disconnected, Gap, Notice, Restored, Retrying
 
 __all__ = [
@@ -34,6 +35,9 @@ __all__ = [
     "Consumer",
     "Disconnected",
     "ErrorCode",
+    "ExpressionError",
+    "ExpressionResult",
+    "ExpressionSeries",
     "Field",
     "Followed",
     "Gap",

@@ -8,9 +8,11 @@ from typing import AsyncIterator, Callable, Mapping, Optional
 from . import _commands
 from ._connection import OnOk
 from ._constants import CURRENT_CHANNEL, Command
-from ._history import LossRange, SeriesHistory, Time, history_arguments, read_history
+from ._expression import ExpressionResult, expression_arguments, read_expression
+from ._history import LossRange, SeriesHistory, history_arguments, read_history
 from ._messages import ValueMessage
 from ._sample import Sample, SampleOrigin
+from ._times import Time
 from ._values import Arguments
 
 NO_ARGUMENTS: Arguments = {}
@@ -90,6 +92,28 @@ class CommandMethods(ABC):
         """
         arguments = history_arguments(metric, labels, since, until, step, on_loss is not None)
         return read_history(self.query, arguments, in_pieces, on_loss)
+
+    async def evaluate(
+        self,
+        expr: str,
+        *,
+        at: Optional[Time] = None,
+        since: Optional[Time] = None,
+        until: Optional[Time] = None,
+        step: Optional[int] = None,
+        limit: Optional[int] = None,
+        on_loss: Optional[Callable[[LossRange], None]] = None,
+    ) -> ExpressionResult:
+        """What an expression of PromQL comes to over what the server remembers: at a time, or from `since` on at each `step`.
+
+        `at`: the time, microseconds since 1970 or a datetime with a time zone; now, if neither it nor `since` is given. `until`: no
+        time of a range is later; now, if it is not given. `step`: between two times of a range, in microseconds; whole milliseconds
+        count. `limit`: the most series; a warning says if there are more. `on_loss` is given the ranges in which values are
+        missing that the expression would have seen. Raises `ExpressionError`. Whoever gives up has the server end the query within
+        ten seconds.
+        """
+        arguments = expression_arguments(expr, at, since, until, step, limit, on_loss is not None)
+        return await read_expression(self.query, arguments, on_loss)
 
     async def execute(self, control: str, args: Arguments = NO_ARGUMENTS) -> Sample:
         """Runs a control and returns the value with its result, which is committed.

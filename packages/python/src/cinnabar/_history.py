@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass
-from typing import AsyncIterator, Awaitable, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import AsyncIterator, Awaitable, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ._constants import Status
 from ._sample import Sample
-from ._values import Arguments, ArgumentValue, Array, Field, Value, records_of
+from ._times import Time, microseconds
+from ._values import Arguments, ArgumentValue, Field, Value, numbers_of, records_of, text_of, texts_of
 from .errors import StatusError
 
 _METRIC = "producer.history.select"
@@ -17,11 +17,7 @@ _OWN_ARGUMENTS = ("metric", "from", "to", "step_ms", "with_losses", "after")
 _WINDOW_COLUMNS = (
     "ends", "min", "max", "sum", "count", "first", "first_times", "last", "last_times", "resets",
 )
-_UNREADABLE = "the server remembers nothing, or cannot read it now; its log says why"
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-
-#: Microseconds since 1970, or a datetime with a time zone.
-Time = Union[int, datetime.datetime]
+UNREADABLE = "the server remembers nothing, or cannot read it now; its log says why"
 
 
 @dataclass(frozen=True)
@@ -104,15 +100,15 @@ async def read_history(
     while following is not None:
         records = records_of((await query(_METRIC, following)).value)
         if records is None:
-            raise StatusError("QUERY", Status.UNSUPPORTED, _UNREADABLE)
+            raise StatusError("QUERY", Status.UNSUPPORTED, UNREADABLE)
         following = None
         for record in records:
             if record and record[0].name == "more":
-                following = {**whose, "after": _text(record, "after")}
+                following = {**whose, "after": text_of(record, "after")}
                 break
             if any(field.name == "from" for field in record):
                 if on_loss is not None:
-                    on_loss(_loss(record))
+                    on_loss(loss_of(record))
                 continue
             piece = _piece(record)
             if series is not None and not in_pieces and series._identity == piece._identity:
@@ -140,9 +136,9 @@ def history_arguments(
             raise ValueError(f"nothing can be selected by a label with the name `{name}`")
     arguments["metric"] = metric
     if since is not None:
-        arguments["from"] = _microseconds(since, "since")
+        arguments["from"] = microseconds(since, "since")
     if until is not None:
-        arguments["to"] = _microseconds(until, "until")
+        arguments["to"] = microseconds(until, "until")
     if step is not None:
         if step < 0:
             raise ValueError(f"`step`: {step} is less than 0")
@@ -152,27 +148,16 @@ def history_arguments(
     return arguments
 
 
-def _microseconds(time: Time, name: str) -> int:
-    if isinstance(time, datetime.datetime):
-        if time.tzinfo is None:
-            raise ValueError(f"`{name}`: {time} has no time zone")
-        time = (time - _EPOCH) // datetime.timedelta(microseconds=1)
-    if time < 0:
-        raise ValueError(f"`{name}`: {time} is before 1970")
-    return time
-
-
 def _piece(record: Tuple[Field, ...]) -> SeriesHistory:
     fields = {field.name: field.value for field in record}
-    labels = fields["labels"].value if "labels" in fields else ()
     return SeriesHistory(
-        tenant=_text(record, "tenant"),
-        metric=_text(record, "metric"),
-        name=_text(record, "name"),
-        labels={label.name: str(label.value.plain) for label in labels} if isinstance(labels, tuple) else {},
-        times=[int(number) for number in _numbers(fields.get("times"))],
-        values=[float(number) for number in _numbers(fields.get("values"))],
-        ended=[int(number) for number in _numbers(fields.get("ended"))],
+        tenant=text_of(record, "tenant"),
+        metric=text_of(record, "metric"),
+        name=text_of(record, "name"),
+        labels=texts_of(fields.get("labels")),
+        times=[int(number) for number in numbers_of(fields.get("times"))],
+        values=[float(number) for number in numbers_of(fields.get("values"))],
+        ended=[int(number) for number in numbers_of(fields.get("ended"))],
         windows=_windows(fields),
     )
 
@@ -181,7 +166,7 @@ def _windows(fields: Mapping[str, Value]) -> List[SeriesWindow]:
     if "ends" not in fields:
         return []
     step = 1000 * int(str(fields["step_ms"].plain))
-    columns = [_numbers(fields.get(name)) for name in _WINDOW_COLUMNS]
+    columns = [numbers_of(fields.get(name)) for name in _WINDOW_COLUMNS]
     return [
         SeriesWindow(
             step, int(end), float(least), float(most), float(total), int(count),
@@ -191,21 +176,12 @@ def _windows(fields: Mapping[str, Value]) -> List[SeriesWindow]:
     ]
 
 
-def _loss(record: Tuple[Field, ...]) -> LossRange:
+def loss_of(record: Tuple[Field, ...]) -> LossRange:
     return LossRange(
-        tenant=_text(record, "tenant"),
-        metric=_text(record, "metric"),
-        start=int(_text(record, "from")),
-        end=int(_text(record, "to")),
-        count=int(_text(record, "lost")),
-        reason=_text(record, "reason"),
+        tenant=text_of(record, "tenant"),
+        metric=text_of(record, "metric"),
+        start=int(text_of(record, "from")),
+        end=int(text_of(record, "to")),
+        count=int(text_of(record, "lost")),
+        reason=text_of(record, "reason"),
     )
-
-
-def _text(record: Tuple[Field, ...], name: str) -> str:
-    return next((str(field.value.plain) for field in record if field.name == name), "")
-
-
-def _numbers(value: Optional[Value]) -> List[Union[int, float]]:
-    items = value.value.items if value is not None and isinstance(value.value, Array) else ()
-    return [item.value for item in items if isinstance(item.value, (int, float))]

@@ -160,6 +160,23 @@ def records_of(value: Value) -> Optional[List[Tuple[Field, ...]]]:
     return [item.value for item in value.value.items if isinstance(item.value, tuple)]
 
 
+def text_of(record: Tuple[Field, ...], name: str) -> str:
+    """The text of a field of a record; empty if there is none."""
+    return next((str(field.value.plain) for field in record if field.name == name), "")
+
+
+def texts_of(record: Optional[Value]) -> Dict[str, str]:
+    """The texts of a record by the names of its fields."""
+    fields = record.value if record is not None and isinstance(record.value, tuple) else ()
+    return {field.name: str(field.value.plain) for field in fields}
+
+
+def numbers_of(value: Optional[Value]) -> List[Union[int, float]]:
+    """The numbers of an array; none of any other value."""
+    items = value.value.items if value is not None and isinstance(value.value, Array) else ()
+    return [item.value for item in items if isinstance(item.value, (int, float))]
+
+
 def write_arguments(arguments: Arguments) -> bytes:
     """An argument list [MON 2.4].
 

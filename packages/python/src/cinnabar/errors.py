@@ -1,13 +1,13 @@
 """The errors of the library. None of them ever contains a password or token.
 
 `StatusError`: the server refused one command, and the connection continues. `ConnectionError`: there is no connection, or
-none any more.
+none any more. `ExpressionError`: an expression cannot be evaluated.
 """
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Optional, Union
+from typing import Optional, Tuple, Union
 
 from ._constants import NoticeCode, Status
 
@@ -31,6 +31,20 @@ class StatusError(CinnabarError):
         self.status = Status(code).name if code in Status.__members__.values() else code
         self.detail = detail
         super().__init__(f"{command} was refused{': ' if detail else ''}{detail} ({self.status})")
+
+
+class ExpressionError(CinnabarError):
+    """An expression that the server cannot evaluate."""
+
+    #: As in Prometheus' HTTP API: "bad_data", "execution", "timeout" or "unavailable".
+    type: str
+    #: Where it is: `expr[position[0]:position[1]]`; None if that cannot be said.
+    position: Optional[Tuple[int, int]]
+
+    def __init__(self, type: str, message: str, position: Optional[Tuple[int, int]] = None) -> None:
+        self.type = type
+        self.position = position
+        super().__init__(message)
 
 
 class ErrorCode(str, Enum):

@@ -146,6 +146,31 @@ class History(Live):
                     consumer.history("host.load.one", **wrong)
 
 
+class Expressions(Live):
+    async def test_are_evaluated_over_the_history_at_a_time_and_over_a_range(self):
+        async with connect(durable=False) as consumer:
+
+            async def remembered():
+                while True:
+                    result = await consumer.evaluate("host_load_one * 0 + 1")
+                    if result.series:
+                        return result
+                    await asyncio.sleep(0.05)
+
+            result = await self.within(remembered())
+            (series,) = result.series
+            self.assertEqual((result.type, series.name, list(series.labels), series.values), ("vector", "", ["host"], [1.0]))
+            time = series.times[0]
+            over = await consumer.evaluate("vector(2)", since=time - 120_000_000, until=time, step=60_000_000)
+            self.assertEqual((over.type, [one.values for one in over.series]), ("matrix", [[2.0, 2.0, 2.0]]))
+
+    async def test_say_what_is_wrong_with_them(self):
+        async with connect(durable=False) as consumer:
+            with self.assertRaises(cinnabar.ExpressionError) as caught:
+                await consumer.evaluate("sum(host_load_one[5m])")
+            self.assertEqual((caught.exception.type, caught.exception.position), ("bad_data", (4, 21)))
+
+
 async def take_uncommitted(consumer, count):
     samples = []
     async for sample in consumer:

@@ -1,5 +1,6 @@
 /** Expressions over the protocol: what they come to, for whom, what is wrong with one, and how a long answer goes on. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Reader } from '../../../../auth/permissions.ts'
 import { XdrWriter } from '../../../../protocol/bytes/writer.ts'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import { writeTyped } from '../../../../protocol/monitor/value.ts'
@@ -8,7 +9,12 @@ import { QuerySensor } from '../../../../server/edge/query/sensor.ts'
 import { QueryTurns } from '../../../../server/edge/query/turns.ts'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import type { Arguments, Measurement } from '../../../../server/kernel/metrics/metric.ts'
-import type { RememberedHistory, RememberedSeries } from '../../../../server/kit/history.ts'
+import type {
+  LossesAsked,
+  RememberedHistory,
+  RememberedLoss,
+  RememberedSeries,
+} from '../../../../server/kit/history.ts'
 import { defaultConfig } from '../../../../server/start/config.ts'
 import { done, newToken, tokenSeat } from '../../../support/administration.ts'
 import { args, command, str, type, u64 } from '../../../support/bytes.ts'
@@ -195,7 +201,7 @@ describe('a query that takes its time', () => {
     go = undefined
     isReady = false
     ended = []
-    sensor = sensorOf({ problem: undefined, select, families, backUp: async () => undefined })
+    sensor = sensorOf({ problem: undefined, select, families, losses, backUp: async () => undefined })
   })
 
   async function* families(): ReturnType<RememberedHistory['families']> {}
@@ -222,6 +228,12 @@ describe('a query that takes its time', () => {
       const labels = [['n', String(number).padStart(2, '0')]] as const
       yield [{ series: { name: 'test_a', labels }, times, values: times, mayRead: () => true }] as never
     }
+  }
+
+  /** Of each selector the same. */
+  async function losses(_: Reader, { fromMs, toMs }: LossesAsked): Promise<readonly RememberedLoss[]> {
+    const ofMetric = { tenant: 'north', metric: 'test.a', fromMs, toMs, count: 3, reason: 'overflow' }
+    return [ofMetric, { ...ofMetric, tenant: '', metric: '', fromMs: fromMs - 1, count: 0 }]
   }
 
   interface Page {
@@ -314,8 +326,24 @@ describe('a query that takes its time', () => {
     await expect(ask({ after: last })).rejects.toThrow('begin again')
   })
 
+  it('has ranges of loss for whoever wants them, each once', async () => {
+    isReady = true
+    const at = 7_000_000n
+    const summary = { type: 'scalar' }
+    const { records } = await ask({ expr: 'scalar(test_a) + scalar(test_a) + scalar(test_b)', at, with_losses: true })
+    const loss = { to: Number(at), reason: 'overflow' }
+    expect(records).toMatchObject([
+      summary,
+      { ...loss, tenant: '', metric: '', from: Number(at) - 1_000, lost: 0 },
+      { ...loss, tenant: 'north', metric: 'test.a', from: Number(at), lost: 3 },
+      { times: [Number(at)] },
+    ])
+    expect((await ask({ expr: '1', at, with_losses: true })).records).toMatchObject([summary, { values: [1] }])
+    expect((await ask({ expr: 'test_a', at })).records.filter(({ from }) => from !== undefined)).toEqual([])
+  })
+
   it('is VOID where nothing is remembered', async () => {
-    sensor = sensorOf({ problem: 'off', select, families, backUp: async () => undefined })
+    sensor = sensorOf({ problem: 'off', select, families, losses, backUp: async () => undefined })
     expect(await ask({ expr: '1' })).toEqual({ records: [], isVoid: true })
   })
 })

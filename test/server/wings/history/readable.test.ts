@@ -1,0 +1,54 @@
+/** Ranges of loss that somebody may know of: those of the tenant and of the server, of series that match and may be read. */
+import { expect, it } from 'vitest'
+import type { HistorySelection } from '../../../../server/wings/history/messages.ts'
+import { ReadableHistory, type ReadableServices } from '../../../../server/wings/history/readable.ts'
+import type { HistorySamples } from '../../../../storage/history/store.ts'
+
+const NONE = new Float64Array(0)
+const ANN = { userId: 1, tenant: 'north', role: 'user' } as never
+
+function seriesOf(native: string): HistorySamples {
+  return { series: { native, name: native.replace('.', '_'), labels: [] }, times: NONE, values: NONE } as never
+}
+
+/** What there is of each tenant. `asked`: what was. */
+function historyOf(asked: HistorySelection[]): ReadableHistory {
+  const natives: Readonly<Record<string, readonly string[]>> = { '': ['host.up'], north: ['test.a', 'test.secret'] }
+  const services: ReadableServices = {
+    reading: {
+      async *select(selection) {
+        asked.push(selection)
+        yield (natives[selection.tenant] ?? []).map(seriesOf)
+      },
+      async *families() {},
+      losses: async () =>
+        ['', 'test.*', 'test.secret', 'other.a'].map((native, at) => ({
+          native,
+          fromMs: at,
+          toMs: at + 1,
+          count: 5,
+          reason: 'overflow',
+        })),
+    },
+    readRights: () => ({ mayReadRemembered: (_: unknown, native: string) => native !== 'test.secret' }) as never,
+    problem: () => undefined,
+    backUp: async () => undefined,
+  }
+  return new ReadableHistory(services)
+}
+
+it('are those of metrics that a series has which may be read, and those of unknown metrics', async () => {
+  const asked: HistorySelection[] = []
+  const matchers = [{ label: '__name__', operator: '=', text: 'test_a' }] as const
+  const losses = await historyOf(asked).losses(ANN, { matchers, fromMs: 0, toMs: 9 })
+  expect(losses).toEqual([
+    { tenant: '', metric: '', fromMs: 0, toMs: 1, count: 5, reason: 'overflow' },
+    { tenant: 'north', metric: '', fromMs: 0, toMs: 1, count: 5, reason: 'overflow' },
+    { tenant: 'north', metric: 'test.*', fromMs: 1, toMs: 2, count: 5, reason: 'overflow' },
+  ])
+  expect(asked.map(({ tenant, isWithoutSamples }) => [tenant, isWithoutSamples])).toEqual([
+    ['', true],
+    ['north', true],
+  ])
+  for (const { matchers: given } of asked) expect(given).toEqual(matchers)
+})
