@@ -9,7 +9,9 @@ import {
   type ExpressionOptions,
   type ExpressionResult,
   type ExpressionSeries,
+  type LossRange,
 } from '../client/browser.ts'
+import { keepLoss, type PastLoss } from './losses.ts'
 import { untilAnswered } from './query.ts'
 import { reasonOf, sentence } from './refusals.ts'
 import { Samples } from './samples.ts'
@@ -91,12 +93,14 @@ export interface Evaluation {
   /** Undefined until there is one; the one before stays until the next one is there. */
   readonly result: ExpressionResult | undefined
   readonly problem: EvaluationProblem | undefined
+  /** Where values are missing that the expression would have seen. */
+  readonly losses: readonly PastLoss[]
   readonly isBusy: boolean
   /** From asking to the answer. */
   readonly elapsedMs: number
 }
 
-const NOTHING: Evaluation = { result: undefined, problem: undefined, isBusy: false, elapsedMs: 0 }
+const NOTHING: Evaluation = { result: undefined, problem: undefined, losses: [], isBusy: false, elapsedMs: 0 }
 
 /** Asks whenever the expression or the time changes. `round`: another number asks again. An empty expression asks nothing. */
 export function useEvaluation(consumer: Consumer, expr: string, time: AskedTime, round: number): Evaluation {
@@ -112,11 +116,15 @@ export function useEvaluation(consumer: Consumer, expr: string, time: AskedTime,
     let timer = 0
     const ask = async (): Promise<void> => {
       const begunMs = performance.now()
+      const found = new Map<string, PastLoss>()
       const answered = (answer: Pick<Evaluation, 'result' | 'problem'>): void => {
-        setEvaluation({ ...answer, isBusy: false, elapsedMs: performance.now() - begunMs })
+        const losses = [...found.values()]
+        setEvaluation({ ...answer, losses, isBusy: false, elapsedMs: performance.now() - begunMs })
       }
       try {
-        const evaluate = () => consumer.evaluate(expr, { ...optionsOf(time), limit: MOST_SERIES, signal })
+        const onLoss = (loss: LossRange): void => keepLoss(found, loss)
+        const options = { ...optionsOf(time), limit: MOST_SERIES, onLoss, signal }
+        const evaluate = () => consumer.evaluate(expr, options)
         answered({ result: await untilAnswered(consumer, signal, evaluate), problem: undefined })
       } catch (error) {
         if (signal.aborted) return

@@ -4,6 +4,8 @@ import type { LineArguments } from './series-watch.ts'
 
 interface Source {
   readonly metrics: readonly string[]
+  /** What is drawn of them, in Prometheus' language, where a server has a history; `selector`: the host. */
+  readonly expr?: (selector: string) => string
   readonly args?: LineArguments
   readonly scale?: Scale
 }
@@ -20,6 +22,11 @@ const CHARTS: readonly HostChart[] = [
     sources: [
       { metrics: ['host.cpu.user', 'host.cpu.system', 'host.cpu.iowait', 'host.cpu.steal'] },
       { metrics: ['gmetric.cpu_user', 'gmetric.cpu_system', 'gmetric.cpu_wio', 'gmetric.cpu_nice'] },
+      // A series for each processor and mode says little: what matters is the share of all processors.
+      {
+        metrics: ['prometheus.node_cpu_seconds_total'],
+        expr: (selector) => `100 * avg without (cpu) (rate(node_cpu_seconds_total{${selector}, mode!="idle"}[5m]))`,
+      },
     ],
   },
   {
@@ -76,13 +83,26 @@ export interface TitledChart {
   readonly spec: ChartSpec
 }
 
-/** Those that a host with these metrics has; `place`: the arguments that name the host. */
-export function hostCharts(metrics: ReadonlySet<string>, place: LineArguments): readonly TitledChart[] {
-  return CHARTS.flatMap(({ title, sources }) => {
-    for (const { metrics: names, args, scale } of sources) {
+/** Those that a host with these metrics has; `place`: the arguments that name the host. Expressions need a history of this server. */
+export function hostCharts(
+  metrics: ReadonlySet<string>,
+  place: LineArguments,
+  mayEvaluate: boolean,
+): readonly TitledChart[] {
+  return CHARTS.flatMap(({ title, sources }): TitledChart[] => {
+    for (const { metrics: names, args, scale, expr } of sources) {
+      if (expr !== undefined && !mayEvaluate) continue
       const lines = names.filter((name) => metrics.has(name)).map((metric) => ({ metric, args: { ...place, ...args } }))
-      if (lines.length > 0) return [{ title, spec: { lines, ...(scale !== undefined && { scale }) } }]
+      if (lines.length === 0) continue
+      if (expr !== undefined) return [{ title, spec: { lines: [], expr: expr(selectorOf(place)) } }]
+      return [{ title, spec: { lines, ...(scale !== undefined && { scale }) } }]
     }
     return []
   })
+}
+
+function selectorOf(place: LineArguments): string {
+  return Object.entries(place)
+    .map(([label, text]) => `${label}=${JSON.stringify(text)}`)
+    .join(', ')
 }

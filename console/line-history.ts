@@ -6,10 +6,11 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { type Consumer, type PlainRecord, StatusError } from '../client/browser.ts'
 import { COLUMNS, type ColumnRange, Columns, middleOf, type SampleWindow } from './columns.ts'
+import { keepLoss, lossOf, type PastLoss } from './losses.ts'
 import { producersOf } from './producers.ts'
 import { type Arguments, pagesOf, untilAnswered } from './query.ts'
 import { reasonOf } from './refusals.ts'
-import type { Hole, LineArguments, ServerClock } from './series-watch.ts'
+import type { LineArguments, ServerClock } from './series-watch.ts'
 
 const SELECT = 'producer.history.select'
 /** Samples that one reading takes. */
@@ -29,8 +30,6 @@ const AGAIN_SECONDS = 60
 const ROLLUP_SECONDS = 300
 /** So long what comes is enough: charts keep the values of an hour. */
 const ENOUGH_SECONDS = 1_800
-/** Ranges of loss that are kept; what is beyond them widens the last one. */
-const MOST_LOSSES = 1_000
 /** A window costs as much to read as some samples. */
 const SAMPLES_OF_WINDOW = 4
 /** These arguments are no labels. */
@@ -49,12 +48,6 @@ const NO_LABELS: ReadonlySet<string> = new Set([
 /** Of the machine of the server these name a part of what is measured; without them it is the whole. */
 const OWN_MACHINE = 'host.'
 const PARTS = ['cpu', 'mount', 'device', 'interface']
-
-/** Values that are missing in a range of time. */
-export interface PastLoss extends Hole {
-  /** Of which metrics, and why, in a few words. */
-  readonly reason: string
-}
 
 export interface PastSeries {
   readonly metric: string
@@ -302,7 +295,7 @@ export class LineHistory {
       signal.throwIfAborted()
       for (const record of records) {
         if (record['from'] !== undefined) {
-          keep(reading.losses, record)
+          keepLoss(reading.losses, lossOf(record))
           continue
         }
         const series = this.#seriesOf(reading, record, ignored)
@@ -425,25 +418,6 @@ function takeWindows(
     if (column >= from && column < to) columns.addWindow(window, column)
   }
   return min.length * SAMPLES_OF_WINDOW
-}
-
-/** Keeps a range of loss, which several parts may report. */
-function keep(losses: Map<string, PastLoss>, record: PlainRecord): void {
-  const [from, to] = [Number(record['from']) / 1e6, Number(record['to']) / 1e6]
-  const reason = [record['metric'], record['reason']].filter((text) => text !== '').join(': ')
-  const loss = { from, to, count: Number(record['lost']), reason }
-  const key = JSON.stringify([record['tenant'], loss])
-  if (losses.has(key) || losses.size < MOST_LOSSES) {
-    losses.set(key, loss)
-    return
-  }
-  const [last = key, before = loss] = [...losses].at(-1) ?? []
-  losses.set(last, {
-    ...before,
-    from: Math.min(before.from, from),
-    to: Math.max(before.to, to),
-    count: before.count + loss.count,
-  })
 }
 
 function microseconds(seconds: number): bigint {

@@ -2,9 +2,9 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
 import type { Consumer, ExpressionResult } from '../../client/browser.ts'
-import { chartedSeries, seriesText, useEvaluation } from '../expressions.ts'
+import { type AskedTime, chartedSeries, seriesText, useEvaluation } from '../expressions.ts'
 import { namingOf } from '../labels.ts'
-import type { PastLoss } from '../line-history.ts'
+import type { PastLoss } from '../losses.ts'
 import { formatCount } from '../units.ts'
 import { Chart, type Drawn, MAX_SHOWN } from './chart.tsx'
 import type { ChartPage } from './chart-page.ts'
@@ -13,16 +13,16 @@ import { Loading } from './state.tsx'
 
 /** Nothing comes by itself: another result comes in place of this one. */
 const SILENT: Drawn['watch'] = { onValues: () => () => {}, gaps: [] }
-const NO_LOSSES: readonly PastLoss[] = []
 
 interface ExpressionChartProps {
   readonly page: ChartPage
   readonly result: ExpressionResult
+  readonly losses: readonly PastLoss[]
   readonly expr: string
   readonly height?: number | undefined
 }
 
-export function ExpressionChart({ page, result, expr, height }: ExpressionChartProps) {
+export function ExpressionChart({ page, result, losses, expr, height }: ExpressionChartProps) {
   const drawn = useMemo(
     () =>
       largestOf(result).map((series): Drawn => {
@@ -47,7 +47,7 @@ export function ExpressionChart({ page, result, expr, height }: ExpressionChartP
       <Chart
         page={page}
         drawn={drawn}
-        losses={NO_LOSSES}
+        losses={losses}
         names={names.map((name) => name || expr)}
         label={expr}
         height={height}
@@ -61,15 +61,15 @@ export function ExpressionChart({ page, result, expr, height }: ExpressionChartP
   )
 }
 
-interface ExpressionCardProps extends Omit<ExpressionChartProps, 'result'> {
+interface ExpressionCardProps extends Omit<ExpressionChartProps, 'result' | 'losses'> {
   readonly consumer: Consumer
   /** Stands above the chart. */
   readonly head: ComponentChildren
 }
 
-/** A chart of a board: it is asked for again as the time of the page goes on. */
+/** A chart of a board or of a host: it is asked for again while what comes now is shown. */
 export function ExpressionCard({ consumer, page, expr, head, height }: ExpressionCardProps) {
-  const { result, problem, isBusy } = useEvaluation(consumer, expr, { ...page.shown.value, isLive: page.isLive }, 0)
+  const { result, problem, losses, isBusy } = useEvaluation(consumer, expr, followedRange(page), 0)
   return (
     <section class="card chart-card" aria-label={expr}>
       {head}
@@ -78,11 +78,19 @@ export function ExpressionCard({ consumer, page, expr, head, height }: Expressio
           <bdi>{problem.reason}</bdi>
         </p>
       )}
-      {result === undefined ? null : <ExpressionChart page={page} result={result} expr={expr} height={height} />}
+      {result === undefined ? null : (
+        <ExpressionChart page={page} result={result} losses={losses} expr={expr} height={height} />
+      )}
       {isBusy && result === undefined ? <Loading what="the chart" /> : null}
       {result?.series.length === 0 ? <p class="empty">No series has a value at this time.</p> : null}
     </section>
   )
+}
+
+/** The range of the page, and what comes now if that is in it and the page does not stand still. */
+export function followedRange(page: ChartPage): AskedTime {
+  const { isLive } = page
+  return { ...page.shown.value, isLive, isFollowed: isLive && !page.isPaused.value }
 }
 
 /** Those whose last value is the largest, in the order of the result. */

@@ -1,5 +1,5 @@
 /** What is hatched in a chart, since values are missing there, and what is said of it. */
-import type { PastLoss } from '../line-history.ts'
+import type { PastLoss } from '../losses.ts'
 import type { Hole } from '../series-watch.ts'
 import { formatCount } from '../units.ts'
 import type { TimeRange } from './chart-page.ts'

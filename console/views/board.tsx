@@ -165,8 +165,9 @@ export function BoardView({ consumer, fleet, router, identity }: ViewProps) {
       <ReadyBoards consumer={consumer} time={args} shown={place === undefined ? name : ''} />
       {charts.length === 0 ? (
         <p class="empty">
-          No chart is pinned. Open a <a href={linkTo('metrics')}>metric</a> and press <b>Pin</b>; the URL of this page
-          is the board, to be bookmarked and sent.
+          No chart is pinned. Open a <a href={linkTo('metrics')}>metric</a> and press <b>Pin</b>, or a{' '}
+          <a href={linkTo('query')}>query</a> and press <b>Add to board</b>; the URL of this page is the board, to be
+          bookmarked and sent.
         </p>
       ) : (
         <>

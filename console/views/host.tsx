@@ -11,6 +11,7 @@ import { labelsText } from '../labels.ts'
 import { ChartCard } from '../parts/chart-card.tsx'
 import { ChartControls } from '../parts/chart-controls.tsx'
 import { useChartPage } from '../parts/chart-page.ts'
+import { ExpressionCard } from '../parts/expression-chart.tsx'
 import { Name } from '../parts/name.tsx'
 import { Search } from '../parts/search.tsx'
 import { Loading, State } from '../parts/state.tsx'
@@ -45,7 +46,8 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
   // Of other servers nothing is remembered here.
   const isAsked = isGone && producer === OWN && page.isRemembered.value === true
   const remembered = useRememberedHost(consumer, host, isAsked)
-  const charts = hostCharts(isGone ? (remembered ?? new Set()) : new Set(rows.map(({ metric }) => metric)), place)
+  const metrics = isGone ? (remembered ?? new Set<string>()) : new Set(rows.map(({ metric }) => metric))
+  const charts = hostCharts(metrics, place, producer === OWN && page.isRemembered.value === true)
   const columns: readonly Column<Row>[] = [
     {
       title: 'Name',
@@ -113,22 +115,21 @@ export function HostView({ consumer, fleet, router }: ViewProps) {
       )}
       {charts.length === 0 ? null : (
         <div class="columns charts">
-          {charts.map(({ title, spec }) => (
-            <ChartCard
-              key={title}
-              consumer={consumer}
-              page={page}
-              spec={spec}
-              height={CHART_HEIGHT}
-              head={
-                <div class="head">
-                  <h2>
-                    <a href={linkInTime(chartLink(spec), args)}>{title}</a>
-                  </h2>
-                </div>
-              }
-            />
-          ))}
+          {charts.map(({ title, spec }) => {
+            const head = (
+              <div class="head">
+                <h2>
+                  <a href={linkInTime(chartLink(spec), args)}>{title}</a>
+                </h2>
+              </div>
+            )
+            const shown = { consumer, page, head, height: CHART_HEIGHT }
+            return spec.expr === undefined ? (
+              <ChartCard key={title} spec={spec} {...shown} />
+            ) : (
+              <ExpressionCard key={title} expr={spec.expr} {...shown} />
+            )
+          })}
         </div>
       )}
       {answer.kind === 'waiting' ? <Loading what="the metrics of this host" /> : null}

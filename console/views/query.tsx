@@ -7,7 +7,6 @@ import { linkInTime } from '../chart-time.ts'
 import { Completion } from '../completion.ts'
 import {
   type AskedExpression,
-  type AskedTime,
   type Evaluation,
   expressionArgs,
   expressionsOf,
@@ -18,7 +17,7 @@ import {
 } from '../expressions.ts'
 import { ChartControls } from '../parts/chart-controls.tsx'
 import { type ChartPage, useChartPage } from '../parts/chart-page.ts'
-import { ExpressionChart } from '../parts/expression-chart.tsx'
+import { ExpressionChart, followedRange } from '../parts/expression-chart.tsx'
 import { ExpressionField, type ExpressionText } from '../parts/expression-field.tsx'
 import { Name } from '../parts/name.tsx'
 import { type Column, PagedTable } from '../parts/table.tsx'
@@ -129,7 +128,7 @@ function QueryCard({ consumer, page, completion, label, asked, onChange, onRemov
               </button>
             ))}
           </span>
-          {expr === '' ? null : <AddToBoard expr={expr} />}
+          {expr === '' || !isDrawable(evaluation.result, show) ? null : <AddToBoard expr={expr} />}
           {onRemove === undefined ? null : (
             <button type="button" class="plain" aria-label={`Remove ${label.toLowerCase()}`} onClick={onRemove}>
               ×
@@ -139,17 +138,12 @@ function QueryCard({ consumer, page, completion, label, asked, onChange, onRemov
       </div>
       <Outcome evaluation={evaluation} />
       {evaluation.result === undefined ? null : show === 'chart' && evaluation.result.type === 'matrix' ? (
-        <ExpressionChart page={page} result={evaluation.result} expr={expr} />
+        <ExpressionChart page={page} result={evaluation.result} losses={evaluation.losses} expr={expr} />
       ) : (
         <ResultTable result={evaluation.result} expr={expr} />
       )}
     </section>
   )
-}
-
-function followedRange(page: ChartPage): AskedTime {
-  const { isLive } = page
-  return { ...page.shown.value, isLive, isFollowed: isLive && !page.isPaused.value }
 }
 
 /** What there is, how long it took, and what is wrong. The place is always there, so that readers of screens hear what comes into it. */
@@ -214,6 +208,11 @@ function ResultTable({ result, expr }: { readonly result: ExpressionResult; read
 function valuesText(values: readonly number[]): string {
   const last = String(values.at(-1) ?? '')
   return values.length > 1 ? `${last} (last of ${formatCount(values.length)})` : last
+}
+
+/** Texts, and ranges of samples at one time, have no values at the steps of a chart. */
+function isDrawable(result: ExpressionResult | undefined, show: Showing): boolean {
+  return result === undefined || show === 'chart' || result.type === 'vector' || result.type === 'scalar'
 }
 
 function AddToBoard({ expr }: { readonly expr: string }) {

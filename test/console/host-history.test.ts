@@ -14,5 +14,5 @@ it('finds the sources of which something is remembered', async () => {
   const metrics = await rememberedOf(consumer as never, 'web1', new AbortController().signal)
   expect([...metrics]).toEqual(['gmetric.load_one', 'gmetric.load_five', 'gmetric.load_fifteen'])
   expect(asked).toContain('host.cpu.user web1')
-  expect(hostCharts(metrics, { host: 'web1' }).map(({ title }) => title)).toEqual(['Load'])
+  expect(hostCharts(metrics, { host: 'web1' }, false).map(({ title }) => title)).toEqual(['Load'])
 })

@@ -26,7 +26,7 @@ describe('boards that are ready', () => {
     const own = metricsOf('host.')
     expect(own.length).toBeGreaterThan(10)
     expect(own.filter((name) => !known.has(name))).toEqual([])
-    const charts = hostCharts(known, {})
+    const charts = hostCharts(known, {}, false)
     expect(charts.map(({ title }) => title)).toEqual(['CPU', 'Load', 'Memory', 'Disk', 'Disk space free', 'Network'])
     const drawn = charts.flatMap(({ spec }) => spec.lines.map(({ metric }) => metric))
     expect(drawn).toEqual(expect.arrayContaining(['host.cpu.steal', 'host.load.fifteen', 'host.mem.swap_used']))

@@ -50,9 +50,10 @@ export function expressionValues(): ValueMessage[] {
       value: 1,
     },
   ]
+  const loss = { tenant: 'default', metric: 'test.a', fromMs: 1, toMs: 2, count: 3, reason: 'overflow' }
   const all = [
     [...resultRecords({ ...about, data: { type: 'string', timeMs: 1, text: 'x' } }, 1, [])],
-    [...resultRecords({ ...about, data: { type: 'vector', timeMs: 1, samples } }, 1, [])],
+    [...resultRecords({ ...about, data: { type: 'vector', timeMs: 1, samples } }, 1, [loss])],
     [problemRecord(new QueryProblem('bad_data', 'x', { start: 0, end: 1 }), 'x')],
   ]
   return all.map((items) => messageOf({ type: BasicType.ARRAY, value: { element: BasicType.REC, items } }))

@@ -1,10 +1,12 @@
 /** An expression is evaluated over the history, as far as the reader may read it and within the bounds of a query. */
 import { PromqlError } from '../../../promql/errors.ts'
 import { QUERY_LIMITS } from '../../../promql/evaluate/budget.ts'
+import { selectorsOf } from '../../../promql/expression.ts'
 import { PreparedQuery, QUERY_OPTIONS, type QueryOptions, type QueryResult } from '../../../promql/query.ts'
 import { StatusError } from '../../kernel/core/errors.ts'
+import type { RememberedLoss } from '../../kit/history.ts'
 import { evaluateElsewhere } from './engine.ts'
-import { HistorySource } from './history-source.ts'
+import { HistorySource, plainMatchers } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
 import { type AskedTimes, type QueryRequest, runQuery } from './run.ts'
 
@@ -63,6 +65,29 @@ export async function evaluateText(
   options: EvaluateOptions,
 ): Promise<QueryResult> {
   return evaluate(request, new PreparedQuery(text), times, options)
+}
+
+/**
+ * Ranges in which values are missing that an expression would have seen, as far as the reader may read their metrics: each once,
+ * ascending. Another server, where one answers expressions, knows of none. Rejects as `evaluate` does.
+ */
+export async function lossesOf(
+  { reader, history, run }: QueryRequest,
+  text: string,
+  times: AskedTimes,
+): Promise<readonly RememberedLoss[]> {
+  if (history.engine !== undefined) return []
+  const [fromMs, toMs] = 'timeMs' in times ? [times.timeMs, times.timeMs] : [times.startMs, times.endMs]
+  const found = new Map<string, RememberedLoss>()
+  const asked = new Set<string>()
+  for (const selector of selectorsOf(new PreparedQuery(text).expression)) {
+    const matchers = plainMatchers(selector.matchers)
+    const key = JSON.stringify(matchers)
+    if (asked.has(key) || run.ended.aborted) continue
+    asked.add(key)
+    for (const loss of await history.losses(reader, { matchers, fromMs, toMs })) found.set(JSON.stringify(loss), loss)
+  }
+  return [...found.values()].sort((a, b) => a.fromMs - b.fromMs)
 }
 
 /** As far as an error is one of the request, or of its evaluation; undefined if it is a fault. */

@@ -186,10 +186,7 @@ export class QuerySensor implements PolledSensor {
     let answer: { readonly records: Iterator<Field[]>; readonly bytes: number } | undefined
     const act = async (): Promise<void> => {
       begunMs = clock.monotonicMs()
-      const [{ evaluateText, problemOf }, { lossesOf }] = await Promise.all([
-        import('./evaluate.ts'),
-        import('./losses.ts'),
-      ])
+      const { evaluateText, lossesOf, problemOf } = await import('./evaluate.ts')
       const request = {
         reader,
         history,

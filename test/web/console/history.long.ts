@@ -113,6 +113,11 @@ describe.skipIf(missing)(`charts of the history${howTo}`, () => {
     expect(await page.locator('.legend .missing').count()).toBe(0)
     await page.mouse.move(box.x + box.width * (1 - 10.5 / 60), box.y + 40)
     await page.waitForSelector('.legend .missing')
+    // An expression over it has the same hole.
+    await page.goto('about:blank')
+    await open(rig, page, `#/query?expr=gmetric_past&show=chart&.range=60d&.at=${ago(0)}Z`)
+    await page.waitForSelector('.query .missing:has-text("1,440 values are missing"):has-text("gmetric.*: overflow")')
+    expect(Number(await page.locator('.chart').getAttribute('data-holes'))).toBeGreaterThan(0)
     // An hour of it.
     await page.goto('about:blank')
     await open(rig, page, `#/metrics/gmetric.past?host=web1&.range=1h&.at=${ago(35)}Z`)
