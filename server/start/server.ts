@@ -133,6 +133,8 @@ export interface RunningServer extends Listeners {
 }
 
 const SWEEP_MS = 1000
+/** How often channels are closed at the end, at most, since something has come to them meanwhile. */
+const CLOSINGS = 8
 /** How often records of the audit log that are too old are removed. */
 const PRUNE_MS = 3_600_000
 
@@ -266,8 +268,12 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     producer.limitedRecords.flush()
     await producer.executor.stop()
     try {
-      if (storage.state === 'ok') {
-        for (const channel of producer.registry.all()) channel.queue.close()
+      // What comes while the last batch is stored, such as the GAP of values that are too old by now, has to be stored as well: it
+      // has reserved ids, and the next start would report a loss that there was not.
+      for (let attempts = 0; attempts < CLOSINGS && storage.state === 'ok'; attempts++) {
+        const open = [...producer.registry.all()].filter(({ queue }) => attempts === 0 || !queue.isClosed)
+        if (open.length === 0 && attempts > 0) break
+        for (const { queue } of open) queue.close()
         producer.journal.change({ put: 'closed', row: {} })
         await stored()
       }

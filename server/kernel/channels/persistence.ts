@@ -299,6 +299,11 @@ export class Persistence implements Journaled {
     this.changed()
   }
 
+  /** Whether all of it is stored, and no ids are reserved: what came after `close`, or with its batch, may have reserved some. */
+  get isClosed(): boolean {
+    return !this.#isDurable || (!this.#numbersChanged && this.#ids.reserved === this.#ids.next)
+  }
+
   /** The id up to which the sending order is stored or settled, as far as an entry of it says. */
   storedThrough(entry: Entry): number {
     const { durableNext } = this.#ids

@@ -233,6 +233,11 @@ export class Queue implements Journaled {
     this.#inlet.closed().persistence.close()
   }
 
+  /** Whether it has nothing to store since then; otherwise it has to be closed again. */
+  get isClosed(): boolean {
+    return this.#inlet.closed().persistence.isClosed
+  }
+
   /** Restores the numbers of a row. Blocks and GAPs follow by `restoreBlock` and `restoreGap`, in order, then `recovered`. */
   restoreNumbers(numbers: Float64Array, row: number): { floor: number; clean: boolean } {
     const [, floor = 0, next = 0, reserved = 0] = numbers.subarray(row * CHANNEL_WIDTH, (row + 1) * CHANNEL_WIDTH)
