@@ -128,11 +128,12 @@ export function* selectSamples(
 }
 
 function withoutMarkers(times: Float64Array, values: Float64Array): { times: Float64Array; values: Float64Array } {
+  // Most series have no NaN at all, and this looks at each of their samples.
+  let first = 0
+  while (first < values.length && !Number.isNaN(values[first])) first++
+  if (first === values.length) return { times, values }
   const markers = new StaleMarkers(values)
   const isMarker = (index: number): boolean => Number.isNaN(values[index]) && markers.has(index)
-  let first = 0
-  while (first < values.length && !isMarker(first)) first++
-  if (first === values.length) return { times, values }
   const kept: number[] = []
   for (let index = 0; index < values.length; index++) if (!isMarker(index)) kept.push(index)
   return {

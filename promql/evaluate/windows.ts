@@ -131,8 +131,11 @@ class WindowRun {
 
 function resetsOf(values: Float64Array): number[] {
   const resets: number[] = []
-  for (let index = 1; index < values.length; index++) {
-    if ((values[index] ?? 0) < (values[index - 1] ?? 0)) resets.push(index)
+  let before = Number.NEGATIVE_INFINITY
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index] ?? 0
+    if (value < before) resets.push(index)
+    before = value
   }
   return resets
 }

@@ -1,7 +1,7 @@
 /** The rows of fresh.db with the samples of commits that are in no page yet: what the heads of tenants have, and a crash leaves. */
 import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
-import { blockBytes, decodeBlock, encodeBlock, type StoredBlock } from './head.ts'
+import { blockBytes, decodeBlock, encodeBlock, type StoredBlock, rangeOfTimes } from './head.ts'
 import type { HistoryTenant } from './history-tenants.ts'
 
 interface ColumnsRow {
@@ -34,14 +34,9 @@ export class HeadRows {
   put({ id, head }: HistoryTenant): StoredBlock {
     const block = head.copyPending()
     const data = encodeBlock(block)
-    let fromMs = Number.POSITIVE_INFINITY
-    let toMs = 0
-    for (const time of block.times) {
-      if (time < fromMs) fromMs = time
-      if (time > toMs) toMs = time
-    }
+    const { fromMs, toMs } = rangeOfTimes(block)
     const { lastInsertRowid } = this.#put.run(id, fromMs, toMs, block.series.length, crc32(data), data)
-    return { ...block, row: Number(lastInsertRowid) }
+    return { ...block, row: Number(lastInsertRowid), fromMs, toMs }
   }
 
   /** Removes the rows of a tenant up to one, in the transaction of the caller. */
@@ -62,7 +57,8 @@ export class HeadRows {
       if (tenant === undefined) continue
       const { id, data, samples, checksum } = row
       if (crc32(data) === checksum && data.length === blockBytes(samples)) {
-        tenant.head.add({ ...decodeBlock(data, samples), row: id }, nowMs)
+        const block = decodeBlock(data, samples)
+        tenant.head.add({ ...block, ...rangeOfTimes(block), row: id }, nowMs)
       } else damaged(tenant, row)
     }
   }

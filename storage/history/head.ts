@@ -15,6 +15,9 @@ export interface HeadBlock {
 /** A block that is stored. */
 export interface StoredBlock extends HeadBlock {
   readonly row: number
+  /** The times of its earliest and its latest sample. */
+  readonly fromMs: number
+  readonly toMs: number
 }
 
 const MIN_CAPACITY = 64
@@ -56,7 +59,7 @@ export class Head {
   /** The start of the earliest day in blocks; undefined if there are none. */
   get oldestDay(): number | undefined {
     let oldest = Number.POSITIVE_INFINITY
-    for (const { times } of this.blocks) for (const time of times) if (time < oldest) oldest = time
+    for (const { fromMs } of this.blocks) oldest = Math.min(oldest, fromMs)
     return oldest === Number.POSITIVE_INFINITY ? undefined : dayOf(oldest)
   }
 
@@ -114,6 +117,17 @@ export class Head {
     this.#times = times
     this.#values = values
   }
+}
+
+/** The times of the earliest and the latest sample. */
+export function rangeOfTimes({ times }: Pick<HeadBlock, 'times'>): Pick<StoredBlock, 'fromMs' | 'toMs'> {
+  let fromMs = Number.POSITIVE_INFINITY
+  let toMs = 0
+  for (const time of times) {
+    if (time < fromMs) fromMs = time
+    if (time > toMs) toMs = time
+  }
+  return { fromMs, toMs }
 }
 
 const SAMPLE_BYTES = 20

@@ -146,8 +146,7 @@ export class HistoryQueries {
     yield* this.#reading(function* (reader) {
       const readers = runsOf(reader)
       const resolved = yield* reader.resolver.resolve(tenant, compiled)
-      const wanted = new Set(resolved.map(({ id }) => id))
-      const head = yield* headParts(blocks, wanted, { fromMs, toMs })
+      const head = yield* headParts(blocks, resolved, { fromMs, toMs })
       for (const each of resolved) {
         const parts: Part[] = []
         yield* readParts(readers, each, parts)
@@ -172,8 +171,7 @@ export class HistoryQueries {
       const runs = (kind: RunKind, range: MsRange): RunReader[] => open(reader, kind, range)
       const summary = summaryOf({ fromMs, toMs }, { stepMs, goneMs, runs })
       const resolved = yield* reader.resolver.resolve(tenant, compiled)
-      const wanted = new Set(resolved.map(({ id }) => id))
-      const head = yield* headParts(blocks, wanted, summary.range)
+      const head = yield* headParts(blocks, resolved, summary.range)
       for (const each of resolved) {
         const found = yield* summary.read(each, head.get(each.id))
         if (found !== undefined) yield { series: each.series, ...found }

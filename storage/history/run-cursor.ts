@@ -9,9 +9,11 @@ import type { PageKey } from './page-table.ts'
 /** Whether a series of a run was dropped after the run was made; undefined if none was. */
 export type IsHidden = ((series: number) => boolean) | undefined
 
+/** With any numbers in them: to fill them with zeros first would take as long as to read what they are for. */
 export function newColumns(count: number, length: number): ChunkColumns {
-  const column = (): Float64Array => new Float64Array(length)
-  return { times: column(), values: Array.from({ length: count }, column) }
+  const all = new Float64Array(Buffer.allocUnsafeSlow(8 * (count + 1) * length).buffer)
+  const column = (index: number): Float64Array => all.subarray(index * length, (index + 1) * length)
+  return { times: column(0), values: Array.from({ length: count }, (_, index) => column(index + 1)) }
 }
 
 export class RunCursor {

@@ -7,10 +7,12 @@ import { type ChunkColumns, decodeChunk } from './codec/chunk.ts'
 import type { ReadPage } from './codec/page.ts'
 import { DamagedPage } from './codec/varints.ts'
 import { wordsOf } from './codec/words.ts'
-import type { HeadBlock } from './head.ts'
+import type { HeadBlock, StoredBlock } from './head.ts'
 import type { RunPages } from './history-files.ts'
 import type { PageKey } from './page-table.ts'
+import type { ResolvedSeries } from './resolve.ts'
 import { type IsHidden, newColumns } from './run-cursor.ts'
+import { numbersBetween, type SeriesNumbers } from './series-numbers.ts'
 import { orderRows } from './sorting.ts'
 
 /** Rows of the head that are looked at in one step. */
@@ -22,9 +24,13 @@ export interface MsRange {
   readonly toMs: number
 }
 
-/** Rows of one run, or of the head, ascending by time unless they are of the head. */
-export interface Part extends ChunkColumns {
+/** Rows of one run, or of the head, ascending by time. */
+export interface Part {
+  readonly columnCount: number
+  /** How many rows there are, or were before they were damaged. */
   readonly length: number
+  /** Writes the rows into columns from `at` on; returns where they end. */
+  read(into: ChunkColumns, at: number): number
 }
 
 /** Reads series of one run, each later in the order of places than the one before. */
@@ -56,7 +62,7 @@ export class RunReader {
         continue
       }
       if (this.#key.lo > place) return
-      const part = this.#page === undefined ? undefined : this.#decode(this.#page, place)
+      const part = this.#page === undefined ? undefined : this.#part(this.#page, place)
       if (part !== undefined) parts.push(part)
       // The next page may go on with it.
       if (this.#key.hi > place) return
@@ -81,55 +87,148 @@ export class RunReader {
     this.#page = isInRange ? this.#pages.read(key) : undefined
   }
 
-  #decode(page: ReadPage, place: number): Part | undefined {
+  #part(page: ReadPage, place: number): Part | undefined {
     const first = page.find(place)
     let end = first
+    while (end < page.length && page.places[end] === place) end++
+    if (end === first) return undefined
+    const key = this.#key!
+    const damaged = (): void => this.#pages.damaged(key)
+    return new PagePart({ page, first, end, baseMs: this.run.period, columnCount: this.#columnCount, damaged })
+  }
+}
+
+interface PageChunks {
+  readonly page: ReadPage
+  /** The chunks from the first up to, and without, the end. */
+  readonly first: number
+  readonly end: number
+  readonly baseMs: number
+  readonly columnCount: number
+  readonly damaged: () => void
+}
+
+/** It is decoded when there is room for all rows of its series, so that none is copied. */
+class PagePart implements Part {
+  readonly columnCount: number
+  readonly length: number
+  readonly #chunks: PageChunks
+
+  constructor(chunks: PageChunks) {
+    const { page, first, end, columnCount } = chunks
+    this.#chunks = chunks
+    this.columnCount = columnCount
     let length = 0
-    for (; end < page.length && page.places[end] === place; end++) length += page.counts[end]!
-    if (length === 0) return undefined
-    const columns = newColumns(this.#columnCount, length)
-    let at = 0
+    for (let chunk = first; chunk < end; chunk++) length += page.counts[chunk]!
+    this.length = length
+  }
+
+  read(into: ChunkColumns, at: number): number {
+    const { page, first, end, baseMs, damaged } = this.#chunks
     try {
       for (let chunk = first; chunk < end; chunk++) {
-        decodeChunk(page.chunk(chunk), this.run.period, columns, at, page.counts[chunk]!)
+        decodeChunk(page.chunk(chunk), baseMs, into, at, page.counts[chunk]!)
         at += page.counts[chunk]!
       }
     } catch (error) {
       if (!(error instanceof DamagedPage)) throw error
-      this.#pages.damaged(this.#key!)
+      damaged()
     }
-    return at === 0 ? undefined : { ...columns, length: at }
+    return at
   }
 }
 
-/** Of blocks of the head, what they have of some series; each of it in the order in which it came. */
+/** The first rows of columns. */
+export class ColumnsPart implements Part {
+  readonly columnCount: number
+  readonly length: number
+  readonly #columns: ChunkColumns
+
+  constructor(columns: ChunkColumns, length: number) {
+    this.#columns = columns
+    this.columnCount = columns.values.length
+    this.length = length
+  }
+
+  read(into: ChunkColumns, at: number): number {
+    const { times, values } = this.#columns
+    into.times.set(times.subarray(0, this.length), at)
+    for (const [index, column] of values.entries()) into.values[index]!.set(column.subarray(0, this.length), at)
+    return at + this.length
+  }
+}
+
+/** Of blocks of the head, what they have of some series, ascending by time. */
 export function* headParts(
-  blocks: readonly HeadBlock[],
-  wanted: ReadonlySet<number>,
-  { fromMs, toMs }: MsRange,
-): Generator<undefined, Map<number, Part>, void> {
-  const rows = new Map<number, GrowingPart>()
+  blocks: readonly StoredBlock[],
+  wanted: readonly ResolvedSeries[],
+  range: MsRange,
+): Generator<undefined, ReadonlyMap<number, HeadPart>, void> {
+  const rows = new HeadRowsOf(wanted, range)
   for (const block of blocks) {
-    const words = wordsOf(block.values)
-    for (let index = 0; index < block.series.length; index++) {
-      if (index % ROWS_PER_STEP === ROWS_PER_STEP - 1) yield
-      const id = block.series[index]!
-      if (!wanted.has(id)) continue
-      const time = block.times[index]!
+    if (block.fromMs > range.toMs || block.toMs < range.fromMs) continue
+    for (let from = 0; from < block.series.length; from += ROWS_PER_STEP) {
+      rows.collect(block, from, Math.min(block.series.length, from + ROWS_PER_STEP))
+      yield
+    }
+  }
+  return rows.parts()
+}
+
+/** Rows of some series, each in the order in which they came. */
+class HeadRowsOf {
+  readonly #wanted: readonly ResolvedSeries[]
+  readonly #range: MsRange
+  /** The entry of a series in `wanted`, from 1 on. */
+  readonly #entries: SeriesNumbers
+  readonly #parts: (HeadPart | undefined)[]
+
+  constructor(wanted: readonly ResolvedSeries[], range: MsRange) {
+    this.#wanted = wanted
+    this.#range = range
+    let [first, last] = [Number.POSITIVE_INFINITY, 0]
+    for (const { id } of wanted) {
+      first = Math.min(first, id)
+      last = Math.max(last, id)
+    }
+    this.#entries = numbersBetween(first, last)
+    for (const [index, { id }] of wanted.entries()) this.#entries.set(id, index + 1)
+    this.#parts = new Array(wanted.length).fill(undefined)
+  }
+
+  collect({ series, times, values }: HeadBlock, from: number, to: number): void {
+    const { fromMs, toMs } = this.#range
+    const entries = this.#entries
+    const words = wordsOf(values)
+    for (let index = from; index < to; index++) {
+      const entry = entries.get(series[index]!)
+      if (entry === 0) continue
+      const time = times[index]!
       if (time < fromMs || time > toMs) continue
-      let part = rows.get(id)
+      let part = this.#parts[entry - 1]
       if (part === undefined) {
-        part = new GrowingPart()
-        rows.set(id, part)
+        part = new HeadPart()
+        this.#parts[entry - 1] = part
       }
       part.add(time, words[2 * index]!, words[2 * index + 1]!)
     }
-    yield
   }
-  return rows
+
+  /** By series, in order. */
+  parts(): Map<number, HeadPart> {
+    const parts = new Map<number, HeadPart>()
+    for (const [index, part] of this.#parts.entries()) {
+      if (part === undefined) continue
+      part.order()
+      parts.set(this.#wanted[index]!.id, part)
+    }
+    return parts
+  }
 }
 
-class GrowingPart implements Part {
+/** What the head has of a series. */
+export class HeadPart implements Part {
+  readonly columnCount = 1
   times = new Float64Array(16)
   values = [new Float64Array(16)]
   length = 0
@@ -142,6 +241,15 @@ class GrowingPart implements Part {
     this.#words[2 * length] = low
     this.#words[2 * length + 1] = high
     this.length = length + 1
+  }
+
+  /** After the last row: of those with the same time the last one stays. */
+  order(): void {
+    this.length = orderRows(this, 0, this.length)
+  }
+
+  read(into: ChunkColumns, at: number): number {
+    return new ColumnsPart(this, this.length).read(into, at)
   }
 
   #grow(): void {
@@ -157,24 +265,23 @@ class GrowingPart implements Part {
 
 /** Joins parts, of which the later ones hold where two have a row of the same time; only rows from `fromMs` to `toMs` stay. */
 export function joinParts(parts: readonly Part[], fromMs: number, toMs: number): ChunkColumns | undefined {
-  const [first] = parts
-  if (first === undefined) return undefined
   const total = parts.reduce((sum, { length }) => sum + length, 0)
-  const joined = newColumns(first.values.length, total)
-  let at = 0
+  const joined = newColumns(parts[0]?.columnCount ?? 0, total)
+  const { times } = joined
+  let end = 0
+  let isAscending = true
   for (const part of parts) {
-    joined.times.set(part.times.subarray(0, part.length), at)
-    for (const [index, column] of part.values.entries()) {
-      joined.values[index]!.set(column.subarray(0, part.length), at)
-    }
-    at += part.length
+    const start = end
+    end = part.read(joined, start)
+    if (start > 0 && start < end) isAscending &&= times[start]! > times[start - 1]!
   }
-  const end = orderRows(joined, 0, total)
-  const start = firstAtLeast(joined.times, end, fromMs)
-  const stop = firstAtLeast(joined.times, end, toMs + 1)
+  if (!isAscending) end = orderRows(joined, 0, end)
+  const start = firstAtLeast(times, end, fromMs)
+  const stop = firstAtLeast(times, end, toMs + 1)
   if (start >= stop) return undefined
+  if (stop - start === total) return joined
   const cut = (column: Float64Array): Float64Array => column.slice(start, stop)
-  return { times: cut(joined.times), values: joined.values.map(cut) }
+  return { times: cut(times), values: joined.values.map(cut) }
 }
 
 /** The first row of the first `end` whose time is at least this. */

@@ -5,9 +5,8 @@
 import type { ChunkColumns } from './codec/chunk.ts'
 import { wordsOf } from './codec/words.ts'
 import type { HeadBlock } from './head.ts'
+import { numbersBetween, type SeriesNumbers } from './series-numbers.ts'
 
-/** 4 MiB. */
-const MAX_RANGE = 1 << 20
 const SERIES_PER_STEP = 8192
 
 export interface SortedSamples {
@@ -65,16 +64,6 @@ export function* sortSamples(
   return { places, starts, ends, times, values }
 }
 
-/** A number for each series, 0 at first. */
-interface SeriesNumbers {
-  get(series: number): number
-  set(series: number, number: number): void
-  add(series: number): void
-  /** Those that are not 0. */
-  all(): Iterable<[series: number, number: number]>
-}
-
-/** An array where series are near each other, as those of one tenant mostly are: a map takes several times as long. */
 function counterOf(blocks: readonly HeadBlock[]): SeriesNumbers {
   let first = Number.POSITIVE_INFINITY
   let last = 0
@@ -85,53 +74,7 @@ function counterOf(blocks: readonly HeadBlock[]): SeriesNumbers {
       if (id > last) last = id
     }
   }
-  return last - first < MAX_RANGE ? new NearNumbers(first, last) : new FarNumbers()
-}
-
-class NearNumbers implements SeriesNumbers {
-  readonly #first: number
-  readonly #numbers: Int32Array
-
-  constructor(first: number, last: number) {
-    this.#first = first
-    this.#numbers = new Int32Array(Math.max(0, last - first + 1))
-  }
-
-  get(series: number): number {
-    return this.#numbers[series - this.#first]!
-  }
-
-  set(series: number, number: number): void {
-    this.#numbers[series - this.#first] = number
-  }
-
-  add(series: number): void {
-    this.#numbers[series - this.#first]!++
-  }
-
-  *all(): Iterable<[number, number]> {
-    for (const [index, number] of this.#numbers.entries()) if (number !== 0) yield [this.#first + index, number]
-  }
-}
-
-class FarNumbers implements SeriesNumbers {
-  readonly #numbers = new Map<number, number>()
-
-  get(series: number): number {
-    return this.#numbers.get(series) ?? 0
-  }
-
-  set(series: number, number: number): void {
-    this.#numbers.set(series, number)
-  }
-
-  add(series: number): void {
-    this.set(series, this.get(series) + 1)
-  }
-
-  all(): Iterable<[number, number]> {
-    return this.#numbers
-  }
+  return numbersBetween(first, last)
 }
 
 function scatter(

@@ -6,7 +6,7 @@ import type { ChunkColumns } from './codec/chunk.ts'
 import { DAY_MS, dayOf, monthOf, type RunKind } from './periods.ts'
 import type { ResolvedSeries } from './resolve.ts'
 import { RollupBuilder } from './rollup.ts'
-import { joinParts, type MsRange, type Part, type RunReader } from './select.ts'
+import { ColumnsPart, type HeadPart, joinParts, type MsRange, type Part, type RunReader } from './select.ts'
 import { type HistorySamples, ROLLUP_MS } from './store.ts'
 import { WindowBuilder, windowMs } from './windows.ts'
 
@@ -24,7 +24,7 @@ export interface SeriesSummary {
   /** Samples of the head that it needs. */
   readonly range: MsRange
   /** What there is of a series, each later in the order of places than the one before; undefined if there is nothing. */
-  read(series: ResolvedSeries, head: Part | undefined): Generator<undefined, Found | undefined, void>
+  read(series: ResolvedSeries, head: HeadPart | undefined): Generator<undefined, Found | undefined, void>
 }
 
 export function summaryOf(range: MsRange, parts: SummaryParts): SeriesSummary {
@@ -49,7 +49,7 @@ class RestSummary implements SeriesSummary {
     this.#days = new Set(areGone ? runs('samples', whole).map(({ run }) => run.period) : [])
   }
 
-  *read({ place, id }: ResolvedSeries, head: Part | undefined): Generator<undefined, Found | undefined, void> {
+  *read({ place, id }: ResolvedSeries, head: HeadPart | undefined): Generator<undefined, Found | undefined, void> {
     const builder = new WindowBuilder(ROLLUP_MS)
     for (const [, rollups] of yield* partsByPeriod(this.#rollups, place, id)) {
       const { fromMs, toMs } = this.#rollupRange
@@ -97,7 +97,7 @@ class WholeSummary implements SeriesSummary {
     this.#freshDays = new Set(all.filter(({ file }) => file === null).map(({ period }) => period))
   }
 
-  *read({ place, id }: ResolvedSeries, head: Part | undefined): Generator<undefined, Found | undefined, void> {
+  *read({ place, id }: ResolvedSeries, head: HeadPart | undefined): Generator<undefined, Found | undefined, void> {
     const days = this.#freshDaysOf(head)
     const rollups = yield* partsByPeriod(this.#rollups, place, id)
     const fresh = this.#samples.filter(({ run }) => days.has(run.period))
@@ -118,7 +118,7 @@ class WholeSummary implements SeriesSummary {
     return found(undefined, builder)
   }
 
-  #freshDaysOf(head: Part | undefined): ReadonlySet<number> {
+  #freshDaysOf(head: HeadPart | undefined): ReadonlySet<number> {
     if (head === undefined) return this.#freshDays
     const days = new Set(this.#freshDays)
     for (let row = 0; row < head.length; row++) {
@@ -131,12 +131,13 @@ class WholeSummary implements SeriesSummary {
 
   #rollup(day: number, parts: readonly Part[]): Part | undefined {
     const { fromMs, toMs } = this.range
-    const samples = joinParts(parts, Math.max(fromMs, day + 1), Math.min(toMs, day + DAY_MS))
+    const [firstMs, lastMs] = [Math.max(fromMs, day + 1), Math.min(toMs, day + DAY_MS)]
+    const samples = joinParts(parts, firstMs, lastMs)
     if (samples === undefined) return undefined
-    const builder = new RollupBuilder(DAY_MS / ROLLUP_MS)
+    const builder = new RollupBuilder(1 + Math.ceil((lastMs - firstMs) / ROLLUP_MS))
     builder.add(samples.times, samples.values[0]!, samples.times.length)
     builder.finish()
-    return builder.length === 0 ? undefined : { ...builder.columns, length: builder.length }
+    return builder.length === 0 ? undefined : new ColumnsPart(builder.columns, builder.length)
   }
 }
 

@@ -113,7 +113,7 @@ export class ThreadQueries {
         const { done = false, value } = steps.next()
         isLast = done
         if (value === undefined) continue
-        const one = isWithoutSamples ? { series: value.series, times: NONE, values: NONE } : owned(value)
+        const one = isWithoutSamples ? { series: value.series, times: NONE, values: NONE } : value
         series.push(one)
         samples += one.times.length + SAMPLES_OF_SERIES + SAMPLES_OF_WINDOW * (one.windows?.ends.length ?? 0)
       }
@@ -123,8 +123,8 @@ export class ThreadQueries {
     }
     if (isLast) this.#running.delete(query)
     running.usedMs = this.#services.monotonicMs()
-    const buffers = isWithoutSamples ? [] : series.flatMap((one) => columnsOf(one).map(({ buffer }) => buffer))
-    this.#services.answer({ kind: 'portion', query, series, isLast }, buffers)
+    const packed = isWithoutSamples ? { series, buffers: [] } : pack(series)
+    this.#services.answer({ kind: 'portion', query, series: packed.series, isLast }, packed.buffers)
   }
 
   #failed(query: number, error: unknown): void {
@@ -151,24 +151,32 @@ function* bareSeries(store: Store, selection: HistorySelection): ReturnType<Hist
   for (const series of store.series(selection)) yield series && { series, times: NONE, values: NONE }
 }
 
-/** The same in memory that can be given away. */
-function owned({ series, times, values, windows }: HistorySamples): HistorySamples {
-  const samples = { series, times: own(times), values: own(values) }
-  if (windows === undefined) return samples
-  const columns = Object.entries(windows).map(([name, column]) => [
-    name,
-    typeof column === 'number' ? column : own(column),
-  ])
-  return { ...samples, windows: Object.fromEntries(columns) as HistoryWindows }
+/** The same in one piece of memory that can be given away: to hand over a piece takes longer than to copy a column. */
+function pack(series: readonly HistorySamples[]): { series: HistorySamples[]; buffers: ArrayBufferLike[] } {
+  let length = 0
+  for (const one of series) for (const column of columnsOf(one)) length += column.length
+  const { buffer } = Buffer.allocUnsafeSlow(8 * length)
+  const bytes = new Uint8Array(buffer)
+  let at = 0
+  /** Copied as integers, so that each NaN stays the one that it is. */
+  const packed = (column: Float64Array): Float64Array => {
+    bytes.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength), at)
+    const copy = new Float64Array(buffer, at, column.length)
+    at += column.byteLength
+    return copy
+  }
+  const all = series.map(({ series, times, values, windows }): HistorySamples => {
+    const samples = { series, times: packed(times), values: packed(values) }
+    if (windows === undefined) return samples
+    const columns = Object.entries(windows).map(([name, column]) => [
+      name,
+      typeof column === 'number' ? column : packed(column),
+    ])
+    return { ...samples, windows: Object.fromEntries(columns) as HistoryWindows }
+  })
+  return { series: all, buffers: [buffer] }
 }
 
 function columnsOf({ times, values, windows = {} as HistoryWindows }: HistorySamples): Float64Array[] {
   return [times, values, ...Object.values(windows).filter((column) => typeof column !== 'number')]
-}
-
-/** Memory that can be given away, as it holds nothing else. Copied as integers, so that each NaN stays the one that it is. */
-function own(column: Float64Array): Float64Array<ArrayBuffer> {
-  const { buffer, byteOffset, byteLength } = column
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) return column as Float64Array<ArrayBuffer>
-  return new Float64Array(new Uint8Array(buffer, byteOffset, byteLength).slice().buffer)
 }

@@ -255,18 +255,38 @@ function place(exceptions: Uint32Array, values: Float64Array, at: number, length
   }
 }
 
+/** Where a query spends most of its time: the numbers of one and two bytes, which most are, are read right here. */
 function decodeMantissas(reader: VarintReader, mode: number, values: Float64Array, at: number, count: number): void {
   const power = POWERS[mode & PLACES]!
   const second = (mode & SECOND) !== 0
   if (count === 0) return
+  const { bytes } = reader
+  const lastPair = reader.end - 2
   const end = at + count
   let mantissa = reader.signed()
   let difference = 0
+  let next = reader.at
   values[at++] = mantissa / power
   while (at < end) {
-    const written = reader.signed()
+    let written = 0
+    const low = next <= lastPair ? bytes[next]! : 128
+    const high = next <= lastPair ? bytes[next + 1]! : 128
+    if (low < 128) {
+      written = (low >>> 1) ^ -(low & 1)
+      next++
+    } else if (high < 128) {
+      const zigzag = (low & 127) | (high << 7)
+      written = (zigzag >>> 1) ^ -(zigzag & 1)
+      next += 2
+    } else {
+      reader.at = next
+      written = reader.signed()
+      next = reader.at
+    }
     if (written === 0) {
+      reader.at = next
       const zeros = reader.upTo(end - at - 1, 'equal differences') + 1
+      next = reader.at
       if (second && difference !== 0) {
         for (const stop = at + zeros; at < stop; at++) {
           mantissa += difference
@@ -282,4 +302,5 @@ function decodeMantissas(reader: VarintReader, mode: number, values: Float64Arra
     mantissa += difference
     values[at++] = mantissa / power
   }
+  reader.at = next
 }

@@ -75,16 +75,17 @@ function point(timeMs: number, value: number): string {
 
 /** Seconds, with three digits after the point unless all are 0. */
 export function jsonTime(ms: number): string {
+  if (ms % 1_000 === 0) return String(ms / 1_000 + 0)
   const positive = Math.abs(ms)
-  const fraction = positive % 1_000
-  const seconds = `${ms < 0 ? '-' : ''}${Math.floor(positive / 1_000)}`
-  return fraction === 0 ? seconds : `${seconds}.${String(fraction).padStart(3, '0')}`
+  return `${ms < 0 ? '-' : ''}${Math.floor(positive / 1_000)}.${String(positive % 1_000).padStart(3, '0')}`
 }
 
 /** With an exponent of at least two digits where it is shorter, as Go writes it. */
 export function jsonNumber(value: number): string {
   const size = Math.abs(value)
-  if (!Number.isFinite(value) || size === 0 || (size >= 1e-6 && size < 1e21)) return plainNumber(value)
+  // JavaScript writes these as Go does.
+  if (size >= 1e-6 && size < 1e21) return String(value)
+  if (!Number.isFinite(value) || size === 0) return plainNumber(value)
   const [mantissa = '', exponent = ''] = value.toExponential().split('e')
   return `${mantissa}e${exponent.slice(0, 1)}${exponent.slice(1).padStart(2, '0')}`
 }
