@@ -18,8 +18,10 @@ import type { Steps } from '../../kit/running.ts'
 const [PAYLOAD_TIME, PAYLOAD_TYPE] = [FRAME_TIME - 4, FRAME_TYPE - 4]
 /** Of one name to seven: trees are not deeper [MON 9.13]. */
 export const PATH = /^[^/*\p{Cc}]{1,64}(?:\/[^/*\p{Cc}]{1,64}){0,6}$/u
+const TYPE_BYTES = 4
 const HIGH_WORD = 2 ** 32
-const LAST_BYTES = 16
+/** Longer values are copied by a call. */
+const SHORT_BYTES = 32
 /** Series whose labels have the same hash: honest ones are hardly ever two, and who makes more must not cost the time to compare all. */
 const MAX_ALIKE = 16
 
@@ -102,17 +104,15 @@ export class Tap {
    */
   take(bytes: Uint8Array, start: number, end: number, view: DataView): void {
     const at = start + PAYLOAD_TYPE
-    const found = this.isLabelled ? placeOfValue(view, at, end) : -1
-    const place = found < 0 ? at : found
-    // Sources send their series in turns: mostly this is the one that came after the last one before, and no hash is needed.
+    // Sources send their series in turns: mostly this is the one that came after the last one before, and nothing is looked up.
     const guess = this.#latest?.after
-    const isRight = guess !== undefined && !guess.isForgotten && guess.has(view, at, place)
+    const isRight = guess !== undefined && this.isLabelled && !guess.isForgotten && guess.isBefore(view, at, end)
+    const place = isRight ? at + guess.length : this.#placeOfValue(view, at, end)
     const series = isRight ? guess : this.#find(bytes, view, at, place)
     if (this.#latest !== undefined) this.#latest.after = series
     this.#latest = series
     checkTyped(bytes, view, place, end, place === at ? 0 : 1)
     const time = boundedUint53(view, start + PAYLOAD_TIME)
-    const tail = bytes.subarray(place, end)
     const { hub, node } = this.#options
     if (node?.isFenced(series.name)) {
       if (!series.isFenced) hub.emitEncoded(series, NOTHING, time)
@@ -120,9 +120,15 @@ export class Tap {
       return
     }
     series.isFenced = false
-    hub.emitEncoded(series, tail, time)
-    if (view.getUint32(place) === BasicType.VOID) this.#forget(series)
-    else series.keep(tail, time)
+    if (view.getUint32(place) === BasicType.VOID) {
+      hub.emitEncoded(series, NOTHING, time)
+      this.#forget(series)
+    } else hub.emitEncoded(series, series.keep(bytes, place, end, time), time)
+  }
+
+  #placeOfValue(view: DataView, at: number, end: number): number {
+    const found = this.isLabelled ? placeOfValue(view, at, end) : -1
+    return found < 0 ? at : found
   }
 
   #find(bytes: Uint8Array, view: DataView, at: number, place: number): TappedSeries {
@@ -227,6 +233,8 @@ class TappedSeries implements RemoteSeries {
   readonly labels: Labels
   readonly subscriptions: Subscription[] = []
   readonly hash: number
+  /** The bytes of its labels before each value; 0 if it has none. */
+  readonly length: number
   /** One whose labels have the same hash. */
   next: TappedSeries | undefined
   /** The one that came after it the last time. */
@@ -236,43 +244,54 @@ class TappedSeries implements RemoteSeries {
   isFenced = false
   /** Its labels as they come before each value. */
   readonly #prefix: DataView
-  #last = new Uint8Array(LAST_BYTES)
-  #length = 0
+  /** The last value, with its type; empty before the first. */
+  #last = new Uint8Array(0)
   #time = 0
 
   constructor(name: string, labels: Labels, hash: number, prefix: Uint8Array, next: TappedSeries | undefined) {
     this.name = name
     this.labels = labels
     this.hash = hash
+    this.length = prefix.length
     this.#prefix = new DataView(prefix.buffer, prefix.byteOffset, prefix.length)
     this.next = next
   }
 
   get isBare(): boolean {
-    return this.#prefix.byteLength === 0
+    return this.length === 0
   }
 
   /** Whether these are its labels. */
   has(view: DataView, from: number, to: number): boolean {
+    return this.length === to - from && this.#isAt(view, from)
+  }
+
+  /** Whether a value with its labels is there: they alone say where it begins. False for a series without labels. */
+  isBefore(view: DataView, at: number, end: number): boolean {
+    return this.length > 0 && this.length + TYPE_BYTES <= end - at && this.#isAt(view, at)
+  }
+
+  #isAt(view: DataView, from: number): boolean {
     const prefix = this.#prefix
-    if (prefix.byteLength !== to - from) return false
-    for (let at = 0; at < prefix.byteLength; at += 4) {
+    for (let at = 0; at < this.length; at += 4) {
       if (prefix.getUint32(at) !== view.getUint32(from + at)) return false
     }
     return true
   }
 
   get known(): RemoteSeries['known'] {
-    return this.#length === 0 || this.isFenced
-      ? undefined
-      : { tail: this.#last.subarray(0, this.#length), time: this.#time }
+    return this.#last.length === 0 || this.isFenced ? undefined : { tail: this.#last, time: this.#time }
   }
 
-  keep(tail: Uint8Array, time: number): void {
-    if (tail.length > this.#last.length) this.#last = new Uint8Array(tail.length)
-    this.#last.set(tail)
-    this.#length = tail.length
+  /** Keeps a value with its type; returns them, until the next one is kept. An array for each value would be half of what it costs. */
+  keep(bytes: Uint8Array, from: number, to: number, time: number): Uint8Array {
+    const length = to - from
+    if (this.#last.length !== length) this.#last = new Uint8Array(length)
+    const last = this.#last
+    if (length > SHORT_BYTES) last.set(bytes.subarray(from, to))
+    else for (let at = 0; at < length; at++) last[at] = bytes[from + at] as number
     this.#time = time
+    return last
   }
 
   matches(): boolean {
