@@ -36,7 +36,7 @@ export function cpuOf(taker: Taker): number {
 }
 
 /** Datagrams that the kernel threw away for it. */
-export function dropsOf({ port }: Taker): number {
+export function dropsOf({ port }: Pick<Taker, 'port'>): number {
   const drops = dropsIn(readFileSync('/proc/net/udp', 'utf8'), '127.0.0.1', port)
   if (drops === undefined) throw new Error(`nobody listens on udp port ${port}`)
   return drops

@@ -26,6 +26,7 @@ import { benchQuery } from './query.ts'
 import { benchQueue } from './queue.ts'
 import { shownFigures } from './ratios.ts'
 import { benchScale } from './scale.ts'
+import { benchSeries } from './series.ts'
 import { benchDrain, benchOtlp, benchRemoteWrite, benchScrape } from './stacks.ts'
 import { benchUpstream } from './upstream.ts'
 
@@ -55,6 +56,7 @@ const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
   'remote-write': benchRemoteWrite,
   scale: benchScale,
   scrape: benchScrape,
+  series: benchSeries,
   upstream: benchUpstream,
 }
 

@@ -8,6 +8,7 @@ import { benchHistory } from './history.ts'
 import { benchLatency } from './latency.ts'
 import { benchMemory } from './memory.ts'
 import { benchScale } from './scale.ts'
+import { benchSeries } from './series.ts'
 
 it('latency brings values from end to end, through a durable channel and one that is not', async () => {
   const short = ['--rates', '500', '--seconds', '0.2', '--warm-up', '0.1', '--settle', '60', '--alone']
@@ -41,14 +42,30 @@ it('scale measures each size and draws the curves', async () => {
 it('doors says what a value costs that is scraped or written, durable or not, and what it costs others', async () => {
   const short = ['--peers', '--targets', '1', '--seconds', '1', '--warm-up', '0.5']
   const figures = (await benchDoors(short)) as Readonly<Record<string, string>>
-  const scrapers = ['cinnabar', 'cinnabarTakenOnly', 'prometheus', 'vmagent'].map((who) => `scrape ${who}`)
+  const scrapers = ['cinnabar', 'cinnabarRecorded', 'cinnabarTakenOnly', 'prometheus', 'vmagent'].map(
+    (who) => `scrape ${who}`,
+  )
   const takers = ['cinnabar', 'cinnabarUnbound', 'prometheus'].map((who) => `remote-write ${who}`)
   const points = ['gauges', 'histograms'].flatMap((kind) =>
     ['cinnabar', 'cinnabarUnbound'].map((who) => `otlp-${kind} ${who}`),
   )
   // So little costs less than a tick of the kernel's clock now and then; that nothing came is an error by itself.
-  for (const who of [...scrapers, ...takers, ...points])
+  const statsd = ['counters', 'timers'].map((kind) => `statsd-${kind} cinnabar`)
+  for (const who of [...scrapers, ...takers, ...points, ...statsd])
     expect(Number(figures[`${who} cpuPerMillion`]), who).toBeGreaterThanOrEqual(0)
+  expect(Number(figures['fleet cinnabar scrapedSamples'])).toBeGreaterThan(0)
+  // On a machine that does much else, some may be lost.
+  const [sent, delivered] = ['datagrams', 'delivered'].map((what) => Number(figures[`fleet cinnabar ${what}`]))
+  expect(delivered).toBeGreaterThan(0)
+  expect(delivered).toBeLessThanOrEqual(Number(sent))
+})
+
+it('series says what they cost', async () => {
+  const sizes = ['--scraped', '100', '--series', '200', '--calm', '2']
+  const figures = (await benchSeries(sizes)) as Readonly<Record<string, string | number>>
+  for (const what of ['restMiB', 'scrapedSeries', 'startSeconds', 'getCpuSeconds'])
+    expect(Number(figures[what]), what).toBeGreaterThan(0)
+  expect(figures['writtenSeries']).toBe(200)
 })
 
 it('history measures each row, and stores every sample', async () => {

@@ -176,13 +176,14 @@ function* otlpBodies(series: number, rounds: number): Generator<Uint8Array> {
   }
 }
 
-function writeAll(taker: Taker, series: number, rounds: number): Promise<void> {
+/** So many samples of each series. */
+export function writeAll(taker: Pick<Taker, 'url' | 'headers'>, series: number, rounds: number): Promise<void> {
   return postAll(taker, WRITE, WRITE_HEADERS, writeBodies(series, rounds))
 }
 
 /** Posts all, a few at once; those that are told to wait are sent again. */
 async function postAll(
-  { url, headers }: Taker,
+  { url, headers }: Pick<Taker, 'url' | 'headers'>,
   path: string,
   more: Readonly<Record<string, string>>,
   bodies: Iterator<Uint8Array>,

@@ -6,11 +6,8 @@ export interface Sizes {
   readonly warmUp: number
 }
 
-export interface Cost {
-  /** CPU seconds. */
-  readonly cpuPerMillion: string
-  readonly rssMiB: number
-}
+/** CPU seconds per million values, and the memory at the end, or what else a row measures. */
+export type Cost = Readonly<Record<string, string | number>>
 
 /** The costs by who takes the values. */
 export type Row = (sizes: Sizes, withPeers: boolean) => Promise<Readonly<Record<string, Cost>>>

@@ -1,6 +1,6 @@
 /**
  * The row `scrape`: targets with what node_exporter says, scraped once a second, as Cinnabar takes it (durable, in a channel that is
- * read), and Prometheus and vmagent.
+ * read, and recorded besides), and Prometheus and vmagent.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -36,6 +36,7 @@ export async function scrapeRow(
   const sinkUrl = `http://127.0.0.1:${(sink.address() as AddressInfo).port}`
   const scrapers: Record<string, () => Promise<Scraper>> = {
     cinnabar: () => cinnabar(addresses, true),
+    cinnabarRecorded: () => cinnabar(addresses, true, ''),
     cinnabarTakenOnly: () => cinnabar(addresses, false),
     ...(withPeers && {
       prometheus: () => started(StackProgram.prometheus(scrapeConfigs(addresses))),
@@ -70,10 +71,13 @@ export async function scrapeRow(
   }
 }
 
-/** `isDurable`: a consumer reads everything from a durable channel; otherwise it has one channel that is not durable, and one series. */
-async function cinnabar(targets: readonly string[], isDurable: boolean): Promise<Scraper> {
+/**
+ * `isDurable`: a consumer reads everything from a durable channel; otherwise it has one channel that is not durable, and one series.
+ * `history`: its section of the configuration.
+ */
+async function cinnabar(targets: readonly string[], isDurable: boolean, history = WITHOUT_HISTORY): Promise<Scraper> {
   const server = new ServerProcess(
-    `${WITHOUT_HISTORY}[[scrape]]\nname = "node"\ninterval = "1s"\ntargets = ${JSON.stringify(targets)}\n[channels]\nmax_bytes = 1073741824\n`,
+    `${history}[[scrape]]\nname = "node"\ninterval = "1s"\ntargets = ${JSON.stringify(targets)}\n[channels]\nmax_bytes = 1073741824\n`,
   )
   await server.start()
   const consumer = await connect(
