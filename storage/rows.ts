@@ -390,6 +390,54 @@ export const ROWS = {
       leftOut: 'they are not shown; save them again',
     },
   ),
+  /** A group of rules: how far it was evaluated. */
+  'alert group': row(
+    {
+      /** As JSON: [tenant, file, group]. */
+      name: text,
+      /** The last time that was evaluated, milliseconds since 1970. */
+      reached: number,
+      /** The number of its last transition. */
+      sequence: number,
+    },
+    {
+      tag: 22,
+      table: 'alert_group',
+      key: ['name'],
+      removal: 'key',
+      recoveredAs: 'alertGroups',
+      leftOut: 'they are evaluated from now on',
+    },
+  ),
+  /** An alert that is pending or fires, or has ended a short time ago. */
+  alert: row(
+    {
+      /** As JSON: [tenant, file, group, rule, how many rules of this name come before it]. */
+      rule: text,
+      /** As JSON: pairs of a name and a text, ascending by name. */
+      labels: text,
+      annotations: text,
+      state: word({ pending: 0, firing: 1, inactive: 2 }),
+      /** A number as text: it may be none. */
+      value: text,
+      /** These four in milliseconds since 1970: since when the expression holds, */
+      active: number,
+      /** since when it fires, */
+      fired: optional(number),
+      /** since when it fires although the expression holds no more, */
+      kept: optional(number),
+      /** when it ended. */
+      resolved: optional(number),
+    },
+    {
+      tag: 23,
+      table: 'alert',
+      key: ['rule', 'labels'],
+      removal: 'key',
+      recoveredAs: 'alerts',
+      leftOut: 'they begin anew',
+    },
+  ),
 } as const satisfies Readonly<Record<string, RowDeclaration>>
 
 type Rows = typeof ROWS
@@ -418,6 +466,8 @@ export type AuditRow = RowOf<'audit'>
 export type ExecutionRow = RowOf<'execution'>
 export type QmfAgentRow = RowOf<'qmf agent'>
 export type BoardRow = RowOf<'board'>
+export type AlertGroupRow = RowOf<'alert group'>
+export type AlertRow = RowOf<'alert'>
 
 /** Puts a row in the place of that with its key, if there is one. */
 export type RowPut = { readonly [Kind in RowKind]: { readonly put: Kind; readonly row: RowOf<Kind> } }[RowKind]

@@ -6,6 +6,7 @@ import type { SessionContext } from '../kernel/sessions/context.ts'
 import type { Sessions } from '../kernel/sessions/sessions.ts'
 import type { OpenDoor } from '../kit/door.ts'
 import type { RememberedHistory } from '../kit/history.ts'
+import type { ShownRules } from '../kit/rules.ts'
 import type { HttpSection, ListenSection, MetricsSection, QuerySection } from './config.ts'
 import { type Health, listenHttp } from './http/app.ts'
 import type { MetricsServices } from './http/metrics/route.ts'
@@ -38,6 +39,8 @@ export interface ListenersOptions {
   readonly outcomes: QueryOutcomes
   /** What is remembered; undefined if nothing is. */
   readonly remembered: RememberedHistory | undefined
+  /** The rules over it; undefined if nothing evaluates any. */
+  readonly rules: ShownRules | undefined
   readonly tls: TlsFiles | undefined
   readonly sessions: Pick<Sessions, 'accept' | 'admission'>
   readonly context: SessionContext & MetricsServices & CatalogueServices
@@ -56,8 +59,8 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
   const { config, tls, sessions, clock, opened } = options
   const { listen } = config
   const passedOn = new Map<ListenerName, TakePassed>()
-  const { query, turns, outcomes, remembered } = options
-  const queries = { history: remembered, turns, outcomes, section: query }
+  const { query, turns, outcomes, remembered, rules } = options
+  const queries = { history: remembered, rules, turns, outcomes, section: query }
   let areOpen = false
   const health: Health = { unready: () => (areOpen ? problemOf(options) : 'starting: not all listeners are open yet') }
   const open = async (

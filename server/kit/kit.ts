@@ -6,6 +6,7 @@ import type { ForeignCode } from '../kernel/core/faults.ts'
 import { SensorDoor } from '../kernel/metrics/sensor-door.ts'
 import type { Controls } from './controls.ts'
 import { type Door, type DoorServices, Doors } from './door.ts'
+import type { Expressions } from './expressions.ts'
 import type { Feed, Guest, SensorHub } from './feed.ts'
 import { pacerOf } from './io/pacer.ts'
 import type { Peer } from './peer.ts'
@@ -24,6 +25,7 @@ export interface Kit {
   readonly peer: Peer
   readonly controls: Controls
   readonly guests: Guests
+  readonly expressions: Expressions
 }
 
 /** The server that a wing is part of. */
@@ -53,7 +55,7 @@ export interface Guests {
 
 export type KitServices = Omit<DoorServices, 'poll'> &
   PollServices &
-  Pick<Kit, 'self' | 'turnClock' | 'controls'> & {
+  Pick<Kit, 'self' | 'turnClock' | 'controls' | 'expressions'> & {
     readonly peer: Omit<Peer, 'pacer'>
     readonly foreign: ForeignCode
   }
@@ -65,7 +67,7 @@ export interface MadeKit {
 }
 
 export function makeKit(services: KitServices): MadeKit {
-  const { self, clock, turnClock, log, hub, pacing, peer, controls, foreign } = services
+  const { self, clock, turnClock, log, hub, pacing, peer, controls, foreign, expressions } = services
   const poll = makePoll(services)
   const doors = new Doors({ ...services, poll })
   const kit: Kit = {
@@ -78,6 +80,7 @@ export function makeKit(services: KitServices): MadeKit {
     poll,
     peer: { ...peer, pacer: (sensor, meter) => pacerOf(sensor, meter, pacing) },
     controls,
+    expressions,
     guests: {
       feed: (guest) => new SensorDoor(hub, guest),
       enter: (failed, act) => foreign.enter(failed, act),

@@ -6,6 +6,7 @@ import type { Section, SectionConfig } from '../kernel/config/schema.ts'
 import type { StatusEntry } from '../kernel/producer/status.ts'
 import type { RememberedHistory } from './history.ts'
 import type { Kit } from './kit.ts'
+import type { ShownRules } from './rules.ts'
 
 /** NamedSections of the configuration by their names, and what is read of them. */
 export type NamedSections = Readonly<Record<string, Section>>
@@ -27,12 +28,19 @@ export interface OpenedSource<S extends Section = Section, M extends NamedSectio
   readonly statuses?: readonly StatusEntry[]
   /** What is remembered, if the source remembers anything. */
   readonly remembered?: RememberedHistory
+  /** The rules that are evaluated over it, if the source has any. */
+  readonly rules?: ShownRules
   /** Begins to take what others have kept. Called after bindings are recovered, and before any source listens. */
   begin?(): Promise<void>
   /** Opens the listeners and connections. Called after bindings are recovered: values that arrive before that would be lost. */
   listen?(): Promise<void>
   /** Removes what has been silent for too long; called every second. */
   sweep?(): void
+  /**
+   * Reads what its section names, before anything changes, and resolves to what puts it in force, which never throws. Rejects with
+   * ConfigError, and then nothing changes.
+   */
+  prepare?(config: SectionConfig<S>, more: SectionConfigs<M>): Promise<() => void>
   /** Puts the live keys of its section in force. Never throws. */
   reload?(config: SectionConfig<S>, more: SectionConfigs<M>): void
   /** Ends everything that it has begun besides its doors; also if the server cannot start. */

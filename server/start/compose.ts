@@ -434,6 +434,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     connect: options.connect,
     tls: files.tls,
     admission,
+    history: remembered,
+    section: () => inForce().query,
   })
   // Also if one of them cannot be opened.
   options.opened(() => doors.close())
@@ -461,8 +463,9 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       log,
       audit,
       whenStored: () => whenStoredOrFull({ journal, host, clock }),
-      prepare(next, changed) {
+      async prepare(next, changed) {
         checkAnywhere(next, options.node, reloadable.file)
+        const prepared = await Promise.all(sources.map((source) => source.prepare?.(next)))
         const replaced = changed.includes('exec') ? execControls(next.exec, clock) : undefined
         if (replaced !== undefined) warnOfReaders(log, dataDir, next.exec)
         return () => {
@@ -470,7 +473,10 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
           quotas.allChanged()
           dialler.allow(next.dial.allow)
           if (replaced !== undefined) executor.replace('exec.', replaced)
-          for (const source of sources) source.reload?.(next)
+          for (const [index, source] of sources.entries()) {
+            source.reload?.(next)
+            prepared[index]?.()
+          }
           if (changed.includes('announce')) announcer.follow(next.announce)
         }
       },

@@ -260,7 +260,14 @@ const sections = {
   log,
 }
 
-export const schema = schemaOf(sections, ({ producer, listen, tls, upstream }, context) => {
+export const schema = schemaOf(sections, ({ producer, listen, tls, upstream, history, alerts }, context) => {
+  if (alerts.rules.length > 0) {
+    const wrong = (also: string, message: string): void =>
+      context.addIssue({ code: 'custom', path: ['alerts', 'rules'], params: { also }, message })
+    if (history.keep === 0) wrong('rules', 'need the history, which is off: set `history.keep`, or leave this key out')
+    else if (!history.metrics.includes('rules.*'))
+      wrong('rules', 'record `rules.*`, which is not in `history.metrics`: add it there, so that other rules find it')
+  }
   for (const [index, { name }] of upstream.entries()) {
     if (name !== producer.name) continue
     const message = 'has the name of this server (`producer.name`): give one of them another'

@@ -1,5 +1,6 @@
 /** Makes the kit of the wings from the parts of the server, and keeps the controls that they add until the executor takes them. */
 import type { Recovered } from '../../storage/store.ts'
+import { type ExpressionsServices, HistoryExpressions } from '../edge/query/expressions.ts'
 import type { Rights } from '../kernel/accounts/rights.ts'
 import type { Tenants } from '../kernel/accounts/tenants.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
@@ -24,7 +25,11 @@ export interface OfferedControls {
   readonly remote: RemoteControls[]
 }
 
-export type ComposeKitOptions = Omit<KitServices, 'turnClock' | 'pacing' | 'inlets' | 'peer' | 'controls'> &
+export type ComposeKitOptions = Omit<
+  KitServices,
+  'turnClock' | 'pacing' | 'inlets' | 'peer' | 'controls' | 'expressions'
+> &
+  Pick<ExpressionsServices, 'history' | 'section'> &
   DeliveryServices &
   Pick<Joining, 'nodes' | 'connect' | 'intake'> &
   Callers & {
@@ -34,7 +39,7 @@ export type ComposeKitOptions = Omit<KitServices, 'turnClock' | 'pacing' | 'inle
     readonly storage: Pick<StorageState, 'isBehind'>
     readonly notices: Notices
     readonly journal: Journal
-    readonly recovered: Pick<Recovered, 'upstreams' | 'upstreamBindings' | 'qmfAgent'>
+    readonly recovered: Pick<Recovered, 'upstreams' | 'upstreamBindings' | 'qmfAgent' | 'alerts' | 'alertGroups'>
     readonly server: Pick<ServerView, 'stats' | 'channels'>
     readonly tenants: Pick<Tenants, 'list'>
   }
@@ -42,7 +47,7 @@ export type ComposeKitOptions = Omit<KitServices, 'turnClock' | 'pacing' | 'inle
 export function composeKit(options: ComposeKitOptions): MadeKit & { readonly offered: OfferedControls } {
   const { turn, host, storage, clock, hub, intake, notices, journal, recovered, server } = options
   const { nodes, connect, tls, admission, tenants } = options
-  const { upstreams, upstreamBindings, qmfAgent } = recovered
+  const { upstreams, upstreamBindings, qmfAgent, alerts, alertGroups: groups } = recovered
   const offered: OfferedControls = { controls: [], sources: [], remote: [] }
   const made = makeKit({
     ...options,
@@ -55,6 +60,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
       journal,
       behind: () => storage.isBehind(host.unstored),
     },
+    expressions: new HistoryExpressions({ ...options, stored: { journal, alerts, groups } }),
     controls: {
       add: (...controls) => offered.controls.push(...controls),
       follow: (source) => offered.sources.push(source),

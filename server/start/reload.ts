@@ -32,8 +32,8 @@ export interface ReloaderOptions {
   readonly audit: Pick<AuditLog, 'record'>
   /** Resolves when what was recorded is stored; to false if the disk is full. */
   readonly whenStored: () => Promise<boolean>
-  /** Checks a configuration and changes nothing; throws ConfigError. The function that it returns puts it in force, and never throws. */
-  readonly prepare: (config: Config, changed: readonly string[]) => () => void
+  /** Checks a configuration and changes nothing; rejects with ConfigError. The function that it returns puts it in force, and never throws. */
+  readonly prepare: (config: Config, changed: readonly string[]) => Promise<() => void>
 }
 
 export class Reloader {
@@ -103,7 +103,7 @@ export class Reloader {
     if (file !== undefined) await settled
     const change = config.readAgain(readFilled)
     if (file?.look()) throw problem(file.path, 'is being written: reload when it is complete')
-    const putInForce = prepare(change.inForce.config, change.changed)
+    const putInForce = await prepare(change.inForce.config, change.changed)
     this.#checkRunning()
     return { change, putInForce }
   }

@@ -1,12 +1,9 @@
 /** Rule files and the files of their unit tests, read for the command line: neither needs a server that runs. */
-import { readdir, readFile, stat } from 'node:fs/promises'
-import { basename, dirname, resolve } from 'node:path'
-import { type RuleFileProblem, type RuleGroupDefinition, readRuleFile } from '../wings/alerts/rules/rule-file.ts'
+import { dirname, resolve } from 'node:path'
+import { pathsOf, readRules, textOf } from '../wings/alerts/rules/files.ts'
+import type { RuleFileProblem, RuleGroupDefinition } from '../wings/alerts/rules/rule-file.ts'
 import { runRuleTest } from '../wings/alerts/unit-tests/run.ts'
 import { readRuleTestFile } from '../wings/alerts/unit-tests/test-file.ts'
-
-/** A file is parsed in one step. */
-const MAX_FILE_BYTES = 4 << 20
 
 /** What was found in a file; `problems` are whole lines, with the file and the line in it. */
 export interface RulesReport {
@@ -25,7 +22,7 @@ export async function checkRules(path: string): Promise<RulesReport> {
 /** Runs the unit tests of a file in promtool's format. */
 export async function testRules(path: string): Promise<RulesReport> {
   const text = await textOf(path)
-  if ('problem' in text) return { groups: 0, rules: 0, tests: 0, problems: [text.problem] }
+  if ('problem' in text) return { groups: 0, rules: 0, tests: 0, problems: [`${path}: ${text.problem}`] }
   const file = await readRuleTestFile(text.text)
   if ('problems' in file) return { groups: 0, rules: 0, tests: 0, problems: located(path, file.problems) }
   const groups: RuleGroupDefinition[] = []
@@ -55,38 +52,8 @@ export async function testRules(path: string): Promise<RulesReport> {
 async function groupsOf(
   path: string,
 ): Promise<{ readonly groups: readonly RuleGroupDefinition[]; readonly problems: readonly string[] }> {
-  const text = await textOf(path)
-  if ('problem' in text) return { groups: [], problems: [text.problem] }
-  const file = await readRuleFile(text.text)
-  return 'groups' in file
-    ? { groups: file.groups, problems: [] }
-    : { groups: [], problems: located(path, file.problems) }
-}
-
-async function textOf(path: string): Promise<{ readonly text: string } | { readonly problem: string }> {
-  try {
-    const { size } = await stat(path)
-    if (size > MAX_FILE_BYTES) return { problem: `${path}: it has ${size} bytes, at most ${MAX_FILE_BYTES} are read` }
-    return { text: await readFile(path, 'utf8') }
-  } catch (error) {
-    return { problem: `${path}: cannot be read: ${(error as Error).message}` }
-  }
-}
-
-/** The files that a pattern stands for, whose last part may have stars and question marks. */
-async function pathsOf(pattern: string): Promise<readonly string[]> {
-  const last = basename(pattern)
-  if (!/[*?]/.test(last)) return [pattern]
-  const parts = last
-    .replace(/[^*?\w]/g, '\\$&')
-    .replaceAll('*', '[^/]*')
-    .replaceAll('?', '[^/]')
-  const expression = new RegExp(`^${parts}$`)
-  const names = await readdir(dirname(pattern)).catch(() => [])
-  return names
-    .filter((name) => expression.test(name))
-    .sort()
-    .map((name) => resolve(dirname(pattern), name))
+  const { groups, problems } = await readRules(path)
+  return { groups, problems: located(path, problems) }
 }
 
 function located(path: string, problems: readonly RuleFileProblem[]): string[] {

@@ -242,6 +242,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     turns: queries.turns,
     outcomes,
     remembered,
+    rules: sources.find(({ rules }) => rules !== undefined)?.rules,
     tls: files.tls,
     sessions,
     context: producer,

@@ -7,6 +7,7 @@ import type { OwnMetricsOptions } from '../kernel/producer/own-metrics.ts'
 import type { Doors } from '../kit/door.ts'
 import type { Kit } from '../kit/kit.ts'
 import type { OpenedSource, SectionConfigs, Source } from '../kit/source.ts'
+import { alertsSection } from '../wings/alerts/config.ts'
 import { drainSection } from '../wings/drains/config.ts'
 import { gmetricSection } from '../wings/gmetric/config.ts'
 import { historySection } from '../wings/history/config.ts'
@@ -34,6 +35,7 @@ const sources = {
   plugin: entry(pluginSection, async () => (await import('../wings/plugin/source.ts')).plugin),
   drain: entry(drainSection, async () => (await import('../wings/drains/source.ts')).drain),
   history: entry(historySection, async () => (await import('../wings/history/source.ts')).history),
+  alerts: entry(alertsSection, async () => (await import('../wings/alerts/source.ts')).alerts),
 }
 
 /** Sections of sources that have another one of their own. */
@@ -63,7 +65,8 @@ export const sourceSections = {
 } as unknown as AllSections
 
 /** A source that takes its own section out of the configuration. */
-export interface RunningSource extends Omit<OpenedSource, 'reload' | 'close'> {
+export interface RunningSource extends Omit<OpenedSource, 'prepare' | 'reload' | 'close'> {
+  prepare?(config: SourcesConfig): Promise<(() => void) | undefined>
   reload?(config: SourcesConfig): void
 }
 
@@ -85,7 +88,11 @@ export async function openSources(options: OpeningOptions, config: SourcesConfig
     return async () => {
       const { close, ...opened } = await source.open(kit, config[name], config)
       if (close !== undefined) doors.closeWith({ close: async () => close() })
-      return { ...opened, reload: (config) => opened.reload?.(config[name], config) }
+      return {
+        ...opened,
+        prepare: async (config) => opened.prepare?.(config[name], config),
+        reload: (config) => opened.reload?.(config[name], config),
+      }
     }
   }
   const opened: RunningSource[] = []

@@ -28,6 +28,7 @@ export const MIGRATIONS: readonly Migration[] = [
   logPlace,
   upstreamBindings,
   boards,
+  alerts,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -276,6 +277,19 @@ function boards(database: Database): void {
       version integer not null, saved real not null
     ) strict;
     create index board_user on board (user);
+  `)
+}
+
+/** How far groups of rules were evaluated, and their alerts. */
+function alerts(database: Database): void {
+  database.exec(`
+    create table alert_group (
+      name text primary key, reached real not null, sequence integer not null
+    ) strict, without rowid;
+    create table alert (
+      rule text not null, labels text not null, annotations text not null, state text not null, value text not null,
+      active real not null, fired real, kept real, resolved real, primary key (rule, labels)
+    ) strict, without rowid;
   `)
 }
 

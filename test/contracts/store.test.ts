@@ -81,6 +81,8 @@ describe.each(implementations)('a store ($name)', ({ make, stop: stopAll }) => {
       rules: [],
       tokens: [],
       boards: [],
+      alerts: [],
+      alertGroups: [],
       dials: [],
       executions: [],
       fences: [],

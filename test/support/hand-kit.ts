@@ -1,4 +1,5 @@
 /** The kit of a wing without a server around it: values are always taken, nothing is stored, and there are no peers. */
+import { QUERY_LIMITS } from '../../promql/evaluate/budget.ts'
 import type { Quota } from '../../server/kernel/accounts/quotas.ts'
 import { Quotas } from '../../server/kernel/accounts/quotas.ts'
 import { Rights } from '../../server/kernel/accounts/rights.ts'
@@ -53,6 +54,13 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
       journal: { wait: ({ durable }) => durable() },
     },
     controls: { add() {}, follow() {}, reach() {} },
+    expressions: {
+      problem: 'there is no history',
+      limits: QUERY_LIMITS,
+      caughtUp: unused,
+      run: unused,
+      stored: { journal, alerts: [], groups: [] },
+    },
     peer: {
       notice() {},
       delivery: {

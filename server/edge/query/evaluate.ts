@@ -11,7 +11,7 @@ import { QueryProblem } from './problems.ts'
 import { type AskedTimes, type QueryRequest, runQuery } from './run.ts'
 
 /** Columns that a query holds at one time, its result included. */
-const MAX_BYTES = 64 * 2 ** 20
+export const MAX_BYTES = 64 * 2 ** 20
 /** Steps between the first time of a range and the last one. */
 export const MAX_POINTS = 11_000
 export const TRUNCATED = 'results truncated due to limit'

@@ -10,8 +10,8 @@ import { prometheusName } from '../../../protocol/prometheus/names.ts'
 import type { FamilyType } from '../../../protocol/prometheus/samples.ts'
 import { distributionOf, type HistogramValue, numberOf, type SummaryValue } from './distribution.ts'
 
-/** What came from Prometheus goes back under its own name. */
-const FAMILY = 'prometheus.'
+/** What came from Prometheus goes back under its own name, and rules name what they record as Prometheus does. */
+const FAMILIES = ['prometheus.', 'rules.']
 /** Deeper values are left out. */
 const MAX_DEPTH = 4
 
@@ -25,8 +25,9 @@ export interface NameForPrometheus {
 
 /** `isPrefixed`: what came from Prometheus keeps the name of its family in front, like everything else. */
 export function nameForPrometheus(metric: string, isPrefixed = false): NameForPrometheus {
-  if (isPrefixed || !metric.startsWith(FAMILY)) return { name: prometheusName(metric), isNative: false }
-  const own = metric.slice(FAMILY.length)
+  const family = isPrefixed ? undefined : FAMILIES.find((one) => metric.startsWith(one))
+  if (family === undefined) return { name: prometheusName(metric), isNative: false }
+  const own = metric.slice(family.length)
   const name = prometheusName(own)
   return { name, isNative: name === own }
 }

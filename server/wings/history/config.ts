@@ -14,7 +14,10 @@ import {
 } from '../../kit/config.ts'
 
 /** What is pushed comes anyway; what is measured or scraped is so all the time because of this. */
-const METRICS = ['gmetric.*', 'smon.*', 'mono.*', 'statsd.*', 'otlp.*', 'prometheus.*', 'host.*', 'producer.stats.*']
+const METRICS = [
+  ...['gmetric.*', 'smon.*', 'mono.*', 'statsd.*', 'otlp.*', 'prometheus.*'],
+  ...['rules.*', 'host.*', 'producer.stats.*'],
+]
 
 const MEBIBYTE = 2 ** 20
 const PEBIBYTE = 2 ** 50

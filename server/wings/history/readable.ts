@@ -70,6 +70,7 @@ export interface ReadableServices {
   readonly problem: () => string | undefined
   readonly engine?: HistoryEngine | undefined
   readonly backUp: RememberedHistory['backUp']
+  readonly caughtUp: RememberedHistory['caughtUp']
 }
 
 export class ReadableHistory implements RememberedHistory {
@@ -85,6 +86,10 @@ export class ReadableHistory implements RememberedHistory {
 
   get problem(): string | undefined {
     return this.engine === undefined ? this.#services.problem() : undefined
+  }
+
+  caughtUp(): Promise<void> {
+    return this.#services.caughtUp()
   }
 
   backUp(directory: string): Promise<number | undefined> {

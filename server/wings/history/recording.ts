@@ -133,6 +133,14 @@ export class Recording implements StatusEntry {
     return queued + inFlight
   }
 
+  /** Values that were taken in, and those of them that are stored or will never be. */
+  get progress(): { readonly accepted: number; readonly settled: number } {
+    const channel = this.#channel
+    if (channel === undefined || channel.state === 'deleted') return { accepted: 0, settled: 0 }
+    const { accepted, queued, inFlight } = channel.delivered.queue.counts
+    return { accepted, settled: accepted - queued - inFlight }
+  }
+
   /** What is stored of it counts for its tenant. */
   used({ bytes = 0, series = 0 }: Partial<TenantFigures> = {}): void {
     Object.assign(this.#options.kit.peer.view.use(this.tenant).history, { bytes, series })

@@ -14,6 +14,7 @@ import type { Timer } from '../../kit/running.ts'
 import { type HistorySection, mostBytes } from './config.ts'
 import type { RecordedConnection } from './connection.ts'
 import type { ShownHistory } from './figures.ts'
+import { Marks } from './marks.ts'
 import { type Figures, type FromThread, type ImportCounts, type ImportedText, SERVER } from './messages.ts'
 import { HistoryReading } from './reading.ts'
 import { HISTORY_ROLE, HISTORY_USER, Recording } from './recording.ts'
@@ -36,6 +37,7 @@ export class Recordings implements ShownHistory {
     this.#thread?.send(message)
     return this.#thread !== undefined
   })
+  readonly #marks = new Marks()
   readonly #backoff = new Backoff(TO_PEER, Math.random)
   readonly #recordings = new Map<string, Recording>()
   /** By their numbers. */
@@ -102,6 +104,7 @@ export class Recordings implements ShownHistory {
     if (this.#hasChanged(tenants) || this.#belowOf(section, tenants) !== this.#below) void this.#followTenants()
     for (const recording of this.#recordings.values()) recording.flush()
     this.#thread?.send({ kind: 'tick' })
+    this.#marks.look()
     if (this.#sweeps++ % SWEEPS_PER_FIGURES === 0) this.#thread?.send({ kind: 'figures' })
   }
 
@@ -111,6 +114,13 @@ export class Recordings implements ShownHistory {
     this.#isAnnounced = true
     const what = 'the history records these metrics: those that are measured or scraped are so all the time'
     this.#kit.log.info({ metrics, intervalMs }, what)
+  }
+
+  /** Settles when everything that was accepted up to now is stored. Rejects when the history ends before. */
+  caughtUp(): Promise<void> {
+    for (const recording of this.#recordings.values()) recording.flush()
+    this.#thread?.send({ kind: 'commit' })
+    return this.#marks.reached([...this.#recordings.values()])
   }
 
   /** Drops what was taken up to now. Rejects with an error for people. */
@@ -168,6 +178,7 @@ export class Recordings implements ShownHistory {
     this.#thread = undefined
     this.reading.ended()
     this.#requests.ended()
+    this.#marks.ended()
     this.#figures = undefined
     if (thread !== undefined) this.#closing = thread.close()
   }
@@ -240,7 +251,10 @@ export class Recordings implements ShownHistory {
     }
     const connection = this.#connections.get(message.connection)
     if (message.kind === 'taken') connection?.taken(message.bytes)
-    else connection?.stored(message.transaction)
+    else {
+      connection?.stored(message.transaction)
+      this.#marks.look()
+    }
   }
 
   #changed(problem: string): void {

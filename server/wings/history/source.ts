@@ -31,6 +31,7 @@ export const history: Source<typeof historySection> = {
         problem: () => history.unreadable,
         engine: section.engine && new RemoteEngine(section.engine, readRights),
         backUp: (to) => history.backUp(to),
+        caughtUp: () => history.caughtUp(),
       }),
       listen() {
         isListening = true

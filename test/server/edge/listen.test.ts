@@ -32,6 +32,7 @@ async function open(tcpPort: number): Promise<number> {
     turns: new QueryTurns(1, producer.clock),
     outcomes: new QueryOutcomes({ log: createLogger('silent'), clock: producer.clock, slowMs: () => 0 }),
     remembered: undefined,
+    rules: undefined,
     tls: undefined,
     sessions,
     context: parts.producer,

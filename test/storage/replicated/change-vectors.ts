@@ -173,6 +173,29 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
       '15 0000000000001440 0000000000001c40 01000000 6e 07000000 63686172743d61 01 0000000000000840 ' +
       '00008056febc7842',
   },
+  'put alert group': {
+    change: { put: 'alert group', row: { name: 'g', reached: 1700000000000, sequence: 7 } },
+    bytes: '16 01000000 67 00008056febc7842 0000000000001c40',
+  },
+  'put alert': {
+    change: {
+      put: 'alert',
+      row: {
+        rule: 'r',
+        labels: '[]',
+        annotations: '[["a","b"]]',
+        state: 'firing',
+        value: 'NaN',
+        active: 5,
+        fired: 7,
+        kept: undefined,
+        resolved: undefined,
+      },
+    },
+    bytes:
+      '17 01000000 72 02000000 5b5d 0b000000 5b5b2261222c2262225d5d 01 03000000 4e614e 0000000000001440 ' +
+      '01 0000000000001c40 00 00',
+  },
   'remove tenant': {
     change: { remove: 'tenant', name: 'ops' },
     bytes: '81 03000000 6f7073',
@@ -236,5 +259,13 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
   'remove board': {
     change: { remove: 'board', id: 1 },
     bytes: '95 000000000000f03f',
+  },
+  'remove alert group': {
+    change: { remove: 'alert group', name: 'g' },
+    bytes: '96 01000000 67',
+  },
+  'remove alert': {
+    change: { remove: 'alert', rule: 'r', labels: '[]' },
+    bytes: '97 01000000 72 02000000 5b5d',
   },
 }

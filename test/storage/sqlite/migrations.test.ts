@@ -108,6 +108,15 @@ test('a database of format 14 has no boards', () => {
   expect(database.prepare('select next_board from meta').pluck().get()).toBe(1)
 })
 
+test('a database of format 15 has no alerts', () => {
+  const database = openSqlite(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 15))
+  expect(tables(database)).not.toContain('alert')
+  migrate(database)
+  expect(database.prepare('select * from alert').all()).toEqual([])
+  expect(database.prepare('select * from alert_group').all()).toEqual([])
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {

@@ -64,6 +64,7 @@ export async function nothing(data: string): Promise<Iterable<string>> {
 export { problemOf } from '../../query/evaluate.ts'
 export { metadataFound } from './metadata.ts'
 export { remoteRead } from './remote-read.ts'
+export { alertsFound, rulesFound } from './rules.ts'
 export { labelNamesFound, labelValuesFound, seriesFound } from './series.ts'
 
 /** Throws QueryProblem. */

@@ -2,6 +2,7 @@
 import { durationMs, floatOf } from '../../../../promql/parse/numbers.ts'
 import type { Sensor } from '../../../kernel/metrics/metric.ts'
 import type { JudgingRights } from '../../../kernel/metrics/read-rights.ts'
+import type { ShownRules } from '../../../kit/rules.ts'
 import { invalidParameter } from '../../query/problems.ts'
 import type { QueryRequest } from '../../query/run.ts'
 
@@ -30,6 +31,8 @@ export interface ApiRequest extends QueryRequest {
   readonly waitedMs: number
   /** `<product>/<version>` */
   readonly software: string
+  /** Undefined if nothing evaluates rules. */
+  readonly rules: ShownRules | undefined
   /** The metrics that there are now. */
   readonly catalogue: MetricCatalogue
 }

@@ -7,6 +7,7 @@ import { type Asker, type Rights, readerOf } from '../../../kernel/accounts/righ
 import type { Hub } from '../../../kernel/metrics/hub.ts'
 import type { SessionContext } from '../../../kernel/sessions/context.ts'
 import type { RememberedHistory } from '../../../kit/history.ts'
+import type { ShownRules } from '../../../kit/rules.ts'
 import type { QuerySection } from '../../config.ts'
 import { outcomeOf, type QueryOutcome, type QueryOutcomes } from '../../query/outcomes.ts'
 import { type QueryErrorType, QueryProblem } from '../../query/problems.ts'
@@ -25,6 +26,8 @@ const RETRY_AFTER_S = '1'
 export interface QueryApi {
   /** Undefined if nothing here remembers anything. */
   readonly history: RememberedHistory | undefined
+  /** Undefined if nothing here evaluates rules. */
+  readonly rules: ShownRules | undefined
   readonly turns: QueryTurns
   readonly outcomes: Pick<QueryOutcomes, 'ended'>
   /** The section in force. */
@@ -55,15 +58,15 @@ const ASKING: Readonly<Record<string, Answer>> = {
   '/label/:label/values': (api, request) => api.labelValuesFound(request),
 }
 
-/** What does not. Rules, alerts and exemplars do not exist here; whoever asks for them goes on when there are none. */
+/** What does not. Exemplars do not exist here; whoever asks for them goes on when there are none. */
 const OTHERS: Readonly<Record<string, Answer>> = {
   '/format_query': (api, request) => api.formatQuery(request),
   '/parse_query': (api, request) => api.parseQuery(request),
   '/status/buildinfo': (api, request) => api.buildInformation(request),
   '/metadata': (api, request) => api.metadataFound(request),
   '/query_exemplars': (api) => api.nothing('[]'),
-  '/rules': (api) => api.nothing('{"groups":[]}'),
-  '/alerts': (api) => api.nothing('{"alerts":[]}'),
+  '/rules': (api, request) => api.rulesFound(request),
+  '/alerts': (api, request) => api.alertsFound(request),
 }
 
 /** Must be called after `hardenHttp`. */
@@ -133,6 +136,7 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
             label,
             body: request.body instanceof Uint8Array ? request.body : undefined,
             history,
+            rules: options.rules,
             nowMs: clock.wallMs(),
             maxSamples,
             run: { tenant, work, clock, timeoutMs, ended },

@@ -3,9 +3,8 @@
  * holds no more it ends, after `keep_firing_for`.
  */
 import { LabelSet, METRIC_NAME_LABEL } from '../../../../promql/label-set.ts'
-import type { TemplateSurroundings } from '../template/functions.ts'
 import type { TemplateData, TextTemplate } from '../template/template.ts'
-import { type EvaluatedSample, RuleError, type RuleEvaluation } from './evaluation.ts'
+import { type EvaluatedSample, RuleError, type RuleEvaluation, type RuleSteps } from './evaluation.ts'
 import { ALERT_NAME, type AlertingDefinition } from './rule-file.ts'
 
 export type AlertState = 'pending' | 'firing' | 'inactive'
@@ -25,104 +24,100 @@ export interface Alert {
   readonly resolvedMs: number | undefined
 }
 
+/** By the keys of their labels. */
+export type Alerts = ReadonlyMap<string, Alert>
+
 /** How long an alert that has ended is remembered. */
 const RETENTION_MS = 900_000
 const ALERTS = 'ALERTS'
 const ALERTS_FOR_STATE = 'ALERTS_FOR_STATE'
 const STATE_LABEL = 'alertstate'
 
-export class AlertingRule {
-  readonly definition: AlertingDefinition
-  readonly #alerts = new Map<string, Alert>()
-
-  constructor(definition: AlertingDefinition) {
-    this.definition = definition
+/** The alerts that a rule has at the time of an evaluation, made of those that it had before. Its steps throw RuleError. */
+export function* alertsAfter(
+  definition: AlertingDefinition,
+  before: Alerts,
+  evaluation: RuleEvaluation,
+): RuleSteps<Alerts> {
+  const { timeMs } = evaluation
+  const holding = yield* holdingAlerts(definition, evaluation)
+  const found = new Map(before)
+  for (const [key, fresh] of holding) {
+    const known = before.get(key)
+    const isActive = known !== undefined && known.state !== 'inactive'
+    const { value, annotations } = fresh
+    found.set(key, isActive ? { ...known, value, annotations, keptSinceMs: undefined } : fresh)
   }
-
-  get alerts(): Iterable<Alert> {
-    return this.#alerts.values()
+  const after = new Map<string, Alert>()
+  for (const [key, alert] of found) {
+    const next = holding.has(key) ? fired(definition, alert, timeMs) : ended(definition, alert, timeMs)
+    if (next !== undefined) after.set(key, next)
   }
-
-  /** Makes the transitions of a time. Gives the series ALERTS and ALERTS_FOR_STATE. Throws RuleError. */
-  evaluate(evaluation: RuleEvaluation, limit: number): readonly EvaluatedSample[] {
-    const { timeMs } = evaluation
-    const holding = this.#holding(evaluation)
-    for (const [key, found] of holding) {
-      const before = this.#alerts.get(key)
-      const isActive = before !== undefined && before.state !== 'inactive'
-      const { value, annotations } = found
-      this.#alerts.set(key, isActive ? { ...before, value, annotations, keptSinceMs: undefined } : found)
-    }
-    const active: Alert[] = []
-    for (const [key, alert] of [...this.#alerts]) {
-      const next = holding.has(key) ? this.#fired(alert, timeMs) : this.#ended(alert, timeMs)
-      if (next === undefined) this.#alerts.delete(key)
-      else this.#alerts.set(key, next)
-      if (next !== undefined && next.state !== 'inactive') active.push(next)
-    }
-    if (limit > 0 && active.length > limit) {
-      this.#alerts.clear()
-      throw new RuleError(`exceeded limit of ${limit} with ${active.length} alerts`)
-    }
-    return active.flatMap(({ labels, state, activeMs }) => [
-      {
-        labels: labels.with([
-          [METRIC_NAME_LABEL, ALERTS],
-          [STATE_LABEL, state],
-        ]),
-        value: 1,
-      },
-      { labels: labels.with([[METRIC_NAME_LABEL, ALERTS_FOR_STATE]]), value: Math.floor(activeMs / 1_000) },
-    ])
-  }
-
-  /** What holds now, by the keys of the labels, as if it were new. */
-  #holding(evaluation: RuleEvaluation): Map<string, Alert> {
-    const { definition } = this
-    const holding = new Map<string, Alert>()
-    for (const { labels: from, value } of evaluation.vector(definition.query)) {
-      const data: TemplateData = { ...evaluation.external, labels: new Map(from), value }
-      const expanded = (templates: ReadonlyMap<string, TextTemplate>): [string, string][] =>
-        [...templates].map(([name, template]) => [name, expandedText(template, data, evaluation.surroundings)])
-      const own = [...expanded(definition.labels), [ALERT_NAME, definition.name] as const]
-      const labels = from.withoutMetadata().with(own)
-      if (holding.has(labels.key))
-        throw new RuleError('vector contains metrics with the same labelset after applying alert labels')
-      holding.set(labels.key, {
-        labels,
-        annotations: LabelSet.of(expanded(definition.annotations)),
-        state: 'pending',
-        value,
-        activeMs: evaluation.timeMs,
-        firedMs: undefined,
-        keptSinceMs: undefined,
-        resolvedMs: undefined,
-      })
-    }
-    return holding
-  }
-
-  #fired(alert: Alert, timeMs: number): Alert {
-    if (alert.state !== 'pending' || timeMs - alert.activeMs < this.definition.forMs) return alert
-    return { ...alert, state: 'firing', firedMs: timeMs }
-  }
-
-  /** An alert whose expression does not hold; undefined when nobody needs to know of it any more. */
-  #ended(alert: Alert, timeMs: number): Alert | undefined {
-    if (alert.state === 'pending') return undefined
-    if (alert.state === 'inactive') return timeMs - (alert.resolvedMs ?? timeMs) > RETENTION_MS ? undefined : alert
-    const { keepFiringForMs } = this.definition
-    const keptSinceMs = keepFiringForMs > 0 ? (alert.keptSinceMs ?? timeMs) : undefined
-    if (keptSinceMs !== undefined && timeMs - keptSinceMs < keepFiringForMs) return { ...alert, keptSinceMs }
-    return { ...alert, state: 'inactive', keptSinceMs, resolvedMs: timeMs }
-  }
+  return after
 }
 
-/** A template that fails is no reason not to alert: its text says what is wrong, as that of Prometheus does. */
-function expandedText(template: TextTemplate, data: TemplateData, surroundings: TemplateSurroundings): string {
-  try {
-    return template.execute(data, surroundings)
-  } catch (error) {
-    return `<error expanding template: ${(error as Error).message}>`
+/** The series ALERTS and ALERTS_FOR_STATE of the alerts that are active. */
+export function samplesOfAlerts(alerts: Alerts): readonly EvaluatedSample[] {
+  return [...alerts.values()].filter(isActive).flatMap(({ labels, state, activeMs }) => [
+    {
+      labels: labels.with([
+        [METRIC_NAME_LABEL, ALERTS],
+        [STATE_LABEL, state],
+      ]),
+      value: 1,
+    },
+    { labels: labels.with([[METRIC_NAME_LABEL, ALERTS_FOR_STATE]]), value: Math.floor(activeMs / 1_000) },
+  ])
+}
+
+export function isActive({ state }: Alert): boolean {
+  return state !== 'inactive'
+}
+
+/** What holds now, by the keys of the labels, as if it were new. */
+function* holdingAlerts(definition: AlertingDefinition, evaluation: RuleEvaluation): RuleSteps<Map<string, Alert>> {
+  const holding = new Map<string, Alert>()
+  for (const { labels: from, value } of yield* evaluation.vector(definition.query)) {
+    const data: TemplateData = { ...evaluation.external, labels: new Map(from), value }
+    const own = yield* texts(definition.labels, data, evaluation)
+    const labels = from.withoutMetadata().with([...own, [ALERT_NAME, definition.name]])
+    if (holding.has(labels.key))
+      throw new RuleError('vector contains metrics with the same labelset after applying alert labels')
+    holding.set(labels.key, {
+      labels,
+      annotations: LabelSet.of(yield* texts(definition.annotations, data, evaluation)),
+      state: 'pending',
+      value,
+      activeMs: evaluation.timeMs,
+      firedMs: undefined,
+      keptSinceMs: undefined,
+      resolvedMs: undefined,
+    })
+    yield undefined
   }
+  return holding
+}
+
+function* texts(
+  templates: ReadonlyMap<string, TextTemplate>,
+  data: TemplateData,
+  evaluation: RuleEvaluation,
+): RuleSteps<[string, string][]> {
+  const found: [string, string][] = []
+  for (const [name, template] of templates) found.push([name, yield* evaluation.text(template, data)])
+  return found
+}
+
+function fired({ forMs }: AlertingDefinition, alert: Alert, timeMs: number): Alert {
+  if (alert.state !== 'pending' || timeMs - alert.activeMs < forMs) return alert
+  return { ...alert, state: 'firing', firedMs: timeMs }
+}
+
+/** An alert whose expression does not hold; undefined when nobody needs to know of it any more. */
+function ended({ keepFiringForMs }: AlertingDefinition, alert: Alert, timeMs: number): Alert | undefined {
+  if (alert.state === 'pending') return undefined
+  if (alert.state === 'inactive') return timeMs - (alert.resolvedMs ?? timeMs) > RETENTION_MS ? undefined : alert
+  const keptSinceMs = keepFiringForMs > 0 ? (alert.keptSinceMs ?? timeMs) : undefined
+  if (keptSinceMs !== undefined && timeMs - keptSinceMs < keepFiringForMs) return { ...alert, keptSinceMs }
+  return { ...alert, state: 'inactive', keptSinceMs, resolvedMs: timeMs }
 }

@@ -1,76 +1,98 @@
 /** A group of rules: they are evaluated one after the other at the same time, and each sees what those before it have recorded. */
 import { type LabelSet, METRIC_NAME_LABEL } from '../../../../promql/label-set.ts'
 import type { MemoryValue } from '../../../../promql/memory-source.ts'
-import { AlertingRule } from './alerting-rule.ts'
-import { type EvaluatedSample, RuleError, type RuleEvaluation } from './evaluation.ts'
-import type { RecordingDefinition, RuleGroupDefinition } from './rule-file.ts'
+import { type Alerts, alertsAfter, isActive, samplesOfAlerts } from './alerting-rule.ts'
+import { type EvaluatedSample, RuleError, type RuleEvaluation, type RuleSteps } from './evaluation.ts'
+import type { RecordingDefinition, RuleDefinition, RuleGroupDefinition } from './rule-file.ts'
 
-/** Takes the samples of rules. A series that a rule has no longer gets a stale marker. */
-export type Record = (labels: LabelSet, timeMs: number, value: MemoryValue) => void
-
-export interface RuleFailure {
-  readonly rule: string
-  readonly message: string
+/** A sample of a rule. A series that the rule has no longer gets a stale marker. */
+export interface RuleSample {
+  readonly labels: LabelSet
+  readonly value: MemoryValue
 }
 
-interface RuleState {
-  readonly definition: RecordingDefinition | undefined
-  readonly alerting: AlertingRule | undefined
-  readonly name: string
+/** What a rule comes to at one time. Nothing of it counts before the rule adopts it. */
+export interface RuleOutcome {
+  readonly samples: readonly RuleSample[]
+  readonly series: ReadonlyMap<string, LabelSet>
+  readonly alerts: Alerts
+  /** Why the rule could not be evaluated. */
+  readonly failure: string | undefined
+}
+
+export class GroupRule {
+  readonly definition: RuleDefinition
+  readonly #limit: number
   /** The series of its last evaluation. */
-  series: Map<string, LabelSet>
-}
+  #series: ReadonlyMap<string, LabelSet> = new Map()
+  #alerts: Alerts = new Map()
 
-export class RuleGroup {
-  readonly definition: RuleGroupDefinition
-  readonly #rules: readonly RuleState[]
-
-  constructor(definition: RuleGroupDefinition) {
+  constructor(definition: RuleDefinition, limit: number) {
     this.definition = definition
-    this.#rules = definition.rules.map((rule) => ({
-      definition: rule.kind === 'record' ? rule : undefined,
-      alerting: rule.kind === 'alert' ? new AlertingRule(rule) : undefined,
-      name: rule.name,
-      series: new Map(),
-    }))
+    this.#limit = limit
   }
 
-  get alertingRules(): readonly AlertingRule[] {
-    return this.#rules.flatMap(({ alerting }) => alerting ?? [])
+  get alerts(): Alerts {
+    return this.#alerts
   }
 
-  /** A rule that fails changes nothing, and the others go on. Returns the rules that failed. */
-  evaluate(evaluation: RuleEvaluation, record: Record): readonly RuleFailure[] {
-    const failures: RuleFailure[] = []
-    for (const rule of this.#rules) {
-      try {
-        this.#store(rule, this.#samplesOf(rule, evaluation), evaluation.timeMs, record)
-      } catch (error) {
-        if (!(error instanceof RuleError)) throw error
-        failures.push({ rule: rule.name, message: error.message })
-      }
+  /** The series that it had at its last evaluation. */
+  get series(): Iterable<LabelSet> {
+    return this.#series.values()
+  }
+
+  /** A rule that fails changes nothing, unless it has more alerts than it may have: then it has none. */
+  *evaluate(evaluation: RuleEvaluation): RuleSteps<RuleOutcome> {
+    const { definition } = this
+    try {
+      if (definition.kind === 'record')
+        return this.#outcome(yield* this.#recorded(definition, evaluation), this.#alerts)
+      const alerts = yield* alertsAfter(definition, this.#alerts, evaluation)
+      const active = [...alerts.values()].filter(isActive).length
+      if (this.#limit > 0 && active > this.#limit)
+        return this.failed(`exceeded limit of ${this.#limit} with ${active} alerts`, new Map())
+      return this.#outcome(samplesOfAlerts(alerts), alerts)
+    } catch (error) {
+      if (error instanceof RuleError) return this.failed(error.message)
+      throw error
     }
-    return failures
   }
 
-  #samplesOf({ definition, alerting }: RuleState, evaluation: RuleEvaluation): readonly EvaluatedSample[] {
-    const { limit } = this.definition
-    if (definition === undefined) return alerting?.evaluate(evaluation, limit) ?? []
-    const samples = evaluation.vector(definition.query).map(({ labels, value }) => ({
+  failed(failure: string, alerts = this.#alerts): RuleOutcome {
+    return { samples: [], series: this.#series, alerts, failure }
+  }
+
+  adopt({ series, alerts }: Pick<RuleOutcome, 'series' | 'alerts'>): void {
+    this.#series = series
+    this.#alerts = alerts
+  }
+
+  /** Has alerts that were stored, or that another definition of the same rule had. */
+  restore(alerts: Alerts): void {
+    this.adopt({ alerts, series: new Map(samplesOfAlerts(alerts).map(({ labels }) => [labels.key, labels])) })
+  }
+
+  #outcome(samples: readonly EvaluatedSample[], alerts: Alerts): RuleOutcome {
+    const series = new Map(samples.map(({ labels }) => [labels.key, labels]))
+    const gone = [...this.#series].filter(([key]) => !series.has(key))
+    const stale = gone.map(([, labels]): RuleSample => ({ labels, value: 'stale' }))
+    return { samples: [...samples, ...stale], series, alerts, failure: undefined }
+  }
+
+  *#recorded(definition: RecordingDefinition, evaluation: RuleEvaluation): RuleSteps<readonly EvaluatedSample[]> {
+    const found = yield* evaluation.vector(definition.query)
+    const samples = found.map(({ labels, value }) => ({
       labels: labels.with([...definition.labels, [METRIC_NAME_LABEL, definition.name]]),
       value,
     }))
     if (new Set(samples.map(({ labels }) => labels.key)).size < samples.length)
       throw new RuleError('vector contains metrics with the same labelset after applying rule labels')
-    if (limit > 0 && samples.length > limit)
-      throw new RuleError(`exceeded limit of ${limit} with ${samples.length} series`)
+    if (this.#limit > 0 && samples.length > this.#limit)
+      throw new RuleError(`exceeded limit of ${this.#limit} with ${samples.length} series`)
     return samples
   }
+}
 
-  #store(rule: RuleState, samples: readonly EvaluatedSample[], timeMs: number, record: Record): void {
-    const before = rule.series
-    rule.series = new Map(samples.map(({ labels }) => [labels.key, labels]))
-    for (const { labels, value } of samples) record(labels, timeMs, value)
-    for (const [key, labels] of before) if (!rule.series.has(key)) record(labels, timeMs, 'stale')
-  }
+export function rulesOf({ rules, limit }: RuleGroupDefinition): readonly GroupRule[] {
+  return rules.map((rule) => new GroupRule(rule, limit))
 }

@@ -5,6 +5,7 @@
 import { isLabelName, METRIC_NAME_LABEL } from '../../../../promql/label-set.ts'
 import { boundedDurationMs } from '../../../../promql/parse/numbers.ts'
 import { PreparedQuery } from '../../../../promql/query.ts'
+import { nameProblem } from '../../../../protocol/monitor/value.ts'
 import { readYaml, type YamlTable } from '../../../kit/yaml-table.ts'
 import { TextTemplate } from '../template/template.ts'
 
@@ -128,7 +129,8 @@ function ruleOf(table: YamlTable, group: string, shared: YamlTable): RuleDefinit
     const templates = new Map<string, TextTemplate>()
     for (const label of of.keys) {
       if (key === 'labels') labelProblem(label, (message) => say(message, [key, label]))
-      else if (!isLabelName(label)) say(`${JSON.stringify(label)} is no name of an annotation`, [key, label])
+      else if (!isLabelName(label) || nameProblem(label) !== undefined)
+        say(`${JSON.stringify(label)} is no name of an annotation`, [key, label])
       try {
         templates.set(label, new TextTemplate(of.text(label)))
       } catch (error) {

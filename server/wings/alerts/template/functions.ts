@@ -16,11 +16,21 @@ import { TemplateError } from './parse.ts'
 
 /** What a template may ask for. */
 export interface TemplateSurroundings {
-  /** The value of an expression at the time of the evaluation. Throws. */
+  /** The value of an expression at the time of the evaluation. Throws, and Unanswered where it has to be fetched first. */
   readonly query: (expression: string) => readonly TemplateSample[]
   readonly externalUrl: string
   /** Milliseconds since 1970. */
   readonly timeMs: number
+}
+
+/** A template asks for an expression whose answer is not there yet: it has to be executed again with it. */
+export class Unanswered extends Error {
+  readonly expression: string
+
+  constructor(expression: string) {
+    super(expression)
+    this.expression = expression
+  }
 }
 
 type TemplateFunction = (args: readonly TemplateValue[], surroundings: TemplateSurroundings) => TemplateValue
@@ -116,6 +126,7 @@ export function callFunction(
   try {
     return run(args, surroundings)
   } catch (error) {
+    if (error instanceof Unanswered) throw error
     throw new TemplateError(`error calling ${name}: ${(error as Error).message}`, { cause: error })
   }
 }

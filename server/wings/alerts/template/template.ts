@@ -17,10 +17,12 @@ const MAX_OUTPUT = 65_536
 const MAX_STEPS = 100_000
 
 export class TextTemplate {
+  readonly text: string
   readonly #nodes: TemplateNodes
 
   /** Throws TemplateError. */
   constructor(text: string) {
+    this.text = text
     this.#nodes = parseTextTemplate(text, isTemplateFunction)
   }
 

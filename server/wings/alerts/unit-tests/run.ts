@@ -1,10 +1,9 @@
 /** Runs unit tests of rules as `promtool test rules` does: series from 1970 on, and the rules evaluated over them at each interval. */
 import { compareLabelSets, type LabelSet } from '../../../../promql/label-set.ts'
-import { MemorySource, type MemoryValue } from '../../../../promql/memory-source.ts'
+import { finished, MemorySource, type MemoryValue } from '../../../../promql/memory-source.ts'
 import { PreparedQuery } from '../../../../promql/query.ts'
-import type { AlertingRule } from '../rules/alerting-rule.ts'
 import { type External, RuleEvaluation } from '../rules/evaluation.ts'
-import { RuleGroup } from '../rules/group.ts'
+import { type GroupRule, rulesOf } from '../rules/group.ts'
 import type { RuleGroupDefinition } from '../rules/rule-file.ts'
 import type { AlertCase, ExpectedAlert, ExpressionCase, RuleTest, RuleTestFile } from './test-file.ts'
 
@@ -18,19 +17,26 @@ export function runRuleTest(
   definitions: readonly RuleGroupDefinition[],
 ): readonly string[] {
   const rank = ({ name }: RuleGroupDefinition): number => (order.includes(name) ? order.indexOf(name) : order.length)
-  const groups = definitions.toSorted((left, right) => rank(left) - rank(right)).map((one) => new RuleGroup(one))
+  const groups = definitions
+    .toSorted((left, right) => rank(left) - rank(right))
+    .map((definition) => ({ definition, rules: rulesOf(definition) }))
   return new TestRun(test, evaluationMs, groups).problems()
+}
+
+interface TestedGroup {
+  readonly definition: RuleGroupDefinition
+  readonly rules: readonly GroupRule[]
 }
 
 class TestRun {
   readonly #test: RuleTest
   readonly #evaluationMs: number
-  readonly #groups: readonly RuleGroup[]
+  readonly #groups: readonly TestedGroup[]
   readonly #source = new MemorySource()
   readonly #external: External
   readonly #problems: string[] = []
 
-  constructor(test: RuleTest, evaluationMs: number, groups: readonly RuleGroup[]) {
+  constructor(test: RuleTest, evaluationMs: number, groups: readonly TestedGroup[]) {
     this.#test = test
     this.#evaluationMs = evaluationMs
     this.#groups = groups
@@ -55,15 +61,21 @@ class TestRun {
   #tick(timeMs: number): void {
     for (const group of this.#groups) {
       const evaluation = new RuleEvaluation(this.#source, timeMs, this.#external, group.definition.offsetMs)
-      const failures = group.evaluate(evaluation, (labels, atMs, value) => this.#source.add(labels, [[atMs, value]]))
-      for (const { rule, message } of failures) this.#problems.push(`rule ${rule}, at ${secondsOf(timeMs)}: ${message}`)
+      for (const rule of group.rules) {
+        const outcome = finished(rule.evaluate(evaluation))
+        rule.adopt(outcome)
+        const { samples, failure } = outcome
+        for (const { labels, value } of samples) this.#source.add(labels, [[timeMs, value]])
+        if (failure !== undefined)
+          this.#problems.push(`rule ${rule.definition.name}, at ${secondsOf(timeMs)}: ${failure}`)
+      }
     }
     for (const expected of this.#test.alerts)
       if (timeMs <= expected.atMs && expected.atMs < timeMs + this.#evaluationMs) this.#alerts(expected)
   }
 
   #alerts({ atMs, alertName, alerts }: AlertCase): void {
-    const rules = this.#groups.flatMap(({ alertingRules }) => alertingRules)
+    const rules = this.#groups.flatMap(({ rules }) => rules)
     const found = rules.filter(({ definition }) => definition.name === alertName).flatMap(firingOf)
     const [wanted, got] = [alerts.map(alertText).sort(), found.map(alertText).sort()]
     if (wanted.join('\n') === got.join('\n')) return
@@ -74,7 +86,7 @@ class TestRun {
     const where = `expression ${JSON.stringify(text)}, at ${secondsOf(atMs)}`
     try {
       const evaluation = new RuleEvaluation(this.#source, atMs, this.#external)
-      const found = evaluation.vector(new PreparedQuery(text))
+      const found = finished(evaluation.vector(new PreparedQuery(text)))
       const [wanted, got] = [samples, found].map((all) => all.toSorted(byLabels).map(sampleText))
       if (wanted?.join('\n') !== got?.join('\n')) this.#problems.push(`${where}: ${differing(wanted ?? [], got ?? [])}`)
     } catch (error) {
@@ -88,8 +100,8 @@ function isSample(sample: readonly [number, unknown]): sample is readonly [numbe
   return typeof value === 'number' || value === 'stale'
 }
 
-function firingOf(rule: AlertingRule): ExpectedAlert[] {
-  return [...rule.alerts].filter(({ state }) => state === 'firing')
+function firingOf(rule: GroupRule): ExpectedAlert[] {
+  return [...rule.alerts.values()].filter(({ state }) => state === 'firing')
 }
 
 function alertText({ labels, annotations }: ExpectedAlert): string {

@@ -201,10 +201,12 @@ describe('a query that takes its time', () => {
     go = undefined
     isReady = false
     ended = []
-    sensor = sensorOf({ problem: undefined, select, families, losses, backUp: async () => undefined })
+    sensor = sensorOf({ problem: undefined, select, families, losses, backUp: async () => undefined, caughtUp })
   })
 
   async function* families(): ReturnType<RememberedHistory['families']> {}
+
+  const caughtUp = async (): Promise<void> => {}
 
   function sensorOf(history: RememberedHistory): QuerySensor {
     return new QuerySensor({
@@ -343,7 +345,7 @@ describe('a query that takes its time', () => {
   })
 
   it('is VOID where nothing is remembered', async () => {
-    sensor = sensorOf({ problem: 'off', select, families, losses, backUp: async () => undefined })
+    sensor = sensorOf({ problem: 'off', select, families, losses, backUp: async () => undefined, caughtUp })
     expect(await ask({ expr: '1' })).toEqual({ records: [], isVoid: true })
   })
 })

@@ -1,0 +1,65 @@
+/** Expressions of rules over the history: as those of people, but that they wait for no turn. */
+import { QUERY_LIMITS, type QueryLimits } from '../../../promql/evaluate/budget.ts'
+import type { SeriesSource } from '../../../promql/series-source.ts'
+import type { Clock } from '../../kernel/core/clock.ts'
+import type { FairWork } from '../../kernel/core/fair-work.ts'
+import type { Expressions } from '../../kit/expressions.ts'
+import type { RememberedHistory } from '../../kit/history.ts'
+import type { QuerySection } from '../config.ts'
+import { MAX_BYTES } from './evaluate.ts'
+import { HistorySource } from './history-source.ts'
+import { QueryProblem } from './problems.ts'
+import { runQuery } from './run.ts'
+
+const NO_HISTORY = 'this server has no history'
+
+export interface ExpressionsServices extends Pick<Expressions, 'stored'> {
+  /** Undefined if nothing here remembers anything. */
+  readonly history: () => RememberedHistory | undefined
+  readonly work: Pick<FairWork, 'run'>
+  readonly clock: Pick<Clock, 'monotonicMs' | 'setTimeout' | 'clear'>
+  /** The section in force. */
+  readonly section: () => QuerySection
+}
+
+export class HistoryExpressions implements Expressions {
+  readonly stored: Expressions['stored']
+  readonly #services: ExpressionsServices
+  /** Nobody ends the evaluation of a rule. */
+  readonly #ended = new AbortController().signal
+
+  constructor(services: ExpressionsServices) {
+    this.#services = services
+    this.stored = services.stored
+  }
+
+  get problem(): string | undefined {
+    const history = this.#services.history()
+    return history === undefined ? NO_HISTORY : history.problem
+  }
+
+  get limits(): QueryLimits {
+    return { ...QUERY_LIMITS, maxSamples: this.#services.section().maxSamples, maxBytes: MAX_BYTES }
+  }
+
+  async caughtUp(): Promise<void> {
+    await this.#history.caughtUp()
+  }
+
+  async run<T>(
+    reader: Parameters<Expressions['run']>[0],
+    steps: (source: SeriesSource) => Generator<undefined, T, void>,
+  ): Promise<T> {
+    const history = this.#history
+    const { work, clock, section } = this.#services
+    const source = new HistorySource((selection) => history.select(reader, selection))
+    const { timeout: timeoutMs } = section()
+    return runQuery(steps(source), source, { tenant: reader.tenant, work, clock, timeoutMs, ended: this.#ended })
+  }
+
+  get #history(): RememberedHistory {
+    const history = this.#services.history()
+    if (history === undefined) throw new QueryProblem('unavailable', NO_HISTORY)
+    return history
+  }
+}

@@ -1,0 +1,48 @@
+/** Rules and their alerts as they are shown to those who ask by HTTP: the wing of the alerts gives them, and the edge answers. */
+import type { Reader } from '../../auth/permissions.ts'
+
+export type ShownTexts = Readonly<Record<string, string>>
+
+export interface ShownAlert {
+  readonly labels: ShownTexts
+  readonly annotations: ShownTexts
+  readonly state: 'pending' | 'firing'
+  readonly value: number
+  /** Milliseconds since 1970. */
+  readonly activeMs: number
+  /** Since when it fires although its expression holds no more. */
+  readonly keptSinceMs: number | undefined
+}
+
+export interface ShownRule {
+  readonly kind: 'alert' | 'record'
+  readonly name: string
+  readonly query: string
+  /** As they stand in the file. */
+  readonly labels: ShownTexts
+  readonly annotations: ShownTexts
+  readonly forMs: number
+  readonly keepFiringForMs: number
+  readonly alerts: readonly ShownAlert[]
+  /** `unknown` before the first evaluation. */
+  readonly health: 'ok' | 'err' | 'unknown'
+  readonly problem: string
+  readonly tookMs: number
+  /** Milliseconds since 1970; undefined before the first evaluation. */
+  readonly evaluatedMs: number | undefined
+}
+
+export interface ShownRuleGroup {
+  readonly name: string
+  readonly file: string
+  readonly intervalMs: number
+  readonly limit: number
+  readonly tookMs: number
+  readonly evaluatedMs: number | undefined
+  readonly rules: readonly ShownRule[]
+}
+
+export interface ShownRules {
+  /** The groups of the tenant of a reader, and of their alerts those that he may read. */
+  groupsFor(reader: Reader): readonly ShownRuleGroup[]
+}

@@ -1,0 +1,27 @@
+/** The section [alerts]: the rules of the operator (docs/alerts.md). */
+import { z } from 'zod'
+import { duration, liveKey, path, type SectionConfig, section } from '../../kit/config.ts'
+
+function paths() {
+  return {
+    type: z.array(path().type).max(64),
+    expected: 'a list of at most 64 paths, of which the last part may have "*" and "?", like ["rules/*.yml"]',
+  }
+}
+
+const roleName = () => ({ type: z.string().regex(/^\P{Cc}{1,255}$/u), expected: 'the name of a role' })
+
+export const alertsSection = section(
+  z
+    .strictObject({
+      rules: liveKey(
+        paths(),
+        [],
+        'Rule files, as Prometheus has them. They are read again with the configuration, also if nothing else has changed.',
+      ),
+      interval: liveKey(duration('1s', '1d'), '1m', 'How often groups are evaluated that name no interval.'),
+      role: liveKey(roleName(), 'consumer', 'The role whose rules say what the expressions may read.'),
+    })
+    .describe('Rules over the history, of the tenant `default`: [alerts.md](alerts.md).'),
+)
+export type AlertsSection = SectionConfig<typeof alertsSection>

@@ -1,0 +1,78 @@
+/** The history, and over it what the rules of a group have recorded at the time that is evaluated: it is not in the history yet. */
+import type { LabelMatcher } from '../../../../promql/label-matcher.ts'
+import { LabelSet } from '../../../../promql/label-set.ts'
+import { MemorySource } from '../../../../promql/memory-source.ts'
+import type { RollupSource, SeriesSource, SourceSeries, Stream } from '../../../../promql/series-source.ts'
+import type { RuleSample } from '../rules/group.ts'
+
+export class RecordedSamples {
+  readonly source = new MemorySource()
+  isEmpty = true
+
+  add(samples: readonly RuleSample[], timeMs: number): void {
+    for (const { labels, value } of samples) {
+      this.source.add(labels, [[timeMs, value]])
+      this.isEmpty = false
+    }
+  }
+}
+
+export class LayeredSource implements SeriesSource {
+  readonly #below: SeriesSource
+  readonly #recorded: RecordedSamples
+
+  constructor(below: SeriesSource, recorded: RecordedSamples) {
+    this.#below = below
+    this.#recorded = recorded
+  }
+
+  /** Rollups know nothing of what was recorded just now. */
+  get rollups(): RollupSource | undefined {
+    return this.#recorded.isEmpty ? this.#below.rollups : undefined
+  }
+
+  *select(
+    matchers: readonly LabelMatcher[],
+    fromMs: number,
+    toMs: number,
+    isLookingBack?: boolean,
+  ): Stream<SourceSeries> {
+    const recorded = new Map<string, SourceSeries>()
+    if (!this.#recorded.isEmpty)
+      for (const series of this.#recorded.source.select(matchers, fromMs, toMs)) {
+        if (series === undefined) yield undefined
+        else recorded.set(LabelSet.of(series.labels).key, series)
+      }
+    for (const series of this.#below.select(matchers, fromMs, toMs, isLookingBack)) {
+      if (series === undefined || recorded.size === 0) {
+        yield series
+        continue
+      }
+      const { key } = LabelSet.of(series.labels)
+      const later = recorded.get(key)
+      recorded.delete(key)
+      yield later === undefined ? series : joined(series, later)
+    }
+    yield* recorded.values()
+  }
+}
+
+/** What was recorded counts from its time on. Columns are copied as a whole: stale markers are no values of variables. */
+function joined(series: SourceSeries, later: SourceSeries): SourceSeries {
+  const firstMs = later.times[0] ?? Number.POSITIVE_INFINITY
+  const found = series.times.findIndex((ms) => ms >= firstMs)
+  const count = found < 0 ? series.times.length : found
+  const column = (before: Float64Array, after: Float64Array): Float64Array => {
+    const all = new Float64Array(count + after.length)
+    all.set(before.subarray(0, count))
+    all.set(after, count)
+    return all
+  }
+  const { heldMs } = series
+  return {
+    ...series,
+    times: column(series.times, later.times),
+    values: column(series.values, later.values),
+    heldMs: heldMs && column(heldMs, new Float64Array(later.times.length)),
+  }
+}

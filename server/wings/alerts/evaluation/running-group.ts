@@ -1,0 +1,254 @@
+/**
+ * A group of rules in the server. It is evaluated at one time after the other; what follows from an evaluation, the state of alerts,
+ * their transitions and the results of rules, is handed on in one turn of the event loop, so that all of it is stored or nothing.
+ */
+import { QUERY_OPTIONS } from '../../../../promql/query.ts'
+import type { Expressions, StoredAlerts } from '../../../kit/expressions.ts'
+import type { Clock, Logger } from '../../../kit/running.ts'
+import { alertLabelsProblem, type Transition } from '../events.ts'
+import type { Alert, Alerts } from '../rules/alerting-rule.ts'
+import { type External, RuleEvaluation } from '../rules/evaluation.ts'
+import { type GroupRule, type RuleOutcome, type RuleSample, rulesOf } from '../rules/group.ts'
+import type { RuleGroupDefinition } from '../rules/rule-file.ts'
+import { LayeredSource, RecordedSamples } from './layered-source.ts'
+import { type AlertChange, changesOf, labelsText, movedBack, rowOf } from './state.ts'
+
+const EXTERNAL: External = { externalLabels: new Map(), externalUrl: '' }
+const NO_ALERTS: Alerts = new Map()
+
+export interface GroupServices {
+  readonly expressions: Pick<Expressions, 'run' | 'limits' | 'problem'>
+  readonly journal: StoredAlerts['journal']
+  readonly clock: Pick<Clock, 'monotonicMs' | 'wallMs'>
+  readonly log: Logger
+  readonly reader: () => Parameters<Expressions['run']>[0]
+  /** Gives out the results of a rule; returns why not all of them were taken. */
+  readonly publish: (samples: readonly RuleSample[], timeMs: number) => string | undefined
+  readonly emit: (transition: Transition) => void
+  readonly forget: (labels: Alert['labels']) => void
+  /** Alerts that other groups of the tenant have, and how many all may have. */
+  readonly room: (group: RunningGroup) => { readonly others: number; readonly most: number }
+}
+
+/** What is known of the last evaluation of a rule. */
+export interface RuleHealth {
+  readonly problem: string | undefined
+  readonly tookMs: number
+  readonly evaluatedMs: number
+}
+
+export interface RunningRule {
+  readonly rule: GroupRule
+  /** By which its alerts are stored. */
+  readonly key: string
+  health: RuleHealth | undefined
+}
+
+/** Counts since the start of the server. */
+export interface GroupCounts {
+  evaluations: number
+  failures: number
+  transitions: number
+  missed: number
+}
+
+export class RunningGroup {
+  readonly key: string
+  readonly file: string
+  readonly definition: RuleGroupDefinition
+  readonly intervalMs: number
+  readonly rules: readonly RunningRule[]
+  readonly #services: GroupServices
+  readonly #counts: GroupCounts
+  reachedMs: number
+  #sequence = 0
+  tookMs = 0
+  evaluatedMs: number | undefined
+  /** Another one has taken its place: what is still evaluated counts for nothing. */
+  isOver = false
+
+  constructor(
+    services: GroupServices,
+    counts: GroupCounts,
+    key: readonly string[],
+    file: string,
+    definition: RuleGroupDefinition,
+    intervalMs: number,
+  ) {
+    this.#services = services
+    this.#counts = counts
+    this.key = JSON.stringify(key)
+    this.file = file
+    this.definition = definition
+    this.intervalMs = definition.intervalMs ?? intervalMs
+    this.reachedMs = services.clock.wallMs()
+    const seen = new Map<string, number>()
+    this.rules = rulesOf(definition).map((rule) => {
+      const { name, kind } = rule.definition
+      const before = seen.get(`${kind} ${name}`) ?? 0
+      seen.set(`${kind} ${name}`, before + 1)
+      return { rule, key: JSON.stringify([...key, name, before]), health: undefined }
+    })
+  }
+
+  /** Goes on where the store has it. */
+  restore(reachedMs: number, sequence: number, alerts: ReadonlyMap<string, Alerts>): void {
+    this.reachedMs = reachedMs
+    this.#sequence = sequence
+    for (const { rule, key } of this.rules)
+      if (rule.definition.kind === 'alert') rule.restore(alerts.get(key) ?? NO_ALERTS)
+  }
+
+  /** Goes on where an earlier definition of the group was; the rules that are there no more end. */
+  replace(before: RunningGroup): void {
+    before.isOver = true
+    this.reachedMs = before.reachedMs
+    this.#sequence = before.#sequence
+    const { tookMs, evaluatedMs } = before
+    Object.assign(this, { tookMs, evaluatedMs })
+    const left = new Map(before.rules.map((one) => [`${one.rule.definition.kind} ${one.key}`, one]))
+    for (const one of this.rules) {
+      const place = `${one.rule.definition.kind} ${one.key}`
+      const known = left.get(place)
+      if (known === undefined) continue
+      left.delete(place)
+      one.health = known.health
+      const { alerts, series } = known.rule
+      one.rule.adopt({ alerts, series: new Map([...series].map((labels) => [labels.key, labels])) })
+    }
+    for (const one of left.values()) this.#end(one)
+    this.#store()
+  }
+
+  /** Its rules are there no more: their alerts end, and nothing of it is stored. */
+  end(): void {
+    this.isOver = true
+    for (const one of this.rules) this.#end(one)
+    this.#services.journal.change({ remove: 'alert group', name: this.key })
+  }
+
+  get alertCount(): number {
+    return this.rules.reduce((count, { rule }) => count + rule.alerts.size, 0)
+  }
+
+  /** The clock was set back: since when something holds moves with it, so that no `for` begins anew. */
+  moveBack(byMs: number): void {
+    this.reachedMs -= byMs
+    const { journal } = this.#services
+    for (const { rule, key } of this.rules) {
+      const alerts = new Map([...rule.alerts].map(([at, alert]) => [at, movedBack(alert, byMs)]))
+      rule.adopt({ alerts, series: new Map([...rule.series].map((labels) => [labels.key, labels])) })
+      for (const alert of alerts.values()) journal.change({ put: 'alert', row: rowOf(key, alert) })
+    }
+    this.#store()
+  }
+
+  /** Times that are too long ago are left out. */
+  skip(count: number, toMs: number): void {
+    this.#counts.missed += count
+    this.reachedMs = toMs
+  }
+
+  /** Evaluates its rules at a time. Resolves to false if that has to be done again later. Never rejects. */
+  async evaluate(timeMs: number): Promise<boolean> {
+    const { clock, expressions } = this.#services
+    const begunMs = clock.monotonicMs()
+    const recorded = new RecordedSamples()
+    const outcomes: RuleOutcome[] = []
+    let alerts = 0
+    for (const one of this.rules) {
+      const ruleBegunMs = clock.monotonicMs()
+      const outcome = this.#bounded(one.rule, await this.#outcomeOf(one.rule, timeMs, recorded), alerts)
+      // What cannot be asked now is asked again.
+      if (this.isOver || (outcome.failure !== undefined && expressions.problem !== undefined)) return false
+      outcomes.push(outcome)
+      alerts += outcome.alerts.size
+      recorded.add(outcome.samples, timeMs)
+      this.#judge(one, outcome.failure, timeMs, clock.monotonicMs() - ruleBegunMs)
+    }
+    this.tookMs = clock.monotonicMs() - begunMs
+    this.evaluatedMs = timeMs
+    this.#take(timeMs, outcomes)
+    return true
+  }
+
+  async #outcomeOf(rule: GroupRule, timeMs: number, recorded: RecordedSamples): Promise<RuleOutcome> {
+    const { expressions, reader } = this.#services
+    const options = { ...QUERY_OPTIONS, limits: expressions.limits }
+    try {
+      return await expressions.run(reader(), (source) =>
+        rule.evaluate(
+          new RuleEvaluation(new LayeredSource(source, recorded), timeMs, EXTERNAL, this.definition.offsetMs, options),
+        ),
+      )
+    } catch (error) {
+      return rule.failed((error as Error).message)
+    }
+  }
+
+  #bounded(rule: GroupRule, outcome: RuleOutcome, before: number): RuleOutcome {
+    if (outcome.failure !== undefined) return outcome
+    const { others, most } = this.#services.room(this)
+    const count = others + before + outcome.alerts.size
+    if (outcome.alerts.size > rule.alerts.size && count > most)
+      return rule.failed(`the tenant would have ${count} alerts, and may have ${most}`)
+    for (const [key, { labels }] of outcome.alerts) {
+      if (rule.alerts.has(key)) continue
+      const problem = alertLabelsProblem(labels)
+      if (problem !== undefined) return rule.failed(`an alert cannot be: ${problem}`)
+    }
+    return outcome
+  }
+
+  /** Everything that follows from an evaluation, in one go. */
+  #take(timeMs: number, outcomes: readonly RuleOutcome[]): void {
+    this.reachedMs = timeMs
+    this.#counts.evaluations += outcomes.length
+    for (const [index, one] of this.rules.entries()) {
+      const outcome = outcomes[index]
+      if (outcome === undefined) continue
+      const changes = changesOf(one.rule.alerts, outcome.alerts, timeMs)
+      one.rule.adopt(outcome)
+      for (const change of changes) this.#change(one, change, timeMs)
+      const problem = this.#services.publish(outcome.samples, timeMs)
+      if (problem !== undefined && one.health !== undefined) this.#judge(one, problem, timeMs, one.health.tookMs)
+    }
+    this.#store()
+  }
+
+  #end(one: RunningRule): void {
+    const timeMs = this.#services.clock.wallMs()
+    const { alerts, series } = one.rule
+    const gone = [...series].map((labels): RuleSample => ({ labels, value: 'stale' }))
+    one.rule.adopt({ alerts: NO_ALERTS, series: new Map() })
+    for (const change of changesOf(alerts, NO_ALERTS, timeMs)) this.#change(one, change, timeMs)
+    this.#services.publish(gone, timeMs)
+  }
+
+  #change({ rule, key }: RunningRule, { alert, isTransition, isGone }: AlertChange, timeMs: number): void {
+    const { journal, emit, forget } = this.#services
+    if (isGone) journal.change({ remove: 'alert', rule: key, labels: labelsText(alert.labels) })
+    else journal.change({ put: 'alert', row: rowOf(key, alert) })
+    if (isTransition) {
+      this.#counts.transitions++
+      const { name: group } = this.definition
+      emit({ alert, group, rule: rule.definition.name, sequence: ++this.#sequence, timeMs })
+    }
+    if (isGone) forget(alert.labels)
+  }
+
+  #store(): void {
+    const row = { name: this.key, reached: this.reachedMs, sequence: this.#sequence }
+    this.#services.journal.change({ put: 'alert group', row })
+  }
+
+  #judge(one: RunningRule, problem: string | undefined, timeMs: number, tookMs: number): void {
+    if (problem !== undefined) this.#counts.failures++
+    const before = one.health?.problem
+    one.health = { problem, tookMs, evaluatedMs: timeMs }
+    if (problem === before) return
+    const where = { file: this.file, group: this.definition.name, rule: one.rule.definition.name }
+    if (problem === undefined) this.#services.log.info(where, 'a rule can be evaluated again')
+    else this.#services.log.warn({ ...where, detail: problem }, 'a rule cannot be evaluated')
+  }
+}

@@ -1,0 +1,87 @@
+/** Alerts as they are stored: what of an alert has to outlive the process, and what a transition is. */
+import { LabelSet } from '../../../../promql/label-set.ts'
+import type { AlertRow } from '../../../kit/expressions.ts'
+import type { Alert, Alerts } from '../rules/alerting-rule.ts'
+
+/** What has become of an alert. */
+export interface AlertChange {
+  /** As it is now; with the state `inactive` if it is gone. */
+  readonly alert: Alert
+  /** Its state is another one. */
+  readonly isTransition: boolean
+  /** Nothing of it is kept. */
+  readonly isGone: boolean
+}
+
+/** What differs between the alerts of a rule before an evaluation at a time and after it, as far as it is stored. */
+export function changesOf(before: Alerts, after: Alerts, timeMs: number): readonly AlertChange[] {
+  const changes: AlertChange[] = []
+  for (const [key, alert] of after) {
+    const known = before.get(key)
+    if (known !== undefined && isStoredSame(known, alert)) continue
+    changes.push({ alert, isTransition: known?.state !== alert.state, isGone: false })
+  }
+  for (const [key, alert] of before) {
+    if (after.has(key)) continue
+    const isTransition = alert.state !== 'inactive'
+    const resolvedMs = alert.resolvedMs ?? timeMs
+    changes.push({ alert: { ...alert, state: 'inactive', resolvedMs }, isTransition, isGone: true })
+  }
+  return changes
+}
+
+/** The value and the annotations follow with every evaluation. */
+function isStoredSame(one: Alert, other: Alert): boolean {
+  const { state, activeMs, firedMs, keptSinceMs, resolvedMs } = one
+  if (state !== other.state || activeMs !== other.activeMs || firedMs !== other.firedMs) return false
+  return keptSinceMs === other.keptSinceMs && resolvedMs === other.resolvedMs
+}
+
+export function labelsText(labels: LabelSet): string {
+  return JSON.stringify([...labels])
+}
+
+export function rowOf(rule: string, alert: Alert): AlertRow {
+  const { labels, annotations, state, value, activeMs, firedMs, keptSinceMs, resolvedMs } = alert
+  return {
+    rule,
+    labels: labelsText(labels),
+    annotations: labelsText(annotations),
+    state,
+    value: String(value),
+    active: activeMs,
+    fired: firedMs,
+    kept: keptSinceMs,
+    resolved: resolvedMs,
+  }
+}
+
+export function alertOf({ labels, annotations, state, value, active, fired, kept, resolved }: AlertRow): Alert {
+  return {
+    labels: labelsFromText(labels),
+    annotations: labelsFromText(annotations),
+    state,
+    value: Number(value),
+    activeMs: active,
+    firedMs: fired,
+    keptSinceMs: kept,
+    resolvedMs: resolved,
+  }
+}
+
+/** The alert with its times moved back, as the clock was. */
+export function movedBack(alert: Alert, byMs: number): Alert {
+  const moved = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms - byMs)
+  const { activeMs, firedMs, keptSinceMs, resolvedMs } = alert
+  return {
+    ...alert,
+    activeMs: activeMs - byMs,
+    firedMs: moved(firedMs),
+    keptSinceMs: moved(keptSinceMs),
+    resolvedMs: moved(resolvedMs),
+  }
+}
+
+function labelsFromText(text: string): LabelSet {
+  return LabelSet.of(JSON.parse(text) as [string, string][])
+}

@@ -1,0 +1,166 @@
+/**
+ * `alert`: each transition of an alert is a value of this event metric, with the labels of the alert. Whoever binds it gets every
+ * transition once, in order.
+ */
+
+import type { LabelSet } from '../../../promql/label-set.ts'
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import type { Feed } from '../../kit/feed.ts'
+import {
+  fromForeign,
+  type Labels,
+  type ListeningSensor,
+  labelsFrom,
+  type Metric,
+  type Owner,
+  openLabelsProblem,
+  type Series,
+  type Subscription,
+} from '../../kit/metrics.ts'
+import { labelsText } from './evaluation/state.ts'
+import type { Alert } from './rules/alerting-rule.ts'
+
+const { DOUBLE, REC, STRING, UINT64 } = BasicType
+const MICROSECONDS = 1_000
+
+const metric: Metric = {
+  name: 'alert',
+  kind: 'event',
+  type: REC,
+  unit: '',
+  description: 'The transitions of alerts: pending, firing, inactive.',
+  parameters: [],
+  exposition: 'none',
+}
+
+/** Where an alert comes from, and the number of the transition. */
+export interface Transition {
+  readonly alert: Alert
+  readonly group: string
+  readonly rule: string
+  readonly sequence: number
+  /** Of the evaluation, milliseconds since 1970. */
+  readonly timeMs: number
+}
+
+export class AlertSensor implements ListeningSensor {
+  readonly polled = false
+  readonly family = metric.name
+  readonly hasOpenLabels = true
+  readonly owner: Owner
+  readonly #feed: Pick<Feed, 'born' | 'died' | 'emit'>
+  readonly #series = new Map<string, AlertSeries>()
+
+  constructor(tenant: string, feed: Pick<Feed, 'born' | 'died' | 'emit'>) {
+    this.owner = { tenant }
+    this.#feed = feed
+  }
+
+  metrics(): Iterable<Metric> {
+    return [metric]
+  }
+
+  metric(name: string): Metric | undefined {
+    return name === metric.name ? metric : undefined
+  }
+
+  *series(name: string = metric.name): Iterable<Series> {
+    if (name === metric.name) yield* this.#series.values()
+  }
+
+  /** Nothing is current of what has happened. */
+  last(): undefined {
+    return undefined
+  }
+
+  emit(transition: Transition): void {
+    const { alert, timeMs } = transition
+    const key = labelsText(alert.labels)
+    let series = this.#series.get(key)
+    if (series === undefined) {
+      series = new AlertSeries(ownLabelsOf(alert.labels))
+      this.#series.set(key, series)
+      this.#feed.born(this, series)
+    }
+    this.#feed.emit(series, { type: REC, value: fieldsOf(transition) }, timeMs * MICROSECONDS)
+  }
+
+  /** Nothing more will become of an alert for now. */
+  forget(labels: LabelSet): void {
+    const key = labelsText(labels)
+    const series = this.#series.get(key)
+    if (series === undefined) return
+    this.#series.delete(key)
+    this.#feed.died(series)
+  }
+}
+
+class AlertSeries implements Series {
+  readonly name = metric.name
+  readonly isEvent = true
+  readonly labels: Labels
+  readonly subscriptions: Subscription[] = []
+
+  constructor(labels: Labels) {
+    this.labels = labels
+  }
+
+  matches(label: string, matcher: (text: string) => boolean): boolean {
+    return matcher((Object.hasOwn(this.labels, label) ? this.labels[label] : undefined) ?? '')
+  }
+}
+
+/** Why an alert with these labels has no place in a value; undefined if it has. */
+export function alertLabelsProblem(labels: LabelSet): string | undefined {
+  return openLabelsProblem(metric.name, ownLabelsOf(labels))
+}
+
+function ownLabelsOf(labels: LabelSet): Labels {
+  const renamed = [...labels].map(([name, text]) => [fromForeign(name), text] as const)
+  return labelsFrom([...renamed, ['name', metric.name]])
+}
+
+function fieldsOf({ alert, group, rule, sequence }: Transition): Field[] {
+  const { labels, annotations, state, value, activeMs, firedMs = 0, resolvedMs = 0 } = alert
+  const time = (name: string, ms: number): Field => ({
+    name,
+    type: UINT64,
+    value: BigInt(Math.round(ms * MICROSECONDS)),
+  })
+  return [
+    { name: 'state', type: STRING, value: state },
+    { name: 'value', type: DOUBLE, value },
+    time('since', activeMs),
+    time('fired', firedMs),
+    time('ended', resolvedMs),
+    { name: 'group', type: STRING, value: group },
+    { name: 'rule', type: STRING, value: rule },
+    {
+      name: 'annotations',
+      type: REC,
+      value: [...annotations].map(([name, text]): Field => ({ name, type: STRING, value: text })),
+    },
+    { name: 'fingerprint', type: STRING, value: fingerprintOf(labels) },
+    { name: 'sequence', type: UINT64, value: BigInt(sequence) },
+  ]
+}
+
+const FNV_OFFSET = 0xcbf29ce484222325n
+const FNV_PRIME = 0x100000001b3n
+const SEPARATOR = 0xff
+const encoder = new TextEncoder()
+
+/** The hash of labels by which Alertmanager knows an alert: FNV-1a of names and texts, each followed by the byte 255, as hex. */
+export function fingerprintOf(labels: LabelSet): string {
+  let hash = FNV_OFFSET
+  const add = (byte: number): void => {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * FNV_PRIME)
+  }
+  for (const pair of labels)
+    for (const text of pair) {
+      for (const byte of encoder.encode(text)) add(byte)
+      add(SEPARATOR)
+    }
+  return hash.toString(16).padStart(16, '0')
+}

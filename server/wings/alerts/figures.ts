@@ -1,0 +1,111 @@
+/** `producer.alerts`: the rules of each tenant, how they are evaluated, and how many alerts there are. */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import {
+  type Measurement,
+  type Metric,
+  maySee,
+  type Owner,
+  type PolledSensor,
+  type RecordExposition,
+  RecordList,
+} from '../../kit/metrics.ts'
+import type { Clock } from '../../kit/running.ts'
+import type { RuleGroups } from './evaluation/groups.ts'
+
+const { ARRAY, STRING, UINT64 } = BasicType
+
+const gauge = (name: string, help: string) => ({ name, help, isCounter: false })
+const counter = (name: string, help: string) => ({ name, help, isCounter: true })
+
+const exposition: RecordExposition = {
+  labels: { tenant: 'tenant' },
+  fields: {
+    groups: gauge('groups', 'Groups of rules.'),
+    rules: gauge('rules', 'Rules.'),
+    failing: gauge('failing_rules', 'Rules whose last evaluation has failed.'),
+    pending: gauge('pending', 'Alerts that are pending.'),
+    firing: gauge('firing', 'Alerts that fire.'),
+    lag_ms: {
+      ...gauge('lag_seconds', 'How long the group has been due that has waited longest.'),
+      convert: 'milliseconds',
+    },
+    evaluations: counter('evaluations', 'Evaluations of rules.'),
+    failures: counter('failures', 'Those that have failed.'),
+    missed: counter('missed', 'Evaluations of groups that were left out, because they were due too long ago.'),
+    transitions: counter('transitions', 'Transitions of alerts.'),
+    set_back: counter('set_back', 'How often a group found that the clock had been set back.'),
+  },
+}
+
+const metric: Metric = {
+  name: 'producer.alerts',
+  kind: 'continuous',
+  type: ARRAY,
+  unit: '',
+  description: 'The rules of each tenant: how they are evaluated, and how many alerts there are.',
+  parameters: [],
+  exposition,
+}
+
+export class AlertFigures implements PolledSensor {
+  readonly polled = true
+  readonly family = 'producer.'
+  readonly owner: Owner = 'producer'
+  readonly personal = true
+  readonly #tenants: readonly RuleGroups[]
+  readonly #clock: Pick<Clock, 'microseconds'>
+
+  constructor(tenants: readonly RuleGroups[], clock: Pick<Clock, 'microseconds'>) {
+    this.#tenants = tenants
+    this.#clock = clock
+  }
+
+  metrics(): Iterable<Metric> {
+    return [metric]
+  }
+
+  metric(name: string): Metric | undefined {
+    return name === metric.name ? metric : undefined
+  }
+
+  labels(): { readonly name: string } {
+    return { name: metric.name }
+  }
+
+  check(): void {}
+
+  measure(...[, , identity]: Parameters<PolledSensor['measure']>): Measurement {
+    const list = new RecordList()
+    for (const groups of this.#tenants) {
+      if (!maySee(identity, { tenant: groups.tenant })) continue
+      if (!list.add(describe(groups))) break
+    }
+    return { value: list.value(), time: this.#clock.microseconds() }
+  }
+}
+
+function describe({ tenant, groups, lagMs, counts }: RuleGroups): Field[] {
+  const all = [...groups]
+  const rules = all.flatMap(({ rules }) => rules)
+  const alerts = rules.flatMap(({ rule }) => [...rule.alerts.values()])
+  const numbers = {
+    groups: all.length,
+    rules: rules.length,
+    failing: rules.filter(({ health }) => health?.problem !== undefined).length,
+    pending: alerts.filter(({ state }) => state === 'pending').length,
+    firing: alerts.filter(({ state }) => state === 'firing').length,
+    lag_ms: lagMs,
+    evaluations: counts.evaluations,
+    failures: counts.failures,
+    missed: counts.missed,
+    transitions: counts.transitions,
+    set_back: counts.setBack,
+  }
+  return [
+    { name: 'tenant', type: STRING, value: tenant },
+    ...Object.entries(numbers).map(
+      ([name, value]): Field => ({ name, type: UINT64, value: BigInt(Math.round(value)) }),
+    ),
+  ]
+}

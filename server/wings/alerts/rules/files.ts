@@ -1,0 +1,46 @@
+/** Rule files on the disk: those that patterns stand for, each read as a whole or not at all. */
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { basename, dirname, resolve } from 'node:path'
+import { type RuleFileProblem, type RuleGroupDefinition, readRuleFile } from './rule-file.ts'
+
+/** A file is parsed in one step. */
+const MAX_FILE_BYTES = 4 << 20
+
+export interface RuleFile {
+  readonly path: string
+  readonly groups: readonly RuleGroupDefinition[]
+  readonly problems: readonly RuleFileProblem[]
+}
+
+export async function readRules(path: string): Promise<RuleFile> {
+  const text = await textOf(path)
+  if ('problem' in text) return { path, groups: [], problems: [{ message: text.problem, line: undefined }] }
+  const file = await readRuleFile(text.text)
+  return 'groups' in file ? { path, groups: file.groups, problems: [] } : { path, groups: [], problems: file.problems }
+}
+
+export async function textOf(path: string): Promise<{ readonly text: string } | { readonly problem: string }> {
+  try {
+    const { size } = await stat(path)
+    if (size > MAX_FILE_BYTES) return { problem: `it has ${size} bytes, at most ${MAX_FILE_BYTES} are read` }
+    return { text: await readFile(path, 'utf8') }
+  } catch (error) {
+    return { problem: `cannot be read: ${(error as Error).message}` }
+  }
+}
+
+/** The files that a pattern stands for, whose last part may have stars and question marks. */
+export async function pathsOf(pattern: string): Promise<readonly string[]> {
+  const last = basename(pattern)
+  if (!/[*?]/.test(last)) return [pattern]
+  const parts = last
+    .replace(/[^*?\w]/g, '\\$&')
+    .replaceAll('*', '[^/]*')
+    .replaceAll('?', '[^/]')
+  const expression = new RegExp(`^${parts}$`)
+  const names = await readdir(dirname(pattern)).catch(() => [])
+  return names
+    .filter((name) => expression.test(name))
+    .sort()
+    .map((name) => resolve(dirname(pattern), name))
+}

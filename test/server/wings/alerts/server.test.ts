@@ -1,0 +1,194 @@
+/** Rules in a server, over a real history: what consumers, Prometheus' API and the history have of alerts. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { BasicType } from '../../../../protocol/monitor/constants.ts'
+import { defaultConfig } from '../../../../server/start/config.ts'
+import type { SourcesConfig } from '../../../../server/start/wings.ts'
+import { done } from '../../../support/administration.ts'
+import { args, command, str, type } from '../../../support/bytes.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
+import { decoded, type Json } from '../../../support/records.ts'
+import type { Seat } from '../../../support/seat.ts'
+
+const EVER_MS = 36_500 * 86_400_000
+const RULES = `groups:
+  - name: load
+    interval: 10s
+    rules:
+      - record: test:a:twice
+        expr: test_a * 2
+      - alert: High
+        expr: test:a:twice > 10
+        for: 30s
+        labels: { severity: page }
+        annotations: { summary: '{{ $labels.host }} is at {{ $value }}' }
+`
+
+let directory: string
+let server: PublishingProducer
+let token: string
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'cinnabar-alerts-'))
+  writeFileSync(join(directory, 'rules.yml'), RULES)
+  server = await PublishingProducer.start({
+    config: {
+      history: { ...defaultConfig().history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics: ['test.*', 'rules.*'] },
+      alerts: { ...defaultConfig().alerts, rules: [join(directory, '*.yml')] },
+    },
+  })
+  token = await tokenFor(server.root, 'root', '')
+})
+afterEach(async () => {
+  await server.stop()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+let value = 0
+
+/** Time goes on, and the value is sent every five seconds, until it holds. */
+async function until(holds: () => void | Promise<void>): Promise<void> {
+  const { producer } = server
+  await eventually(async () => {
+    producer.clock.advance(1_000)
+    const { clock } = producer
+    if (clock.wallMs() % 5_000 === 0)
+      producer.push.push('test.a', { type: BasicType.DOUBLE, value }, clock.microseconds())
+    await producer.settle()
+    await holds()
+  })
+}
+
+async function get(path: string): Promise<Json> {
+  const answer = await fetch(`${server.url}/api/v1/${path}`, { headers: { authorization: `Bearer ${token}` } })
+  const { status, data } = (await answer.json()) as Json
+  expect(status).toBe('success')
+  return data
+}
+
+async function subscribed(seat: Seat): Promise<number> {
+  const channel = await seat.defChannel()
+  await seat.setChannel(channel)
+  const id = await seat.collect('alert')
+  await seat.ok((seq) => command.subscribe(seq, id, channel))
+  return channel
+}
+
+const stateOf = async (): Promise<string> => (await get('alerts')).alerts.map(({ state }: Json) => state).join()
+
+it('an alert is pending, fires and ends: as values of `alert`, in the API, and as series of the history', async () => {
+  const { producer, root } = server
+  await producer.addUser('ann')
+  const ann = await producer.seat('ann')
+  await subscribed(ann)
+  value = 7
+  await until(async () => expect(await stateOf()).toBe('pending'))
+  await until(async () => expect(await stateOf()).toBe('firing'))
+  const { alerts } = await get('alerts')
+  expect(alerts).toEqual([
+    {
+      labels: { alertname: 'High', host: 'h1', severity: 'page' },
+      annotations: { summary: 'h1 is at 14' },
+      state: 'firing',
+      activeAt: expect.stringMatching(/^2023-.*Z$/),
+      value: '1.4e+01',
+    },
+  ])
+  const { groups } = await get('rules?type=alert')
+  expect(groups).toEqual([
+    {
+      name: 'load',
+      file: join(directory, 'rules.yml'),
+      interval: 10,
+      limit: 0,
+      evaluationTime: expect.any(Number),
+      lastEvaluation: expect.stringMatching(/^2023-.*Z$/),
+      rules: [
+        {
+          state: 'firing',
+          name: 'High',
+          query: 'test:a:twice > 10',
+          duration: 30,
+          keepFiringFor: 0,
+          labels: { severity: 'page' },
+          annotations: { summary: '{{ $labels.host }} is at {{ $value }}' },
+          alerts,
+          health: 'ok',
+          evaluationTime: expect.any(Number),
+          lastEvaluation: expect.stringMatching(/^2023-.*Z$/),
+          type: 'alerting',
+        },
+      ],
+    },
+  ])
+  value = 1
+  await until(async () => expect(await stateOf()).toBe(''))
+  const told = (await ann.values(3)).map(decoded)
+  expect(told.map(({ alertname, host, severity, value: { state, sequence, annotations } }: Json) => ({
+    ...{ alertname, host, severity, state, sequence },
+    summary: annotations.summary,
+  }))).toEqual(
+    ['pending', 'firing', 'inactive'].map((state, index) => ({
+      ...{ alertname: 'High', host: 'h1', severity: 'page', state, sequence: index + 1 },
+      summary: 'h1 is at 14',
+    })),
+  )
+  const time = producer.clock.wallMs() / 1_000
+  const of = async (query: string): Promise<Json> => (await get(`query?time=${time}&query=${encodeURIComponent(query)}`)).result
+  await until(async () =>
+    expect((await of('count_over_time(ALERTS{alertstate="firing"}[10m])'))[0]?.value[1]).toMatch(/^[1-9]/),
+  )
+  expect(await of('ALERTS')).toEqual([])
+  expect((await of('test:a:twice'))[0]).toMatchObject({ metric: { __name__: 'test:a:twice', host: 'h1' } })
+  const [figures] = decoded(await root.query('producer.alerts'))
+  expect(figures).toMatchObject({ tenant: 'default', groups: 1, rules: 2, failing: 0, firing: 0, missed: 0 })
+})
+
+it('a reload reads the rules again; one with a mistake changes nothing, and says file, line, group and rule', async () => {
+  value = 7
+  await until(async () => expect(await stateOf()).toBe('pending'))
+  const { sources } = server.producer.server.parts
+  const config = {
+    ...defaultConfig(),
+    alerts: { ...defaultConfig().alerts, rules: [join(directory, '*.yml')] },
+  } as unknown as SourcesConfig
+  const reload = async (text: string): Promise<void> => {
+    writeFileSync(join(directory, 'rules.yml'), text)
+    for (const take of await Promise.all(sources.map((source) => source.prepare?.(config)))) take?.()
+  }
+  await expect(reload(RULES.replace('> 10', '>> 10'))).rejects.toThrow(
+    /rules\.yml:8: group "load", rule "High": could not parse expression/,
+  )
+  expect(await stateOf()).toBe('pending')
+  await reload(RULES.replace('for: 30s', 'for: 10m'))
+  expect((await get('rules')).groups[0].rules[1]).toMatchObject({ duration: 600, state: 'pending' })
+  await reload('groups: []')
+  expect((await get('rules')).groups).toEqual([])
+  expect(await stateOf()).toBe('')
+})
+
+it('an alert whose labels a reader may not read is not shown to him', async () => {
+  const { producer, root } = server
+  await producer.addUser('bob', { role: 'limited' })
+  await done(root, 'role.deny', { role: 'limited', command: 'COLLECT', object: 'alert', where: 'host=h1' })
+  const bob = await tokenFor(root, 'bob', '')
+  value = 7
+  await until(async () => expect(await stateOf()).toBe('pending'))
+  const answer = await fetch(`${server.url}/api/v1/alerts`, { headers: { authorization: `Bearer ${bob}` } })
+  expect(await answer.json()).toEqual({ status: 'success', data: { alerts: [] } })
+})
+
+it('alerts are selected by their labels', async () => {
+  const { producer } = server
+  await producer.addUser('ann')
+  const ann = await producer.seat('ann')
+  const channel = await ann.defChannel()
+  await ann.setChannel(channel)
+  const id = await ann.collect('alert', args(['severity', type.string, str('ticket')]))
+  await ann.ok((seq) => command.subscribe(seq, id, channel))
+  value = 7
+  await until(async () => expect(await stateOf()).toBe('firing'))
+  expect(ann.rest().filter(({ kind }) => kind === 'value')).toEqual([])
+})
