@@ -392,14 +392,8 @@ export const ROWS = {
   ),
   /** A group of rules: how far it was evaluated. */
   'alert group': row(
-    {
-      /** As JSON: [tenant, file, group]. */
-      name: text,
-      /** The last time that was evaluated, milliseconds since 1970. */
-      reached: number,
-      /** The number of its last transition. */
-      sequence: number,
-    },
+    // As JSON: [tenant, file, group]. The last time that was evaluated, milliseconds since 1970. The number of its last transition.
+    { name: text, reached: number, sequence: number },
     {
       tag: 22,
       table: 'alert_group',
@@ -414,20 +408,14 @@ export const ROWS = {
     {
       /** As JSON: [tenant, file, group, rule, how many rules of this name come before it]. */
       rule: text,
-      /** As JSON: pairs of a name and a text, ascending by name. */
+      /** As JSON: pairs of a name and a text, ascending by name. The value is a number as text: it may be NaN. */
       labels: text,
       annotations: text,
       state: word({ pending: 0, firing: 1, inactive: 2 }),
-      /** A number as text: it may be none. */
       value: text,
-      /** These four in milliseconds since 1970: since when the expression holds, */
+      /** In milliseconds since 1970: since when it holds, fires, and fires although it holds no more; and when it ended. */
       active: number,
-      /** since when it fires, */
-      fired: optional(number),
-      /** since when it fires although the expression holds no more, */
-      kept: optional(number),
-      /** when it ended. */
-      resolved: optional(number),
+      ...{ fired: optional(number), kept: optional(number), resolved: optional(number) },
     },
     {
       tag: 23,

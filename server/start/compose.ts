@@ -78,7 +78,7 @@ import type { Config, ReloadableConfig } from './config.ts'
 import { composeKit } from './kit.ts'
 import { configReload, Reloader } from './reload.ts'
 import { producerIdOf, StorageState } from './storage-state.ts'
-import { openSources, type RunningSource } from './wings.ts'
+import { openSources, prepareSources, type RunningSource } from './wings.ts'
 
 export interface ComposeOptions extends Pick<Joining, 'nodes' | 'connect'>, Pick<Self, 'node'> {
   readonly config: Config
@@ -139,7 +139,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   // Where a live key is used, it is read from the configuration in force.
   const inForce = (): Config => reloadable?.config ?? config
   const { name, dataDir } = config.producer
-
   const notices = new Notices(clock)
   const storage = new StorageState({ log, notices, directory: dataDir, onFailed: options.onFailed })
   const recovered = await store.open(storage)
@@ -440,7 +439,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   // Also if one of them cannot be opened.
   options.opened(() => doors.close())
   const sources = await openSources({ kit, doors, hub, clock, log, quotas, notices, server }, config)
-
   const iterations = config.auth.scramIterations
   const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
   const changeRole = (account: Account, role: string) => rightsRevocation.changeRole(account, role)
@@ -465,7 +463,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       whenStored: () => whenStoredOrFull({ journal, host, clock }),
       async prepare(next, changed) {
         checkAnywhere(next, options.node, reloadable.file)
-        const prepared = await Promise.all(sources.map((source) => source.prepare?.(next)))
+        const reloadSources = await prepareSources(sources, next)
         const replaced = changed.includes('exec') ? execControls(next.exec, clock) : undefined
         if (replaced !== undefined) warnOfReaders(log, dataDir, next.exec)
         return () => {
@@ -473,10 +471,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
           quotas.allChanged()
           dialler.allow(next.dial.allow)
           if (replaced !== undefined) executor.replace('exec.', replaced)
-          for (const [index, source] of sources.entries()) {
-            source.reload?.(next)
-            prepared[index]?.()
-          }
+          reloadSources()
           if (changed.includes('announce')) announcer.follow(next.announce)
         }
       },

@@ -264,9 +264,10 @@ export const schema = schemaOf(sections, ({ producer, listen, tls, upstream, his
   if (alerts.rules.length > 0) {
     const wrong = (also: string, message: string): void =>
       context.addIssue({ code: 'custom', path: ['alerts', 'rules'], params: { also }, message })
-    if (history.keep === 0) wrong('rules', 'need the history, which is off: set `history.keep`, or leave this key out')
+    if (history.keep === 0)
+      wrong('rules', 'rules need the history, which is off: set `history.keep`, or leave this key out')
     else if (!history.metrics.includes('rules.*'))
-      wrong('rules', 'record `rules.*`, which is not in `history.metrics`: add it there, so that other rules find it')
+      wrong('rules', 'what rules record is `rules.*`, which is not in `history.metrics`: add it there')
   }
   for (const [index, { name }] of upstream.entries()) {
     if (name !== producer.name) continue

@@ -1,6 +1,6 @@
 /** Rule files and the files of their unit tests, read for the command line: neither needs a server that runs. */
 import { dirname, resolve } from 'node:path'
-import { pathsOf, readRules, textOf } from '../wings/alerts/rules/files.ts'
+import { fileText, pathsOf, readRules } from '../wings/alerts/rules/files.ts'
 import type { RuleFileProblem, RuleGroupDefinition } from '../wings/alerts/rules/rule-file.ts'
 import { runRuleTest } from '../wings/alerts/unit-tests/run.ts'
 import { readRuleTestFile } from '../wings/alerts/unit-tests/test-file.ts'
@@ -21,7 +21,7 @@ export async function checkRules(path: string): Promise<RulesReport> {
 
 /** Runs the unit tests of a file in promtool's format. */
 export async function testRules(path: string): Promise<RulesReport> {
-  const text = await textOf(path)
+  const text = await fileText(path)
   if ('problem' in text) return { groups: 0, rules: 0, tests: 0, problems: [`${path}: ${text.problem}`] }
   const file = await readRuleTestFile(text.text)
   if ('problems' in file) return { groups: 0, rules: 0, tests: 0, problems: located(path, file.problems) }

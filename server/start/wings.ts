@@ -70,6 +70,17 @@ export interface RunningSource extends Omit<OpenedSource, 'prepare' | 'reload' |
   reload?(config: SourcesConfig): void
 }
 
+/** Reads what the sections name, and gives what puts them in force. Rejects with ConfigError, and then nothing changes. */
+export async function prepareSources(sources: readonly RunningSource[], config: SourcesConfig): Promise<() => void> {
+  const prepared = await Promise.all(sources.map((source) => source.prepare?.(config)))
+  return () => {
+    for (const [index, source] of sources.entries()) {
+      source.reload?.(config)
+      prepared[index]?.()
+    }
+  }
+}
+
 export interface OpeningOptions extends OwnMetricsOptions {
   readonly kit: Kit
   /** What they begin besides is closed with these. */

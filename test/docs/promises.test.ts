@@ -287,6 +287,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   ])
   values.set('producer.history.query', expressionValues())
   values.set('producer.history.labels', labelsValues())
+  values.set('producer.alerts', [await boss.query('producer.alerts')])
   values.set('producer.queries', [queriesValue(producer.clock)])
   await done(boss, 'board.save', { name: 'Night' })
   values.set('producer.boards', [await boss.query('producer.boards', args(['board', type.uint32, u32(1)]))])

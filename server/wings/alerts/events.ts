@@ -18,7 +18,7 @@ import {
   type Series,
   type Subscription,
 } from '../../kit/metrics.ts'
-import { labelsText } from './evaluation/state.ts'
+import { storedLabels } from './evaluation/state.ts'
 import type { Alert } from './rules/alerting-rule.ts'
 
 const { DOUBLE, REC, STRING, UINT64 } = BasicType
@@ -76,7 +76,7 @@ export class AlertSensor implements ListeningSensor {
 
   emit(transition: Transition): void {
     const { alert, timeMs } = transition
-    const key = labelsText(alert.labels)
+    const key = storedLabels(alert.labels)
     let series = this.#series.get(key)
     if (series === undefined) {
       series = new AlertSeries(ownLabelsOf(alert.labels))
@@ -88,7 +88,7 @@ export class AlertSensor implements ListeningSensor {
 
   /** Nothing more will become of an alert for now. */
   forget(labels: LabelSet): void {
-    const key = labelsText(labels)
+    const key = storedLabels(labels)
     const series = this.#series.get(key)
     if (series === undefined) return
     this.#series.delete(key)

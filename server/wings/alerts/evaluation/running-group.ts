@@ -11,7 +11,7 @@ import { type External, RuleEvaluation } from '../rules/evaluation.ts'
 import { type GroupRule, type RuleOutcome, type RuleSample, rulesOf } from '../rules/group.ts'
 import type { RuleGroupDefinition } from '../rules/rule-file.ts'
 import { LayeredSource, RecordedSamples } from './layered-source.ts'
-import { type AlertChange, changesOf, labelsText, movedBack, rowOf } from './state.ts'
+import { type AlertChange, changesOf, movedBack, rowOf, storedLabels } from './state.ts'
 
 const EXTERNAL: External = { externalLabels: new Map(), externalUrl: '' }
 const NO_ALERTS: Alerts = new Map()
@@ -227,7 +227,7 @@ export class RunningGroup {
 
   #change({ rule, key }: RunningRule, { alert, isTransition, isGone }: AlertChange, timeMs: number): void {
     const { journal, emit, forget } = this.#services
-    if (isGone) journal.change({ remove: 'alert', rule: key, labels: labelsText(alert.labels) })
+    if (isGone) journal.change({ remove: 'alert', rule: key, labels: storedLabels(alert.labels) })
     else journal.change({ put: 'alert', row: rowOf(key, alert) })
     if (isTransition) {
       this.#counts.transitions++

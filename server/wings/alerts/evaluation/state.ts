@@ -37,7 +37,7 @@ function isStoredSame(one: Alert, other: Alert): boolean {
   return keptSinceMs === other.keptSinceMs && resolvedMs === other.resolvedMs
 }
 
-export function labelsText(labels: LabelSet): string {
+export function storedLabels(labels: LabelSet): string {
   return JSON.stringify([...labels])
 }
 
@@ -45,8 +45,8 @@ export function rowOf(rule: string, alert: Alert): AlertRow {
   const { labels, annotations, state, value, activeMs, firedMs, keptSinceMs, resolvedMs } = alert
   return {
     rule,
-    labels: labelsText(labels),
-    annotations: labelsText(annotations),
+    labels: storedLabels(labels),
+    annotations: storedLabels(annotations),
     state,
     value: String(value),
     active: activeMs,

@@ -13,13 +13,13 @@ export interface RuleFile {
 }
 
 export async function readRules(path: string): Promise<RuleFile> {
-  const text = await textOf(path)
+  const text = await fileText(path)
   if ('problem' in text) return { path, groups: [], problems: [{ message: text.problem, line: undefined }] }
   const file = await readRuleFile(text.text)
   return 'groups' in file ? { path, groups: file.groups, problems: [] } : { path, groups: [], problems: file.problems }
 }
 
-export async function textOf(path: string): Promise<{ readonly text: string } | { readonly problem: string }> {
+export async function fileText(path: string): Promise<{ readonly text: string } | { readonly problem: string }> {
   try {
     const { size } = await stat(path)
     if (size > MAX_FILE_BYTES) return { problem: `it has ${size} bytes, at most ${MAX_FILE_BYTES} are read` }

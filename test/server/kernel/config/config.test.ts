@@ -116,11 +116,15 @@ describe('a configuration', () => {
         maxCounters: 4_096,
         maxMetrics: 100_000,
       },
+      alerts: { rules: [], interval: 60_000, role: 'consumer' },
       history: {
         keepMs: 30 * 86_400_000,
         keepRollupsMs: 730 * 86_400_000,
         maxBytes: { share: 0.1 },
-        metrics: ['gmetric.*', 'smon.*', 'mono.*', 'statsd.*', 'otlp.*', 'prometheus.*', 'host.*', 'producer.stats.*'],
+        metrics: [
+          ...['gmetric.*', 'smon.*', 'mono.*', 'statsd.*', 'otlp.*', 'prometheus.*'],
+          ...['rules.*', 'host.*', 'producer.stats.*'],
+        ],
         resolutionMs: 1_000,
         intervalMs: 10_000,
         below: false,
@@ -282,7 +286,7 @@ describe('a configuration', () => {
       keep = "1h"
       keep_rollups = "2h"
       max_bytes = 21
-      metrics = ["gmetric.load_*"]
+      metrics = ["gmetric.load_*", "rules.*"]
       resolution = "0"
       interval = "5s"
       below = true
@@ -291,6 +295,10 @@ describe('a configuration', () => {
       engine_username = "reader"
       engine_password_file = "/engine.password"
       engine_ca = "/engine-ca.pem"
+      [alerts]
+      rules = ["/rules/*.yml"]
+      interval = "10s"
+      role = "ops"
       [recent]
       max_bytes = 0
       max_age = "1m"
@@ -415,7 +423,7 @@ describe('a configuration', () => {
         keepMs: 3_600_000,
         keepRollupsMs: 7_200_000,
         maxBytes: 21,
-        metrics: ['gmetric.load_*'],
+        metrics: ['gmetric.load_*', 'rules.*'],
         resolutionMs: 0,
         intervalMs: 5_000,
         below: true,
@@ -428,6 +436,7 @@ describe('a configuration', () => {
           ca: '/engine-ca.pem',
         },
       },
+      alerts: { rules: ['/rules/*.yml'], interval: 10_000, role: 'ops' },
       recent: { maxBytes: 0, maxAgeMs: 60_000 },
       log: { level: 'debug' },
       exec: [],

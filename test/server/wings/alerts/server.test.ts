@@ -126,17 +126,20 @@ it('an alert is pending, fires and ends: as values of `alert`, in the API, and a
   value = 1
   await until(async () => expect(await stateOf()).toBe(''))
   const told = (await ann.values(3)).map(decoded)
-  expect(told.map(({ alertname, host, severity, value: { state, sequence, annotations } }: Json) => ({
-    ...{ alertname, host, severity, state, sequence },
-    summary: annotations.summary,
-  }))).toEqual(
+  expect(
+    told.map(({ alertname, host, severity, value: { state, sequence, annotations } }: Json) => ({
+      ...{ alertname, host, severity, state, sequence },
+      summary: annotations.summary,
+    })),
+  ).toEqual(
     ['pending', 'firing', 'inactive'].map((state, index) => ({
       ...{ alertname: 'High', host: 'h1', severity: 'page', state, sequence: index + 1 },
       summary: 'h1 is at 14',
     })),
   )
   const time = producer.clock.wallMs() / 1_000
-  const of = async (query: string): Promise<Json> => (await get(`query?time=${time}&query=${encodeURIComponent(query)}`)).result
+  const of = async (query: string): Promise<Json> =>
+    (await get(`query?time=${time}&query=${encodeURIComponent(query)}`)).result
   await until(async () =>
     expect((await of('count_over_time(ALERTS{alertstate="firing"}[10m])'))[0]?.value[1]).toMatch(/^[1-9]/),
   )

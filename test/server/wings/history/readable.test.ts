@@ -32,6 +32,7 @@ function historyOf(asked: HistorySelection[]): ReadableHistory {
     },
     readRights: () => ({ mayReadRemembered: (_: unknown, native: string) => native !== 'test.secret' }) as never,
     problem: () => undefined,
+    caughtUp: async () => {},
     backUp: async () => undefined,
   }
   return new ReadableHistory(services)
