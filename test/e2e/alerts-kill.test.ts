@@ -24,13 +24,14 @@ afterEach(async () => {
 it('fires after the same time, and a consumer is told each transition once', async () => {
   const killed = new ServerProcess('[alerts]\nrules = ["*.rules.yml"]\n')
   server = killed
-  writeFileSync(join(killed.directory, 'a.rules.yml'), RULES)
   await killed.start()
   const first = await killed.seat()
   const channel = await first.defChannel()
   await first.setChannel(channel)
   const id = await first.collect('alert')
   await first.ok((seq) => command.subscribe(seq, id, channel))
+  writeFileSync(join(killed.directory, 'a.rules.yml'), RULES)
+  process.kill(killed.pid, 'SIGHUP')
   expect(decoded(await first.value())).toMatchObject({ alertname: 'Always', value: { state: 'pending' } })
   await killed.end('SIGKILL')
   await killed.start()
