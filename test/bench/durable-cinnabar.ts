@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { freePort } from '../support/free-port.ts'
 import { SERVER_PROGRAM } from '../support/program.ts'
 import { ADMIN_PASSWORD } from './durable-consumer.ts'
+import { WITHOUT_HISTORY } from './measured.ts'
 import type { Contender } from './peers/contender.ts'
 import type { Commits } from './processes/end.ts'
 import { ServerUnderTest } from './processes/server-under-test.ts'
@@ -12,17 +13,17 @@ import { ServerUnderTest } from './processes/server-under-test.ts'
 /** More than a value takes in a channel: nothing overflows, whoever is slower. */
 const BYTES_PER_VALUE = 256
 
-export function cinnabar(values: number, commits: Commits, { hasRecent = true } = {}): Contender {
+export function cinnabar(values: number, commits: Commits, { hasRecent = true, hasHistory = false } = {}): Contender {
   const window = commits.writeAll ? WIDE_WINDOW : DEFAULT_WINDOW
   return {
-    name: hasRecent ? 'cinnabar' : 'without recent values',
+    name: hasHistory ? 'with a history' : hasRecent ? 'cinnabar' : 'without recent values',
     settings: `SQLite, synchronous full; OK when durable; window ${window.values} values, ${window.bytes >> 20} MiB`,
     values,
     async start(directory) {
       const port = await freePort()
       const smon = await freePort()
       const more = `[smon]\ntcp = "127.0.0.1:${smon}"\n${hasRecent ? '' : '[recent]\nmax_bytes = 0\n'}`
-      const server = await launched({ directory, port, values, window, more })
+      const server = await launched({ directory, port, values, window, hasHistory, more })
       return {
         server,
         publisher: { end: 'smon-publisher', port: smon, values },
@@ -61,10 +62,13 @@ export interface Setup {
   readonly window?: Window
   /** Where it listens for gmetric; nowhere by default. */
   readonly gmetric?: string
+  /** Whether it records its values, as a server does by itself. */
+  readonly hasHistory?: boolean
   readonly more: string
 }
 
-function toml({ directory, port, values, window = DEFAULT_WINDOW, gmetric = '', more }: Setup): string {
+function toml(setup: Setup): string {
+  const { directory, port, values, window = DEFAULT_WINDOW, gmetric = '', hasHistory = false, more } = setup
   return `[producer]
 name = "bench"
 data_dir = ${JSON.stringify(join(directory, 'data'))}
@@ -81,5 +85,5 @@ window = ${window.values}
 window_bytes = ${window.bytes}
 [log]
 level = "warn"
-${more}`
+${hasHistory ? '' : WITHOUT_HISTORY}${more}`
 }

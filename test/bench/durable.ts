@@ -2,7 +2,8 @@
  * Durable delivery from process to process: smon over TCP -> a pattern on one durable channel -> a TCP consumer that
  * COMMITs every value by itself and has the OK of each. With `--peers`, the same workload through what people would use
  * instead, in the same run, each by raw sockets and with its own persistence; with `--without-recent`, through the same server
- * where it keeps no recent values for charts; with `--cluster 1|3`, through a cluster of so many nodes and nats-servers.
+ * where it keeps no recent values for charts; with `--with-history`, where it records its values; with `--cluster 1|3`, through a
+ * cluster of so many nodes and nats-servers.
  */
 import { tmpdir } from 'node:os'
 import { median, rounded, tableOf } from '../rig/figures.ts'
@@ -24,8 +25,8 @@ interface Options {
   readonly values: number
   readonly commits: Commits
   readonly own: Contender
-  /** The same without `[recent]`, if that was asked for. */
-  readonly without: readonly Contender[]
+  /** The same without `[recent]`, and with a history, if that was asked for. */
+  readonly others: readonly Contender[]
   readonly peers: readonly Peer[]
   readonly runs: number
   readonly dir: string
@@ -35,9 +36,9 @@ interface Options {
 
 /** Measured `--runs` times in turn; the run with the median values/s of each contender counts. */
 export async function benchDurable(argv: string[]): Promise<object> {
-  const { own, without, peers, runs, dir, cluster } = optionsOf(argv)
+  const { own, others, peers, runs, dir, cluster } = optionsOf(argv)
   if (cluster !== undefined) return benchCluster(cluster)
-  const contenders: readonly Contender[] = [own, ...without, ...peers.filter(isThere)]
+  const contenders: readonly Contender[] = [own, ...others, ...peers.filter(isThere)]
   const rounds: Figures[][] = []
   for (let run = 0; run < runs; run++) {
     const round: Figures[] = []
@@ -94,6 +95,7 @@ function optionsOf(argv: string[]): Options {
     'write-all': false,
     peers: false,
     'without-recent': false,
+    'with-history': false,
   })
   const commits = { through: given.through, shuffle: given.shuffle, writeAll: given['write-all'] }
   if (Number(commits.through) + Number(commits.shuffle > 0) + Number(commits.writeAll) > 1) {
@@ -108,7 +110,10 @@ function optionsOf(argv: string[]): Options {
     commits,
     cluster: size > 0 ? { size, values, commits, runs, dir: given.dir } : undefined,
     own: cinnabar(values, commits),
-    without: given['without-recent'] ? [cinnabar(values, commits, { hasRecent: false })] : [],
+    others: [
+      ...(given['without-recent'] ? [cinnabar(values, commits, { hasRecent: false })] : []),
+      ...(given['with-history'] ? [cinnabar(values, commits, { hasHistory: true })] : []),
+    ],
     peers: given.peers ? peersWith(given['peer-values']) : [],
     runs,
     dir: given.dir,

@@ -1,12 +1,13 @@
 /**
  * The history, and with `--peers` Debian's Prometheus and VictoriaMetrics beside it, in the same run: what storing a sample costs in
- * CPU time and bytes, a steady feed, memory, catching up with what waited, and a start. Everything is written by remote write, with
+ * CPU time and bytes, a steady feed, memory, catching up with what waited, and starts. Everything is written by remote write, with
  * the same requests for all. Debian: `apt-get install prometheus victoria-metrics prometheus-node-exporter`.
  */
 import { setTimeout } from 'node:timers/promises'
 import { median, tableOf } from '../rig/figures.ts'
 import { optionsIn } from '../rig/options.ts'
 import { cpuSecondsOf, memoryMiB } from '../rig/process-costs.ts'
+import { bytesPerActiveSeries, growthByDeadSeries, makeHistory } from './history/kept.ts'
 import { counters, gauges, lanesOf, type Span, scrapes, type Workload } from './history/samples.ts'
 import { type HistoryTaker, peers, RecordingServer, write } from './history/takers.ts'
 
@@ -26,21 +27,38 @@ interface Sizes {
   readonly seconds: number
   /** Seconds until a server that does nothing counts as at rest: V8 gives back what the start needed after some ninety. */
   readonly calm: number
+  /** Series that are active, that are not any more, and those of so many days that a server is started with. */
+  readonly alive: number
+  readonly dead: number
+  readonly many: number
+  readonly days: number
   readonly peers: boolean
 }
 
 type Figures = Record<string, string | number>
 
 export async function benchHistory(argv: string[]): Promise<object> {
-  const defaults = { series: 1_000, hours: 24, step: 15, active: 25_000, seconds: 20, calm: 120, peers: false }
-  const sizes: Sizes = optionsIn(argv, defaults)
+  const sizes: Sizes = optionsIn(argv, {
+    series: 1_000,
+    hours: 24,
+    step: 15,
+    active: 25_000,
+    seconds: 20,
+    calm: 120,
+    alive: 50_000,
+    dead: 1_000_000,
+    many: 10_000,
+    days: 30,
+    peers: false,
+  })
   const figures: Figures = {}
   const { series } = sizes
   const scraped = await scrapes()
   for (const workload of [() => counters(series), () => gauges(series), () => scraped(series)]) {
     Object.assign(figures, await storing(workload, sizes))
   }
-  Object.assign(figures, await steady(sizes), await catchingUp(sizes), await atRest(sizes))
+  Object.assign(figures, await steady(sizes), await catchingUp(sizes), await starting(sizes), await atRest(sizes))
+  Object.assign(figures, inMemory(sizes))
   const rows = Object.entries(figures).map(([name, figure]) => [name, String(figure)])
   console.log(tableOf(['what', ''], rows))
   return figures
@@ -136,24 +154,44 @@ async function catchingUp(sizes: Sizes): Promise<Figures> {
     const seconds = (performance.now() - started) / 1_000
     const cost = perMillion(cpuSecondsOf(server.pid) - cpu, samples)
     await server.stored(samples)
-    const starts = async (of: RecordingServer): Promise<string> => {
-      const times: number[] = []
-      for (let at = 0; at < STARTS; at++) {
-        await of.end()
-        times.push(await of.start())
-      }
-      return median(times).toFixed(2)
-    }
     await without.start()
     return {
       'catching up: samples/s': Math.round(samples / seconds),
       'catching up: CPU s per million': cost,
-      'start with these samples: s': await starts(server),
-      'start without a history: s': await starts(without),
+      'start with these samples: s': await secondsToStart(server),
+      'start without a history: s': await secondsToStart(without),
     }
   } finally {
     await server.remove()
     await without.remove()
+  }
+}
+
+/** With days of many series. */
+async function starting({ days, many }: Sizes): Promise<Figures> {
+  const server = new RecordingServer()
+  try {
+    makeHistory(server.newHistory(), days, many)
+    await server.start()
+    return { [`start with ${days} days of ${many} series: s`]: await secondsToStart(server) }
+  } finally {
+    await server.remove()
+  }
+}
+
+async function secondsToStart(server: RecordingServer): Promise<string> {
+  const times: number[] = []
+  for (let at = 0; at < STARTS; at++) {
+    await server.end()
+    times.push(await server.start())
+  }
+  return median(times).toFixed(2)
+}
+
+function inMemory({ alive, dead }: Sizes): Figures {
+  return {
+    'memory per active series, bytes': Math.round(bytesPerActiveSeries(alive)),
+    [`heap after ${dead} series that have ended, MiB more`]: growthByDeadSeries(dead).toFixed(1),
   }
 }
 

@@ -10,7 +10,10 @@ import { type HistoryTaker, peers, RecordingServer, write } from './history/take
 
 const LANES = 4
 const DAY_MS = 86_400_000
+const HOUR_S = 3_600
 const STEP_S = 60
+/** Two samples in each rollup. */
+const LONG_STEP_MS = 150_000
 const METRIC = 'bench_requests_total'
 
 export interface PeerSizes {
@@ -19,10 +22,14 @@ export interface PeerSizes {
   /** Seconds between samples. */
   readonly step: number
   readonly runs: number
+  /** How far back the samples go that are read by the hour, and of how many series they are. */
+  readonly days: number
+  readonly long: number
 }
 
 type Path = 'query' | 'query_range'
-type Times = { readonly start: number; readonly end: number }
+/** Seconds since 1970, and seconds between two steps. */
+type Times = { readonly start: number; readonly end: number; readonly step: number }
 type Asked = readonly [path: Path, query: string]
 
 /** One series, the rate of all, and a mix as of a dashboard and its alerts. */
@@ -43,14 +50,25 @@ const ROWS: Readonly<Record<string, (hours: number) => readonly Asked[]>> = {
   ],
 }
 
-export async function benchPromqlPeers({ series, hours, step, runs }: PeerSizes): Promise<object> {
+export async function benchPromqlPeers(sizes: PeerSizes): Promise<object> {
+  const figures = { ...(await ofADay(sizes)), ...(await ofMonths(sizes)) }
+  console.log(
+    tableOf(
+      ['what', ''],
+      Object.entries(figures).map(([name, figure]) => [name, String(figure)]),
+    ),
+  )
+  return figures
+}
+
+async function ofADay({ series, hours, step, runs }: PeerSizes): Promise<Record<string, number>> {
   const end = Math.floor(Date.now() / DAY_MS) * DAY_MS
   const span: Span = {
     startMs: end - hours * 3_600_000,
     stepMs: step * 1_000,
     samples: Math.floor((hours * 3_600) / step),
   }
-  const times = { start: span.startMs / 1_000, end: end / 1_000 }
+  const times = { start: span.startMs / 1_000, end: end / 1_000, step: STEP_S }
   const figures: Record<string, number> = {}
   const own = new RecordingServer()
   await own.start()
@@ -68,12 +86,33 @@ export async function benchPromqlPeers({ series, hours, step, runs }: PeerSizes)
       await taker.remove()
     }
   }
-  console.log(
-    tableOf(
-      ['what', ''],
-      Object.entries(figures).map(([name, figure]) => [name, String(figure)]),
-    ),
-  )
+  return figures
+}
+
+/** By the hour: Cinnabar reads rollups, of days that are merged. */
+async function ofMonths({ days, long, runs }: PeerSizes): Promise<Record<string, number>> {
+  const end = Math.floor(Date.now() / DAY_MS) * DAY_MS
+  const span: Span = { startMs: end - days * DAY_MS, stepMs: LONG_STEP_MS, samples: (days * DAY_MS) / LONG_STEP_MS }
+  const times = { start: span.startMs / 1_000 + HOUR_S, end: end / 1_000, step: HOUR_S }
+  const figures: Record<string, number> = {}
+  const own = new RecordingServer()
+  await own.start()
+  for (const taker of [own, ...(await peers())]) {
+    try {
+      await write(taker, lanesOf(counters(long), span, LANES))
+      await taker.taken()
+      await taker.stored(span.samples * long)
+      if (taker === own) {
+        await own.merged()
+        await own.start()
+      }
+      const costs = await costsOf(taker, [['query_range', `avg_over_time(${METRIC}[1h])`]], times, runs)
+      figures[`by the hour, ${taker.name}: ms`] = Number(costs.ms.toFixed(1))
+      figures[`by the hour, ${taker.name}: CPU s`] = Number(costs.cpuSeconds.toFixed(3))
+    } finally {
+      await taker.remove()
+    }
+  }
   return figures
 }
 
@@ -98,11 +137,12 @@ async function ask(
   { name, url, headers }: HistoryTaker,
   path: Path,
   query: string,
-  { start, end }: Times,
+  { start, end, step }: Times,
 ): Promise<void> {
-  const form = new URLSearchParams({ query, timeout: '60s' })
+  // VictoriaMetrics would answer what it was asked before from a cache.
+  const form = new URLSearchParams({ query, timeout: '60s', nocache: '1' })
   if (path === 'query') form.set('time', String(end))
-  else for (const [key, at] of Object.entries({ start, end, step: STEP_S })) form.set(key, String(at))
+  else for (const [key, at] of Object.entries({ start, end, step })) form.set(key, String(at))
   const answer = await fetch(`${url}/api/v1/${path}`, { method: 'POST', headers, body: form })
   const text = await answer.text()
   if (!answer.ok) throw new Error(`${name} answers ${query} with ${answer.status}: ${text.slice(0, 300)}`)

@@ -24,7 +24,15 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
 
 /** `--peers`: by HTTP, beside Prometheus and VictoriaMetrics. */
 export async function benchPromql(argv: string[]): Promise<object> {
-  const { peers, ...sizes } = optionsIn(argv, { peers: false, series: SERIES, hours: 24, step: 10, runs: RUNS })
+  const { peers, ...sizes } = optionsIn(argv, {
+    peers: false,
+    series: SERIES,
+    hours: 24,
+    step: 10,
+    runs: RUNS,
+    days: 90,
+    long: 100,
+  })
   if (peers) return benchPromqlPeers(sizes)
   const source = memory(counters())
   const figures = Object.entries(EXPRESSIONS).flatMap(([name, text]) => {

@@ -7,6 +7,7 @@ import { benchDoors } from './doors.ts'
 import { benchHistory } from './history.ts'
 import { benchLatency } from './latency.ts'
 import { benchMemory } from './memory.ts'
+import { benchPromql } from './promql.ts'
 import { benchScale } from './scale.ts'
 import { benchSeries } from './series.ts'
 
@@ -70,12 +71,24 @@ it('series says what they cost', async () => {
 
 it('history measures each row, and stores every sample', async () => {
   const sizes = ['--series', '40', '--hours', '1', '--active', '50', '--seconds', '1', '--calm', '0.1']
-  const figures = (await benchHistory([...sizes, '--peers'])) as Readonly<Record<string, string | number>>
+  const kept = ['--alive', '500', '--dead', '500', '--many', '20', '--days', '2']
+  const figures = (await benchHistory([...sizes, ...kept, '--peers'])) as Readonly<Record<string, string | number>>
   for (const kind of ['counters', 'gauges', 'node_exporter']) {
     for (const who of ['cinnabar', 'prometheus', 'victoria-metrics']) {
       expect(Number(figures[`${kind}, ${who}: bytes per sample`]), `${kind}, ${who}`).toBeGreaterThan(0)
     }
   }
   expect(Number(figures['catching up: samples/s'])).toBeGreaterThan(0)
+  expect(Number(figures['memory per active series, bytes'])).toBeGreaterThan(0)
+  expect(Number(figures['start with 2 days of 20 series: s'])).toBeGreaterThan(0)
   expect(Object.keys(figures).filter((name) => name.startsWith('at rest'))).toHaveLength(5)
+})
+
+it('promql asks each the same, of a day and of months', async () => {
+  const sizes = ['--series', '10', '--hours', '1', '--runs', '1', '--days', '1', '--long', '5']
+  const figures = (await benchPromql([...sizes, '--peers'])) as Readonly<Record<string, number>>
+  for (const row of ['one series, raw', 'sum of rates', 'mix', 'by the hour']) {
+    for (const who of ['cinnabar', 'prometheus', 'victoria-metrics'])
+      expect(figures[`${row}, ${who}: ms`], `${row}, ${who}`).toBeGreaterThan(0)
+  }
 })

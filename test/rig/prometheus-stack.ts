@@ -44,6 +44,7 @@ export class StackProgram {
     const args = [
       `--config.file=${CONFIG_FILE}`,
       '--storage.tsdb.path=data',
+      '--storage.tsdb.retention.time=10y',
       '--web.enable-remote-write-receiver',
       '--web.enable-admin-api',
       `--web.listen-address=127.0.0.1:${port}`,
@@ -53,7 +54,12 @@ export class StackProgram {
 
   static async victoriaMetrics(): Promise<StackProgram> {
     const port = await freePort()
-    const args = ['-storageDataPath=data', `-httpListenAddr=127.0.0.1:${port}`, '-search.latencyOffset=0s']
+    const args = [
+      '-storageDataPath=data',
+      '-retentionPeriod=10y',
+      `-httpListenAddr=127.0.0.1:${port}`,
+      '-search.latencyOffset=0s',
+    ]
     return new StackProgram('victoria-metrics', port, args)
   }
 

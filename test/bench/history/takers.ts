@@ -96,8 +96,13 @@ export class RecordingServer implements HistoryTaker {
 
   /** Nothing can be stored from the next start on: what comes waits in the channel. To be called before any history is there. */
   block(): void {
+    writeFileSync(this.newHistory(), '')
+  }
+
+  /** Where its history will be, which does not exist yet. */
+  newHistory(): string {
     mkdirSync(join(this.#server.directory, 'data'), { recursive: true, mode: 0o700 })
-    writeFileSync(this.#history, '')
+    return this.#history
   }
 
   unblock(): void {
