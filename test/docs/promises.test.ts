@@ -27,7 +27,14 @@ import type { Seat, ValueMessage } from '../support/seat.ts'
 import { TestCluster } from '../support/test-cluster.ts'
 import { SlowSensor } from '../support/test-sensor.ts'
 import { pages, ROOT } from './page.ts'
-import { expressionValues, historyValue, labelsValues, queriesValue, selectedValue } from './remembered-values.ts'
+import {
+  alertsValue,
+  expressionValues,
+  historyValue,
+  labelsValues,
+  queriesValue,
+  selectedValue,
+} from './remembered-values.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 const protocol = read('docs/protocol/monitoring.md')
@@ -287,7 +294,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   ])
   values.set('producer.history.query', expressionValues())
   values.set('producer.history.labels', labelsValues())
-  values.set('producer.alerts', [await boss.query('producer.alerts')])
+  values.set('producer.alerts', [alertsValue(producer.clock)])
   values.set('producer.queries', [queriesValue(producer.clock)])
   await done(boss, 'board.save', { name: 'Night' })
   values.set('producer.boards', [await boss.query('producer.boards', args(['board', type.uint32, u32(1)]))])

@@ -10,6 +10,7 @@ import { problemRecord, resultRecords } from '../../server/edge/query/records.ts
 import type { Clock } from '../../server/kernel/core/clock.ts'
 import { finish } from '../../server/kernel/core/fair-work.ts'
 import { createLogger } from '../../server/kernel/core/log.ts'
+import { AlertFigures } from '../../server/wings/alerts/figures.ts'
 import { HistorySensor } from '../../server/wings/history/figures.ts'
 import type { HistorySelection } from '../../server/wings/history/messages.ts'
 import { SelectSensor } from '../../server/wings/history/select.ts'
@@ -27,6 +28,13 @@ export function historyValue(clock: Clock): ValueMessage {
   const [metric] = sensor.metrics()
   const { value } = sensor.measure(metric as never, new Map(), BOSS)
   return messageOf(value)
+}
+
+/** As it is where there are rules. */
+export function alertsValue(clock: Clock): ValueMessage {
+  const counts = { evaluations: 1, failures: 0, transitions: 0, missed: 0, setBack: 0 }
+  const sensor = new AlertFigures([{ tenant: 'default', groups: [], lagMs: 0, counts }], clock)
+  return messageOf(sensor.measure(undefined, undefined, BOSS).value)
 }
 
 export function queriesValue(clock: Clock): ValueMessage {

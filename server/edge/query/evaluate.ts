@@ -8,10 +8,8 @@ import type { RememberedLoss } from '../../kit/history.ts'
 import { evaluateElsewhere } from './engine.ts'
 import { HistorySource, plainMatchers } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
-import { type AskedTimes, type QueryRequest, runQuery } from './run.ts'
+import { type AskedTimes, MAX_BYTES, type QueryRequest, runQuery } from './run.ts'
 
-/** Columns that a query holds at one time, its result included. */
-export const MAX_BYTES = 64 * 2 ** 20
 /** Steps between the first time of a range and the last one. */
 export const MAX_POINTS = 11_000
 export const TRUNCATED = 'results truncated due to limit'

@@ -6,10 +6,9 @@ import type { FairWork } from '../../kernel/core/fair-work.ts'
 import type { Expressions } from '../../kit/expressions.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
-import { MAX_BYTES } from './evaluate.ts'
 import { HistorySource } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
-import { runQuery } from './run.ts'
+import { MAX_BYTES, runQuery } from './run.ts'
 
 const NO_HISTORY = 'this server has no history'
 

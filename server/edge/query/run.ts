@@ -9,6 +9,9 @@ import type { RememberedHistory } from '../../kit/history.ts'
 import type { HistorySource } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
 
+/** Columns that a query holds at one time, its result included. */
+export const MAX_BYTES = 64 * 2 ** 20
+
 export interface RunOptions {
   readonly tenant: string
   readonly work: Pick<FairWork, 'run'>

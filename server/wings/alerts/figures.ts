@@ -48,15 +48,18 @@ const metric: Metric = {
   exposition,
 }
 
+/** The rules of a tenant, as far as they are shown. */
+type ShownGroups = Pick<RuleGroups, 'tenant' | 'groups' | 'lagMs' | 'counts'>
+
 export class AlertFigures implements PolledSensor {
   readonly polled = true
   readonly family = 'producer.'
   readonly owner: Owner = 'producer'
   readonly personal = true
-  readonly #tenants: readonly RuleGroups[]
+  readonly #tenants: readonly ShownGroups[]
   readonly #clock: Pick<Clock, 'microseconds'>
 
-  constructor(tenants: readonly RuleGroups[], clock: Pick<Clock, 'microseconds'>) {
+  constructor(tenants: readonly ShownGroups[], clock: Pick<Clock, 'microseconds'>) {
     this.#tenants = tenants
     this.#clock = clock
   }
@@ -75,7 +78,7 @@ export class AlertFigures implements PolledSensor {
 
   check(): void {}
 
-  measure(...[, , identity]: Parameters<PolledSensor['measure']>): Measurement {
+  measure(_metric: unknown, _args: unknown, identity: Parameters<PolledSensor['measure']>[2]): Measurement {
     const list = new RecordList()
     for (const groups of this.#tenants) {
       if (!maySee(identity, { tenant: groups.tenant })) continue
@@ -85,7 +88,7 @@ export class AlertFigures implements PolledSensor {
   }
 }
 
-function describe({ tenant, groups, lagMs, counts }: RuleGroups): Field[] {
+function describe({ tenant, groups, lagMs, counts }: ShownGroups): Field[] {
   const all = [...groups]
   const rules = all.flatMap(({ rules }) => rules)
   const alerts = rules.flatMap(({ rule }) => [...rule.alerts.values()])

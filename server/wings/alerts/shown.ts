@@ -4,7 +4,7 @@ import { fromForeign } from '../../kit/metrics.ts'
 import type { ShownAlert, ShownRule, ShownRuleGroup, ShownRules, ShownTexts } from '../../kit/rules.ts'
 import type { RuleGroups } from './evaluation/groups.ts'
 import type { RunningGroup, RunningRule } from './evaluation/running-group.ts'
-import { type Alert, isActive } from './rules/alerting-rule.ts'
+import type { Alert } from './rules/alerting-rule.ts'
 
 type View = Pick<Kit['peer']['view'], 'readRights'>
 type MayRead = (alert: Alert) => boolean
@@ -50,7 +50,7 @@ function shownRule({ rule, health }: RunningRule, mayRead: MayRead): ShownRule {
     annotations: isAlert ? templateTexts(definition.annotations) : {},
     forMs: isAlert ? definition.forMs : 0,
     keepFiringForMs: isAlert ? definition.keepFiringForMs : 0,
-    alerts: [...rule.alerts.values()].filter(isActive).filter(mayRead).map(shownAlert),
+    alerts: [...rule.alerts.values()].filter((alert) => alert.state !== 'inactive' && mayRead(alert)).map(shownAlert),
     health: health === undefined ? 'unknown' : health.problem === undefined ? 'ok' : 'err',
     problem: health?.problem ?? '',
     tookMs: health?.tookMs ?? 0,

@@ -1,12 +1,15 @@
-/** Alerts: the rules of the configuration are evaluated over the history (docs/alerts.md). */
+/**
+ * Alerts: the rules of the configuration are evaluated over the history (docs/alerts.md). What evaluates them, and the language of
+ * Prometheus with it, is loaded where there are rules, or were.
+ */
 import { ConfigError, type ConfigProblem } from '../../kit/config.ts'
 import type { Source } from '../../kit/source.ts'
 import type { AlertsSection, alertsSection } from './config.ts'
-import { nameOf, RuleGroups } from './evaluation/groups.ts'
+import type { RuleGroups, RuleGroupsOptions } from './evaluation/groups.ts'
 import { publishSamples, RULES_FAMILY } from './evaluation/recorded.ts'
 import { AlertSensor } from './events.ts'
 import { AlertFigures } from './figures.ts'
-import { pathsOf, type RuleFile, readRules } from './rules/files.ts'
+import type { RuleFile } from './rules/files.ts'
 import { RulesShown } from './shown.ts'
 
 /** Whose the rules of the configuration are. */
@@ -19,11 +22,10 @@ const KEPT_MS = 86_400_000
 export const alerts: Source<typeof alertsSection> = {
   async open({ clock, log, feed, door, peer, expressions }, section) {
     let inForce = section
-    let files = await rulesOf(section)
     const family = door.family({ family: RULES_FAMILY, kind: 'rules', from: 'rules', keptMs: () => KEPT_MS })
     const sensor = new AlertSensor(TENANT, feed)
     feed.add(sensor)
-    const groups = new RuleGroups({
+    const options: RuleGroupsOptions = {
       tenant: TENANT,
       expressions,
       stored: expressions.stored,
@@ -33,34 +35,52 @@ export const alerts: Source<typeof alertsSection> = {
       publish: (samples, timeMs) => publishSamples(family.of(TENANT), samples, timeMs),
       emit: (transition) => sensor.emit(transition),
       forget: (labels) => sensor.forget(labels),
-    })
-    feed.add(new AlertFigures([groups], clock))
+    }
+    /** None before there are rules. */
+    const tenants: RuleGroups[] = []
+    /** Reads the rules of a section, and gives what evaluates them from then on. */
+    const prepared = async (next: AlertsSection): Promise<() => void> => {
+      const { alerts: known, groups } = expressions.stored
+      const isIdle = next.rules.length + known.length + groups.length + tenants.length === 0
+      if (isIdle) return () => {}
+      const { RuleGroups } = await import('./evaluation/groups.ts')
+      const files = await rulesOf(next)
+      return () => {
+        if (tenants.length === 0) tenants.push(new RuleGroups(options))
+        tenants[0]?.follow(files, next.interval)
+      }
+    }
+    feed.add(new AlertFigures(tenants, clock))
+    let follow = await prepared(section)
     let isListening = false
     return {
-      rules: new RulesShown([groups], peer.view),
+      rules: new RulesShown(tenants, peer.view),
       async listen() {
         isListening = true
-        groups.follow(files, inForce.interval)
+        follow()
       },
       async prepare(next) {
-        const read = await rulesOf(next)
+        const wanted = await prepared(next)
         return () => {
           inForce = next
-          files = read
-          if (isListening) groups.follow(files, next.interval)
+          follow = wanted
+          if (isListening) follow()
         }
       },
       sweep() {
-        groups.sweep()
+        for (const groups of tenants) groups.sweep()
         family.sweep()
       },
-      close: () => groups.stop(),
+      close() {
+        for (const groups of tenants) groups.stop()
+      },
     }
   },
 }
 
 /** All rules of a section. Rejects with ConfigError if one of its files cannot be used. */
 async function rulesOf({ rules }: AlertsSection): Promise<readonly RuleFile[]> {
+  const { nameOf, pathsOf, readRules } = await import('./rules/files.ts')
   const problems: ConfigProblem[] = []
   const say = (source: string, message: string, line?: number): void => void problems.push({ source, line, message })
   const paths = new Set<string>()

@@ -2,7 +2,7 @@
 import type { Expressions, StoredAlerts } from '../../../kit/expressions.ts'
 import type { Clock, Logger } from '../../../kit/running.ts'
 import type { Alert } from '../rules/alerting-rule.ts'
-import type { RuleFile } from '../rules/files.ts'
+import { nameOf, type RuleFile } from '../rules/files.ts'
 import { type GroupCounts, type GroupServices, RunningGroup } from './running-group.ts'
 import { offsetOf, ticksAfter } from './schedule.ts'
 import { alertOf } from './state.ts'
@@ -189,11 +189,6 @@ export class RuleGroups {
       forget(alert.labels)
     }
   }
-}
-
-/** The last part of a path: a directory may be moved. */
-export function nameOf(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1)
 }
 
 function isOf(key: string, tenant: string): boolean {

@@ -44,3 +44,8 @@ export async function pathsOf(pattern: string): Promise<readonly string[]> {
     .sort()
     .map((name) => resolve(dirname(pattern), name))
 }
+
+/** The last part of a path, by which alerts are stored: a directory may be moved. */
+export function nameOf(path: string): string {
+  return basename(path)
+}
