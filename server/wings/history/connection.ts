@@ -8,6 +8,9 @@ import type { HistoryThread } from './thread.ts'
 
 /** A message costs the thread as much as some hundred values. */
 const PIECE_BYTES = 64 << 10
+const FIRST_PIECE_BYTES = 1 << 10
+/** Full pieces that have come back, and are filled again: more are never under way. */
+const SPARE_PIECES = 4
 
 export interface RecordedConnectionOptions {
   /** Another one for each connection. */
@@ -31,6 +34,7 @@ export class RecordedConnection implements ChannelConnection {
   readonly #known = new Set<number>()
   #piece = new Uint8Array(0)
   #used = 0
+  readonly #spare: Uint8Array<ArrayBuffer>[] = []
   #isOver = false
   undrained = 0
   readonly behind = false
@@ -86,9 +90,12 @@ export class RecordedConnection implements ChannelConnection {
     this.#used = 0
   }
 
-  /** The thread has taken so many bytes. */
-  taken(bytes: number): void {
+  /** The thread has taken so many bytes of a piece. */
+  taken(bytes: number, piece: ArrayBuffer): void {
     this.undrained -= bytes
+    // A tenant with few values has little memory.
+    if (bytes < PIECE_BYTES) this.#spare.length = 0
+    else if (this.#spare.length < SPARE_PIECES) this.#spare.push(new Uint8Array(piece))
     if (!this.#isOver) this.#options.channel.outbox.drained()
   }
 
@@ -109,10 +116,15 @@ export class RecordedConnection implements ChannelConnection {
     if (metrics.length > 0) thread.send({ kind: 'bind', connection, metrics })
   }
 
-  /** Small pieces grow, so that a tenant with few values has little memory. */
+  /** Pieces are small at first, and grow. */
   #makeRoom(length: number): void {
     const needed = this.#used + length
-    const grown = new Uint8Array(Math.max(needed, Math.min(2 * this.#piece.length, PIECE_BYTES), 1 << 10))
+    const spare = this.#used === 0 ? this.#spare.pop() : undefined
+    if (spare !== undefined && spare.length >= needed) {
+      this.#piece = spare
+      return
+    }
+    const grown = new Uint8Array(Math.max(needed, Math.min(2 * this.#piece.length, PIECE_BYTES), FIRST_PIECE_BYTES))
     grown.set(this.#piece.subarray(0, this.#used))
     this.#piece = grown
   }

@@ -64,7 +64,7 @@ export type ToThread =
   | Beginning
   | { readonly kind: 'bind'; readonly connection: number; readonly metrics: readonly RecordedMetric[] }
   /** Whole frames of VALUE and GAP. */
-  | { readonly kind: 'values'; readonly connection: number; readonly bytes: Uint8Array }
+  | { readonly kind: 'values'; readonly connection: number; readonly bytes: Uint8Array<ArrayBuffer> }
   /** Everything that was taken is to be stored. */
   | { readonly kind: 'commit' }
   /** It is stored, and then there is time for work in the background. */
@@ -80,8 +80,8 @@ export type ToThread =
   | QueryMessage
 
 export type FromThread =
-  /** It may have more values. */
-  | { readonly kind: 'taken'; readonly connection: number; readonly bytes: number }
+  /** It may have more values. The memory of these is given back. */
+  | { readonly kind: 'taken'; readonly connection: number; readonly bytes: number; readonly piece: ArrayBuffer }
   /** Everything up to this transaction is on the disk. */
   | { readonly kind: 'stored'; readonly connection: number; readonly transaction: number }
   /** Why nothing can be stored now, for people; empty when it can again. */

@@ -25,7 +25,8 @@ const SLICE_MS = 10
 const WORK_AGAIN_MS = 30_000
 
 export interface RecorderServices extends QueryServices {
-  readonly post: (message: FromThread) => void
+  /** The memory of the buffers goes over to the server. */
+  readonly post: (message: FromThread, buffers?: readonly ArrayBuffer[]) => void
   /** Milliseconds since 1970. */
   readonly wallMs: () => number
   /** Has something done after the messages that are there. */
@@ -182,13 +183,14 @@ export class HistoryRecorder {
     decoder.losses.push({ native: '', fromMs: takenMs, toMs, count, reason })
   }
 
-  #take(connection: number, bytes: Uint8Array): void {
-    this.#services.post({ kind: 'taken', connection, bytes: bytes.length })
+  #take(connection: number, bytes: Uint8Array<ArrayBuffer>): void {
     const recorded = this.#connected.get(connection)
+    recorded?.decoder.decode(bytes, this.#services.wallMs())
+    const { length, buffer } = bytes
+    this.#services.post({ kind: 'taken', connection, bytes: length, piece: buffer }, [buffer])
     if (recorded === undefined) return
     const { decoder, window, windowBytes } = recorded
-    decoder.decode(bytes, this.#services.wallMs())
-    recorded.bytes += bytes.length
+    recorded.bytes += length
     if (decoder.taken - recorded.appended >= window / PART || recorded.bytes >= windowBytes / PART) this.#commit()
   }
 

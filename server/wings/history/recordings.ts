@@ -249,7 +249,7 @@ export class Recordings implements ShownHistory {
       return
     }
     const connection = this.#connections.get(message.connection)
-    if (message.kind === 'taken') connection?.taken(message.bytes)
+    if (message.kind === 'taken') connection?.taken(message.bytes, message.piece)
     else {
       connection?.stored(message.transaction)
       this.#marks.look()

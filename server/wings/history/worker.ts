@@ -10,7 +10,7 @@ const port = parentPort
 
 if (port !== null) {
   const recorder = new HistoryRecorder(History.open({ ...options, clock: wallMs }), {
-    post: (message: FromThread) => port.postMessage(message),
+    post: (message: FromThread, buffers = []) => port.postMessage(message, buffers as ArrayBuffer[]),
     answer: (answer, buffers) => port.postMessage(answer, buffers as ArrayBuffer[]),
     wallMs,
     monotonicMs: () => performance.now(),

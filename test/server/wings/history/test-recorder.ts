@@ -67,7 +67,7 @@ export class TestRecorder {
   }
 
   take(bytes: Uint8Array, connection = 1): void {
-    this.handle({ kind: 'values', connection, bytes })
+    this.handle({ kind: 'values', connection, bytes: Uint8Array.from(bytes) })
   }
 
   /** The transactions up to which everything was reported as stored. */
