@@ -1,6 +1,6 @@
 /**
  * `npm run screenshots [-- --seconds N --dir DIRECTORY]`: the pictures of the console in the documents, light and dark, of the demo's
- * server in Debian's Chromium, once it has run for two minutes.
+ * server in Debian's Chromium, once it has run for two minutes: the overview, and what the history has of the host since the start.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { chromium } from 'playwright-core'
+import { chromium, type Page } from 'playwright-core'
 import { PROGRAM } from './support/program.ts'
 
 const CHROMIUM = '/usr/bin/chromium-headless-shell'
@@ -16,6 +16,8 @@ const IMAGES = fileURLToPath(new URL('../docs/images', import.meta.url))
 /** What a package and a page of documentation can bear. */
 const MAX_BYTES = 150_000
 const VIEWPORT = { width: 1360, height: 850 }
+/** How long charts may take to be drawn. */
+const DRAWN_MS = 5_000
 
 const { values: given } = parseArgs({
   options: { seconds: { type: 'string', default: '125' }, dir: { type: 'string', default: IMAGES } },
@@ -36,17 +38,28 @@ try {
       await page.fill('[name=password]', password)
       await page.click('button.first')
       await page.waitForSelector('.tiles strong')
-      return { page, name: colorScheme === 'light' ? 'console.png' : 'console-dark.png' }
+      return { page, suffix: colorScheme === 'light' ? '' : '-dark' }
     }),
   )
-  for (const { page, name } of pages) {
-    await page.waitForTimeout(Number(given.seconds) * (name === 'console.png' ? 1_000 : 0))
-    const path = join(given.dir, name)
-    await page.screenshot({ path })
-    const { size } = statSync(path)
-    console.log(`${path}: ${size} bytes`)
-    if (size > MAX_BYTES) throw new Error(`${path} has ${size} bytes, more than ${MAX_BYTES}: make the picture smaller`)
+  await pages[0]?.page.waitForTimeout(Number(given.seconds) * 1_000)
+  const show = async (view: string, open: (page: Page) => Promise<void>): Promise<void> => {
+    for (const { page, suffix } of pages) {
+      await open(page)
+      const path = join(given.dir, `${view}${suffix}.png`)
+      await page.screenshot({ path })
+      const { size } = statSync(path)
+      console.log(`${path}: ${size} bytes`)
+      if (size > MAX_BYTES)
+        throw new Error(`${path} has ${size} bytes, more than ${MAX_BYTES}: make the picture smaller`)
+    }
   }
+  await show('console', async () => {})
+  await show('console-host', async (page) => {
+    await page.goto(`${url}#/hosts/web1?.range=5m`)
+    await page.waitForSelector('.chart canvas')
+    await page.waitForTimeout(DRAWN_MS)
+    await page.waitForFunction(() => !document.body.innerText.includes('Loading'))
+  })
 } finally {
   await browser.close()
   demo.kill('SIGINT')

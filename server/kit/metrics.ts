@@ -11,8 +11,10 @@ export {
 export { isAhead, makesLate, StillClock } from '../kernel/metrics/current.ts'
 export { distributionOf, type HistogramValue, numberOf, type SummaryValue } from '../kernel/metrics/distribution.ts'
 export { familiesOf, type NamedFamily } from '../kernel/metrics/families.ts'
+export { openFields } from '../kernel/metrics/instance.ts'
 export { byKind, isListening } from '../kernel/metrics/kinds.ts'
 export {
+  AllLabelsBut,
   fromForeign,
   labelsFrom,
   MAX_LABEL_BYTES,

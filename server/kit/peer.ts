@@ -9,8 +9,10 @@ import type { Channel } from '../kernel/channels/channel.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
 import type { Sensor } from '../kernel/metrics/metric.ts'
 import type { ReadRights } from '../kernel/metrics/read-rights.ts'
+import type { IsRecorded } from '../kernel/metrics/recent.ts'
 import type { Notices } from '../kernel/producer/notices.ts'
 import type { ServerView } from '../kernel/producer/own-metrics.ts'
+import type { ProducerView } from '../kernel/producer/sensor.ts'
 import type { ChannelDelivery } from './delivery.ts'
 import type { Pacer } from './io/pacer.ts'
 import type { FaultySensor, Meter } from './poll.ts'
@@ -52,6 +54,8 @@ export interface OwnView {
   readonly sensors: readonly Sensor[]
   /** What a tenant has, and may have. */
   use(tenant: string): Pick<TenantUse, 'history' | 'historyLimits'>
+  /** `producer.recent` as far as it is kept in memory; what a history records is left out from then on. */
+  readonly recent: Required<ProducerView> & { leaveOut(isRecorded: IsRecorded): void }
   /** What somebody may read. */
   readRights(reader: Reader): Pick<ReadRights, 'mayReadRemembered' | 'mayReadAll' | 'isListed'>
 }

@@ -214,7 +214,9 @@ const recentSection = z
     ),
     max_age: key(duration('1s', '4h'), '15m', 'How long a value is kept.'),
   })
-  .describe('Recent values of pushed metrics, in memory, for charts: `producer.recent` shows them.')
+  .describe(
+    'Recent values of pushed metrics that the [history](history.md) does not record, in memory, for charts: `producer.recent` shows them.',
+  )
 
 const recent = {
   type: recentSection,

@@ -7,9 +7,11 @@ import type { Journal } from '../kernel/channels/journal.ts'
 import type { QueueHost } from '../kernel/channels/queue-host.ts'
 import type { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
 import type { Control, ControlSource, RemoteControls } from '../kernel/controls/control.ts'
+import { SERVER_TENANT } from '../kernel/core/fair-work.ts'
 import { ReadRights } from '../kernel/metrics/read-rights.ts'
 import type { Notices } from '../kernel/producer/notices.ts'
 import type { ServerView } from '../kernel/producer/own-metrics.ts'
+import { recentView } from '../kernel/producer/recent.ts'
 import { type DeliveryServices, RegistryDelivery } from '../kit/delivery.ts'
 import { FeedTurns } from '../kit/io/pacer.ts'
 import { type KitServices, type MadeKit, makeKit } from '../kit/kit.ts'
@@ -76,6 +78,12 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
         channels: server.channels,
         sensors: hub.sensors,
         use: (tenant) => options.quotas.of(tenant),
+        recent: {
+          ...recentView({ hub, rights: options.rights, clock }),
+          leaveOut: (isRecorded) => {
+            void options.work.run({ tenant: SERVER_TENANT }, hub.recent.leaveOut(isRecorded, hub.sensors))
+          },
+        },
         readRights: (reader) => new ReadRights(reader, options.rights),
       },
       producers: {

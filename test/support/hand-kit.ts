@@ -75,6 +75,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         channels: () => [],
         sensors: hub.sensors,
         use: unused,
+        recent: { metric: unused as never, check: unused, show: unused, leaveOut: unused },
         readRights: unused,
       },
       producers: {

@@ -247,11 +247,11 @@ export interface KeptSamples {
   readonly last: number
 }
 
-/** A stream of values of one metric from one source. Its sensor owns it; only the hub changes `subscriptions` and `recent`. */
+/** A stream of values of one metric from one source. Its sensor owns it; only the hub changes `subscriptions`, and recent.ts `recent`. */
 export interface Series {
   readonly subscriptions: Subscription[]
   /** What is kept of its recent values (recent.ts); undefined if nothing is. */
-  recent?: KeptSamples
+  recent?: KeptSamples | undefined
   readonly name: string
   readonly labels: Labels
   /** True if its values are events: no VOID is sent when it ends [MON 9 Kinds]. */

@@ -1,6 +1,6 @@
 /**
- * The recent values of pushed series, so that a chart is not empty when it opens (`producer.recent`). They are kept in memory
- * only: numbers and booleans, at most one per series and second, for `maxAgeMs`.
+ * The recent values of pushed series that no history records, so that a chart is not empty when it opens (`producer.recent`). They are
+ * kept in memory only: numbers and booleans, at most one per series and second, for `maxAgeMs`.
  *
  * Samples lie packed in chunks. When all chunks are in use, the tenant that has most of them gives one up: its oldest, unless a
  * series has written to it since it was last looked at. So what is written least gives way first.
@@ -10,7 +10,8 @@ import type { Value } from '../../../protocol/monitor/value.ts'
 import type { Clock } from '../core/clock.ts'
 import type { Steps } from '../core/fair-work.ts'
 import { isAhead } from './current.ts'
-import type { KeptSamples, ListeningSensor, Series } from './metric.ts'
+import { isListening } from './kinds.ts'
+import type { KeptSamples, ListeningSensor, Sensor, Series } from './metric.ts'
 
 export interface RecentLimits {
   /** Memory for everything together; 0 keeps nothing. */
@@ -62,6 +63,9 @@ interface Chunk {
   next: Chunk | undefined
 }
 
+/** Whether a history records the series of a name. */
+export type IsRecorded = (name: string) => boolean
+
 /** Most series of texts never have a chunk. */
 const NO_CHUNKS: readonly Chunk[] = []
 
@@ -97,6 +101,7 @@ export class RecentValues {
   readonly #view = new DataView(this.#encoded.buffer)
   #chunks = 0
   #lastNumber = 0
+  #isRecorded: IsRecorded = () => false
 
   constructor(clock: Pick<Clock, 'monotonicMs' | 'microseconds'>, options: RecentLimits) {
     this.#clock = clock
@@ -108,9 +113,22 @@ export class RecentValues {
     return this.#chunks * CHUNK_BYTES + this.#series.size * SERIES_BYTES
   }
 
+  /** What is recorded from now on is kept here no longer. */
+  *leaveOut(isRecorded: IsRecorded, sensors: Iterable<Sensor>): Steps<void> {
+    this.#isRecorded = isRecorded
+    for (const sensor of sensors) {
+      if (!isListening(sensor)) continue
+      for (const series of sensor.series()) {
+        this.born(sensor, series)
+        yield
+      }
+    }
+  }
+
   /** To be called for each new series, before its first value. */
   born(sensor: ListeningSensor, series: Series): void {
-    if (this.#options.maxBytes > 0 && series.isEvent !== true) series.recent ??= new RecentSeries(sensor, series)
+    if (this.#isRecorded(series.name)) series.recent = undefined
+    else if (this.#options.maxBytes > 0 && series.isEvent !== true) series.recent ??= new RecentSeries(sensor, series)
   }
 
   /** Keeps a value, if it is a number or boolean and a second has passed. `time` is in microseconds since 1970. */

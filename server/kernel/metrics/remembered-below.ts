@@ -11,11 +11,15 @@ import { toForeign } from './labels.ts'
 interface RecordShape {
   readonly metric: string
   readonly labelsOf: (record: readonly Field[]) => readonly Field[]
-  readonly labelName: (name: string) => string
+  readonly labelNames: (name: string) => readonly string[]
 }
 
 const SHAPES: ReadonlyMap<string, RecordShape> = new Map([
-  ['producer.recent', { metric: 'name', labelsOf: (record) => record, labelName: (name) => name }],
+  [
+    'producer.recent',
+    // What is remembered in the history has the names that labels have in Prometheus, and other values those that they have here.
+    { metric: 'name', labelsOf: (record) => record, labelNames: (name) => [name, prometheusLabel(toForeign(name))] },
+  ],
   [
     'producer.history.select',
     {
@@ -24,7 +28,7 @@ const SHAPES: ReadonlyMap<string, RecordShape> = new Map([
         const labels = record.find(({ name }) => name === 'labels')
         return labels?.type === BasicType.REC ? (labels.value as readonly Field[]) : []
       },
-      labelName: (name) => prometheusLabel(toForeign(name)),
+      labelNames: (name) => [prometheusLabel(toForeign(name))],
     },
   ],
 ])
@@ -48,7 +52,8 @@ export function readableRecords(
     const name = textOf(record, shape.metric)
     if (name === undefined || name === '') return true
     const labels = shape.labelsOf(record)
-    return mayRead(name, (label) => textOf(labels, shape.labelName(label)))
+    const textOfOne = (label: string) => shape.labelNames(label).map((each) => textOf(labels, each))
+    return mayRead(name, (label) => textOfOne(label).find((text) => text !== undefined))
   })
   return { type: BasicType.ARRAY, value: { element, items: readable } }
 }

@@ -16,7 +16,6 @@ import { controlsView, metricsView } from './catalogue.ts'
 import { CatalogueChanges } from './catalogue-changes.ts'
 import { connectionsView } from './connections.ts'
 import { type Notices, QuotaNotices } from './notices.ts'
-import { recentView } from './recent.ts'
 import { ProducerSensor } from './sensor.ts'
 import { seriesView } from './series.ts'
 import { statNumberViews } from './stat-numbers.ts'
@@ -77,7 +76,6 @@ export function openOwnMetrics(
     sensorsView(statuses, hub),
     stats,
     ...statNumberViews(stats),
-    recentView({ hub, rights: server.rights, clock }),
     boardsView(server.boards),
     seriesView({ hub, rights: server.rights, clock }),
   ]

@@ -1,6 +1,6 @@
 /**
- * `producer.recent`: what the server has kept in memory of the recent values of pushed metrics (metrics/recent.ts). Rights are
- * judged for each series, as for a QUERY of its metric.
+ * What the server has kept in memory of the recent values of pushed metrics (metrics/recent.ts): the part of `producer.recent` that no
+ * history records. Rights are judged for each series, as for a QUERY of its metric.
  */
 import type { Reader } from '../../../auth/permissions.ts'
 import { BasicType, labelNames } from '../../../protocol/monitor/constants.ts'
@@ -37,7 +37,7 @@ export interface RecentOptions {
   readonly clock: Pick<Clock, 'microseconds'>
 }
 
-export function recentView({ hub, rights, clock }: RecentOptions): ProducerView {
+export function recentView({ hub, rights, clock }: RecentOptions): Required<ProducerView> {
   return {
     metric: {
       name: 'producer.recent',
@@ -45,7 +45,8 @@ export function recentView({ hub, rights, clock }: RecentOptions): ProducerView 
       kind: 'continuous',
       type: ARRAY,
       unit: '',
-      description: 'The recent values of pushed metrics that are kept in memory: at most one per series and second.',
+      description:
+        'The recent values of metrics: from the history, or of pushed ones from memory, at most one per series and second.',
       parameters: [
         { name: 'metric', type: STRING, description: 'The name of a metric, or a pattern.' },
         ...sourceLabels.map((name) => ({ name, type: STRING, description: `Only series with this \`${name}\`.` })),

@@ -10,6 +10,7 @@ import { copyHistory } from '../../../storage/history/backup.ts'
 import { HISTORY_DIRECTORY, type HistoryLimits, type HistoryMatcher } from '../../../storage/history/store.ts'
 import type { Kit } from '../../kit/kit.ts'
 import type { StatusEntry } from '../../kit/metrics.ts'
+import { compilePattern } from '../../kit/producers.ts'
 import type { Timer } from '../../kit/running.ts'
 import { type HistorySection, mostBytes } from './config.ts'
 import type { RecordedConnection } from './connection.ts'
@@ -19,7 +20,7 @@ import { HistoryReading } from './reading.ts'
 import { HISTORY_ROLE, HISTORY_USER, Marks, Recording } from './recording.ts'
 import { ThreadRequests } from './requests.ts'
 import { HistoryThread } from './thread.ts'
-import { describedMetrics, patternsOfBelow, wantedOf } from './wanted.ts'
+import { describedMetrics, patternsOfBelow, UNASKED, wantedOf } from './wanted.ts'
 
 const SWEEPS_PER_FIGURES = 10
 
@@ -53,6 +54,7 @@ export class Recordings implements ShownHistory {
   #sweeps = 0
   /** The servers below that are recorded, as text. */
   #below = ''
+  #recorded: readonly ((name: string) => boolean)[] = []
   #isAnnounced = false
   #isOver = false
 
@@ -77,6 +79,17 @@ export class Recordings implements ShownHistory {
     return this.#recordings.get(tenant)?.waiting ?? 0
   }
 
+  /** Whether the recent values of a metric are those of the history. A whole of `mono.*` records only what agents send by themselves. */
+  isRecorded(name: string): boolean {
+    return this.#recorded.some((matches) => matches(name))
+  }
+
+  /** What has come is read by what is asked from now on. */
+  flush(): void {
+    for (const recording of this.#recordings.values()) recording.flush()
+    this.#thread?.send({ kind: 'commit' })
+  }
+
   /** Records what the section says from now on. Settles when it is bound, and never rejects. */
   async follow(section: HistorySection): Promise<void> {
     const { self, log } = this.#kit
@@ -86,11 +99,18 @@ export class Recordings implements ShownHistory {
     }
     const wasOn = this.#section !== undefined
     this.#section = section.keepMs > 0 ? section : undefined
+    this.#followRecorded(this.#section?.metrics ?? [])
     if (this.#section === undefined) return this.#switchOff()
     if (!wasOn) this.#isAnnounced = false
     this.#limit(section)
     if (this.#thread === undefined) await this.#open()
     await this.#followTenants()
+  }
+
+  #followRecorded(metrics: readonly string[]): void {
+    const recorded = metrics.filter((name) => name !== UNASKED)
+    this.#recorded = recorded.map((name) => compilePattern(name))
+    this.#kit.peer.view.recent.leaveOut((name) => this.isRecorded(name))
   }
 
   /** To be called every second. */

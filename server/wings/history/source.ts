@@ -5,6 +5,7 @@ import { type DropServices, historyDrop, historyImport, type ImportServices } fr
 import { RemoteEngine } from './engine.ts'
 import { HistorySensor } from './figures.ts'
 import { ReadableHistory } from './readable.ts'
+import { RecentSensor } from './recent.ts'
 import { Recordings } from './recordings.ts'
 import { SelectSensor } from './select.ts'
 
@@ -16,6 +17,7 @@ export const history: Source<typeof historySection> = {
     const { readRights } = kit.peer.view
     kit.feed.add(new HistorySensor(history, kit.clock))
     kit.feed.add(select)
+    kit.feed.add(new RecentSensor(kit, history))
     const drop: DropServices['drop'] = (tenants, matchers) => history.drop(tenants, matchers)
     const take: ImportServices['import'] = (text) => history.import(text)
     const services = { view: kit.peer.view, problem: () => history.unreadable }

@@ -16,7 +16,7 @@ type Sensors = Pick<OwnView, 'sensors'>
 const INDEXED = 'smon.'
 
 /** An agent has thousands of counters: as a whole, only those are recorded that it sends by itself. */
-const UNASKED = 'mono.*'
+export const UNASKED = 'mono.*'
 
 /** What is bound for a tenant of these names and patterns; `below`: patterns of the servers below that have the same bound. */
 export function wantedOf(
