@@ -1,7 +1,7 @@
 /** The rows of fresh.db with the samples of commits that are in no page yet: what the heads of tenants have, and a crash leaves. */
 import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
-import { blockBytes, decodeBlock, encodeBlock, type StoredBlock, rangeOfTimes } from './head.ts'
+import { blockBytes, decodeBlock, encodeBlock, rangeOfTimes, type StoredBlock } from './head.ts'
 import type { HistoryTenant } from './history-tenants.ts'
 
 interface ColumnsRow {
