@@ -21,6 +21,8 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   rules: ['cinnabar rules check rules/*.yml'],
   'rules check': ['cinnabar rules check disk.yml hosts.yml'],
   'rules test': ['cinnabar rules test disk.test.yml'],
+  'rules list': ['cinnabar rules list', 'cinnabar rules list --json'],
+  alerts: ['cinnabar alerts', 'cinnabar alerts --json'],
   top: ['cinnabar top', "cinnabar top 'host.*' --interval 1", "cinnabar top 'gmetric.cpu_*' --plain --count 1"],
   watch: [
     "cinnabar watch 'gmetric.*'",

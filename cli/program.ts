@@ -4,6 +4,7 @@ import { Command, CommanderError, Help } from 'commander'
 import { ConnectionError, StatusError } from '../client/index.ts'
 import { countOpenFiles } from '../server/kernel/core/open-files.ts'
 import { asCalled, lineAsCalled } from './called-as.ts'
+import { addAlerts } from './commands/alerts.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup, addRestore } from './commands/backup.ts'
 import { addChannels } from './commands/channels.ts'
@@ -86,6 +87,7 @@ export function createProgram(cli: Cli): Command {
     addGet,
     addQuery,
     addRules,
+    addAlerts,
     addTop,
     addWatch,
     addTail,

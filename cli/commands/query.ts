@@ -1,15 +1,16 @@
 /** `cinnabar query`: an expression of PromQL over the history of a server, at a time or over a range. */
 import { type Command, InvalidArgumentError } from 'commander'
 import { parseDuration } from '../../server/kernel/config/duration.ts'
+import { API_URL, askApi } from '../api.ts'
 import { sinceOf } from '../arguments.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { csvField, jsonText, printable } from '../format.ts'
-import { type FormRequest, httpUrlOf, postForm } from '../http.ts'
+import { type FormRequest, httpUrlOf } from '../http.ts'
 import { resolveToken, type TokenOptions, withTokenOptions } from '../login.ts'
 import { formatTable } from '../output.ts'
 import { plot } from '../plot.ts'
 import type { Cli } from '../session.ts'
-import { type Terminal, withProgress } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import { safeText } from '../width.ts'
 
 const HOUR_MS = 3_600_000
@@ -41,19 +42,9 @@ type SeriesOfAnswer =
   | { readonly metric: Metric; readonly value: Sample }
   | { readonly metric: Metric; readonly values: readonly Sample[] }
 
-interface ApiAnswer {
-  readonly status?: unknown
-  readonly error?: unknown
-  readonly data?: Data
-  readonly warnings?: readonly string[]
-  readonly infos?: readonly string[]
-}
-
 export function addQuery(program: Command, { terminal }: Cli, wallMs: () => number = () => Date.now()): void {
-  const url =
-    'http:// or https:// URL of the server (CINNABAR_URL if it is one; default: `listen.http` of the configuration)'
   const moment = (text: string): number => sinceOf(text, wallMs()) / 1_000
-  withTokenOptions(program.command('query'), url)
+  withTokenOptions(program.command('query'), API_URL)
     .description('evaluate an expression of PromQL over the history, at a time or over a range')
     .argument('<expression>', "the expression, in quotes: 'sum by (host) (rate(host_net_received_bytes[5m]))'")
     .option(
@@ -76,7 +67,7 @@ export function addQuery(program: Command, { terminal }: Cli, wallMs: () => numb
       const { token, from, tls } = await resolveToken(options, terminal, 'COLLECT *')
       const to = await httpUrlOf(options, terminal, 'queries go to')
       const request: FormRequest = { url: to, path: asked.path, token, tls }
-      const data = await ask(request, asked.form, from, terminal)
+      const data = (await askApi(request, asked.form, from, terminal)) as Data
       const text = textOf(data, options, asked, terminal)
       if (text !== '') await terminal.print(text)
       else if (options.json !== true && options.csv !== true) terminal.note('nothing matches')
@@ -122,40 +113,6 @@ function usage(message: string): Failure {
 
 function seconds(ms: number): string {
   return String(Math.round(ms) / 1_000)
-}
-
-/** Rejects with Failure. */
-async function ask(request: FormRequest, form: URLSearchParams, tokenFrom: string, terminal: Terminal): Promise<Data> {
-  const interrupted = new AbortController()
-  const undo = terminal.onInterrupt(() => interrupted.abort())
-  try {
-    const answering = postForm(request, form, interrupted.signal)
-    const { status, body } = await withProgress(terminal, 'waiting for the answer', answering)
-    const answer = parsed(body)
-    if (answer.status === 'success' && answer.data !== undefined) {
-      for (const remark of [...(answer.warnings ?? []), ...(answer.infos ?? [])]) terminal.note(printable(remark))
-      return answer.data
-    }
-    const why = typeof answer.error === 'string' ? answer.error : `HTTP ${status}, and no answer of such a server`
-    const lines = [why, adviceFor(status), `Used: ${request.url}, token from ${tokenFrom}`]
-    throw new Failure(status === 400 ? ExitCode.USAGE : ExitCode.FAILED, lines.filter((line) => line !== '').join('\n'))
-  } finally {
-    undo()
-  }
-}
-
-function parsed(body: string): ApiAnswer {
-  try {
-    return Object(JSON.parse(body)) as ApiAnswer
-  } catch {
-    return {}
-  }
-}
-
-function adviceFor(status: number): string {
-  if (status === 401)
-    return 'The token was revoked, has expired, or does not belong to this server: `cinnabar token list`, run by an admin, shows which'
-  return status === 404 ? 'The address must be that of `listen.http` or `listen.https` of the server: see --url' : ''
 }
 
 function textOf(data: Data, options: QueryCommandOptions, { range }: Asked, { colors, screen }: Terminal): string {

@@ -5,9 +5,11 @@ import { ExitCode, Failure } from '../failure.ts'
 import { printable } from '../format.ts'
 import type { Cli } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
+import { addRulesList } from './alerts.ts'
 
-export function addRules(program: Command, { terminal }: Cli): void {
-  const rules = program.command('rules').description('check and test rule files, as Prometheus has them')
+export function addRules(program: Command, cli: Cli): void {
+  const { terminal } = cli
+  const rules = program.command('rules').description('check and test rule files, and list what a server evaluates')
   rules
     .command('check')
     .description('check rule files: their form, expressions and templates')
@@ -29,6 +31,7 @@ export function addRules(program: Command, { terminal }: Cli): void {
       const { testRules } = await import('#server/rules')
       await report(files, testRules, ({ tests }) => `${counted(tests, 'test')} passed`, terminal)
     })
+  addRulesList(rules, cli)
 }
 
 /** Throws Failure if a file has problems; the others are shown all the same. */
