@@ -1,6 +1,7 @@
 /**
  * `npm run screenshots [-- --seconds N --dir DIRECTORY]`: the pictures of the console in the documents, light and dark, of the demo's
- * server in Debian's Chromium, once it has run for two minutes: the overview, and what the history has of the host since the start.
+ * server in Debian's Chromium, once it has run for two minutes: the overview, what the history has of
+ * a host since the start, and two queries.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,6 +16,14 @@ const CHROMIUM = '/usr/bin/chromium-headless-shell'
 const IMAGES = fileURLToPath(new URL('../docs/images', import.meta.url))
 /** What a package and a page of documentation can bear. */
 const MAX_BYTES = 150_000
+/** What the picture of the view of queries asks. */
+const QUERIES = new URLSearchParams([
+  ['expr', 'topk(4, gmetric_load_one)'],
+  ['show', 'table'],
+  ['expr', 'sum by (host) (gmetric_bytes_in + gmetric_bytes_out) / 1024'],
+  ['show', 'chart'],
+  ['.range', '5m'],
+])
 const VIEWPORT = { width: 1360, height: 850 }
 /** How long charts may take to be drawn. */
 const DRAWN_MS = 5_000
@@ -59,6 +68,11 @@ try {
     await page.waitForSelector('.chart canvas')
     await page.waitForTimeout(DRAWN_MS)
     await page.waitForFunction(() => !document.body.innerText.includes('Loading'))
+  })
+  await show('query', async (page) => {
+    await page.goto(`${url}#/query?${QUERIES}`)
+    await page.waitForSelector('.query td.number')
+    await page.waitForSelector('.query:nth-of-type(2) .chart canvas')
   })
 } finally {
   await browser.close()

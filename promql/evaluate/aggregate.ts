@@ -10,6 +10,9 @@ import { type Accumulator, accumulatorFor } from './accumulators.ts'
 import { type Evaluation, type Grid, StepSeries } from './grid.ts'
 import { TopSeries, wantedCounts } from './top-k.ts'
 
+/** What the text of a value takes, in elements of columns, and after how much of it a long series is left for a moment. */
+const [WORK_PER_TEXT, COUNTED_AT_ONCE] = [10, 20_000]
+
 /** The parameter of an aggregation: numbers at the steps, or a text, as it wants. */
 export interface AggregationParameter {
   readonly numbers: Float64Array
@@ -98,8 +101,7 @@ function* topSeries(
     const { key } = groupOf(series.labels)
     const group = groups.get(key) ?? new TopSeries(counts, aggregation.operator === 'bottomk')
     groups.set(key, group)
-    group.add(series, budget)
-    if (budget.isStepOver(counts.length)) yield undefined
+    if (budget.isStepOver(group.add(series, budget))) yield undefined
   }
   for (const group of groups.values()) yield* group.result(budget)
 }
@@ -121,8 +123,14 @@ function* countedValues(
       continue
     }
     const byValue = new Map<string, StepSeries>()
+    let work = 0
     for (let step = 0; step < grid.count; step++) {
+      if (work > COUNTED_AT_ONCE) {
+        if (budget.isStepOver(work)) yield undefined
+        work = 0
+      }
       if (series.present[step] !== 1) continue
+      work += WORK_PER_TEXT
       const value = plainNumber(series.values[step] ?? 0)
       let count = byValue.get(value)
       if (count === undefined) {
@@ -131,6 +139,7 @@ function* countedValues(
         if (count === undefined) {
           budget.takePoints(grid.count)
           budget.hold(grid.count)
+          work += grid.count
           count = new StepSeries(group, false, grid.count)
           counts.set(group.key, count)
         }
@@ -138,7 +147,7 @@ function* countedValues(
       }
       count.set(step, (count.values[step] ?? 0) + 1)
     }
-    if (budget.isStepOver(10 * grid.count)) yield undefined
+    if (budget.isStepOver(work)) yield undefined
   }
   yield* counts.values()
   budget.release(counts.size, counts.size * grid.count)

@@ -19,7 +19,7 @@ export function* mergedSeries(
     const first = byLabels.get(series.labels.key)
     if (first === undefined) byLabels.set(series.labels.key, series)
     else mergeInto(first, series)
-    if (budget.isStepOver(0)) yield undefined
+    if (budget.isStepOver(first === undefined ? 0 : series.present.length)) yield undefined
   }
   return byLabels.size === all.length ? all : [...byLabels.values()]
 }

@@ -31,8 +31,8 @@ export interface WindowFunction {
   readonly isOfCounters?: boolean
   /** How many samples there have to be; 1 if it does not say. */
   readonly least?: number
-  /** Whether it looks at all samples between, rather than at a few of them. */
-  readonly isOfAll?: boolean
+  /** What each sample of a window costs, in elements of columns, if it looks at all of them and not at a few. */
+  readonly workPerSample?: number
   /** What is done at each step of a series, made for the series where it has to remember something. */
   forSeries(values: Float64Array): WindowResult
 }
@@ -105,7 +105,7 @@ class WindowRun {
     const { times } = window
     const { length } = times
     const { lookup, rangeMs } = this.#range
-    const { least = 1, isOfAll = false } = this.#function
+    const { least = 1, workPerSample } = this.#function
     let { from, to } = window
     let done = 0
     let step = this.#step
@@ -114,7 +114,7 @@ class WindowRun {
       const startMs = endMs - rangeMs
       while (to < length && (times[to] ?? 0) <= endMs) to++
       while (from < to && (times[from] ?? 0) <= startMs) from++
-      done += isOfAll ? to - from + 1 : to - window.to + 1
+      done += workPerSample === undefined ? to - window.to + 1 : (to - from) * workPerSample + 1
       window.from = from
       window.to = to
       if (to - from < least) continue

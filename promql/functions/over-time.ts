@@ -3,10 +3,13 @@ import type { SampleWindow, WindowFunction, WindowResult } from '../evaluate/win
 import { quantileOf } from './quantile.ts'
 import { CompensatedSum, RunningMean, sumOfValues } from './sums.ts'
 
+/** Of a sample among others, in elements of columns. */
+const WORK_TO_SORT = 8
+
 /** A function whose result is a number that all samples of the window are looked at for. */
-function ofAll(result: (window: SampleWindow) => number): WindowFunction {
+function ofAll(result: (window: SampleWindow) => number, workPerSample = 1): WindowFunction {
   const apply: WindowResult = (window, into, step) => into.set(step, result(window))
-  return { isOfAll: true, forSeries: () => apply }
+  return { workPerSample, forSeries: () => apply }
 }
 
 /** A function whose result is a number that the ends of the window are enough for. */
@@ -26,7 +29,10 @@ export const OVER_TIME: Readonly<Record<string, WindowFunction>> = {
   max_over_time: { forSeries: (values) => extremes(values, (value, other) => value > other) },
   min_over_time: { forSeries: (values) => extremes(values, (value, other) => value < other) },
   present_over_time: ofEnds(() => 1),
-  quantile_over_time: ofAll(({ values, from, to, parameter }) => quantileOf(parameter, values.slice(from, to))),
+  quantile_over_time: ofAll(
+    ({ values, from, to, parameter }) => quantileOf(parameter, values.slice(from, to)),
+    WORK_TO_SORT,
+  ),
   resets: ofAll(resets),
   stddev_over_time: ofAll((window) => Math.sqrt(variance(window))),
   stdvar_over_time: ofAll(variance),

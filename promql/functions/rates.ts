@@ -12,7 +12,7 @@ const NEAR = 1.1
 
 /** Functions of at least two samples, each of which looks at a few samples, or at all of them. */
 const ofTwo = (apply: WindowResult): WindowFunction => ({ least: 2, forSeries: () => apply })
-const ofAll = (apply: WindowResult): WindowFunction => ({ ...ofTwo(apply), isOfAll: true })
+const ofAll = (apply: WindowResult): WindowFunction => ({ ...ofTwo(apply), workPerSample: 1 })
 const ofCounters = (apply: WindowResult): WindowFunction => ({ ...ofTwo(apply), isOfCounters: true })
 
 export const RATES: Readonly<Record<string, WindowFunction>> = {

@@ -1,4 +1,7 @@
-/** Debian's VictoriaMetrics answers expressions over what drains have delivered there, each tenant what is its own. */
+/**
+ * Debian's VictoriaMetrics, and its Prometheus, whose API Mimir and Thanos have, answer expressions over what drains have delivered
+ * there, each tenant what is its own.
+ */
 import { spawnSync } from 'node:child_process'
 import { afterEach, expect, it } from 'vitest'
 import { BasicType } from '../../protocol/monitor/constants.ts'
@@ -9,24 +12,35 @@ import { eventually } from '../support/eventually.ts'
 import { PublishingProducer, tokenFor } from '../support/publisher.ts'
 import { PushSensor } from '../support/test-sensor.ts'
 
-let victoria: StackProgram | undefined
+let engineProgram: StackProgram | undefined
 let server: PublishingProducer | undefined
 afterEach(async () => {
   await server?.stop()
-  await victoria?.remove()
+  await engineProgram?.remove()
 })
 
-const isThere = spawnSync('which', ['victoria-metrics']).status === 0
+const isThere = (program: string): boolean => spawnSync('which', [program]).status === 0
 
 // VictoriaMetrics is not everywhere.
-it.skipIf(!isThere)('victoria-metrics answers (apt install victoria-metrics)', { timeout: 60_000 }, async () => {
-  victoria = await StackProgram.victoriaMetrics()
-  await victoria.start()
-  const href = `${victoria.url}${WRITE}`
+it.skipIf(!isThere('victoria-metrics'))(
+  'victoria-metrics answers (apt install victoria-metrics)',
+  { timeout: 60_000 },
+  async () => answersAs(await StackProgram.victoriaMetrics()),
+)
+
+// Nor is Prometheus.
+it.skipIf(!isThere('prometheus'))('prometheus answers (apt install prometheus)', { timeout: 60_000 }, async () =>
+  answersAs(await StackProgram.prometheus()),
+)
+
+async function answersAs(program: StackProgram): Promise<void> {
+  engineProgram = program
+  await program.start()
+  const href = `${program.url}${WRITE}`
   const url = { protocol: 'prometheus', href, text: `prometheus+${href}` } as const
   const drain = { ...tableTo(0), url, metrics: ['test.*'], batchAgeMs: 100, tenant: '*', tenantLabel: 'tenant' }
   const none = { tokenFile: undefined, username: '', passwordFile: undefined, ca: undefined }
-  const engine = { href: victoria.url, tenantLabel: 'tenant', ...none }
+  const engine = { href: program.url, tenantLabel: 'tenant', ...none }
   let north: PushSensor | undefined
   const started = await PublishingProducer.start({
     config: { drain: [drain], history: { ...defaultConfig().history, keepMs: 0, engine } },
@@ -75,4 +89,4 @@ it.skipIf(!isThere)('victoria-metrics answers (apt install victoria-metrics)', {
   expect(await get('series', found, tokens.north)).toEqual([{ __name__: 'test_a', host: 'h1', tenant: 'north' }])
   expect(await get('label/host/values', found, tokens.default)).toEqual(['h1', 'h2'])
   expect(await get('labels', found, tokens.default)).toEqual(['__name__', 'host', 'tenant'])
-})
+}

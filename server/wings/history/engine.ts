@@ -6,6 +6,8 @@ import { authorizationFrom, tlsFrom } from '../../kit/io/address.ts'
 import type { EngineKeys } from './config.ts'
 import type { HistoryReader, ReadableServices } from './readable.ts'
 
+const FORM = 'application/x-www-form-urlencoded'
+
 export class RemoteEngine implements HistoryEngine {
   readonly #keys: EngineKeys
   readonly #readRights: ReadableServices['readRights']
@@ -31,16 +33,18 @@ export class RemoteEngine implements HistoryEngine {
       authorizationFrom(this.#keys),
       isTls ? tlsFrom(this.#keys, url.hostname) : {},
     ])
-    const body = Buffer.from(form.toString())
+    // Texts of labels are the one thing that Prometheus, Thanos and Mimir do not give to a form.
+    const isForm = !path.startsWith('label/')
+    if (!isForm) url.search = form.toString()
+    const body = Buffer.from(isForm ? form.toString() : '')
     const headers = {
       accept: 'application/json',
-      'content-type': 'application/x-www-form-urlencoded',
-      'content-length': String(body.length),
       'user-agent': 'cinnabar',
+      ...(isForm && { 'content-type': FORM, 'content-length': String(body.length) }),
       ...(authorization !== undefined && { authorization }),
     }
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const options = { method: 'POST', headers, signal, ...tls }
+      const options = { method: isForm ? 'POST' : 'GET', headers, signal, ...tls }
       const request = (isTls ? httpsRequest : httpRequest)(url, options, resolve)
       request.once('error', reject)
       request.end(body)

@@ -35,13 +35,17 @@ const KNOWN: readonly Known[] = [
   },
   {
     reason:
-      '2.42 loses samples of predict_linear and timestamp with an @ after the first steps of a range (at_modifier)',
-    isIn: (text) => uses('predict_linear|timestamp')(text) && text.includes('@'),
+      '2.42 loses samples of predict_linear, quantile_over_time and timestamp with an @ after the first steps of a range (at_modifier)',
+    isIn: (text) => uses('predict_linear|quantile_over_time|timestamp')(text) && text.includes('@'),
   },
   {
     reason:
       'what counts from near zero is extrapolated to it before the distance to the start is judged, in 2.42 after (functions)',
     isIn: (text) => /\b(rate|increase)\((?!(requests_total|latency_bucket)\b)/.test(text),
+  },
+  {
+    reason: 'the sine of a power shows the rounding of that, which is another in Go',
+    isIn: (text) => /\b(sin|cos|tan)\(/.test(text) && /\^|\b(exp|sinh|cosh)\(/.test(text),
   },
   { reason: 'the rest of a division shows the rounding of its operands', isIn: (text) => text.includes('%') },
   {

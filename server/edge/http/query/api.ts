@@ -57,6 +57,15 @@ export async function buildInformation({ software }: ApiRequest): Promise<Iterab
   return successTexts([JSON.stringify({ application, ...facts })])
 }
 
+/** There are none; what is wrong with the question is said all the same. */
+export async function exemplarsFound(request: ApiRequest): Promise<Iterable<string>> {
+  const parameters = new QueryParameters(request.given)
+  const [startMs, endMs] = [parameters.timeMs('start', 0), parameters.timeMs('end', request.nowMs)]
+  if (endMs < startMs) throw new QueryProblem('bad_data', 'end timestamp must not be before start timestamp')
+  prepared(parameters)
+  return nothing('[]')
+}
+
 export async function nothing(data: string): Promise<Iterable<string>> {
   return successTexts([data])
 }

@@ -6,7 +6,8 @@ import type { ShownRules } from '../../../kit/rules.ts'
 import { invalidParameter } from '../../query/problems.ts'
 import type { QueryRequest } from '../../query/run.ts'
 
-const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:\d{2})$/
+/** As in Go, a comma may stand before the fraction. */
+const RFC_3339 = /^(\d{4}-\d{2}-(\d{2})[Tt](\d{2}):\d{2}:\d{2})(?:[.,](\d+))?([Zz]|[+-]\d{2}:\d{2})$/
 /** The times that Prometheus takes for "ever"; no date of JavaScript is as early or late. */
 const EVER: Readonly<Record<string, number>> = {
   '-292273086-05-16T16:47:06Z': -8.64e15,
@@ -95,6 +96,10 @@ function timeOf(text: string): number | undefined {
     return Number.isSafeInteger(ms) ? ms : undefined
   }
   if (Object.hasOwn(EVER, text)) return EVER[text]
-  const ms = RFC_3339.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(ms) ? undefined : ms
+  const [, toSeconds, day, hour, fraction = '0', zone] = RFC_3339.exec(text) ?? []
+  const ms = Date.parse(`${toSeconds}.${fraction}${zone}`)
+  if (Number.isNaN(ms) || hour === '24') return undefined
+  // `Date` takes the 30th of February for a day of March.
+  const isDay = new Date(`${toSeconds}Z`).getUTCDate() === Number(day)
+  return isDay ? ms : undefined
 }

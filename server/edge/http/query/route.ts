@@ -20,6 +20,8 @@ import { type SendableAnswer, sendAnswer } from './sending.ts'
 /** Expressions have at most 50,000 characters, of which each may take nine in a form. */
 const MAX_FORM_BYTES = 512 << 10
 const FORM = 'application/x-www-form-urlencoded'
+const BOTH = ['GET', 'POST']
+const OTHER_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 const PROTOBUF = 'application/x-protobuf'
 const RETRY_AFTER_S = '1'
 
@@ -64,7 +66,7 @@ const OTHERS: Readonly<Record<string, Answer>> = {
   '/parse_query': (api, request) => api.parseQuery(request),
   '/status/buildinfo': (api, request) => api.buildInformation(request),
   '/metadata': (api, request) => api.metadataFound(request),
-  '/query_exemplars': (api) => api.nothing('[]'),
+  '/query_exemplars': (api, request) => api.exemplarsFound(request),
   '/rules': (api, request) => api.rulesFound(request),
   '/alerts': (api, request) => api.alertsFound(request),
 }
@@ -164,9 +166,15 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
       }
       return reply
     }
-    const routeTo = (to: FastifyInstance, path: string, method: string[], by: Answer, isAsking: boolean): void => {
+    const routeTo = (
+      to: FastifyInstance,
+      path: string,
+      method: readonly string[],
+      by: Answer,
+      isAsking: boolean,
+    ): void => {
       to.route({
-        method,
+        method: [...method],
         url: `/api/v1${path}`,
         exposeHeadRoute: false,
         // Those with a token are not limited, others are by what came before.
@@ -175,13 +183,30 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
         handler: (request, reply) => answer(request, reply, by, isAsking),
       })
     }
-    for (const [path, by] of Object.entries(ASKING)) routeTo(scope, path, ['GET', 'POST'], by, true)
-    for (const [path, by] of Object.entries(OTHERS)) routeTo(scope, path, ['GET', 'POST'], by, false)
+    const refuseOthers = (to: FastifyInstance, path: string, allowed: readonly string[]): void => {
+      const method = OTHER_METHODS.filter((one) => !allowed.includes(one))
+      const handler = (_: FastifyRequest, reply: FastifyReply): FastifyReply => {
+        const problem = new QueryProblem('bad_data', `this path takes ${allowed.join(' and ')}`)
+        return refuse(reply.header('allow', allowed.join(', ')), problem, 405)
+      }
+      to.route({
+        method,
+        url: `/api/v1${path}`,
+        exposeHeadRoute: false,
+        config: { rateLimit: false },
+        onRequest,
+        handler,
+      })
+    }
+    for (const path of [...Object.keys(ASKING), ...Object.keys(OTHERS)]) refuseOthers(scope, path, BOTH)
+    for (const [path, by] of Object.entries(ASKING)) routeTo(scope, path, BOTH, by, true)
+    for (const [path, by] of Object.entries(OTHERS)) routeTo(scope, path, BOTH, by, false)
     scope.register((inner, _nothing, added) => {
       inner.removeAllContentTypeParsers()
       inner.addContentTypeParser(PROTOBUF, { parseAs: 'buffer', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
         done(null, body),
       )
+      refuseOthers(inner, '/read', ['POST'])
       routeTo(inner, '/read', ['POST'], (api, request) => api.remoteRead(request), true)
       added()
     })

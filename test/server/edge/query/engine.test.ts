@@ -32,8 +32,11 @@ beforeEach(async () => {
   elsewhere = createServer(async (request, response) => {
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part)
-    const form = Object.fromEntries(new URLSearchParams(Buffer.concat(parts).toString()))
-    asked.push({ path: request.url ?? '', authorization: request.headers.authorization, form })
+    const [path = '', inUrl = ''] = (request.url ?? '').split('?')
+    // As Prometheus: texts of labels are asked for in the URL alone, all else in a form.
+    const isRight = request.method === (path.includes('/label/') ? 'GET' : 'POST')
+    const form = Object.fromEntries(new URLSearchParams(`${Buffer.concat(parts)}${inUrl}`))
+    asked.push({ path: isRight ? path : '', authorization: request.headers.authorization, form })
     answering(response)
   })
   await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))

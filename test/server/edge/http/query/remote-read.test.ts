@@ -148,6 +148,7 @@ describe('remote read', () => {
     expect(await refusal(readRequest([]), form)).toEqual([415, 'bad_data', 'Unsupported Media Type'])
     expect((await server.post('/api/v1/query', readRequest([]), READ_HEADERS, all)).status).toBe(415)
     const headers = { authorization: `Bearer ${all}` }
-    expect((await fetch(`${server.url}/api/v1/read`, { headers })).status).toBe(404)
+    const answer = await fetch(`${server.url}/api/v1/read`, { headers })
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
   })
 })

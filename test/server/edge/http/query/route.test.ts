@@ -251,6 +251,16 @@ describe('what there is', () => {
     expect(await dataOf('label/host/values', { start: START, end: START + 50 })).toEqual(['h1'])
   })
 
+  it('is asked for by GET and POST alone', async () => {
+    for (const method of ['PUT', 'PATCH', 'DELETE', 'HEAD']) {
+      const headers = { authorization: `Bearer ${all}` }
+      const answer = await fetch(`${server.url}/api/v1/label/host/values`, { method, headers })
+      expect([answer.status, answer.headers.get('allow')], method).toEqual([405, 'GET, POST'])
+      const unknown = await fetch(`${server.url}/api/v1/query?query=1`, { method })
+      expect(unknown.status, method).toBe(401)
+    }
+  })
+
   it('is empty where nothing of it exists', async () => {
     expect(await dataOf('metadata', { metric: 'none' })).toEqual({})
     expect(await dataOf('query_exemplars', { query: 'test_a' })).toEqual([])
@@ -353,6 +363,9 @@ describe('what is wrong', () => {
     ['label/U__/values', {}, 'invalid label name'],
     ['parse_query', { query: 'a{' }, 'invalid parameter "query": 1:3: parse error: '],
     ['format_query', {}, 'invalid parameter "query": '],
+    ['query_exemplars', {}, 'invalid parameter "query": '],
+    ['query_exemplars', { query: 'a', start: 'x' }, 'invalid parameter "start": cannot parse "x"'],
+    ['query_exemplars', { query: 'a', start: 2, end: 1 }, 'end timestamp must not be before start timestamp'],
   ])('is said: %s %j', async (path, parameters, error) => {
     const { status, body } = await get(path, parameters)
     expect([status, body]).toEqual([
