@@ -63,11 +63,7 @@ export async function exemplarsFound(request: ApiRequest): Promise<Iterable<stri
   const [startMs, endMs] = [parameters.timeMs('start', 0), parameters.timeMs('end', request.nowMs)]
   if (endMs < startMs) throw new QueryProblem('bad_data', 'end timestamp must not be before start timestamp')
   prepared(parameters)
-  return nothing('[]')
-}
-
-export async function nothing(data: string): Promise<Iterable<string>> {
-  return successTexts([data])
+  return successTexts(['[]'])
 }
 
 export { problemOf } from '../../query/evaluate.ts'
