@@ -15,8 +15,8 @@ export interface Expressions {
   readonly problem: string | undefined
   /** What an evaluation may read and hold. */
   readonly limits: QueryLimits
-  /** Settles when everything that was accepted up to now is stored, so that it is found. Rejects if it will not be. */
-  caughtUp(): Promise<void>
+  /** Settles when everything that was accepted up to now of a tenant is stored, so that it is found. Rejects if it will not be. */
+  caughtUp(tenant: string): Promise<void>
   /** Runs steps over what somebody may read, as work of his tenant. Rejects with what they throw, and if they take too long. */
   run<T>(reader: Reader, steps: (source: SeriesSource) => Generator<undefined, T, void>): Promise<T>
   readonly stored: StoredAlerts

@@ -74,8 +74,11 @@ export interface RememberedHistory {
   families(reader: Reader): AsyncGenerator<readonly RememberedFamily[], void, void>
   /** The ranges of loss, ascending, of the metrics of all series that match and may be read, whether or not these have samples there. */
   losses(reader: Reader, asked: LossesAsked): Promise<readonly RememberedLoss[]>
-  /** Settles when everything that was accepted up to now is stored, so that `select` finds it. Rejects if it will not be. */
-  caughtUp(): Promise<void>
+  /**
+   * Settles when everything is stored that was accepted up to now of a tenant and of the server, so that `select` finds it. Rejects if
+   * it will not be.
+   */
+  caughtUp(tenant: string): Promise<void>
   /**
    * Copies what is stored, whether or not it can be asked for, to a directory that does not exist yet, and resolves to its bytes;
    * undefined if nothing is stored. Rejects with an error for people.

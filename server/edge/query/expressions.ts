@@ -41,8 +41,8 @@ export class HistoryExpressions implements Expressions {
     return { ...QUERY_LIMITS, maxSamples: this.#services.section().maxSamples, maxBytes: MAX_BYTES }
   }
 
-  async caughtUp(): Promise<void> {
-    await this.#history.caughtUp()
+  async caughtUp(tenant: string): Promise<void> {
+    await this.#history.caughtUp(tenant)
   }
 
   async run<T>(

@@ -88,8 +88,8 @@ export class ReadableHistory implements RememberedHistory {
     return this.engine === undefined ? this.#services.problem() : undefined
   }
 
-  caughtUp(): Promise<void> {
-    return this.#services.caughtUp()
+  caughtUp(tenant: string): Promise<void> {
+    return this.#services.caughtUp(tenant)
   }
 
   backUp(directory: string): Promise<number | undefined> {

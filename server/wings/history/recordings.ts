@@ -15,7 +15,14 @@ import type { Timer } from '../../kit/running.ts'
 import { type HistorySection, mostBytes } from './config.ts'
 import type { RecordedConnection } from './connection.ts'
 import type { ShownHistory } from './figures.ts'
-import { type Figures, type FromThread, type ImportCounts, type ImportedText, SERVER } from './messages.ts'
+import {
+  FIRST_TENANT,
+  type Figures,
+  type FromThread,
+  type ImportCounts,
+  type ImportedText,
+  SERVER,
+} from './messages.ts'
 import { HistoryReading } from './reading.ts'
 import { HISTORY_ROLE, HISTORY_USER, Marks, Recording } from './recording.ts'
 import { ThreadRequests } from './requests.ts'
@@ -135,11 +142,12 @@ export class Recordings implements ShownHistory {
     this.#kit.log.info({ metrics, intervalMs }, what)
   }
 
-  /** Settles when everything that was accepted up to now is stored. Rejects when the history ends before. */
-  caughtUp(): Promise<void> {
-    for (const recording of this.#recordings.values()) recording.flush()
+  /** Settles when everything is stored that was accepted up to now of a tenant and of the server. Rejects when the history ends before. */
+  caughtUp(tenant: string): Promise<void> {
+    const concerned = [...this.#recordings.values()].filter((one) => [tenant, FIRST_TENANT].includes(one.tenant))
+    for (const recording of concerned) recording.flush()
     this.#thread?.send({ kind: 'commit' })
-    return this.#marks.reached([...this.#recordings.values()])
+    return this.#marks.reached(concerned)
   }
 
   /** Drops what was taken up to now. Rejects with an error for people. */

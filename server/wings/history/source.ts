@@ -33,7 +33,7 @@ export const history: Source<typeof historySection> = {
         problem: () => history.unreadable,
         engine: section.engine && new RemoteEngine(section.engine, readRights),
         backUp: (to) => history.backUp(to),
-        caughtUp: () => history.caughtUp(),
+        caughtUp: (tenant) => history.caughtUp(tenant),
       }),
       listen() {
         isListening = true

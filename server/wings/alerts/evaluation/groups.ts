@@ -108,7 +108,7 @@ export class RuleGroups {
     const { clock, expressions, log } = this.#options
     const caughtMs = clock.wallMs()
     try {
-      await expressions.caughtUp()
+      await expressions.caughtUp(this.tenant)
     } catch {
       // Why not is what the history says.
       return
