@@ -42,6 +42,8 @@ describe('queries', () => {
     expect(() => over(0, 50, 'x', source, limited({ maxPoints: 1000 }))).toThrow('more than 1000 points')
     expect(() => over(0, 50, 'x', source, limited({ maxBytes: 10_000 }))).toThrow('more than 10000 bytes')
     expect(over(0, 1, 'sum(x)', source, limited({ maxBytes: 3_000 }))).toEqual(['{} 0 20'])
+    expect(() => over(0, 50, 'count(topk(20, x))', source, limited({ maxBytes: 10_000 }))).toThrow('more than 10000')
+    expect(over(0, 50, 'count(topk(2, x))', source, limited({ maxBytes: 10_000 }))[0]).toMatch(/^{} 2 2 /)
     expect(() => at(50, 'sum_over_time(vector(1)[1y:1ms])', source)).toThrow('more than 200000000 points')
   })
 
