@@ -1,6 +1,7 @@
 /** Windows of several rollups: the rollups of a series are added in order, and those of one window become one row. */
 import type { ChunkColumns } from './codec/chunk.ts'
 import { ROLLUP_COLUMNS } from './rollup.ts'
+import { newColumns } from './run-cursor.ts'
 import { type HistoryWindows, ROLLUP_MS } from './store.ts'
 
 const [MIN, MAX, SUM, COUNT, FIRST, FIRST_DISTANCE, LAST, LAST_DISTANCE, RESETS] = [0, 1, 2, 3, 4, 5, 6, 7, 8] as const
@@ -14,6 +15,8 @@ export class WindowBuilder {
   readonly #stepMs: number
   readonly #ends: number[] = []
   readonly #columns: readonly number[][] = Array.from({ length: ROLLUP_COLUMNS }, () => [])
+  /** Rollups that are windows as they are. */
+  readonly #whole: ChunkColumns[] = []
   /** What the last sum has lost by rounding (Kahan, Neumaier). */
   #rest = 0
 
@@ -23,16 +26,15 @@ export class WindowBuilder {
   }
 
   /** Adds rollups, each later than those before. */
-  add({ times, values }: ChunkColumns): void {
-    for (let row = 0; row < times.length; row++) {
-      const end = Math.ceil(times[row]! / this.#stepMs) * this.#stepMs
-      if (end === this.#ends.at(-1)) this.#join(values, row, end - times[row]!)
-      else this.#begin(values, row, end, end - times[row]!)
-    }
+  add(rollups: ChunkColumns): void {
+    if (this.#stepMs === ROLLUP_MS) this.#whole.push(rollups)
+    else this.#addEach(rollups)
   }
 
   /** Undefined if there are none. */
   finish(): HistoryWindows | undefined {
+    const [first] = this.#whole
+    if (first !== undefined) return windowsOf(this.#whole.length === 1 ? first : concatenated(this.#whole), ROLLUP_MS)
     this.#round()
     if (this.#ends.length === 0) return undefined
     const columns = {
@@ -40,6 +42,14 @@ export class WindowBuilder {
       values: this.#columns.map((each) => Float64Array.from(each)),
     }
     return windowsOf(columns, this.#stepMs)
+  }
+
+  #addEach({ times, values }: ChunkColumns): void {
+    for (let row = 0; row < times.length; row++) {
+      const end = Math.ceil(times[row]! / this.#stepMs) * this.#stepMs
+      if (end === this.#ends.at(-1)) this.#join(values, row, end - times[row]!)
+      else this.#begin(values, row, end, end - times[row]!)
+    }
   }
 
   #begin(values: readonly Float64Array[], row: number, end: number, shift: number): void {
@@ -75,6 +85,18 @@ export class WindowBuilder {
     if (at >= 0) this.#columns[SUM]![at]! += this.#rest
     this.#rest = 0
   }
+}
+
+function concatenated(parts: readonly ChunkColumns[]): ChunkColumns {
+  const length = parts.reduce((sum, { times }) => sum + times.length, 0)
+  const joined = newColumns(ROLLUP_COLUMNS, length)
+  let at = 0
+  for (const { times, values } of parts) {
+    joined.times.set(times, at)
+    for (const [index, column] of values.entries()) joined.values[index]!.set(column, at)
+    at += times.length
+  }
+  return joined
 }
 
 /** Columns of rollups as a reader has them. */
