@@ -42,6 +42,9 @@ import {
 import { intersected, united } from './set-operators.ts'
 import { overWindows, type WindowFunction, type WindowRange } from './windows.ts'
 
+/** A call for each point, some of which make a date or take a logarithm, costs as much as this many points. */
+const WORK_OF_CALL = 5
+
 /** A column, made in steps. */
 type ColumnSteps = Generator<undefined, Float64Array, void>
 
@@ -237,12 +240,13 @@ export class Evaluator {
   }
 
   #eachValue(arg: Expression, grid: Grid, change: (value: number) => number): Stream<StepSeries> {
-    return mapped(this.vector(arg, grid), this.#parts.evaluation, (series) => {
+    const changeAll = (series: StepSeries): void => {
       const { values, present } = series
       for (let step = 0; step < present.length; step++)
         if (present[step] === 1) values[step] = change(values[step] ?? 0)
       series.dropsName = true
-    })
+    }
+    return mapped(this.vector(arg, grid), this.#parts.evaluation, changeAll, WORK_OF_CALL)
   }
 
   *#withScalars({ name, args }: Call, first: Expression, grid: Grid): Stream<StepSeries> {
@@ -250,16 +254,18 @@ export class Evaluator {
     if (change === undefined) throw executionError(`${name}() cannot be evaluated`)
     const scalars: Float64Array[] = []
     for (const arg of args.slice(1)) scalars.push(yield* this.scalar(arg, grid))
-    yield* mapped(this.vector(first, grid), this.#parts.evaluation, (series) => {
+    const [some, others] = scalars
+    const changeAll = (series: StepSeries): void => {
       const { values, present } = series
       for (let step = 0; step < present.length; step++) {
         if (present[step] !== 1) continue
-        const result = change(values[step] ?? 0, ...scalars.map((column) => column[step] ?? 0))
+        const result = change(values[step] ?? 0, some?.[step], others?.[step])
         if (result === undefined) present[step] = 0
         else values[step] = result
       }
       series.dropsName = true
-    })
+    }
+    yield* mapped(this.vector(first, grid), this.#parts.evaluation, changeAll, WORK_OF_CALL)
   }
 
   #timestamps(arg: Expression, grid: Grid): Stream<StepSeries> {

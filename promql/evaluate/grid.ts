@@ -76,11 +76,12 @@ export function* collected(stream: Stream<StepSeries>, budget: Budget): Generato
   return all
 }
 
-/** Each series changed by a function; those that have no value after that are left out. */
+/** Each series changed by a function; those that have no value after that are left out. `work`: what each point costs. */
 export function* mapped(
   stream: Stream<StepSeries>,
   { budget }: Evaluation,
   change: (series: StepSeries) => void,
+  work = 1,
 ): Stream<StepSeries> {
   for (const series of stream) {
     if (series === undefined) {
@@ -89,6 +90,6 @@ export function* mapped(
     }
     change(series)
     if (!series.isEmpty) yield series
-    if (budget.isStepOver(series.values.length)) yield undefined
+    if (budget.isStepOver(work * series.values.length)) yield undefined
   }
 }

@@ -40,8 +40,10 @@ export const DATES: Readonly<Record<string, (seconds: number) => number>> = {
   year: ofDate((date) => date.getUTCFullYear()),
 }
 
-/** Functions of a number and scalar arguments, undefined where they have no result. */
-export const WITH_SCALARS: Readonly<Record<string, (value: number, ...scalars: number[]) => number | undefined>> = {
+/** Functions of a number and at most two scalar arguments, undefined where they have no result. */
+export const WITH_SCALARS: Readonly<
+  Record<string, (value: number, some?: number, others?: number) => number | undefined>
+> = {
   clamp: (value, least = Number.NaN, most = Number.NaN) => (most < least ? undefined : clamped(value, least, most)),
   clamp_max: (value, most = Number.NaN) => clamped(value, Number.NEGATIVE_INFINITY, most),
   clamp_min: (value, least = Number.NaN) => clamped(value, least, Number.POSITIVE_INFINITY),

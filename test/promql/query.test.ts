@@ -63,6 +63,19 @@ describe('queries', () => {
     expect(ended.next()).toEqual({ done: true, value: undefined })
   })
 
+  it.each(['clamp(x, 1, 3)', 'round(x, 5)', 'minute(x)', 'ln(x)'])('count what a call costs: %s', (text) => {
+    const count = 200
+    const many = minutely(Array.from({ length: count }, (_, i) => `x{i="${i}"} ${i}`).join('\n'))
+    const stepsOf = (counted: string): number => {
+      const steps = new PreparedQuery(`sum(${counted})`).range(many, 0, 300_000, 300)
+      // The source stops after each series.
+      let further = -count
+      while (steps.next().done !== true) further++
+      return further
+    }
+    expect(stepsOf(text)).toBeGreaterThan(2 * stepsOf('x'))
+  })
+
   it('are evaluated as deep as they may be written', () => {
     expect(at(1, `sum(${'x{i="0"} + '.repeat(290)}1)`, source)).toEqual(['{} 291'])
     expect(at(1, `${'abs('.repeat(290)}vector(-1)${')'.repeat(290)}`, source)).toEqual(['{} 1'])
