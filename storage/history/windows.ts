@@ -27,8 +27,8 @@ export class WindowBuilder {
 
   /** Adds rollups, each later than those before. */
   add(rollups: ChunkColumns): void {
-    if (this.#stepMs === ROLLUP_MS) this.#whole.push(rollups)
-    else this.#addEach(rollups)
+    if (this.#stepMs !== ROLLUP_MS) this.#addEach(rollups)
+    else if (rollups.times.length > 0) this.#whole.push(rollups)
   }
 
   /** Undefined if there are none. */
