@@ -190,7 +190,9 @@ export class History implements HistoryStore {
   }
 
   describe(...[tenant, metric]: Parameters<HistoryStore['describe']>): void {
-    this.#families.describe(this.#tenants.of(tenant).id, metric)
+    const known = this.#tenants.find(tenant)
+    // It may have been removed since it was asked about.
+    if (known !== undefined) this.#families.describe(known.id, metric)
   }
 
   families(...[tenant, ...place]: Parameters<HistoryStore['families']>): ReturnType<HistoryStore['families']> {

@@ -220,7 +220,10 @@ export interface HistoryStore {
   seriesOf(series: HistorySeries): number | undefined
   /** The native name of the metric that has a name and labels; undefined if none has. */
   nativeOf(series: Pick<HistorySeries, 'tenant' | 'name' | 'labels'>): string | undefined
-  /** Says what a metric is from now on, with the next commit. What was said of it goes with its last series. */
+  /**
+   * Says what a metric is from now on, with the next commit. What was said of it goes with its last series. What is said for a tenant
+   * that has no series counts for nothing.
+   */
   describe(tenant: string, metric: HistoryMetric): void
   /** Families that were described and are stored, by native name and name, from after a place on; at most `most`. */
   families(tenant: string, after: HistoryFamilyPlace | undefined, most: number): (HistoryFamily & HistoryFamilyPlace)[]

@@ -19,6 +19,7 @@ const REQUESTS: HistoryMetric = {
 let test: TestHistory
 beforeEach(() => {
   test = new TestHistory()
+  for (const tenant of ['acme', 'other']) test.history.seriesOf(series('known', {}, tenant))
 })
 afterEach(() => test.end())
 
@@ -81,6 +82,9 @@ it('goes with the last series of its metric, and with its tenant', () => {
   test.history.removeTenant('other')
   test.history.describe('acme', LOAD)
   test.history.removeTenant('acme')
+  // What was asked about before comes after it.
+  test.history.describe('acme', LOAD)
+  expect([...test.history.figures().tenants.keys()]).toEqual([])
   test.pass(HOUR_MS)
   test.history.commit()
   test.reopen(hour)
