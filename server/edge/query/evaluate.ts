@@ -66,8 +66,8 @@ export async function evaluateText(
 }
 
 /**
- * Ranges in which values are missing that an expression would have seen, as far as the reader may read their metrics: each once,
- * ascending. Another server, where one answers expressions, knows of none. Rejects as `evaluate` does.
+ * Ranges of loss that overlap the times and concern what the selectors of an expression ask for, as far as the reader may read it: each
+ * once, ascending. Another server, where one answers expressions, knows of none. Rejects as `evaluate` does.
  */
 export async function lossesOf(
   { reader, history, run }: QueryRequest,
@@ -76,6 +76,7 @@ export async function lossesOf(
 ): Promise<readonly RememberedLoss[]> {
   if (history.engine !== undefined) return []
   const [fromMs, toMs] = 'timeMs' in times ? [times.timeMs, times.timeMs] : [times.startMs, times.endMs]
+  const lastMs = run.clock.monotonicMs() + run.timeoutMs
   const found = new Map<string, RememberedLoss>()
   const asked = new Set<string>()
   for (const selector of selectorsOf(new PreparedQuery(text).expression)) {
@@ -83,6 +84,8 @@ export async function lossesOf(
     const key = JSON.stringify(matchers)
     if (asked.has(key) || run.ended.aborted) continue
     asked.add(key)
+    // Each selector may walk all series.
+    if (run.clock.monotonicMs() >= lastMs) throw new QueryProblem('timeout', 'query timed out in looking for losses')
     for (const loss of await history.losses(reader, { matchers, fromMs, toMs })) found.set(JSON.stringify(loss), loss)
   }
   return [...found.values()].sort((a, b) => a.fromMs - b.fromMs)

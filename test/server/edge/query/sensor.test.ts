@@ -344,6 +344,21 @@ describe('a query that takes its time', () => {
     expect((await ask({ expr: 'test_a', at })).records.filter(({ from }) => from !== undefined)).toEqual([])
   })
 
+  it('looks for losses no longer than a query may take', async () => {
+    isReady = true
+    const slow: RememberedHistory['losses'] = async () => {
+      clock.advance(defaultConfig().query.timeout)
+      return []
+    }
+    sensor = sensorOf({ problem: undefined, select, families, losses: slow, backUp: async () => undefined, caughtUp })
+    const asked = async (expr: string) => {
+      const { records, after } = await ask({ expr, at: 0n, with_losses: true })
+      return after === undefined ? records : (await ask({ after })).records
+    }
+    expect(await asked('scalar(test_a)')).toMatchObject([{ type: 'scalar' }, {}])
+    expect(await asked('scalar(test_a) + scalar(test_b)')).toMatchObject([{ error_type: 'timeout' }])
+  })
+
   it('is VOID where nothing is remembered', async () => {
     sensor = sensorOf({ problem: 'off', select, families, losses, backUp: async () => undefined, caughtUp })
     expect(await ask({ expr: '1' })).toEqual({ records: [], isVoid: true })
