@@ -16,7 +16,7 @@ export interface ExpressionOptions {
   readonly step?: number | undefined
   /** The most series of the result; a warning says if there are more. */
   readonly limit?: number | undefined
-  /** Is called with each range in which values are missing that the expression would have seen. */
+  /** Is called with each range in which values of the selected metrics are missing, if it overlaps the time or the range asked for. */
   readonly onLoss?: ((loss: LossRange) => void) | undefined
   /** Gives up: the promise rejects with the reason, and the producer ends the query. */
   readonly signal?: AbortSignal | undefined

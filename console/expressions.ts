@@ -93,7 +93,7 @@ export interface Evaluation {
   /** Undefined until there is one; the one before stays until the next one is there. */
   readonly result: ExpressionResult | undefined
   readonly problem: EvaluationProblem | undefined
-  /** Where values are missing that the expression would have seen. */
+  /** Where values of the selected metrics are missing. */
   readonly losses: readonly PastLoss[]
   readonly isBusy: boolean
   /** From asking to the answer. */

@@ -108,9 +108,9 @@ class CommandMethods(ABC):
 
         `at`: the time, microseconds since 1970 or a datetime with a time zone; now, if neither it nor `since` is given. `until`: no
         time of a range is later; now, if it is not given. `step`: between two times of a range, in microseconds; whole milliseconds
-        count. `limit`: the most series; a warning says if there are more. `on_loss` is given the ranges in which values are
-        missing that the expression would have seen. Raises `ExpressionError`. Whoever gives up has the server end the query within
-        ten seconds.
+        count. `limit`: the most series; a warning says if there are more. `on_loss` is given the ranges in which values of
+        the selected metrics are missing, as far as they overlap the time or the range that is asked for. Raises `ExpressionError`.
+        Whoever gives up has the server end the query within ten seconds.
         """
         arguments = expression_arguments(expr, at, since, until, step, limit, on_loss is not None)
         return await read_expression(self.query, arguments, on_loss)
