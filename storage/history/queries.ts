@@ -76,7 +76,10 @@ export class HistoryQueries {
     }
     for (const found of this.#columns(tenant, query, 'samples')) {
       if (found === undefined) yield
-      else yield { series: found.series, times: found.columns.times, values: found.columns.values[0]! }
+      else {
+        const { series, columns, place } = found
+        yield { series, times: columns.times, values: columns.values[0]!, place }
+      }
     }
   }
 
@@ -137,15 +140,15 @@ export class HistoryQueries {
 
   *#columns(
     tenant: HistoryTenant,
-    { matchers, fromMs, toMs }: HistoryQuery,
+    { matchers, fromMs, toMs, after }: HistoryQuery,
     kind: RunKind,
-  ): HistorySteps<{ readonly series: HistorySeries; readonly columns: ChunkColumns }> {
+  ): HistorySteps<{ readonly series: HistorySeries; readonly columns: ChunkColumns; readonly place: number }> {
     const compiled = compileMatchers(matchers)
     const blocks = kind === 'samples' ? [...tenant.head.blocks] : []
     const runsOf = (reader: Reader): RunReader[] => this.#runs(reader, tenant.id, kind, { fromMs, toMs })
     yield* this.#reading(function* (reader) {
       const readers = runsOf(reader)
-      const resolved = yield* reader.resolver.resolve(tenant, compiled)
+      const resolved = seriesAfter(yield* reader.resolver.resolve(tenant, compiled), after)
       const head = yield* headParts(blocks, resolved, { fromMs, toMs })
       for (const each of resolved) {
         const parts: Part[] = []
@@ -153,14 +156,14 @@ export class HistoryQueries {
         const last = head.get(each.id)
         if (last !== undefined) parts.push(last)
         const columns = joinParts(parts, fromMs, toMs)
-        if (columns !== undefined) yield { series: each.series, columns }
+        if (columns !== undefined) yield { series: each.series, columns, place: each.place }
       }
     })
   }
 
   *#summed(
     tenant: HistoryTenant,
-    { matchers, fromMs, toMs }: HistoryQuery,
+    { matchers, fromMs, toMs, after }: HistoryQuery,
     stepMs: number,
   ): HistorySteps<HistorySamples> {
     const compiled = compileMatchers(matchers)
@@ -170,11 +173,11 @@ export class HistoryQueries {
     yield* this.#reading(function* (reader) {
       const runs = (kind: RunKind, range: MsRange): RunReader[] => open(reader, kind, range)
       const summary = summaryOf({ fromMs, toMs }, { stepMs, goneMs, runs })
-      const resolved = yield* reader.resolver.resolve(tenant, compiled)
+      const resolved = seriesAfter(yield* reader.resolver.resolve(tenant, compiled), after)
       const head = yield* headParts(blocks, resolved, summary.range)
       for (const each of resolved) {
         const found = yield* summary.read(each, head.get(each.id))
-        if (found !== undefined) yield { series: each.series, ...found }
+        if (found !== undefined) yield { series: each.series, ...found, place: each.place }
       }
     })
   }
@@ -246,6 +249,10 @@ export class HistoryQueries {
     this.#forgotten = this.#forgotten.filter(({ before }) => before > oldest)
     for (const { file } of removable) this.#parts.remove(file)
   }
+}
+
+function seriesAfter(resolved: readonly ResolvedSeries[], after: number | undefined): readonly ResolvedSeries[] {
+  return after === undefined ? resolved : resolved.filter(({ place }) => place > after)
 }
 
 function* readParts(

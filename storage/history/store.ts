@@ -140,6 +140,8 @@ export interface HistoryQuery {
    * also where the range begins or ends within one. Undefined: only samples.
    */
   readonly stepMs?: number | undefined
+  /** Only series after this place; undefined: all. What they are is looked for, and nothing is read of those before. */
+  readonly after?: number | undefined
 }
 
 /** A series with its samples: ascending by time, one for each time, with stale markers. The columns belong to the caller. */
@@ -149,6 +151,8 @@ export interface HistorySamples {
   readonly values: Float64Array
   /** What there is in place of samples; undefined if there is none. */
   readonly windows?: HistoryWindows | undefined
+  /** Its place among the series of its tenant, in whose order they come; undefined if nothing but series was asked for. */
+  readonly place?: number | undefined
 }
 
 /** Rollups of `ROLLUP_MS` as they are stored. */

@@ -165,8 +165,8 @@ function pack(series: readonly HistorySamples[]): { series: HistorySamples[]; bu
     at += column.byteLength
     return copy
   }
-  const all = series.map(({ series, times, values, windows }): HistorySamples => {
-    const samples = { series, times: packed(times), values: packed(values) }
+  const all = series.map(({ series, times, values, windows, place }): HistorySamples => {
+    const samples = { series, times: packed(times), values: packed(values), place }
     if (windows === undefined) return samples
     const columns = Object.entries(windows).map(([name, column]) => [
       name,

@@ -39,16 +39,21 @@ const MICROSECONDS = 1_000n
 const FLUSH_MS = 200
 /** A record has at most this many samples, so that any fits a frame. */
 const MAX_SAMPLES = 16_384
-/** A field `after` with a number of 15 digits. */
-const AFTER_BYTES = 48
-/** Where the list goes on in the history: after so many series. */
-const PLACE = /^h(\d{1,15})$/
-const BEGINNING = 'h0'
+/** A field `after` with numbers of 5 and 16 digits. */
+const AFTER_BYTES = 56
+/** Where the list goes on in the history: with which owner, and after which place of a series of it. */
+const PLACE = /^h(\d{1,5})\.(\d{1,16})$/
+const BEGINNING: Place = { owner: 0, series: 0 }
 /** Arguments that are no labels. */
 const OWN_ARGUMENTS: ReadonlySet<string> = new Set(['metric', 'last_ms', 'after'])
 const STALE_BITS = (BigInt(STALE_NAN.high) << 32n) | BigInt(STALE_NAN.low)
 
 const allLabels = new AllLabelsBut()
+
+interface Place {
+  readonly owner: number
+  readonly series: number
+}
 
 /** What it needs of the kit. */
 export interface RecentServices {
@@ -115,7 +120,7 @@ export class RecentSensor implements PolledSensor {
       if (isWhole && kept.length > 0 && isPattern(name) && this.#history.unreadable === undefined) kept.push(goesOn())
       if (kept.length > 0 || !isPattern(name)) return { type: ARRAY, value: { element: REC, items: kept } }
     }
-    return this.#remembered(args, reader, place ?? 0)
+    return this.#remembered(args, reader, place ?? BEGINNING)
   }
 
   /** What is in memory. Before the history began to record a metric, its values were kept there, too. */
@@ -129,27 +134,29 @@ export class RecentSensor implements PolledSensor {
     })
   }
 
-  async #remembered(args: Arguments, reader: HistoryReader, place: number): Promise<Value> {
+  async #remembered(args: Arguments, reader: HistoryReader, begin: Place): Promise<Value> {
     const { poll, peer } = this.#kit
     const rights = peer.view.readRights(reader)
     const list = new RecordList(AFTER_BYTES)
-    let passed = 0
+    const owners = [...peer.view.tenants(), SERVER].filter((tenant) => maySee(reader, ownerOf(tenant)))
+    let place = begin
     const show = function* (this: RecentSensor, tenant: string, portion: readonly HistorySamples[]): Steps<boolean> {
       for (const samples of portion) {
         yield
-        if (!this.#isOwn(samples.series) || !mayReadSeries(rights, tenant, samples.series)) continue
-        if (passed++ < place) continue
-        const record = recordOf(samples, args)
-        const after = { name: 'after', type: STRING, value: `h${passed - 1}` } as const
-        if (record !== undefined && !list.add(record, [after])) return true
+        const isShown = this.#isOwn(samples.series) && mayReadSeries(rights, tenant, samples.series)
+        const record = isShown ? recordOf(samples, args) : undefined
+        if (record !== undefined && !list.add(record, [afterOf(place)])) return true
+        place = { ...place, series: samples.place as number }
       }
       return false
     }
     this.#flush()
     try {
-      for (const tenant of [...peer.view.tenants(), SERVER]) {
-        if (!maySee(reader, ownerOf(tenant))) continue
-        for await (const portion of this.#history.reading.select({ tenant, ...this.#asked(args) })) {
+      for (const [owner, tenant] of owners.entries()) {
+        if (owner < begin.owner) continue
+        place = { owner, series: owner === begin.owner ? begin.series : 0 }
+        const asked = { tenant, ...this.#asked(args), after: place.series }
+        for await (const portion of this.#history.reading.select(asked)) {
           if (await poll.work(reader, show.call(this, tenant, portion))) return list.value()
         }
       }
@@ -182,16 +189,17 @@ export class RecentSensor implements PolledSensor {
 }
 
 function goesOn(): Field[] {
-  return [
-    { name: 'more', type: BOOLEAN, value: true },
-    { name: 'after', type: STRING, value: BEGINNING },
-  ]
+  return [{ name: 'more', type: BOOLEAN, value: true }, afterOf(BEGINNING)]
+}
+
+function afterOf({ owner, series }: Place): Field {
+  return { name: 'after', type: STRING, value: `h${owner}.${series}` }
 }
 
 /** Undefined: at the beginning, or in memory. */
-function placeOf(args: Arguments): number | undefined {
-  const [, place] = PLACE.exec(String(args.get('after') ?? '')) ?? []
-  return place === undefined ? undefined : Number(place)
+function placeOf(args: Arguments): Place | undefined {
+  const [, owner, series] = PLACE.exec(String(args.get('after') ?? '')) ?? []
+  return series === undefined ? undefined : { owner: Number(owner), series: Number(series) }
 }
 
 function labelsIn(args: Arguments): [label: string, text: string][] {

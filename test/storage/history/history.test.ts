@@ -210,6 +210,24 @@ describe('series', () => {
     expect(names(...matchers).toSorted()).toEqual(found.toSorted())
   })
 
+  it('go on after a place, also with those that came meanwhile', () => {
+    const [one, other, third] = ['one', 'other', 'third'].map((host) => series('paged', { host }))
+    const append1 = (of: HistorySeries | undefined): void => append(history, [[of as HistorySeries, now, 1]])
+    append1(one)
+    append1(other)
+    history.commit()
+    const paged = [{ label: '__name__', operator: '=', text: 'paged' }] as const
+    const hostsAfter = (after?: number, stepMs?: number) =>
+      all(history.select(query('acme', { matchers: paged, after, stepMs }))).map(({ series, place }) => {
+        return [series.labels[0]?.[1], place] as const
+      })
+    const [[, first] = [], [, second] = []] = hostsAfter()
+    append1(third)
+    history.commit()
+    expect(hostsAfter(first).map(([host]) => host)).toEqual(['other', 'third'])
+    expect(hostsAfter(second, DAY_MS).map(([host]) => host)).toEqual(['third'])
+  })
+
   it('have one reference, also after a restart', () => {
     const reference = history.seriesOf(fleet[0]!)
     expect(history.seriesOf({ ...fleet[0]!, labels: [...fleet[0]!.labels] })).toBe(reference)

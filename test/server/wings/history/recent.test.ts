@@ -101,7 +101,7 @@ it('a pattern has what is in memory and then what is recorded, each once', async
   expect(shown(await recent({ metric: 'test.*', host: 'h1' }))).toEqual(all)
   expect((await page({ metric: 'test.*', host: 'h1' })).map(({ name, after }) => name ?? after)).toEqual([
     'test.other',
-    'h0',
+    'h0.0',
   ])
   expect(shown(await recent({ metric: 'test.other', host: 'h*' }))).toEqual([all[0]])
 })
@@ -128,7 +128,14 @@ it('a list that does not fit goes on after a place', async () => {
     const found = await recent({ metric: 'test.kept_many' })
     expect(found.map(({ host, values }) => [host, values.length])).toEqual(hosts.map((host) => [host, 3_000]))
   })
-  expect((await page({ metric: 'test.kept_many' })).at(-1)).toMatchObject({ more: true })
+  const given = { metric: 'test.kept*', host: 'h*' }
+  const some = await page(given)
+  const { more, after = '' } = some.at(-1) as Recent
+  expect(more).toBe(true)
+  // What begins meanwhile, before the place or after it, shifts nothing.
+  await recorded('test.kept', 'h', [3_000])
+  const others = await recent({ ...given, after })
+  expect([...some.slice(0, -1), ...others].map(({ host }) => host)).toEqual(hosts)
 })
 
 describe('rights', () => {
@@ -161,5 +168,5 @@ it('what makes no sense is refused', async () => {
   for (const wrong of [{}, { metric: 'test.kept', after: 'h' }, { metric: 'test.kept', after: 'x1' }]) {
     await expect(page(wrong)).rejects.toThrow()
   }
-  await expect(page({ after: 'h3' })).rejects.toThrow()
+  await expect(page({ after: 'h0.3' })).rejects.toThrow()
 })
