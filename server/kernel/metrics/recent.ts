@@ -99,6 +99,8 @@ export class RecentValues {
   /** The basic type and the number of a value that is encoded, copied here so that no value needs a view of its own. */
   readonly #encoded = new Uint8Array(ENCODED_BYTES)
   readonly #view = new DataView(this.#encoded.buffer)
+  /** What series that are recorded now had before: it may be here yet when they are recorded no longer. */
+  readonly #leftOut = new WeakMap<Series, RecentSeries>()
   #chunks = 0
   #lastNumber = 0
   #isRecorded: IsRecorded = () => false
@@ -127,8 +129,12 @@ export class RecentValues {
 
   /** To be called for each new series, before its first value. */
   born(sensor: ListeningSensor, series: Series): void {
-    if (this.#isRecorded(series.name)) series.recent = undefined
-    else if (this.#options.maxBytes > 0 && series.isEvent !== true) series.recent ??= new RecentSeries(sensor, series)
+    if (this.#isRecorded(series.name)) {
+      if (series.recent !== undefined) this.#leftOut.set(series, series.recent as RecentSeries)
+      series.recent = undefined
+    } else if (this.#options.maxBytes > 0 && series.isEvent !== true) {
+      series.recent ??= this.#leftOut.get(series) ?? new RecentSeries(sensor, series)
+    }
   }
 
   /** Keeps a value, if it is a number or boolean and a second has passed. `time` is in microseconds since 1970. */

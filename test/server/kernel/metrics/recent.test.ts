@@ -56,6 +56,19 @@ test('those of one name are found without the others, in their order', () => {
   expect(named('test.a')).toEqual([second])
 })
 
+test('a series that was recorded for a while goes on as the one that it was', () => {
+  const { recent, born, take } = fixture()
+  const kept = born('test.a')
+  take(kept, double(1), SECOND)
+  const sensors = [{ polled: false, series: () => [kept.series] } as never]
+  finish(recent.leaveOut(() => true, sensors))
+  expect(kept.series.recent).toBeUndefined()
+  finish(recent.leaveOut(() => false, sensors))
+  expect(kept.series.recent).toBe(kept)
+  take(kept, double(2), 3 * SECOND)
+  expect([...recent.above(0)].map((one) => one && recent.samples(one, 0).values)).toEqual([[1, 2]])
+})
+
 test('a clock that was set back does not end it', () => {
   const { recent, born, take } = fixture()
   const kept = born('test.a')
