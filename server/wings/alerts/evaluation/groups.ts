@@ -4,11 +4,13 @@ import type { Clock, Logger } from '../../../kit/running.ts'
 import type { Alert } from '../rules/alerting-rule.ts'
 import { nameOf, type RuleFile } from '../rules/files.ts'
 import { type GroupCounts, type GroupServices, RunningGroup } from './running-group.ts'
-import { offsetOf, ticksAfter } from './schedule.ts'
+import { ticksAfter } from './schedule.ts'
 import { alertOf } from './state.ts'
 
 /** Groups that are evaluated at the same time. */
 const MOST_AT_ONCE = 4
+/** Times that are at most so far apart begin together, as they do when none has been missed. */
+const TOGETHER_MS = 1_000
 /** Alerts of a tenant, those that have ended a short time ago among them. */
 const MOST_ALERTS = 10_000
 
@@ -18,6 +20,14 @@ export interface RuleGroupsOptions extends Pick<GroupServices, 'reader' | 'publi
   readonly stored: StoredAlerts
   readonly clock: Pick<Clock, 'monotonicMs' | 'wallMs'>
   readonly log: Logger
+}
+
+/** An evaluation that is under way. */
+interface Running {
+  /** The time that is evaluated. */
+  readonly timeMs: number
+  /** When it began, on the monotonic clock. */
+  readonly begunMs: number
 }
 
 export class RuleGroups {
@@ -32,12 +42,10 @@ export class RuleGroups {
   readonly #options: RuleGroupsOptions
   readonly #services: GroupServices
   #groups = new Map<string, RunningGroup>()
-  readonly #running = new Set<RunningGroup>()
-  /** The keys of those that are due, in their order. */
-  readonly #due = new Set<string>()
+  /** By the keys of the groups. */
+  readonly #running = new Map<string, Running>()
   /** What was stored before this process; undefined once it has been taken. */
   #stored: StoredAlerts | undefined
-  #isCatchingUp = false
   #isOver = false
 
   constructor(options: RuleGroupsOptions) {
@@ -72,14 +80,7 @@ export class RuleGroups {
 
   /** To be called every second. */
   sweep(): void {
-    if (this.#isOver || this.#options.expressions.problem !== undefined) return
-    const nowMs = this.#options.clock.wallMs()
-    for (const group of this.#groups.values()) if (this.#lagOf(group, nowMs) > 0) this.#due.add(group.key)
-    if (this.#due.size === 0 || this.#running.size >= MOST_AT_ONCE || this.#isCatchingUp) return
-    this.#isCatchingUp = true
-    void this.#evaluateDue().finally(() => {
-      this.#isCatchingUp = false
-    })
+    this.#begin()
   }
 
   stop(): void {
@@ -100,54 +101,80 @@ export class RuleGroups {
     return nextMs === undefined ? 0 : Math.max(1, nowMs - nextMs)
   }
 
-  #ticksOf({ reachedMs, intervalMs, key }: RunningGroup, nowMs: number): ReturnType<typeof ticksAfter> {
-    return ticksAfter(reachedMs, nowMs, intervalMs, offsetOf(key, intervalMs))
+  #ticksOf({ reachedMs, intervalMs, shiftMs }: RunningGroup, nowMs: number): ReturnType<typeof ticksAfter> {
+    return ticksAfter(reachedMs, nowMs, intervalMs, shiftMs)
   }
 
-  async #evaluateDue(): Promise<void> {
-    const { clock, expressions, log } = this.#options
-    const caughtMs = clock.wallMs()
+  /**
+   * Begins what is due, the oldest time first. A time waits for those before it as long as it would have waited if each had come in its
+   * time: so what was missed is evaluated over what it has recorded itself, and a slow group holds up no other.
+   */
+  #begin(): void {
+    const { clock, expressions } = this.#options
+    let caughtUp: Promise<void> | undefined
+    while (this.#running.size < MOST_AT_ONCE && !this.#isOver && expressions.problem === undefined) {
+      const nowMs = clock.wallMs()
+      const next = this.#oldestDue(nowMs)
+      if (next === undefined || !this.#isItsTurn(next.timeMs)) return
+      const { group, timeMs } = next
+      caughtUp ??= expressions.caughtUp(this.tenant)
+      this.#running.set(group.key, { timeMs, begunMs: clock.monotonicMs() })
+      void this.#evaluate(group, nowMs, caughtUp).then((isDone) => {
+        this.#running.delete(group.key)
+        // What has to be done again is done again after the next sweep.
+        if (isDone) this.#begin()
+      })
+    }
+  }
+
+  #oldestDue(nowMs: number): { readonly group: RunningGroup; readonly timeMs: number } | undefined {
+    let oldest: { readonly group: RunningGroup; readonly timeMs: number } | undefined
+    for (const group of this.#groups.values()) {
+      if (this.#running.has(group.key)) continue
+      const { nextMs, setBackMs } = this.#ticksOf(group, nowMs)
+      const timeMs = setBackMs > 0 ? nowMs : nextMs
+      if (timeMs !== undefined && timeMs < (oldest?.timeMs ?? Number.POSITIVE_INFINITY)) oldest = { group, timeMs }
+    }
+    return oldest
+  }
+
+  #isItsTurn(timeMs: number): boolean {
+    const nowMs = this.#options.clock.monotonicMs()
+    for (const before of this.#running.values()) {
+      const apartMs = timeMs - before.timeMs
+      if (apartMs > TOGETHER_MS && nowMs - before.begunMs < apartMs) return false
+    }
+    return true
+  }
+
+  /** Evaluates a group at the next time that is due. Resolves to false if that has to be done again later. Never rejects. */
+  async #evaluate(group: RunningGroup, nowMs: number, caughtUp: Promise<void>): Promise<boolean> {
+    const { log } = this.#options
     try {
-      await expressions.caughtUp(this.tenant)
+      await caughtUp
     } catch {
       // Why not is what the history says.
-      return
+      return false
     }
-    while (this.#running.size < MOST_AT_ONCE && !this.#isOver) {
-      const key = [...this.#due].find((one) => !this.#isRunning(one))
-      if (key === undefined) return
-      this.#due.delete(key)
-      const group = this.#groups.get(key)
-      if (group === undefined) continue
-      this.#running.add(group)
-      void this.#evaluate(group, caughtMs)
-        .catch((error: unknown) => log.error({ err: error, group: key }, 'a group of rules could not be evaluated'))
-        .finally(() => this.#running.delete(group))
+    if (group.isOver) return true
+    const { nextMs, skipped, setBackMs } = this.#ticksOf(group, nowMs)
+    const where = { file: group.file, group: group.definition.name }
+    if (setBackMs > 0) {
+      this.counts.setBack++
+      group.moveBack(setBackMs)
+      log.warn({ ...where, setBackMs }, 'the clock was set back: the times of alerts move with it')
+      return true
     }
-  }
-
-  #isRunning(key: string): boolean {
-    return [...this.#running].some((group) => group.key === key)
-  }
-
-  /** All that is due, one time after the other. */
-  async #evaluate(group: RunningGroup, caughtMs: number): Promise<void> {
-    const { log } = this.#options
-    while (!group.isOver) {
-      const { nextMs, skipped, setBackMs } = this.#ticksOf(group, caughtMs)
-      const where = { file: group.file, group: group.definition.name }
-      if (setBackMs > 0) {
-        this.counts.setBack++
-        group.moveBack(setBackMs)
-        log.warn({ ...where, setBackMs }, 'the clock was set back: the times of alerts move with it')
-        continue
-      }
-      if (nextMs === undefined) return
-      if (skipped > 0) {
-        group.skip(skipped, nextMs - group.intervalMs)
-        log.warn({ ...where, skipped }, 'evaluations are left out: they were due more than an hour ago')
-      }
-      if (!(await group.evaluate(nextMs))) return
+    if (nextMs === undefined) return true
+    if (skipped > 0) {
+      group.skip(skipped, nextMs - group.intervalMs)
+      log.warn({ ...where, skipped }, 'evaluations are left out: they were due more than an hour ago')
+    }
+    try {
+      return await group.evaluate(nextMs)
+    } catch (error) {
+      log.error({ err: error, group: group.key }, 'a group of rules could not be evaluated')
+      return false
     }
   }
 
@@ -173,7 +200,8 @@ export class RuleGroups {
       if (group !== undefined) group.restore(reached, sequence, alerts)
       else if (isOf(name, this.tenant)) stored.journal.change({ remove: 'alert group', name })
     }
-    const known = new Set([...this.#groups.values()].flatMap(({ rules }) => rules.map(({ key }) => key)))
+    const rules = [...this.#groups.values()].flatMap((group) => group.rules)
+    const known = new Set(rules.filter(({ rule }) => rule.definition.kind === 'alert').map(({ key }) => key))
     for (const [rule, ended] of alerts) if (!known.has(rule) && isOf(rule, this.tenant)) this.#endUnknown(rule, ended)
   }
 

@@ -11,6 +11,7 @@ import { type External, RuleEvaluation } from '../rules/evaluation.ts'
 import { type GroupRule, type RuleOutcome, type RuleSample, rulesOf } from '../rules/group.ts'
 import type { RuleGroupDefinition } from '../rules/rule-file.ts'
 import { LayeredSource, RecordedSamples } from './layered-source.ts'
+import { offsetOf } from './schedule.ts'
 import { type AlertChange, changesOf, movedBack, rowOf, storedLabels } from './state.ts'
 
 const EXTERNAL: External = { externalLabels: new Map(), externalUrl: '' }
@@ -44,6 +45,12 @@ export interface RunningRule {
   health: RuleHealth | undefined
 }
 
+/** What a rule has come to, and how long that took. */
+interface EvaluatedRule {
+  readonly outcome: RuleOutcome
+  readonly tookMs: number
+}
+
 /** Counts since the start of the server. */
 export interface GroupCounts {
   evaluations: number
@@ -57,6 +64,8 @@ export class RunningGroup {
   readonly file: string
   readonly definition: RuleGroupDefinition
   readonly intervalMs: number
+  /** Where in its interval it has its time. */
+  readonly shiftMs: number
   readonly rules: readonly RunningRule[]
   readonly #services: GroupServices
   readonly #counts: GroupCounts
@@ -81,6 +90,7 @@ export class RunningGroup {
     this.file = file
     this.definition = definition
     this.intervalMs = definition.intervalMs ?? intervalMs
+    this.shiftMs = offsetOf(this.key, this.intervalMs)
     this.reachedMs = services.clock.wallMs()
     const seen = new Map<string, number>()
     this.rules = rulesOf(definition).map((rule) => {
@@ -154,21 +164,20 @@ export class RunningGroup {
     const { clock, expressions } = this.#services
     const begunMs = clock.monotonicMs()
     const recorded = new RecordedSamples()
-    const outcomes: RuleOutcome[] = []
+    const evaluated: EvaluatedRule[] = []
     let alerts = 0
     for (const one of this.rules) {
       const ruleBegunMs = clock.monotonicMs()
       const outcome = this.#bounded(one.rule, await this.#outcomeOf(one.rule, timeMs, recorded), alerts)
       // What cannot be asked now is asked again.
       if (this.isOver || (outcome.failure !== undefined && expressions.problem !== undefined)) return false
-      outcomes.push(outcome)
+      evaluated.push({ outcome, tookMs: clock.monotonicMs() - ruleBegunMs })
       alerts += outcome.alerts.size
-      recorded.add(outcome.samples, timeMs)
-      this.#judge(one, outcome.failure, timeMs, clock.monotonicMs() - ruleBegunMs)
+      recorded.add(outcome.samples, this.#sampleMs(timeMs))
     }
     this.tookMs = clock.monotonicMs() - begunMs
     this.evaluatedMs = timeMs
-    this.#take(timeMs, outcomes)
+    this.#take(timeMs, evaluated)
     return true
   }
 
@@ -201,19 +210,23 @@ export class RunningGroup {
   }
 
   /** Everything that follows from an evaluation, in one go. */
-  #take(timeMs: number, outcomes: readonly RuleOutcome[]): void {
+  #take(timeMs: number, evaluated: readonly EvaluatedRule[]): void {
     this.reachedMs = timeMs
-    this.#counts.evaluations += outcomes.length
-    for (const [index, one] of this.rules.entries()) {
-      const outcome = outcomes[index]
-      if (outcome === undefined) continue
+    this.#counts.evaluations += evaluated.length
+    for (const [index, { outcome, tookMs }] of evaluated.entries()) {
+      const one = this.rules[index] as RunningRule
       const changes = changesOf(one.rule.alerts, outcome.alerts, timeMs)
       one.rule.adopt(outcome)
       for (const change of changes) this.#change(one, change, timeMs)
-      const problem = this.#services.publish(outcome.samples, timeMs)
-      if (problem !== undefined && one.health !== undefined) this.#judge(one, problem, timeMs, one.health.tookMs)
+      const refused = this.#services.publish(outcome.samples, this.#sampleMs(timeMs))
+      this.#judge(one, outcome.failure ?? refused, timeMs, tookMs)
     }
     this.#store()
+  }
+
+  /** Samples have the time that the expressions look at, as those of Prometheus have. */
+  #sampleMs(timeMs: number): number {
+    return timeMs - this.definition.offsetMs
   }
 
   #end(one: RunningRule): void {
@@ -222,7 +235,7 @@ export class RunningGroup {
     const gone = [...series].map((labels): RuleSample => ({ labels, value: 'stale' }))
     one.rule.adopt({ alerts: NO_ALERTS, series: new Map() })
     for (const change of changesOf(alerts, NO_ALERTS, timeMs)) this.#change(one, change, timeMs)
-    this.#services.publish(gone, timeMs)
+    this.#services.publish(gone, this.#sampleMs(timeMs))
   }
 
   #change({ rule, key }: RunningRule, { alert, isTransition, isGone }: AlertChange, timeMs: number): void {

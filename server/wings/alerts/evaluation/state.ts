@@ -69,16 +69,16 @@ export function alertOf({ labels, annotations, state, value, active, fired, kept
   }
 }
 
-/** The alert with its times moved back, as the clock was. */
+/** The alert with its times moved back, as the clock was, and none before 1970. */
 export function movedBack(alert: Alert, byMs: number): Alert {
-  const moved = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms - byMs)
+  const moved = (ms: number): number => Math.max(0, ms - byMs)
   const { activeMs, firedMs, keptSinceMs, resolvedMs } = alert
   return {
     ...alert,
-    activeMs: activeMs - byMs,
-    firedMs: moved(firedMs),
-    keptSinceMs: moved(keptSinceMs),
-    resolvedMs: moved(resolvedMs),
+    activeMs: moved(activeMs),
+    firedMs: firedMs && moved(firedMs),
+    keptSinceMs: keptSinceMs && moved(keptSinceMs),
+    resolvedMs: resolvedMs && moved(resolvedMs),
   }
 }
 

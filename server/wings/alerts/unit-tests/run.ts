@@ -60,12 +60,13 @@ class TestRun {
   /** An alert that is expected between this time and the next one is the one of now. */
   #tick(timeMs: number): void {
     for (const group of this.#groups) {
-      const evaluation = new RuleEvaluation(this.#source, timeMs, this.#external, group.definition.offsetMs)
+      const { offsetMs } = group.definition
+      const evaluation = new RuleEvaluation(this.#source, timeMs, this.#external, offsetMs)
       for (const rule of group.rules) {
         const outcome = finished(rule.evaluate(evaluation))
         rule.adopt(outcome)
         const { samples, failure } = outcome
-        for (const { labels, value } of samples) this.#source.add(labels, [[timeMs, value]])
+        for (const { labels, value } of samples) this.#source.add(labels, [[timeMs - offsetMs, value]])
         if (failure !== undefined)
           this.#problems.push(`rule ${rule.definition.name}, at ${secondsOf(timeMs)}: ${failure}`)
       }

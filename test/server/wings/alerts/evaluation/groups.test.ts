@@ -5,7 +5,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { QUERY_LIMITS } from '../../../../../promql/evaluate/budget.ts'
 import { LabelSet } from '../../../../../promql/label-set.ts'
-import { MemorySource } from '../../../../../promql/memory-source.ts'
+import { MemorySource, type MemoryValue } from '../../../../../promql/memory-source.ts'
 import { createLogger } from '../../../../../server/kernel/core/log.ts'
 import type { AlertGroupRow, AlertRow, Expressions } from '../../../../../server/kit/expressions.ts'
 import { RuleGroups } from '../../../../../server/wings/alerts/evaluation/groups.ts'
@@ -30,7 +30,7 @@ class Disk {
   }
 }
 
-interface Told {
+interface Reported {
   readonly minute: number
   readonly text: string
 }
@@ -38,7 +38,9 @@ interface Told {
 let disk: Disk
 let clock: FakeClock
 let source: MemorySource
-let told: Told[]
+/** What was recorded and is not in the source yet. */
+let accepted: (readonly [LabelSet, number, MemoryValue])[]
+let reported: Reported[]
 let problem: string | undefined
 let catchingUp: Promise<void>
 let groups: RuleGroups
@@ -49,10 +51,16 @@ beforeEach(() => {
   clock = new FakeClock()
   startMs = clock.wallMs()
   source = new MemorySource()
-  told = []
+  accepted = []
+  reported = []
   problem = undefined
   catchingUp = Promise.resolve()
 })
+
+/** What was accepted comes into the source. */
+function store(): void {
+  for (const [labels, timeMs, value] of accepted.splice(0)) source.add(labels, [[timeMs, value]])
+}
 
 /** A process over the disk; the one before is no more. */
 function start(): void {
@@ -62,7 +70,10 @@ function start(): void {
       return problem
     },
     limits: QUERY_LIMITS,
-    caughtUp: () => catchingUp,
+    async caughtUp() {
+      await catchingUp
+      store()
+    },
     async run(_reader, steps) {
       const running = steps(source)
       for (;;) {
@@ -80,11 +91,11 @@ function start(): void {
     log: createLogger('silent'),
     reader: () => ({ userId: 0, tenant: 'default', name: 'alerts:', role: 'consumer' }),
     publish(samples, timeMs) {
-      for (const { labels, value } of samples) source.add(labels, [[timeMs, value]])
+      for (const { labels, value } of samples) accepted.push([labels, timeMs, value])
       return undefined
     },
     emit({ alert: { labels, state }, sequence, timeMs }) {
-      told.push({ minute: Math.floor((timeMs - startMs) / MINUTE), text: `${sequence} ${labels} ${state}` })
+      reported.push({ minute: Math.floor((timeMs - startMs) / MINUTE), text: `${sequence} ${labels} ${state}` })
     },
     forget() {},
   })
@@ -128,6 +139,7 @@ const states = (): string[] => alerts().map(({ labels, state }) => `${labels} ${
 
 /** The value of a series at the last evaluation, as text; undefined if it has none. */
 function recorded(name: string, labels: Record<string, string> = {}): readonly string[] {
+  store()
   const found: string[] = []
   const wanted = Object.entries({ __name__: name, ...labels })
   for (const one of source.select([], reached() - 4 * MINUTE, reached())) {
@@ -173,12 +185,12 @@ describe('Executing an Alerting Rule', () => {
     expect(states()).toEqual(['{alertname="Down", severity="page"} pending'])
   })
 
-  it('Step 4: two alerts with the same labels are an error, which is shown, and nothing is created or told', async () => {
+  it('Step 4: two alerts with the same labels are an error, which is shown, and nothing is created or reported', async () => {
     series({ __name__: 'up', job: 'a' }, ...new Array(9).fill(0))
     series({ __name__: 'up', job: 'b' }, ...new Array(9).fill(0))
     await follow(`      - alert: Down\n        expr: up == 0\n        labels: { job: same }\n`)
     await minutes(1)
-    expect([alerts(), told, recorded('ALERTS')]).toEqual([[], [], []])
+    expect([alerts(), reported, recorded('ALERTS')]).toEqual([[], [], []])
     const [rule] = [...groups.groups][0]?.rules ?? []
     expect(rule?.health?.problem).toBe('vector contains metrics with the same labelset after applying alert labels')
   })
@@ -240,7 +252,7 @@ describe('`pending`, `firing` and `inactive` State Conditions', () => {
     await follow(DOWN)
     await minutes(8)
     const name = '{alertname="Down", job="a", severity="page"}'
-    expect(told.map(({ text }) => text)).toEqual([
+    expect(reported.map(({ text }) => text)).toEqual([
       `1 ${name} pending`,
       `2 ${name} firing`,
       `3 ${name} inactive`,
@@ -284,9 +296,9 @@ describe('a process that is killed', () => {
     await follow(DOWN)
     expect(states()).toEqual(['{alertname="Down", job="a", severity="page"} pending'])
     await minutes(2)
-    expect(told.map(({ text }) => text.split(' ').at(-1))).toEqual(['pending', 'firing'])
-    expect((told[1]?.minute ?? 0) - (told[0]?.minute ?? 0)).toBe(3)
-    expect(told[1]?.text.startsWith('2 ')).toBe(true)
+    expect(reported.map(({ text }) => text.split(' ').at(-1))).toEqual(['pending', 'firing'])
+    expect((reported[1]?.minute ?? 0) - (reported[0]?.minute ?? 0)).toBe(3)
+    expect(reported[1]?.text.startsWith('2 ')).toBe(true)
   })
 
   it('and is away for a while: what was missed is evaluated in order, at its own times', async () => {
@@ -298,7 +310,7 @@ describe('a process that is killed', () => {
     clock.advance(10 * MINUTE)
     await follow(DOWN)
     await evaluated(() => reached() === before + 10 * MINUTE)
-    expect((told[1]?.minute ?? 0) - (told[0]?.minute ?? 0)).toBe(3)
+    expect((reported[1]?.minute ?? 0) - (reported[0]?.minute ?? 0)).toBe(3)
     expect(groups.counts).toMatchObject({ evaluations: 11 - 1, missed: 0 })
   })
 
@@ -327,7 +339,7 @@ describe('a process that is killed', () => {
     await follow(KEPT)
     expect(alerts()[0]?.keptSinceMs).toBe(keptSinceMs)
     await minutes(4)
-    expect(told.map(({ text }) => text.split(' ').at(-1))).toEqual(['firing', 'inactive'])
+    expect(reported.map(({ text }) => text.split(' ').at(-1))).toEqual(['firing', 'inactive'])
     expect(alerts()[0]?.resolvedMs).toBe((keptSinceMs ?? 0) + 4 * MINUTE)
   })
 
@@ -337,7 +349,7 @@ describe('a process that is killed', () => {
     await minutes(4)
     start()
     await follow('      - record: x\n        expr: up\n')
-    expect(told.at(-1)?.text).toMatch(/ inactive$/)
+    expect(reported.at(-1)?.text).toMatch(/ inactive$/)
     expect(disk.alerts.size).toBe(0)
   })
 })
@@ -352,7 +364,7 @@ describe('other rules', () => {
     await follow(DOWN.replace('for: 3m', 'for: 2m'))
     await minutes(1)
     expect(states()).toEqual(['{alertname="Down", job="a", severity="page"} firing'])
-    expect(told.length).toBe(2)
+    expect(reported.length).toBe(2)
   })
 
   it('end those of rules that are gone, with their series', async () => {
@@ -360,7 +372,7 @@ describe('other rules', () => {
     await follow(DOWN)
     await minutes(4)
     groups.follow([], MINUTE)
-    expect(told.at(-1)?.text).toMatch(/ inactive$/)
+    expect(reported.at(-1)?.text).toMatch(/ inactive$/)
     expect([disk.alerts.size, disk.groups.size]).toEqual([0, 0])
   })
 })
@@ -389,7 +401,7 @@ describe('a clock', () => {
     await minutes(2)
     clock.jumpWall(30 * MINUTE)
     await evaluated(() => clock.wallMs() - reached() < MINUTE)
-    expect(told.map(({ text }) => text.split(' ').at(-1))).toEqual(['pending', 'firing', 'inactive'])
+    expect(reported.map(({ text }) => text.split(' ').at(-1))).toEqual(['pending', 'firing', 'inactive'])
   })
 })
 
