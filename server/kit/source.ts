@@ -43,6 +43,8 @@ export interface OpenedSource<S extends Section = Section, M extends NamedSectio
   prepare?(config: SectionConfig<S>, more: SectionConfigs<M>): Promise<() => void>
   /** Puts the live keys of its section in force. Never throws. */
   reload?(config: SectionConfig<S>, more: SectionConfigs<M>): void
+  /** Gives out nothing more by itself: from now on no consumer would get it. Called before bindings end. Never throws. */
+  halt?(): void
   /** Ends everything that it has begun besides its doors; also if the server cannot start. */
   close?(): Promise<void> | void
 }

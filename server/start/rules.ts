@@ -28,7 +28,7 @@ export async function testRules(path: string): Promise<RulesReport> {
   const groups: RuleGroupDefinition[] = []
   const problems: string[] = []
   for (const pattern of file.ruleFiles) {
-    const paths = await pathsOf(resolve(dirname(path), pattern))
+    const paths = await pathsOf(resolve(dirname(path), pattern)).catch(() => [])
     if (paths.length === 0) problems.push(`${path}: no file is called ${pattern}`)
     for (const one of paths) {
       const found = await groupsOf(one)

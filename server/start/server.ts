@@ -258,13 +258,18 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   opened(() => dialler.stop())
   announcer.follow(config.announce)
   opened(() => announcer.stop())
+  /** Nothing is evaluated and stored as handed out that no binding has got. */
+  const unbind = (): void => {
+    for (const source of sources) source.halt?.()
+    hub.close()
+  }
   const stop = async (): Promise<void> => {
     reloader?.stop()
     producer.intake.stop()
     dialler.stop()
     announcer.stop()
     sessions.shutDown()
-    hub.close()
+    unbind()
     producer.failures.flush()
     producer.limitedRecords.flush()
     await producer.executor.stop()
@@ -290,7 +295,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   }
   const silence = (): Promise<void> => {
     clock.clear(sweeping)
-    hub.close()
+    unbind()
     return doors.close()
   }
   const depose = async (): Promise<void> => {
@@ -301,7 +306,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     dialler.stop()
     announcer.stop()
     sessions.shutDown()
-    hub.close()
+    unbind()
     void producer.executor.stop()
     producer.intake.end()
     await close()

@@ -21,7 +21,7 @@ afterEach(async () => {
   await server?.remove()
 })
 
-it('fires after the same time, and a consumer is told each transition once', async () => {
+it('fires after the same time, and each transition is reported to a consumer once', async () => {
   const killed = new ServerProcess('[alerts]\nrules = ["*.rules.yml"]\n')
   server = killed
   await killed.start()
@@ -38,12 +38,12 @@ it('fires after the same time, and a consumer is told each transition once', asy
   const again = await killed.seat()
   await again.setChannel(channel)
   // The first was not committed.
-  const told = (await again.values(2)).map((message) => decoded(message).value)
-  expect(told.map(({ state, sequence }) => [state, Number(sequence)])).toEqual([
+  const reported = (await again.values(2)).map((message) => decoded(message).value)
+  expect(reported.map(({ state, sequence }) => [state, Number(sequence)])).toEqual([
     ['pending', 1],
     ['firing', 2],
   ])
-  const [pending, firing] = told
+  const [pending, firing] = reported
   expect(firing.since).toBe(pending.since)
   expect(Number(firing.fired) - Number(firing.since)).toBe(8_000_000)
 })

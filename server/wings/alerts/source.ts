@@ -53,6 +53,9 @@ export const alerts: Source<typeof alertsSection> = {
     feed.add(new AlertFigures(tenants, clock))
     let follow = await prepared(section)
     let isListening = false
+    const halt = (): void => {
+      for (const groups of tenants) groups.stop()
+    }
     return {
       rules: new RulesShown(tenants, peer.view),
       async listen() {
@@ -71,9 +74,8 @@ export const alerts: Source<typeof alertsSection> = {
         for (const groups of tenants) groups.sweep()
         family.sweep()
       },
-      close() {
-        for (const groups of tenants) groups.stop()
-      },
+      halt,
+      close: halt,
     }
   },
 }
@@ -84,7 +86,12 @@ async function rulesOf({ rules }: AlertsSection): Promise<readonly RuleFile[]> {
   const problems: ConfigProblem[] = []
   const say = (source: string, message: string, line?: number): void => void problems.push({ source, line, message })
   const paths = new Set<string>()
-  for (const pattern of rules) for (const path of await pathsOf(pattern)) paths.add(path)
+  for (const pattern of rules)
+    try {
+      for (const path of await pathsOf(pattern)) paths.add(path)
+    } catch (error) {
+      say(pattern, `its directory cannot be read: ${(error as Error).message}`)
+    }
   const files: RuleFile[] = []
   const names = new Map<string, string>()
   for (const path of paths) {

@@ -29,7 +29,7 @@ export async function fileText(path: string): Promise<{ readonly text: string } 
   }
 }
 
-/** The files that a pattern stands for, whose last part may have stars and question marks. */
+/** The files that a pattern stands for, whose last part may have stars and question marks. Rejects if its directory cannot be read. */
 export async function pathsOf(pattern: string): Promise<readonly string[]> {
   const last = basename(pattern)
   if (!/[*?]/.test(last)) return [pattern]
@@ -38,7 +38,7 @@ export async function pathsOf(pattern: string): Promise<readonly string[]> {
     .replaceAll('*', '[^/]*')
     .replaceAll('?', '[^/]')
   const expression = new RegExp(`^${parts}$`)
-  const names = await readdir(dirname(pattern)).catch(() => [])
+  const names = await readdir(dirname(pattern))
   return names
     .filter((name) => expression.test(name))
     .sort()

@@ -125,9 +125,9 @@ it('an alert is pending, fires and ends: as values of `alert`, in the API, and a
   ])
   value = 1
   await until(async () => expect(await stateOf()).toBe(''))
-  const told = (await ann.values(3)).map(decoded)
+  const reported = (await ann.values(3)).map(decoded)
   expect(
-    told.map(({ alertname, host, severity, value: { state, sequence, annotations } }: Json) => ({
+    reported.map(({ alertname, host, severity, value: { state, sequence, annotations } }: Json) => ({
       ...{ alertname, host, severity, state, sequence },
       summary: annotations.summary,
     })),
@@ -153,17 +153,16 @@ it('a reload reads the rules again; one with a mistake changes nothing, and says
   value = 7
   await until(async () => expect(await stateOf()).toBe('pending'))
   const { sources } = server.producer.server.parts
-  const config = {
-    ...defaultConfig(),
-    alerts: { ...defaultConfig().alerts, rules: [join(directory, '*.yml')] },
-  } as unknown as SourcesConfig
-  const reload = async (text: string): Promise<void> => {
+  const reload = async (text: string, pattern = join(directory, '*.yml')): Promise<void> => {
     writeFileSync(join(directory, 'rules.yml'), text)
+    const alerts = { ...defaultConfig().alerts, rules: [pattern] }
+    const config = { ...defaultConfig(), alerts } as unknown as SourcesConfig
     for (const take of await Promise.all(sources.map((source) => source.prepare?.(config)))) take?.()
   }
   await expect(reload(RULES.replace('> 10', '>> 10'))).rejects.toThrow(
     /rules\.yml:8: group "load", rule "High": could not parse expression/,
   )
+  await expect(reload(RULES, join(directory, 'away', '*.yml'))).rejects.toThrow(/its directory cannot be read: ENOENT/)
   expect(await stateOf()).toBe('pending')
   await reload(RULES.replace('for: 30s', 'for: 10m'))
   expect((await get('rules')).groups[0].rules[1]).toMatchObject({ duration: 600, state: 'pending' })
@@ -189,9 +188,14 @@ it('alerts are selected by their labels', async () => {
   const ann = await producer.seat('ann')
   const channel = await ann.defChannel()
   await ann.setChannel(channel)
-  const id = await ann.collect('alert', args(['severity', type.string, str('ticket')]))
-  await ann.ok((seq) => command.subscribe(seq, id, channel))
+  const [ticket, page] = [
+    await ann.collect('alert', args(['severity', type.string, str('ticket')])),
+    await ann.collect('alert', args(['severity', type.string, str('page')])),
+  ]
+  for (const id of [ticket, page]) await ann.ok((seq) => command.subscribe(seq, id, channel))
   value = 7
   await until(async () => expect(await stateOf()).toBe('firing'))
+  const values = await ann.values(2)
+  expect(values.map(({ metric }) => metric)).toEqual([page, page])
   expect(ann.rest().filter(({ kind }) => kind === 'value')).toEqual([])
 })
