@@ -65,6 +65,8 @@ export interface RememberedHistory {
   readonly engine?: HistoryEngine | undefined
   /** Why nothing can be asked, and what to do about it; undefined if it can. */
   readonly problem: string | undefined
+  /** Why nothing that is stored here can be read, whoever answers what is asked; undefined if it can. */
+  readonly unreadable: string | undefined
   /**
    * What matches of the tenant of a reader and of the server, portion by portion; one may be empty. No two series have the
    * same name and labels. Ask `mayRead` of each before it is used. End it with `return()` if not all of it is wanted. Throws StatusError.

@@ -34,7 +34,7 @@ export class HistoryExpressions implements Expressions {
 
   get problem(): string | undefined {
     const history = this.#services.history()
-    return history === undefined ? NO_HISTORY : history.problem
+    return history === undefined ? NO_HISTORY : history.unreadable
   }
 
   get limits(): QueryLimits {

@@ -85,7 +85,11 @@ export class ReadableHistory implements RememberedHistory {
   }
 
   get problem(): string | undefined {
-    return this.engine === undefined ? this.#services.problem() : undefined
+    return this.engine === undefined ? this.unreadable : undefined
+  }
+
+  get unreadable(): string | undefined {
+    return this.#services.problem()
   }
 
   caughtUp(tenant: string): Promise<void> {
@@ -97,7 +101,7 @@ export class ReadableHistory implements RememberedHistory {
   }
 
   async *families(reader: HistoryReader): AsyncGenerator<readonly RememberedFamily[], void, void> {
-    if (this.#services.problem() !== undefined) return
+    if (this.unreadable !== undefined) return
     const rights = this.#services.readRights(reader)
     for (const tenant of [SERVER, reader.tenant]) {
       for await (const families of this.#services.reading.families(tenant)) {

@@ -201,7 +201,15 @@ describe('a query that takes its time', () => {
     go = undefined
     isReady = false
     ended = []
-    sensor = sensorOf({ problem: undefined, select, families, losses, backUp: async () => undefined, caughtUp })
+    sensor = sensorOf({
+      problem: undefined,
+      unreadable: undefined,
+      select,
+      families,
+      losses,
+      backUp: async () => undefined,
+      caughtUp,
+    })
   })
 
   async function* families(): ReturnType<RememberedHistory['families']> {}
@@ -350,7 +358,15 @@ describe('a query that takes its time', () => {
       clock.advance(defaultConfig().query.timeout)
       return []
     }
-    sensor = sensorOf({ problem: undefined, select, families, losses: slow, backUp: async () => undefined, caughtUp })
+    sensor = sensorOf({
+      problem: undefined,
+      unreadable: undefined,
+      select,
+      families,
+      losses: slow,
+      backUp: async () => undefined,
+      caughtUp,
+    })
     const asked = async (expr: string) => {
       const { records, after } = await ask({ expr, at: 0n, with_losses: true })
       return after === undefined ? records : (await ask({ after })).records
@@ -360,7 +376,15 @@ describe('a query that takes its time', () => {
   })
 
   it('is VOID where nothing is remembered', async () => {
-    sensor = sensorOf({ problem: 'off', select, families, losses, backUp: async () => undefined, caughtUp })
+    sensor = sensorOf({
+      problem: 'off',
+      unreadable: 'off',
+      select,
+      families,
+      losses,
+      backUp: async () => undefined,
+      caughtUp,
+    })
     expect(await ask({ expr: '1' })).toEqual({ records: [], isVoid: true })
   })
 })

@@ -12,7 +12,7 @@ function seriesOf(native: string): HistorySamples {
 }
 
 /** What there is of each tenant. `asked`: what was. */
-function historyOf(asked: HistorySelection[]): ReadableHistory {
+function historyOf(asked: HistorySelection[], more: Partial<ReadableServices> = {}): ReadableHistory {
   const natives: Readonly<Record<string, readonly string[]>> = { '': ['host.up'], north: ['test.a', 'test.secret'] }
   const services: ReadableServices = {
     reading: {
@@ -34,6 +34,7 @@ function historyOf(asked: HistorySelection[]): ReadableHistory {
     problem: () => undefined,
     caughtUp: async () => {},
     backUp: async () => undefined,
+    ...more,
   }
   return new ReadableHistory(services)
 }
@@ -52,4 +53,11 @@ it('are those of metrics that a series has which may be read, and those of unkno
     ['north', true],
   ])
   for (const { matchers: given } of asked) expect(given).toEqual(matchers)
+})
+
+it('a history that has failed is unreadable also if an engine answers what is asked', () => {
+  const failed = { problem: () => 'the history has failed' }
+  const { problem, unreadable } = historyOf([], { ...failed, engine: {} as never })
+  expect([problem, unreadable]).toEqual([undefined, 'the history has failed'])
+  expect(historyOf([], failed)).toMatchObject({ problem: 'the history has failed' })
 })
