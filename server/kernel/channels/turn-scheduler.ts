@@ -1,6 +1,6 @@
 /**
- * The end of a turn of the event loop: first waiting work has its time, then responses go out, so that what was just worked out
- * is answered in the same turn, then answers, then values, then what changed goes to the store.
+ * The end of a turn of the event loop: first waiting work has its time (core/fair-work.ts), then responses go out, so that what was
+ * just worked out is answered in the same turn, then answers, then values, then what changed goes to the store.
  * A task is scheduled once per phase and turn; awaits and system calls are per turn, never per value. What a task throws
  * costs its owner: the other tasks run on.
  *
@@ -190,6 +190,11 @@ export class TurnScheduler {
   defer(work: () => void): void {
     this.#deferred.push(work)
     this.#scheduleEnd()
+  }
+
+  /** Sends the responses that are ready: what comes next in this turn takes its time. */
+  respond(): void {
+    this.#responding.run()
   }
 
   #scheduleEnd(): void {

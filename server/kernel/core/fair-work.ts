@@ -1,7 +1,8 @@
 /**
  * The fair event loop: long work is done in steps, and all of it shares a few milliseconds of each turn; then timers and
  * sockets have their time. Tenants take turns, and the parties of a tenant among themselves, so that somebody who asks for
- * much waits for it and nobody else does. Work that finds nobody waiting is done at once, as far as the turn allows.
+ * much waits for it and nobody else does. Work that finds nobody waiting is done at once, as far as the turn allows, and so is the
+ * first millisecond of a tenant of which nothing waits: a NOP is answered beside whatever others ask for.
  */
 import type { Clock } from './clock.ts'
 
@@ -34,22 +35,35 @@ export interface Work {
 const TURN_MS = 5
 /** What one party may take before the next has its turn. */
 const SLICE_MS = 1
+/** What tenants of which nothing waits may take of a turn beyond that, together, though others wait. */
+const AT_ONCE_MS = 2
 
 export class FairWork {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #defer: (turn: () => void) => void
+  readonly #answer: () => void
   /** What waits, by tenant and party. The first of each is next, and goes to the end after its slice. */
   readonly #waiting = new Map<string, Map<Party, Work[]>>()
   /** What was taken of this turn. */
   #spentMs = 0
+  /** The tenants that had something done in this turn though others waited. */
+  readonly #served = new Set<string>()
   /** The end of the slice that is running; undefined between slices. */
   #sliceEndMs: number | undefined
   #isDeferred = false
 
-  /** `defer` calls back in the next turn of the event loop, after its input and output. */
-  constructor(clock: Pick<Clock, 'monotonicMs'>, defer: (turn: () => void) => void = setImmediate) {
+  /**
+   * `defer` calls back in the next turn of the event loop, after its input and output; `answer` sends what was answered meanwhile,
+   * before what has waited has its time.
+   */
+  constructor(
+    clock: Pick<Clock, 'monotonicMs'>,
+    defer: (turn: () => void) => void = setImmediate,
+    answer: () => void = () => {},
+  ) {
     this.#clock = clock
     this.#defer = defer
+    this.#answer = answer
   }
 
   /** Does steps until they are done: at once if nobody waits and the turn allows, else a slice at a time. Must not be waiting already. */
@@ -57,11 +71,18 @@ export class FairWork {
     // Work that a slice leads to is a part of that slice.
     if (this.#sliceEndMs !== undefined) {
       if (!this.#stepUntil(this.#sliceEndMs, work)) this.#enqueue(party, work)
-    } else if (this.#waiting.size > 0 || this.#spentMs >= TURN_MS) {
-      this.#enqueue(party, work)
-    } else if (!this.#slice(TURN_MS - this.#spentMs, work)) {
-      this.#enqueue(party, work)
+    } else {
+      const ms = this.#msAtOnce(party)
+      if (ms <= 0 || !this.#slice(ms, work)) this.#enqueue(party, work)
     }
+  }
+
+  /** How long work may be done at once. */
+  #msAtOnce({ tenant }: Party): number {
+    if (this.#waiting.size === 0 && this.#spentMs < TURN_MS) return TURN_MS - this.#spentMs
+    if (this.#waiting.has(tenant) || this.#served.has(tenant)) return 0
+    this.#served.add(tenant)
+    return Math.min(SLICE_MS, TURN_MS + AT_ONCE_MS - this.#spentMs)
   }
 
   /** The result of steps: the value itself if they could be done at once. The promise never settles if they are dropped. */
@@ -89,6 +110,8 @@ export class FairWork {
   #turn(): void {
     this.#isDeferred = false
     this.#spentMs = 0
+    this.#served.clear()
+    if (this.#waiting.size > 0) this.#answer()
     while (this.#spentMs < TURN_MS) {
       const next = this.#next()
       if (next === undefined) return

@@ -59,17 +59,61 @@ test('work shares 5 ms of each turn', async () => {
   expect(await result).toBe('long is done')
 })
 
-test('what was done at once counts too: the next has to wait for its turn', async () => {
+test('what was done at once counts too: the next of the tenant has to wait for its turn', async () => {
   spend()
   done = []
-  const result = work.run(party('b'), steps('b', 1))
+  const result = work.run(party('spender'), steps('next', 1))
   expect(done).toEqual([])
   turn()
-  expect(await result).toBe('b is done')
+  expect(await result).toBe('next is done')
+})
+
+test('another tenant has a slice at once, in each turn one, and 2 ms belong to all of them', () => {
+  spend()
+  expect(work.run(party('b'), steps('b', 1))).toBe('b is done')
+  done = []
+  void work.run(party('b'), steps('b again', 1))
+  expect(done).toEqual([])
+  void work.run(party('c'), steps('c', 1000))
+  expect(times('c')).toBe(4)
+  void work.run(party('d'), steps('d', 1000))
+  void work.run(party('e'), steps('e', 1000))
+  expect(times('e')).toBe(0)
+  turn()
+  expect(times('b again')).toBe(1)
+  done = []
+  expect(work.run(party('b'), steps('b', 1))).toBe('b is done')
+})
+
+test('what was answered goes out before what waits has its time, and nothing is sent where nothing waits', () => {
+  const turns: (() => void)[] = []
+  const order: string[] = []
+  let nowMs = 0
+  const fair = new FairWork(
+    { monotonicMs: () => (nowMs += STEP_MS) },
+    (next) => turns.push(next),
+    () => order.push('out'),
+  )
+  function* waiting(): Steps<void> {
+    for (let step = 0; step < 40; step++) {
+      order.push('step')
+      yield
+    }
+  }
+  void fair.run(party('a'), waiting())
+  order.splice(0)
+  turns.shift()?.()
+  expect(order.slice(0, 2)).toEqual(['out', 'step'])
+  while (turns.length > 0) turns.shift()?.()
+  fair.run(party('a'), steps('one', 1))
+  order.splice(0)
+  while (turns.length > 0) turns.shift()?.()
+  expect(order).toEqual([])
 })
 
 test('tenants take turns, however much one of them wants', () => {
   spend()
+  work.run(party('modest'), steps('what it has at once', 1))
   for (let count = 0; count < 50; count++) void work.run(party('greedy'), steps('greedy', 1000))
   void work.run(party('modest'), steps('modest', 4))
   turn()
@@ -134,7 +178,7 @@ describe('a fault', () => {
 
   test('later rejects, and others go on', async () => {
     spend()
-    const failed = work.run(party('a'), failing(1))
+    const failed = work.run(party('spender'), failing(1))
     const well = work.run(party('b'), steps('well', 1))
     turn()
     await expect(failed).rejects.toThrow('broken')
