@@ -50,7 +50,8 @@ export class MetricInstance {
  * `open` holds the labels that are sent with each value; if it is empty, the value stands alone.
  */
 export function framePrefix(metricId: number, labels: Labels, open: OpenLabels): Uint8Array {
-  const writer = new XdrWriter(64)
+  // Labels of usual length have room: to grow takes as long as to write them.
+  const writer = new XdrWriter(256)
   writer.uint32(0).uint32(metricId).uint53(0).uint53(0)
   if (open.size === 0) return writer.copy()
   const fields = openFields(labels, open)
