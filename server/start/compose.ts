@@ -146,7 +146,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const age = ageClock(clock, recovered, options.downMs)
   const faults = new Faults(clock, log)
   const turn = new TurnScheduler(clock)
-  const work = new FairWork(clock, (work) => turn.defer(work), () => turn.respond())
+  const work = new FairWork(clock, (work) => turn.defer(work), turn)
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() }, { clock, ...config.storage })
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()

@@ -31,6 +31,13 @@ export interface Work {
   dropped?(): void
 }
 
+/** Sends responses that are ready. */
+interface Responses {
+  respond(): void
+}
+
+const NO_RESPONSES: Responses = { respond() {} }
+
 /** What all work together may take of a turn. */
 const TURN_MS = 5
 /** What one party may take before the next has its turn. */
@@ -41,7 +48,7 @@ const AT_ONCE_MS = 2
 export class FairWork {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #defer: (turn: () => void) => void
-  readonly #answer: () => void
+  readonly #responses: Responses
   /** What waits, by tenant and party. The first of each is next, and goes to the end after its slice. */
   readonly #waiting = new Map<string, Map<Party, Work[]>>()
   /** What was taken of this turn. */
@@ -53,17 +60,17 @@ export class FairWork {
   #isDeferred = false
 
   /**
-   * `defer` calls back in the next turn of the event loop, after its input and output; `answer` sends what was answered meanwhile,
+   * `defer` calls back in the next turn of the event loop, after its input and output; `responses` sends what was answered meanwhile,
    * before what has waited has its time.
    */
   constructor(
     clock: Pick<Clock, 'monotonicMs'>,
     defer: (turn: () => void) => void = setImmediate,
-    answer: () => void = () => {},
+    responses: Responses = NO_RESPONSES,
   ) {
     this.#clock = clock
     this.#defer = defer
-    this.#answer = answer
+    this.#responses = responses
   }
 
   /** Does steps until they are done: at once if nobody waits and the turn allows, else a slice at a time. Must not be waiting already. */
@@ -111,7 +118,7 @@ export class FairWork {
     this.#isDeferred = false
     this.#spentMs = 0
     this.#served.clear()
-    if (this.#waiting.size > 0) this.#answer()
+    if (this.#waiting.size > 0) this.#responses.respond()
     while (this.#spentMs < TURN_MS) {
       const next = this.#next()
       if (next === undefined) return

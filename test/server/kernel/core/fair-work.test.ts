@@ -89,11 +89,9 @@ test('what was answered goes out before what waits has its time, and nothing is 
   const turns: (() => void)[] = []
   const order: string[] = []
   let nowMs = 0
-  const fair = new FairWork(
-    { monotonicMs: () => (nowMs += STEP_MS) },
-    (next) => turns.push(next),
-    () => order.push('out'),
-  )
+  const fair = new FairWork({ monotonicMs: () => (nowMs += STEP_MS) }, (next) => void turns.push(next), {
+    respond: () => void order.push('out'),
+  })
   function* waiting(): Steps<void> {
     for (let step = 0; step < 40; step++) {
       order.push('step')
@@ -105,7 +103,7 @@ test('what was answered goes out before what waits has its time, and nothing is 
   turns.shift()?.()
   expect(order.slice(0, 2)).toEqual(['out', 'step'])
   while (turns.length > 0) turns.shift()?.()
-  fair.run(party('a'), steps('one', 1))
+  void fair.run(party('a'), steps('one', 1))
   order.splice(0)
   while (turns.length > 0) turns.shift()?.()
   expect(order).toEqual([])
