@@ -14,13 +14,32 @@ const MAX_ALTERNATIVES = 10_000
 /** Compiling one takes time in proportion to its length. */
 const MAX_EXPRESSION = 10_000
 
+/** What an expression does. The library's own types need a newer TypeScript than a program may have that embeds the server. */
+export interface CompiledRegex {
+  testExact(text: string): boolean
+  groupCount(): number
+  /** The numbers of groups by their names. */
+  namedGroups(): Readonly<Record<string, number>>
+  matcher(text: string): RegexMatcher
+}
+
+export interface RegexMatcher {
+  /** Whether the whole text matches. */
+  matches(): boolean
+  /** Whether there is another place that matches. */
+  find(): boolean
+  /** What a group has matched; null if it is not a part of that. */
+  group(number: number): string | null
+  replaceAll(replacement: string): string
+}
+
 export class LabelMatcher {
   readonly label: string
   readonly operator: MatchOperator
   readonly text: string
   /** All texts that the text or the expression stands for; undefined if they cannot be listed. A negated matcher has those it excludes. */
   readonly alternatives: ReadonlySet<string> | undefined
-  readonly #regex: RE2JS | undefined
+  readonly #regex: CompiledRegex | undefined
 
   /** Throws RegexError. */
   constructor(label: string, operator: MatchOperator, text: string) {
@@ -50,7 +69,7 @@ export class RegexError extends Error {
 }
 
 /** An expression in which a dot matches a line feed too; whoever uses it matches a text as a whole. Throws RegexError. */
-export function compiledRegex(expression: string): RE2JS {
+export function compiledRegex(expression: string): CompiledRegex {
   if (expression.length > MAX_EXPRESSION)
     throw new RegexError(
       `a regular expression has ${expression.length} characters, at most ${MAX_EXPRESSION} are allowed`,

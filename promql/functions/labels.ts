@@ -1,9 +1,8 @@
 /** `label_replace` and `label_join`: other labels for each series; and the series that have the same labels after that are one. */
-import type { RE2JS } from 're2js'
 import { executionError } from '../errors.ts'
 import { collected, type Evaluation, type StepSeries } from '../evaluate/grid.ts'
 import { mergedSeries } from '../evaluate/merged-series.ts'
-import { compiledRegex, RegexError } from '../label-matcher.ts'
+import { type CompiledRegex, compiledRegex, RegexError } from '../label-matcher.ts'
 import { isLabelName, type LabelSet, METRIC_NAME_LABEL } from '../label-set.ts'
 import type { Stream } from '../series-source.ts'
 
@@ -62,7 +61,7 @@ export function* relabelled(
   )
 }
 
-function compiledFor(regex: string): RE2JS {
+function compiledFor(regex: string): CompiledRegex {
   try {
     return compiledRegex(regex)
   } catch (error) {
