@@ -4,8 +4,8 @@
  */
 import type { Database, Statement } from 'better-sqlite3'
 import type { Run, RunCatalogue } from './catalogue.ts'
+import { seriesAt } from './codec/page.ts'
 import type { IsHidden } from './run-cursor.ts'
-import type { SeriesRow } from './series-table.ts'
 
 const ROWS_PER_STEP = 8192
 const DROPPED_AT_ONCE = 4096
@@ -41,18 +41,18 @@ export class DroppedSeries {
     this.load()
   }
 
-  /** Drops what these series of a tenant have in runs below a number, in steps. If it is ended early, some of them are dropped. */
+  /** Drops what the series of a tenant at these places have in runs below a number, in steps. If it is ended early, some of them are dropped. */
   *dropping(
     tenant: number,
-    series: readonly Pick<SeriesRow, 'id'>[],
+    places: Float64Array,
     { number, catalogue, clock, transact }: DroppingParts,
   ): Generator<undefined, void, void> {
     let isLoaded = false
     try {
-      for (let from = 0; from < series.length; from += DROPPED_AT_ONCE) {
-        const some = series.slice(from, from + DROPPED_AT_ONCE)
+      for (let from = 0; from < places.length; from += DROPPED_AT_ONCE) {
+        const some = places.subarray(from, from + DROPPED_AT_ONCE)
         transact(() => {
-          for (const { id } of some) this.#put.run(id, tenant, number)
+          for (const place of some) this.#put.run(seriesAt(place), tenant, number)
         })
         yield
       }

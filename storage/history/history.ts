@@ -335,9 +335,9 @@ export class History implements HistoryStore {
   *#dropping(tenant: HistoryTenant, matchers: readonly CompiledMatcher[]): Generator<undefined, void, void> {
     this.#background.pageNow([tenant])
     const number = this.#nextNumber++
-    const series = yield* new SeriesResolver(this.#database).resolve(tenant, matchers)
+    const { places } = yield* new SeriesResolver(this.#database).resolve(tenant, matchers)
     const parts = { number, catalogue: this.#catalogue, clock: this.#options.clock }
-    yield* this.#dropped.dropping(tenant.id, series, { ...parts, transact: (work) => this.#transaction(work) })
+    yield* this.#dropped.dropping(tenant.id, places, { ...parts, transact: (work) => this.#transaction(work) })
   }
 
   removeTenant(name: string): void {

@@ -7,13 +7,14 @@ import { type CatalogueFile, type Run, RunCatalogue } from './catalogue.ts'
 import type { ChunkColumns } from './codec/chunk.ts'
 import { FRESH_FILE, type HistoryDisk, openReader, readFailure } from './database.ts'
 import type { DroppedSeries } from './dropped.ts'
+import { headRowsOf } from './head-parts.ts'
 import { type HistoryFiles, RunPages } from './history-files.ts'
 import type { HistoryTenant } from './history-tenants.ts'
 import { PageTable } from './page-table.ts'
 import { columnsOf } from './period-file.ts'
 import type { RunKind } from './periods.ts'
-import { compileMatchers, type ResolvedSeries, SeriesResolver } from './resolve.ts'
-import { headParts, joinParts, type MsRange, type Part, RunReader } from './select.ts'
+import { compileMatchers, SeriesResolver } from './resolve.ts'
+import { joinParts, type MsRange, type Part, RunReader } from './select.ts'
 import {
   type HistoryLoss,
   type HistoryQuery,
@@ -93,7 +94,8 @@ export class HistoryQueries {
   *series(tenant: HistoryTenant, { matchers }: Pick<HistoryQuery, 'matchers'>): HistorySteps<HistorySeries> {
     const compiled = compileMatchers(matchers)
     yield* this.#reading(function* ({ resolver }) {
-      for (const { series } of yield* resolver.resolve(tenant, compiled)) yield series
+      const { places, at } = yield* resolver.resolve(tenant, compiled)
+      for (const place of places) yield at(place)
     })
   }
 
@@ -148,15 +150,16 @@ export class HistoryQueries {
     const runsOf = (reader: Reader): RunReader[] => this.#runs(reader, tenant.id, kind, { fromMs, toMs })
     yield* this.#reading(function* (reader) {
       const readers = runsOf(reader)
-      const resolved = seriesAfter(yield* reader.resolver.resolve(tenant, compiled), after)
-      const head = yield* headParts(blocks, resolved, { fromMs, toMs })
-      for (const each of resolved) {
+      const { places, at } = yield* reader.resolver.resolve(tenant, compiled)
+      const wanted = placesAfter(places, after)
+      const head = yield* headRowsOf(blocks, wanted, { fromMs, toMs })
+      for (const [index, place] of wanted.entries()) {
         const parts: Part[] = []
-        yield* readParts(readers, each, parts)
-        const last = head.get(each.id)
+        for (const each of readers) yield* each.read(place, parts)
+        const last = head.part(index)
         if (last !== undefined) parts.push(last)
         const columns = joinParts(parts, fromMs, toMs)
-        if (columns !== undefined) yield { series: each.series, columns, place: each.place }
+        if (columns !== undefined) yield { series: at(place), columns, place }
       }
     })
   }
@@ -173,11 +176,12 @@ export class HistoryQueries {
     yield* this.#reading(function* (reader) {
       const runs = (kind: RunKind, range: MsRange): RunReader[] => open(reader, kind, range)
       const summary = summaryOf({ fromMs, toMs }, { stepMs, goneMs, runs })
-      const resolved = seriesAfter(yield* reader.resolver.resolve(tenant, compiled), after)
-      const head = yield* headParts(blocks, resolved, summary.range)
-      for (const each of resolved) {
-        const found = yield* summary.read(each, head.get(each.id))
-        if (found !== undefined) yield { series: each.series, ...found, place: each.place }
+      const { places, at } = yield* reader.resolver.resolve(tenant, compiled)
+      const wanted = placesAfter(places, after)
+      const head = yield* headRowsOf(blocks, wanted, summary.range)
+      for (const [index, place] of wanted.entries()) {
+        const found = yield* summary.read(place, head.part(index))
+        if (found !== undefined) yield { series: at(place), ...found, place }
       }
     })
   }
@@ -251,14 +255,6 @@ export class HistoryQueries {
   }
 }
 
-function seriesAfter(resolved: readonly ResolvedSeries[], after: number | undefined): readonly ResolvedSeries[] {
-  return after === undefined ? resolved : resolved.filter(({ place }) => place > after)
-}
-
-function* readParts(
-  readers: readonly RunReader[],
-  { place, id }: ResolvedSeries,
-  parts: Part[],
-): Generator<undefined, void, void> {
-  for (const reader of readers) yield* reader.read(place, id, parts)
+function placesAfter(places: Float64Array, after: number | undefined): Float64Array {
+  return after === undefined ? places : places.filter((place) => place > after)
 }

@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module'
 import type { Database, Statement } from 'better-sqlite3'
-import { placeOf } from './codec/page.ts'
+import { placeOf, seriesAt } from './codec/page.ts'
 import { labelsOf, NAME_TERM_LABEL, type SeriesRow } from './series-table.ts'
 import { HistoryExpressionError, type HistoryMatcher, type HistorySeries } from './store.ts'
 
@@ -16,10 +16,10 @@ const MAX_TEXT = 16_384
 /** Rows of the index between two steps. */
 const ROWS_PER_STEP = 2_000
 
+/** Series that match, by their places, ascending. What they are is read when it is wanted: their texts would be most of a query. */
 export interface ResolvedSeries {
-  readonly place: number
-  readonly id: number
-  readonly series: HistorySeries
+  readonly places: Float64Array
+  at(place: number): HistorySeries
 }
 
 /** A matcher that is ready: whether it takes a text. */
@@ -66,16 +66,17 @@ interface Term {
 
 /** The index, as a connection to fresh.db has it. */
 export class SeriesResolver {
-  readonly #term: Statement<unknown[], Term>
+  readonly #term: Statement<unknown[], number>
   readonly #terms: Statement<unknown[], Term>
   readonly #postings: Statement<unknown[], number>
   readonly #tenantSeries: Statement<unknown[], number>
-  readonly #series: Statement<unknown[], Omit<SeriesRow, 'last_ms'>>
+  readonly #name: Statement<unknown[], number>
+  readonly #series: Statement<unknown[], Pick<SeriesRow, 'text' | 'labels' | 'native' | 'kind'>>
 
   constructor(database: Database) {
-    this.#term = database.prepare<unknown[], Term>(
-      'select id, text from term where tenant = ? and label = ? and text = ?',
-    )
+    this.#term = database
+      .prepare<unknown[], number>('select id from term where tenant = ? and label = ? and text = ?')
+      .pluck()
     this.#terms = database.prepare<unknown[], Term>(
       `select id, text from term where tenant = ? and label = ? and text > ? order by text limit ${ROWS_PER_STEP}`,
     )
@@ -89,32 +90,32 @@ export class SeriesResolver {
         `select id from series where tenant = ? and id > ? order by id limit ${ROWS_PER_STEP}`,
       )
       .pluck()
-    this.#series = database.prepare<unknown[], Omit<SeriesRow, 'last_ms'>>(
-      'select series.id, name, text, labels, native, kind from series join name on name.id = series.name where series.id = ?',
+    this.#name = database.prepare<unknown[], number>('select name from series where id = ?').pluck()
+    this.#series = database.prepare<unknown[], Pick<SeriesRow, 'text' | 'labels' | 'native' | 'kind'>>(
+      'select text, labels, native, kind from series join name on name.id = series.name where series.id = ?',
     )
   }
 
-  /** The series of a tenant that match, by place. */
   *resolve(
     tenant: { readonly id: number; readonly name: string },
     matchers: readonly CompiledMatcher[],
-  ): Generator<undefined, ResolvedSeries[], void> {
+  ): Generator<undefined, ResolvedSeries, void> {
     const found = yield* this.#numbers(tenant.id, matchers)
-    const resolved: ResolvedSeries[] = []
+    const places = new Float64Array(found.size)
     let count = 0
     for (const id of found) {
-      const row = this.#series.get(id)
-      if (row !== undefined) {
-        const { name, text, labels, native, kind } = row
-        const series = { tenant: tenant.name, name: text, labels: labelsOf(labels), native, kind }
-        resolved.push({ place: placeOf(name, id), id, series })
-      }
-      if (++count % 256 === 0) yield
+      const name = this.#name.get(id)
+      if (name !== undefined) places[count++] = placeOf(name, id)
+      if (count % 1_024 === 0) yield
     }
-    return resolved.toSorted((a, b) => a.place - b.place)
+    const at = (place: number): HistorySeries => {
+      const { text, labels, native, kind } = this.#series.get(seriesAt(place))!
+      return { tenant: tenant.name, name: text, labels: labelsOf(labels), native, kind }
+    }
+    return { places: places.subarray(0, count).sort(), at }
   }
 
-  *#numbers(tenant: number, matchers: readonly CompiledMatcher[]): Generator<undefined, Iterable<number>, void> {
+  *#numbers(tenant: number, matchers: readonly CompiledMatcher[]): Generator<undefined, Set<number>, void> {
     let found: Set<number> | undefined
     const refused: Set<number>[] = []
     // What needs no list of all texts of its label comes first.
@@ -145,7 +146,7 @@ export class SeriesResolver {
     const only = text === undefined || text === '' || !wants(text) ? undefined : text
     const terms =
       only === undefined ? yield* this.#matching(tenant, matcher, wants) : this.#term.all(tenant, label, only)
-    for (const { id } of terms) {
+    for (const id of terms) {
       for (let last = -1; ; ) {
         const some = this.#postings.all(id, last)
         for (const each of some) series.add(each)
@@ -161,13 +162,13 @@ export class SeriesResolver {
     tenant: number,
     { label, cost }: CompiledMatcher,
     wants: (text: string) => boolean,
-  ): Generator<undefined, readonly Term[], void> {
+  ): Generator<undefined, readonly number[], void> {
     const perStep = Math.ceil(ROWS_PER_STEP / cost)
-    const matching: Term[] = []
+    const matching: number[] = []
     for (let last = ''; ; ) {
       const some = this.#terms.all(tenant, label, last)
       for (const [index, term] of some.entries()) {
-        if (wants(term.text)) matching.push(term)
+        if (wants(term.text)) matching.push(term.id)
         if (index % perStep === perStep - 1) yield
       }
       if (some.length < ROWS_PER_STEP) return matching

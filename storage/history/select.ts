@@ -4,19 +4,12 @@
  */
 import type { Run } from './catalogue.ts'
 import { type ChunkColumns, decodeChunk } from './codec/chunk.ts'
-import type { ReadPage } from './codec/page.ts'
+import { type ReadPage, seriesAt } from './codec/page.ts'
 import { DamagedPage } from './codec/varints.ts'
-import { wordsOf } from './codec/words.ts'
-import type { HeadBlock, StoredBlock } from './head.ts'
 import type { RunPages } from './history-files.ts'
 import type { PageKey } from './page-table.ts'
-import type { ResolvedSeries } from './resolve.ts'
 import { type IsHidden, newColumns } from './run-cursor.ts'
-import { numbersBetween, type SeriesNumbers } from './series-numbers.ts'
 import { orderRows } from './sorting.ts'
-
-/** Rows of the head that are looked at in one step. */
-const ROWS_PER_STEP = 1 << 15
 
 /** Both ends are included. */
 export interface MsRange {
@@ -53,8 +46,8 @@ export class RunReader {
   }
 
   /** Adds what the run has of a series to `parts`. Each step reads a page at most. */
-  *read(place: number, series: number, parts: Part[]): Generator<undefined, void, void> {
-    if (this.#isHidden?.(series) === true) return
+  *read(place: number, parts: Part[]): Generator<undefined, void, void> {
+    if (this.#isHidden?.(seriesAt(place)) === true) return
     while (!this.#hasEnded) {
       if (this.#key === undefined || this.#key.hi < place) {
         this.#seek(place)
@@ -155,111 +148,6 @@ export class ColumnsPart implements Part {
     into.times.set(times.subarray(0, this.length), at)
     for (const [index, column] of values.entries()) into.values[index]!.set(column.subarray(0, this.length), at)
     return at + this.length
-  }
-}
-
-/** Of blocks of the head, what they have of some series, ascending by time. */
-export function* headParts(
-  blocks: readonly StoredBlock[],
-  wanted: readonly ResolvedSeries[],
-  range: MsRange,
-): Generator<undefined, ReadonlyMap<number, HeadPart>, void> {
-  const rows = new HeadRowsOf(wanted, range)
-  for (const block of blocks) {
-    if (block.fromMs > range.toMs || block.toMs < range.fromMs) continue
-    for (let from = 0; from < block.series.length; from += ROWS_PER_STEP) {
-      rows.collect(block, from, Math.min(block.series.length, from + ROWS_PER_STEP))
-      yield
-    }
-  }
-  return rows.parts()
-}
-
-/** Rows of some series, each in the order in which they came. */
-class HeadRowsOf {
-  readonly #wanted: readonly ResolvedSeries[]
-  readonly #range: MsRange
-  /** The entry of a series in `wanted`, from 1 on. */
-  readonly #entries: SeriesNumbers
-  readonly #parts: (HeadPart | undefined)[]
-
-  constructor(wanted: readonly ResolvedSeries[], range: MsRange) {
-    this.#wanted = wanted
-    this.#range = range
-    let [first, last] = [Number.POSITIVE_INFINITY, 0]
-    for (const { id } of wanted) {
-      first = Math.min(first, id)
-      last = Math.max(last, id)
-    }
-    this.#entries = numbersBetween(first, last)
-    for (const [index, { id }] of wanted.entries()) this.#entries.set(id, index + 1)
-    this.#parts = new Array(wanted.length).fill(undefined)
-  }
-
-  collect({ series, times, values }: HeadBlock, from: number, to: number): void {
-    const { fromMs, toMs } = this.#range
-    const entries = this.#entries
-    const words = wordsOf(values)
-    for (let index = from; index < to; index++) {
-      const entry = entries.get(series[index]!)
-      if (entry === 0) continue
-      const time = times[index]!
-      if (time < fromMs || time > toMs) continue
-      let part = this.#parts[entry - 1]
-      if (part === undefined) {
-        part = new HeadPart()
-        this.#parts[entry - 1] = part
-      }
-      part.add(time, words[2 * index]!, words[2 * index + 1]!)
-    }
-  }
-
-  /** By series, in order. */
-  parts(): Map<number, HeadPart> {
-    const parts = new Map<number, HeadPart>()
-    for (const [index, part] of this.#parts.entries()) {
-      if (part === undefined) continue
-      part.order()
-      parts.set(this.#wanted[index]!.id, part)
-    }
-    return parts
-  }
-}
-
-/** What the head has of a series. */
-export class HeadPart implements Part {
-  readonly columnCount = 1
-  times = new Float64Array(16)
-  values = [new Float64Array(16)]
-  length = 0
-  #words = wordsOf(this.values[0]!)
-
-  add(time: number, low: number, high: number): void {
-    const { length } = this
-    if (length === this.times.length) this.#grow()
-    this.times[length] = time
-    this.#words[2 * length] = low
-    this.#words[2 * length + 1] = high
-    this.length = length + 1
-  }
-
-  /** After the last row: of those with the same time the last one stays. */
-  order(): void {
-    this.length = orderRows(this, 0, this.length)
-  }
-
-  read(into: ChunkColumns, at: number): number {
-    return new ColumnsPart(this, this.length).read(into, at)
-  }
-
-  #grow(): void {
-    const times = new Float64Array(2 * this.length)
-    const values = new Float64Array(2 * this.length)
-    times.set(this.times)
-    values.set(this.values[0]!)
-    this.times = times
-    this.values = [values]
-    this.#words = wordsOf(values)
   }
 }
 

@@ -3,10 +3,10 @@
  * of it is fresh, windows are made of all its samples. Where samples have gone, the rollups are what is left.
  */
 import type { ChunkColumns } from './codec/chunk.ts'
+import type { HeadPart } from './head-parts.ts'
 import { DAY_MS, dayOf, monthOf, type RunKind } from './periods.ts'
-import type { ResolvedSeries } from './resolve.ts'
 import { RollupBuilder } from './rollup.ts'
-import { ColumnsPart, type HeadPart, joinParts, type MsRange, type Part, type RunReader } from './select.ts'
+import { ColumnsPart, joinParts, type MsRange, type Part, type RunReader } from './select.ts'
 import { type HistorySamples, ROLLUP_MS } from './store.ts'
 import { WindowBuilder, windowMs } from './windows.ts'
 
@@ -24,7 +24,7 @@ export interface SeriesSummary {
   /** Samples of the head that it needs. */
   readonly range: MsRange
   /** What there is of a series, each later in the order of places than the one before; undefined if there is nothing. */
-  read(series: ResolvedSeries, head: HeadPart | undefined): Generator<undefined, Found | undefined, void>
+  read(place: number, head: HeadPart | undefined): Generator<undefined, Found | undefined, void>
 }
 
 export function summaryOf(range: MsRange, parts: SummaryParts): SeriesSummary {
@@ -49,16 +49,16 @@ class RestSummary implements SeriesSummary {
     this.#days = new Set(areGone ? runs('samples', whole).map(({ run }) => run.period) : [])
   }
 
-  *read({ place, id }: ResolvedSeries, head: HeadPart | undefined): Generator<undefined, Found | undefined, void> {
+  *read(place: number, head: HeadPart | undefined): Generator<undefined, Found | undefined, void> {
     const builder = new WindowBuilder(ROLLUP_MS)
-    for (const [, rollups] of yield* partsByPeriod(this.#rollups, place, id)) {
+    for (const [, rollups] of yield* partsByPeriod(this.#rollups, place)) {
       const { fromMs, toMs } = this.#rollupRange
       const columns = joinParts(rollups, fromMs, toMs)
       if (columns !== undefined) builder.add(this.#gone(columns))
       yield
     }
     const parts: Part[] = []
-    for (const reader of this.#samples) yield* reader.read(place, id, parts)
+    for (const reader of this.#samples) yield* reader.read(place, parts)
     if (head !== undefined) parts.push(head)
     const samples = joinParts(parts, this.range.fromMs, this.range.toMs)
     return found(samples, builder)
@@ -97,11 +97,11 @@ class WholeSummary implements SeriesSummary {
     this.#freshDays = new Set(all.filter(({ file }) => file === null).map(({ period }) => period))
   }
 
-  *read({ place, id }: ResolvedSeries, head: HeadPart | undefined): Generator<undefined, Found | undefined, void> {
+  *read(place: number, head: HeadPart | undefined): Generator<undefined, Found | undefined, void> {
     const days = this.#freshDaysOf(head)
-    const rollups = yield* partsByPeriod(this.#rollups, place, id)
+    const rollups = yield* partsByPeriod(this.#rollups, place)
     const fresh = this.#samples.filter(({ run }) => days.has(run.period))
-    const samples = yield* partsByPeriod(fresh, place, id)
+    const samples = yield* partsByPeriod(fresh, place)
     for (const day of [...days].toSorted((a, b) => a - b)) {
       const parts = samples.get(day) ?? []
       const part = this.#rollup(day, head === undefined ? parts : [...parts, head])
@@ -146,16 +146,12 @@ function wholeWindows({ fromMs, toMs }: MsRange, stepMs: number): MsRange {
   return { fromMs: (Math.ceil(fromMs / stepMs) - 1) * stepMs + 1, toMs: Math.ceil(toMs / stepMs) * stepMs }
 }
 
-function* partsByPeriod(
-  readers: readonly RunReader[],
-  place: number,
-  id: number,
-): Generator<undefined, Map<number, Part[]>, void> {
+function* partsByPeriod(readers: readonly RunReader[], place: number): Generator<undefined, Map<number, Part[]>, void> {
   const byPeriod = new Map<number, Part[]>()
   for (const reader of readers) {
     const parts = byPeriod.get(reader.run.period) ?? []
     byPeriod.set(reader.run.period, parts)
-    yield* reader.read(place, id, parts)
+    yield* reader.read(place, parts)
   }
   return byPeriod
 }
