@@ -14,20 +14,20 @@ import { orderRows } from './sorting.ts'
 const ROWS_PER_STEP = 1 << 15
 
 /** `places`: of the series that are wanted, ascending. */
-export function* headRowsOf(
+export function* rowsOfSeries(
   blocks: readonly StoredBlock[],
   places: Float64Array,
   range: MsRange,
-): Generator<undefined, HeadRows, void> {
+): Generator<undefined, RowsOfSeries, void> {
   const inRange = blocks.filter(({ fromMs, toMs }) => fromMs <= range.toMs && toMs >= range.fromMs)
-  const rows = new HeadRows(inRange, places, range)
+  const rows = new RowsOfSeries(inRange, places, range)
   yield* rows.each((entry) => rows.count(entry))
   rows.begin()
   yield* rows.each((entry, row) => rows.put(entry, row))
   return rows
 }
 
-export class HeadRows {
+export class RowsOfSeries {
   readonly #blocks: readonly StoredBlock[]
   /** Of each block, the number of its first row. */
   readonly #firsts: readonly number[]

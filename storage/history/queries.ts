@@ -7,7 +7,7 @@ import { type CatalogueFile, type Run, RunCatalogue } from './catalogue.ts'
 import type { ChunkColumns } from './codec/chunk.ts'
 import { FRESH_FILE, type HistoryDisk, openReader, readFailure } from './database.ts'
 import type { DroppedSeries } from './dropped.ts'
-import { headRowsOf } from './head-parts.ts'
+import { rowsOfSeries } from './head-parts.ts'
 import { type HistoryFiles, RunPages } from './history-files.ts'
 import type { HistoryTenant } from './history-tenants.ts'
 import { PageTable } from './page-table.ts'
@@ -152,7 +152,7 @@ export class HistoryQueries {
       const readers = runsOf(reader)
       const { places, at } = yield* reader.resolver.resolve(tenant, compiled)
       const wanted = placesAfter(places, after)
-      const head = yield* headRowsOf(blocks, wanted, { fromMs, toMs })
+      const head = yield* rowsOfSeries(blocks, wanted, { fromMs, toMs })
       for (const [index, place] of wanted.entries()) {
         const parts: Part[] = []
         for (const each of readers) yield* each.read(place, parts)
@@ -178,7 +178,7 @@ export class HistoryQueries {
       const summary = summaryOf({ fromMs, toMs }, { stepMs, goneMs, runs })
       const { places, at } = yield* reader.resolver.resolve(tenant, compiled)
       const wanted = placesAfter(places, after)
-      const head = yield* headRowsOf(blocks, wanted, summary.range)
+      const head = yield* rowsOfSeries(blocks, wanted, summary.range)
       for (const [index, place] of wanted.entries()) {
         const found = yield* summary.read(place, head.part(index))
         if (found !== undefined) yield { series: at(place), ...found, place }
