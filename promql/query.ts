@@ -26,6 +26,8 @@ export interface QueryOptions {
   readonly limits: QueryLimits
   /** Times of a range. */
   readonly maxSteps: number
+  /** Learns of the bytes that are held as they come, and, as fewer than none, as they go. Those of the result stay. */
+  readonly onHeld?: (bytes: number) => void
 }
 
 /** As Prometheus has it. */
@@ -125,7 +127,7 @@ class QueryRun {
   constructor(query: PreparedQuery, source: SeriesSource, grid: Grid, endMs: number, options: QueryOptions) {
     this.#query = query
     this.#grid = grid
-    this.#budget = new Budget(options.limits)
+    this.#budget = new Budget(options.limits, options.onHeld)
     this.#evaluator = new Evaluator({
       source,
       times: { startMs: grid.startMs, endMs, lookbackMs: options.lookbackMs },

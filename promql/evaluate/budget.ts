@@ -33,6 +33,7 @@ const BYTES_PER_SERIES = 500
 
 export class Budget {
   readonly #limits: QueryLimits
+  readonly #onHeld: (bytes: number) => void
   #samples = 0
   #series = 0
   #points = 0
@@ -41,8 +42,10 @@ export class Budget {
   #peak = 0
   #work = 0
 
-  constructor(limits: QueryLimits) {
+  /** `onHeld` learns of the bytes that are held as they come, and, as fewer than none, as they go. */
+  constructor(limits: QueryLimits, onHeld: (bytes: number) => void = () => {}) {
     this.#limits = limits
+    this.#onHeld = onHeld
   }
 
   get samples(): number {
@@ -76,6 +79,7 @@ export class Budget {
   /** A column that stays until `release`. */
   hold(points: number): void {
     this.#bytes += points * BYTES_PER_POINT + BYTES_PER_SERIES
+    this.#onHeld(points * BYTES_PER_POINT + BYTES_PER_SERIES)
     this.#held += points
     this.#peak = Math.max(this.#peak, this.#held)
     if (this.#bytes > this.#limits.maxBytes) throw tooMany('bytes of results at one time', this.#limits.maxBytes)
@@ -83,6 +87,7 @@ export class Budget {
 
   release(series: number, points: number): void {
     this.#bytes -= points * BYTES_PER_POINT + series * BYTES_PER_SERIES
+    this.#onHeld(-points * BYTES_PER_POINT - series * BYTES_PER_SERIES)
     this.#held -= points
   }
 

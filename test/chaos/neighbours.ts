@@ -131,6 +131,8 @@ interface Run {
   readonly good: GoodTenant
   readonly rssBeforeMiB: number
   readonly rssMostMiB: number
+  /** How long the server has computed without a pause, beside the hostile tenant: without what others did on the machine. */
+  readonly longestStepMs: number
   readonly broken: readonly string[]
 }
 
@@ -150,6 +152,7 @@ async function oneDeed(
     await stage.markRecords()
     const rssBeforeMiB = stage.rssMiB('VmRSS')
     stage.forgetPeak()
+    await stage.longestStepMs()
     const addresses = network === 'own' ? namespace?.far : [namespace?.near ?? '127.0.0.1']
     const job: HostileJob = {
       ...EVE,
@@ -169,6 +172,7 @@ async function oneDeed(
     const leastFreeMiB = leastFree()
     const tally = { ...(await hostile.tally), ...(circumstances.smallDisk ? { leastFreeMiB } : {}) }
     const rssMostMiB = stage.rssMiB('VmHWM')
+    const longestStepMs = stage.isAlive ? await stage.longestStepMs() : 0
     const broken = [...((await circumstances.judge?.(stage, tally, seconds)) ?? [])]
     if (stage.isAlive) {
       await good.hold()
@@ -178,7 +182,7 @@ async function oneDeed(
     const grownMiB = rssMostMiB - rssBeforeMiB
     if (grownMiB > (circumstances.mostGrowthMiB ?? MOST_GROWTH_MIB)) broken.push(`the server grew by ${grownMiB} MiB`)
     if (Object.values(tally).every((count) => count <= 0)) broken.push('the hostile tenant did nothing')
-    return { quiet, beside, tally, good, rssBeforeMiB, rssMostMiB, broken }
+    return { quiet, beside, tally, good, rssBeforeMiB, rssMostMiB, longestStepMs, broken }
   } finally {
     await stage.close()
   }
@@ -201,7 +205,7 @@ function brokenPromises(good: GoodTenant, quiet: Stretch, beside: Stretch): stri
 }
 
 function linesOf(
-  { quiet, beside, tally, good, rssBeforeMiB, rssMostMiB, broken }: Run,
+  { quiet, beside, tally, good, rssBeforeMiB, rssMostMiB, longestStepMs, broken }: Run,
   deed: string,
   network: Network,
 ): string[] {
@@ -214,7 +218,7 @@ function linesOf(
   return [
     `${deed}, ${network} network: ${compared('nop')}; ${compared('query')}; ` +
       `${beside.logins} logins; ${good.committed} values committed, ` +
-      `longest ${ms(good.commitWorstMs)}; RSS ${rssBeforeMiB} to ${rssMostMiB} MiB; the neighbour: ${did.join(', ')}`,
+      `longest ${ms(good.commitWorstMs)}; longest step of the server ${ms(longestStepMs)}; RSS ${rssBeforeMiB} to ${rssMostMiB} MiB; the neighbour: ${did.join(', ')}`,
     ...[...new Set(broken)].map((promise) => {
       const times = broken.filter((other) => other === promise).length
       return `  broken: ${promise}${times > 1 ? `, ${times} times` : ''}`

@@ -8,7 +8,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ByteWriter } from '../../../protocol/bytes/writer.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
-import type { MemoryPlace } from './memory-room.ts'
+import type { MemoryPlace } from '../memory-room.ts'
 
 type Timers = Pick<Clock, 'setTimeout' | 'setInterval' | 'clear'>
 

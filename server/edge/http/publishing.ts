@@ -7,10 +7,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Asker } from '../../kernel/accounts/rights.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
 import type { DoorAnswer, HttpDoor, OpenDoor } from '../../kit/door.ts'
+import { MemoryRoom } from '../memory-room.ts'
 import { endOf, Turns } from '../turns.ts'
 import { type AskerOptions, askerByToken } from './askers.ts'
 import { announcedBytes, answerNow, expectsContinue, type MissingBody, readBody } from './body.ts'
-import { MemoryRoom } from './memory-room.ts'
 
 /** Requests of a tenant that are read, decoded and stored at the same time. */
 const MAX_AT_ONCE = 4

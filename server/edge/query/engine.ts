@@ -12,11 +12,13 @@ import { restrictExpression } from '../../../promql/restrict.ts'
 import type { Steps } from '../../kernel/core/fair-work.ts'
 import type { HistoryEngine, RememberedSelection } from '../../kit/history.ts'
 import { JsonElements } from './json-elements.ts'
-import { type QueryErrorType, QueryProblem } from './problems.ts'
+import { CrowdedQuery, type QueryErrorType, QueryProblem } from './problems.ts'
 import type { AskedTimes, QueryRequest } from './run.ts'
 
 /** Of an answer: its bytes, and the characters of one series of it. */
 const [MOST_BYTES, MOST_CHARACTERS] = [64 << 20, 4 << 20]
+/** What becomes of a byte of an answer takes about as many. */
+const BYTES_OF_BYTE = 4
 /** Of what an answer says is wrong. */
 const MOST_SAID = 1_000
 
@@ -131,7 +133,7 @@ async function ask(
   form: URLSearchParams,
   take: (element: unknown) => void,
 ): Promise<Rest> {
-  const { work, tenant, clock, timeoutMs, ended } = run
+  const { work, tenant, clock, timeoutMs, ended, memory } = run
   const late = new AbortController()
   const timer = clock.setTimeout(() => late.abort(), timeoutMs)
   try {
@@ -142,6 +144,8 @@ async function ask(
     for await (const piece of pieces) {
       bytes += piece.length
       if (bytes > MOST_BYTES) throw new QueryProblem('execution', `the answer has more than ${MOST_BYTES} bytes`)
+      memory?.took(BYTES_OF_BYTE * piece.length)
+      if (memory?.refused.aborted) throw new CrowdedQuery()
       await work.run({ tenant }, added(elements, decoder.decode(piece, { stream: true })))
     }
     const rest = Object(elements.rest()) as Rest

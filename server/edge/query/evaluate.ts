@@ -39,6 +39,7 @@ export async function evaluate(
     ...(lookbackMs > 0 && { lookbackMs }),
     limits: { ...QUERY_LIMITS, maxSamples, maxBytes: MAX_BYTES },
     maxSteps: MAX_POINTS + 1,
+    onHeld: (bytes) => run.memory?.took(bytes),
   }
   // Whoever says how far to look back means it.
   const source = new HistorySource((selection) => history.select(reader, selection), lookbackMs <= 0)

@@ -8,9 +8,11 @@ import { type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { RecordList } from '../../kernel/metrics/measure.ts'
 import type { Arguments, Labels, Measurement, Metric, PolledSensor } from '../../kernel/metrics/metric.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
+import type { MemoryPlace } from '../memory-room.ts'
 import { outcomeOf, type QueryOutcome } from './outcomes.ts'
 import { QueryProblem } from './problems.ts'
 import { problemRecord } from './records.ts'
+import type { RunOptions } from './run.ts'
 import type { QuerySensorServices } from './sensor.ts'
 
 const { ARRAY, STRING, UINT64 } = BasicType
@@ -80,8 +82,8 @@ export class LabelsSensor implements PolledSensor {
       'unavailable',
       'too many queries of the tenant wait for their turn',
     )
-    const act = async (): Promise<void> => {
-      found = await this.#found(args, reader, history, ended)
+    const act = async (memory: MemoryPlace): Promise<void> => {
+      found = await this.#found(args, reader, history, { ended, memory })
     }
     if (!(await turns.take(reader.tenant, ended, act))) this.#count(args, reader, 'refused', 0)
     const list = new RecordList()
@@ -96,16 +98,16 @@ export class LabelsSensor implements PolledSensor {
     args: Arguments,
     reader: Reader,
     history: RememberedHistory,
-    ended: AbortSignal,
+    ending: Pick<RunOptions, 'ended' | 'memory'>,
   ): Promise<readonly string[] | QueryProblem> {
     const { section, clock, work } = this.#services
     const begunMs = clock.monotonicMs()
-    const [{ eachSeries, matchersOf }, { problemOf }] = await Promise.all([
+    const [{ compareTexts, eachSeries, matchersOf, ordered }, { problemOf }] = await Promise.all([
       import('./labels.ts'),
       import('./evaluate.ts'),
     ])
     const { maxSamples, timeout } = section()
-    const run = { tenant: reader.tenant, work, clock, timeoutMs: Math.min(timeout, MOST_MS), ended }
+    const run = { tenant: reader.tenant, work, clock, timeoutMs: Math.min(timeout, MOST_MS), ...ending }
     const request = { reader, history, nowMs: clock.wallMs(), maxSamples, run }
     const label = args.get('label')
     const found = new Set<string>()
@@ -113,7 +115,7 @@ export class LabelsSensor implements PolledSensor {
       const match = args.get('match')
       const matchers = typeof match === 'string' && match !== '' ? matchersOf(match) : []
       if (matchers === undefined) throw new QueryProblem('bad_data', '`match` is no selector such as up{job="a"}')
-      await eachSeries(request, [matchers], rangeOf(args), (pairs) => {
+      await eachSeries(request, [matchers], rangeOf(args), 'text', (pairs) => {
         for (const [name, text] of pairs) {
           if (label === undefined) found.add(name)
           else if (name === label) found.add(text)
@@ -121,7 +123,7 @@ export class LabelsSensor implements PolledSensor {
         return found.size
       })
       this.#count(args, reader, 'served', clock.monotonicMs() - begunMs)
-      return [...found].sort()
+      return await work.run(reader, ordered([...found], compareTexts))
     } catch (error) {
       const problem = problemOf(error)
       this.#count(args, reader, outcomeOf(problem), clock.monotonicMs() - begunMs)

@@ -8,20 +8,27 @@ import { type QueryRequest, runQuery } from './run.ts'
 
 /** What one answer holds at most: it is in memory, to be sorted. */
 const MOST = 200_000
+/** What each takes, about. */
+const BYTES_EACH = { series: 1_000, text: 200 }
 
 export type Matchers = RememberedSelection['matchers']
 export type LabelPairs = ReturnType<typeof pairsOf>
 
-/** `take` returns how much is held by then. Rejects with QueryProblem and StatusError. */
+/** `take` returns how much is held by then, of what `kind` says. Rejects with QueryProblem and StatusError. */
 export async function eachSeries(
   request: QueryRequest,
   selections: readonly Matchers[],
   range: { readonly fromMs: number; readonly toMs: number },
+  kind: keyof typeof BYTES_EACH,
   take: (pairs: LabelPairs) => number,
 ): Promise<void> {
   const { reader, history, run } = request
+  let held = 0
   const counted = (pairs: LabelPairs): void => {
-    if (take(pairs) > MOST) throw new QueryProblem('execution', `more than ${MOST} match: choose fewer with match[]`)
+    const now = take(pairs)
+    if (now > held) run.memory?.took((now - held) * BYTES_EACH[kind])
+    held = now
+    if (now > MOST) throw new QueryProblem('execution', `more than ${MOST} match: choose fewer with match[]`)
   }
   if (history.engine !== undefined) return seriesElsewhere(request, history.engine, selections, range, counted)
   const source = new HistorySource((selection) => history.select(reader, selection))
@@ -34,6 +41,12 @@ export async function eachSeries(
     }
   }
   await runQuery(steps(), source, run)
+}
+
+export { ordered } from '../../../promql/evaluate/merged-series.ts'
+
+export function compareTexts(left: string, right: string): number {
+  return left < right ? -1 : left > right ? 1 : 0
 }
 
 /** What a selector such as `up{job="a"}` selects; undefined if the text is another expression. Throws PromqlError. */

@@ -11,7 +11,7 @@ import { RareWarnings } from '../../kernel/core/rare-warnings.ts'
 import { RecordList } from '../../kernel/metrics/measure.ts'
 import type { Metric } from '../../kernel/metrics/metric.ts'
 import { ProducerSensor } from '../../kernel/producer/sensor.ts'
-import type { QueryProblem } from './problems.ts'
+import { CrowdedQuery, type QueryProblem } from './problems.ts'
 
 const { ARRAY, STRING, UINT64 } = BasicType
 
@@ -21,14 +21,15 @@ const LOGGED_CHARACTERS = 1_000
 const MOST_TENANTS = 10_000
 
 /**
- * `failed`: it is wrong, or what it asks for is more than it may. `refused`: there was no turn. `cancelled`: the connection has ended
- * before the answer was there.
+ * `failed`: it is wrong, or what it asks for is more than it may. `refused`: there was no turn, or no memory.
+ * `cancelled`: the connection has ended before the answer was there.
  */
 const OUTCOMES = ['served', 'failed', 'timed_out', 'refused', 'cancelled'] as const
 export type QueryOutcome = (typeof OUTCOMES)[number]
 
 /** `problem`: undefined if the server has failed. */
 export function outcomeOf(problem: QueryProblem | undefined): QueryOutcome {
+  if (problem instanceof CrowdedQuery) return 'refused'
   if (problem?.type === 'timeout') return 'timed_out'
   return problem?.type === 'canceled' ? 'cancelled' : 'failed'
 }
@@ -102,7 +103,7 @@ const metric: Metric = {
       served: counter('served', 'Queries that were answered.'),
       failed: counter('failed', 'Queries that were wrong, or needed more than they may.'),
       timed_out: counter('timed_out', 'Queries that took longer than they may.'),
-      refused: counter('refused', 'Queries that got no turn.'),
+      refused: counter('refused', 'Queries that got no turn, or no memory because all together held too much.'),
       cancelled: counter('cancelled', 'Queries whose connection ended before they were answered.'),
     },
   },

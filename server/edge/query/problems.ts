@@ -46,6 +46,13 @@ export class QueryProblem extends Error {
   }
 }
 
+/** All queries together hold too much, and the tenant of this one holds most of it. */
+export class CrowdedQuery extends QueryProblem {
+  constructor() {
+    super('unavailable', 'queries hold too much memory together: ask again later, or for less')
+  }
+}
+
 export function invalidParameter(name: string, problem: string): QueryProblem {
   return new QueryProblem('bad_data', `invalid parameter ${JSON.stringify(name)}: ${problem}`)
 }

@@ -6,8 +6,9 @@ import type { Reader } from '../../../auth/permissions.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
 import type { FairWork, Steps } from '../../kernel/core/fair-work.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
+import type { MemoryPlace } from '../memory-room.ts'
 import type { HistorySource } from './history-source.ts'
-import { QueryProblem } from './problems.ts'
+import { CrowdedQuery, QueryProblem } from './problems.ts'
 
 /** Columns that a query holds at one time, its result included. */
 export const MAX_BYTES = 64 * 2 ** 20
@@ -19,6 +20,8 @@ export interface RunOptions {
   readonly timeoutMs: number
   /** Aborted when the connection has ended. */
   readonly ended: AbortSignal
+  /** Where it counts what it holds; undefined if it takes no turn, as those of rules. */
+  readonly memory?: MemoryPlace | undefined
 }
 
 /** Whoever asks, and what may be used for the answer. */
@@ -40,11 +43,12 @@ export type AskedTimes =
 export async function runQuery<T>(
   steps: Generator<unknown, T, void>,
   source: HistorySource,
-  { tenant, work, clock, timeoutMs, ended }: RunOptions,
+  { tenant, work, clock, timeoutMs, ended, memory }: RunOptions,
 ): Promise<T> {
   const lastMs = clock.monotonicMs() + timeoutMs
   const check = (): void => {
     if (ended.aborted) throw new QueryProblem('canceled', 'query was canceled')
+    if (memory?.refused.aborted) throw new CrowdedQuery()
     if (clock.monotonicMs() >= lastMs) throw new QueryProblem('timeout', 'query timed out in expression evaluation')
   }
   let end = (): void => {}

@@ -14,6 +14,7 @@ import { RecordList } from '../../kernel/metrics/measure.ts'
 import type { Arguments, Labels, Measurement, Metric, PolledSensor } from '../../kernel/metrics/metric.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
+import type { MemoryPlace } from '../memory-room.ts'
 import { outcomeOf, type QueryOutcome, type QueryOutcomes } from './outcomes.ts'
 import { QueryProblem } from './problems.ts'
 import { problemRecord, resultBytes, resultRecords } from './records.ts'
@@ -184,7 +185,7 @@ export class QuerySensor implements PolledSensor {
       outcomes.ended({ reader, path: metric.name, given: givenBy(text, times), outcome, ...spent })
     }
     let answer: { readonly records: Iterator<Field[]>; readonly bytes: number } | undefined
-    const act = async (): Promise<void> => {
+    const act = async (memory: MemoryPlace): Promise<void> => {
       begunMs = clock.monotonicMs()
       const { evaluateText, lossesOf, problemOf } = await import('./evaluate.ts')
       const request = {
@@ -192,7 +193,7 @@ export class QuerySensor implements PolledSensor {
         history,
         nowMs: clock.wallMs(),
         maxSamples,
-        run: { tenant, work, clock, timeoutMs, ended },
+        run: { tenant, work, clock, timeoutMs, ended, memory },
       }
       try {
         const result = await evaluateText(request, text, times, {

@@ -5,8 +5,8 @@
  */
 import { setMaxListeners } from 'node:events'
 import type { Clock } from '../../../kernel/core/clock.ts'
+import { MemoryRoom } from '../../memory-room.ts'
 import { Turns } from '../../turns.ts'
-import { MemoryRoom } from '../memory-room.ts'
 import { Readers, type TextReader, type TextReaderOptions } from './readers.ts'
 
 /** Texts of a tenant that are made or sent, those that wait for that, and for how long. */

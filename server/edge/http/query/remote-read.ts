@@ -47,7 +47,9 @@ export async function remoteRead(request: ApiRequest): Promise<EncodedAnswer> {
           samples += series.times.length
           if (samples > maxSamples)
             throw new QueryProblem('execution', `more than ${maxSamples} samples: read a shorter time or fewer series`)
+          const before = writer.heldBytes
           yield* writer.series(series)
+          run.memory?.took(writer.heldBytes - before)
           if (writer.heldBytes > MAX_ANSWER_BYTES)
             throw new QueryProblem(
               'execution',

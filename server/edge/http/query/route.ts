@@ -9,8 +9,9 @@ import type { SessionContext } from '../../../kernel/sessions/context.ts'
 import type { RememberedHistory } from '../../../kit/history.ts'
 import type { ShownRules } from '../../../kit/rules.ts'
 import type { QuerySection } from '../../config.ts'
+import type { MemoryPlace } from '../../memory-room.ts'
 import { outcomeOf, type QueryOutcome, type QueryOutcomes } from '../../query/outcomes.ts'
-import { type QueryErrorType, QueryProblem } from '../../query/problems.ts'
+import { CrowdedQuery, type QueryErrorType, QueryProblem } from '../../query/problems.ts'
 import type { QueryTurns } from '../../query/turns.ts'
 import { endOf } from '../../turns.ts'
 import { type AskerOptions, askerByProof } from '../askers.ts'
@@ -125,7 +126,7 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
         const times = { waitedMs: begunMs - arrivedMs, tookMs: clock.monotonicMs() - begunMs }
         outcomes.ended({ reader, path: request.url.replace(/\?.*/s, ''), given, outcome, ...times })
       }
-      const act = async (): Promise<void> => {
+      const act = async (memory?: MemoryPlace): Promise<void> => {
         const begunMs = clock.monotonicMs()
         const api = await import('./api.ts')
         try {
@@ -141,13 +142,16 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
             rules: options.rules,
             nowMs: clock.wallMs(),
             maxSamples,
-            run: { tenant, work, clock, timeoutMs, ended },
+            run: { tenant, work, clock, timeoutMs, ended, memory },
             waitedMs: begunMs - arrivedMs,
             software,
             catalogue,
           })
+          if (memory?.refused.aborted === true) throw new CrowdedQuery()
           count('served', begunMs)
           request.socket.setTimeout(options.stallMs)
+          // An answer that is fetched slowly is in memory, too.
+          memory?.refused.addEventListener('abort', () => reply.raw.destroy())
           await sendAnswer(reply, found, { tenant, work })
         } catch (error) {
           const problem = api.problemOf(error)
@@ -158,9 +162,12 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
         }
         if (!ended.aborted) await new Promise((resolve) => ended.addEventListener('abort', resolve))
       }
+      // Until it has its turn nothing is sent either way: how long that may be, the turns say.
+      request.socket.setTimeout(0)
       if (!isAsking) await act()
       else if (!(await turns.take(tenant, ended, act))) {
         count(ended.aborted ? 'cancelled' : 'refused', clock.monotonicMs())
+        request.socket.setTimeout(options.stallMs)
         void reply.header('retry-after', RETRY_AFTER_S)
         return refuse(reply, new QueryProblem('unavailable', 'too many queries of the tenant wait for their turn'))
       }

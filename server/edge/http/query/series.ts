@@ -2,7 +2,7 @@
 import { PromqlError } from '../../../../promql/errors.ts'
 import { compareLabelSets, isLabelName, LabelSet } from '../../../../promql/label-set.ts'
 import { textsElsewhere } from '../../query/engine.ts'
-import { eachSeries, type LabelPairs, type Matchers, matchersOf } from '../../query/labels.ts'
+import { compareTexts, eachSeries, type LabelPairs, type Matchers, matchersOf, ordered } from '../../query/labels.ts'
 import { invalidParameter, QueryProblem } from '../../query/problems.ts'
 import { jsonLabels, listTexts, successTexts } from './json.ts'
 import { type ApiRequest, QueryParameters } from './parameters.ts'
@@ -14,12 +14,13 @@ export async function seriesFound(request: ApiRequest): Promise<Iterable<string>
   const selections = selectionsOf(parameters)
   if (selections.length === 0) throw new QueryProblem('bad_data', 'no match[] parameter provided')
   const found = new Map<string, LabelSet>()
-  await eachSeries(request, selections, rangeOf(parameters), (pairs) => {
+  await eachSeries(request, selections, rangeOf(parameters), 'series', (pairs) => {
     const labels = LabelSet.of(pairs)
     found.set(labels.key, labels)
     return found.size
   })
-  const sorted = [...found.values()].sort(compareLabelSets)
+  const { work, tenant } = request.run
+  const sorted = await work.run({ tenant }, ordered([...found.values()], compareLabelSets))
   return limitedList(sorted, jsonLabels, parameters.limit())
 }
 
@@ -50,12 +51,14 @@ async function textsFound(
   if (engine !== undefined) {
     for (const text of await textsElsewhere(request, engine, label, all, rangeOf(parameters))) found.add(text)
   } else {
-    await eachSeries(request, all, rangeOf(parameters), (pairs) => {
+    await eachSeries(request, all, rangeOf(parameters), 'text', (pairs) => {
       take(pairs, found)
       return found.size
     })
   }
-  return limitedList([...found].sort(), (text) => JSON.stringify(text), parameters.limit())
+  const { work, tenant } = request.run
+  const sorted = await work.run({ tenant }, ordered([...found], compareTexts))
+  return limitedList(sorted, (text) => JSON.stringify(text), parameters.limit())
 }
 
 /** Throws QueryProblem. */

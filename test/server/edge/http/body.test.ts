@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { beforeEach, expect, it } from 'vitest'
 import { type BodyLimits, readBody } from '../../../../server/edge/http/body.ts'
-import { MemoryRoom } from '../../../../server/edge/http/memory-room.ts'
+import { MemoryRoom } from '../../../../server/edge/memory-room.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 let clock: FakeClock

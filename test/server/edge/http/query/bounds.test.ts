@@ -111,6 +111,39 @@ it('that reads more samples than it may ends', async () => {
   expect(await ask('query?query=a&time=2')).toMatchObject({ status: 422, body: { errorType: 'execution' } })
 })
 
+it('of queries that hold too much memory together the last one of the tenant that holds most is refused', async () => {
+  await server.stop()
+  server = await PublishingProducer.start({ config: { query: { maxConcurrent: 3 } } })
+  token = await tokenFor(server.root, 'root', '')
+  const steps = 11_000
+  let end = (): void => {}
+  const held = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  // Each series is a column of 97 KiB: a query holds 60 MiB, and waits then.
+  remember(async function* () {
+    for (let n = 0; n < 630; n++) {
+      const [times, values] = [Float64Array.of(0, 1e6 * steps), Float64Array.of(1, 1)]
+      yield [{ series: { name: `a${n}`, labels: [] }, times, values, mayRead: () => true }]
+    }
+    await held
+  })
+  const path = `query_range?query={__name__=~"a.*"}&start=0&end=${steps}&step=1&limit=1`
+  const all = [ask(path), ask(path), ask(path)]
+  expect(await Promise.race(all)).toEqual({
+    status: 503,
+    body: {
+      status: 'error',
+      errorType: 'unavailable',
+      error: 'queries hold too much memory together: ask again later, or for less',
+    },
+  })
+  end()
+  const statuses = (await Promise.all(all)).map(({ status }) => status)
+  expect(statuses.toSorted()).toEqual([200, 200, 503])
+  expect(decoded(await server.root.query('producer.queries'))).toMatchObject([{ served: 2, refused: 1, failed: 0 }])
+})
+
 // Without promtool there is no real client to ask with.
 describe.skipIf(spawnSync('promtool', ['--version']).status !== 0)('promtool (apt install prometheus)', () => {
   it('gets what is there', async () => {

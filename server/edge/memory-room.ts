@@ -1,5 +1,5 @@
 /**
- * The memory that bodies of requests, or texts of answers, may have together, whoever they are of. When it is used up, the tenant
+ * The memory that bodies of requests, texts of answers, or queries may have together, whoever they are of. When it is used up, the tenant
  * that has most loses what it began last, and may ask again: whoever has less than its share is never refused for others.
  */
 

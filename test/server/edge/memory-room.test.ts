@@ -1,8 +1,8 @@
 /** The memory that bodies of all tenants have together: whoever has most gives way, and never to less than his share. */
 import { expect, it } from 'vitest'
-import { MemoryRoom } from '../../../../server/edge/http/memory-room.ts'
-import { seeds } from '../../../support/long.ts'
-import { Random } from '../../../support/random.ts'
+import { MemoryRoom } from '../../../server/edge/memory-room.ts'
+import { seeds } from '../../support/long.ts'
+import { Random } from '../../support/random.ts'
 
 it('refuses the body that the tenant with most has begun last', () => {
   const room = new MemoryRoom(100)
