@@ -109,7 +109,9 @@ async function ofMonths({ days, long, runs }: PeerSizes): Promise<Record<string,
 }
 
 /** All three at once: they are filled at the same time, and asked one after the other. */
-async function withTakers(act: (takers: readonly HistoryTaker[], own: RecordingServer) => Promise<void>): Promise<void> {
+async function withTakers(
+  act: (takers: readonly HistoryTaker[], own: RecordingServer) => Promise<void>,
+): Promise<void> {
   const own = new RecordingServer()
   const takers: HistoryTaker[] = [own]
   try {
@@ -137,12 +139,7 @@ interface Costs {
 }
 
 /** The median of all runs but the first, which reads from the disk and compiles. */
-async function costsOf(
-  taker: HistoryTaker,
-  queries: readonly Asked[],
-  times: Times,
-  runs: number,
-): Promise<Costs> {
+async function costsOf(taker: HistoryTaker, queries: readonly Asked[], times: Times, runs: number): Promise<Costs> {
   const all: Costs[] = []
   for (let run = 0; run <= runs; run++) {
     const [cpu, started] = [cpuSecondsOf(taker.pid), performance.now()]
