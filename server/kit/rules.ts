@@ -1,5 +1,6 @@
 /** Rules and their alerts as they are shown to those who ask by HTTP: the wing of the alerts gives them, and the edge answers. */
 import type { Reader } from '../../auth/permissions.ts'
+import type { Steps } from '../kernel/core/fair-work.ts'
 
 export type ShownTexts = Readonly<Record<string, string>>
 
@@ -44,5 +45,5 @@ export interface ShownRuleGroup {
 
 export interface ShownRules {
   /** The groups of the tenant of a reader, and of their alerts those that he may read. */
-  groupsFor(reader: Reader): readonly ShownRuleGroup[]
+  groupsFor(reader: Reader): Steps<readonly ShownRuleGroup[]>
 }

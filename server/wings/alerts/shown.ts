@@ -2,6 +2,7 @@
 import type { Kit } from '../../kit/kit.ts'
 import { fromForeign } from '../../kit/metrics.ts'
 import type { ShownAlert, ShownRule, ShownRuleGroup, ShownRules, ShownTexts } from '../../kit/rules.ts'
+import type { Steps } from '../../kit/running.ts'
 import type { RuleGroups } from './evaluation/groups.ts'
 import type { RunningGroup, RunningRule } from './evaluation/running-group.ts'
 import type { Alert } from './rules/alerting-rule.ts'
@@ -19,27 +20,37 @@ export class RulesShown implements ShownRules {
   }
 
   /** Alerts are judged as values of the metric `alert`. */
-  groupsFor(reader: Parameters<ShownRules['groupsFor']>[0]): readonly ShownRuleGroup[] {
+  *groupsFor(reader: Parameters<ShownRules['groupsFor']>[0]): ReturnType<ShownRules['groupsFor']> {
     const rights = this.#view.readRights(reader)
-    const own = this.#tenants.filter(({ tenant }) => tenant === reader.tenant)
-    return own.flatMap(({ groups, tenant }) => {
+    const found: ShownRuleGroup[] = []
+    for (const { groups, tenant } of this.#tenants) {
+      if (tenant !== reader.tenant) continue
       const mayRead: MayRead = ({ labels }) => {
         const texts = new Map([...labels].map(([name, text]) => [fromForeign(name), text]))
         return rights.mayReadRemembered({ tenant }, 'alert', (name) => texts.get(name))
       }
-      return [...groups].map((group) => shownGroup(group, mayRead))
-    })
+      for (const group of [...groups]) found.push(yield* shownGroup(group, mayRead))
+    }
+    return found
   }
 }
 
-function shownGroup(group: RunningGroup, mayRead: MayRead): ShownRuleGroup {
-  const { definition, file, intervalMs, tookMs, evaluatedMs, rules } = group
+function* shownGroup(group: RunningGroup, mayRead: MayRead): Steps<ShownRuleGroup> {
+  const { definition, file, intervalMs, tookMs, evaluatedMs } = group
   const { name, limit } = definition
-  return { name, file, intervalMs, limit, tookMs, evaluatedMs, rules: rules.map((one) => shownRule(one, mayRead)) }
+  const rules: ShownRule[] = []
+  for (const one of group.rules) rules.push(yield* shownRule(one, mayRead))
+  return { name, file, intervalMs, limit, tookMs, evaluatedMs, rules }
 }
 
-function shownRule({ rule, health }: RunningRule, mayRead: MayRead): ShownRule {
+function* shownRule({ rule, health }: RunningRule, mayRead: MayRead): Steps<ShownRule> {
   const { definition } = rule
+  const alerts: ShownAlert[] = []
+  for (const alert of rule.alerts.values()) {
+    if (alert.state !== 'inactive' && mayRead(alert)) alerts.push(shownAlert(alert))
+    yield
+  }
+  yield
   const { kind, name, query } = definition
   const isAlert = definition.kind === 'alert'
   return {
@@ -50,7 +61,7 @@ function shownRule({ rule, health }: RunningRule, mayRead: MayRead): ShownRule {
     annotations: isAlert ? templateTexts(definition.annotations) : {},
     forMs: isAlert ? definition.forMs : 0,
     keepFiringForMs: isAlert ? definition.keepFiringForMs : 0,
-    alerts: [...rule.alerts.values()].filter((alert) => alert.state !== 'inactive' && mayRead(alert)).map(shownAlert),
+    alerts,
     health: health === undefined ? 'unknown' : health.problem === undefined ? 'ok' : 'err',
     problem: health?.problem ?? '',
     tookMs: health?.tookMs ?? 0,

@@ -6,7 +6,7 @@ import { ConfigError, type ConfigProblem } from '../../kit/config.ts'
 import type { Source } from '../../kit/source.ts'
 import type { AlertsSection, alertsSection } from './config.ts'
 import type { RuleGroups, RuleGroupsOptions } from './evaluation/groups.ts'
-import { publishSamples, RULES_FAMILY } from './evaluation/recorded.ts'
+import { publishSample, RULES_FAMILY } from './evaluation/recorded.ts'
 import { AlertSensor } from './events.ts'
 import { AlertFigures } from './figures.ts'
 import type { RuleFile } from './rules/files.ts'
@@ -18,9 +18,12 @@ const TENANT = 'default'
 const READER = { userId: 0, tenant: TENANT, name: 'alerts:' }
 /** A series that no rule has given for so long ends. */
 const KEPT_MS = 86_400_000
+/** Groups and rules of a tenant. */
+const MOST_GROUPS = 2_000
+const MOST_RULES = 20_000
 
 export const alerts: Source<typeof alertsSection> = {
-  async open({ clock, log, feed, door, peer, expressions }, section) {
+  async open({ clock, log, feed, door, poll, peer, expressions }, section) {
     let inForce = section
     const family = door.family({ family: RULES_FAMILY, kind: 'rules', from: 'rules', keptMs: () => KEPT_MS })
     const sensor = new AlertSensor(TENANT, feed)
@@ -32,7 +35,8 @@ export const alerts: Source<typeof alertsSection> = {
       clock,
       log,
       reader: () => ({ ...READER, role: inForce.role }),
-      publish: (samples, timeMs) => publishSamples(family.of(TENANT), samples, timeMs),
+      publish: (sample, timeMs) => publishSample(family.of(TENANT), sample, timeMs),
+      work: (steps) => poll.work({ tenant: TENANT }, steps),
       emit: (transition) => sensor.emit(transition),
       forget: (labels) => sensor.forget(labels),
     }
@@ -101,6 +105,12 @@ async function rulesOf({ rules }: AlertsSection): Promise<readonly RuleFile[]> {
     if (other !== undefined) say(path, `has the name of ${other}: alerts are stored by the names of files`)
     names.set(nameOf(path), path)
     files.push(file)
+  }
+  const groups = files.flatMap((file) => file.groups)
+  const count = groups.reduce((sum, group) => sum + group.rules.length, 0)
+  if (groups.length > MOST_GROUPS || count > MOST_RULES) {
+    const most = `at most ${MOST_GROUPS} groups and ${MOST_RULES} rules are evaluated`
+    say('alerts.rules', `${groups.length} groups with ${count} rules: ${most}; name fewer files, or join groups`)
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return files

@@ -8,18 +8,22 @@ const SECOND_MS = 1_000
 const NEVER = '0001-01-01T00:00:00Z'
 const KIND_OF = { alert: 'alerting', record: 'recording' } as const
 
-export async function alertsFound({ rules, reader }: ApiRequest): Promise<Iterable<string>> {
-  const groups = rules?.groupsFor(reader) ?? []
-  return successTexts(inList('alerts', alertsOf(groups)))
+export async function alertsFound(request: ApiRequest): Promise<Iterable<string>> {
+  const groups = await groupsFor(request)
+  return successTexts(inList('alerts', listTexts(alertsOf(groups))))
 }
 
 function* alertsOf(groups: readonly ShownRuleGroup[]): Generator<string> {
-  for (const { rules } of groups)
-    for (const { alerts } of rules) for (const alert of alerts) yield JSON.stringify(alertAnswer(alert))
+  for (const { rules } of groups) for (const { alerts } of rules) yield* alertTexts(alerts)
 }
 
-export async function rulesFound({ given, rules, reader }: ApiRequest): Promise<Iterable<string>> {
-  const parameters = new QueryParameters(given)
+/** As work of the tenant: a rule may have thousands of alerts, each of which is judged. */
+async function groupsFor({ rules, reader, run }: ApiRequest): Promise<readonly ShownRuleGroup[]> {
+  return rules === undefined ? [] : run.work.run({ tenant: run.tenant }, rules.groupsFor(reader))
+}
+
+export async function rulesFound(request: ApiRequest): Promise<Iterable<string>> {
+  const parameters = new QueryParameters(request.given)
   const type = parameters.text('type').toLowerCase()
   if (type !== '' && type !== 'alert' && type !== 'record')
     throw invalidParameter('type', `not supported value ${JSON.stringify(type)}`)
@@ -28,38 +32,54 @@ export async function rulesFound({ given, rules, reader }: ApiRequest): Promise<
     return wanted.length === 0 || wanted.includes(text)
   }
   const excludesAlerts = ['1', 't', 'true'].includes(parameters.text('exclude_alerts').toLowerCase())
-  const groups = (rules?.groupsFor(reader) ?? []).flatMap((group) => {
+  const groups = (await groupsFor(request)).flatMap((group) => {
     if (!isIn('rule_group', group.name) || !isIn('file', group.file)) return []
     const shown = group.rules.filter(({ kind, name }) => (type === '' || kind === type) && isIn('rule_name', name))
     return shown.length === 0 ? [] : [{ ...group, rules: shown }]
   })
-  return successTexts(inList('groups', groupTexts(groups, excludesAlerts)))
+  return successTexts(inList('groups', groupsTexts(groups, excludesAlerts)))
 }
 
-function* groupTexts(groups: readonly ShownRuleGroup[], excludesAlerts: boolean): Generator<string> {
-  for (const group of groups) yield JSON.stringify(groupAnswer(group, excludesAlerts))
+function* groupsTexts(groups: readonly ShownRuleGroup[], excludesAlerts: boolean): Generator<string> {
+  let before = '['
+  for (const { name, file, rules, intervalMs, limit, tookMs, evaluatedMs } of groups) {
+    const after = {
+      interval: intervalMs / SECOND_MS,
+      limit,
+      evaluationTime: tookMs / SECOND_MS,
+      lastEvaluation: timeText(evaluatedMs),
+    }
+    yield before
+    before = ','
+    yield* between({ name, file }, 'rules', rulesTexts(rules, excludesAlerts), after)
+  }
+  yield before === '[' ? '[]' : ']'
 }
 
-function* inList(name: string, elements: Iterable<string>): Generator<string> {
+function* rulesTexts(rules: readonly ShownRule[], excludesAlerts: boolean): Generator<string> {
+  let before = '['
+  for (const rule of rules) {
+    yield before
+    before = ','
+    yield* ruleTexts(rule, excludesAlerts)
+  }
+  yield ']'
+}
+
+/** An object with a list between its other members, of which there are some before it and some after it. */
+function* between(before: object, name: string, elements: Iterable<string>, after: object): Generator<string> {
+  yield `${JSON.stringify(before).slice(0, -1)},"${name}":`
+  yield* elements
+  yield `,${JSON.stringify(after).slice(1)}`
+}
+
+function* inList(name: string, list: Iterable<string>): Generator<string> {
   yield `{"${name}":`
-  yield* listTexts(elements)
+  yield* list
   yield '}'
 }
 
-function groupAnswer(group: ShownRuleGroup, excludesAlerts: boolean) {
-  const { name, file, rules, intervalMs, limit, tookMs, evaluatedMs } = group
-  return {
-    name,
-    file,
-    rules: rules.map((rule) => ruleAnswer(rule, excludesAlerts)),
-    interval: intervalMs / SECOND_MS,
-    limit,
-    evaluationTime: tookMs / SECOND_MS,
-    lastEvaluation: timeText(evaluatedMs),
-  }
-}
-
-function ruleAnswer(rule: ShownRule, excludesAlerts: boolean) {
+function* ruleTexts(rule: ShownRule, excludesAlerts: boolean): Generator<string> {
   const { kind, name, query, labels, annotations, alerts, health, problem, tookMs, evaluatedMs } = rule
   const state = alerts.some((alert) => alert.state === 'firing') ? 'firing' : alerts.length > 0 ? 'pending' : 'inactive'
   const ofAlert = {
@@ -70,16 +90,21 @@ function ruleAnswer(rule: ShownRule, excludesAlerts: boolean) {
     keepFiringFor: rule.keepFiringForMs / SECOND_MS,
     labels,
     annotations,
-    ...(!excludesAlerts && { alerts: alerts.map(alertAnswer) }),
   }
-  return {
-    ...(kind === 'alert' ? ofAlert : { name, query, ...(Object.keys(labels).length > 0 && { labels }) }),
+  const of = kind === 'alert' ? ofAlert : { name, query, ...(Object.keys(labels).length > 0 && { labels }) }
+  const after = {
     health,
     ...(problem !== '' && { lastError: problem }),
     evaluationTime: tookMs / SECOND_MS,
     lastEvaluation: timeText(evaluatedMs),
     type: KIND_OF[kind],
   }
+  if (kind === 'alert' && !excludesAlerts) yield* between(of, 'alerts', listTexts(alertTexts(alerts)), after)
+  else yield JSON.stringify({ ...of, ...after })
+}
+
+function* alertTexts(alerts: readonly ShownAlert[]): Generator<string> {
+  for (const alert of alerts) yield JSON.stringify(alertAnswer(alert))
 }
 
 function alertAnswer({ labels, annotations, state, value, activeMs, keptSinceMs }: ShownAlert) {

@@ -14,7 +14,7 @@ const TOGETHER_MS = 1_000
 /** Alerts of a tenant, those that have ended a short time ago among them. */
 const MOST_ALERTS = 10_000
 
-export interface RuleGroupsOptions extends Pick<GroupServices, 'reader' | 'publish' | 'emit' | 'forget'> {
+export interface RuleGroupsOptions extends Pick<GroupServices, 'reader' | 'publish' | 'emit' | 'forget' | 'work'> {
   readonly tenant: string
   readonly expressions: Expressions
   readonly stored: StoredAlerts
@@ -52,9 +52,9 @@ export class RuleGroups {
     this.tenant = options.tenant
     this.#options = options
     this.#stored = options.stored
-    const { expressions, stored, clock, log, reader, publish, emit, forget } = options
+    const { expressions, stored, clock, log, reader, publish, emit, forget, work } = options
     const room = (group: RunningGroup) => ({ others: this.#alertsBut(group), most: MOST_ALERTS })
-    this.#services = { expressions, journal: stored.journal, clock, log, reader, publish, emit, forget, room }
+    this.#services = { expressions, journal: stored.journal, clock, log, reader, publish, emit, forget, work, room }
   }
 
   get groups(): Iterable<RunningGroup> {

@@ -3,16 +3,18 @@ import type { LabelMatcher } from '../../../../promql/label-matcher.ts'
 import { LabelSet } from '../../../../promql/label-set.ts'
 import { MemorySource } from '../../../../promql/memory-source.ts'
 import type { RollupSource, SeriesSource, SourceSeries, Stream } from '../../../../promql/series-source.ts'
+import type { RuleSteps } from '../rules/evaluation.ts'
 import type { RuleSample } from '../rules/group.ts'
 
 export class RecordedSamples {
   readonly source = new MemorySource()
-  isEmpty = true
+  isEmpty = true;
 
-  add(samples: readonly RuleSample[], timeMs: number): void {
+  *add(samples: readonly RuleSample[], timeMs: number): RuleSteps<void> {
     for (const { labels, value } of samples) {
       this.source.add(labels, [[timeMs, value]])
       this.isEmpty = false
+      yield undefined
     }
   }
 }

@@ -9,21 +9,18 @@ import type { RuleSample } from '../rules/group.ts'
 export const RULES_FAMILY = 'rules.'
 const MICROSECONDS = 1_000
 
-/** Gives out the samples of an evaluation. Returns why the first of those was not taken that were not; undefined if all were. */
-export function publishSamples(
+/** Gives out a sample of an evaluation. Returns why it was not taken; undefined if it was. */
+export function publishSample(
   sensor: LabelledSensor,
-  samples: readonly RuleSample[],
+  { labels, value }: RuleSample,
   timeMs: number,
 ): string | undefined {
-  let problem: string | undefined
-  for (const { labels, value } of samples) {
-    const own = [...labels].flatMap(([name, text]): [string, string][] =>
-      name === METRIC_NAME_LABEL ? [] : [[fromForeign(name), text]],
-    )
-    const series = sensor.of(RULES_FAMILY + labels.metricName, own)
-    if ('refused' in series) problem ??= `a result cannot be published: ${series.detail}`
-    else if (value === 'stale') sensor.take(series, VOID, timeMs * MICROSECONDS)
-    else sensor.take(series, { type: BasicType.DOUBLE, value }, timeMs * MICROSECONDS)
-  }
-  return problem
+  const own = [...labels].flatMap(([name, text]): [string, string][] =>
+    name === METRIC_NAME_LABEL ? [] : [[fromForeign(name), text]],
+  )
+  const series = sensor.of(RULES_FAMILY + labels.metricName, own)
+  if ('refused' in series) return `a result cannot be published: ${series.detail}`
+  if (value === 'stale') sensor.take(series, VOID, timeMs * MICROSECONDS)
+  else sensor.take(series, { type: BasicType.DOUBLE, value }, timeMs * MICROSECONDS)
+  return undefined
 }

@@ -4,10 +4,10 @@
  */
 import { QUERY_OPTIONS } from '../../../../promql/query.ts'
 import type { Expressions, StoredAlerts } from '../../../kit/expressions.ts'
-import type { Clock, Logger } from '../../../kit/running.ts'
+import type { Clock, Logger, Steps } from '../../../kit/running.ts'
 import { alertLabelsProblem, type Transition } from '../events.ts'
 import type { Alert, Alerts } from '../rules/alerting-rule.ts'
-import { type External, RuleEvaluation } from '../rules/evaluation.ts'
+import { type External, RuleEvaluation, type RuleSteps } from '../rules/evaluation.ts'
 import { type GroupRule, type RuleOutcome, type RuleSample, rulesOf } from '../rules/group.ts'
 import type { RuleGroupDefinition } from '../rules/rule-file.ts'
 import { LayeredSource, RecordedSamples } from './layered-source.ts'
@@ -23,13 +23,18 @@ export interface GroupServices {
   readonly clock: Pick<Clock, 'monotonicMs' | 'wallMs'>
   readonly log: Logger
   readonly reader: () => Parameters<Expressions['run']>[0]
-  /** Gives out the results of a rule; returns why not all of them were taken. */
-  readonly publish: (samples: readonly RuleSample[], timeMs: number) => string | undefined
+  /** Gives out a result of a rule; returns why it was not taken. */
+  readonly publish: (sample: RuleSample, timeMs: number) => string | undefined
   readonly emit: (transition: Transition) => void
+  /** Does steps, as work of the tenant. What is changed and emitted in one step is stored in one batch. */
+  readonly work: (steps: Steps<void>) => void | Promise<void>
   readonly forget: (labels: Alert['labels']) => void
   /** Alerts that other groups of the tenant have, and how many all may have. */
   readonly room: (group: RunningGroup) => { readonly others: number; readonly most: number }
 }
+
+/** Changes of alerts and results that are handed on in one step. */
+const PER_STEP = 16
 
 /** What is known of the last evaluation of a rule. */
 export interface RuleHealth {
@@ -75,6 +80,8 @@ export class RunningGroup {
   evaluatedMs: number | undefined
   /** Another one has taken its place: what is still evaluated counts for nothing. */
   isOver = false
+  /** What follows from an evaluation and is not handed on yet. */
+  #taking: Steps<void> | undefined
 
   constructor(
     services: GroupServices,
@@ -106,11 +113,12 @@ export class RunningGroup {
     this.reachedMs = reachedMs
     this.#sequence = sequence
     for (const { rule, key } of this.rules)
-      if (rule.definition.kind === 'alert') rule.restore(alerts.get(key) ?? NO_ALERTS)
+      if (rule.definition.kind === 'alert') finish(rule.restore(alerts.get(key) ?? NO_ALERTS))
   }
 
   /** Goes on where an earlier definition of the group was; the rules that are there no more end. */
   replace(before: RunningGroup): void {
+    before.#settle()
     before.isOver = true
     this.reachedMs = before.reachedMs
     this.#sequence = before.#sequence
@@ -132,6 +140,7 @@ export class RunningGroup {
 
   /** Its rules are there no more: their alerts end, and nothing of it is stored. */
   end(): void {
+    this.#settle()
     this.isOver = true
     for (const one of this.rules) this.#end(one)
     this.#services.journal.change({ remove: 'alert group', name: this.key })
@@ -161,47 +170,53 @@ export class RunningGroup {
 
   /** Evaluates its rules at a time. Resolves to false if that has to be done again later. Never rejects. */
   async evaluate(timeMs: number): Promise<boolean> {
-    const { clock, expressions } = this.#services
+    const { clock, expressions, work } = this.#services
     const begunMs = clock.monotonicMs()
     const recorded = new RecordedSamples()
     const evaluated: EvaluatedRule[] = []
     let alerts = 0
     for (const one of this.rules) {
       const ruleBegunMs = clock.monotonicMs()
-      const outcome = this.#bounded(one.rule, await this.#outcomeOf(one.rule, timeMs, recorded), alerts)
+      const outcome = await this.#outcomeOf(one.rule, timeMs, recorded, alerts)
       // What cannot be asked now is asked again.
       if (this.isOver || (outcome.failure !== undefined && expressions.problem !== undefined)) return false
       evaluated.push({ outcome, tookMs: clock.monotonicMs() - ruleBegunMs })
       alerts += outcome.alerts.size
-      recorded.add(outcome.samples, this.#sampleMs(timeMs))
     }
     this.tookMs = clock.monotonicMs() - begunMs
     this.evaluatedMs = timeMs
-    this.#take(timeMs, evaluated)
+    this.#taking = this.#take(timeMs, evaluated)
+    await work(this.#taking)
     return true
   }
 
-  async #outcomeOf(rule: GroupRule, timeMs: number, recorded: RecordedSamples): Promise<RuleOutcome> {
+  async #outcomeOf(rule: GroupRule, timeMs: number, recorded: RecordedSamples, before: number): Promise<RuleOutcome> {
     const { expressions, reader } = this.#services
     const options = { ...QUERY_OPTIONS, limits: expressions.limits }
+    const bounded = (outcome: RuleOutcome) => this.#bounded(rule, outcome, before)
+    const sampleMs = this.#sampleMs(timeMs)
     try {
-      return await expressions.run(reader(), (source) =>
-        rule.evaluate(
-          new RuleEvaluation(new LayeredSource(source, recorded), timeMs, EXTERNAL, this.definition.offsetMs, options),
-        ),
-      )
+      return await expressions.run(reader(), function* (source): RuleSteps<RuleOutcome> {
+        const layered = new LayeredSource(source, recorded)
+        const evaluation = new RuleEvaluation(layered, timeMs, EXTERNAL, timeMs - sampleMs, options)
+        const outcome = yield* bounded(yield* rule.evaluate(evaluation))
+        yield* recorded.add(outcome.samples, sampleMs)
+        return outcome
+      })
     } catch (error) {
       return rule.failed((error as Error).message)
     }
   }
 
-  #bounded(rule: GroupRule, outcome: RuleOutcome, before: number): RuleOutcome {
+  *#bounded(rule: GroupRule, outcome: RuleOutcome, before: number): RuleSteps<RuleOutcome> {
     if (outcome.failure !== undefined) return outcome
-    const { others, most } = this.#services.room(this)
-    const count = others + before + outcome.alerts.size
-    if (outcome.alerts.size > rule.alerts.size && count > most)
-      return rule.failed(`the tenant would have ${count} alerts, and may have ${most}`)
+    if (outcome.alerts.size > rule.alerts.size) {
+      const { others, most } = this.#services.room(this)
+      const count = others + before + outcome.alerts.size
+      if (count > most) return rule.failed(`the tenant would have ${count} alerts, and may have ${most}`)
+    }
     for (const [key, { labels }] of outcome.alerts) {
+      yield undefined
       if (rule.alerts.has(key)) continue
       const problem = alertLabelsProblem(labels)
       if (problem !== undefined) return rule.failed(`an alert cannot be: ${problem}`)
@@ -209,19 +224,43 @@ export class RunningGroup {
     return outcome
   }
 
-  /** Everything that follows from an evaluation, in one go. */
-  #take(timeMs: number, evaluated: readonly EvaluatedRule[]): void {
-    this.reachedMs = timeMs
+  /**
+   * Everything that follows from an evaluation. Each step stores what it hands on, with the number of the last transition, and the last
+   * one that the time was reached: a process that ends between them evaluates the time again, and what was handed on follows no more.
+   */
+  *#take(timeMs: number, evaluated: readonly EvaluatedRule[]): Steps<void> {
     this.#counts.evaluations += evaluated.length
     for (const [index, { outcome, tookMs }] of evaluated.entries()) {
       const one = this.rules[index] as RunningRule
-      const changes = changesOf(one.rule.alerts, outcome.alerts, timeMs)
+      const before = one.rule.alerts
       one.rule.adopt(outcome)
-      for (const change of changes) this.#change(one, change, timeMs)
-      const refused = this.#services.publish(outcome.samples, this.#sampleMs(timeMs))
+      let handed = 0
+      for (const change of changesOf(before, outcome.alerts, timeMs)) {
+        if (change !== undefined) this.#change(one, change, timeMs)
+        if (++handed % PER_STEP > 0) continue
+        this.#store()
+        yield
+        if (this.isOver) return
+      }
+      let refused: string | undefined
+      for (const sample of outcome.samples) {
+        const problem = this.#services.publish(sample, this.#sampleMs(timeMs))
+        refused ??= problem
+        if (++handed % PER_STEP > 0) continue
+        this.#store()
+        yield
+        if (this.isOver) return
+      }
       this.#judge(one, outcome.failure ?? refused, timeMs, tookMs)
     }
+    this.reachedMs = timeMs
     this.#store()
+    this.#taking = undefined
+  }
+
+  /** Hands on at once what is left of an evaluation. */
+  #settle(): void {
+    if (this.#taking !== undefined) finish(this.#taking)
   }
 
   /** Samples have the time that the expressions look at, as those of Prometheus have. */
@@ -234,8 +273,9 @@ export class RunningGroup {
     const { alerts, series } = one.rule
     const gone = [...series].map((labels): RuleSample => ({ labels, value: 'stale' }))
     one.rule.adopt({ alerts: NO_ALERTS, series: new Map() })
-    for (const change of changesOf(alerts, NO_ALERTS, timeMs)) this.#change(one, change, timeMs)
-    this.#services.publish(gone, this.#sampleMs(timeMs))
+    for (const change of changesOf(alerts, NO_ALERTS, timeMs))
+      if (change !== undefined) this.#change(one, change, timeMs)
+    for (const sample of gone) this.#services.publish(sample, this.#sampleMs(timeMs))
   }
 
   #change({ rule, key }: RunningRule, { alert, isTransition, isGone }: AlertChange, timeMs: number): void {
@@ -264,4 +304,8 @@ export class RunningGroup {
     if (problem === undefined) this.#services.log.info(where, 'a rule can be evaluated again')
     else this.#services.log.warn({ ...where, detail: problem }, 'a rule cannot be evaluated')
   }
+}
+
+function finish(steps: Generator<unknown, void, void>): void {
+  while (steps.next().done !== true);
 }

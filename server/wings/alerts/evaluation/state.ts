@@ -13,21 +13,22 @@ export interface AlertChange {
   readonly isGone: boolean
 }
 
-/** What differs between the alerts of a rule before an evaluation at a time and after it, as far as it is stored. */
-export function changesOf(before: Alerts, after: Alerts, timeMs: number): readonly AlertChange[] {
-  const changes: AlertChange[] = []
+/** What differs between the alerts of a rule before an evaluation at a time and after it, as far as it is stored; undefined for each that does not. */
+export function* changesOf(before: Alerts, after: Alerts, timeMs: number): Generator<AlertChange | undefined> {
   for (const [key, alert] of after) {
     const known = before.get(key)
-    if (known !== undefined && isStoredSame(known, alert)) continue
-    changes.push({ alert, isTransition: known?.state !== alert.state, isGone: false })
+    if (known !== undefined && isStoredSame(known, alert)) yield undefined
+    else yield { alert, isTransition: known?.state !== alert.state, isGone: false }
   }
   for (const [key, alert] of before) {
-    if (after.has(key)) continue
+    if (after.has(key)) {
+      yield undefined
+      continue
+    }
     const isTransition = alert.state !== 'inactive'
     const resolvedMs = alert.resolvedMs ?? timeMs
-    changes.push({ alert: { ...alert, state: 'inactive', resolvedMs }, isTransition, isGone: true })
+    yield { alert: { ...alert, state: 'inactive', resolvedMs }, isTransition, isGone: true }
   }
-  return changes
 }
 
 /** The value and the annotations follow with every evaluation. */

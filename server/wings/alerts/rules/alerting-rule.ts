@@ -52,22 +52,25 @@ export function* alertsAfter(
   for (const [key, alert] of found) {
     const next = holding.has(key) ? fired(definition, alert, timeMs) : ended(definition, alert, timeMs)
     if (next !== undefined) after.set(key, next)
+    yield undefined
   }
   return after
 }
 
 /** The series ALERTS and ALERTS_FOR_STATE of the alerts that are active. */
-export function samplesOfAlerts(alerts: Alerts): readonly EvaluatedSample[] {
-  return [...alerts.values()].filter(isActive).flatMap(({ labels, state, activeMs }) => [
-    {
-      labels: labels.with([
-        [METRIC_NAME_LABEL, ALERTS],
-        [STATE_LABEL, state],
-      ]),
-      value: 1,
-    },
-    { labels: labels.with([[METRIC_NAME_LABEL, ALERTS_FOR_STATE]]), value: Math.floor(activeMs / 1_000) },
-  ])
+export function* samplesOfAlerts(alerts: Alerts): RuleSteps<readonly EvaluatedSample[]> {
+  const samples: EvaluatedSample[] = []
+  for (const { labels, state, activeMs } of alerts.values()) {
+    if (state === 'inactive') continue
+    const ofState = labels.with([
+      [METRIC_NAME_LABEL, ALERTS],
+      [STATE_LABEL, state],
+    ])
+    const since = labels.with([[METRIC_NAME_LABEL, ALERTS_FOR_STATE]])
+    samples.push({ labels: ofState, value: 1 }, { labels: since, value: Math.floor(activeMs / 1_000) })
+    yield undefined
+  }
+  return samples
 }
 
 export function isActive({ state }: Alert): boolean {

@@ -5,6 +5,9 @@ import { type Alerts, alertsAfter, isActive, samplesOfAlerts } from './alerting-
 import { type EvaluatedSample, RuleError, type RuleEvaluation, type RuleSteps } from './evaluation.ts'
 import type { RecordingDefinition, RuleDefinition, RuleGroupDefinition } from './rule-file.ts'
 
+/** Series that one rule may record. */
+const MOST_RECORDED = 50_000
+
 /** A sample of a rule. A series that the rule has no longer gets a stale marker. */
 export interface RuleSample {
   readonly labels: LabelSet
@@ -46,12 +49,12 @@ export class GroupRule {
     const { definition } = this
     try {
       if (definition.kind === 'record')
-        return this.#outcome(yield* this.#recorded(definition, evaluation), this.#alerts)
+        return yield* this.#outcome(yield* this.#recorded(definition, evaluation), this.#alerts)
       const alerts = yield* alertsAfter(definition, this.#alerts, evaluation)
       const active = [...alerts.values()].filter(isActive).length
       if (this.#limit > 0 && active > this.#limit)
         return this.failed(`exceeded limit of ${this.#limit} with ${active} alerts`, new Map())
-      return this.#outcome(samplesOfAlerts(alerts), alerts)
+      return yield* this.#outcome(yield* samplesOfAlerts(alerts), alerts)
     } catch (error) {
       if (error instanceof RuleError) return this.failed(error.message)
       throw error
@@ -68,24 +71,37 @@ export class GroupRule {
   }
 
   /** Has alerts that were stored, or that another definition of the same rule had. */
-  restore(alerts: Alerts): void {
-    this.adopt({ alerts, series: new Map(samplesOfAlerts(alerts).map(({ labels }) => [labels.key, labels])) })
+  *restore(alerts: Alerts): RuleSteps<void> {
+    this.adopt(yield* this.#outcome(yield* samplesOfAlerts(alerts), alerts))
   }
 
-  #outcome(samples: readonly EvaluatedSample[], alerts: Alerts): RuleOutcome {
-    const series = new Map(samples.map(({ labels }) => [labels.key, labels]))
-    const gone = [...this.#series].filter(([key]) => !series.has(key))
-    const stale = gone.map(([, labels]): RuleSample => ({ labels, value: 'stale' }))
-    return { samples: [...samples, ...stale], series, alerts, failure: undefined }
+  *#outcome(found: readonly EvaluatedSample[], alerts: Alerts): RuleSteps<RuleOutcome> {
+    const series = new Map<string, LabelSet>()
+    for (const { labels } of found) {
+      series.set(labels.key, labels)
+      yield undefined
+    }
+    const samples: RuleSample[] = [...found]
+    for (const [key, labels] of this.#series) {
+      if (!series.has(key)) samples.push({ labels, value: 'stale' })
+      yield undefined
+    }
+    return { samples, series, alerts, failure: undefined }
   }
 
   *#recorded(definition: RecordingDefinition, evaluation: RuleEvaluation): RuleSteps<readonly EvaluatedSample[]> {
     const found = yield* evaluation.vector(definition.query)
-    const samples = found.map(({ labels, value }) => ({
-      labels: labels.with([...definition.labels, [METRIC_NAME_LABEL, definition.name]]),
-      value,
-    }))
-    if (new Set(samples.map(({ labels }) => labels.key)).size < samples.length)
+    if (found.length > MOST_RECORDED)
+      throw new RuleError(`it would record ${found.length} series, and a rule may record ${MOST_RECORDED}`)
+    const samples: EvaluatedSample[] = []
+    const keys = new Set<string>()
+    for (const { labels: from, value } of found) {
+      const labels = from.with([...definition.labels, [METRIC_NAME_LABEL, definition.name]])
+      keys.add(labels.key)
+      samples.push({ labels, value })
+      yield undefined
+    }
+    if (keys.size < samples.length)
       throw new RuleError('vector contains metrics with the same labelset after applying rule labels')
     if (this.#limit > 0 && samples.length > this.#limit)
       throw new RuleError(`exceeded limit of ${this.#limit} with ${samples.length} series`)

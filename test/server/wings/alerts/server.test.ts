@@ -163,6 +163,10 @@ it('a reload reads the rules again; one with a mistake changes nothing, and says
     /rules\.yml:8: group "load", rule "High": could not parse expression/,
   )
   await expect(reload(RULES, join(directory, 'away', '*.yml'))).rejects.toThrow(/its directory cannot be read: ENOENT/)
+  const many = Array.from({ length: 2_001 }, (_, index) => `{ name: g${index}, rules: [] }`)
+  await expect(reload(`groups: [${many}]`)).rejects.toThrow(
+    'alerts.rules: 2001 groups with 0 rules: at most 2000 groups and 20000 rules are evaluated; name fewer files, or join groups',
+  )
   expect(await stateOf()).toBe('pending')
   await reload(RULES.replace('for: 30s', 'for: 10m'))
   expect((await get('rules')).groups[0].rules[1]).toMatchObject({ duration: 600, state: 'pending' })

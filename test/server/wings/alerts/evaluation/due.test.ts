@@ -56,9 +56,12 @@ beforeEach(() => {
     clock,
     log: createLogger('info', { write: (line) => void logged.push(line) }),
     reader: () => ({ userId: 0, tenant: 'default', name: 'alerts:', role: 'consumer' }),
-    publish(samples, timeMs) {
-      for (const { labels, value } of samples) accepted.push([labels, timeMs, value])
+    publish({ labels, value }, timeMs) {
+      accepted.push([labels, timeMs, value])
       return refused
+    },
+    work(steps) {
+      for (;;) if (steps.next().done === true) return
     },
     emit: () => void changes++,
     forget() {},

@@ -45,6 +45,8 @@ let problem: string | undefined
 let catchingUp: Promise<void>
 let groups: RuleGroups
 let startMs: number
+/** After so many steps of what follows from an evaluation nothing more of it is done. */
+let stepsDone: number
 
 beforeEach(() => {
   disk = new Disk()
@@ -53,6 +55,7 @@ beforeEach(() => {
   source = new MemorySource()
   accepted = []
   reported = []
+  stepsDone = Number.POSITIVE_INFINITY
   problem = undefined
   catchingUp = Promise.resolve()
 })
@@ -90,9 +93,13 @@ function start(): void {
     clock,
     log: createLogger('silent'),
     reader: () => ({ userId: 0, tenant: 'default', name: 'alerts:', role: 'consumer' }),
-    publish(samples, timeMs) {
-      for (const { labels, value } of samples) accepted.push([labels, timeMs, value])
+    publish({ labels, value }, timeMs) {
+      accepted.push([labels, timeMs, value])
       return undefined
+    },
+    async work(steps) {
+      for (let step = 0; step < stepsDone; step++) if (steps.next().done === true) return
+      await new Promise(() => {})
     },
     emit({ alert: { labels, state }, sequence, timeMs }) {
       reported.push({ minute: Math.floor((timeMs - startMs) / MINUTE), text: `${sequence} ${labels} ${state}` })
@@ -282,6 +289,49 @@ describe('Time Series to Create', () => {
     expect(recorded('ALERTS', { alertstate: 'firing' })).toEqual([
       `{__name__="ALERTS", ${labels}"firing", severity="page"} NaN`,
     ])
+  })
+})
+
+describe('what follows from an evaluation, in steps', () => {
+  beforeEach(start)
+
+  const MANY = 40
+  const jobs = Array.from({ length: MANY }, (_, index) => `j${String(index).padStart(2, '0')}`)
+  const begun = async (): Promise<void> => {
+    for (const job of jobs) series({ __name__: 'up', job }, ...new Array(9).fill(0))
+    await follow(DOWN)
+    stepsDone = 2
+    clock.advance(MINUTE)
+    await evaluated(() => reported.length > 0)
+    stepsDone = Number.POSITIVE_INFINITY
+  }
+  /** Each alert once, with the numbers 1, 2, 3 ... */
+  const expectEachOnce = (): void => {
+    const numbers = reported.map(({ text }) => Number(text.split(' ')[0]))
+    expect(numbers).toEqual(jobs.map((_, index) => index + 1))
+    const found = reported.map(({ text }) => /job="(\w+)"/.exec(text)?.[1])
+    expect(found.sort()).toEqual(jobs)
+  }
+
+  it('killed between two steps: the rest follows when the time is evaluated again, and nothing twice', async () => {
+    await begun()
+    expect(reported.length).toBeLessThan(MANY)
+    const { reachedMs } = [...groups.groups][0] ?? { reachedMs: 0 }
+    expect([...disk.groups.values()]).toMatchObject([{ reached: reachedMs, sequence: reported.length }])
+    expect(disk.alerts.size).toBe(reported.length)
+    start()
+    await follow(DOWN)
+    await evaluated(() => reached() > reachedMs)
+    expectEachOnce()
+    expect(disk.alerts.size).toBe(MANY)
+  })
+
+  it('rules that are read again between two steps take over when all of it has followed', async () => {
+    await begun()
+    expect(reported.length).toBeLessThan(MANY)
+    await follow(DOWN)
+    expectEachOnce()
+    expect(alerts()).toHaveLength(MANY)
   })
 })
 
