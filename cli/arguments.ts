@@ -87,6 +87,13 @@ export function intervalSeconds(text: string): number {
   throw new InvalidArgumentError(`Expected a number of seconds from ${MIN_INTERVAL_S} to ${MAX_INTERVAL_S}.`)
 }
 
+/** Whole seconds of a duration. */
+export function wholeSeconds(text: string): number {
+  const ms = parseDuration(text) ?? 0
+  if (ms >= 1_000) return Math.floor(ms / 1_000)
+  throw new InvalidArgumentError('Expected a whole number with a unit, such as 90d, 12h or 30m.')
+}
+
 /** Microseconds since 1970, of how long ago or of a time. */
 export function sinceOf(text: string, nowMs: number): number {
   const duration = parseDuration(text)

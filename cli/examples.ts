@@ -23,6 +23,13 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'rules test': ['cinnabar rules test disk.test.yml'],
   'rules list': ['cinnabar rules list', 'cinnabar rules list --json'],
   alerts: ['cinnabar alerts', 'cinnabar alerts --json'],
+  'alerts log': ['cinnabar alerts log', 'cinnabar alerts log --json'],
+  'alerts silences': ['cinnabar alerts silences'],
+  'alerts silence': ["cinnabar alerts silence 'host=~\"web.*\"' --for 2h --comment 'new disks'"],
+  'alerts ack': ["cinnabar alerts ack alertname=DiskAlmostFull host=web1 --comment 'I am on it'"],
+  'alerts unsilence': ['cinnabar alerts unsilence 6f2b1c0a9d8e7f60'],
+  notify: ['cinnabar notify test pager'],
+  'notify test': ['cinnabar notify test pager'],
   top: ['cinnabar top', "cinnabar top 'host.*' --interval 1", "cinnabar top 'gmetric.cpu_*' --plain --count 1"],
   watch: [
     "cinnabar watch 'gmetric.*'",

@@ -17,6 +17,7 @@ import { addFeed } from './commands/feed.ts'
 import { addGet } from './commands/get.ts'
 import { addHistory } from './commands/history.ts'
 import { addMetrics } from './commands/metrics.ts'
+import { addNotify } from './commands/notifications.ts'
 import { addPublish } from './commands/publish.ts'
 import { addQuery } from './commands/query.ts'
 import { addExplain, addRole } from './commands/role.ts'
@@ -88,6 +89,7 @@ export function createProgram(cli: Cli): Command {
     addQuery,
     addRules,
     addAlerts,
+    addNotify,
     addTop,
     addWatch,
     addTail,

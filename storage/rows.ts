@@ -3,51 +3,9 @@
  * it follow from here. Rows of every batch are arrays of numbers, see store.ts. A column that is added needs a step in
  * sqlite/migrations.ts, and another tag: a tag that was released keeps its columns and their order for ever.
  */
+import { ALERT_ROWS } from './alert-rows.ts'
 import { type ColumnValues, columnKinds, type RowColumns } from './columns.ts'
-
-/** A row of another kind, with which the row goes. */
-export interface RowOwner {
-  readonly kind: 'user' | 'channel' | 'binding'
-  /** The columns that hold the key of the owner, in the order of its key. */
-  readonly by: readonly string[]
-  /** There may be many: a store may mark them, and remove them later in pieces. */
-  readonly isInPieces?: true
-}
-
-export interface RowDeclaration<C extends RowColumns = RowColumns> {
-  readonly columns: C
-  /** The number of the kind in records; that of its removal is 128 more. */
-  readonly tag: number
-  readonly table: string
-  /** The columns by which rows are told apart. Without any, there is one row or none. */
-  readonly key: readonly string[]
-  /** The order in which rows are recovered, if it is not that of the key: by these columns, or as they were stored. */
-  readonly order?: readonly string[] | 'stored'
-  /** The columns of a removal: those of the key, or columns of its own if it removes several rows. Without it none is removed. */
-  readonly removal?: 'key' | RowColumns
-  /** The list of Recovered in which the rows are; without it the store reads them otherwise. */
-  readonly recoveredAs?: string
-  readonly goesWith?: readonly RowOwner[]
-  /** The column of `meta` that is above all ids ever given: none is given twice. */
-  readonly counter?: 'next_user' | 'next_rule' | 'next_token' | 'next_board'
-  /** Each row has a checksum over its columns, since it decides who may do what. */
-  readonly hasChecksum?: true
-  /** A row with a key that is stored is refused, not replaced. */
-  readonly isAppendOnly?: true
-  /** What follows for people if a row is left out because it is damaged; without it the store is not opened. */
-  readonly leftOut?: string
-}
-
-/** Everything of a declaration but its columns, whose names it may use. */
-type Described<C extends RowColumns> = Omit<RowDeclaration, 'columns' | 'key' | 'order' | 'goesWith'> & {
-  readonly key: readonly (keyof C & string)[]
-  readonly order?: readonly (keyof C & string)[] | 'stored'
-  readonly goesWith?: readonly (RowOwner & { readonly by: readonly (keyof C & string)[] })[]
-}
-
-function row<const C extends RowColumns, const D extends Described<C>>(columns: C, described: D) {
-  return { ...described, columns }
-}
+import { type RowDeclaration, type RowOwner, row } from './row-declaration.ts'
 
 const { number, text, bytes, flag, word, group, optional, named } = columnKinds
 
@@ -390,42 +348,7 @@ export const ROWS = {
       leftOut: 'they are not shown; save them again',
     },
   ),
-  /** A group of rules: how far it was evaluated. */
-  'alert group': row(
-    // As JSON: [tenant, file, group]. The last time that was evaluated, milliseconds since 1970. The number of its last transition.
-    { name: text, reached: number, sequence: number },
-    {
-      tag: 22,
-      table: 'alert_group',
-      key: ['name'],
-      removal: 'key',
-      recoveredAs: 'alertGroups',
-      leftOut: 'they are evaluated from now on',
-    },
-  ),
-  /** An alert that is pending or fires, or has ended a short time ago. */
-  alert: row(
-    {
-      /** As JSON: [tenant, file, group, rule, how many rules of this name come before it]. */
-      rule: text,
-      /** As JSON: pairs of a name and a text, ascending by name. The value is a number as text: it may be NaN. */
-      labels: text,
-      annotations: text,
-      state: word({ pending: 0, firing: 1, inactive: 2 }),
-      value: text,
-      /** In milliseconds since 1970: since when it holds, fires, and fires although it holds no more; and when it ended. */
-      active: number,
-      ...{ fired: optional(number), kept: optional(number), resolved: optional(number) },
-    },
-    {
-      tag: 23,
-      table: 'alert',
-      key: ['rule', 'labels'],
-      removal: 'key',
-      recoveredAs: 'alerts',
-      leftOut: 'they begin anew',
-    },
-  ),
+  ...ALERT_ROWS,
 } as const satisfies Readonly<Record<string, RowDeclaration>>
 
 type Rows = typeof ROWS
@@ -456,6 +379,10 @@ export type QmfAgentRow = RowOf<'qmf agent'>
 export type BoardRow = RowOf<'board'>
 export type AlertGroupRow = RowOf<'alert group'>
 export type AlertRow = RowOf<'alert'>
+export type NotifyGroupRow = RowOf<'notify group'>
+export type NotifyAlertRow = RowOf<'notify alert'>
+export type NotificationRow = RowOf<'notification'>
+export type SilenceRow = RowOf<'silence'>
 
 /** Puts a row in the place of that with its key, if there is one. */
 export type RowPut = { readonly [Kind in RowKind]: { readonly put: Kind; readonly row: RowOf<Kind> } }[RowKind]

@@ -59,10 +59,11 @@ const SHARED_PROTOCOL = ['protocol/bytes', 'protocol/kept', 'protocol/monitor', 
 
 /** What single wings speak besides; `upstream` is a consumer. No wing may import anything else of the server. */
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
-  drains: ['protocol/otlp', 'protocol/prometheus', 'protocol/webhook'],
+  drains: ['protocol/otlp', 'protocol/prometheus'],
   history: ['protocol/prometheus', 'storage/history'],
   prometheus: ['promql'],
   alerts: ['promql'],
+  notify: ['promql'],
   qmf: ['protocol/amqp'],
   upstream: ['client'],
 }

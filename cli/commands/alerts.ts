@@ -7,6 +7,7 @@ import { resolveToken, type TokenOptions, withTokenOptions } from '../login.ts'
 import { formatTable, JSON_OPTION } from '../output.ts'
 import type { Cli } from '../session.ts'
 import { safeText } from '../width.ts'
+import { addNotifications } from './notifications.ts'
 
 const SECOND_MS = 1_000
 
@@ -40,8 +41,10 @@ interface AnsweredGroup {
   readonly rules: readonly AnsweredRule[]
 }
 
-export function addAlerts(program: Command, { terminal }: Cli, wallMs: () => number = () => Date.now()): void {
-  withTokenOptions(program.command('alerts'), API_URL)
+export function addAlerts(program: Command, cli: Cli, wallMs: () => number = () => Date.now()): void {
+  const { terminal } = cli
+  const alerts = program.command('alerts')
+  withTokenOptions(alerts, API_URL)
     .description('list the alerts that are pending, or fire')
     .option(...JSON_OPTION)
     .action(async (options: ListOptions) => {
@@ -59,6 +62,7 @@ export function addAlerts(program: Command, { terminal }: Cli, wallMs: () => num
       ])
       return terminal.print(formatTable(heads, rows, terminal.colors, terminal.screen?.size().columns))
     })
+  addNotifications(alerts, cli)
 }
 
 export function addRulesList(rules: Command, { terminal }: Cli): void {

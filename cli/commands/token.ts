@@ -5,8 +5,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { newToken } from '../../client/index.ts'
-import { parseDuration } from '../../server/kernel/config/duration.ts'
-import { USER_HELP, userArguments, wholeNumber } from '../arguments.ts'
+import { USER_HELP, userArguments, wholeNumber, wholeSeconds } from '../arguments.ts'
 import { callControl, printControlList, runAndReport } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatTime } from '../format.ts'
@@ -33,7 +32,7 @@ export function addToken(program: Command, cli: Cli): void {
     .argument('<user>', USER_HELP)
     .option('--name <text>', 'purpose of the token, shown in the list')
     .option('--scope <scope>', "limit what the token allows: 'COLLECT host.*'; may be repeated", scope)
-    .option('--expires <duration>', 'lifetime, for example 90d (default: unlimited)', seconds)
+    .option('--expires <duration>', 'lifetime, for example 90d (default: unlimited)', wholeSeconds)
     .option('--out <file>', 'write the token to a new file that only you can read, instead of printing it')
     .action((user: string, options: AddOptions) => {
       const args = userArguments(user)
@@ -105,12 +104,6 @@ function table(tokens: readonly AnswerRecord[], colors: Colors, width?: number):
 function scope(text: string, before: readonly string[] = []): string[] {
   if (/^(COLLECT|EXECUTE|DEF_CHANNEL|PUBLISH|\*) \S+$/.test(text)) return [...before, text]
   throw new InvalidArgumentError("Expected a command and a pattern, such as 'COLLECT host.*' or 'EXECUTE exec.x'.")
-}
-
-function seconds(text: string): number {
-  const ms = parseDuration(text) ?? 0
-  if (ms >= 1_000) return Math.floor(ms / 1_000)
-  throw new InvalidArgumentError('Expected a whole number with a unit, such as 90d, 12h or 30m.')
 }
 
 const tokenNumber = wholeNumber(1, 9_999_999_999, 'the number of a token, not the token itself')

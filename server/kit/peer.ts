@@ -3,7 +3,16 @@
  * are delivered to.
  */
 import type { Reader } from '../../auth/permissions.ts'
-import type { QmfAgentRow, UpstreamBindingRow, UpstreamRow } from '../../storage/store.ts'
+import type {
+  AlertRow,
+  NotificationRow,
+  NotifyAlertRow,
+  NotifyGroupRow,
+  QmfAgentRow,
+  SilenceRow,
+  UpstreamBindingRow,
+  UpstreamRow,
+} from '../../storage/store.ts'
 import type { TenantUse } from '../kernel/accounts/quotas.ts'
 import type { Channel } from '../kernel/channels/channel.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
@@ -20,7 +29,15 @@ import type { Joining } from './producers.ts'
 
 export { dropCauses } from '../kernel/channels/ledger.ts'
 export type { Stats } from '../kernel/producer/status.ts'
-export type { QmfAgentRow, UpstreamBindingRow, UpstreamRow }
+export type {
+  NotificationRow,
+  NotifyAlertRow,
+  NotifyGroupRow,
+  QmfAgentRow,
+  SilenceRow,
+  UpstreamBindingRow,
+  UpstreamRow,
+}
 
 export interface Peer {
   /** Paces what a connection brings: it waits for storage and for a quota. */
@@ -44,6 +61,13 @@ export interface StoredPeers {
   readonly upstreamBindings: readonly UpstreamBindingRow[]
   /** What brokers of QMF know this server by; undefined if it was an agent of none. */
   readonly qmfAgent: QmfAgentRow | undefined
+  /** What notifiers had told, and whom nobody was to be told of, when the server started. */
+  readonly notifyGroups: readonly NotifyGroupRow[]
+  readonly notifyAlerts: readonly NotifyAlertRow[]
+  readonly notifications: readonly NotificationRow[]
+  readonly silences: readonly SilenceRow[]
+  /** The alerts that there are now. */
+  alerts(): Iterable<AlertRow>
 }
 
 export interface OwnView {

@@ -235,7 +235,7 @@ const log = section(
     .describe('The log: JSON lines on standard error.'),
 )
 
-const { drain, ...wings } = sourceSections
+const { drain, notify, ...wings } = sourceSections
 
 /** In the order of docs/configuration.md. */
 const sections = {
@@ -258,6 +258,7 @@ const sections = {
   audit,
   exec: execSection,
   ...wings,
+  notify,
   recent,
   log,
 }

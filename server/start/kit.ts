@@ -1,5 +1,5 @@
 /** Makes the kit of the wings from the parts of the server, and keeps the controls that they add until the executor takes them. */
-import type { Recovered } from '../../storage/store.ts'
+import type { AlertRow, Recovered } from '../../storage/store.ts'
 import { type ExpressionsServices, HistoryExpressions } from '../edge/query/expressions.ts'
 import type { Rights } from '../kernel/accounts/rights.ts'
 import type { Tenants } from '../kernel/accounts/tenants.ts'
@@ -13,6 +13,7 @@ import type { Notices } from '../kernel/producer/notices.ts'
 import type { ServerView } from '../kernel/producer/own-metrics.ts'
 import { recentView } from '../kernel/producer/recent.ts'
 import { type DeliveryServices, RegistryDelivery } from '../kit/delivery.ts'
+import type { StoredAlerts } from '../kit/expressions.ts'
 import { FeedTurns } from '../kit/io/pacer.ts'
 import { type KitServices, type MadeKit, makeKit } from '../kit/kit.ts'
 import type { Callers, Joining } from '../kit/producers.ts'
@@ -41,7 +42,18 @@ export type ComposeKitOptions = Omit<
     readonly storage: Pick<StorageState, 'isBehind'>
     readonly notices: Notices
     readonly journal: Journal
-    readonly recovered: Pick<Recovered, 'upstreams' | 'upstreamBindings' | 'qmfAgent' | 'alerts' | 'alertGroups'>
+    readonly recovered: Pick<
+      Recovered,
+      | 'upstreams'
+      | 'upstreamBindings'
+      | 'qmfAgent'
+      | 'alerts'
+      | 'alertGroups'
+      | 'notifyGroups'
+      | 'notifyAlerts'
+      | 'notifications'
+      | 'silences'
+    >
     readonly server: Pick<ServerView, 'stats' | 'channels'>
     readonly tenants: Pick<Tenants, 'list'>
   }
@@ -50,6 +62,8 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
   const { turn, host, storage, clock, hub, intake, notices, journal, recovered, server } = options
   const { nodes, connect, tls, admission, tenants } = options
   const { upstreams, upstreamBindings, qmfAgent, alerts, alertGroups: groups } = recovered
+  const { notifyGroups, notifyAlerts, notifications, silences } = recovered
+  const current = new CurrentAlerts(alerts, journal)
   const offered: OfferedControls = { controls: [], sources: [], remote: [] }
   const made = makeKit({
     ...options,
@@ -62,7 +76,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
       journal,
       behind: () => storage.isBehind(host.unstored),
     },
-    expressions: new HistoryExpressions({ ...options, stored: { journal, alerts, groups } }),
+    expressions: new HistoryExpressions({ ...options, stored: { journal: current.journal, alerts, groups } }),
     controls: {
       add: (...controls) => offered.controls.push(...controls),
       follow: (source) => offered.sources.push(source),
@@ -71,7 +85,17 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
     peer: {
       notice: (notice, about) => notices.emit(notice, about),
       delivery: new RegistryDelivery(options),
-      stored: { journal, upstreams, upstreamBindings, qmfAgent },
+      stored: {
+        journal,
+        upstreams,
+        upstreamBindings,
+        qmfAgent,
+        notifyGroups,
+        notifyAlerts,
+        notifications,
+        silences,
+        alerts: () => current.all(),
+      },
       view: {
         tenants: () => tenants.list(),
         stats: server.stats,
@@ -97,4 +121,30 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
     },
   })
   return { ...made, offered }
+}
+
+/** The alerts that there are now, as they are stored: what wings other than that of the rules know of them. */
+class CurrentAlerts {
+  /** Where changes of alerts are stored. */
+  readonly journal: StoredAlerts['journal']
+  readonly #rows = new Map<string, AlertRow>()
+
+  constructor(recovered: readonly AlertRow[], journal: StoredAlerts['journal']) {
+    for (const row of recovered) this.#rows.set(keyOf(row), row)
+    this.journal = {
+      change: (change) => {
+        if ('put' in change && change.put === 'alert') this.#rows.set(keyOf(change.row), change.row)
+        if ('remove' in change && change.remove === 'alert') this.#rows.delete(keyOf(change))
+        journal.change(change)
+      },
+    }
+  }
+
+  all(): Iterable<AlertRow> {
+    return this.#rows.values()
+  }
+}
+
+function keyOf({ rule, labels }: Pick<AlertRow, 'rule' | 'labels'>): string {
+  return `${rule} ${labels}`
 }

@@ -13,6 +13,7 @@ import { gmetricSection } from '../wings/gmetric/config.ts'
 import { historySection } from '../wings/history/config.ts'
 import { hostSection } from '../wings/host/config.ts'
 import { monoSection } from '../wings/mono/config.ts'
+import { notifySection } from '../wings/notify/config.ts'
 import { otlpSection } from '../wings/otlp/config.ts'
 import { pluginSection } from '../wings/plugin/config.ts'
 import { prometheusSection } from '../wings/prometheus/config.ts'
@@ -35,6 +36,7 @@ const sources = {
   plugin: entry(pluginSection, async () => (await import('../wings/plugin/source.ts')).plugin),
   drain: entry(drainSection, async () => (await import('../wings/drains/source.ts')).drain),
   history: entry(historySection, async () => (await import('../wings/history/source.ts')).history),
+  notify: entry(notifySection, async () => (await import('../wings/notify/source.ts')).notify),
   alerts: entry(alertsSection, async () => (await import('../wings/alerts/source.ts')).alerts),
 }
 

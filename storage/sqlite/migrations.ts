@@ -29,6 +29,7 @@ export const MIGRATIONS: readonly Migration[] = [
   upstreamBindings,
   boards,
   alerts,
+  notifiers,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -289,6 +290,29 @@ function alerts(database: Database): void {
     create table alert (
       rule text not null, labels text not null, annotations text not null, state text not null, value text not null,
       active real not null, fired real, kept real, resolved real, primary key (rule, labels)
+    ) strict, without rowid;
+  `)
+}
+
+/** What was told of alerts, and of which nobody is told. */
+function notifiers(database: Database): void {
+  database.exec(`
+    create table notify_group (
+      notifier text not null, labels text not null, number integer not null, told real not null, due real not null,
+      sending text not null, primary key (notifier, labels)
+    ) strict, without rowid;
+    create table notify_alert (
+      notifier text not null, fingerprint text not null, alert text not null, told text not null,
+      primary key (notifier, fingerprint)
+    ) strict, without rowid;
+    create table notification (
+      notifier text not null, key text not null, at real not null, labels text not null, firing integer not null,
+      resolved integer not null, attempts integer not null, outcome text not null, detail text not null,
+      primary key (notifier, key)
+    ) strict;
+    create table silence (
+      tenant text not null, id text not null, kind text not null, matchers text not null, begins real not null,
+      ends real not null, author text not null, comment text not null, primary key (tenant, id)
     ) strict, without rowid;
   `)
 }

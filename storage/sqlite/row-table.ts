@@ -5,7 +5,8 @@
  */
 import { crc32 } from 'node:zlib'
 import type { Database, Statement } from 'better-sqlite3'
-import { declarationOf, type RowDeclaration, type RowKind } from '../rows.ts'
+import type { RowDeclaration } from '../row-declaration.ts'
+import { declarationOf, type RowKind } from '../rows.ts'
 import { refuse } from './errors.ts'
 import { readColumns, type StoredValue, type TableColumn, tableColumns, UnfitError } from './table-columns.ts'
 

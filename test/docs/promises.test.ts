@@ -32,6 +32,7 @@ import {
   expressionValues,
   historyValue,
   labelsValues,
+  notifierValues,
   queriesValue,
   selectedValue,
 } from './remembered-values.ts'
@@ -295,6 +296,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   values.set('producer.history.query', expressionValues())
   values.set('producer.history.labels', labelsValues())
   values.set('producer.alerts', [alertsValue(producer.clock)])
+  for (const [name, value] of notifierValues(producer.clock)) values.set(name, [value])
   values.set('producer.queries', [queriesValue(producer.clock)])
   await done(boss, 'board.save', { name: 'Night' })
   values.set('producer.boards', [await boss.query('producer.boards', args(['board', type.uint32, u32(1)]))])

@@ -14,6 +14,10 @@ import { AlertFigures } from '../../server/wings/alerts/figures.ts'
 import { HistorySensor } from '../../server/wings/history/figures.ts'
 import type { HistorySelection } from '../../server/wings/history/messages.ts'
 import { SelectSensor } from '../../server/wings/history/select.ts'
+import { noneTold } from '../../server/wings/notify/counts.ts'
+import { NotifierFigures } from '../../server/wings/notify/figures.ts'
+import { NotificationLog } from '../../server/wings/notify/log.ts'
+import { Silences } from '../../server/wings/notify/silences.ts'
 import type { ValueMessage } from '../support/seat.ts'
 
 const BOSS = { userId: 1, tenant: 'default', name: 'boss', role: 'admin' }
@@ -35,6 +39,22 @@ export function alertsValue(clock: Clock): ValueMessage {
   const counts = { evaluations: 1, failures: 0, transitions: 0, missed: 0, setBack: 0 }
   const sensor = new AlertFigures([{ tenant: 'default', groups: [], lagMs: 0, counts }], clock)
   return messageOf(sensor.measure(undefined, undefined, BOSS).value)
+}
+
+/** As they are where somebody is told of alerts, and of one nobody is. */
+export function notifierValues(clock: Clock): ReadonlyMap<string, ValueMessage> {
+  const journal = { change() {} }
+  const log = new NotificationLog([], journal)
+  const notification = { key: 'k', groupLabels: [['alertname', 'Down']], atMs: 1, alerts: [], truncated: 0 } as const
+  log.add('default/n', notification, { outcome: 'delivered', detail: '200', attempts: 1 }, 1)
+  const silences = new Silences([], journal)
+  const about = { tenant: 'default', kind: 'silence', matchers: '["a=b"]', author: 'boss', comment: '' } as const
+  silences.add({ ...about, begins: 1, ends: 2 })
+  const notifier = { table: { tenant: 'default', name: 'n' }, counts: noneTold(), groups: undefined, problem: '' }
+  const shown = { running: [notifier], log, silences, tenants: () => ['default'] }
+  const sensor = new NotifierFigures(shown, clock)
+  const values = [...sensor.metrics()].map((metric) => messageOf(sensor.measure(metric, undefined, BOSS).value))
+  return new Map([...sensor.metrics()].map(({ name }, index) => [name, values[index] as ValueMessage]))
 }
 
 export function queriesValue(clock: Clock): ValueMessage {

@@ -68,7 +68,17 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         channelOf: unused,
         haltOthers: () => [],
       },
-      stored: { journal, upstreams: [], upstreamBindings: [], qmfAgent: undefined },
+      stored: {
+        journal,
+        upstreams: [],
+        upstreamBindings: [],
+        qmfAgent: undefined,
+        notifyGroups: [],
+        notifyAlerts: [],
+        notifications: [],
+        silences: [],
+        alerts: () => [],
+      },
       view: {
         tenants: () => [],
         stats: unused,

@@ -1,10 +1,11 @@
 /** Channels with a URL of Prometheus's remote write or of OTLP: their values are delivered as those of a drain are. */
+
+import { openReceiver } from '../../kit/io/post.ts'
 import type { Kit } from '../../kit/kit.ts'
 import type { PushDestination, PushRequest } from '../../kit/push.ts'
 import { noCounts } from './counts.ts'
 import { Drain } from './drain.ts'
 import { isNamedOn, sensorLabels, wireOf } from './metrics.ts'
-import { openReceiver } from './post.ts'
 
 /** Values of one request at most, how long one waits for others, and how long the destination may take. */
 const DRAIN = { batchSize: 2_000, batchAgeMs: 1_000 }

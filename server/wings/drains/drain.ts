@@ -7,6 +7,7 @@ import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
 import { pause } from '../../../protocol/kept/pause.ts'
 import { BasicType, gapReasonName } from '../../../protocol/monitor/constants.ts'
 import type { Label } from '../../kit/delivered-values.ts'
+import { type Receiver, type ReceiverAnswer, retryAfterMs } from '../../kit/io/post.ts'
 import type { Poll } from '../../kit/poll.ts'
 import type { ChannelConnection, DeliveredChannel } from '../../kit/push.ts'
 import type { Clock, Timer } from '../../kit/running.ts'
@@ -21,8 +22,7 @@ import {
   type OutgoingValue,
   readFrames,
 } from './outgoing.ts'
-import type { Receiver, ReceiverAnswer } from './post.ts'
-import { type DeliveryProblem, problemIn, retryAfterMs } from './problem.ts'
+import { type DeliveryProblem, problemIn } from './problem.ts'
 
 /** The same failure of the destination for so long may be that of one value. */
 const SUSPECT_MS = 60_000

@@ -5,6 +5,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ALL_TENANTS } from '../../kit/config.ts'
 import type { OwnChannel } from '../../kit/delivery.ts'
+import { openReceiver, type Receiver } from '../../kit/io/post.ts'
+import { signing } from '../../kit/io/signing.ts'
 import type { Kit } from '../../kit/kit.ts'
 import type { Owner, SensorStatus, StatusEntry } from '../../kit/metrics.ts'
 import type { DeliveredChannel } from '../../kit/push.ts'
@@ -15,9 +17,7 @@ import { Drain } from './drain.ts'
 import { jsonWire } from './json.ts'
 import { isNamedOn, isOfServer, metricsOf, sensorLabels, wireOf } from './metrics.ts'
 import type { DrainWire, OutgoingValue } from './outgoing.ts'
-import { openReceiver, type Receiver } from './post.ts'
 import type { DeliveryProblem } from './problem.ts'
-import { signing } from './signing.ts'
 
 const PREFIX = 'drain:'
 /** A connection that ended, because somebody took its channel, is made again after this time. */

@@ -6,10 +6,10 @@ import { randomUUID } from 'node:crypto'
 import { gapReasonName } from '../../../protocol/monitor/constants.ts'
 import { typeName } from '../../../protocol/monitor/json.ts'
 import { valueToJson } from '../../../protocol/monitor/json-value.ts'
+import { KEY_HEADER } from '../../kit/io/signing.ts'
 import type { Metric } from '../../kit/metrics.ts'
 import type { Steps } from '../../kit/running.ts'
 import type { DrainRequest, DrainWire, EncodedBatch, OutgoingValue } from './outgoing.ts'
-import { KEY_HEADER } from './signing.ts'
 
 const TYPE = 'metrics.values'
 /** Of one request, unless a single value has more: many servers refuse longer ones. */

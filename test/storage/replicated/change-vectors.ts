@@ -196,6 +196,51 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
       '17 01000000 72 02000000 5b5d 0b000000 5b5b2261222c2262225d5d 01 03000000 4e614e 0000000000001440 ' +
       '01 0000000000001c40 00 00',
   },
+  'put notify group': {
+    change: {
+      put: 'notify group',
+      row: { notifier: 'o/n', labels: '[]', number: 7, told: 5, due: 7, sending: '{}' },
+    },
+    bytes: '18 03000000 6f2f6e 02000000 5b5d 0000000000001c40 0000000000001440 0000000000001c40 02000000 7b7d',
+  },
+  'put notify alert': {
+    change: { put: 'notify alert', row: { notifier: 'o/n', fingerprint: 'f', alert: '{}', told: 'firing' } },
+    bytes: '19 03000000 6f2f6e 01000000 66 02000000 7b7d 01',
+  },
+  'put notification': {
+    change: {
+      put: 'notification',
+      row: {
+        notifier: 'o/n',
+        key: 'k',
+        at: 5,
+        labels: '[]',
+        firing: 7,
+        resolved: 5,
+        attempts: 7,
+        outcome: 'refused',
+        detail: 'd',
+      },
+    },
+    bytes:
+      '1a 03000000 6f2f6e 01000000 6b 0000000000001440 02000000 5b5d 0000000000001c40 0000000000001440 0000000000001c40 01 01000000 64',
+  },
+  'put silence': {
+    change: {
+      put: 'silence',
+      row: {
+        tenant: 'o',
+        id: 'i',
+        kind: 'acknowledgement',
+        matchers: '[]',
+        begins: 5,
+        ends: 7,
+        author: 'a',
+        comment: '',
+      },
+    },
+    bytes: '1b 01000000 6f 01000000 69 01 02000000 5b5d 0000000000001440 0000000000001c40 01000000 61 00000000',
+  },
   'remove tenant': {
     change: { remove: 'tenant', name: 'ops' },
     bytes: '81 03000000 6f7073',
@@ -267,5 +312,21 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
   'remove alert': {
     change: { remove: 'alert', rule: 'r', labels: '[]' },
     bytes: '97 01000000 72 02000000 5b5d',
+  },
+  'remove notify group': {
+    change: { remove: 'notify group', notifier: 'o/n', labels: '[]' },
+    bytes: '98 03000000 6f2f6e 02000000 5b5d',
+  },
+  'remove notify alert': {
+    change: { remove: 'notify alert', notifier: 'o/n', fingerprint: 'f' },
+    bytes: '99 03000000 6f2f6e 01000000 66',
+  },
+  'remove notification': {
+    change: { remove: 'notification', notifier: 'o/n', key: 'k' },
+    bytes: '9a 03000000 6f2f6e 01000000 6b',
+  },
+  'remove silence': {
+    change: { remove: 'silence', tenant: 'o', id: 'i' },
+    bytes: '9b 01000000 6f 01000000 69',
   },
 }

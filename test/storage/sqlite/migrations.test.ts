@@ -117,6 +117,15 @@ test('a database of format 15 has no alerts', () => {
   expect(database.prepare('select * from alert_group').all()).toEqual([])
 })
 
+test('a database of format 16 has no notifiers', () => {
+  const database = openSqlite(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 16))
+  expect(tables(database)).not.toContain('notify_group')
+  migrate(database)
+  for (const table of ['notify_group', 'notify_alert', 'notification', 'silence'])
+    expect(database.prepare(`select * from ${table}`).all()).toEqual([])
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {

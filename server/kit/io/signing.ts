@@ -1,7 +1,7 @@
 /** Requests to receivers of JSON are signed as Standard Webhooks demands, with secrets that are read for each of them. */
 import { readFile } from 'node:fs/promises'
 import { webhookHeaders, webhookKey } from '../../../protocol/webhook/signature.ts'
-import type { Clock } from '../../kit/running.ts'
+import type { Clock } from '../running.ts'
 import type { Receiver } from './post.ts'
 
 /** The one in use, and those that are coming or going. */

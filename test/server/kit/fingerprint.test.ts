@@ -1,8 +1,8 @@
 /** Fingerprints are those by which Alertmanager knows alerts: FNV-1a of 64 bits, checked against the same arithmetic with integers of any size. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { LabelSet } from '../../../../promql/label-set.ts'
-import { fingerprintOf } from '../../../../server/wings/alerts/events.ts'
+import { LabelSet } from '../../../promql/label-set.ts'
+import { fingerprintOf } from '../../../server/kit/fingerprint.ts'
 
 it('of no labels is the offset of the hash; of others what FNV-1a with exact integers gives', () => {
   expect(fingerprintOf(LabelSet.of([]))).toBe('cbf29ce484222325')

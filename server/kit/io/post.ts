@@ -1,10 +1,9 @@
-/** One HTTP request of a drain. Redirects are not followed: a destination is what the operator has named. */
+/** HTTP requests that hand something over, such as those of a drain. Redirects are not followed: a destination is what the operator has named. */
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIPv6, type LookupFunction } from 'node:net'
-import type { CredentialFiles, TlsPaths } from '../../kit/io/address.ts'
-import { authorizationFrom, tlsFrom } from '../../kit/io/address.ts'
-import type { Clock } from '../../kit/running.ts'
+import type { Clock } from '../running.ts'
+import { authorizationFrom, type CredentialFiles, type TlsPaths, tlsFrom } from './address.ts'
 
 /** What is read of an answer. */
 const MAX_ANSWER_BYTES = 64 << 10
@@ -121,4 +120,27 @@ function onlyTo(address: string): LookupFunction {
 async function authorizationOf({ bearer, ...files }: ReceiverOptions): Promise<string | undefined> {
   const token = bearer?.()
   return token === undefined ? authorizationFrom(files) : `Bearer ${Buffer.from(token).toString('latin1')}`
+}
+
+/** What is shown of an answer. */
+const MAX_TEXT = 200
+const utf8 = new TextDecoder()
+
+/** The beginning of an answer, for people. */
+export function answerText(body: Uint8Array): string {
+  return utf8
+    .decode(body.subarray(0, MAX_TEXT))
+    .replace(/[\p{Cc}\ufffd]+/gu, ' ')
+    .trim()
+}
+
+/** Longer than this nobody waits, whatever the destination says. */
+const MAX_RETRY_AFTER_MS = 600_000
+const SECOND_MS = 1_000
+
+/** `Retry-After` in seconds or as a date; 0 if there is none. */
+export function retryAfterMs(header: string | undefined, wallMs: number): number {
+  if (header === undefined) return 0
+  const ms = /^\d+$/.test(header) ? Number(header) * SECOND_MS : Date.parse(header) - wallMs
+  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : 0
 }

@@ -1,0 +1,88 @@
+/** `cinnabar alerts log`, `silences`, `silence`, `ack` and `unsilence`, and `cinnabar notify test`: who is told of alerts, and who is not. */
+import type { Command } from 'commander'
+import { wholeSeconds } from '../arguments.ts'
+import { callControl, runAndReport } from '../control.ts'
+import { formatTime } from '../format.ts'
+import type { LoginOptions } from '../login.ts'
+import { formatTable, JSON_OPTION, type JsonOptions, type Listing, printList } from '../output.ts'
+import { type AnswerRecord, fieldNumber, fieldText, toRecords } from '../records.ts'
+import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
+import { type Colors, withProgress } from '../terminal.ts'
+
+interface SilenceOptions extends LoginOptions {
+  /** In seconds. */
+  readonly for?: number
+  readonly comment?: string
+}
+
+const LOG_HEADS = ['time', 'notifier', 'group', 'firing', 'resolved', 'outcome', 'attempts', 'answer']
+const SILENCE_HEADS = ['id', 'kind', 'matchers', 'begins', 'ends', 'author', 'comment']
+const TIMES: readonly string[] = ['time', 'begins', 'ends']
+const MATCHER_HELP =
+  'which alerts: matchers such as \'severity="page"\' or \'host=~"web.*"\'; all of them have to match'
+
+/** Subcommands of `cinnabar alerts`. */
+export function addNotifications(alerts: Command, cli: Cli): void {
+  const listing = (heads: readonly string[], none: string): Listing => ({
+    none,
+    toText: (records, width) => table(heads, records, cli.terminal.colors, width),
+  })
+  withLoginOptions(alerts.command('log'))
+    .description('list who was told of alerts, when, and with what answer')
+    .option(...JSON_OPTION)
+    .action((options: JsonOptions) =>
+      printMetric(cli, options, 'producer.notifications', listing(LOG_HEADS, 'nobody was told of an alert')),
+    )
+  withLoginOptions(alerts.command('silences'))
+    .description('list the alerts of which nobody is told for a while')
+    .option(...JSON_OPTION)
+    .action((options: JsonOptions) =>
+      printMetric(cli, options, 'producer.silences', listing(SILENCE_HEADS, 'nothing is silenced or acknowledged')),
+    )
+  addSilencing(alerts, cli, 'silence', 'tell nobody of alerts for a while', '2h')
+  addSilencing(alerts, cli, 'ack', 'take care of alerts that fire: nobody is told of them again', '7d')
+  withLoginOptions(alerts.command('unsilence'))
+    .description('end a silence or an acknowledgement')
+    .argument('<id>', 'id as listed by `cinnabar alerts silences`')
+    .action((id: string, options: LoginOptions) => callControl(cli, options, 'alert.unsilence', { id }))
+}
+
+export function addNotify(program: Command, cli: Cli): void {
+  const notify = program.command('notify').description('try out who is told of alerts')
+  withLoginOptions(notify.command('test'))
+    .description('send a marked test through a notifier, and print the answer of the receiver')
+    .argument('<name>', 'name of the notifier in the configuration')
+    .action((name: string, options: LoginOptions) =>
+      withConsumer(cli, options, (consumer) => runAndReport(cli.terminal, consumer, 'notify.test', { name })),
+    )
+}
+
+function addSilencing(alerts: Command, cli: Cli, name: 'silence' | 'ack', description: string, usual: string): void {
+  const control = name === 'ack' ? 'alert.acknowledge' : 'alert.silence'
+  withLoginOptions(alerts.command(name))
+    .description(description)
+    .argument('<matcher...>', MATCHER_HELP)
+    .option('--for <duration>', `for how long (default: ${usual})`, wholeSeconds)
+    .option('--comment <text>', 'why, for the others')
+    .action((matchers: readonly string[], options: SilenceOptions) => {
+      const { for: duration = wholeSeconds(usual), comment } = options
+      const args = { matchers: matchers.join('\n'), seconds: BigInt(duration), ...(comment ? { comment } : {}) }
+      return callControl(cli, options, control, args)
+    })
+}
+
+function printMetric(cli: Cli, options: JsonOptions, metric: string, listing: Listing): Promise<void> {
+  const { terminal } = cli
+  return withConsumer(cli, options, async (consumer) => {
+    const { value } = await withProgress(terminal, `reading ${metric}`, consumer.query(metric))
+    await printList(terminal, toRecords(value)?.records ?? [], options.json, listing)
+  })
+}
+
+function table(heads: readonly string[], records: readonly AnswerRecord[], colors: Colors, width?: number): string {
+  const rows = records.map((record) =>
+    heads.map((head) => (TIMES.includes(head) ? formatTime(fieldNumber(record, head)) : fieldText(record, head))),
+  )
+  const columns = heads.map((head) => ({ head }))
+  return formatTable(columns, rows, colors, width)
+}

@@ -1,0 +1,175 @@
+/** The tables `[[notify]]`: who is told of alerts, and how (docs/alerts.md). */
+import { z } from 'zod'
+import {
+  decoded,
+  duration,
+  isOwnMachine,
+  key,
+  needed,
+  optional,
+  path,
+  plainText,
+  type SectionConfig,
+  tableList,
+  tenant,
+  toggle,
+} from '../../kit/config.ts'
+
+export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy'
+
+interface NotifyUrl {
+  readonly protocol: NotifyProtocol
+  /** As it is requested, http or https. */
+  readonly href: string
+  /** As it stands in the configuration. */
+  readonly text: string
+}
+
+const SHAPE = /^(webhook|alertmanager|ntfy)\+(https?:\/\/.+)$/i
+const ALERTMANAGER_PATH = 'api/v2/alerts'
+/** How an Alertmanager is told: at once, and again every minute, since it takes what it hears of no longer as ended. It groups by itself. */
+const FOR_ALERTMANAGER = { groupBy: [], groupWaitMs: 0, groupIntervalMs: 0, repeatIntervalMs: 60_000 }
+
+/** Undefined if it is no URL of a notifier. */
+function parseNotifyUrl(text: string): NotifyUrl | undefined {
+  const [, word = '', rest = ''] = SHAPE.exec(text) ?? []
+  if (!URL.canParse(rest)) return undefined
+  const http = new URL(rest)
+  if (http.username !== '' || http.password !== '' || http.hash !== '') return undefined
+  const protocol = word.toLowerCase() as NotifyProtocol
+  const isBase = protocol === 'alertmanager' && !http.pathname.endsWith(ALERTMANAGER_PATH)
+  if (isBase) http.pathname = `${http.pathname.replace(/\/$/, '')}/${ALERTMANAGER_PATH}`
+  // The last part of the path is the topic.
+  if (protocol === 'ntfy' && !/^(\/[^/]+)+$/.test(http.pathname)) return undefined
+  return { protocol, href: http.href, text }
+}
+
+const notifierName = () => ({
+  type: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/),
+  expected: 'a name: 1 to 64 letters, digits, ".", "_" or "-", the first a letter or digit',
+})
+const notifyUrl = () => ({
+  type: decoded(parseNotifyUrl),
+  expected:
+    'a URL like "webhook+https://host/path", "alertmanager+http://host:9093" or "ntfy+https://ntfy.sh/topic", and without a user',
+  isSecret: true,
+})
+const matcherTexts = () => ({
+  type: z.array(z.string().min(3).max(1_024)).max(32),
+  expected: 'a list of at most 32 matchers, like [\'severity="page"\', \'team=~"a|b"\']',
+})
+const labelNames = () => ({
+  type: z.array(z.string().regex(/^([a-zA-Z_][a-zA-Z0-9_]*|\.\.\.)$/)).max(32),
+  expected: 'a list of at most 32 names of labels, or ["..."] for all',
+})
+const httpUrl = () => ({
+  type: z.string().refine((text) => text === '' || (/^https?:\/\//.test(text) && URL.canParse(text))),
+  expected: 'a URL that begins with http:// or https://',
+})
+const roleName = () => ({ type: z.string().regex(/^\P{Cc}{1,255}$/u), expected: 'the name of a role' })
+
+const table = z
+  .strictObject({
+    name: needed(
+      notifierName(),
+      'Its name. Its channel is called `notify:` and this name, and belongs to a user of that name.',
+    ),
+    url: needed(notifyUrl(), 'Who is told: the form of the requests, `+`, and where they go.'),
+    match: key(matcherTexts(), [], 'Only alerts that all of these match, as Alertmanager has them.'),
+    tenant: key(tenant(), 'default', 'The tenant whose alerts these are.'),
+    role: key(roleName(), 'consumer', 'The role whose rules say which alerts may be read.'),
+    group_by: optional(
+      labelNames(),
+      'Alerts with the same texts of these labels are one notification. `["alertname"]` without it.',
+    ),
+    group_wait: optional(
+      duration('0s', '1h'),
+      'How long the first alert of a group waits for others. `30s` without it.',
+    ),
+    group_interval: optional(
+      duration('0s', '1d'),
+      'How long what changes in a group waits after its last notification. `5m` without it; with `0s` each transition is told.',
+    ),
+    repeat_interval: optional(
+      duration('1m', '30d'),
+      'When a group whose alerts still fire is told again. `4h` without it.',
+    ),
+    send_resolved: key(toggle(), true, 'Whether it is told when alerts have ended.'),
+    external_url: key(httpUrl(), '', 'Where people find the console: for links.'),
+    token_file: optional(
+      path(),
+      'A file with a token, which is sent as `Authorization: Bearer`. Read for each request.',
+    ),
+    username: key(plainText(), '', 'A user name for HTTP Basic authentication.'),
+    password_file: optional(path(), 'A file with the password of that user. Read for each request.'),
+    secret_file: optional(
+      path(),
+      'A file with the secrets that sign requests to `webhook+https` URLs, one a line: `whsec_` and 24 to 64 bytes as base64. ' +
+        'Read for each request.',
+    ),
+    ca: optional(path(), 'Authorities for the certificate of the destination, a PEM file; else those of Node.'),
+    cert: optional(path(), 'A client certificate with its chain, a PEM file.'),
+    key: optional(path(), 'Its private key, a PEM file.'),
+    timeout: key(duration('100ms', '10m'), '30s', 'How long the destination may take for its answer.'),
+  })
+  .superRefine((given, context) => {
+    const { url, token_file, username, password_file, secret_file, cert, key } = given
+    const add = (message: string): void => context.addIssue({ code: 'custom', message })
+    if ((cert === undefined) !== (key === undefined)) add('`cert` and `key` go together')
+    if ((username === '') !== (password_file === undefined)) add('`username` and `password_file` go together')
+    if (token_file !== undefined && username !== '') add('either `token_file` or `username`, not both')
+    if (secret_file !== undefined && url.protocol !== 'webhook')
+      add('`secret_file` goes with a `url` of webhook+https or webhook+http')
+    const { protocol, hostname } = new URL(url.href)
+    if ((token_file !== undefined || username !== '') && protocol === 'http:' && !isOwnMachine(hostname))
+      add('`url`: a token or password would be sent in clear: use +https')
+    if (url.protocol !== 'alertmanager') return
+    for (const name of ['group_by', 'group_wait', 'group_interval', 'repeat_interval'] as const)
+      if (given[name] !== undefined)
+        add(`\`${name}\`: an Alertmanager groups and repeats by itself: leave this out, and set it there`)
+  })
+  .transform(({ url, ...given }) => ({
+    url,
+    name: given.name,
+    match: given.match,
+    tenant: given.tenant,
+    role: given.role,
+    groupBy: given.group_by ?? ['alertname'],
+    groupWaitMs: given.group_wait ?? 30_000,
+    groupIntervalMs: given.group_interval ?? 300_000,
+    repeatIntervalMs: given.repeat_interval ?? 14_400_000,
+    ...(url.protocol === 'alertmanager' && FOR_ALERTMANAGER),
+    sendResolved: given.send_resolved || url.protocol === 'alertmanager',
+    // It would take them as ended.
+    repeatsMuted: url.protocol === 'alertmanager',
+    externalUrl: given.external_url.replace(/\/$/, ''),
+    tokenFile: given.token_file,
+    username: given.username,
+    passwordFile: given.password_file,
+    secretFile: given.secret_file,
+    ca: given.ca,
+    cert: given.cert,
+    key: given.key,
+    timeoutMs: given.timeout,
+  }))
+
+export const notifySection = tableList(
+  z
+    .array(table)
+    .max(100)
+    .superRefine((tables, context) => {
+      const known = new Set<string>()
+      for (const { tenant, name } of tables) {
+        const place = `${tenant}/${name}`
+        if (known.has(place))
+          context.addIssue({ code: 'custom', message: `two of the tenant ${tenant} are called ${name}` })
+        known.add(place)
+      }
+    })
+    .default([])
+    .describe(
+      'Who is told of alerts, one table each; only in the file. What they are told: [alerts.md](alerts.md#notifiers).',
+    ),
+  { isLive: true },
+)
+export type NotifyTable = SectionConfig<typeof notifySection>[number]

@@ -1,0 +1,159 @@
+/** `alert.silence`, `alert.acknowledge`, `alert.unsilence`, and `notify.test`. */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { type Control, type ControlArguments, failed, ok } from '../../kit/controls.ts'
+import { answerText } from '../../kit/io/post.ts'
+import { type Clock, StatusError } from '../../kit/running.ts'
+import type { NotifiedAlert } from './alert.ts'
+import { notifyDestination } from './destination.ts'
+import { alertMatcher } from './matchers.ts'
+import type { Notification } from './notification.ts'
+import type { Notifiers } from './notifiers.ts'
+import type { Silences } from './silences.ts'
+
+const { STRING, UINT64 } = BasicType
+const SECOND_MS = 1_000
+/** A year. */
+const MAX_SECONDS = 366 * 86_400
+const MAX_MATCHERS = 32
+const MAX_COMMENT = 1_000
+
+export interface AlertControls {
+  readonly silences: Silences
+  readonly clock: Pick<Clock, 'wallMs' | 'setTimeout' | 'clear'>
+  readonly notifiers: Pick<Notifiers, 'lookAgain' | 'find'>
+  /** Settles when everything that was changed is stored. */
+  readonly stored: () => Promise<void>
+}
+
+const PARAMETERS: Control['parameters'] = [
+  {
+    name: 'matchers',
+    type: STRING,
+    description: 'Which alerts, by matchers as Alertmanager has them, each on a line of its own: severity="page".',
+  },
+  { name: 'seconds', type: UINT64, description: 'For how long.' },
+  { name: 'comment', type: STRING, optional: true, description: 'Why, for the others.' },
+]
+
+export function silencing(
+  name: 'alert.silence' | 'alert.acknowledge',
+  { silences, clock, notifiers, stored }: AlertControls,
+): Control {
+  const kind = name === 'alert.silence' ? 'silence' : 'acknowledgement'
+  return {
+    name,
+    description:
+      kind === 'silence'
+        ? 'Nobody is told of alerts for a while.'
+        : 'Somebody takes care of alerts that fire: nobody is told of them again. What begins to fire later is told.',
+    parameters: PARAMETERS,
+    prepare(args, { identity }) {
+      const matchers = matchersIn(args)
+      const seconds = Number(args.get('seconds'))
+      if (seconds < 1 || seconds > MAX_SECONDS)
+        throw new StatusError('INVALID_ARGUMENT', `\`seconds\` has to be from 1 to ${MAX_SECONDS}`)
+      const comment = String(args.get('comment') ?? '')
+      if (comment.length > MAX_COMMENT)
+        throw new StatusError('INVALID_ARGUMENT', `\`comment\` has at most ${MAX_COMMENT} characters`)
+      return async () => {
+        const begins = clock.wallMs()
+        const row = silences.add({
+          tenant: identity.tenant,
+          kind,
+          matchers: JSON.stringify(matchers),
+          begins,
+          ends: begins + seconds * SECOND_MS,
+          author: identity.name,
+          comment,
+        })
+        if (row === undefined) return failed('the tenant has as many silences as it may have: end some')
+        notifiers.lookAgain()
+        await stored()
+        return ok(`${kind} ${row.id}`, { type: STRING, value: row.id })
+      }
+    },
+  }
+}
+
+export function unsilencing({ silences, notifiers, stored }: AlertControls): Control {
+  return {
+    name: 'alert.unsilence',
+    description: 'A silence, or an acknowledgement, ends.',
+    parameters: [{ name: 'id', type: STRING, description: 'Its id, as `producer.silences` has it.' }],
+    prepare(args, { identity }) {
+      const id = String(args.get('id'))
+      return async () => {
+        if (!silences.remove(identity.tenant, id)) return failed(`there is no silence ${id}`)
+        notifiers.lookAgain()
+        await stored()
+        return ok(`ended ${id}`)
+      }
+    },
+  }
+}
+
+export function notifyTest({ notifiers, clock }: AlertControls): Control {
+  return {
+    name: 'notify.test',
+    description: 'Sends a marked test through a notifier, and gives the answer of the receiver.',
+    maxRunning: 2,
+    parameters: [{ name: 'name', type: STRING, description: 'The name of the notifier.' }],
+    prepare(args, { identity }) {
+      const name = String(args.get('name'))
+      const notifier = notifiers.find(identity.tenant, name)
+      if (notifier === undefined) throw new StatusError('INVALID_ARGUMENT', `there is no notifier ${name}`)
+      return async () => {
+        const { wire, receiver } = notifyDestination(notifier.table, clock)
+        try {
+          const nowMs = clock.wallMs()
+          const { body, headers } = wire.request(testOf(nowMs), nowMs)
+          const { status, body: answer } = await receiver.post(body, headers)
+          const text = answerText(answer)
+          const detail = `the receiver answered ${status}${text === '' ? '' : `: ${text}`}`
+          return status >= 200 && status < 300 ? ok(detail) : failed(detail)
+        } catch (error) {
+          return failed((error as Error).message)
+        } finally {
+          receiver.close()
+        }
+      }
+    },
+  }
+}
+
+/** A test has begun and ended at once, so that nothing stays firing at a receiver that keeps what it is told. */
+function testOf(nowMs: number): Notification {
+  const alert: NotifiedAlert = {
+    labels: [
+      ['alertname', 'CinnabarTest'],
+      ['severity', 'info'],
+    ],
+    annotations: [['summary', 'This is a test of a notifier: nothing is wrong']],
+    state: 'resolved',
+    value: '1',
+    sinceMs: nowMs,
+    firedMs: nowMs,
+    endedMs: nowMs,
+    group: 'test',
+    rule: 'CinnabarTest',
+    fingerprint: '0000000000000000',
+  }
+  const groupLabels = [['alertname', 'CinnabarTest']] as const
+  return { key: `test-${nowMs}`, groupLabels, atMs: nowMs, alerts: [alert], truncated: 0, isTest: true }
+}
+
+/** Throws StatusError. */
+function matchersIn(args: ControlArguments): readonly string[] {
+  const texts = String(args.get('matchers'))
+    .split('\n')
+    .filter((text) => text.trim() !== '')
+  if (texts.length === 0 || texts.length > MAX_MATCHERS)
+    throw new StatusError('INVALID_ARGUMENT', `\`matchers\` has to have from 1 to ${MAX_MATCHERS} of them`)
+  for (const text of texts)
+    if (alertMatcher(text) === undefined)
+      throw new StatusError(
+        'INVALID_ARGUMENT',
+        `\`matchers\`: ${JSON.stringify(text)} is none; write one like severity="page"`,
+      )
+  return texts
+}

@@ -1,0 +1,137 @@
+/** `producer.notifiers`, `producer.notifications` and `producer.silences`: who is told of alerts, what was told, and what nobody is told. */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import {
+  type Measurement,
+  type Metric,
+  maySee,
+  type Owner,
+  type PolledSensor,
+  type RecordExposition,
+  RecordList,
+} from '../../kit/metrics.ts'
+import type { Clock } from '../../kit/running.ts'
+import type { NotifyTable } from './config.ts'
+import { fieldsOfNotification, type NotificationLog } from './log.ts'
+import type { RunningNotifier } from './notifiers.ts'
+import type { Silence, Silences } from './silences.ts'
+
+const { ARRAY, STRING, UINT64 } = BasicType
+const MICROSECONDS = 1_000
+
+const gauge = (name: string, help: string) => ({ name, help, isCounter: false })
+const counter = (name: string, help: string) => ({ name, help, isCounter: true })
+
+const exposition: RecordExposition = {
+  labels: { tenant: 'tenant', name: 'notifier' },
+  fields: {
+    groups: gauge('groups', 'Groups of alerts that a notifier knows.'),
+    alerts: gauge('alerts', 'Alerts that a notifier knows.'),
+    transitions: counter('transitions', 'Transitions of alerts that a notifier was given.'),
+    lost: counter('lost', 'Transitions that its channel has lost.'),
+    requests: counter('requests', 'Requests to its receiver.'),
+    retries: counter('retries', 'Requests that were sent again.'),
+    delivered: counter('delivered', 'Notifications that its receiver has taken.'),
+    refused: counter('refused', 'Notifications that its receiver will never take.'),
+  },
+}
+
+const list = (name: string, description: string, shown: RecordExposition | 'none'): Metric => ({
+  name,
+  kind: 'continuous',
+  type: ARRAY,
+  unit: '',
+  description,
+  parameters: [],
+  exposition: shown,
+})
+
+/** Ascending by name. */
+const METRICS = [
+  list('producer.notifications', 'The last notifications: to whom, when, and with what answer.', 'none'),
+  list('producer.notifiers', 'Who is told of alerts, and how that goes.', exposition),
+  list('producer.silences', 'Alerts of which nobody is told for a while.', 'none'),
+] as const
+
+export interface ShownNotifiers {
+  readonly running: readonly (Pick<RunningNotifier, 'counts' | 'groups' | 'problem'> & {
+    readonly table: Pick<NotifyTable, 'tenant' | 'name'>
+  })[]
+  readonly log: Pick<NotificationLog, 'of'>
+  readonly silences: Pick<Silences, 'of'>
+  readonly tenants: () => readonly string[]
+}
+
+export class NotifierFigures implements PolledSensor {
+  readonly polled = true
+  readonly family = 'producer.'
+  readonly owner: Owner = 'producer'
+  readonly personal = true
+  readonly #shown: ShownNotifiers
+  readonly #clock: Pick<Clock, 'microseconds'>
+
+  constructor(shown: ShownNotifiers, clock: Pick<Clock, 'microseconds'>) {
+    this.#shown = shown
+    this.#clock = clock
+  }
+
+  metrics(): Iterable<Metric> {
+    return METRICS
+  }
+
+  metric(name: string): Metric | undefined {
+    return METRICS.find((metric) => metric.name === name)
+  }
+
+  labels({ name }: Metric): { readonly name: string } {
+    return { name }
+  }
+
+  check(): void {}
+
+  measure({ name }: Metric, _args: unknown, identity: Parameters<PolledSensor['measure']>[2]): Measurement {
+    const records = new RecordList()
+    for (const fields of this.#records(name, (tenant) => maySee(identity, { tenant }))) if (!records.add(fields)) break
+    return { value: records.value(), time: this.#clock.microseconds() }
+  }
+
+  *#records(name: string, isShown: (tenant: string) => boolean): Iterable<Field[]> {
+    const { running, log, silences, tenants } = this.#shown
+    if (name === 'producer.notifiers') {
+      for (const notifier of running) if (isShown(notifier.table.tenant)) yield fieldsOfNotifier(notifier)
+      return
+    }
+    for (const tenant of tenants()) {
+      if (!isShown(tenant)) continue
+      if (name === 'producer.silences') for (const silence of silences.of(tenant)) yield fieldsOfSilence(silence)
+      else for (const row of log.of(tenant)) yield fieldsOfNotification(row)
+    }
+  }
+}
+
+const text = (name: string, value: string): Field => ({ name, type: STRING, value })
+const count = (name: string, value: number): Field => ({ name, type: UINT64, value: BigInt(value) })
+
+function fieldsOfNotifier({ table, counts, groups, problem }: ShownNotifiers['running'][number]): Field[] {
+  return [
+    text('tenant', table.tenant),
+    text('name', table.name),
+    text('problem', problem),
+    count('groups', groups?.groupCount ?? 0),
+    count('alerts', groups?.alertCount ?? 0),
+    ...Object.entries(counts).map(([name, value]) => count(name, value)),
+  ]
+}
+
+function fieldsOfSilence({ row }: Silence): Field[] {
+  return [
+    text('tenant', row.tenant),
+    text('id', row.id),
+    text('kind', row.kind),
+    text('matchers', (JSON.parse(row.matchers) as string[]).join(', ')),
+    count('begins', Math.round(row.begins * MICROSECONDS)),
+    count('ends', Math.round(row.ends * MICROSECONDS)),
+    text('author', row.author),
+    text('comment', row.comment),
+  ]
+}

@@ -1,0 +1,382 @@
+/**
+ * The alerts that a notifier knows, in groups: when each group is told, and of what. Everything is stored as it changes, in the batch of
+ * the turn that changes it, so that a process which takes over goes on in the same place. Times are milliseconds since 1970.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Label } from '../../kit/delivered-values.ts'
+import type { NotifyAlertRow, NotifyGroupRow, StoredPeers } from '../../kit/peer.ts'
+import type { Steps } from '../../kit/running.ts'
+import { type NotifiedAlert, textOfLabel } from './alert.ts'
+import type { Notification } from './notification.ts'
+
+/** Alerts of one notification; others follow in the next one. */
+const MOST_TOLD = 250
+/** Alerts that a notifier knows; others wait in its channel. */
+const MOST_ALERTS = 20_000
+/** What must not be told yet is looked at again after so long. */
+const MUTED_MS = 10_000
+const ALL_LABELS = '...'
+
+export interface GroupingRules {
+  readonly groupBy: readonly string[]
+  readonly groupWaitMs: number
+  readonly groupIntervalMs: number
+  readonly repeatIntervalMs: number
+  readonly sendResolved: boolean
+  /** What was told already is repeated also while nobody is to be told of it. */
+  readonly repeatsMuted: boolean
+}
+
+export interface NotifyGroupsOptions {
+  /** `tenant/name` of the notifier. */
+  readonly notifier: string
+  readonly rules: GroupingRules
+  readonly journal: Pick<StoredPeers['journal'], 'change'>
+  readonly wallMs: () => number
+  readonly groups: readonly NotifyGroupRow[]
+  readonly alerts: readonly NotifyAlertRow[]
+  /** Whether nobody is to be told of an alert that fires, now. */
+  readonly isMuted: (alert: NotifiedAlert) => boolean
+}
+
+interface Member {
+  alert: NotifiedAlert
+  told: NotifyAlertRow['told']
+  /** It fires, and was not to be told when it was looked at last. */
+  isMuted: boolean
+}
+
+interface Group {
+  /** As it is stored. */
+  readonly key: string
+  readonly labels: readonly Label[]
+  readonly members: Map<string, Member>
+  number: number
+  toldMs: number
+  /** 0: it is not due by itself. */
+  dueMs: number
+  sending: Notification | undefined
+  /** Members that have been told again since the repetition began that is under way. */
+  repeated: Set<string>
+}
+
+export class NotifyGroups {
+  readonly #options: NotifyGroupsOptions
+  readonly #groups = new Map<string, Group>()
+  #count = 0
+  /** Of the group that is told. */
+  #sending: Group | undefined
+
+  constructor(options: NotifyGroupsOptions) {
+    this.#options = options
+    for (const { labels, number, told, due, sending } of options.groups) {
+      const group = this.#groupOf(JSON.parse(labels) as Label[])
+      Object.assign(group, { number, toldMs: told, dueMs: due })
+      if (sending === '') continue
+      group.sending = JSON.parse(sending) as Notification
+      this.#sending ??= group
+    }
+    for (const { alert: text, told } of options.alerts) {
+      const alert = JSON.parse(text) as NotifiedAlert
+      const group = this.#groupOf(this.#labelsOf(alert))
+      group.members.set(alert.fingerprint, { alert, told, isMuted: false })
+      this.#count++
+    }
+    const nowMs = options.wallMs()
+    // Groups may have been made by other labels, and be told by other times: all are looked at now.
+    for (const group of [...this.#groups.values()]) {
+      const isTold = [...group.members.values()].some(({ told }) => told === 'firing')
+      if (isTold && group.toldMs === 0) group.toldMs = nowMs
+      if (group.members.size === 0 && group.sending === undefined) this.#end(group)
+      else if (group.sending === undefined) this.#plan(group, Math.min(group.dueMs || nowMs, nowMs + this.#longestMs))
+    }
+  }
+
+  get groupCount(): number {
+    return this.#groups.size
+  }
+
+  get alertCount(): number {
+    return this.#count
+  }
+
+  get isSending(): boolean {
+    return this.#sending !== undefined
+  }
+
+  /**
+   * Takes what has become of an alert. Returns false if it has to be given again when something was told: where each transition is
+   * told, the one before comes first.
+   */
+  take(alert: NotifiedAlert): boolean {
+    const { rules, wallMs } = this.#options
+    const labels = this.#labelsOf(alert)
+    const { fingerprint, state } = alert
+    const known = this.#groups.get(keyOf(labels))?.members.get(fingerprint)
+    if (known === undefined && state === 'resolved') return true
+    if (known === undefined && this.#count >= MOST_ALERTS) return false
+    const group = this.#groupOf(labels)
+    const isTold = known === undefined || known.isMuted || !isChange(known)
+    if (rules.groupIntervalMs === 0 && !isTold) return false
+    const member = { alert, told: known?.told ?? 'nothing', isMuted: false } as const
+    // What nobody has heard of has ended before anybody was told, or while nobody is to hear of ends.
+    if (state === 'resolved' && !this.#isSent(group, fingerprint) && member.told === 'nothing') {
+      this.#forget(group, fingerprint)
+      if (group.members.size === 0 && group.sending === undefined) this.#end(group)
+      return true
+    }
+    this.#put(group, member)
+    const nowMs = wallMs()
+    const waitMs = group.toldMs === 0 ? rules.groupWaitMs : Math.max(0, group.toldMs + rules.groupIntervalMs - nowMs)
+    if (group.sending === undefined) this.#plan(group, earlier(group.dueMs, nowMs + Math.min(waitMs, this.#longestMs)))
+    return true
+  }
+
+  /** As they are stored. */
+  rows(): { readonly groups: readonly NotifyGroupRow[]; readonly alerts: readonly NotifyAlertRow[] } {
+    const groups = [...this.#groups.values()]
+    return {
+      groups: groups.map((group) => this.#groupRow(group)),
+      alerts: groups.flatMap(({ members }) => [...members.values()].map((member) => this.#alertRow(member))),
+    }
+  }
+
+  /**
+   * Something was lost, or this has just begun: these are the alerts that fire now, and undefined for others. What fires is taken; what was told and fires no
+   * more has ended, unless this has just begun.
+   */
+  *compare(firing: Iterable<NotifiedAlert | undefined>, isNew: boolean): Steps<void> {
+    const known = new Map<string, NotifiedAlert>()
+    for (const { members } of this.#groups.values())
+      for (const [fingerprint, { alert }] of members) known.set(fingerprint, alert)
+    for (const alert of firing) {
+      yield
+      if (alert === undefined) continue
+      if (known.get(alert.fingerprint)?.state !== 'firing') this.take(alert)
+      known.delete(alert.fingerprint)
+    }
+    if (isNew) return
+    const endedMs = this.#options.wallMs()
+    for (const alert of known.values()) {
+      if (alert.state === 'firing') this.take({ ...alert, state: 'resolved', endedMs })
+      yield
+    }
+  }
+
+  /** The notification under way, or that is due now; it is stored with the next batch. */
+  next(): Notification | undefined {
+    if (this.#sending?.sending !== undefined) return this.#sending.sending
+    const nowMs = this.#options.wallMs()
+    for (;;) {
+      const group = this.#firstDue()
+      if (group === undefined) return undefined
+      // A clock that was set back must not keep anybody waiting for longer.
+      const isDue = group.dueMs <= nowMs || group.dueMs > nowMs + this.#longestMs + MUTED_MS
+      if (!isDue) return undefined
+      group.toldMs = Math.min(group.toldMs, nowMs)
+      const notification = this.#begin(group, nowMs)
+      if (notification !== undefined) return notification
+    }
+  }
+
+  /** When the next group is due; undefined if none is. */
+  get dueMs(): number | undefined {
+    return this.#firstDue()?.dueMs
+  }
+
+  /** All groups are looked at now: what must be told may have changed. */
+  lookAgain(): void {
+    const nowMs = this.#options.wallMs()
+    for (const group of this.#groups.values())
+      if (group.sending === undefined && [...group.members.values()].some(({ isMuted }) => isMuted))
+        this.#plan(group, earlier(group.dueMs, nowMs))
+  }
+
+  /** A notification has arrived, or will never be taken: what it says counts as told. */
+  told(notification: Notification): void {
+    const group = this.#groups.get(keyOf(notification.groupLabels))
+    if (group?.sending?.key !== notification.key) return
+    const { rules, wallMs } = this.#options
+    group.sending = undefined
+    this.#sending = [...this.#groups.values()].find(({ sending }) => sending !== undefined)
+    const nowMs = wallMs()
+    for (const { fingerprint, state } of notification.alerts) {
+      const member = group.members.get(fingerprint)
+      group.repeated.add(fingerprint)
+      if (member === undefined) continue
+      const hasEnded = state === 'resolved'
+      if (hasEnded && member.alert.state === 'resolved') this.#forget(group, fingerprint)
+      else this.#put(group, { ...member, told: hasEnded ? 'nothing' : 'firing' })
+    }
+    group.toldMs = nowMs
+    if (group.members.size === 0) {
+      this.#end(group)
+      return
+    }
+    const members = [...group.members.values()]
+    const isMore = notification.truncated > 0 && members.some((member) => !group.repeated.has(member.alert.fingerprint))
+    if (!isMore) group.repeated = new Set()
+    const hasChanged = members.some((member) => isChange(member) && !member.isMuted)
+    const waitMs = isMore ? 0 : hasChanged ? rules.groupIntervalMs : rules.repeatIntervalMs
+    this.#plan(group, nowMs + waitMs)
+  }
+
+  /** Nothing of this notifier is kept. */
+  end(): void {
+    for (const group of this.#groups.values()) {
+      for (const fingerprint of [...group.members.keys()]) this.#forget(group, fingerprint)
+      this.#end(group)
+    }
+  }
+
+  #begin(group: Group, nowMs: number): Notification | undefined {
+    const { rules, isMuted } = this.#options
+    const changed: NotifiedAlert[] = []
+    const same: NotifiedAlert[] = []
+    let muted = 0
+    for (const [fingerprint, member] of [...group.members]) {
+      const { alert, told } = member
+      if (alert.state === 'resolved') {
+        if (rules.sendResolved && told === 'firing') changed.push(alert)
+        else this.#forget(group, fingerprint)
+        continue
+      }
+      member.isMuted = isMuted(alert)
+      if (member.isMuted && !(rules.repeatsMuted && told === 'firing')) muted++
+      else if (told === 'nothing') changed.push(alert)
+      else same.push(alert)
+    }
+    const isRepetition = changed.length === 0 && nowMs - group.toldMs >= rules.repeatIntervalMs
+    if (changed.length === 0 && !isRepetition && group.repeated.size === 0) {
+      const nextMs = same.length > 0 ? Math.max(nowMs, group.toldMs + rules.repeatIntervalMs) : 0
+      return this.#postpone(group, nextMs, muted > 0 ? nowMs + MUTED_MS : 0)
+    }
+    const fresh = same.filter(({ fingerprint }) => !group.repeated.has(fingerprint))
+    const alerts = [...changed, ...fresh].slice(0, MOST_TOLD)
+    if (alerts.length === 0) {
+      group.repeated = new Set()
+      return this.#postpone(
+        group,
+        same.length > 0 ? nowMs + rules.repeatIntervalMs : 0,
+        muted > 0 ? nowMs + MUTED_MS : 0,
+      )
+    }
+    group.number++
+    group.dueMs = 0
+    group.sending = {
+      key: randomUUID(),
+      groupLabels: group.labels,
+      atMs: nowMs,
+      alerts,
+      truncated: changed.length + fresh.length - alerts.length,
+    }
+    this.#sending = group
+    this.#store(group)
+    return group.sending
+  }
+
+  #postpone(group: Group, ...timesMs: readonly number[]): undefined {
+    const nextMs = timesMs.reduce(earlier, 0)
+    if (group.members.size === 0) this.#end(group)
+    else this.#plan(group, nextMs)
+  }
+
+  #plan(group: Group, dueMs: number): void {
+    group.dueMs = dueMs
+    this.#store(group)
+  }
+
+  get #longestMs(): number {
+    const { groupWaitMs, groupIntervalMs, repeatIntervalMs } = this.#options.rules
+    return Math.max(groupWaitMs, groupIntervalMs, repeatIntervalMs)
+  }
+
+  #firstDue(): Group | undefined {
+    let first: Group | undefined
+    for (const group of this.#groups.values())
+      if (group.dueMs > 0 && (first === undefined || group.dueMs < first.dueMs)) first = group
+    return first
+  }
+
+  #labelsOf(alert: NotifiedAlert): readonly Label[] {
+    const { groupBy } = this.#options.rules
+    if (groupBy.includes(ALL_LABELS)) return alert.labels
+    return groupBy
+      .toSorted()
+      .map((name): Label => [name, textOfLabel(alert, name)])
+      .filter(([, text]) => text !== '')
+  }
+
+  #groupOf(labels: readonly Label[]): Group {
+    const key = keyOf(labels)
+    const known = this.#groups.get(key)
+    if (known !== undefined) return known
+    const group: Group = {
+      key,
+      labels,
+      members: new Map(),
+      number: 0,
+      toldMs: 0,
+      dueMs: 0,
+      sending: undefined,
+      repeated: new Set(),
+    }
+    this.#groups.set(key, group)
+    return group
+  }
+
+  #isSent({ sending }: Group, fingerprint: string): boolean {
+    return sending?.alerts.some((alert) => alert.fingerprint === fingerprint) ?? false
+  }
+
+  #put(group: Group, member: Member): void {
+    const { journal } = this.#options
+    const { alert } = member
+    if (!group.members.has(alert.fingerprint)) this.#count++
+    group.members.set(alert.fingerprint, member)
+    journal.change({ put: 'notify alert', row: this.#alertRow(member) })
+  }
+
+  #alertRow({ alert, told }: Member): NotifyAlertRow {
+    const { notifier } = this.#options
+    return { notifier, fingerprint: alert.fingerprint, alert: JSON.stringify(alert), told }
+  }
+
+  #forget(group: Group, fingerprint: string): void {
+    const { notifier, journal } = this.#options
+    if (!group.members.delete(fingerprint)) return
+    this.#count--
+    journal.change({ remove: 'notify alert', notifier, fingerprint })
+  }
+
+  #store(group: Group): void {
+    this.#options.journal.change({ put: 'notify group', row: this.#groupRow(group) })
+  }
+
+  #groupRow({ key, number, toldMs, dueMs, sending }: Group): NotifyGroupRow {
+    const { notifier } = this.#options
+    const text = sending === undefined ? '' : JSON.stringify(sending)
+    return { notifier, labels: key, number, told: toldMs, due: dueMs, sending: text }
+  }
+
+  #end({ key }: Group): void {
+    const { notifier, journal } = this.#options
+    this.#groups.delete(key)
+    journal.change({ remove: 'notify group', notifier, labels: key })
+  }
+}
+
+/** Whether something is to be told of it. */
+function isChange({ alert, told }: Member): boolean {
+  return alert.state === 'firing' ? told === 'nothing' : told === 'firing'
+}
+
+function keyOf(labels: readonly Label[]): string {
+  return JSON.stringify(labels)
+}
+
+/** 0 is no time. */
+function earlier(oneMs: number, otherMs: number): number {
+  if (oneMs === 0 || otherMs === 0) return oneMs + otherMs
+  return Math.min(oneMs, otherMs)
+}

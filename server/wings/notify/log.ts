@@ -1,0 +1,77 @@
+/** The log of notifications: what was told to whom, when, and with what answer. The last ones of each notifier are kept. */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import type { NotificationRow, StoredPeers } from '../../kit/peer.ts'
+import { countOf, type Notification } from './notification.ts'
+import type { NotificationOutcome } from './notifier.ts'
+
+/** Of each notifier. */
+const MOST_KEPT = 1_000
+const MICROSECONDS = 1_000
+const { STRING, UINT64 } = BasicType
+
+export class NotificationLog {
+  readonly #journal: Pick<StoredPeers['journal'], 'change'>
+  readonly #rows = new Map<string, NotificationRow[]>()
+
+  constructor(stored: readonly NotificationRow[], journal: Pick<StoredPeers['journal'], 'change'>) {
+    this.#journal = journal
+    for (const row of stored) this.#of(row.notifier).push(row)
+    for (const rows of this.#rows.values()) rows.sort((left, right) => left.at - right.at)
+  }
+
+  add(
+    notifier: string,
+    notification: Notification,
+    { outcome, detail, attempts }: NotificationOutcome,
+    atMs: number,
+  ): void {
+    const rows = this.#of(notifier)
+    const row: NotificationRow = {
+      notifier,
+      key: notification.key,
+      at: atMs,
+      labels: JSON.stringify(notification.groupLabels),
+      firing: countOf(notification, 'firing'),
+      resolved: countOf(notification, 'resolved'),
+      attempts,
+      outcome,
+      detail,
+    }
+    rows.push(row)
+    this.#journal.change({ put: 'notification', row })
+    const oldest = rows.length > MOST_KEPT ? rows.shift() : undefined
+    if (oldest !== undefined) this.#journal.change({ remove: 'notification', notifier, key: oldest.key })
+  }
+
+  /** Newest first, of the notifiers of a tenant. */
+  of(tenant: string): readonly NotificationRow[] {
+    const found = [...this.#rows].filter(([notifier]) => notifier.startsWith(`${tenant}/`)).flatMap(([, rows]) => rows)
+    return found.sort((left, right) => right.at - left.at)
+  }
+
+  #of(notifier: string): NotificationRow[] {
+    const known = this.#rows.get(notifier) ?? []
+    this.#rows.set(notifier, known)
+    return known
+  }
+}
+
+export function fieldsOfNotification(row: NotificationRow): Field[] {
+  const [tenant = '', name = ''] = row.notifier.split('/')
+  const text = (name: string, value: string): Field => ({ name, type: STRING, value })
+  const count = (name: string, value: number): Field => ({ name, type: UINT64, value: BigInt(value) })
+  const labels = (JSON.parse(row.labels) as [string, string][]).map(([name, text]) => `${name}=${JSON.stringify(text)}`)
+  return [
+    count('time', Math.round(row.at * MICROSECONDS)),
+    text('tenant', tenant),
+    text('notifier', name),
+    text('group', labels.join(', ')),
+    count('firing', row.firing),
+    count('resolved', row.resolved),
+    text('outcome', row.outcome),
+    text('answer', row.detail),
+    count('attempts', row.attempts),
+    text('key', row.key),
+  ]
+}

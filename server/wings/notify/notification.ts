@@ -1,0 +1,49 @@
+/** A notification: what is told of a group of alerts at one time. It is stored before it is sent first, and sent again as it was. */
+import type { Label } from '../../kit/delivered-values.ts'
+import type { NotifiedAlert } from './alert.ts'
+
+export interface Notification {
+  /** By which a receiver knows what it has already. */
+  readonly key: string
+  /** The labels that the alerts of its group have in common by `group_by`. */
+  readonly groupLabels: readonly Label[]
+  /** When it was made, milliseconds since 1970. */
+  readonly atMs: number
+  readonly alerts: readonly NotifiedAlert[]
+  /** Alerts of the group that fire, and are not in it. */
+  readonly truncated: number
+  /** Nothing fires: somebody wants to see whether it arrives. */
+  readonly isTest?: boolean
+}
+
+/** How a kind of receiver is told. */
+export interface NotifyWire {
+  /** `nowMs`: when it is sent, milliseconds since 1970. */
+  request(notification: Notification, nowMs: number): NotifyRequest
+}
+
+export interface NotifyRequest {
+  readonly body: Uint8Array
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** What wires know of the notifier. */
+export interface Told {
+  readonly name: string
+  /** Without a slash at its end; '' if there is none. */
+  readonly externalUrl: string
+}
+
+export function isFiring({ alerts }: Pick<Notification, 'alerts'>): boolean {
+  return alerts.some(({ state }) => state === 'firing')
+}
+
+export function countOf({ alerts }: Pick<Notification, 'alerts'>, wanted: NotifiedAlert['state']): number {
+  return alerts.filter(({ state }) => state === wanted).length
+}
+
+/** The labels that all have with the same texts. */
+export function commonOf(all: readonly (readonly Label[])[]): readonly Label[] {
+  const [first = [], ...others] = all.map((labels) => new Map(labels))
+  return [...first].filter(([name, text]) => others.every((labels) => labels.get(name) === text))
+}

@@ -1,0 +1,303 @@
+/**
+ * The notifiers of the configuration. Each has a user of its own, to whom its channel belongs and whose role says which alerts may be
+ * read; nobody can log in as that user, because it has neither password nor token.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import type { LabelMatcher } from '../../../promql/label-matcher.ts'
+import { ConfigError } from '../../kit/config.ts'
+import type { OwnChannel } from '../../kit/delivery.ts'
+import type { Kit } from '../../kit/kit.ts'
+import { fromForeign, type Owner, type SensorStatus, type StatusEntry } from '../../kit/metrics.ts'
+import type { Timer } from '../../kit/running.ts'
+import { alertOfRow, type NotifiedAlert } from './alert.ts'
+import type { NotifyTable } from './config.ts'
+import { type NotifierCounts, noneTold } from './counts.ts'
+import { notifyDestination } from './destination.ts'
+import { NotifyGroups } from './groups.ts'
+import type { NotificationLog } from './log.ts'
+import { alertMatcher, matchesAll } from './matchers.ts'
+import { Notifier } from './notifier.ts'
+
+const PREFIX = 'notify:'
+const METRIC = 'alert'
+/** A connection that ended, because somebody took its channel, is made again after this time. */
+const AGAIN_MS = 10_000
+
+/** Whether nobody of a tenant is to be told of an alert, now. */
+export type IsMuted = (tenant: string, alert: NotifiedAlert) => boolean
+
+export class Notifiers {
+  readonly #kit: Kit
+  readonly #log: NotificationLog
+  readonly #isMuted: IsMuted
+  /** One of each; it changes with them. */
+  readonly running: RunningNotifier[] = []
+  #isFirst = true
+
+  constructor(kit: Kit, log: NotificationLog, isMuted: IsMuted) {
+    this.#kit = kit
+    this.#log = log
+    this.#isMuted = isMuted
+  }
+
+  /** Tells what these tables say, and nobody else: those that are as before go on. Settles when new ones are bound; never rejects. */
+  async follow(tables: readonly NotifyTable[]): Promise<void> {
+    const before = [...this.running]
+    const next = tables.map((table) => {
+      const same = before.find((notifier) => isDeepStrictEqual(notifier.table, table))
+      return same ?? new RunningNotifier(table, this.#kit, this.#log, this.#isMuted)
+    })
+    this.running.splice(0, Number.POSITIVE_INFINITY, ...next)
+    if (this.#isFirst) this.#forgetOthers(tables)
+    const names = new Set(tables.map(placeOf))
+    for (const notifier of before)
+      if (!next.includes(notifier)) {
+        notifier.stop()
+        if (!names.has(placeOf(notifier.table))) notifier.groups?.end()
+      }
+    if (!isDeepStrictEqual(before, next) || this.#isFirst) this.#haltOthers(tables)
+    this.#isFirst = false
+    await Promise.all(
+      next.map((notifier) => {
+        const known = before.find(({ table }) => placeOf(table) === placeOf(notifier.table))
+        return before.includes(notifier) ? undefined : notifier.start(known)
+      }),
+    )
+  }
+
+  #haltOthers(tables: readonly NotifyTable[]): void {
+    const { log, peer } = this.#kit
+    const known = new Set(tables.map(({ tenant, name }) => `${tenant}/${PREFIX}${name}`))
+    const isKnown = (user: { readonly tenant: string; readonly name: string }): boolean =>
+      known.has(`${user.tenant}/${user.name}`)
+    for (const { tenant, name } of peer.delivery.haltOthers(PREFIX, isKnown)) {
+      const remedy = `cinnabar user remove '${tenant}/${name}'`
+      const message =
+        'the channel of a notifier that is not in the configuration any more collects nothing, and keeps what waits until it expires; ' +
+        `${remedy} removes it at once`
+      log.warn({ tenant, user: name }, message)
+    }
+  }
+
+  /** What was told by those that are not in the configuration any more is not kept. */
+  #forgetOthers(tables: readonly NotifyTable[]): void {
+    const { journal, notifyGroups, notifyAlerts } = this.#kit.peer.stored
+    const known = new Set(tables.map(placeOf))
+    for (const { notifier, labels } of notifyGroups)
+      if (!known.has(notifier)) journal.change({ remove: 'notify group', notifier, labels })
+    for (const { notifier, fingerprint } of notifyAlerts)
+      if (!known.has(notifier)) journal.change({ remove: 'notify alert', notifier, fingerprint })
+  }
+
+  find(tenant: string, name: string): RunningNotifier | undefined {
+    return this.running.find(({ table }) => table.tenant === tenant && table.name === name)
+  }
+
+  /** What must be told may have changed. */
+  lookAgain(): void {
+    for (const notifier of this.running) notifier.lookAgain()
+  }
+
+  stop(): void {
+    for (const notifier of this.running) notifier.stop()
+  }
+}
+
+export class RunningNotifier implements StatusEntry {
+  readonly owner: Owner
+  readonly table: NotifyTable
+  readonly counts: NotifierCounts = noneTold()
+  groups: NotifyGroups | undefined
+  readonly #kit: Kit
+  readonly #log: NotificationLog
+  readonly #isMuted: IsMuted
+  readonly #match: readonly LabelMatcher[]
+  #channel: OwnChannel | undefined
+  #notifier: Notifier | undefined
+  #problem = ''
+  #timer: Timer | undefined
+  readonly #over = new AbortController()
+
+  constructor(table: NotifyTable, kit: Kit, log: NotificationLog, isMuted: IsMuted) {
+    this.table = table
+    this.#kit = kit
+    this.#log = log
+    this.#isMuted = isMuted
+    this.#match = table.match.map(alertMatcher).filter((matcher) => matcher !== undefined)
+    this.owner = { tenant: table.tenant }
+  }
+
+  get #place(): string {
+    return placeOf(this.table)
+  }
+
+  /** Finds or makes its channel, and begins; it goes on where another table of its name has ended. Never rejects. */
+  async start(before?: RunningNotifier): Promise<void> {
+    const { name, tenant } = this.table
+    try {
+      await this.#begin(before)
+    } catch (error) {
+      this.#kit.log.error({ err: error, notifier: name, tenant }, 'a notifier cannot begin')
+    }
+  }
+
+  async #begin(before: RunningNotifier | undefined): Promise<void> {
+    const { clock, log, peer } = this.#kit
+    const { tenant, role, name } = this.table
+    const channel = await peer.delivery.channelOf({ tenant, role, name: PREFIX + name })
+    // Another table of its name may have taken its place meanwhile.
+    if (this.#over.signal.aborted) return
+    this.#channel = channel
+    const { journal } = peer.stored
+    const place = this.#place
+    const stored = before?.groups?.rows() ?? {
+      groups: peer.stored.notifyGroups.filter(({ notifier }) => notifier === place),
+      alerts: peer.stored.notifyAlerts.filter(({ notifier }) => notifier === place),
+    }
+    this.groups = new NotifyGroups({
+      notifier: place,
+      rules: this.table,
+      journal,
+      wallMs: () => clock.wallMs(),
+      ...stored,
+      isMuted: (alert) => this.#isMuted(tenant, alert),
+    })
+    channel.onChange(() => this.#connectAgain())
+    const { queued, inFlight } = channel.delivered.queue.counts
+    const isNew = stored.groups.length + stored.alerts.length + queued + inFlight === 0
+    this.#connect()
+    await channel.bind({
+      metrics: [{ name: METRIC, args: [] }],
+      signal: this.#over.signal,
+      refused: (metric, detail) => {
+        this.#problem = `${metric}: ${detail}`
+        log.error({ notifier: name, tenant, metric, detail }, 'the alerts of a notifier cannot be bound')
+      },
+    })
+    // What has fired before it was bound is told as well.
+    if (isNew && !this.#over.signal.aborted) this.#compare(true)
+  }
+
+  lookAgain(): void {
+    this.#notifier?.lookAgain()
+  }
+
+  #compare(isNew: boolean): void {
+    const { groups } = this
+    if (groups === undefined) return
+    const party = { tenant: this.table.tenant }
+    const look = (): void => this.#notifier?.lookAgain()
+    void Promise.resolve(this.#kit.poll.work(party, groups.compare(this.#firing(), isNew))).then(look)
+  }
+
+  /** The alerts that fire now, and that it is to know of; undefined for each other one. */
+  *#firing(): Generator<NotifiedAlert | undefined> {
+    const { stored, view } = this.#kit.peer
+    const { tenant, name, role } = this.table
+    const rights = view.readRights({ userId: 0, tenant, name: PREFIX + name, role })
+    for (const row of stored.alerts()) {
+      const alert = isOfTenant(row.rule, tenant) ? alertOfRow(row) : undefined
+      const mayRead = ({ labels }: NotifiedAlert): boolean => {
+        const texts = new Map(labels.map(([name, text]) => [fromForeign(name), text]))
+        return rights.mayReadRemembered({ tenant }, METRIC, (wanted) => texts.get(wanted))
+      }
+      yield alert !== undefined && this.#isWanted(alert) && mayRead(alert) ? alert : undefined
+    }
+  }
+
+  #isWanted(alert: NotifiedAlert): boolean {
+    return matchesAll(alert, this.#match)
+  }
+
+  stop(): void {
+    this.#over.abort()
+    this.#kit.clock.clear(this.#timer)
+    this.#notifier?.end()
+  }
+
+  #connect(): void {
+    const channel = this.#channel as OwnChannel
+    if (this.#over.signal.aborted || channel.state !== 'free' || this.groups === undefined) return
+    const { clock, log, poll, peer } = this.#kit
+    const { name, tenant } = this.table
+    this.#notifier = new Notifier({
+      channel: channel.delivered,
+      groups: this.groups,
+      destination: notifyDestination(this.table, clock),
+      clock,
+      work: poll.work,
+      journal: peer.stored.journal,
+      random: Math.random,
+      isWanted: (alert) => this.#isWanted(alert),
+      counts: this.counts,
+      ended: (notification, outcome) => {
+        this.#log.add(this.#place, notification, outcome, clock.wallMs())
+        if (outcome.outcome === 'refused')
+          log.warn({ notifier: name, tenant, detail: outcome.detail }, 'a receiver has refused a notification')
+      },
+      state: (problem) => this.#changed(problem),
+      lost: (count) => {
+        log.warn({ notifier: name, tenant, count }, 'the channel of a notifier has lost transitions')
+        this.#compare(false)
+      },
+      left: (notifier) => channel.detach(notifier),
+    })
+    channel.attach(this.#notifier)
+    this.#notifier.start()
+  }
+
+  #connectAgain(): void {
+    const { clock } = this.#kit
+    // With its user or by an admin; it is made anew at the next start.
+    if (this.#channel?.state === 'deleted') this.stop()
+    if (this.#over.signal.aborted || this.#channel?.state !== 'free') return
+    clock.clear(this.#timer)
+    this.#timer = clock.setTimeout(() => this.#connect(), AGAIN_MS)
+  }
+
+  #changed(problem: string): void {
+    const { log } = this.#kit
+    const { name, tenant, url } = this.table
+    if (problem !== '' && this.#problem === '')
+      log.warn({ notifier: name, tenant, url: url.text, detail: problem }, 'a notifier cannot tell anybody')
+    if (problem === '' && this.#problem !== '')
+      log.info({ notifier: name, tenant, url: url.text }, 'a notifier tells again')
+    this.#problem = problem
+  }
+
+  get problem(): string {
+    return this.#problem
+  }
+
+  status(): SensorStatus {
+    const { name, url } = this.table
+    const detail = this.#problem === '' ? url.text : `${url.text}: ${this.#problem}`
+    return { name: `notify/${name}`, state: this.#state, detail, counters: { ...this.counts } }
+  }
+
+  get #state(): string {
+    if (this.#notifier === undefined) return 'off'
+    return this.#problem === '' ? 'telling' : 'failed'
+  }
+}
+
+function placeOf({ tenant, name }: Pick<NotifyTable, 'tenant' | 'name'>): string {
+  return `${tenant}/${name}`
+}
+
+function isOfTenant(rule: string, tenant: string): boolean {
+  return (JSON.parse(rule) as string[])[0] === tenant
+}
+
+/** Throws ConfigError if a matcher of a table is none. */
+export function checkMatchers(tables: readonly NotifyTable[]): void {
+  const problems = tables.flatMap(({ name, match }) =>
+    match
+      .filter((text) => alertMatcher(text) === undefined)
+      .map((text) => ({
+        source: `[[notify]] ${name}`,
+        message: `\`match\`: ${JSON.stringify(text)} is no matcher; write one like severity="page" or team=~"a|b"`,
+      })),
+  )
+  if (problems.length > 0) throw new ConfigError(problems)
+}

@@ -1,0 +1,28 @@
+/**
+ * POST /api/v2/alerts of an Alertmanager. What fires is said to end a few minutes from now, and said again before that: so an
+ * Alertmanager that hears nothing any more takes it as ended, as it does with Prometheus.
+ */
+import { KEY_HEADER } from '../../../kit/io/signing.ts'
+import type { NotifyWire, Told } from '../notification.ts'
+import { timeText } from './webhook.ts'
+
+/** Four times the interval at which it is told again, as Prometheus has it. */
+const VALID_MS = 240_000
+
+export function alertmanagerWire({ externalUrl }: Told): NotifyWire {
+  return {
+    request({ key, alerts }, nowMs) {
+      const texts = alerts.map(({ labels, annotations, firedMs, endedMs }) => ({
+        labels: Object.fromEntries(labels),
+        annotations: Object.fromEntries(annotations),
+        startsAt: timeText(firedMs),
+        endsAt: timeText(endedMs === 0 ? nowMs + VALID_MS : endedMs),
+        ...(externalUrl !== '' && { generatorURL: externalUrl }),
+      }))
+      return {
+        body: Buffer.from(JSON.stringify(texts)),
+        headers: { 'content-type': 'application/json', [KEY_HEADER]: key },
+      }
+    },
+  }
+}

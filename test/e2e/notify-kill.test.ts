@@ -1,0 +1,104 @@
+/**
+ * The server and the receiver are killed while a notification is under way: it arrives all the same, with the same key, and what the
+ * alert becomes later arrives after it.
+ */
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, expect, it } from 'vitest'
+import { eventually } from '../support/eventually.ts'
+import { decoded, type Json } from '../support/records.ts'
+import { ServerProcess } from '../support/server-process.ts'
+
+const RULES = `groups:
+  - name: always
+    interval: 1s
+    rules:
+      - alert: Always
+        expr: vector(1)
+        labels: { severity: page }
+        annotations: { summary: 'it is {{ $value }}' }
+`
+
+interface Received {
+  readonly headers: IncomingHttpHeaders
+  readonly body: Json
+}
+
+let server: ServerProcess | undefined
+let receiver: Server | undefined
+let received: Received[] = []
+/** What it answers with. */
+let status = 200
+
+afterEach(async () => {
+  await server?.end('SIGKILL')
+  await server?.remove()
+  receiver?.close()
+})
+
+async function receive(port = 0): Promise<number> {
+  receiver = createServer(async (request, response) => {
+    const parts: Buffer[] = []
+    for await (const part of request) parts.push(part as Buffer)
+    received.push({ headers: request.headers, body: JSON.parse(Buffer.concat(parts).toString()) as Json })
+    response.writeHead(status).end('seen')
+  })
+  receiver.listen(port, '127.0.0.1')
+  await once(receiver, 'listening')
+  return (receiver.address() as AddressInfo).port
+}
+
+it('what was stored before a kill is told after it, with the same key, and once', async () => {
+  status = 503
+  const port = await receive()
+  const killed = new ServerProcess(
+    '[alerts]\nrules = ["*.rules.yml"]\n' +
+      `[[notify]]\nname = "pager"\nurl = "webhook+http://127.0.0.1:${port}/hook"\ngroup_wait = "0s"\ngroup_interval = "0s"\n`,
+  )
+  server = killed
+  writeFileSync(join(killed.directory, 'a.rules.yml'), RULES)
+  await killed.start()
+  await eventually(() => expect(received.length).toBeGreaterThan(0))
+  const [first] = received
+  expect(first?.body).toMatchObject({
+    version: '4',
+    status: 'firing',
+    receiver: 'pager',
+    groupLabels: { alertname: 'Always' },
+    groupKey: '{}:{alertname="Always"}',
+    commonLabels: { alertname: 'Always', severity: 'page' },
+    commonAnnotations: { summary: 'it is 1' },
+    truncatedAlerts: 0,
+    alerts: [{ status: 'firing', labels: { alertname: 'Always', severity: 'page' }, endsAt: '0001-01-01T00:00:00Z' }],
+  })
+  const key = first?.headers['idempotency-key']
+  expect(key).toMatch(/^[0-9a-f-]{36}$/)
+  await killed.end('SIGKILL')
+  receiver?.close()
+  receiver?.closeAllConnections()
+  received = []
+  await killed.start()
+  // The rule is gone, and so is what fired: that comes after what was under way.
+  writeFileSync(join(killed.directory, 'a.rules.yml'), 'groups: []\n')
+  process.kill(killed.pid, 'SIGHUP')
+  status = 200
+  await receive(port)
+  await eventually(() => expect(received).toHaveLength(2))
+  expect(received[0]).toMatchObject({ headers: { 'idempotency-key': key }, body: first?.body })
+  expect(received[1]?.body).toMatchObject({
+    status: 'resolved',
+    alerts: [{ status: 'resolved', startsAt: first?.body.alerts[0].startsAt }],
+  })
+  expect(received[1]?.headers['idempotency-key']).not.toBe(key)
+  const seat = await killed.seat()
+  await eventually(async () => {
+    const log = decoded(await seat.query('producer.notifications'))
+    expect(log).toMatchObject([
+      { notifier: 'pager', outcome: 'delivered', answer: '200: seen', key: received[1]?.headers['idempotency-key'] },
+      { notifier: 'pager', outcome: 'delivered', answer: '200: seen', key },
+    ])
+  })
+})

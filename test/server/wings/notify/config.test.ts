@@ -1,0 +1,75 @@
+/** What the tables `[[notify]]` may say, and what people read where they may not. */
+import { expect, it } from 'vitest'
+import { ConfigError, loadConfig } from '../../../../server/start/config.ts'
+import { alertMatcher } from '../../../../server/wings/notify/matchers.ts'
+import { checkMatchers } from '../../../../server/wings/notify/notifiers.ts'
+
+const load = (toml: string) => loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) })
+const TABLE = '[[notify]]\nname = "n"\n'
+
+it('a notifier has defaults for all but its name and its URL', () => {
+  expect(load(`${TABLE}url = "webhook+https://h.example/x"`).notify[0]).toMatchObject({
+    url: { protocol: 'webhook', href: 'https://h.example/x' },
+    match: [],
+    tenant: 'default',
+    groupBy: ['alertname'],
+    groupWaitMs: 30_000,
+    groupIntervalMs: 300_000,
+    repeatIntervalMs: 14_400_000,
+    sendResolved: true,
+    timeoutMs: 30_000,
+  })
+})
+
+it('an Alertmanager is told at once, and every minute, at its path', () => {
+  expect(load(`${TABLE}url = "alertmanager+http://h.example:9093"`).notify[0]).toMatchObject({
+    url: { href: 'http://h.example:9093/api/v2/alerts' },
+    groupWaitMs: 0,
+    groupIntervalMs: 0,
+    repeatIntervalMs: 60_000,
+  })
+})
+
+it.each([
+  ['url = "https://host/"', /`\[\[notify\]\]` n: `url`: expected a URL like "webhook\+https/],
+  ['url = "ntfy+https://host/"', /expected a URL like/],
+  ['url = "webhook+http://192.0.2.1/"\ntoken_file = "t"', /in clear: use \+https/],
+  ['url = "ntfy+https://host/t"\nsecret_file = "s"', /`secret_file` goes with a `url` of webhook/],
+  ['url = "alertmanager+https://host"\ngroup_by = ["a"]', /an Alertmanager groups and repeats by itself/],
+  ['url = "webhook+https://host/"\ngroup_by = ["a b"]', /a list of at most 32 names of labels/],
+  ['url = "webhook+https://user:hunter2@host/"', /without a user/],
+])('%s is refused', (line, problem) => {
+  let message = ''
+  try {
+    load(TABLE + line)
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    message = (error as Error).message
+  }
+  expect(message).toMatch(problem)
+  expect(message).not.toContain('hunter2')
+})
+
+it('a matcher that is none is refused, with what one looks like', () => {
+  const { notify } = load(`${TABLE}url = "webhook+https://h/"\nmatch = ["severity"]`)
+  expect(() => checkMatchers(notify)).toThrow(
+    '[[notify]] n: `match`: "severity" is no matcher; write one like severity="page"',
+  )
+})
+
+it.each([
+  ['a=b', 'b', true],
+  ['a = "b c"', 'b c', true],
+  ['a="\\"x\\""', '"x"', true],
+  ['a!="b"', 'b', false],
+  ['a!=b', '', true],
+  ['a=~"b|c"', 'c', true],
+  ['a=~"b.*"', 'abc', false],
+  ['a!~b.*', 'bcd', false],
+])('%s is a matcher', (text, label, isMatching) => {
+  expect(alertMatcher(text)?.matches(label)).toBe(isMatching)
+})
+
+it.each(['a', 'a=~"("', '="b"', 'a="b', '1a=b'])('%s is none', (text) => {
+  expect(alertMatcher(text)).toBeUndefined()
+})

@@ -1,0 +1,250 @@
+/** When a group of alerts is told, and of what, by a clock that is handed in; and what a process that takes over goes on with. */
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { NotifyAlertRow, NotifyGroupRow } from '../../../../server/kit/peer.ts'
+import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
+import { type GroupingRules, NotifyGroups } from '../../../../server/wings/notify/groups.ts'
+import type { Notification } from '../../../../server/wings/notify/notification.ts'
+import type { Change } from '../../../../storage/store.ts'
+
+const SECOND = 1_000
+const RULES: GroupingRules = {
+  groupBy: ['alertname'],
+  groupWaitMs: 30 * SECOND,
+  groupIntervalMs: 300 * SECOND,
+  repeatIntervalMs: 14_400 * SECOND,
+  sendResolved: true,
+  repeatsMuted: false,
+}
+
+/** What outlives a process. */
+class Disk {
+  readonly groups = new Map<string, NotifyGroupRow>()
+  readonly alerts = new Map<string, NotifyAlertRow>()
+
+  change(change: Change): void {
+    if ('put' in change) {
+      if (change.put === 'notify group') this.groups.set(change.row.labels, change.row)
+      if (change.put === 'notify alert') this.alerts.set(change.row.fingerprint, change.row)
+    } else if (change.remove === 'notify group') this.groups.delete(change.labels)
+    else if (change.remove === 'notify alert') this.alerts.delete(change.fingerprint)
+  }
+}
+
+let disk: Disk
+let nowMs: number
+let muted: Set<string>
+let groups: NotifyGroups
+
+function start(rules: Partial<GroupingRules> = {}): void {
+  groups = new NotifyGroups({
+    notifier: 'default/n',
+    rules: { ...RULES, ...rules },
+    journal: disk,
+    wallMs: () => nowMs,
+    groups: [...disk.groups.values()],
+    alerts: [...disk.alerts.values()],
+    isMuted: ({ fingerprint }) => muted.has(fingerprint),
+  })
+}
+
+beforeEach(() => {
+  disk = new Disk()
+  nowMs = 1_700_000_000_000
+  muted = new Set()
+  start()
+})
+
+function alert(host: string, state: NotifiedAlert['state'] = 'firing', alertname = 'Down'): NotifiedAlert {
+  return {
+    labels: [
+      ['alertname', alertname],
+      ['host', host],
+    ],
+    annotations: [],
+    state,
+    value: '1',
+    sinceMs: nowMs,
+    firedMs: nowMs,
+    endedMs: state === 'firing' ? 0 : nowMs,
+    group: 'g',
+    rule: alertname,
+    fingerprint: `${alertname} ${host}`,
+  }
+}
+
+const pass = (seconds: number): void => {
+  nowMs += seconds * SECOND
+}
+const textOf = ({ alerts }: Notification): string =>
+  alerts.map(({ labels, state }) => `${labels.find(([name]) => name === 'host')?.[1]} ${state}`).join(', ')
+
+/** What is told now: each notification arrives at once. */
+function told(): string[] {
+  const texts: string[] = []
+  for (let next = groups.next(); next !== undefined; next = groups.next()) {
+    texts.push(textOf(next))
+    groups.told(next)
+  }
+  return texts
+}
+
+describe('a group', () => {
+  it('waits for others at first, then for its interval, then until it is repeated', () => {
+    groups.take(alert('a'))
+    pass(20)
+    groups.take(alert('b'))
+    expect(told()).toEqual([])
+    pass(10)
+    expect(told()).toEqual(['a firing, b firing'])
+    pass(10)
+    groups.take(alert('a', 'resolved'))
+    pass(289)
+    expect(told()).toEqual([])
+    pass(1)
+    expect(told()).toEqual(['a resolved, b firing'])
+    pass(14_399)
+    expect(told()).toEqual([])
+    pass(1)
+    expect(told()).toEqual(['b firing'])
+    groups.take(alert('b', 'resolved'))
+    pass(300)
+    expect(told()).toEqual(['b resolved'])
+    expect([groups.groupCount, groups.alertCount, disk.groups.size, disk.alerts.size]).toEqual([0, 0, 0, 0])
+  })
+
+  it('is one for each text of the labels by which it is made', () => {
+    groups.take(alert('a'))
+    groups.take(alert('a', 'firing', 'Full'))
+    pass(30)
+    expect(told()).toEqual(['a firing', 'a firing'])
+    expect(groups.groupCount).toBe(2)
+  })
+
+  it('says nothing of what has ended before anybody was told', () => {
+    groups.take(alert('a'))
+    groups.take(alert('a', 'resolved'))
+    pass(60)
+    expect(told()).toEqual([])
+    expect([disk.groups.size, disk.alerts.size]).toEqual([0, 0])
+  })
+
+  it('with more alerts than one notification has tells the others at once, and repeats all', () => {
+    for (let index = 0; index < 600; index++) groups.take(alert(`h${index}`))
+    pass(30)
+    expect(told().map((text) => text.split(', ').length)).toEqual([250, 250, 100])
+    pass(14_400)
+    const repeated = told()
+    expect(new Set(repeated.join(', ').split(', ')).size).toBe(600)
+  })
+
+  it('does not say what has ended where nobody wants to know', () => {
+    start({ sendResolved: false })
+    groups.take(alert('a'))
+    pass(30)
+    expect(told()).toEqual(['a firing'])
+    groups.take(alert('a', 'resolved'))
+    pass(300)
+    expect(told()).toEqual([])
+    expect(groups.alertCount).toBe(0)
+  })
+
+  it('waits no longer where the clock was set back', () => {
+    groups.take(alert('a'))
+    pass(-86_400)
+    expect(told()).toEqual(['a firing'])
+  })
+})
+
+describe('with an interval of 0 each transition is told, in order', () => {
+  it('one that comes while that before it is under way waits', () => {
+    start({ groupWaitMs: 0, groupIntervalMs: 0 })
+    expect(groups.take(alert('a'))).toBe(true)
+    const first = groups.next() as Notification
+    expect(groups.take(alert('a', 'resolved'))).toBe(false)
+    expect(groups.take(alert('b'))).toBe(true)
+    groups.told(first)
+    expect(groups.take(alert('a', 'resolved'))).toBe(true)
+    expect([textOf(first), ...told()]).toEqual(['a firing', 'a resolved, b firing'])
+  })
+})
+
+describe('what nobody is to be told', () => {
+  it('is told when that ends, if it fires then; what was told before is said to have ended', () => {
+    muted.add('Down a')
+    groups.take(alert('a'))
+    groups.take(alert('b'))
+    pass(30)
+    expect(told()).toEqual(['b firing'])
+    muted.add('Down b')
+    groups.take(alert('b', 'resolved'))
+    pass(300)
+    expect(told()).toEqual(['b resolved'])
+    muted.clear()
+    groups.lookAgain()
+    expect(told()).toEqual(['a firing'])
+  })
+
+  it('is not repeated, but to an Alertmanager, which would take it as ended', () => {
+    for (const repeatsMuted of [false, true]) {
+      muted.clear()
+      start({ repeatsMuted })
+      groups.take(alert('a'))
+      pass(30)
+      expect(told()).toEqual(['a firing'])
+      muted.add('Down a')
+      pass(14_400)
+      expect(told()).toEqual(repeatsMuted ? ['a firing'] : [])
+      muted.clear()
+      groups.take(alert('a', 'resolved'))
+      pass(300)
+      expect(told()).toEqual(['a resolved'])
+    }
+  })
+})
+
+describe('a process that takes over', () => {
+  it('goes on with what was under way, as it was, and then with what has changed', () => {
+    groups.take(alert('a'))
+    pass(30)
+    const begun = groups.next() as Notification
+    groups.take(alert('a', 'resolved'))
+    groups.take(alert('b'))
+    start()
+    const again = groups.next() as Notification
+    expect(again).toEqual(begun)
+    groups.told(again)
+    pass(300)
+    expect(told()).toEqual(['a resolved, b firing'])
+  })
+
+  it('tells nothing again that was told', () => {
+    groups.take(alert('a'))
+    pass(30)
+    expect(told()).toEqual(['a firing'])
+    start()
+    pass(600)
+    expect(told()).toEqual([])
+    pass(14_400)
+    expect(told()).toEqual(['a firing'])
+  })
+
+  it('makes other groups where they are made by other labels', () => {
+    groups.take(alert('a'))
+    groups.take(alert('b'))
+    pass(30)
+    expect(told()).toEqual(['a firing, b firing'])
+    start({ groupBy: ['...'] })
+    groups.take(alert('a', 'resolved'))
+    pass(300)
+    expect(told()).toEqual(['a resolved'])
+  })
+})
+
+it('after a loss, what fires is told, and what fires no more has ended', () => {
+  groups.take(alert('a'))
+  pass(30)
+  expect(told()).toEqual(['a firing'])
+  for (const _ of groups.compare([alert('b'), undefined], false));
+  pass(300)
+  expect(told()).toEqual(['a resolved, b firing'])
+})
