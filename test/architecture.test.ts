@@ -61,9 +61,7 @@ const SHARED_PROTOCOL = ['protocol/bytes', 'protocol/kept', 'protocol/monitor', 
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   drains: ['protocol/otlp', 'protocol/prometheus'],
   history: ['protocol/prometheus', 'storage/history'],
-  prometheus: ['promql'],
-  alerts: ['promql'],
-  notify: ['promql'],
+  ...{ alerts: ['promql'], notify: ['promql'], prometheus: ['promql'] },
   qmf: ['protocol/amqp'],
   upstream: ['client'],
 }
