@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { PromqlError } from '../../../promql/errors.ts'
 import { finished, type MemorySource } from '../../../promql/memory-source.ts'
 import { PreparedQuery } from '../../../promql/query.ts'
-import { encodeWriteRequest } from '../../../protocol/prometheus/write-request.ts'
+import { encodeWriteRequest, type OutgoingSeries } from '../../../protocol/prometheus/write-request.ts'
 import { finish } from '../../../server/kernel/core/fair-work.ts'
 import { StackProgram, WRITE, WRITE_HEADERS } from '../../rig/prometheus-stack.ts'
 import { Random } from '../../support/random.ts'
@@ -12,7 +12,7 @@ import { expressions } from './expressions.ts'
 import { knownDifference, knownError } from './known-differences.ts'
 import { memoryOf, randomSeries } from './series.ts'
 
-const STEP_MS = 25_000
+export const STEP_MS = 25_000
 /** A fixed time, so that a seed gives the same always: 2026-01-01. */
 const START_MS = 1_767_225_600_000
 const DEFAULTS = { minutes: 1, expressions: 0, seed: 1 }
@@ -48,7 +48,7 @@ export async function fuzzPromql(options: Partial<typeof DEFAULTS>): Promise<Fuz
   }
 }
 
-async function write(peer: StackProgram, series: ReturnType<typeof randomSeries>): Promise<void> {
+export async function write(peer: StackProgram, series: readonly OutgoingSeries[]): Promise<void> {
   const body = Uint8Array.from(finish(encodeWriteRequest(series)))
   const { status } = await fetch(peer.url + WRITE, { method: 'POST', headers: WRITE_HEADERS, body })
   if (status >= 300) throw new Error(`prometheus did not take the series: HTTP ${status}`)
@@ -75,8 +75,8 @@ class Run {
     // Off the grid of every subquery, and off the times of samples: 2.42 closes ranges on the left.
     const timeMs = START_MS + seconds * 1_000 + 500
     for (const endMs of [undefined, timeMs + 8 * STEP_MS]) {
-      const ours = here(text, this.#source, timeMs, endMs)
-      const theirs = await there(this.#peer, text, timeMs, endMs)
+      const ours = evaluatedHere(text, this.#source, timeMs, endMs)
+      const theirs = await evaluatedThere(this.#peer, text, timeMs, endMs)
       const late = ours.error === undefined ? knownError(theirs.error) : undefined
       if (late !== undefined) {
         this.#passOver(late)
@@ -96,7 +96,8 @@ class Run {
   }
 }
 
-function here(text: string, source: MemorySource, timeMs: number, endMs: number | undefined): Shown {
+/** At a time, or over a range from it on if there is an end. */
+export function evaluatedHere(text: string, source: MemorySource, timeMs: number, endMs: number | undefined): Shown {
   try {
     const query = new PreparedQuery(text)
     const steps = endMs === undefined ? query.instant(source, timeMs) : query.range(source, timeMs, endMs, STEP_MS)
@@ -107,7 +108,12 @@ function here(text: string, source: MemorySource, timeMs: number, endMs: number 
   }
 }
 
-async function there(peer: StackProgram, query: string, timeMs: number, endMs: number | undefined): Promise<Shown> {
+export async function evaluatedThere(
+  peer: StackProgram,
+  query: string,
+  timeMs: number,
+  endMs: number | undefined,
+): Promise<Shown> {
   const at: Record<string, string> =
     endMs === undefined
       ? { time: String(timeMs / 1_000) }
