@@ -50,7 +50,7 @@ const KNOWN: readonly Known[] = [
   },
   {
     reason:
-      'what counts from near zero is extrapolated to it before the distance to the start is judged, in 2.42 after (functions)',
+      'what counts from near zero is extrapolated to it before the distance to the start is judged in 2.42, and after that in 3 (functions)',
     isIn: (text) => /\b(rate|increase)\((?!(requests_total|latency_bucket)\b)/.test(text),
   },
   {
