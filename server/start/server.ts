@@ -31,7 +31,7 @@ import { composeServer, type Producer, type ServerParts } from './compose.ts'
 import type { Config, ReloadableConfig } from './config.ts'
 import { firstRun } from './first-run.ts'
 import { recoverState } from './recovery.ts'
-import { fileSystemSpaceOf } from './storage-state.ts'
+import { fileSystemSpaceOf, type StorageState } from './storage-state.ts'
 
 export type { Identity, Owner } from '../../auth/permissions.ts'
 export { BasicType } from '../../protocol/monitor/constants.ts'
@@ -135,6 +135,8 @@ export interface RunningServer extends Listeners {
 const SWEEP_MS = 1000
 /** How often channels are closed at the end, at most, since something has come to them meanwhile. */
 const CLOSINGS = 8
+/** How many turns of the event loop what follows from a batch may take, or begin to. */
+const TURNS = 2
 /** How often records of the audit log that are too old are removed. */
 const PRUNE_MS = 3_600_000
 
@@ -274,15 +276,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     producer.limitedRecords.flush()
     await producer.executor.stop()
     try {
-      // What comes while the last batch is stored, such as the GAP of values that are too old by now, has to be stored as well: it
-      // has reserved ids, and the next start would report a loss that there was not.
-      for (let attempts = 0; attempts < CLOSINGS && storage.state === 'ok'; attempts++) {
-        const open = [...producer.registry.all()].filter(({ queue }) => attempts === 0 || !queue.isClosed)
-        if (open.length === 0 && attempts > 0) break
-        for (const { queue } of open) queue.close()
-        producer.journal.change({ put: 'closed', row: {} })
-        await stored()
-      }
+      await closeChannels(producer, storage, stored)
     } finally {
       producer.intake.end()
       await close()
@@ -312,6 +306,31 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     await close()
   }
   return { ...listeners, sources: doors.addresses, newPassword, sessions, parts, listen, silence, stop, abort, depose }
+}
+
+/**
+ * Stores what channels have, and gives back the ids that they have reserved. What comes while the last batch is stored has to be
+ * stored as well, since it has reserved some again, and the next start would report a loss that there was not: the GAP of values that
+ * are too old by now, the result of an EXECUTE whose batch this was, values that a SUBSCRIBE copies.
+ */
+async function closeChannels(
+  { registry, journal }: Producer,
+  storage: Pick<StorageState, 'state'>,
+  stored: () => Promise<void>,
+): Promise<void> {
+  let open = [...registry.all()]
+  for (let attempts = 0; attempts < CLOSINGS && storage.state === 'ok'; attempts++) {
+    for (const { queue } of open) queue.close()
+    journal.change({ put: 'closed', row: {} })
+    await stored()
+    // What follows from it is done in the turns after that.
+    for (let turns = 0; turns < TURNS; turns++) await new Promise((resolve) => setImmediate(resolve))
+    open = [...registry.all()].filter(({ queue }) => !queue.isClosed)
+    if (open.length > 0) continue
+    // Nobody has been promised what may still come, and the next start goes on with what was stored.
+    journal.stop()
+    return
+  }
 }
 
 interface UsersContext {

@@ -325,8 +325,9 @@ class Run {
       await delay(LOOK_MS)
       return undefined
     }
-    this.#takeovers.serves(epoch, leader)
     const node = this.#nodes.named(leader)
+    const isEarlier = node.server.program === this.#options.nodes?.programs?.[leader]
+    this.#takeovers.serves(epoch, leader, isEarlier ? 'the earlier version' : undefined)
     feed.target = this.#nodes.feedOf(node)
     if (fixed.size === 0) await life.setUp()
     return (await life.lookAround(this.#watcher, link)) ? { leader: node, link } : undefined

@@ -9,10 +9,10 @@ const SOURCE = 1
 const SKIPPED = 1 << 21
 const RESTART = 5
 
-function led(): { checker: Checker; takeovers: Takeovers; history: History } {
+function led(version?: string): { checker: Checker; takeovers: Takeovers; history: History } {
   const checker = new Checker(7)
   const takeovers = new Takeovers(checker)
-  takeovers.serves(1, 'n1')
+  takeovers.serves(1, 'n1', version)
   const history = checker.channel(1, 'keep')
   history.stored(100)
   history.bind(SOURCE)
@@ -39,6 +39,16 @@ test.each(['n1', 'n2'])('%s takes over unasked: the ids that it skips were never
   expect(() => checker.judge()).not.toThrow()
   expect(checker.totals()).toMatchObject({ delivered: 2, repeated: 1, restartGaps: 1, lost: 0 })
   expect(takeovers.totals()).toMatchObject({ takeovers: 1, 'takeovers without a fault': 1 })
+})
+
+test('a GAP of a restart is counted for the version that led before it, whenever it comes', () => {
+  const { checker, takeovers, history } = led('the earlier version')
+  takeovers.serves(2, 'n2')
+  history.stored(101 + SKIPPED)
+  takeovers.serves(3, 'n3')
+  goOn(history, checker)
+  expect(takeovers.totals()).toMatchObject({ 'restartGaps after the earlier version led': 1 })
+  expect(takeovers.totals()).not.toHaveProperty('restartGaps after this version led')
 })
 
 test('the same leader over another connection begins no other life: ids that it skipped would be lost', () => {

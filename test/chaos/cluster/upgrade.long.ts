@@ -65,8 +65,10 @@ it.skipIf(missing !== undefined)(
       faults: [upgraded],
     })
     expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0, outOfOrder: 0, committedAgain: 0 })
-    // Nothing was accepted and not stored.
-    expect(totals['restartGaps'], JSON.stringify(totals)).toBe(0)
+    // Nothing was accepted and not stored. The earlier version reports a GAP if an EXECUTE was on its way to the disk when it handed
+    // over, a fault of its own: test/server/start/closing.test.ts.
+    const ofEarlier = totals['restartGaps after the earlier version led'] ?? 0
+    expect(totals['restartGaps'], JSON.stringify(totals)).toBe(ofEarlier)
     // From the earlier version to this one and back, more than once.
     expect(totals['times that n1 led']).toBeGreaterThan(1)
     expect((totals['times that n2 led'] ?? 0) + (totals['times that n3 led'] ?? 0)).toBeGreaterThan(2)

@@ -103,8 +103,17 @@ export class Checker implements Feeds {
     throw new Error(`seed ${this.#seed}: ${JSON.stringify(this.#faults)}\n  ${this.#examples.join('\n  ')}`)
   }
 
+  /** For each GAP of a restart, the life that began with it. */
+  get restartGaps(): number[] {
+    return this.#all.flatMap((history) => history.restartGaps)
+  }
+
+  get #all(): History[] {
+    return [...this.#done, ...this.#histories.values()]
+  }
+
   totals(): Totals {
-    const all = [...this.#done, ...this.#histories.values()]
+    const all = this.#all
     const sum = (of: (history: History) => number): number => all.reduce((total, history) => total + of(history), 0)
     const { lost, unexpected, duplicate, reused, order, committed } = this.#faults
     return {
@@ -114,7 +123,7 @@ export class Checker implements Feeds {
       delivered: sum((history) => history.delivered),
       repeated: sum((history) => history.repeated),
       toldDropped: sum((history) => history.toldDrops),
-      restartGaps: sum((history) => history.restartGaps),
+      restartGaps: sum((history) => history.restartGaps.length),
       lost,
       unexpected: unexpected + duplicate,
       reused,

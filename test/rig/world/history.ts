@@ -43,6 +43,8 @@ export class History {
   readonly #owed = new Set<number>()
   /** First and last id of what was stored, life by life: what a crash skipped lies between. */
   readonly #stored: [first: number, last: number][] = []
+  /** The lives in which it was looked at, and the first id of each. */
+  readonly #begun: { readonly life: number; readonly first: number }[] = []
   #life: [first: number, last: number] | undefined
   /** The connection that has it: what came on it, and the last id. */
   #seen = new Set<number>()
@@ -171,8 +173,10 @@ export class History {
 
   /** `stored` of `producer.channels`. The first look of a life comes before anything is sent in it. */
   stored(id: number): void {
-    if (this.#life === undefined) this.#life = [id + 1, id]
-    else this.#life[1] = Math.max(this.#life[1], id)
+    if (this.#life === undefined) {
+      this.#life = [id + 1, id]
+      this.#begun.push({ life: this.#feeds.life, first: id + 1 })
+    } else this.#life[1] = Math.max(this.#life[1], id)
   }
 
   /** `unstored` was 0: what was sent up to these counters is stored. */
@@ -330,8 +334,11 @@ export class History {
     return this.#reported(Number.POSITIVE_INFINITY)
   }
 
-  get restartGaps(): number {
-    return [...this.#gaps.values()].filter((gap) => gap.reason === RESTART).length
+  /** For each GAP of a restart, the life that began with it. */
+  get restartGaps(): number[] {
+    return [...this.#gaps]
+      .filter(([, { reason }]) => reason === RESTART)
+      .map(([id]) => this.#begun.find(({ first }) => first > id)?.life ?? this.#feeds.life)
   }
 }
 
