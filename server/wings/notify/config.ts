@@ -14,8 +14,9 @@ import {
   tenant,
   toggle,
 } from '../../kit/config.ts'
+import { muteTimesOf } from './mute-times.ts'
 
-export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy'
+export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy' | 'slack'
 
 interface NotifyUrl {
   readonly protocol: NotifyProtocol
@@ -25,7 +26,7 @@ interface NotifyUrl {
   readonly text: string
 }
 
-const SHAPE = /^(webhook|alertmanager|ntfy)\+(https?:\/\/.+)$/i
+const SHAPE = /^(webhook|alertmanager|ntfy|slack)\+(https?:\/\/.+)$/i
 const ALERTMANAGER_PATH = 'api/v2/alerts'
 /** How an Alertmanager is told: at once, and again every minute, since it takes what it hears of no longer as ended. It groups by itself. */
 const FOR_ALERTMANAGER = { groupBy: [], groupWaitMs: 0, groupIntervalMs: 0, repeatIntervalMs: 60_000 }
@@ -51,12 +52,33 @@ const notifierName = () => ({
 const notifyUrl = () => ({
   type: decoded(parseNotifyUrl),
   expected:
-    'a URL like "webhook+https://host/path", "alertmanager+http://host:9093" or "ntfy+https://ntfy.sh/topic", and without a user',
+    'a URL like "webhook+https://host/path", "alertmanager+http://host:9093", "ntfy+https://ntfy.sh/topic" or "slack+https://hooks.slack.com/...", and without a user',
   isSecret: true,
 })
 const matcherTexts = () => ({
   type: z.array(z.string().min(3).max(1_024)).max(32),
   expected: 'a list of at most 32 matchers, like [\'severity="page"\', \'team=~"a|b"\']',
+})
+const muteTimes = () => ({
+  type: z.array(decoded(muteTimesOf)).max(32),
+  expected:
+    'a list like [{ weekdays = ["saturday", "sunday"] }, { times = ["00:00-07:00"], location = "Europe/Berlin" }], also with days_of_month, months and years, as Alertmanager has them',
+})
+const inhibitRules = () => ({
+  type: z
+    .array(
+      z.strictObject({
+        source: z.array(z.string().min(3).max(1_024)).min(1).max(32),
+        target: z.array(z.string().min(3).max(1_024)).min(1).max(32),
+        equal: z
+          .array(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/))
+          .max(32)
+          .default([]),
+      }),
+    )
+    .max(32),
+  expected:
+    'a list like [{ source = [\'alertname="HostDown"\'], target = [\'severity="warning"\'], equal = ["host"] }]',
 })
 const labelNames = () => ({
   type: z.array(z.string().regex(/^([a-zA-Z_][a-zA-Z0-9_]*|\.\.\.)$/)).max(32),
@@ -95,6 +117,16 @@ const table = z
       'When a group whose alerts still fire is told again. `4h` without it.',
     ),
     send_resolved: key(toggle(), true, 'Whether it is told when alerts have ended.'),
+    mute_time_intervals: key(
+      muteTimes(),
+      [],
+      'When nothing is told: what changes meanwhile is told when that is over. A time has to be in each list that an entry has.',
+    ),
+    inhibit: key(
+      inhibitRules(),
+      [],
+      'While an alert fires that matches `source`, nobody is told of those that match `target` with the same texts of the labels `equal`.',
+    ),
     external_url: key(httpUrl(), '', 'Where people find the console: for links.'),
     token_file: optional(
       path(),
@@ -142,6 +174,8 @@ const table = z
     sendResolved: given.send_resolved || url.protocol === 'alertmanager',
     // It would take them as ended.
     repeatsMuted: url.protocol === 'alertmanager',
+    muteTimes: given.mute_time_intervals,
+    inhibit: given.inhibit,
     externalUrl: given.external_url.replace(/\/$/, ''),
     tokenFile: given.token_file,
     username: given.username,

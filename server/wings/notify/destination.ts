@@ -6,6 +6,7 @@ import type { NotifyTable } from './config.ts'
 import type { NotifyWire } from './notification.ts'
 import { alertmanagerWire } from './wires/alertmanager.ts'
 import { ntfyWire } from './wires/ntfy.ts'
+import { slackWire } from './wires/slack.ts'
 import { webhookWire } from './wires/webhook.ts'
 
 export interface NotifyDestination {
@@ -23,6 +24,7 @@ export function notifyDestination(
     return { wire, receiver: openReceiver({ ...table, href: wire.href }, clock) }
   }
   const receiver = openReceiver({ ...table, href }, clock)
+  if (protocol === 'slack') return { wire: slackWire(table), receiver }
   if (protocol === 'alertmanager') return { wire: alertmanagerWire(table), receiver }
   return { wire: webhookWire(table), receiver: signing(receiver, table.secretFile, clock) }
 }

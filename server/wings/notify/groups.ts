@@ -37,6 +37,8 @@ export interface NotifyGroupsOptions {
   readonly alerts: readonly NotifyAlertRow[]
   /** Whether nobody is to be told of an alert that fires, now. */
   readonly isMuted: (alert: NotifiedAlert) => boolean
+  /** Whether nothing is to be told now. */
+  readonly isHeld: () => boolean
 }
 
 interface Member {
@@ -167,6 +169,7 @@ export class NotifyGroups {
   next(): Notification | undefined {
     if (this.#sending?.sending !== undefined) return this.#sending.sending
     const nowMs = this.#options.wallMs()
+    if (this.#options.isHeld()) return undefined
     for (;;) {
       const group = this.#firstDue()
       if (group === undefined) return undefined
@@ -181,7 +184,8 @@ export class NotifyGroups {
 
   /** When the next group is due; undefined if none is. */
   get dueMs(): number | undefined {
-    return this.#firstDue()?.dueMs
+    const { isHeld, wallMs } = this.#options
+    return isHeld() ? wallMs() + MUTED_MS : this.#firstDue()?.dueMs
   }
 
   /** All groups are looked at now: what must be told may have changed. */

@@ -14,8 +14,10 @@ import type { NotifyTable } from './config.ts'
 import { type NotifierCounts, noneTold } from './counts.ts'
 import { notifyDestination } from './destination.ts'
 import { NotifyGroups } from './groups.ts'
+import { Inhibitions } from './inhibitions.ts'
 import type { NotificationLog } from './log.ts'
 import { alertMatcher, matchesAll } from './matchers.ts'
+import { isMutedAt } from './mute-times.ts'
 import { Notifier } from './notifier.ts'
 
 const PREFIX = 'notify:'
@@ -114,6 +116,7 @@ export class RunningNotifier implements StatusEntry {
   readonly #match: readonly LabelMatcher[]
   #channel: OwnChannel | undefined
   #notifier: Notifier | undefined
+  #inhibitions: Inhibitions | undefined
   #problem = ''
   #timer: Timer | undefined
   readonly #over = new AbortController()
@@ -143,7 +146,7 @@ export class RunningNotifier implements StatusEntry {
 
   async #begin(before: RunningNotifier | undefined): Promise<void> {
     const { clock, log, peer } = this.#kit
-    const { tenant, role, name } = this.table
+    const { tenant, role, name, inhibit, muteTimes } = this.table
     const channel = await peer.delivery.channelOf({ tenant, role, name: PREFIX + name })
     // Another table of its name may have taken its place meanwhile.
     if (this.#over.signal.aborted) return
@@ -154,13 +157,16 @@ export class RunningNotifier implements StatusEntry {
       groups: peer.stored.notifyGroups.filter(({ notifier }) => notifier === place),
       alerts: peer.stored.notifyAlerts.filter(({ notifier }) => notifier === place),
     }
+    const inhibitions = new Inhibitions(inhibit, () => this.#firing())
+    this.#inhibitions = inhibitions
     this.groups = new NotifyGroups({
       notifier: place,
       rules: this.table,
       journal,
       wallMs: () => clock.wallMs(),
       ...stored,
-      isMuted: (alert) => this.#isMuted(tenant, alert),
+      isMuted: (alert) => this.#isMuted(tenant, alert) || inhibitions.isInhibited(alert),
+      isHeld: () => isMutedAt(muteTimes, clock.wallMs()),
     })
     channel.onChange(() => this.#connectAgain())
     const { queued, inFlight } = channel.delivered.queue.counts
@@ -187,10 +193,10 @@ export class RunningNotifier implements StatusEntry {
     if (groups === undefined) return
     const party = { tenant: this.table.tenant }
     const look = (): void => this.#notifier?.lookAgain()
-    void Promise.resolve(this.#kit.poll.work(party, groups.compare(this.#firing(), isNew))).then(look)
+    void Promise.resolve(this.#kit.poll.work(party, groups.compare(this.#wanted(), isNew))).then(look)
   }
 
-  /** The alerts that fire now, and that it is to know of; undefined for each other one. */
+  /** The alerts that fire now, as far as it may read them; undefined for each other one. */
   *#firing(): Generator<NotifiedAlert | undefined> {
     const { stored, view } = this.#kit.peer
     const { tenant, name, role } = this.table
@@ -201,8 +207,12 @@ export class RunningNotifier implements StatusEntry {
         const texts = new Map(labels.map(([name, text]) => [fromForeign(name), text]))
         return rights.mayReadRemembered({ tenant }, METRIC, (wanted) => texts.get(wanted))
       }
-      yield alert !== undefined && this.#isWanted(alert) && mayRead(alert) ? alert : undefined
+      yield alert !== undefined && mayRead(alert) ? alert : undefined
     }
+  }
+
+  *#wanted(): Generator<NotifiedAlert | undefined> {
+    for (const alert of this.#firing()) yield alert !== undefined && this.#isWanted(alert) ? alert : undefined
   }
 
   #isWanted(alert: NotifiedAlert): boolean {
@@ -228,7 +238,10 @@ export class RunningNotifier implements StatusEntry {
       work: poll.work,
       journal: peer.stored.journal,
       random: Math.random,
-      isWanted: (alert) => this.#isWanted(alert),
+      isWanted: (alert) => {
+        if (this.#inhibitions?.observe(alert) === true) this.#notifier?.lookAgain()
+        return this.#isWanted(alert)
+      },
       counts: this.counts,
       ended: (notification, outcome) => {
         this.#log.add(this.#place, notification, outcome, clock.wallMs())
@@ -291,12 +304,12 @@ function isOfTenant(rule: string, tenant: string): boolean {
 
 /** Throws ConfigError if a matcher of a table is none. */
 export function checkMatchers(tables: readonly NotifyTable[]): void {
-  const problems = tables.flatMap(({ name, match }) =>
-    match
+  const problems = tables.flatMap(({ name, match, inhibit }) =>
+    [...match, ...inhibit.flatMap(({ source, target }) => [...source, ...target])]
       .filter((text) => alertMatcher(text) === undefined)
       .map((text) => ({
         source: `[[notify]] ${name}`,
-        message: `\`match\`: ${JSON.stringify(text)} is no matcher; write one like severity="page" or team=~"a|b"`,
+        message: `${match.includes(text) ? '`match`' : '`inhibit`'}: ${JSON.stringify(text)} is no matcher; write one like severity="page" or team=~"a|b"`,
       })),
   )
   if (problems.length > 0) throw new ConfigError(problems)

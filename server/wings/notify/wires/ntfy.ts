@@ -1,7 +1,8 @@
 /** ntfy: a message on a phone. Its title names the alerts, its priority is that of the worst severity. */
 import { KEY_HEADER } from '../../../kit/io/signing.ts'
 import { type NotifiedAlert, textOfLabel } from '../alert.ts'
-import { countOf, isFiring, type NotifyWire, type Told } from '../notification.ts'
+import { isFiring, type NotifyWire, type Told } from '../notification.ts'
+import { linesOf, titleOf } from '../texts.ts'
 
 /** The priorities of ntfy go from 1 to 5; 3 is the usual one. */
 const PRIORITIES: Readonly<Record<string, number>> = {
@@ -15,7 +16,6 @@ const PRIORITIES: Readonly<Record<string, number>> = {
 }
 const USUAL = 3
 /** ntfy makes a file of longer messages. */
-const MAX_LINES = 10
 const MAX_LENGTH = 3_500
 
 /** `href`: the URL of the topic. */
@@ -26,14 +26,12 @@ export function ntfyWire(href: string, { externalUrl }: Told): NotifyWire & { re
   return {
     href: url.href,
     request(notification) {
-      const { key, alerts, isTest = false } = notification
+      const { key, alerts } = notification
       const firing = isFiring(notification)
-      const lines = alerts.slice(0, MAX_LINES).map(lineOf)
-      const more = alerts.length - lines.length + notification.truncated
-      const text = [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
+      const text = linesOf(notification).join('\n')
       const message = {
         topic,
-        title: `${isTest ? '[TEST] ' : ''}${titleOf(notification)}`,
+        title: titleOf(notification),
         message: text.slice(0, MAX_LENGTH),
         priority: firing ? Math.max(...alerts.map(priorityOf)) : 2,
         tags: [firing ? 'rotating_light' : 'white_check_mark'],
@@ -48,21 +46,6 @@ export function ntfyWire(href: string, { externalUrl }: Told): NotifyWire & { re
       }
     },
   }
-}
-
-function titleOf(notification: Parameters<NotifyWire['request']>[0]): string {
-  const names = [...new Set(notification.alerts.map((alert) => textOfLabel(alert, 'alertname')))].slice(0, 3).join(', ')
-  const [fires, ended] = [countOf(notification, 'firing'), countOf(notification, 'resolved')]
-  if (fires === 0) return `Resolved: ${names}${ended > 1 ? ` (${ended})` : ''}`
-  return `${names}${fires > 1 ? ` (${fires})` : ''}`
-}
-
-function lineOf(alert: NotifiedAlert): string {
-  const annotation = (wanted: string): string => alert.annotations.find(([name]) => name === wanted)?.[1] ?? ''
-  const said = annotation('summary') || annotation('description')
-  const labels = alert.labels.filter(([name]) => name !== 'alertname').map(([name, text]) => `${name}=${text}`)
-  const text = said === '' ? [textOfLabel(alert, 'alertname'), ...labels].join(' ') : said
-  return alert.state === 'resolved' ? `resolved: ${text}` : text
 }
 
 function priorityOf(alert: NotifiedAlert): number {

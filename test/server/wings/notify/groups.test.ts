@@ -33,6 +33,7 @@ class Disk {
 let disk: Disk
 let nowMs: number
 let muted: Set<string>
+let isHeld: boolean
 let groups: NotifyGroups
 
 function start(rules: Partial<GroupingRules> = {}): void {
@@ -44,6 +45,7 @@ function start(rules: Partial<GroupingRules> = {}): void {
     groups: [...disk.groups.values()],
     alerts: [...disk.alerts.values()],
     isMuted: ({ fingerprint }) => muted.has(fingerprint),
+    isHeld: () => isHeld,
   })
 }
 
@@ -51,6 +53,7 @@ beforeEach(() => {
   disk = new Disk()
   nowMs = 1_700_000_000_000
   muted = new Set()
+  isHeld = false
   start()
 })
 
@@ -200,6 +203,16 @@ describe('what nobody is to be told', () => {
       expect(told()).toEqual(['a resolved'])
     }
   })
+})
+
+it('while nothing is told, what changes waits, and is told when that is over', () => {
+  groups.take(alert('a'))
+  isHeld = true
+  pass(3_600)
+  groups.take(alert('b'))
+  expect([told(), groups.dueMs]).toEqual([[], nowMs + 10 * SECOND])
+  isHeld = false
+  expect(told()).toEqual(['a firing, b firing'])
 })
 
 describe('a process that takes over', () => {

@@ -1,0 +1,84 @@
+/** When nobody is told: times of the day, of the week, of the month and of the year; and while another alert fires. */
+import { describe, expect, it } from 'vitest'
+import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
+import { Inhibitions } from '../../../../server/wings/notify/inhibitions.ts'
+import { isMutedAt, type MuteTimes, muteTimesOf } from '../../../../server/wings/notify/mute-times.ts'
+
+const isMuted = (given: object, time: string): boolean => isMutedAt([muteTimesOf(given) as MuteTimes], Date.parse(time))
+
+describe('mute times', () => {
+  // 30 November 2026 is a Monday.
+  it.each([
+    [{}, '2026-11-30T12:00:00Z', true],
+    [{ times: ['09:00-17:00'] }, '2026-11-30T09:00:00Z', true],
+    [{ times: ['09:00-17:00'] }, '2026-11-30T17:00:00Z', false],
+    [{ times: ['00:00-07:00', '22:00-24:00'] }, '2026-11-30T23:59:59Z', true],
+    [{ times: ['09:00-17:00'], location: 'America/New_York' }, '2026-11-30T13:59:00Z', false],
+    [{ times: ['09:00-17:00'], location: 'America/New_York' }, '2026-11-30T14:00:00Z', true],
+    [{ times: ['09:00-17:00'], location: 'America/New_York' }, '2026-07-30T13:00:00Z', true],
+    [{ weekdays: ['monday:friday'] }, '2026-11-30T12:00:00Z', true],
+    [{ weekdays: ['saturday', 'sunday'] }, '2026-11-30T12:00:00Z', false],
+    [{ weekdays: ['Monday'], location: 'Pacific/Auckland' }, '2026-11-30T12:00:00Z', false],
+    [{ days_of_month: ['-1'] }, '2026-11-30T12:00:00Z', true],
+    [{ days_of_month: ['-3:-1'] }, '2028-02-27T12:00:00Z', true],
+    [{ days_of_month: ['1:5'] }, '2026-11-30T12:00:00Z', false],
+    [{ months: ['11:12'] }, '2026-11-30T12:00:00Z', true],
+    [{ months: ['may:august'] }, '2026-11-30T12:00:00Z', false],
+    [{ years: ['2026'] }, '2026-11-30T12:00:00Z', true],
+    [{ years: ['2027:2028'] }, '2026-11-30T12:00:00Z', false],
+    [{ weekdays: ['monday'], times: ['00:00-06:00'] }, '2026-11-30T12:00:00Z', false],
+  ])('%j at %s: %s', (given, time, expected) => {
+    expect(isMuted(given, time)).toBe(expected)
+  })
+
+  it.each([
+    { times: ['9:00-17:00'] },
+    { times: ['17:00-09:00'] },
+    { times: ['09:00-25:00'] },
+    { weekdays: ['someday'] },
+    { weekdays: ['friday:monday'] },
+    { days_of_month: ['0'] },
+    { months: ['13'] },
+    { years: ['soon'] },
+    { location: 'Mars/Olympus' },
+    { hours: ['1'] },
+  ])('%j are none', (given) => {
+    expect(muteTimesOf(given)).toBeUndefined()
+  })
+})
+
+describe('inhibition', () => {
+  const alert = (alertname: string, host: string, state: NotifiedAlert['state'] = 'firing'): NotifiedAlert => ({
+    labels: [
+      ['alertname', alertname],
+      ['host', host],
+    ],
+    annotations: [],
+    state,
+    value: '1',
+    sinceMs: 1,
+    firedMs: 1,
+    endedMs: state === 'firing' ? 0 : 2,
+    group: 'g',
+    rule: alertname,
+    fingerprint: `${alertname} ${host}`,
+  })
+  const RULE = { source: ['alertname=HostDown'], target: ['alertname=~"Host.*|Disk.*"'], equal: ['host'] }
+
+  it('keeps those of the same host from being told, and not the one that says it all', () => {
+    const inhibitions = new Inhibitions([RULE], () => [alert('HostDown', 'a'), undefined])
+    const found = [alert('DiskFull', 'a'), alert('DiskFull', 'b'), alert('HostDown', 'a'), alert('Other', 'a')]
+    expect(found.map((one) => inhibitions.isInhibited(one))).toEqual([true, false, false, false])
+  })
+
+  it('begins and ends with the other alert', () => {
+    const inhibitions = new Inhibitions([RULE], () => [])
+    const disk = alert('DiskFull', 'a')
+    expect([inhibitions.observe(disk), inhibitions.isInhibited(disk)]).toEqual([false, false])
+    expect([inhibitions.observe(alert('HostDown', 'a')), inhibitions.isInhibited(disk)]).toEqual([true, true])
+    expect([inhibitions.observe(alert('HostDown', 'a', 'resolved')), inhibitions.isInhibited(disk)]).toEqual([
+      true,
+      false,
+    ])
+  })
+})
