@@ -59,8 +59,14 @@ const matcherTexts = () => ({
   type: z.array(z.string().min(3).max(1_024)).max(32),
   expected: 'a list of at most 32 matchers, like [\'severity="page"\', \'team=~"a|b"\']',
 })
+const muteTime = z.unknown().transform((given, context) => {
+  const times = muteTimesOf(given)
+  if (times !== undefined) return times
+  context.addIssue({ code: 'custom', message: 'no time at which nothing is told' })
+  return z.NEVER
+})
 const muteTimes = () => ({
-  type: z.array(decoded(muteTimesOf)).max(32),
+  type: z.array(muteTime).max(32),
   expected:
     'a list like [{ weekdays = ["saturday", "sunday"] }, { times = ["00:00-07:00"], location = "Europe/Berlin" }], also with days_of_month, months and years, as Alertmanager has them',
 })

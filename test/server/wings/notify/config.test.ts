@@ -30,7 +30,26 @@ it('an Alertmanager is told at once, and every minute, at its path', () => {
   })
 })
 
+it('has times at which nothing is told, and alerts that say it all', () => {
+  const [notifier] = load(
+    `${TABLE}url = "slack+https://h.example/x"\nmute_time_intervals = [{ weekdays = ["saturday"] }, { times = ["00:00-07:00"], location = "Europe/Berlin" }]\n` +
+      `inhibit = [{ source = ['a="b"'], target = ['c="d"'] }]`,
+  ).notify
+  expect(notifier).toMatchObject({
+    muteTimes: [
+      { weekdays: [[6, 6]], location: 'UTC' },
+      { times: [[0, 420]], location: 'Europe/Berlin' },
+    ],
+    inhibit: [{ source: ['a="b"'], target: ['c="d"'], equal: [] }],
+  })
+})
+
 it.each([
+  [
+    'url = "webhook+https://h/"\nmute_time_intervals = [{ times = ["soon"] }]',
+    /`mute_time_intervals`: expected a list like/,
+  ],
+  ['url = "webhook+https://h/"\ninhibit = [{ source = ["a=b"] }]', /inhibit 1: it needs `target`/],
   ['url = "https://host/"', /`\[\[notify\]\]` n: `url`: expected a URL like "webhook\+https/],
   ['url = "ntfy+https://host/"', /expected a URL like/],
   ['url = "webhook+http://192.0.2.1/"\ntoken_file = "t"', /in clear: use \+https/],
