@@ -1,6 +1,7 @@
 /** What is remembered, for those who ask for it by HTTP or by the Monitoring Protocol: the wing of the history gives it, and the edge asks. */
 import type { Reader } from '../../auth/permissions.ts'
 import type { FamilyMetadata } from '../../protocol/prometheus/samples.ts'
+import type { HistoryLead, HistoryLogOptions } from '../../storage/history/log/history-log.ts'
 import type { HistoryMatcher, HistorySeries, HistoryWindows } from '../../storage/history/store.ts'
 
 export { type HistoryMatcher, type HistoryWindows, ROLLUP_MS } from '../../storage/history/store.ts'
@@ -58,6 +59,15 @@ export interface HistoryEngine {
   scopeOf(reader: Reader): { readonly label: string; readonly text: string } | undefined
   /** Asks at a path below /api/v1. Rejects with an error for people. */
   ask(path: string, form: URLSearchParams, signal: AbortSignal): Promise<EngineAnswer>
+}
+
+/** What the nodes of a cluster record together. */
+export interface SharedHistory {
+  readonly log: HistoryLogOptions
+  /** Where this node leads. */
+  readonly lead: () => HistoryLead
+  /** Settled when nothing else of this node has the files open. */
+  readonly released: () => Promise<void>
 }
 
 export interface RememberedHistory {

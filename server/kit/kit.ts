@@ -8,6 +8,7 @@ import type { Controls } from './controls.ts'
 import { type Door, type DoorServices, Doors } from './door.ts'
 import type { Expressions } from './expressions.ts'
 import type { Feed, Guest, SensorHub } from './feed.ts'
+import type { SharedHistory } from './history.ts'
 import { pacerOf } from './io/pacer.ts'
 import type { Peer } from './peer.ts'
 import { makePoll, type Poll, type PollServices } from './poll.ts'
@@ -37,6 +38,8 @@ export interface Self {
   readonly id: string
   /** The name of this node of a cluster; undefined without one. */
   readonly node: string | undefined
+  /** Of a node that leads, if its history is shared; undefined otherwise. */
+  readonly sharedHistory: SharedHistory | undefined
   /** `<product>/<version>` */
   readonly software: string
   /** Where relative paths of the configuration file start. */

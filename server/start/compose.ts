@@ -80,7 +80,7 @@ import { configReload, Reloader } from './reload.ts'
 import { producerIdOf, StorageState } from './storage-state.ts'
 import { openSources, prepareSources, type RunningSource } from './wings.ts'
 
-export interface ComposeOptions extends Pick<Joining, 'nodes' | 'connect'>, Pick<Self, 'node'> {
+export interface ComposeOptions extends Pick<Joining, 'nodes' | 'connect'>, Pick<Self, 'node' | 'sharedHistory'> {
   readonly config: Config
   /** Those that may be undefined are as in `ServerOptions`. */
   readonly downMs: number | undefined
@@ -150,7 +150,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() }, { clock, ...config.storage })
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
-
   const self = { id: producerIdOf(recovered.secret), name }
   const { sizeBytes } = diskSpace()
   const quotaInForce = () => quotaOn(sizeBytes, inForce().quota)
@@ -404,6 +403,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       dataDir,
       software,
       node: options.node,
+      sharedHistory: options.sharedHistory,
       configDirectory: configDirectoryOf(reloadable?.file),
     },
     turn,

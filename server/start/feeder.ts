@@ -236,6 +236,7 @@ function configOfFeeder(config: Config, node: string): Config {
     limits: { ...limits, connections: MAX_CONNECTIONS, instancesPerIdentity: MAX_IDS, patternsPerIdentity: MAX_IDS },
     quota: { ...quota, connections: 0, channels: 0, instances: 0 },
     recent: { ...config.recent, maxBytes: 0 },
+    history: { ...config.history, keepMs: 0 },
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
+import type { HistoryLogOptions } from '../../storage/history/log/history-log.ts'
 import type { NatsOptions } from '../../storage/replicated/nats.ts'
 import { RECORD_FORMAT } from '../../storage/replicated/record.ts'
 import { ReplicatedStore } from '../../storage/replicated/store.ts'
@@ -27,6 +28,7 @@ import type { Logger } from '../kernel/core/log.ts'
 import { countOpenFiles } from '../kernel/core/open-files.ts'
 import { RareWarnings } from '../kernel/core/rare-warnings.ts'
 import type { FeedingNodes } from '../kit/producers.ts'
+import { HistoryFollower } from '../wings/history/follower.ts'
 import { checkAnywhere } from './anywhere.ts'
 import type { Config } from './config.ts'
 import { ConfigurationDigest } from './configuration-digest.ts'
@@ -38,6 +40,8 @@ import { type RunningServer, type ServerOptions, softwareVersion, startServer } 
 const FRONT_FILES = 1 / 4
 /** Of those connections, the share that may wait for a node to lead. */
 const FRONT_HELD = 1 / 5
+/** Of the bytes of the log, how many the log of the history may have besides. */
+const HISTORY_SHARE = 1 / 4
 /** How often files are looked at. */
 const FILES_MS = 1_000
 /** Of the connection over which a node is heard, which gives up a nats-server that answers two of them no more. */
@@ -193,6 +197,9 @@ class NodeParts implements NodeFront, Leadership {
   readonly #options: NodeOptions
   readonly #tenants: readonly string[]
   readonly #replica: ReplicatedStore
+  readonly #historyLog: HistoryLogOptions
+  /** What is recorded, while this node follows. */
+  readonly #history: HistoryFollower
   #failed: (error: Error) => void = () => {}
   /** Rejects when the feeder cannot store any more. */
   readonly failure = new Promise<never>((_, reject) => {
@@ -225,18 +232,21 @@ class NodeParts implements NodeFront, Leadership {
     const nats = natsOptions(cluster)
     // The loss of one nats-server must not silence a leader for a lease.
     const pingMs = cluster.leaseMs / PINGS_PER_LEASE
+    const where = { ...nats, cluster: cluster.name, node: cluster.node, replicas: cluster.replicas }
     const replica = new ReplicatedStore({
       store: { directory: dataDir, synchronous: config.storage.synchronous, restored: options.restored },
-      log: {
-        ...nats,
-        cluster: cluster.name,
-        node: cluster.node,
-        replicas: cluster.replicas,
-        maxBytes: cluster.logBytes,
-      },
+      log: { ...where, maxBytes: cluster.logBytes },
       wallMs: () => clock.wallMs(),
     })
     this.#replica = replica
+    this.#historyLog = { ...where, maxBytes: Math.floor(cluster.logBytes * HISTORY_SHARE) }
+    this.#history = new HistoryFollower({
+      clock,
+      log,
+      dataDir,
+      section: () => inForce().history,
+      historyLog: this.#historyLog,
+    })
     this.node = new ClusterNode({
       config: cluster,
       run: randomBytes(8).toString('hex'),
@@ -295,6 +305,7 @@ class NodeParts implements NodeFront, Leadership {
   }
 
   async start(): Promise<void> {
+    this.#history.start()
     await this.feeder?.listen()
     if (this.#front !== undefined) return
     await this.#retired?.close()
@@ -315,6 +326,8 @@ class NodeParts implements NodeFront, Leadership {
   }
 
   async stop(): Promise<void> {
+    // Its files are free by the time that the server wants them, or a little later.
+    this.#history.stop()
     await this.#retired?.close()
     this.#retired = this.#front
     this.#front = undefined
@@ -323,6 +336,8 @@ class NodeParts implements NodeFront, Leadership {
   }
 
   async close(): Promise<void> {
+    this.#history.stop()
+    await this.#history.released()
     await this.#front?.close()
     await this.#retired?.close()
   }
@@ -339,6 +354,11 @@ class NodeParts implements NodeFront, Leadership {
       ...(downMs !== undefined && { downMs }),
       cluster: this.node,
       nodes: this.#feedingNodes,
+      sharedHistory: {
+        log: this.#historyLog,
+        lead: () => ({ log: this.#replica.stored?.log ?? 0, epoch: this.#replica.epoch }),
+        released: () => this.#history.released(),
+      },
       adminPassword,
       ...(foreign !== undefined && { foreign }),
       onFailed,

@@ -25,6 +25,7 @@ import { createLogger, type Logger } from '../kernel/core/log.ts'
 import { SensorDoor, type SensorHub } from '../kernel/metrics/sensor-door.ts'
 import type { Sessions } from '../kernel/sessions/sessions.ts'
 import type { BoundAddress } from '../kit/door.ts'
+import type { SharedHistory } from '../kit/history.ts'
 import type { FeedingNodes, Joining } from '../kit/producers.ts'
 import { checkAnywhere } from './anywhere.ts'
 import { composeServer, type Producer, type ServerParts } from './compose.ts'
@@ -83,6 +84,8 @@ export interface ServerOptions {
   readonly adminPassword?: string | undefined
   /** The nodes whose feeds this server takes, because it leads them; undefined without a cluster. */
   readonly nodes?: FeedingNodes | undefined
+  /** The history that this server has together with other nodes; undefined without a cluster. */
+  readonly sharedHistory?: SharedHistory | undefined
   /** Makes the users that the server needs, instead of `admin` and `local`. */
   readonly users?: (producer: Producer) => void
   /** Sources do not listen before `listen` is called. */
@@ -188,6 +191,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     config,
     node,
     nodes: options.nodes,
+    sharedHistory: options.sharedHistory,
     downMs: options.downMs,
     reloadable: options.reloadable,
     clock,

@@ -18,6 +18,7 @@ interface TenantRow {
 
 /** Losses of one tenant that are stored; further ones are added to the last. */
 const MAX_LOSSES = 10_000
+const DAMAGED = 'damaged in the history'
 const REMOVED_AT_ONCE = 1_000
 const TERMS_AT_ONCE = 100
 
@@ -53,6 +54,11 @@ export class HistoryTenant {
    */
   goneAt(nowMs: number): number {
     return Math.min(this.goneMs, dayOf(nowMs))
+  }
+
+  /** Samples of these times are damaged. */
+  lose({ fromMs, toMs, samples }: { readonly fromMs: number; readonly toMs: number; readonly samples: number }): void {
+    this.losses.push({ native: '', fromMs, toMs, count: samples, reason: DAMAGED })
   }
 }
 
@@ -123,6 +129,20 @@ export class HistoryTenants {
 
   find(name: string): HistoryTenant | undefined {
     return this.#byName.get(name)
+  }
+
+  /** Samples that wait for the next commit. */
+  get pending(): number {
+    let pending = 0
+    for (const { head } of this.#byName.values()) pending += head.pending
+    return pending
+  }
+
+  /** Samples that are in no page yet. */
+  get samplesInHeads(): number {
+    let samples = 0
+    for (const { head } of this.#byName.values()) samples += head.samples
+    return samples
   }
 
   /** The tenant of this name, which may be new: it is stored with the next commit. */
@@ -212,7 +232,8 @@ export class HistoryTenants {
 
   /** Whether something waits to be stored. */
   get isChanged(): boolean {
-    for (const tenant of this.#byName.values()) if (tenant.isChanged || tenant.losses.length > 0) return true
+    for (const { isChanged, losses, head } of this.#byName.values())
+      if (isChanged || losses.length > 0 || head.pending > 0) return true
     return false
   }
 

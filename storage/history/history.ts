@@ -26,8 +26,9 @@ import { FamilyTable } from './family-table.ts'
 import { FreshLog } from './fresh-log.ts'
 import { FreshPages } from './fresh-pages.ts'
 import type { StoredBlock } from './head.ts'
-import { HeadRows, type UnreadableRow } from './head-rows.ts'
+import { HeadRows } from './head-rows.ts'
 import { HistoryFiles, RunPages } from './history-files.ts'
+import { HistoryLogPlace } from './history-log-place.ts'
 import { HistoryRoom, historySpaceOf } from './history-room.ts'
 import { type HistoryTenant, HistoryTenants } from './history-tenants.ts'
 import { PageTable } from './page-table.ts'
@@ -59,7 +60,6 @@ const HEAD_SAMPLES = 1 << 20
 const LOG_BYTES = 1 << 30
 /** So many take a few dozen milliseconds. */
 const SERIES_AT_ONCE = 512
-const DAMAGED = 'damaged in the history'
 
 export class History implements HistoryStore {
   readonly #options: HistoryOptions
@@ -67,6 +67,8 @@ export class History implements HistoryStore {
   readonly #database: Database
   readonly #tenants: HistoryTenants
   readonly #families: FamilyTable
+  /** Where it is in the log of a cluster. */
+  readonly log: HistoryLogPlace
   readonly #series: SeriesTable
   readonly #catalogue: RunCatalogue
   readonly #files: HistoryFiles
@@ -105,6 +107,7 @@ export class History implements HistoryStore {
     this.#limits = limits
     this.#tenants = new HistoryTenants(database)
     this.#families = new FamilyTable(database)
+    this.log = new HistoryLogPlace(database)
     this.#series = new SeriesTable(database, this.#families)
     this.#catalogue = new RunCatalogue(database)
     this.#files = new HistoryFiles(disk, directory, monotonicMs)
@@ -163,7 +166,7 @@ export class History implements HistoryStore {
     this.#removeOrphans()
     this.#rows.load(this.#tenants.all, clock(), (tenant, row) => {
       this.#files.damagedPages++
-      lose(tenant, row)
+      tenant.lose(row)
     })
     this.#recount()
   }
@@ -209,8 +212,7 @@ export class History implements HistoryStore {
     const tenant = this.#tenants.of(batch.tenant)
     const { series, times, length } = batch
     const { head } = tenant
-    const now = this.#options.clock()
-    const oldestMs = Math.max(1, now - this.#limits.keepMs, 1 + tenant.goneAt(now))
+    const oldestMs = this.oldestOf(batch.tenant)
     let [from, taken] = [0, length]
     for (let index = 0; index < length; index++) {
       const time = times[index]!
@@ -231,6 +233,12 @@ export class History implements HistoryStore {
     return taken
   }
 
+  /** The earliest time that a sample of a tenant may have now. */
+  oldestOf(tenant: string): number {
+    const nowMs = this.#options.clock()
+    return Math.max(1, nowMs - this.#limits.keepMs, 1 + this.#tenants.of(tenant).goneAt(nowMs))
+  }
+
   /** Whether a series is in use, or stored: a clock that was set may have made it look unused. */
   #isKnown({ id, active }: HistoryTenant, series: number): boolean {
     if (active.placeOf(series) !== undefined) return true
@@ -240,9 +248,7 @@ export class History implements HistoryStore {
   }
 
   get uncommitted(): number {
-    let uncommitted = 0
-    for (const { head } of this.#tenants.all) uncommitted += head.pending
-    return uncommitted
+    return this.#tenants.pending
   }
 
   commit(): boolean {
@@ -256,12 +262,13 @@ export class History implements HistoryStore {
         return false
       }
       // Whoever does not call `work` must not fill the memory. Before the rest: what fails here leaves everything uncommitted.
-      if (this.#samplesInHeads >= 2 * this.#headSamples) this.#background.pageNow(this.#tenants.all)
+      if (this.#tenants.samplesInHeads >= 2 * this.#headSamples) this.#background.pageNow(this.#tenants.all)
       const blocks: { readonly tenant: HistoryTenant; readonly block: StoredBlock }[] = []
       this.#transaction(() => {
         this.#series.store(SERIES_AT_ONCE)
         this.#tenants.store()
         this.#families.store()
+        this.log.store()
         for (const tenant of this.#tenants.all) {
           if (tenant.head.pending > 0) blocks.push({ tenant, block: this.#rows.put(tenant) })
         }
@@ -270,6 +277,7 @@ export class History implements HistoryStore {
       this.#series.stored()
       this.#tenants.stored()
       this.#families.stored()
+      this.log.stored()
       for (const { tenant, block } of blocks) tenant.head.committed(block, now)
       this.#log.check()
       return true
@@ -434,13 +442,7 @@ export class History implements HistoryStore {
   }
 
   get #isChanged(): boolean {
-    return this.uncommitted > 0 || this.#series.isChanged || this.#tenants.isChanged || this.#families.isChanged
-  }
-
-  get #samplesInHeads(): number {
-    let samples = 0
-    for (const { head } of this.#tenants.all) samples += head.samples
-    return samples
+    return [this.#series, this.#tenants, this.#families, this.log].some(({ isChanged }) => isChanged)
   }
 
   /** What was found damaged since the last commit is a loss of its tenant. */
@@ -448,7 +450,7 @@ export class History implements HistoryStore {
     const { found } = this.#files
     if (found.length === 0) return
     for (const damage of found) {
-      for (const tenant of this.#tenants.all) if (tenant.id === damage.run.tenant) lose(tenant, damage)
+      for (const tenant of this.#tenants.all) if (tenant.id === damage.run.tenant) tenant.lose(damage)
     }
     this.#files.found = []
   }
@@ -492,8 +494,4 @@ export class History implements HistoryStore {
       throw failure
     }
   }
-}
-
-function lose({ losses }: HistoryTenant, { fromMs, toMs, samples }: UnreadableRow): void {
-  losses.push({ native: '', fromMs, toMs, count: samples, reason: DAMAGED })
 }

@@ -7,7 +7,12 @@ import type { Database } from 'better-sqlite3'
 /** 'CinH' in the header of the files of the history. */
 export const HISTORY_APPLICATION_ID = 0x43696e48
 
-export const HISTORY_MIGRATIONS: readonly ((database: Database) => void)[] = [firstTables, tenantNumbers, families]
+export const HISTORY_MIGRATIONS: readonly ((database: Database) => void)[] = [
+  firstTables,
+  tenantNumbers,
+  families,
+  logPlace,
+]
 
 /** Brings fresh.db to the format of this version. */
 export function migrateHistory(database: Database): void {
@@ -101,6 +106,15 @@ function families(database: Database): void {
     create table family (
       id integer primary key, tenant integer not null, native text not null, name text not null,
       type text not null, help text not null, unit text not null, unique (tenant, native, name)
+    ) strict;
+  `)
+}
+
+/** Where the history is in the log that the nodes of a cluster share: one row, or none. */
+function logPlace(database: Database): void {
+  database.exec(`
+    create table log (
+      id integer primary key check (id = 1), log integer, epoch integer, sequence integer, hash blob
     ) strict;
   `)
 }

@@ -7,11 +7,9 @@ import type { StorageService } from '../sqlite/service.ts'
 import type { BatchRecordPlace } from '../sqlite/writer.ts'
 import { type Batch, StorageError } from '../store.ts'
 import type { Log, LogEntry } from './log.ts'
-import { type LogPlace, RECORD_HASH_BYTES } from './place.ts'
+import { type LogPlace, NO_RECORD_HASH } from './place.ts'
 import { decodeRecord, type EpochRecord, type LogRecord, RecordError, recordHash } from './record.ts'
 
-/** The hash before the first record of a log. */
-export const NO_RECORD_HASH = new Uint8Array(RECORD_HASH_BYTES)
 const NO_ROWS = new Float64Array(0)
 
 interface Waiting {

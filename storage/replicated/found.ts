@@ -2,8 +2,8 @@
 import type { MessagePort } from 'node:worker_threads'
 import { type PostMessage, StorageService } from '../sqlite/service.ts'
 import { StorageError } from '../store.ts'
-import { NO_RECORD_HASH } from './applier.ts'
 import { Log } from './log.ts'
+import { NO_RECORD_HASH } from './place.ts'
 import { encodeEpoch } from './record.ts'
 import { BOUNDS_MS, type FromRole, type RoleOptions } from './role.ts'
 

@@ -14,7 +14,16 @@ import { abortable, askAgain } from './asking.ts'
 import { ANSWER_MS, connectNats, type NatsOptions } from './nats.ts'
 import { MAX_RECORD_BYTES } from './packing.ts'
 import { type ReadEntry, readRecordAt, readRecords } from './read.ts'
-import { boundsOf, LogStream, logOf, type StreamAccess, streamConfig, streamName, streamSubject } from './stream.ts'
+import {
+  boundsOf,
+  type LogContent,
+  LogStream,
+  logOf,
+  type StreamAccess,
+  streamConfig,
+  streamName,
+  streamSubject,
+} from './stream.ts'
 
 export type { LogEntry } from './part.ts'
 
@@ -26,6 +35,8 @@ export interface LogOptions extends NatsOptions {
   readonly replicas: number
   /** The size at which the oldest records are discarded. */
   readonly maxBytes: number
+  /** Default: the database. */
+  readonly content?: LogContent
 }
 
 export interface LogBounds {
@@ -104,12 +115,12 @@ export class Log {
    * UNREACHABLE or IO if it cannot be made. If two nodes make it at once, both succeed; the first record decides.
    */
   async create(n: number): Promise<void> {
-    const { cluster, replicas, maxBytes } = this.#options
-    const config = streamConfig(cluster, n, replicas, maxBytes)
+    const { cluster, replicas, maxBytes, content } = this.#options
+    const config = streamConfig(cluster, n, replicas, maxBytes, content)
     const info = await this.#ask(CREATE_MS, `the nats-servers do not make the stream ${config.name}`, () =>
       this.#manager.streams
         .add(config)
-        .catch((error: unknown) => this.#existing(config.name, streamSubject(cluster, n), error)),
+        .catch((error: unknown) => this.#existing(config.name, config.subjects[0], error)),
     )
     if (info.state.last_seq > 0) throw new StorageError('DEPOSED', `another node has founded log ${n} of the cluster`)
   }
@@ -119,9 +130,10 @@ export class Log {
    * StorageError UNREACHABLE if they do not answer in time.
    */
   async removeBefore(n: number): Promise<void> {
-    const { cluster } = this.#options
+    const { cluster, content } = this.#options
     await this.#ask(REMOVE_MS, 'the nats-servers do not remove an old log', async () => {
-      for (const log of await this.#numbers()) if (log < n) await this.#manager.streams.delete(streamName(cluster, log))
+      for (const log of await this.#numbers())
+        if (log < n) await this.#manager.streams.delete(streamName(cluster, log, content))
     })
   }
 
@@ -130,8 +142,8 @@ export class Log {
    * Error if that is refused, or not answered in time.
    */
   async move(n: number): Promise<void> {
-    const { cluster, timeoutMs = ANSWER_MS } = this.#options
-    const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${streamName(cluster, n)}`
+    const { cluster, timeoutMs = ANSWER_MS, content } = this.#options
+    const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${streamName(cluster, n, content)}`
     const answer = await this.connection.request(subject, undefined, { timeout: timeoutMs })
     const { error } = answer.json<{ readonly error?: { readonly description?: string } }>()
     if (error !== undefined) throw new Error(error.description ?? 'the nats-servers refuse it')
@@ -139,7 +151,7 @@ export class Log {
 
   /** Log `n` is the one that is appended to and read from now on. */
   open(n: number): void {
-    this.#stream = new LogStream(this.#access, this.#options.cluster, n)
+    this.#stream = new LogStream(this.#access, this.#options.cluster, n, this.#options.content)
   }
 
   /**
@@ -257,9 +269,9 @@ export class Log {
 
   /** A stream that nobody has appended to is no log: whoever made it may have ended before its first record. */
   async #newest(): Promise<LogBounds> {
-    const { cluster } = this.#options
+    const { cluster, content } = this.#options
     for (const log of await askAgain(() => this.#numbers())) {
-      const info = await askAgain(() => this.#manager.streams.info(streamName(cluster, log)))
+      const info = await askAgain(() => this.#manager.streams.info(streamName(cluster, log, content)))
       const { first, last, majorityMs } = boundsOf(info)
       // A server that leads a stream and is cut off from the others answers for some seconds more.
       if (majorityMs >= HEARD_MS) throw new Error('the nats-server that leads the log does not hear a majority of them')
@@ -270,10 +282,10 @@ export class Log {
 
   /** The numbers of all logs that there are, the newest first. */
   async #numbers(): Promise<number[]> {
-    const { cluster } = this.#options
+    const { cluster, content } = this.#options
     const numbers: number[] = []
-    for await (const name of this.#manager.streams.names(streamSubject(cluster, '*')))
-      numbers.push(logOf(cluster, name))
+    for await (const name of this.#manager.streams.names(streamSubject(cluster, '*', content)))
+      numbers.push(logOf(cluster, name, content))
     return numbers.filter((log) => log > 0).sort((one, other) => other - one)
   }
 

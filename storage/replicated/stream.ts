@@ -34,14 +34,30 @@ const PULL_MS = 10_000
 /** How long nats-server keeps a consumer that nobody reads from. */
 const FORGET_MS = 30_000
 
-export const streamName = (cluster: string, log: number): string => `CIN_${cluster}_${log}`
+/** What the records of a log are of: the database, or the history beside it. Each has logs, and numbers, of its own. */
+export type LogContent = 'database' | 'history'
 
-export const streamSubject = (cluster: string, log: number | '*'): string => `cin.${cluster}.log.${log}`
+const NAMES = {
+  database: { stream: 'CIN', subject: 'log' },
+  history: { stream: 'CINH', subject: 'history' },
+} as const
 
-export function streamConfig(cluster: string, log: number, replicas: number, maxBytes: number) {
+export const streamName = (cluster: string, log: number, content: LogContent = 'database'): string =>
+  `${NAMES[content].stream}_${cluster}_${log}`
+
+export const streamSubject = (cluster: string, log: number | '*', content: LogContent = 'database'): string =>
+  `cin.${cluster}.${NAMES[content].subject}.${log}`
+
+export function streamConfig(
+  cluster: string,
+  log: number,
+  replicas: number,
+  maxBytes: number,
+  content: LogContent = 'database',
+) {
   return {
-    name: streamName(cluster, log),
-    subjects: [streamSubject(cluster, log)],
+    name: streamName(cluster, log, content),
+    subjects: [streamSubject(cluster, log, content)],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
     num_replicas: replicas,
@@ -55,8 +71,8 @@ export function streamConfig(cluster: string, log: number, replicas: number, max
 }
 
 /** The number of the log that a stream is; 0 for a stream that is none of this cluster. */
-export function logOf(cluster: string, name: string): number {
-  const prefix = streamName(cluster, 0).slice(0, -1)
+export function logOf(cluster: string, name: string, content: LogContent = 'database'): number {
+  const prefix = streamName(cluster, 0, content).slice(0, -1)
   const number = name.slice(prefix.length)
   return name.startsWith(prefix) && /^[1-9]\d{0,8}$/.test(number) ? Number(number) : 0
 }
@@ -102,9 +118,9 @@ export class LogStream {
   readonly #access: StreamAccess
   readonly #client: JetStreamClient
 
-  constructor(access: StreamAccess, cluster: string, log: number) {
-    this.name = streamName(cluster, log)
-    this.#subject = streamSubject(cluster, log)
+  constructor(access: StreamAccess, cluster: string, log: number, content: LogContent = 'database') {
+    this.name = streamName(cluster, log, content)
+    this.#subject = streamSubject(cluster, log, content)
     this.#access = access
     this.#client = access.manager.jetstream()
   }

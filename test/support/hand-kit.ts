@@ -34,7 +34,15 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
     throw new Error('there is no server')
   }
   return makeKit({
-    self: { name: 'n1', dataDir: '.', id: 'i1', node: undefined, software: 'cinnabar/test', configDirectory: '.' },
+    self: {
+      name: 'n1',
+      dataDir: '.',
+      id: 'i1',
+      node: undefined,
+      sharedHistory: undefined,
+      software: 'cinnabar/test',
+      configDirectory: '.',
+    },
     clock,
     turnClock: clock,
     log: createLogger('silent'),

@@ -1,6 +1,7 @@
 /** What the server and the thread of the history send each other. The thread does nothing of its own accord. */
 
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import type { HistoryLead, HistoryLogOptions } from '../../../storage/history/log/history-log.ts'
 import type {
   HistoryFamily,
   HistoryFamilyPlace,
@@ -15,7 +16,16 @@ import type {
 import type { Label } from '../../kit/delivered-values.ts'
 
 /** What the thread is started with. */
-export type ThreadOptions = Pick<HistoryOptions, 'directory' | 'limits' | 'headSamples'>
+export interface ThreadOptions extends Pick<HistoryOptions, 'directory' | 'limits' | 'headSamples'> {
+  /** Of a node of a cluster; undefined without one. */
+  readonly shared?: SharedOptions | undefined
+}
+
+export interface SharedOptions {
+  readonly log: HistoryLogOptions
+  /** Where this node leads; undefined: it follows, and takes nothing but `tick`, `limit` and `close`. */
+  readonly lead: HistoryLead | undefined
+}
 
 /** A metric that is bound on a recorded channel. */
 export interface RecordedMetric {

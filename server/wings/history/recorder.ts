@@ -15,7 +15,7 @@ import { ChannelDecoder } from './decoder.ts'
 import type { Beginning, Figures, FromThread, TenantFigures, ToThread } from './messages.ts'
 import { FIRST_TENANT, noRecorded, SERVER } from './messages.ts'
 import { type QueryServices, ThreadQueries } from './queries.ts'
-import { ThreadTasks } from './tasks.ts'
+import { type TaskStore, ThreadTasks } from './tasks.ts'
 
 /** What waits for a commit is at most this part of the window of its channel: the rest goes on meanwhile. */
 const PART = 4
@@ -35,6 +35,9 @@ export interface RecorderServices extends QueryServices {
   readonly ended: () => void
 }
 
+/** `commit` may wait for something else; then it calls `HistoryRecorder.goOn`. */
+export type RecordedStore = HistoryStore & Pick<TaskStore, 'isWaiting'>
+
 interface Recorded {
   /** The one that it has now. */
   connection: number
@@ -49,12 +52,14 @@ interface Recorded {
   bytes: number
   /** What the store was given. */
   appended: number
+  /** What this connection has come to with what is being stored. */
+  storing: number
   /** What this connection was told of. */
   reported: number
 }
 
 export class HistoryRecorder {
-  readonly #store: HistoryStore
+  readonly #store: RecordedStore
   readonly #services: RecorderServices
   readonly #queries: ThreadQueries
   readonly #tasks: ThreadTasks
@@ -69,10 +74,16 @@ export class HistoryRecorder {
   #workProblem = ''
   #workAgainMs = 0
   #isWorking = false
-  #isCommitting = false
+  /** What was appended is not stored yet. */
+  #isStoring = false
+  /** It goes on later. */
+  #isLater = false
+  /** More was taken meanwhile that is to be stored, and what is to be done when it is. */
+  #isWanted = false
+  #afterwards: (() => void)[] = []
   #isClosed = false
 
-  constructor(store: HistoryStore, services: RecorderServices) {
+  constructor(store: RecordedStore, services: RecorderServices) {
     this.#store = store
     this.#services = services
     this.#queries = new ThreadQueries(store, services)
@@ -115,8 +126,7 @@ export class HistoryRecorder {
         break
       case 'request':
         // Up to now.
-        this.#commit()
-        this.#tasks.handle(message)
+        this.#commit(() => this.#tasks.handle(message))
         break
       case 'close':
         this.#close()
@@ -133,7 +143,7 @@ export class HistoryRecorder {
     if (before !== undefined) this.#connected.delete(before.connection)
     if (before?.tenant === tenant && before.generation === generation) {
       // What was taken and is not stored yet comes again too.
-      Object.assign(before, { connection, window, windowBytes, reported: 0 })
+      Object.assign(before, { connection, window, windowBytes, storing: 0, reported: 0 })
       before.decoder.seen = 0
       this.#connected.set(connection, before)
       return
@@ -143,7 +153,7 @@ export class HistoryRecorder {
     const isSame = position?.generation === generation && position.channel === channel
     const taken = isSame ? position.transaction : 0
     const decoder = new ChannelDecoder(this.#store, taken, position?.takenMs ?? this.#services.wallMs())
-    const counts = { bytes: 0, appended: taken, reported: 0 }
+    const counts = { bytes: 0, appended: taken, storing: 0, reported: 0 }
     const recorded = { connection, channel, tenant, generation, decoder, window, windowBytes, ...counts }
     this.#channels.set(channel, recorded)
     this.#connected.set(connection, recorded)
@@ -194,36 +204,67 @@ export class HistoryRecorder {
     if (decoder.taken - recorded.appended >= window / PART || recorded.bytes >= windowBytes / PART) this.#commit()
   }
 
-  #commit(): void {
-    for (const recorded of this.#channels.values()) this.#append(recorded)
+  /** Stores what was taken, and then does something, also if it cannot be stored now. */
+  #commit(then?: () => void): void {
+    if (then !== undefined) this.#afterwards.push(then)
+    // What is in a log is stored as it is there.
+    if (this.#isStoring && this.#store.isWaiting !== undefined) this.#isWanted = true
+    else {
+      for (const recorded of this.#channels.values()) {
+        this.#append(recorded)
+        recorded.storing = recorded.decoder.seen
+      }
+      this.#isStoring = true
+      this.#isWanted = false
+    }
+    this.#storeOn()
+  }
+
+  /** What `commit` of the store has waited for is there. */
+  goOn(): void {
+    if (!this.#isClosed) this.#storeOn()
+  }
+
+  #storeOn(): void {
+    if (this.#store.isWaiting === true) return
     try {
       if (!this.#store.commit()) {
-        this.#commitLater()
+        this.#storeLater()
         return
       }
     } catch (error) {
       // It is stored when there is room; until then no channel is committed, and none sends more than its window.
       this.#storeProblem = passing(error)
       this.#report()
+      this.#doAfterwards()
       return
     }
+    this.#isStoring = false
     this.#storeProblem = ''
     this.#report()
     for (const recorded of this.#channels.values()) {
-      const { connection, decoder } = recorded
-      if (decoder.seen === recorded.reported) continue
-      recorded.reported = decoder.seen
-      this.#services.post({ kind: 'stored', connection, transaction: decoder.seen })
+      const { connection, storing } = recorded
+      if (storing === recorded.reported) continue
+      recorded.reported = storing
+      this.#services.post({ kind: 'stored', connection, transaction: storing })
     }
+    if (this.#isWanted) this.#commit()
+    else this.#doAfterwards()
+  }
+
+  #doAfterwards(): void {
+    for (const act of this.#afterwards.splice(0)) act()
   }
 
   /** Many series are new: others have their turn before the next of them are stored. */
-  #commitLater(): void {
-    if (this.#isCommitting) return
-    this.#isCommitting = true
+  #storeLater(): void {
+    if (this.#isLater || this.#store.isWaiting === true) return
+    this.#isLater = true
     this.#services.later(() => {
-      this.#isCommitting = false
-      if (!this.#isClosed) this.#commit()
+      this.#isLater = false
+      if (this.#isClosed) return
+      if (this.#store.isWaiting === undefined) this.#commit()
+      else this.#storeOn()
     })
   }
 
@@ -315,6 +356,8 @@ export class HistoryRecorder {
   #close(): void {
     this.#isClosed = true
     const close = (): void => {
+      // Also what has come since the last commit began.
+      this.#isStoring = false
       this.#commit()
       this.#store.close()
       this.#services.ended()

@@ -54,7 +54,7 @@ export class Recordings implements ShownHistory {
   #limits: HistoryLimits | undefined
   #thread: HistoryThread | undefined
   /** Settled when no earlier thread has the files open. */
-  #closing: Promise<void> = Promise.resolve()
+  #closing: Promise<void>
   #figures: Figures | undefined
   #problem = ''
   #timer: Timer | undefined
@@ -67,6 +67,7 @@ export class Recordings implements ShownHistory {
 
   constructor(kit: Kit) {
     this.#kit = kit
+    this.#closing = kit.self.sharedHistory?.released() ?? Promise.resolve()
   }
 
   /** Of all tenants, as the thread has last said; undefined while nothing is recorded. */
@@ -78,7 +79,6 @@ export class Recordings implements ShownHistory {
   get unreadable(): string | undefined {
     if (this.#thread !== undefined) return undefined
     if (this.#section !== undefined) return 'the history has failed and is opened again; the log says why'
-    if (this.#kit.self.node !== undefined) return 'the nodes of a cluster record no history yet'
     return 'the history is off: set `keep` of [history] in the configuration, such as keep = "30d", and it is recorded from then on'
   }
 
@@ -99,11 +99,6 @@ export class Recordings implements ShownHistory {
 
   /** Records what the section says from now on. Settles when it is bound, and never rejects. */
   async follow(section: HistorySection): Promise<void> {
-    const { self, log } = this.#kit
-    if (section.keepMs > 0 && self.node !== undefined) {
-      log.info('the nodes of a cluster record no history yet: `history.keep` counts for nothing')
-      return
-    }
     const wasOn = this.#section !== undefined
     this.#section = section.keepMs > 0 ? section : undefined
     this.#followRecorded(this.#section?.metrics ?? [])
@@ -220,8 +215,10 @@ export class Recordings implements ShownHistory {
       message: (message: FromThread) => this.#take(message),
       failed: (error: Error) => this.#failed(thread, error),
     }
+    const { sharedHistory } = this.#kit.self
+    const shared = sharedHistory && { log: sharedHistory.log, lead: sharedHistory.lead() }
     try {
-      thread = new HistoryThread({ directory, limits }, listener)
+      thread = new HistoryThread({ directory, limits, shared }, listener)
     } catch (error) {
       // The system has no thread to give, for example.
       this.#failed(undefined, error as Error)

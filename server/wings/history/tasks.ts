@@ -7,7 +7,10 @@ const ENDING = 'the server ends'
 /** One slice of an import. */
 const SLICE_MS = 10
 
-type TaskStore = ImportStore & Pick<HistoryStore, 'drop' | 'backUp'>
+export interface TaskStore extends ImportStore, Pick<HistoryStore, 'drop' | 'backUp'> {
+  /** Whether `commit` waits for something else, and returns false until that is there. */
+  readonly isWaiting?: boolean
+}
 
 export interface TaskServices {
   readonly post: (answer: ThreadAnswer) => void
@@ -80,7 +83,7 @@ export class ThreadTasks {
         // What else waits is taken between any two slices.
         const until = performance.now() + SLICE_MS
         let step = steps.next()
-        while (step.done !== true && performance.now() < until) step = steps.next()
+        while (step.done !== true && performance.now() < until && this.#store.isWaiting !== true) step = steps.next()
         if (step.done === true) answer('', step.value)
         else this.#services.later(next)
       } catch (error) {

@@ -20,11 +20,14 @@ export class HistoryThread {
 
   constructor(options: ThreadOptions, listener: ThreadListener) {
     this.#listener = listener
-    this.#worker = new Worker(new URL(import.meta.resolve('#history-worker')), {
-      name: 'history',
-      workerData: options,
-      resourceLimits: RESOURCES,
-    })
+    this.#worker = new Worker(
+      new URL(import.meta.resolve(options.shared === undefined ? '#history-worker' : '#shared-history-worker')),
+      {
+        name: 'history',
+        workerData: options,
+        resourceLimits: RESOURCES,
+      },
+    )
     this.#worker.on('message', (message: FromThread) => {
       if (!this.#isOver) listener.message(message)
     })

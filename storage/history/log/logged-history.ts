@@ -1,0 +1,240 @@
+/**
+ * The history of the node that leads: what changes it is in the log first, on a majority of the machines, and then here. So whoever
+ * leads next has everything that was reported as stored. One record is under way; what comes meanwhile goes into the next.
+ */
+import type { LogPlace } from '../../replicated/place.ts'
+import type { History } from '../history.ts'
+import { compileMatchers } from '../resolve.ts'
+import type {
+  HistoryBatch,
+  HistoryLimits,
+  HistoryPosition,
+  HistoryQuery,
+  HistorySeries,
+  HistoryStore,
+} from '../store.ts'
+import type { HistoryLog } from './history-log.ts'
+import type { AppendOperation, HistoryOperation } from './record.ts'
+import { ReferenceTexts } from './series-texts.ts'
+
+/** What is to be done here when it is in the log. */
+type Deed =
+  | { readonly kind: 'append'; readonly batch: HistoryBatch }
+  | { readonly kind: 'drop'; readonly query: Pick<HistoryQuery, 'tenant' | 'matchers'> }
+
+export interface LoggedHistoryParts {
+  readonly history: History
+  readonly log: Pick<HistoryLog, 'append'>
+  /** Milliseconds since 1970. */
+  readonly wallMs: () => number
+  /** A record is in the log: `commit` goes on. */
+  readonly logged: () => void
+  /** It cannot be: another node leads, or the log is closed. Nothing is stored any more. */
+  readonly failed: (error: Error) => void
+}
+
+export class LoggedHistory implements HistoryStore {
+  readonly #history: History
+  readonly #parts: LoggedHistoryParts
+  readonly #texts = new ReferenceTexts()
+  /** Of the next record. */
+  #operations: HistoryOperation[] = []
+  #deeds: Deed[] = []
+  /** With everything appended, of tenants of the next record and of the one under way. */
+  readonly #positions = new Map<string, HistoryPosition>()
+  #isLogging = false
+  /** What is left to be done of the record that is in the log, and where the history is then. */
+  #logged: { readonly deeds: Deed[]; readonly place: LogPlace } | undefined
+  #dropping: Generator<undefined, void, void> | undefined
+  #isClosed = false
+
+  constructor(parts: LoggedHistoryParts) {
+    this.#parts = parts
+    this.#history = parts.history
+  }
+
+  /** Whether `commit` can do nothing before `logged` is called. */
+  get isWaiting(): boolean {
+    return this.#isLogging
+  }
+
+  seriesOf(series: HistorySeries): number | undefined {
+    const reference = this.#history.seriesOf(series)
+    if (reference !== undefined) this.#texts.add(reference, series)
+    return reference
+  }
+
+  nativeOf(series: Pick<HistorySeries, 'tenant' | 'name' | 'labels'>): string | undefined {
+    return this.#history.nativeOf(series)
+  }
+
+  describe(...[tenant, metric]: Parameters<HistoryStore['describe']>): void {
+    this.#history.describe(tenant, metric)
+    this.#operations.push({ kind: 'describe', tenant, metric })
+  }
+
+  families(...asked: Parameters<HistoryStore['families']>): ReturnType<HistoryStore['families']> {
+    return this.#history.families(...asked)
+  }
+
+  positionOf(tenant: string): HistoryPosition | undefined {
+    return this.#positions.get(tenant) ?? this.#history.positionOf(tenant)
+  }
+
+  append({ tenant, position, series, times, values, length, losses }: HistoryBatch): number {
+    const columns = { series: series.slice(0, length), times: times.slice(0, length), values: values.slice(0, length) }
+    const indices = new Uint32Array(length)
+    const texts = new Map<number, { readonly text: string; readonly index: number }>()
+    const oldestMs = this.#history.oldestOf(tenant)
+    let taken = 0
+    for (const [at, reference] of columns.series.entries()) {
+      let known = texts.get(reference)
+      if (known === undefined) {
+        known = { text: this.#textOf(reference), index: texts.size }
+        texts.set(reference, known)
+      }
+      indices[at] = known.index
+      if ((columns.times[at] as number) >= oldestMs) taken++
+    }
+    const operation: AppendOperation = {
+      kind: 'append',
+      tenant,
+      position,
+      losses,
+      texts: Array.from(texts.values(), ({ text }) => text),
+      ...columns,
+      series: indices,
+    }
+    this.#operations.push(operation)
+    this.#deeds.push({ kind: 'append', batch: { tenant, position, ...columns, length, losses } })
+    if (position !== undefined) this.#positions.set(tenant, position)
+    return taken
+  }
+
+  get uncommitted(): number {
+    const waiting = [...this.#deeds, ...(this.#logged?.deeds ?? [])]
+    const lengths = waiting.map((deed) => (deed.kind === 'append' ? deed.batch.length : 0))
+    return this.#history.uncommitted + lengths.reduce((sum, length) => sum + length, 0)
+  }
+
+  commit(): boolean {
+    if (this.#isLogging) return false
+    if (this.#logged === undefined) {
+      if (this.#operations.length === 0) return this.#history.commit()
+      this.#begin()
+      return false
+    }
+    const { deeds, place } = this.#logged
+    if (deeds.length > 0) {
+      if (!this.#do(deeds[0] as Deed)) return false
+      deeds.shift()
+      // It is done with the last.
+      if (deeds.length > 0) return false
+    }
+    this.#history.log.moveTo(place)
+    if (!this.#history.commit()) return false
+    this.#logged = undefined
+    if (this.#operations.length > 0) return false
+    this.#positions.clear()
+    return true
+  }
+
+  /** Appends a record with everything that was done since the last. */
+  #begin(): void {
+    const [operations, deeds] = [this.#operations, this.#deeds]
+    this.#operations = []
+    this.#deeds = []
+    this.#isLogging = true
+    this.#texts.age(this.#parts.wallMs())
+    this.#parts.log.append(operations).then(
+      (place) => {
+        this.#isLogging = false
+        this.#logged = { deeds, place }
+        if (!this.#isClosed) this.#parts.logged()
+      },
+      (error: Error) => {
+        if (!this.#isClosed) this.#parts.failed(error)
+      },
+    )
+  }
+
+  /** Returns whether it is done. */
+  #do(deed: Deed): boolean {
+    if (deed.kind === 'append') {
+      this.#history.append(deed.batch)
+      return true
+    }
+    try {
+      this.#dropping ??= this.#history.drop(deed.query)
+      if (this.#dropping.next().done !== true) return false
+      this.#dropping = undefined
+      return true
+    } catch (error) {
+      // It is tried again from its beginning.
+      this.#dropping = undefined
+      throw error
+    }
+  }
+
+  /** Throws if nobody has asked for the reference for so long that nobody may have it any more. */
+  #textOf(reference: number): string {
+    const text = this.#texts.of(reference)
+    if (text === undefined)
+      throw new Error(`the history has a sample of series ${reference}, and nobody has asked for that`)
+    return text
+  }
+
+  *drop(query: Pick<HistoryQuery, 'tenant' | 'matchers'>): Generator<undefined, void, void> {
+    // What is wrong with an expression is so before it is in the log.
+    compileMatchers(query.matchers)
+    this.#operations.push({ kind: 'drop', ...query })
+    this.#deeds.push({ kind: 'drop', query })
+    while (!this.commit()) yield
+  }
+
+  /** At once: whoever leads next finds out by itself that the tenant is gone. */
+  removeTenant(tenant: string): void {
+    this.#history.removeTenant(tenant)
+    this.#positions.delete(tenant)
+    this.#operations.push({ kind: 'remove', tenant })
+  }
+
+  select(...asked: Parameters<HistoryStore['select']>): ReturnType<HistoryStore['select']> {
+    return this.#history.select(...asked)
+  }
+
+  selectRollups(...asked: Parameters<HistoryStore['selectRollups']>): ReturnType<HistoryStore['selectRollups']> {
+    return this.#history.selectRollups(...asked)
+  }
+
+  series(...asked: Parameters<HistoryStore['series']>): ReturnType<HistoryStore['series']> {
+    return this.#history.series(...asked)
+  }
+
+  losses(...asked: Parameters<HistoryStore['losses']>): ReturnType<HistoryStore['losses']> {
+    return this.#history.losses(...asked)
+  }
+
+  work(budgetMs: number): boolean {
+    return this.#history.work(budgetMs)
+  }
+
+  limit(limits: HistoryLimits): void {
+    this.#history.limit(limits)
+  }
+
+  figures(): ReturnType<HistoryStore['figures']> {
+    return this.#history.figures()
+  }
+
+  backUp(...asked: Parameters<HistoryStore['backUp']>): ReturnType<HistoryStore['backUp']> {
+    return this.#history.backUp(...asked)
+  }
+
+  /** What is not in the log is left to whoever leads next; what is, is applied when this node follows. */
+  close(): void {
+    this.#isClosed = true
+    this.#dropping?.return()
+    this.#history.close()
+  }
+}

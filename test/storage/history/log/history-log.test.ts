@@ -1,0 +1,260 @@
+/** Histories of two nodes over a real log: what one has recorded is at the other, once, whoever leads when. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { History } from '../../../../storage/history/history.ts'
+import { HistoryLog } from '../../../../storage/history/log/history-log.ts'
+import { LoggedHistory } from '../../../../storage/history/log/logged-history.ts'
+import type { HistoryBatch, HistoryLoss, HistorySeries } from '../../../../storage/history/store.ts'
+import { Log } from '../../../../storage/replicated/log.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { NatsServers, natsMissing } from '../../../support/nats.ts'
+
+const NOW = 1_700_000_000_000
+const LIMITS = { keepMs: 1e12, keepRollupsMs: 1e12, maxBytes: 2 ** 40, quotas: new Map() }
+const EVER = { fromMs: 0, toMs: 1e14 }
+
+const seriesOf = (host: string): HistorySeries => {
+  return { tenant: 'acme', name: 'load', labels: [['host', host]], native: 'test.load', kind: 'gauge' }
+}
+
+class TestNode {
+  readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-history-log-'))
+  history!: History
+  logged!: LoggedHistory
+  log!: HistoryLog
+  failure: Error | undefined
+  #closing = new AbortController()
+  #following: Promise<void> | undefined
+  #transaction = 0
+
+  constructor() {
+    this.open()
+  }
+
+  open(): void {
+    this.history = History.open({ directory: this.directory, limits: LIMITS, clock: () => NOW + 10_000 })
+    this.#closing = new AbortController()
+    this.failure = undefined
+  }
+
+  async #connect(cluster: string): Promise<void> {
+    const { urls } = nats
+    const options = { cluster, node: 'a', servers: urls, replicas: 1, maxBytes: 2 ** 26 }
+    const { signal } = this.#closing
+    this.log = await HistoryLog.connect(options, { history: this.history, wallMs: () => NOW, signal, report: () => {} })
+  }
+
+  async follow(cluster: string): Promise<void> {
+    await this.#connect(cluster)
+    this.#following = this.log.follow()
+  }
+
+  async lead(cluster: string, epoch: number, log = 1): Promise<void> {
+    await this.#connect(cluster)
+    await this.log.lead({ log, epoch })
+    const { history, log: opened } = this
+    this.logged = new LoggedHistory({
+      history,
+      log: opened,
+      wallMs: () => NOW,
+      logged: () => {},
+      failed: (error) => {
+        this.failure = error
+      },
+    })
+  }
+
+  /** One sample of each host, at a time of its own. */
+  take(hosts: readonly string[], atMs: number, losses: readonly HistoryLoss[] = []): void {
+    const series = Uint32Array.from(hosts, (host) => this.logged.seriesOf(seriesOf(host)) as number)
+    const times = Float64Array.from(hosts, () => NOW + atMs)
+    const values = Float64Array.from(hosts, (_, at) => atMs + at)
+    this.#transaction += hosts.length
+    const position = {
+      generation: 'g 1',
+      channel: 1,
+      transaction: this.#transaction,
+      committed: this.#transaction,
+      takenMs: NOW + atMs,
+    }
+    const batch: HistoryBatch = { tenant: 'acme', position, series, times, values, length: hosts.length, losses }
+    this.logged.append(batch)
+  }
+
+  /** Until everything is stored, or that has failed. */
+  async stored(): Promise<void> {
+    while (!this.logged.commit() && this.failure === undefined) await turn()
+  }
+
+  lines(): string[] {
+    const lines: string[] = []
+    for (const one of this.history.select({ tenant: 'acme', matchers: [], ...EVER })) {
+      const host = one?.series.labels[0]?.[1]
+      for (const [at, time] of one?.times.entries() ?? []) lines.push(`${host} ${time - NOW} ${one?.values[at]}`)
+    }
+    return lines
+  }
+
+  get transaction(): number {
+    return this.history.positionOf('acme')?.transaction ?? 0
+  }
+
+  losses(): readonly HistoryLoss[] {
+    return this.history.losses({ tenant: 'acme', ...EVER })
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#following
+    this.#following = undefined
+    await this.log.close()
+    this.history.close()
+  }
+}
+
+let nats: NatsServers
+// Skipped where there is no nats-server.
+describe.skipIf(natsMissing !== undefined)('the log of histories', () => {
+  let [one, other]: TestNode[] = []
+  let number = 0
+  let cluster = ''
+
+  beforeAll(async () => {
+    nats = await NatsServers.start(1)
+  })
+  afterAll(() => nats?.stop())
+
+  beforeEach(() => {
+    cluster = `main${++number}`
+    one = new TestNode()
+    other = new TestNode()
+  })
+  afterEach(async () => {
+    for (const node of [one, other]) {
+      await node?.close().catch(() => {})
+      if (node !== undefined) rmSync(node.directory, { recursive: true })
+    }
+  })
+
+  const nodes = (): [TestNode, TestNode] => [one as TestNode, other as TestNode]
+
+  it('has what was recorded at the node that follows, with the position and the losses', async () => {
+    const [leader, follower] = nodes()
+    await follower.follow(cluster)
+    await leader.lead(cluster, 1)
+    leader.take(['a', 'b'], 1)
+    await leader.stored()
+    leader.take(['a', 'b'], 2, [{ native: '', fromMs: NOW, toMs: NOW + 1, count: 3, reason: 'why' }])
+    leader.logged.describe('acme', {
+      native: 'test.load',
+      families: [{ name: 'load', type: 'gauge', help: 'Load', unit: '' }],
+    })
+    await leader.stored()
+    await eventually(() => expect(follower.transaction).toBe(4))
+    await eventually(() => expect(follower.lines()).toEqual(leader.lines()))
+    expect(follower.lines()).toEqual(['a 1 1', 'a 2 2', 'b 1 2', 'b 2 3'])
+    expect(follower.losses()).toMatchObject([{ count: 3, reason: 'why' }])
+    await eventually(() => expect(follower.history.families('acme', undefined, 5)).toMatchObject([{ help: 'Load' }]))
+  })
+
+  it('is read to its end before another node leads: nothing that was stored is missing, and nothing twice', async () => {
+    const [leader, next] = nodes()
+    await leader.lead(cluster, 1)
+    for (let at = 1; at <= 5; at++) {
+      leader.take(['a'], at)
+      await leader.stored()
+    }
+    await next.lead(cluster, 2)
+    expect(next.lines()).toEqual(leader.lines())
+    expect(next.transaction).toBe(5)
+    expect(next.losses()).toEqual([])
+    expect(next.history.figures().tenants.get('acme')).toMatchObject({ samples: 5 })
+  })
+
+  it('takes nothing of a node that has led before, which may follow then', async () => {
+    const [before, next] = nodes()
+    await before.lead(cluster, 1)
+    before.take(['a'], 1)
+    await before.stored()
+    await next.lead(cluster, 2)
+    before.take(['a'], 2)
+    await before.stored()
+    expect(before.failure).toMatchObject({ code: 'DEPOSED' })
+    expect(before.lines()).toEqual(['a 1 1'])
+    next.take(['b'], 3)
+    await next.stored()
+    await before.close()
+    before.open()
+    await expect(before.lead(cluster, 1)).rejects.toMatchObject({ code: 'DEPOSED' })
+    await before.log.close()
+    await before.follow(cluster)
+    await eventually(() => expect(before.lines()).toEqual(['a 1 1', 'b 3 3']))
+  })
+
+  it('has what is dropped, and tenants that are removed, where they come', async () => {
+    const [leader, follower] = nodes()
+    await follower.follow(cluster)
+    await leader.lead(cluster, 1)
+    leader.take(['a', 'b'], 1)
+    const matcher = { label: 'host', operator: '=', text: 'a' } as const
+    for (const _ of leader.logged.drop({ tenant: 'acme', matchers: [matcher] })) await turn()
+    leader.take(['a'], 2)
+    await leader.stored()
+    expect(leader.lines()).toEqual(['a 2 2', 'b 1 2'])
+    await eventually(() => expect(follower.lines()).toEqual(['a 2 2', 'b 1 2']))
+    expect(() =>
+      leader.logged.drop({ tenant: 'acme', matchers: [{ ...matcher, operator: '=~', text: '(' }] }).next(),
+    ).toThrow('is no regular expression')
+    leader.logged.removeTenant('acme')
+    leader.take(['c'], 3)
+    await leader.stored()
+    await eventually(() => expect(follower.lines()).toEqual(['c 3 3']))
+  })
+
+  it('goes on where a node was that is opened again', async () => {
+    const [leader, follower] = nodes()
+    await follower.follow(cluster)
+    await leader.lead(cluster, 1)
+    leader.take(['a'], 1)
+    await leader.stored()
+    await eventually(() => expect(follower.transaction).toBe(1))
+    await follower.close()
+    leader.take(['a'], 2)
+    await leader.stored()
+    follower.open()
+    await follower.follow(cluster)
+    await eventually(() => expect(follower.lines()).toEqual(['a 1 1', 'a 2 2']))
+    expect(follower.losses()).toEqual([])
+  })
+
+  it('that is gone is founded anew by who leads; others go on with it, and state what they have missed', async () => {
+    const [leader, follower] = nodes()
+    await follower.follow(cluster)
+    await leader.lead(cluster, 1)
+    leader.take(['a'], 1)
+    await leader.stored()
+    await eventually(() => expect(follower.transaction).toBe(1))
+    await follower.close()
+    leader.take(['a'], 2)
+    await leader.stored()
+    await leader.close()
+    const { urls: servers } = nats
+    const logs = await Log.connect({ cluster, node: 'b', servers, replicas: 1, maxBytes: 1, content: 'history' })
+    await logs.removeBefore(2)
+    await logs.close()
+    leader.open()
+    await leader.lead(cluster, 2)
+    leader.take(['a'], 3)
+    await leader.stored()
+    expect([leader.history.log.place?.log, leader.losses()]).toEqual([2, []])
+    follower.open()
+    await follower.follow(cluster)
+    await eventually(() => expect(follower.lines()).toEqual(['a 1 1', 'a 3 3']))
+    expect(follower.losses()).toMatchObject([
+      { native: '', fromMs: NOW + 1, reason: expect.stringContaining('missed') },
+    ])
+  })
+})
