@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { Rig, Totals } from '../rig/rig.ts'
 import { cluster, failovers, natsCuts } from './cluster.ts'
+import { clusterHistory } from './cluster-history.ts'
 import { clusterCommands, commands } from './commands.ts'
 import { cuts } from './cuts.ts'
 import { damage } from './damage.ts'
@@ -57,6 +58,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
     rig: cluster,
     of: 'faults in a cluster of three machines: killed, frozen, cut off, without power, full, with a wrong clock, handed over',
     short: 8,
+  },
+  'cluster-history': {
+    rig: clusterHistory,
+    of: 'ends of leaders, killed or handed over, of a cluster that records its history',
+    short: 3,
   },
   failovers: {
     rig: failovers,

@@ -51,6 +51,7 @@ export async function setup(): Promise<void> {
       'server/kit/io/datagrams/worker.ts',
       'server/wings/otlp/decoder.ts',
       'server/wings/history/worker.ts',
+      'server/wings/history/shared-worker.ts',
       'server/wings/prometheus/decoder.ts',
     ],
     outbase: ROOT,

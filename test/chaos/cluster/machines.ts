@@ -43,6 +43,11 @@ export class Machines {
   static make(count: number): Machines {
     const network = Network.make(count)
     if (typeof network !== 'string') return new Machines(network.machines, network)
+    return Machines.onLoopback(count, network)
+  }
+
+  /** `missing`: why nothing can be unplugged. */
+  static onLoopback(count: number, missing: string): Machines {
     const here: Machine = {
       host: LOOPBACK,
       network: `${LOOPBACK}/32`,
@@ -52,7 +57,7 @@ export class Machines {
     return new Machines(
       Array.from({ length: count }, () => here),
       undefined,
-      network,
+      missing,
     )
   }
 

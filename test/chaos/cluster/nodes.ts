@@ -28,6 +28,8 @@ export interface ChaosNode {
   readonly server: KilledServer
   /** Where its feed is listened for while it leads. */
   readonly udpPort: number
+  /** 0: it does not listen for HTTP. */
+  readonly httpPort: number
   /** Its data directory, if that is a disk of its own. */
   readonly disk: SmallDisk | undefined
   /** Frozen, or unplugged: consumers go elsewhere. */
@@ -39,6 +41,10 @@ export interface NodesOptions {
   /** The command `cinnabar` of a node, by its name. */
   readonly programs?: Readonly<Record<string, string>>
   readonly lease?: string
+  /** Everything is on loopback, as where no namespace can be made; then the nodes listen for HTTP, too. */
+  readonly isOnLoopback?: boolean
+  /** Further tables of the configuration of each. */
+  readonly toml?: string
 }
 
 export class Nodes {
@@ -62,7 +68,10 @@ export class Nodes {
 
   /** `random` says which node a consumer connects to. */
   static async start(random: Random, options: NodesOptions = {}): Promise<Nodes> {
-    const machines = Machines.make(NAMES.length)
+    const { length } = NAMES
+    const machines = options.isOnLoopback
+      ? Machines.onLoopback(length, 'everything is on loopback')
+      : Machines.make(length)
     const files = new OperatorDirectory()
     try {
       const authority = await Authority.make()
@@ -216,17 +225,25 @@ export class Nodes {
     authority: Authority,
     options: NodesOptions,
   ): Promise<ChaosNode> {
-    const { programs = {}, lease = '1s' } = options
+    const { programs = {}, lease = '1s', isOnLoopback = false, toml = '' } = options
     const machine = this.machines.all[index] as Machine
     const { name } = nodes[index] as { readonly name: string }
     const [udpPort, tcpPort] = [await freePort(), await freePort()]
+    const httpPort = isOnLoopback ? await freePort() : 0
     const program = programs[name]
-    const server = new KilledServer({ udpPort, tcpPort, logLevel: 'error', machine, ...(program && { program }) })
+    const server = new KilledServer({
+      udpPort,
+      tcpPort,
+      httpPort,
+      logLevel: 'error',
+      machine,
+      ...(program && { program }),
+    })
     const disk = canMount() ? SmallDisk.mount(dirname(server.database), DISK_MIB) : undefined
     const nats = this.nats.innerUrls
     const tls = this.machines.missing === undefined ? await this.#certificate(name, authority) : undefined
-    server.append(clusterTable({ node: name, nodes, nats, lease, tls }))
-    return { name, index, server, udpPort, disk, isAway: false }
+    server.append(clusterTable({ node: name, nodes, nats, lease, tls }) + toml)
+    return { name, index, server, udpPort, httpPort, disk, isAway: false }
   }
 
   async #certificate(name: string, authority: Authority): Promise<{ ca: string; cert: string; key: string }> {
