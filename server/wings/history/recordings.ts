@@ -11,7 +11,7 @@ import { HISTORY_DIRECTORY, type HistoryLimits, type HistoryMatcher } from '../.
 import type { Kit } from '../../kit/kit.ts'
 import type { StatusEntry } from '../../kit/metrics.ts'
 import { compilePattern } from '../../kit/producers.ts'
-import type { Timer } from '../../kit/running.ts'
+import type { StorageError, Timer } from '../../kit/running.ts'
 import { type HistorySection, mostBytes } from './config.ts'
 import type { RecordedConnection } from './connection.ts'
 import type { ShownHistory } from './figures.ts'
@@ -29,6 +29,8 @@ import { ThreadRequests } from './requests.ts'
 import { HistoryThread } from './thread.ts'
 import { describedMetrics, patternsOfBelow, UNASKED, wantedOf } from './wanted.ts'
 
+/** What may be wrong with the log of a cluster. */
+const OF_LOGS: readonly StorageError['code'][] = ['UNREACHABLE', 'FOREIGN', 'BEHIND', 'DEPOSED']
 const SWEEPS_PER_FIGURES = 10
 
 export class Recordings implements ShownHistory {
@@ -237,7 +239,12 @@ export class Recordings implements ShownHistory {
     this.#requests.ended()
     this.#problem = error.message
     const delayMs = this.#backoff.next()
-    log.error({ err: error, delayMs }, 'the history has failed, and is opened again; what comes waits in its channels')
+    // In a cluster it goes on when the nats-servers do, or another node leads by now.
+    const isPassing = this.#kit.self.sharedHistory !== undefined && OF_LOGS.includes((error as StorageError).code)
+    log[isPassing ? 'warn' : 'error'](
+      { err: error, delayMs },
+      'the history has failed, and is opened again; what comes waits in its channels',
+    )
     for (const recording of this.#recordings.values()) recording.disconnect()
     this.#timer = clock.setTimeout(() => void this.#open(), delayMs)
   }

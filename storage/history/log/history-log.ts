@@ -18,6 +18,8 @@ const BOUNDS_MS = 10_000
 const LOOK_MS = 5_000
 /** The wait after a failure, and until there is a log. */
 const AGAIN_MS = 1_000
+/** As for the log of the database. */
+const SHORTER_TIMES = 15
 /** Epochs of one log of the database. */
 const EPOCHS = 1e9
 
@@ -37,6 +39,8 @@ export interface HistoryLogParts {
   readonly signal: AbortSignal
   /** Reported when that changes: why this node cannot go on now, as a sentence; empty if it can. */
   readonly report: (problem: string) => void
+  /** How often a log has to seem shorter than it was, a second apart, before that is believed. Default 15. */
+  readonly shorterTimes?: number
 }
 
 export class HistoryLog {
@@ -88,8 +92,9 @@ export class HistoryLog {
   async lead({ log, epoch }: HistoryLead): Promise<void> {
     const { signal } = this.#parts
     this.#epoch = log * EPOCHS + epoch
-    const bounds = await this.#log.bounds(BOUNDS_MS)
-    if (!(await this.#isWhole(bounds))) await this.#found(bounds.log)
+    const bounds = await this.#boundsToLead()
+    if (this.#isWhole(bounds)) await this.#read(bounds, bounds.last)
+    else await this.#found(bounds.log)
     const { place } = this.#applier
     if ((place?.epoch ?? 0) > this.#epoch)
       throw new StorageError('DEPOSED', 'another node leads, and records the history')
@@ -113,18 +118,21 @@ export class HistoryLog {
     return { log: this.#applier.log, epoch: this.#epoch, sequence: this.#last, hash: this.#hash }
   }
 
-  /** Reads the log to its end; false if it lacks what this history has, so that another has to be founded. */
-  async #isWhole(bounds: LogBounds): Promise<boolean> {
-    const number = this.#applier.place?.log ?? 0
-    if (bounds.log === 0 || bounds.log < number) return false
-    try {
-      await this.#read(bounds, bounds.last)
-      return true
-    } catch (error) {
-      // It has seemed shorter for long.
-      if (error instanceof StorageError && error.code === 'FOREIGN') return false
-      throw error
+  /** A nats-server that has just begun to lead the log may still be applying it: one that seems to lack something is asked again. */
+  async #boundsToLead(): Promise<LogBounds> {
+    const { signal, shorterTimes = SHORTER_TIMES } = this.#parts
+    let bounds = await this.#log.bounds(BOUNDS_MS)
+    for (let times = 1; !this.#isWhole(bounds) && this.#applier.place !== undefined && times < shorterTimes; times++) {
+      await delay(AGAIN_MS, undefined, { signal })
+      bounds = await this.#log.bounds(BOUNDS_MS)
     }
+    return bounds
+  }
+
+  /** Whether the log has all that this history has; otherwise another has to be founded. */
+  #isWhole({ log, last }: LogBounds): boolean {
+    const { place } = this.#applier
+    return log > 0 && (place === undefined || log > place.log || (log === place.log && last >= place.sequence))
   }
 
   /** Makes the next log, which begins with this history. */

@@ -22,6 +22,18 @@ type Deed =
   | { readonly kind: 'append'; readonly batch: HistoryBatch }
   | { readonly kind: 'drop'; readonly query: Pick<HistoryQuery, 'tenant' | 'matchers'> }
 
+interface Entry {
+  readonly operation: HistoryOperation
+  /** Undefined: it is done already. */
+  readonly deed: Deed | undefined
+  /** About how long it is in the record. */
+  readonly bytes: number
+}
+
+/** A record takes no more than this, unless one operation alone is longer: what tenants have at once may be more than a log takes. */
+const MAX_RECORD_BYTES = 4 << 20
+const SAMPLE_BYTES = 20
+
 export interface LoggedHistoryParts {
   readonly history: History
   readonly log: Pick<HistoryLog, 'append'>
@@ -37,9 +49,8 @@ export class LoggedHistory implements HistoryStore {
   readonly #history: History
   readonly #parts: LoggedHistoryParts
   readonly #texts = new ReferenceTexts()
-  /** Of the next record. */
-  #operations: HistoryOperation[] = []
-  #deeds: Deed[] = []
+  /** Of the next records. */
+  #entries: Entry[] = []
   /** With everything appended, of tenants of the next record and of the one under way. */
   readonly #positions = new Map<string, HistoryPosition>()
   #isLogging = false
@@ -70,7 +81,7 @@ export class LoggedHistory implements HistoryStore {
 
   describe(...[tenant, metric]: Parameters<HistoryStore['describe']>): void {
     this.#history.describe(tenant, metric)
-    this.#operations.push({ kind: 'describe', tenant, metric })
+    this.#add({ kind: 'describe', tenant, metric })
   }
 
   families(...asked: Parameters<HistoryStore['families']>): ReturnType<HistoryStore['families']> {
@@ -86,12 +97,13 @@ export class LoggedHistory implements HistoryStore {
     const indices = new Uint32Array(length)
     const texts = new Map<number, { readonly text: string; readonly index: number }>()
     const oldestMs = this.#history.oldestOf(tenant)
-    let taken = 0
+    let [taken, bytes] = [0, SAMPLE_BYTES * length]
     for (const [at, reference] of columns.series.entries()) {
       let known = texts.get(reference)
       if (known === undefined) {
         known = { text: this.#textOf(reference), index: texts.size }
         texts.set(reference, known)
+        bytes += known.text.length
       }
       indices[at] = known.index
       if ((columns.times[at] as number) >= oldestMs) taken++
@@ -105,22 +117,21 @@ export class LoggedHistory implements HistoryStore {
       ...columns,
       series: indices,
     }
-    this.#operations.push(operation)
-    this.#deeds.push({ kind: 'append', batch: { tenant, position, ...columns, length, losses } })
+    this.#add(operation, { kind: 'append', batch: { tenant, position, ...columns, length, losses } }, bytes)
     if (position !== undefined) this.#positions.set(tenant, position)
     return taken
   }
 
   get uncommitted(): number {
-    const waiting = [...this.#deeds, ...(this.#logged?.deeds ?? [])]
-    const lengths = waiting.map((deed) => (deed.kind === 'append' ? deed.batch.length : 0))
+    const waiting = [...this.#entries.map(({ deed }) => deed), ...(this.#logged?.deeds ?? [])]
+    const lengths = waiting.map((deed) => (deed?.kind === 'append' ? deed.batch.length : 0))
     return this.#history.uncommitted + lengths.reduce((sum, length) => sum + length, 0)
   }
 
   commit(): boolean {
     if (this.#isLogging) return false
     if (this.#logged === undefined) {
-      if (this.#operations.length === 0) return this.#history.commit()
+      if (this.#entries.length === 0) return this.#history.commit()
       this.#begin()
       return false
     }
@@ -134,19 +145,28 @@ export class LoggedHistory implements HistoryStore {
     this.#history.log.moveTo(place)
     if (!this.#history.commit()) return false
     this.#logged = undefined
-    if (this.#operations.length > 0) return false
+    if (this.#entries.length > 0) return false
     this.#positions.clear()
     return true
   }
 
-  /** Appends a record with everything that was done since the last. */
+  #add(operation: HistoryOperation, deed?: Deed, bytes = 0): void {
+    this.#entries.push({ operation, deed, bytes })
+  }
+
+  /** Appends a record with what was done since the last. */
   #begin(): void {
-    const [operations, deeds] = [this.#operations, this.#deeds]
-    this.#operations = []
-    this.#deeds = []
+    let [count, bytes] = [0, 0]
+    for (const entry of this.#entries) {
+      bytes += entry.bytes
+      if (count > 0 && bytes > MAX_RECORD_BYTES) break
+      count++
+    }
+    const entries = this.#entries.splice(0, count)
+    const deeds = entries.flatMap(({ deed }) => deed ?? [])
     this.#isLogging = true
     this.#texts.age(this.#parts.wallMs())
-    this.#parts.log.append(operations).then(
+    this.#parts.log.append(entries.map(({ operation }) => operation)).then(
       (place) => {
         this.#isLogging = false
         this.#logged = { deeds, place }
@@ -187,8 +207,7 @@ export class LoggedHistory implements HistoryStore {
   *drop(query: Pick<HistoryQuery, 'tenant' | 'matchers'>): Generator<undefined, void, void> {
     // What is wrong with an expression is so before it is in the log.
     compileMatchers(query.matchers)
-    this.#operations.push({ kind: 'drop', ...query })
-    this.#deeds.push({ kind: 'drop', query })
+    this.#add({ kind: 'drop', ...query }, { kind: 'drop', query })
     while (!this.commit()) yield
   }
 
@@ -196,7 +215,7 @@ export class LoggedHistory implements HistoryStore {
   removeTenant(tenant: string): void {
     this.#history.removeTenant(tenant)
     this.#positions.delete(tenant)
-    this.#operations.push({ kind: 'remove', tenant })
+    this.#add({ kind: 'remove', tenant })
   }
 
   select(...asked: Parameters<HistoryStore['select']>): ReturnType<HistoryStore['select']> {

@@ -242,10 +242,3 @@ it('series over the quota of the tenant are counted, and the others recorded', a
   await until(async () => expect(await status(seat)).toMatchObject({ counters: { samples: 1, refused: 1 } }))
   expect(await samples()).toEqual(['test_a{host=h} 1 1'])
 })
-
-it('the nodes of a cluster record nothing, and say so', async () => {
-  await start(ON, { node: 'one' })
-  await until(() => {})
-  expect(producer.logged.join('')).toContain('record no history yet')
-  expect(existsSync(directory())).toBe(false)
-})

@@ -44,7 +44,8 @@ class TestNode {
     const { urls } = nats
     const options = { cluster, node: 'a', servers: urls, replicas: 1, maxBytes: 2 ** 26 }
     const { signal } = this.#closing
-    this.log = await HistoryLog.connect(options, { history: this.history, wallMs: () => NOW, signal, report: () => {} })
+    const parts = { history: this.history, wallMs: () => NOW, signal, report: () => {}, shorterTimes: 1 }
+    this.log = await HistoryLog.connect(options, parts)
   }
 
   async follow(cluster: string): Promise<void> {
@@ -158,6 +159,18 @@ describe.skipIf(natsMissing !== undefined)('the log of histories', () => {
     expect(follower.lines()).toEqual(['a 1 1', 'a 2 2', 'b 1 2', 'b 2 3'])
     expect(follower.losses()).toMatchObject([{ count: 3, reason: 'why' }])
     await eventually(() => expect(follower.history.families('acme', undefined, 5)).toMatchObject([{ help: 'Load' }]))
+  })
+
+  it('has what is too much for one record in several', async () => {
+    const [leader, next] = nodes()
+    await leader.lead(cluster, 1)
+    const long = Array.from({ length: 3 }, (_, at) => `${at}`.repeat(3 << 20))
+    for (const host of long) leader.take([host], 1)
+    await leader.stored()
+    expect(leader.transaction).toBe(3)
+    expect(leader.history.log.place?.sequence).toBeGreaterThan(4)
+    await next.lead(cluster, 2)
+    expect(next.lines()).toEqual(leader.lines())
   })
 
   it('is read to its end before another node leads: nothing that was stored is missing, and nothing twice', async () => {

@@ -1,4 +1,5 @@
 /** Records of the log of histories, as bytes and back. */
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import {
   decodeHistoryRecord,
@@ -40,6 +41,17 @@ test('each operation comes back as it was, with all bits of its values', () => {
   const [first] = decoded.operations
   const bits = first?.kind === 'append' ? [...new BigUint64Array(first.values.buffer)] : []
   expect(bits).toEqual([STALE, 0x3ff0000000000000n, 0x7ff8000000000000n])
+})
+
+test('a record is as docs/protocol/replicated-log.md shows it', () => {
+  const page = readFileSync(new URL('../../../../docs/protocol/replicated-log.md', import.meta.url), 'utf8')
+  const shown = /01 00\*32 000092D0[^`]*/.exec(page)?.[0].split('\n').map((line) => line.split(/ {3,}/)[0])
+  const hex = shown?.join('').replace('00*32', '00'.repeat(32)).replaceAll(/\[.*\]|\s/g, '')
+  const sample = { series: Uint32Array.of(0), times: Float64Array.of(1_700_000_500_000), values: Float64Array.of(1) }
+  const texts = ['["a","load","gauge",[["host","a"]]]']
+  const append = { kind: 'append', tenant: 't', position: undefined, losses: [], texts, ...sample } as const
+  const one = { previous: NO_RECORD_HASH, wallMs: 1_700_000_500_000, base: undefined, operations: [append] }
+  expect(Buffer.from(encodeHistoryRecord(one)).toString('hex').toUpperCase()).toBe(hex)
 })
 
 test('equal records have equal bytes', () => {
