@@ -45,8 +45,14 @@ test('each operation comes back as it was, with all bits of its values', () => {
 
 test('a record is as docs/protocol/replicated-log.md shows it', () => {
   const page = readFileSync(new URL('../../../../docs/protocol/replicated-log.md', import.meta.url), 'utf8')
-  const shown = /01 00\*32 000092D0[^`]*/.exec(page)?.[0].split('\n').map((line) => line.split(/ {3,}/)[0])
-  const hex = shown?.join('').replace('00*32', '00'.repeat(32)).replaceAll(/\[.*\]|\s/g, '')
+  const shown = /01 00\*32 000092D0[^`]*/
+    .exec(page)?.[0]
+    .split('\n')
+    .map((line) => line.split(/ {3,}/)[0])
+  const hex = shown
+    ?.join('')
+    .replace('00*32', '00'.repeat(32))
+    .replaceAll(/\[.*\]|\s/g, '')
   const sample = { series: Uint32Array.of(0), times: Float64Array.of(1_700_000_500_000), values: Float64Array.of(1) }
   const texts = ['["a","load","gauge",[["host","a"]]]']
   const append = { kind: 'append', tenant: 't', position: undefined, losses: [], texts, ...sample } as const
