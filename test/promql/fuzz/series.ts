@@ -52,9 +52,10 @@ function samplesOf(name: string, startMs: number, random: Random): OutgoingSerie
 }
 
 function nextValue(name: string, value: number, random: Random): number {
-  // Far from zero: 2.42 extrapolates to it in another way than 3.
+  // Far from zero, and after a reset at less than half: 2.42 extrapolates to zero in another way than 3, also where what a counter
+  // has grown by since a reset is about what it had before.
   if (name === 'requests_total') {
-    return random.next() < 0.03 ? 1e6 + Math.floor(value / 1e4) : value + random.below(50)
+    return random.next() < 0.004 ? Math.floor(value / 2.5) : value + random.below(50)
   }
   return random.below(5) === 0 ? value : Math.round((value + random.next() * 10 - 5) * 100) / 100
 }
