@@ -45,8 +45,9 @@ const KNOWN: readonly Known[] = [
   },
   {
     reason:
-      '2.42 loses samples of predict_linear and quantile_over_time with an @ after the first steps of a range (at_modifier)',
-    isIn: (text) => uses('predict_linear|quantile_over_time')(text) && text.includes('@'),
+      '2.42 loses samples of predict_linear, quantile_over_time and timestamp with an @ after the first steps of a range (at_modifier)',
+    // Of timestamp no least case is known: seed 4043 found `timestamp(gauge @ end() offset 1m)` at 3687 s.
+    isIn: (text) => uses('predict_linear|quantile_over_time|timestamp')(text) && text.includes('@'),
   },
   {
     reason:
