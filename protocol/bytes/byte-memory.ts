@@ -3,11 +3,12 @@
  * in every request. It has a bound. Senders go round their series, so if there are more than it may keep, each would be forgotten
  * before it comes again; therefore most of what comes when it is full is not kept, and what is kept goes on being found.
  */
+import { BytePool } from './byte-pool.ts'
 import { mixed } from './hash.ts'
 
-/** What an entry takes besides its bytes, and how often it has them, as texts and keys: an estimate. */
+/** What an entry takes besides its bytes, and how often it has them, once more in a key: an estimate. */
 const ENTRY_BYTES = 300
-const COPIES = 4
+const COPIES = 2
 /** Of what is added when there is no room, this part takes the place of the oldest. */
 const ADMITTED = 1 / 16
 
@@ -24,7 +25,10 @@ const CONTEXTS = 1 / 8
 
 interface Entry<T> {
   readonly context: number
-  readonly bytes: DataView
+  /** Its bytes, which begin at `at` of a buffer that has others, too. */
+  readonly view: DataView
+  readonly at: number
+  readonly length: number
   readonly meaning: T
   readonly cost: number
   /** The hash of what was found after it, which most often comes after it again. */
@@ -38,6 +42,7 @@ export class ByteMemory<T> {
   readonly #seed: number
   /** By their hashes, the oldest first: of two with the same, the later one stays. */
   readonly #entries = new Map<number, Entry<T>>()
+  readonly #pool = new BytePool()
   #bytes = 0
   /** By their texts. A number is not given again, so those that are forgotten are found nowhere. */
   readonly #contexts = new Map<string, Context>()
@@ -119,9 +124,10 @@ export class ByteMemory<T> {
       this.#remove(oldest)
       this.#lost++
     }
+    const length = end - start
     // A copy: the bytes of a request are not kept.
-    const { buffer } = new Uint8Array(view.buffer, view.byteOffset + start, end - start).slice()
-    this.#entries.set(hash, { context: context.number, bytes: new DataView(buffer), meaning, cost, next: hash })
+    const kept = this.#pool.keep(view, start, length)
+    this.#entries.set(hash, { context: context.number, ...kept, length, meaning, cost, next: hash })
     this.#bytes += cost
   }
 
@@ -140,14 +146,10 @@ export class ByteMemory<T> {
 }
 
 function isEntry(entry: Entry<unknown>, view: DataView, start: number, end: number, context: Context): boolean {
-  return entry.context === context.number && isSame(entry.bytes, view, start, end)
-}
-
-function isSame(bytes: DataView, view: DataView, start: number, end: number): boolean {
-  const { byteLength } = bytes
-  if (byteLength !== end - start) return false
+  if (entry.context !== context.number || entry.length !== end - start) return false
+  const { view: kept, at: first, length } = entry
   let at = 0
-  for (; at + 4 <= byteLength; at += 4) if (bytes.getInt32(at) !== view.getInt32(start + at)) return false
-  for (; at < byteLength; at++) if (bytes.getUint8(at) !== view.getUint8(start + at)) return false
+  for (; at + 4 <= length; at += 4) if (kept.getInt32(first + at) !== view.getInt32(start + at)) return false
+  for (; at < length; at++) if (kept.getUint8(first + at) !== view.getUint8(start + at)) return false
   return true
 }

@@ -231,7 +231,8 @@ function attributesOf(
   attribute(reader, wire, attributes)
   while (reader.offset < end) reader.field((_, wire) => attribute(reader, wire, attributes))
   const shared = { attributes, elements: before - reader.left }
-  memory.add(reader.view, start, end, shared, { context })
+  // Their texts stay with them.
+  memory.add(reader.view, start, end, shared, { context, weight: 2 * (end - start) })
   point.attributes = attributes
   point.shared = shared
   return true

@@ -13,8 +13,6 @@ export const METRIC_NAME = '__name__'
 const MILLISECOND = 1_000
 /** Series with more labels are not remembered: none of them is taken. */
 const MOST_REMEMBERED = 256
-/** What a label takes besides its texts. */
-const LABEL_BYTES = 100
 /** Series whose labels are looked up in one step. */
 const SERIES_PER_STEP = 64
 
@@ -87,7 +85,10 @@ export function snappyLength(body: Uint8Array): number {
 }
 
 /** Name and labels as they were read. */
-export interface ReadLabels extends WrittenLabels {
+export interface ReadLabels {
+  readonly name: string
+  /** Whoever keeps what they need of them may let them go. */
+  labels: WrittenLabels['labels']
   /** As which they count. */
   readonly elements: number
 }
@@ -143,7 +144,7 @@ function readSeries(reader: MessageReader, memory: LabelMemory | undefined): Wri
   const { name = '', labels, samples, histograms, labelsRead, elements } = readRest(reader, end)
   const read = { name, labels, elements }
   const isRemembered = labelsEnd > start && labelsRead === labelsEnd && labels.length <= MOST_REMEMBERED
-  if (isRemembered) memory?.add(reader.view, start, labelsEnd, read, { weight: LABEL_BYTES * labels.length })
+  if (isRemembered) memory?.add(reader.view, start, labelsEnd, read)
   return seriesOf(read, isRemembered ? read : undefined, samples, histograms)
 }
 

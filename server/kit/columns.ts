@@ -70,6 +70,10 @@ const END_BYTES = 4
 const LENGTH_BYTES = 4
 /** With more than this nothing is put together to be looked at: some may be there twice, or have no text. */
 const MANY_LABELS = 2 * MAX_LABELS
+/** Most keys have fewer. */
+const KEY_BYTES = 1_024
+/** Of one UTF-16 code unit. */
+const MOST_UTF8_BYTES = 3
 
 export type SeriesLabel = readonly [name: string, text: string]
 
@@ -77,11 +81,11 @@ export type SeriesLabel = readonly [name: string, text: string]
 export type SaidMetadata = Partial<MetricMetadata>
 
 /**
- * The key of a series, also as it stands in a column, and its number, 0 if it has none, of which numbering; or why there is no key, for
+ * The key of a series as it stands in a column, and its number, 0 if it has none, of which numbering; or why there is no key, for
  * people.
  */
 export type ColumnKey =
-  | { readonly key: string; readonly bytes: Uint8Array; number: number; numbering: string }
+  | { readonly bytes: Uint8Array; number: number; numbering: string }
   | { readonly problem: string }
 
 export class ColumnWriter {
@@ -101,7 +105,8 @@ export class ColumnWriter {
   readonly #encoded = new XdrWriter()
   /** Where the last value begins there. */
   #encodedAt = 0
-  #key: string | undefined
+  /** Where keys are made. */
+  #made = new Uint8Array(KEY_BYTES)
   #metadataOfKey: SaidMetadata | undefined
   #lastMetadata: SaidMetadata | undefined
   /** The series that values come for. */
@@ -123,20 +128,18 @@ export class ColumnWriter {
       this.refuse(name, found.problem)
       return
     }
-    const { key } = found
-    if (key === this.#key && metadata === this.#metadataOfKey) return
-    this.#key = key
+    const { bytes } = found
+    if (this.#current !== NO_SERIES && metadata === this.#metadataOfKey && this.#series.isLast(bytes)) return
     this.#metadataOfKey = metadata
     this.#take(SERIES_BYTES)
     // The numbers of its memory may have begun again since this request has.
     this.#remembered.push(found.numbering === this.#numbering ? found.number : 0)
-    this.#current = this.#series.pushBytes(found.bytes)
+    this.#current = this.#series.pushBytes(bytes)
     this.#described.push(metadata === undefined ? 0 : this.#placeOf(metadata))
   }
 
   /** Begins a series that cannot be taken; the problem is for people. */
   refuse(name: string, problem: string): void {
-    this.#key = undefined
     this.#current = NO_SERIES
     this.#refused++
     if (this.#problem === '') this.#problem = `${shownName(this.#family + name)}: ${problem}`
@@ -148,7 +151,10 @@ export class ColumnWriter {
     for (let count = 0; count < values; count++) this.#push(NO_SERIES, 0, ValueKind.VOID, 0)
   }
 
-  /** What a series is known by in the columns of a family. It depends on nothing else. Labels have the names of their source. */
+  /**
+   * What a series is known by in the columns of a family. It depends on nothing else. Labels have the names of their source. The bytes
+   * stay as they are until the next key is made.
+   */
   keyOf(name: string, labels: readonly SeriesLabel[]): ColumnKey {
     const full = this.#family + name
     if (name === '' || nameProblem(full) !== undefined) return { problem: `not a name of ${this.#family}*` }
@@ -157,7 +163,10 @@ export class ColumnWriter {
     const problem = openLabelsProblem(full, own)
     if (problem !== undefined) return { problem }
     const key = keyOfSeries(full, own)
-    return { key, bytes: utf8.encode(key), number: 0, numbering: '' }
+    const most = key.length * MOST_UTF8_BYTES
+    if (this.#made.length < most) this.#made = new Uint8Array(2 * most)
+    const { written } = utf8.encodeInto(key, this.#made)
+    return { bytes: this.#made.subarray(0, written), number: 0, numbering: '' }
   }
 
   #placeOf(metadata: SaidMetadata): number {
@@ -384,6 +393,10 @@ class Growing<A extends NumberArray> {
     this.#array[this.length++] = value
   }
 
+  at(place: number): number {
+    return this.#array[place] as number
+  }
+
   all(): A {
     return this.#array.slice(0, this.length)
   }
@@ -410,6 +423,14 @@ class TextWriter {
     this.#bytes.raw(bytes)
     this.#ends.push(this.#bytes.length)
     return this.#ends.length - 1
+  }
+
+  /** Whether the last text has these bytes. */
+  isLast(bytes: Uint8Array): boolean {
+    const { length } = this.#ends
+    const start = length < 2 ? 0 : this.#ends.at(length - 2)
+    if (length === 0 || this.#bytes.length - start !== bytes.length) return false
+    return Buffer.compare(this.#bytes.bytes().subarray(start), bytes) === 0
   }
 
   column(): TextColumn {

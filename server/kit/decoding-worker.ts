@@ -5,7 +5,7 @@ import { finish, type Steps } from '../kernel/core/fair-work.ts'
 import { buffersOf, type Columns } from './columns.ts'
 import type { DecodingAnswer, DecodingTask } from './decoding.ts'
 import { inflated } from './inflate.ts'
-import { SeriesMemory } from './series-memory.ts'
+import { MOST_BYTES_IN_THREAD, SeriesMemory } from './series-memory.ts'
 
 type Decode = (bytes: Uint8Array, options: unknown, memory: SeriesMemory<never>) => Steps<Columns>
 
@@ -23,7 +23,8 @@ function keyOf({ module, name }: DecodingTask): string {
 
 async function loadedOf(task: DecodingTask): Promise<Loaded> {
   const found = (await import(import.meta.resolve(task.module))) as Readonly<Record<string, Decode>>
-  const made = { decode: found[task.name] as Decode, memory: new SeriesMemory<never>() }
+  const memory = new SeriesMemory<never>({ mostBytes: MOST_BYTES_IN_THREAD })
+  const made = { decode: found[task.name] as Decode, memory }
   loaded.set(keyOf(task), made)
   return made
 }

@@ -22,6 +22,7 @@ const LIMITS = { elements: 1_000_000 }
 /** What is written in one step: samples and labels. */
 const PER_STEP = 512
 const SERIES_COST = 8
+const NO_LABELS: ReadLabels['labels'] = []
 
 export interface WriteOptions {
   /** io.prometheus.write.v2.Request, else prometheus.WriteRequest. */
@@ -44,6 +45,8 @@ export function* decodeWrite(
     if (samples.length > 0) {
       const make = (): ColumnKey => keyOf(columns, name, labels, problem)
       const key = shared === undefined ? make() : memory.keyOf(shared, make)
+      // The key is remembered, and they are not needed any more.
+      if (shared !== undefined) shared.labels = NO_LABELS
       columns.begin(name, key, described(name, metadata ?? familyOf(families, name)))
     }
     sinceStep += SERIES_COST + labels.length

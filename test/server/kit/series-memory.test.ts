@@ -4,13 +4,13 @@ import { type ColumnKey, ColumnWriter } from '../../../server/kit/columns.ts'
 import { SeriesMemory } from '../../../server/kit/series-memory.ts'
 
 function key(text: string): ColumnKey {
-  return { key: text, bytes: Buffer.from(text), number: 0, numbering: '' }
+  return { bytes: Buffer.from(text), number: 0, numbering: '' }
 }
 
 /** The number that labels have when their key is asked for once more. */
 function numberOf(memory: SeriesMemory<object>, labels: object): number {
   const found = memory.keyOf(labels, () => key('made'))
-  return 'key' in found ? found.number : -1
+  return 'bytes' in found ? found.number : -1
 }
 
 it('what comes once has no number, and what comes again keeps the one that it gets', () => {
@@ -35,7 +35,7 @@ it('two memories have numberings of their own', () => {
 })
 
 it('when all numbers are given, the next request has others', () => {
-  const memory = new SeriesMemory<object>(2)
+  const memory = new SeriesMemory<object>({ mostNumbers: 2 })
   const all = [{}, {}, {}]
   const first = memory.numbering()
   expect(all.map((labels) => numberOf(memory, labels))).toEqual([0, 0, 0])
@@ -47,21 +47,21 @@ it('when all numbers are given, the next request has others', () => {
 })
 
 it('says what its bounds have cost, once', () => {
-  const memory = new SeriesMemory<object>(1)
+  const memory = new SeriesMemory<object>({ mostNumbers: 1 })
   expect(memory.forgotten()).toEqual({ labels: 0, numberings: 0 })
   const labels = {}
   for (let request = 0; request < 3; request++) {
     memory.numbering()
     for (let asked = 0; asked < 2; asked++) numberOf(memory, labels)
   }
-  const large = new DataView(new ArrayBuffer(5 << 20))
+  const large = new DataView(new ArrayBuffer(9 << 20))
   memory.labels.add(large, 0, large.byteLength, {})
   expect(memory.forgotten()).toEqual({ labels: 1, numberings: 2 })
   expect(memory.forgotten()).toEqual({ labels: 0, numberings: 0 })
 })
 
 it('a request that has begun before all numbers begin again has none of the new ones', () => {
-  const memory = new SeriesMemory<object>(1)
+  const memory = new SeriesMemory<object>({ mostNumbers: 1 })
   const [old, later] = [{}, {}]
   const writerOf = (): ColumnWriter => new ColumnWriter('otlp.', memory.numbering())
   const begin = (writer: ColumnWriter, labels: object, name: string): void =>
