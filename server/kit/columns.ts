@@ -84,9 +84,7 @@ export type SaidMetadata = Partial<MetricMetadata>
  * The key of a series as it stands in a column, and its number, 0 if it has none, of which numbering; or why there is no key, for
  * people.
  */
-export type ColumnKey =
-  | { readonly bytes: Uint8Array; number: number; numbering: string }
-  | { readonly problem: string }
+export type ColumnKey = { readonly bytes: Uint8Array; number: number; numbering: string } | { readonly problem: string }
 
 export class ColumnWriter {
   readonly #family: string
