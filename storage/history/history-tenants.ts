@@ -3,7 +3,7 @@ import type { Database, Statement } from 'better-sqlite3'
 import { ActiveSeries } from './active-series.ts'
 import { Head } from './head.ts'
 import { dayOf } from './periods.ts'
-import type { HistoryLoss, HistoryPosition } from './store.ts'
+import type { HistoryBatch, HistoryLoss, HistoryPosition } from './store.ts'
 
 interface TenantRow {
   readonly id: number
@@ -54,6 +54,15 @@ export class HistoryTenant {
    */
   goneAt(nowMs: number): number {
     return Math.min(this.goneMs, dayOf(nowMs))
+  }
+
+  /** How far its channel was taken with a batch, and what is missing before. */
+  take({ position, losses }: Pick<HistoryBatch, 'position' | 'losses'>): void {
+    if (position !== undefined) {
+      this.position = position
+      this.isChanged = true
+    }
+    if (losses.length > 0) this.losses = [...this.losses, ...losses]
   }
 
   /** Samples of these times are damaged. */

@@ -187,6 +187,12 @@ export class History implements HistoryStore {
     return seriesAt(place)
   }
 
+  /** What a reference stands for, if that is stored. */
+  described(tenant: string, reference: number): HistorySeries | undefined {
+    const known = this.#tenants.find(tenant)
+    return known && this.#series.described(known, reference)
+  }
+
   nativeOf(series: Pick<HistorySeries, 'tenant' | 'name' | 'labels'>): string | undefined {
     const tenant = this.#tenants.find(series.tenant)
     return tenant && this.#series.nativeOf(tenant.id, series)
@@ -225,11 +231,7 @@ export class History implements HistoryStore {
       taken--
     }
     head.take(batch, from, length)
-    if (batch.position !== undefined) {
-      tenant.position = batch.position
-      tenant.isChanged = true
-    }
-    if (batch.losses.length > 0) tenant.losses = [...tenant.losses, ...batch.losses]
+    tenant.take(batch)
     return taken
   }
 

@@ -70,6 +70,7 @@ export class SeriesTable {
   readonly #putPosting: Statement
   readonly #count: Statement<unknown[], number>
   readonly #nameOfSeries: Statement<unknown[], number>
+  readonly #seriesOfId: Statement<unknown[], SeriesRow>
   readonly #unused: Statement<unknown[], SeriesRow>
   readonly #removeSeries: Statement
   readonly #removePosting: Statement
@@ -107,6 +108,10 @@ export class SeriesTable {
     this.#nameOfSeries = database
       .prepare<unknown[], number>('select name from series where id = ? and tenant = ?')
       .pluck()
+    this.#seriesOfId = database.prepare<unknown[], SeriesRow>(
+      'select series.id, name, text, labels, native, kind, last_ms from series join name on name.id = series.name ' +
+        'where series.id = ? and series.tenant = ?',
+    )
     this.#unused = database.prepare<unknown[], SeriesRow>(
       'select series.id, name, text, labels, native, kind, last_ms from series join name on name.id = series.name ' +
         `where series.tenant = ? and last_ms < ? order by last_ms limit ${REMOVED_AT_ONCE}`,
@@ -235,6 +240,13 @@ export class SeriesTable {
   placeOf(tenant: number, series: number): number | undefined {
     const name = this.#nameOfSeries.get(series, tenant)
     return name === undefined ? undefined : placeOf(name, series)
+  }
+
+  /** What a number of a tenant stands for; undefined if it is none, or is not stored yet. */
+  described(tenant: { readonly id: number; readonly name: string }, series: number): HistorySeries | undefined {
+    const row = this.#seriesOfId.get(series, tenant.id)
+    if (row === undefined) return undefined
+    return { tenant: tenant.name, name: row.text, labels: labelsOf(row.labels), native: row.native, kind: row.kind }
   }
 
   /** Whether something waits to be stored. */

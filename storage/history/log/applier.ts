@@ -30,6 +30,8 @@ export class HistoryApplier {
   #isFirst = false
   /** and what was between may be missing. */
   #mayMiss = false
+  /** The last record before which it began again. */
+  #again = 0
 
   /** Aborted when nothing more is to be applied. */
   constructor(history: History, wallMs: () => number, signal: AbortSignal) {
@@ -54,6 +56,7 @@ export class HistoryApplier {
 
   /** Begins with the log, and returns the message after which it is to be read. */
   begin({ log, first }: LogBounds): number {
+    if (log !== this.#log) this.#again = 0
     this.#log = log
     const { sequence } = this
     this.#isFirst = sequence === 0 || sequence + 1 < first
@@ -68,12 +71,22 @@ export class HistoryApplier {
     return Math.max(first - 1, this.sequence - AGAIN_MESSAGES)
   }
 
-  /** Returns false, and does nothing, if the record does not follow what the history has. Rejects with StorageError. */
+  /**
+   * Returns false, and does nothing, if the record does not follow what the history has: then it is to begin again. A record that does
+   * not follow after that either follows none that the log has: what is missing before it is a loss. Rejects with StorageError.
+   */
   async apply(entry: LogEntry): Promise<boolean> {
     const record = decoded(entry)
     const previous = this.sequence === 0 ? NO_RECORD_HASH : (this.place?.hash ?? NO_RECORD_HASH)
-    if (!this.#isFirst && !isSame(record.previous, previous)) return false
-    if (this.#isFirst && this.#mayMiss && !this.#goesOn(record)) this.#lose(record)
+    if (this.#isFirst) {
+      if (this.#mayMiss && !this.#goesOn(record)) this.#lose(record)
+    } else if (!isSame(record.previous, previous)) {
+      if (entry.sequence > this.#again) {
+        this.#again = entry.sequence
+        return false
+      }
+      this.#lose(record)
+    }
     this.#isFirst = false
     this.#references.age(this.#wallMs())
     for (const operation of record.operations) await this.#do(operation)

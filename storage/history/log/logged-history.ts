@@ -101,7 +101,7 @@ export class LoggedHistory implements HistoryStore {
     for (const [at, reference] of columns.series.entries()) {
       let known = texts.get(reference)
       if (known === undefined) {
-        known = { text: this.#textOf(reference), index: texts.size }
+        known = { text: this.#textOf(tenant, reference), index: texts.size }
         texts.set(reference, known)
         bytes += known.text.length
       }
@@ -196,12 +196,14 @@ export class LoggedHistory implements HistoryStore {
     }
   }
 
-  /** Throws if nobody has asked for the reference for so long that nobody may have it any more. */
-  #textOf(reference: number): string {
+  /** Whoever says that a series has ended may have asked for it long ago. Throws if it is not stored either. */
+  #textOf(tenant: string, reference: number): string {
     const text = this.#texts.of(reference)
-    if (text === undefined)
+    if (text !== undefined) return text
+    const series = this.#history.described(tenant, reference)
+    if (series === undefined)
       throw new Error(`the history has a sample of series ${reference}, and nobody has asked for that`)
-    return text
+    return this.#texts.add(reference, series)
   }
 
   *drop(query: Pick<HistoryQuery, 'tenant' | 'matchers'>): Generator<undefined, void, void> {

@@ -56,8 +56,10 @@ function seriesOfText(tenant: string, text: string): HistorySeries {
 export class ReferenceTexts {
   readonly #texts = new Aging<number, string>(TEXTS_MS)
 
-  add(reference: number, series: HistorySeries): void {
-    this.#texts.set(reference, this.#texts.any(reference) ?? seriesText(series))
+  add(reference: number, series: HistorySeries): string {
+    const text = this.#texts.any(reference) ?? seriesText(series)
+    this.#texts.set(reference, text)
+    return text
   }
 
   /** Undefined if it was given too long ago. */
