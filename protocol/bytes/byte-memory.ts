@@ -109,13 +109,16 @@ export class ByteMemory<T> {
     return entry.meaning
   }
 
-  /** `weight`: bytes that the meaning takes, where that is more than a few times its own. */
-  add(view: DataView, start: number, end: number, meaning: T, { context = NOWHERE, weight = 0 } = {}): void {
+  /**
+   * Returns whether the meaning is kept. `weight`: bytes that it takes, where that is more than a few times those that it has been read
+   * from.
+   */
+  add(view: DataView, start: number, end: number, meaning: T, { context = NOWHERE, weight = 0 } = {}): boolean {
     const cost = ENTRY_BYTES + COPIES * (end - start) + weight
     const isFull = this.#bytes + cost > this.#mostBytes
     if (cost > this.#mostBytes || (isFull && this.#random() >= ADMITTED)) {
       this.#lost++
-      return
+      return false
     }
     const hash = this.#hash(view, start, end, context)
     this.#remove(hash)
@@ -129,6 +132,7 @@ export class ByteMemory<T> {
     const kept = this.#pool.keep(view, start, length)
     this.#entries.set(hash, { context: context.number, ...kept, length, meaning, cost, next: hash })
     this.#bytes += cost
+    return true
   }
 
   #remove(hash: number): void {

@@ -232,9 +232,9 @@ function attributesOf(
   while (reader.offset < end) reader.field((_, wire) => attribute(reader, wire, attributes))
   const shared = { attributes, elements: before - reader.left }
   // Their texts stay with them.
-  memory.add(reader.view, start, end, shared, { context, weight: 2 * (end - start) })
+  const isKept = memory.add(reader.view, start, end, shared, { context, weight: 2 * (end - start) })
   point.attributes = attributes
-  point.shared = shared
+  point.shared = isKept ? shared : undefined
   return true
 }
 

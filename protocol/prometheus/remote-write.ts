@@ -143,8 +143,8 @@ function readSeries(reader: MessageReader, memory: LabelMemory | undefined): Wri
   }
   const { name = '', labels, samples, histograms, labelsRead, elements } = readRest(reader, end)
   const read = { name, labels, elements }
-  const isRemembered = labelsEnd > start && labelsRead === labelsEnd && labels.length <= MOST_REMEMBERED
-  if (isRemembered) memory?.add(reader.view, start, labelsEnd, read)
+  const isAlike = labelsEnd > start && labelsRead === labelsEnd && labels.length <= MOST_REMEMBERED
+  const isRemembered = isAlike && memory?.add(reader.view, start, labelsEnd, read) === true
   return seriesOf(read, isRemembered ? read : undefined, samples, histograms)
 }
 

@@ -92,6 +92,13 @@ describe('with a memory of labels', () => {
     }
   }
 
+  test('labels that it has no room for are shared by nothing', () => {
+    const given = decompress(captured('write-samples'), LIMITS)
+    const { series } = finish(decodeWriteRequest(given, LIMITS, new ByteMemory(1)))
+    expect(series.length).toBeGreaterThan(0)
+    expect(series.filter(({ shared }) => shared !== undefined)).toEqual([])
+  })
+
   test('the same labels are the same object in a later request', () => {
     const memory: LabelMemory = new ByteMemory(1 << 20)
     const given = decompress(captured('write-samples'), LIMITS)
