@@ -22,8 +22,8 @@ interface NotifyUrl {
   readonly protocol: NotifyProtocol
   /** As it is requested, http or https. */
   readonly href: string
-  /** As it stands in the configuration. */
-  readonly text: string
+  /** Without its path, by which whoever knows it may tell as well: that of an incoming webhook of Slack is a secret. */
+  readonly shown: string
 }
 
 const SHAPE = /^(webhook|alertmanager|ntfy|slack)\+(https?:\/\/.+)$/i
@@ -41,8 +41,16 @@ function parseNotifyUrl(text: string): NotifyUrl | undefined {
   const isBase = protocol === 'alertmanager' && !http.pathname.endsWith(ALERTMANAGER_PATH)
   if (isBase) http.pathname = `${http.pathname.replace(/\/$/, '')}/${ALERTMANAGER_PATH}`
   // The last part of the path is the topic.
-  if (protocol === 'ntfy' && !/^(\/[^/]+)+$/.test(http.pathname)) return undefined
-  return { protocol, href: http.href, text }
+  if (protocol === 'ntfy' && !(/^(\/[^/]+)+$/.test(http.pathname) && isEncoded(http.pathname))) return undefined
+  return { protocol, href: http.href, shown: `${protocol}+${http.origin}` }
+}
+
+function isEncoded(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== undefined
+  } catch {
+    return false
+  }
 }
 
 const notifierName = () => ({

@@ -14,12 +14,20 @@ interface Inhibition {
   readonly source: readonly LabelMatcher[]
   readonly target: readonly LabelMatcher[]
   readonly equal: readonly string[]
-  /** The alerts that fire and match `source`: the texts of the labels `equal`, by fingerprint. */
-  readonly firing: Map<string, string>
+  /** The alerts that fire and match `source`, by fingerprint. */
+  readonly firing: Map<string, Inhibiting>
+}
+
+interface Inhibiting {
+  /** The texts of the labels `equal`. */
+  readonly key: string
+  /** Whether it matches `target` as well. */
+  readonly isTarget: boolean
 }
 
 export class Inhibitions {
   readonly #inhibitions: readonly Inhibition[]
+  readonly #firing: () => Iterable<NotifiedAlert | undefined>
 
   /** `firing`: the alerts that fire now. */
   constructor(rules: readonly InhibitRule[], firing: () => Iterable<NotifiedAlert | undefined>) {
@@ -31,16 +39,25 @@ export class Inhibitions {
       equal,
       firing: new Map(),
     }))
-    if (rules.length > 0) for (const alert of firing()) if (alert !== undefined) this.observe(alert)
+    this.#firing = firing
+    this.lookAgain()
+  }
+
+  /** Takes what fires now: of some alerts nobody may have said what has become of them. */
+  lookAgain(): void {
+    if (this.#inhibitions.length === 0) return
+    for (const { firing } of this.#inhibitions) firing.clear()
+    for (const alert of this.#firing()) if (alert !== undefined) this.observe(alert)
   }
 
   /** Takes what has become of an alert; returns whether others may be told, or not be told, now. */
   observe(alert: NotifiedAlert): boolean {
     let hasChanged = false
-    for (const { source, equal, firing } of this.#inhibitions) {
+    for (const { source, target, equal, firing } of this.#inhibitions) {
       if (!matchesAll(alert, source)) continue
       hasChanged = true
-      if (alert.state === 'firing') firing.set(alert.fingerprint, keyOf(alert, equal))
+      if (alert.state === 'firing')
+        firing.set(alert.fingerprint, { key: keyOf(alert, equal), isTarget: matchesAll(alert, target) })
       else firing.delete(alert.fingerprint)
     }
     return hasChanged
@@ -49,10 +66,10 @@ export class Inhibitions {
   isInhibited(alert: NotifiedAlert): boolean {
     return this.#inhibitions.some(({ source, target, equal, firing }) => {
       if (!matchesAll(alert, target)) return false
-      const key = keyOf(alert, equal)
-      // What matches both does not keep itself from being told, nor others like it.
-      if (matchesAll(alert, source)) return false
-      for (const other of firing.values()) if (other === key) return true
+      const wanted = keyOf(alert, equal)
+      // What matches both does not keep itself from being told, nor others that match both.
+      const isSource = matchesAll(alert, source)
+      for (const { key, isTarget } of firing.values()) if (key === wanted && !(isSource && isTarget)) return true
       return false
     })
   }

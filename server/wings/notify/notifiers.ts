@@ -251,6 +251,7 @@ export class RunningNotifier implements StatusEntry {
       state: (problem) => this.#changed(problem),
       lost: (count) => {
         log.warn({ notifier: name, tenant, count }, 'the channel of a notifier has lost transitions')
+        this.#inhibitions?.lookAgain()
         this.#compare(false)
       },
       left: (notifier) => channel.detach(notifier),
@@ -272,9 +273,9 @@ export class RunningNotifier implements StatusEntry {
     const { log } = this.#kit
     const { name, tenant, url } = this.table
     if (problem !== '' && this.#problem === '')
-      log.warn({ notifier: name, tenant, url: url.text, detail: problem }, 'a notifier cannot tell anybody')
+      log.warn({ notifier: name, tenant, url: url.shown, detail: problem }, 'a notifier cannot tell anybody')
     if (problem === '' && this.#problem !== '')
-      log.info({ notifier: name, tenant, url: url.text }, 'a notifier tells again')
+      log.info({ notifier: name, tenant, url: url.shown }, 'a notifier tells again')
     this.#problem = problem
   }
 
@@ -284,7 +285,7 @@ export class RunningNotifier implements StatusEntry {
 
   status(): SensorStatus {
     const { name, url } = this.table
-    const detail = this.#problem === '' ? url.text : `${url.text}: ${this.#problem}`
+    const detail = this.#problem === '' ? url.shown : `${url.shown}: ${this.#problem}`
     return { name: `notify/${name}`, state: this.#state, detail, counters: { ...this.counts } }
   }
 

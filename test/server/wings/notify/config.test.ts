@@ -21,6 +21,15 @@ it('a notifier has defaults for all but its name and its URL', () => {
   })
 })
 
+it('is shown without the path of its URL, which may be a secret', () => {
+  const [notifier] = load(`${TABLE}url = "slack+https://hooks.slack.com/services/T0/B0/hunter2"`).notify
+  expect(notifier?.url).toEqual({
+    protocol: 'slack',
+    href: 'https://hooks.slack.com/services/T0/B0/hunter2',
+    shown: 'slack+https://hooks.slack.com',
+  })
+})
+
 it('an Alertmanager is told at once, and every minute, at its path', () => {
   expect(load(`${TABLE}url = "alertmanager+http://h.example:9093"`).notify[0]).toMatchObject({
     url: { href: 'http://h.example:9093/api/v2/alerts' },
@@ -52,6 +61,7 @@ it.each([
   ['url = "webhook+https://h/"\ninhibit = [{ source = ["a=b"] }]', /inhibit 1: it needs `target`/],
   ['url = "https://host/"', /`\[\[notify\]\]` n: `url`: expected a URL like "webhook\+https/],
   ['url = "ntfy+https://host/"', /expected a URL like/],
+  ['url = "ntfy+https://host/%E0"', /expected a URL like/],
   ['url = "webhook+http://192.0.2.1/"\ntoken_file = "t"', /in clear: use \+https/],
   ['url = "ntfy+https://host/t"\nsecret_file = "s"', /`secret_file` goes with a `url` of webhook/],
   ['url = "alertmanager+https://host"\ngroup_by = ["a"]', /an Alertmanager groups and repeats by itself/],

@@ -71,6 +71,21 @@ describe('inhibition', () => {
     expect(found.map((one) => inhibitions.isInhibited(one))).toEqual([true, false, false, false])
   })
 
+  it('keeps one that matches both from being told while one fires that matches `source` alone', () => {
+    const both = { source: ['alertname=~"Critical|Warning"'], target: ['alertname=~"Warning|Info"'], equal: ['host'] }
+    const inhibitions = new Inhibitions([both], () => [alert('Critical', 'a'), alert('Warning', 'b')])
+    const found = [alert('Warning', 'a'), alert('Warning', 'b'), alert('Info', 'b'), alert('Critical', 'a')]
+    expect(found.map((one) => inhibitions.isInhibited(one))).toEqual([true, false, true, false])
+  })
+
+  it('looks again at what fires after something was lost', () => {
+    let firing = [alert('HostDown', 'a')]
+    const inhibitions = new Inhibitions([RULE], () => firing)
+    firing = [alert('HostDown', 'b')]
+    inhibitions.lookAgain()
+    expect(['a', 'b'].map((host) => inhibitions.isInhibited(alert('DiskFull', host)))).toEqual([false, true])
+  })
+
   it('begins and ends with the other alert', () => {
     const inhibitions = new Inhibitions([RULE], () => [])
     const disk = alert('DiskFull', 'a')
