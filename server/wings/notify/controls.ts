@@ -15,6 +15,8 @@ const SECOND_MS = 1_000
 /** A year. */
 const MAX_SECONDS = 366 * 86_400
 const MAX_MATCHERS = 32
+/** As in the configuration. */
+const MAX_MATCHER = 1_024
 const MAX_COMMENT = 1_000
 
 export interface AlertControls {
@@ -29,6 +31,7 @@ const PARAMETERS: Control['parameters'] = [
   {
     name: 'matchers',
     type: STRING,
+    maxLength: 2 * MAX_MATCHERS * MAX_MATCHER,
     description: 'Which alerts, by matchers as Alertmanager has them, each on a line of its own: severity="page".',
   },
   { name: 'seconds', type: UINT64, description: 'For how long.' },
@@ -150,10 +153,10 @@ function matchersIn(args: ControlArguments): readonly string[] {
   if (texts.length === 0 || texts.length > MAX_MATCHERS)
     throw new StatusError('INVALID_ARGUMENT', `\`matchers\` has to have from 1 to ${MAX_MATCHERS} of them`)
   for (const text of texts)
-    if (alertMatcher(text) === undefined)
+    if (text.length > MAX_MATCHER || alertMatcher(text) === undefined)
       throw new StatusError(
         'INVALID_ARGUMENT',
-        `\`matchers\`: ${JSON.stringify(text)} is none; write one like severity="page"`,
+        `\`matchers\`: ${JSON.stringify(text.slice(0, MAX_MATCHER))} is none; write one like severity="page"`,
       )
   return texts
 }

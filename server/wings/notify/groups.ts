@@ -281,8 +281,9 @@ export class NotifyGroups {
 
   #postpone(group: Group, ...timesMs: readonly number[]): undefined {
     const nextMs = timesMs.reduce(earlier, 0)
+    // It is not stored: at the next start all groups are looked at.
     if (group.members.size === 0) this.#end(group)
-    else this.#plan(group, nextMs)
+    else group.dueMs = nextMs
   }
 
   #plan(group: Group, dueMs: number): void {

@@ -187,6 +187,23 @@ describe('what nobody is to be told', () => {
     expect(told()).toEqual(['a firing'])
   })
 
+  it('is looked at again without a write to the disk', () => {
+    muted.add('Down a')
+    groups.take(alert('a'))
+    pass(30)
+    expect(told()).toEqual([])
+    const stored = structuredClone(disk.groups)
+    for (let look = 0; look < 3; look++) {
+      expect(groups.dueMs).toBe(nowMs + 10 * SECOND)
+      pass(10)
+      expect(told()).toEqual([])
+    }
+    expect(disk.groups).toEqual(stored)
+    muted.clear()
+    start()
+    expect(told()).toEqual(['a firing'])
+  })
+
   it('is not repeated, but to an Alertmanager, which would take it as ended', () => {
     for (const repeatsMuted of [false, true]) {
       muted.clear()

@@ -1,0 +1,41 @@
+/** Controls of silences: of one's own tenant, and with matchers of a bounded length. */
+import { expect, it } from 'vitest'
+import { silencing, unsilencing } from '../../../../server/wings/notify/controls.ts'
+import { Silences } from '../../../../server/wings/notify/silences.ts'
+
+const NOW = 1_700_000_000_000
+
+function controls() {
+  const silences = new Silences([], { change: () => {} })
+  const services = {
+    silences,
+    clock: { wallMs: () => NOW, setTimeout: () => ({ cancel: () => {} }), clear: () => {} },
+    notifiers: { lookAgain: () => {}, find: () => undefined },
+    stored: () => Promise.resolve(),
+  }
+  const context = (tenant: string) => ({ identity: { tenant, name: 'ann' } }) as never
+  const run = (control: ReturnType<typeof unsilencing>, given: object, tenant: string) =>
+    control.prepare(new Map(Object.entries(given)) as never, context(tenant))
+  return { silences, services, run }
+}
+
+it('a silence is of the tenant of whoever asks, and ended by that tenant alone', async () => {
+  const { silences, services, run } = controls()
+  const given = { matchers: 'severity=page\nhost=~"web.*"', seconds: 60n, comment: 'why' }
+  await (await run(silencing('alert.silence', services), given, 'acme'))({} as never)
+  const [silence] = silences.of('acme')
+  expect(silence?.row).toMatchObject({ tenant: 'acme', author: 'ann', begins: NOW, ends: NOW + 60_000, comment: 'why' })
+  expect(silences.of('other')).toEqual([])
+  const id = silence?.row.id
+  const end = async (tenant: string) => (await run(unsilencing(services), { id }, tenant))({} as never)
+  expect(await end('other')).toMatchObject({ outcome: 'failed' })
+  expect(silences.of('acme')).toHaveLength(1)
+  expect(await end('acme')).toMatchObject({ outcome: 'ok' })
+  expect(silences.of('acme')).toEqual([])
+})
+
+it.each(['', 'no matcher', `a=${'b'.repeat(1_023)}`, `a=${' '.repeat(30_000)}"`])('%.20s is refused', (matchers) => {
+  const { silences, services, run } = controls()
+  expect(() => run(silencing('alert.silence', services), { matchers, seconds: 60n }, 'acme')).toThrow('`matchers`')
+  expect(silences.of('acme')).toEqual([])
+})
