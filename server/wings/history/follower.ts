@@ -51,6 +51,7 @@ export class HistoryFollower {
     const { clock } = this.#options
     this.#isFollowing = false
     clock.clear(this.#timer)
+    this.#timer = undefined
     clock.clear(this.#ticking)
     this.#close()
   }

@@ -2,14 +2,8 @@
  * What the thread of the history does: it takes frames of channels, and stores samples together with the position up to which the
  * channel was taken. What comes again after a crash stands at or before that position, and is passed over.
  */
-import {
-  type HistoryBatch,
-  type HistoryLoss,
-  type HistoryPosition,
-  HistoryReadError,
-  type HistoryStore,
-} from '../../../storage/history/store.ts'
-import { StorageError } from '../../kit/running.ts'
+import type { HistoryBatch, HistoryLoss, HistoryPosition, HistoryStore } from '../../../storage/history/store.ts'
+import { BackgroundWork, passing } from './background.ts'
 import { SampleColumns } from './columns.ts'
 import { ChannelDecoder } from './decoder.ts'
 import type { Beginning, Figures, FromThread, TenantFigures, ToThread } from './messages.ts'
@@ -19,10 +13,6 @@ import { type TaskStore, ThreadTasks } from './tasks.ts'
 
 /** What waits for a commit is at most this part of the window of its channel: the rest goes on meanwhile. */
 const PART = 4
-/** One slice of work in the background; values may be taken after each. */
-const SLICE_MS = 10
-/** After a failure: a merge that finds no room would fill the disk again and again, and others need room, too. */
-const WORK_AGAIN_MS = 30_000
 
 export interface RecorderServices extends QueryServices {
   /** The memory of the buffers goes over to the server. */
@@ -63,6 +53,7 @@ export class HistoryRecorder {
   readonly #services: RecorderServices
   readonly #queries: ThreadQueries
   readonly #tasks: ThreadTasks
+  readonly #background: BackgroundWork
   readonly #channels = new Map<number, Recorded>()
   /** By the number of the connection. */
   readonly #connected = new Map<number, Recorded>()
@@ -70,10 +61,6 @@ export class HistoryRecorder {
   #problem: string | undefined
   /** Why nothing can be stored; empty if it can. */
   #storeProblem = ''
-  /** Why work in the background has failed; empty if it has not. */
-  #workProblem = ''
-  #workAgainMs = 0
-  #isWorking = false
   /** What was appended is not stored yet. */
   #isStoring = false
   /** It goes on later. */
@@ -88,6 +75,7 @@ export class HistoryRecorder {
     this.#services = services
     this.#queries = new ThreadQueries(store, services)
     this.#tasks = new ThreadTasks(store, services)
+    this.#background = new BackgroundWork(store, { ...services, changed: () => this.#report() })
   }
 
   /** What it throws, nothing but a new thread can mend. */
@@ -110,7 +98,7 @@ export class HistoryRecorder {
         this.#commit()
         if (this.#storeProblem === '') this.#askAbout()
         // Where there is no room, it makes some.
-        this.#work()
+        this.#background.begin()
         break
       case 'tenants':
         this.#keepOnly(message.tenants, message.generation)
@@ -296,31 +284,6 @@ export class HistoryRecorder {
     }
   }
 
-  #work(): void {
-    if (this.#isWorking || this.#services.monotonicMs() < this.#workAgainMs) return
-    this.#isWorking = true
-    const next = (): void => {
-      this.#isWorking = !this.#isClosed && this.#slice()
-      if (this.#isWorking) this.#services.later(next)
-    }
-    next()
-  }
-
-  /** Returns whether there is more to do now. */
-  #slice(): boolean {
-    try {
-      const hasMore = this.#store.work(SLICE_MS)
-      // What failed before begins again, and may fail again.
-      if (!hasMore) this.#workProblem = ''
-      return hasMore
-    } catch (error) {
-      this.#workProblem = passing(error)
-      this.#workAgainMs = this.#services.monotonicMs() + WORK_AGAIN_MS
-      this.#report()
-      return false
-    }
-  }
-
   /** A tenant that another database had, from before a restore, is not known to be removed. */
   #keepOnly(tenants: readonly string[], ids: string): void {
     for (const [channel, { tenant, connection }] of this.#channels) {
@@ -336,7 +299,7 @@ export class HistoryRecorder {
   }
 
   #report(): void {
-    const problem = this.#storeProblem || this.#workProblem
+    const problem = this.#storeProblem || this.#background.problem
     if (problem === this.#problem) return
     this.#problem = problem
     this.#services.post({ kind: 'state', problem })
@@ -355,6 +318,7 @@ export class HistoryRecorder {
 
   #close(): void {
     this.#isClosed = true
+    this.#background.end()
     const close = (): void => {
       // Also what has come since the last commit began.
       this.#isStoring = false
@@ -366,13 +330,6 @@ export class HistoryRecorder {
     if (ending === undefined) close()
     else void ending.then(close)
   }
-}
-
-/** What is wrong, if that may pass by itself; anything else is thrown. */
-function passing(error: unknown): string {
-  if (error instanceof HistoryReadError) return error.message
-  if (error instanceof StorageError && (error.code === 'FULL' || error.code === 'LOCKED')) return error.message
-  throw error
 }
 
 /**

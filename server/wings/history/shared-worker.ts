@@ -6,12 +6,12 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { History } from '../../../storage/history/history.ts'
 import { type HistoryLead, HistoryLog, type HistoryLogOptions } from '../../../storage/history/log/history-log.ts'
 import { LoggedHistory } from '../../../storage/history/log/logged-history.ts'
+import { BackgroundWork } from './background.ts'
 import type { ThreadOptions, ToThread } from './messages.ts'
 import { HistoryRecorder, type RecorderServices } from './recorder.ts'
 import { threadServices } from './thread-services.ts'
 
-/** One slice of work in the background, and the wait between two of them, so that records are applied meanwhile. */
-const SLICE_MS = 10
+/** The wait between two slices of work in the background, so that records are applied meanwhile. */
 const PAUSE_MS = 5
 
 interface Thread {
@@ -81,21 +81,26 @@ async function follow(history: History, where: HistoryLogOptions, { port, servic
   const { wallMs } = services
   const closing = new AbortController()
   const { signal } = closing
-  let isWorking = false
-  const work = (): void => {
-    isWorking = !signal.aborted && history.work(SLICE_MS)
-    if (isWorking) setTimeout(work, PAUSE_MS)
+  let problem = ''
+  const background = new BackgroundWork(history, {
+    ...services,
+    later: (act) => setTimeout(act, PAUSE_MS),
+    changed: () => report(problem),
+  })
+  const report = (found: string): void => {
+    problem = found
+    services.post({ kind: 'state', problem: problem || background.problem })
   }
   port.on('message', (message: ToThread) => {
     if (message.kind === 'close') closing.abort()
     else if (message.kind === 'limit') history.limit(message.limits)
-    else if (message.kind === 'tick' && !isWorking) work()
+    else if (message.kind === 'tick') background.begin()
   })
-  const report = (problem: string): void => services.post({ kind: 'state', problem })
   const log = await HistoryLog.connect(where, { history, wallMs, signal, report })
   try {
     await log.follow()
   } finally {
+    background.end()
     await log.close()
     history.close()
     port.close()
