@@ -80,8 +80,6 @@ export class SeriesMemory<Labels extends object> {
 
   #kept(made: ColumnKey): ColumnKey {
     if ('problem' in made) return made
-    const { buffer, byteOffset, byteLength } = made.bytes
-    const { view, at } = this.#keys.keep(new DataView(buffer, byteOffset, byteLength), 0, byteLength)
-    return { bytes: new Uint8Array(view.buffer, at, byteLength), number: 0, numbering: this.#numbering }
+    return { bytes: this.#keys.keepBytes(made.bytes), number: 0, numbering: this.#numbering }
   }
 }

@@ -21,10 +21,16 @@ it('keeps bytes of any length as they were given', () => {
   }
 })
 
-it('has many of them in one buffer, and long ones in one of their own', () => {
+it('has many of them in one buffer, the more the larger it has become, and long ones in one of their own', () => {
   const pool = new BytePool()
-  const buffers = new Set(Array.from({ length: 600 }, () => pool.keep(new DataView(new ArrayBuffer(100)), 0, 100).view))
-  expect(buffers.size).toBe(1)
+  const buffers = new Set(Array.from({ length: 3_000 }, () => pool.keepBytes(new Uint8Array(100)).buffer))
+  const sizes = [1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64].map((kib) => kib << 10)
+  expect([...buffers].map(({ byteLength }) => byteLength)).toEqual(sizes.slice(0, buffers.size))
+  expect(buffers.size).toBeLessThan(12)
+  const small = new BytePool(4 << 10)
+  const few = Array.from({ length: 300 }, () => small.keepBytes(new Uint8Array(100)).buffer.byteLength)
+  expect(Math.max(...few)).toBe(4 << 10)
+  expect(small.keepBytes(new Uint8Array(2_000)).buffer.byteLength).toBe(2_000)
   const long = pool.keep(new DataView(new ArrayBuffer(1 << 20)), 0, 1 << 20)
   expect([long.at, long.view.byteLength]).toEqual([0, 1 << 20])
 })
