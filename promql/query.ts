@@ -11,7 +11,7 @@ import { collected, type Grid, type StepSeries } from './evaluate/grid.ts'
 import { invariantExpressions } from './evaluate/invariance.ts'
 import { mergedSeries, ordered } from './evaluate/merged-series.ts'
 import { stepSamples, timesOf } from './evaluate/select.ts'
-import { DOCUMENTED_TYPE, type Expression, withoutParentheses } from './expression.ts'
+import { DOCUMENTED_TYPE, type Expression, isComparison, withoutParentheses } from './expression.ts'
 import { compareLabelSets, type LabelSet, NO_LABELS } from './label-set.ts'
 import { typeOf } from './parse/check.ts'
 import { PARSE_LIMITS, parseExpression } from './parse/parse.ts'
@@ -82,6 +82,16 @@ export class PreparedQuery {
   /** The expression on one line, as Prometheus writes it. */
   get printed(): string {
     return printExpression(this.expression)
+  }
+
+  /**
+   * The comparison that the expression is, with `bool`: 1 where it holds, 0 where it does not, and nothing where a side of it has
+   * nothing. Undefined if the expression is no comparison, or one that does not filter. Throws PromqlError.
+   */
+  unfiltered(): PreparedQuery | undefined {
+    const inside = withoutParentheses(this.expression)
+    if (inside.kind !== 'binary' || !isComparison(inside.operator) || inside.isBool) return undefined
+    return new PreparedQuery(printExpression({ ...inside, isBool: true }))
   }
 
   /** The value at a time. Its steps throw PromqlError. */

@@ -31,6 +31,8 @@ export const ALERT_ROWS = {
       /** In milliseconds since 1970: since when it holds, fires, and fires although it holds no more; and when it ended. */
       active: number,
       ...{ fired: optional(number), kept: optional(number), resolved: optional(number) },
+      /** Since when it goes on without data. */
+      missing: optional(number),
     },
     {
       tag: 23,

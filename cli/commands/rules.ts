@@ -16,12 +16,7 @@ export function addRules(program: Command, cli: Cli): void {
     .argument('<file...>', 'rule files in YAML')
     .action(async (files: readonly string[]) => {
       const { checkRules } = await import('#server/rules')
-      await report(
-        files,
-        checkRules,
-        ({ groups, rules }) => `${counted(groups, 'group')}, ${counted(rules, 'rule')}`,
-        terminal,
-      )
+      await report(files, checkRules, checked, terminal)
     })
   rules
     .command('test')
@@ -48,6 +43,13 @@ async function report(
     if (found.problems.length === 0) await terminal.print(`${printable(file)}: ${summary(found)}`)
   }
   if (problems.length > 0) throw new Failure(ExitCode.FAILED, problems.join('\n').split('\n').map(printable).join('\n'))
+}
+
+function checked({ groups, rules, ownRules }: RulesReport): string {
+  const counts = `${counted(groups, 'group')}, ${counted(rules, 'rule')}`
+  return ownRules === 0
+    ? counts
+    : `${counts}; Prometheus refuses this file: \`recover\` and \`no_data\` are of Cinnabar`
 }
 
 function counted(count: number, word: string): string {

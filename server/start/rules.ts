@@ -9,6 +9,8 @@ import { readRuleTestFile } from '../wings/alerts/unit-tests/test-file.ts'
 export interface RulesReport {
   readonly groups: number
   readonly rules: number
+  /** Rules with keys that Prometheus does not know. */
+  readonly ownRules: number
   readonly tests: number
   readonly problems: readonly string[]
 }
@@ -16,15 +18,15 @@ export interface RulesReport {
 /** Reads rule files as a server would. */
 export async function checkRules(path: string): Promise<RulesReport> {
   const { groups, problems } = await groupsOf(path)
-  return { groups: groups.length, rules: rulesIn(groups), tests: 0, problems }
+  return { ...countsOf(groups), tests: 0, problems }
 }
 
 /** Runs the unit tests of a file in promtool's format. */
 export async function testRules(path: string): Promise<RulesReport> {
   const text = await fileText(path)
-  if ('problem' in text) return { groups: 0, rules: 0, tests: 0, problems: [`${path}: ${text.problem}`] }
+  if ('problem' in text) return { ...countsOf([]), tests: 0, problems: [`${path}: ${text.problem}`] }
   const file = await readRuleTestFile(text.text)
-  if ('problems' in file) return { groups: 0, rules: 0, tests: 0, problems: located(path, file.problems) }
+  if ('problems' in file) return { ...countsOf([]), tests: 0, problems: located(path, file.problems) }
   const groups: RuleGroupDefinition[] = []
   const problems: string[] = []
   for (const pattern of file.ruleFiles) {
@@ -46,7 +48,7 @@ export async function testRules(path: string): Promise<RulesReport> {
       }))
       problems.push(...located(path, found))
     }
-  return { groups: groups.length, rules: rulesIn(groups), tests: file.tests.length, problems }
+  return { ...countsOf(groups), tests: file.tests.length, problems }
 }
 
 async function groupsOf(
@@ -60,6 +62,8 @@ function located(path: string, problems: readonly RuleFileProblem[]): string[] {
   return problems.map(({ message, line }) => `${path}${line === undefined ? '' : `:${line}`}: ${message}`)
 }
 
-function rulesIn(groups: readonly RuleGroupDefinition[]): number {
-  return groups.reduce((count, { rules }) => count + rules.length, 0)
+function countsOf(groups: readonly RuleGroupDefinition[]): Pick<RulesReport, 'groups' | 'rules' | 'ownRules'> {
+  const rules = groups.flatMap((group) => group.rules)
+  const ownRules = rules.filter((rule) => rule.kind === 'alert' && rule.hasOwnKeys).length
+  return { groups: groups.length, rules: rules.length, ownRules }
 }

@@ -30,6 +30,7 @@ export const MIGRATIONS: readonly Migration[] = [
   boards,
   alerts,
   notifiers,
+  missingData,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -315,6 +316,11 @@ function notifiers(database: Database): void {
       ends real not null, author text not null, comment text not null, primary key (tenant, id)
     ) strict, without rowid;
   `)
+}
+
+/** Since when an alert goes on although there are no data of it. */
+function missingData(database: Database): void {
+  database.exec('alter table alert add column missing real')
 }
 
 /** The last column is for the checksum of those before it. */

@@ -47,6 +47,17 @@ describe('queries', () => {
     expect(() => at(50, 'sum_over_time(vector(1)[1y:1ms])', source)).toThrow('more than 200000000 points')
   })
 
+  it('that are comparisons say where they hold, where they do not, and by silence where there is nothing', () => {
+    const source = minutely('a{i="1"} 1x9\na{i="2"} 3x9\na{i="3"} 3x9\nb{i="1",j="x"} 2x9\nb{i="2",j="y"} 2x9')
+    const unfiltered = (text: string): string[] => at(1, new PreparedQuery(text).unfiltered()?.text ?? '', source)
+    expect(unfiltered('(a > 2)')).toEqual(['{i="1"} 0', '{i="2"} 1', '{i="3"} 1'])
+    expect(unfiltered('2 < a')).toEqual(['{i="1"} 0', '{i="2"} 1', '{i="3"} 1'])
+    expect(unfiltered('a > on(i) group_left(j) b')).toEqual(['{i="1", j="x"} 0', '{i="2", j="y"} 1'])
+    expect(unfiltered('missing > 2')).toEqual([])
+    for (const text of ['a', 'a > bool 2', 'a > 2 and b', '-(a > 2)', '1 > bool 2'])
+      expect(new PreparedQuery(text).unfiltered()).toBeUndefined()
+  })
+
   it('stop for a moment often, and at any of these places for good', () => {
     const steps = new PreparedQuery('sum by (i) (rate(x[30m])) / on(i) quantile by (i) (0.5, x)').range(
       source,

@@ -22,6 +22,12 @@ it('checks files, and shows the problems of one beside the others', async () => 
   expect(err.join('\n')).toContain(`${wrong}:3: group "g\\u001b", rule "A": it needs an \`expr\``)
 })
 
+it('says of a file that Prometheus would refuse it', async () => {
+  const { code, out } = await runCli(['rules', 'check', `${CASES}lapses.yml`])
+  const remark = 'Prometheus refuses this file: `recover` and `no_data` are of Cinnabar'
+  expect({ code, out }).toEqual({ code: 0, out: [`${CASES}lapses.yml: 1 group, 6 rules; ${remark}`] })
+})
+
 it('tests rules', async () => {
   const { code, out } = await runCli(['rules', 'test', `${CASES}states.test.yml`])
   expect({ code, out }).toEqual({ code: 0, out: [`${CASES}states.test.yml: 1 test passed`] })

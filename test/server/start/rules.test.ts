@@ -54,6 +54,11 @@ describe('unit tests', () => {
     for (const [name, from, to] of WRONG) expect(promtoolPasses(changed(name, from, to))).toBe(false)
   })
 
+  it('with `recover` and `no_data`, which promtool does not know, pass', async () => {
+    expect(await testRules(`${CASES}lapses.test.yml`)).toMatchObject({ tests: 5, problems: [] })
+    expect(await checkRules(`${CASES}lapses.yml`)).toMatchObject({ rules: 6, ownRules: 6, problems: [] })
+  })
+
   it('say what is wrong with a file', async () => {
     const path = join(directory, 'a.test.yml')
     writeFileSync(
@@ -100,7 +105,13 @@ tests:
 })
 
 it('a rule file is counted, or its problems have their lines', async () => {
-  expect(await checkRules(`${CASES}states.yml`)).toEqual({ groups: 2, rules: 6, tests: 0, problems: [] })
+  expect(await checkRules(`${CASES}states.yml`)).toEqual({
+    groups: 2,
+    rules: 6,
+    ownRules: 0,
+    tests: 0,
+    problems: [],
+  })
   const missing = join(directory, 'missing.yml')
   expect((await checkRules(missing)).problems).toEqual([expect.stringContaining(`${missing}: cannot be read: ENOENT`)])
 })

@@ -190,11 +190,12 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
         fired: 7,
         kept: undefined,
         resolved: undefined,
+        missing: undefined,
       },
     },
     bytes:
       '17 01000000 72 02000000 5b5d 0b000000 5b5b2261222c2262225d5d 01 03000000 4e614e 0000000000001440 ' +
-      '01 0000000000001c40 00 00',
+      '01 0000000000001c40 00 00 00',
   },
   'put notify group': {
     change: {

@@ -126,6 +126,14 @@ test('a database of format 16 has no notifiers', () => {
     expect(database.prepare(`select * from ${table}`).all()).toEqual([])
 })
 
+test('a database of format 17 keeps its alerts, and each has its data', () => {
+  const database = openSqlite(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 17))
+  database.exec("insert into alert values ('r', '[]', '[]', 'firing', '1', 5, 7, null, null)")
+  migrate(database)
+  expect(database.prepare('select * from alert').get()).toMatchObject({ rule: 'r', active: 5, fired: 7, missing: null })
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {

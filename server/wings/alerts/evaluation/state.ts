@@ -33,9 +33,10 @@ export function* changesOf(before: Alerts, after: Alerts, timeMs: number): Gener
 
 /** The value and the annotations follow with every evaluation. */
 function isStoredSame(one: Alert, other: Alert): boolean {
-  const { state, activeMs, firedMs, keptSinceMs, resolvedMs } = one
+  const { state, activeMs, firedMs, keptSinceMs, missingSinceMs, resolvedMs } = one
   if (state !== other.state || activeMs !== other.activeMs || firedMs !== other.firedMs) return false
-  return keptSinceMs === other.keptSinceMs && resolvedMs === other.resolvedMs
+  if (keptSinceMs !== other.keptSinceMs || missingSinceMs !== other.missingSinceMs) return false
+  return resolvedMs === other.resolvedMs
 }
 
 export function storedLabels(labels: LabelSet): string {
@@ -43,7 +44,7 @@ export function storedLabels(labels: LabelSet): string {
 }
 
 export function rowOf(rule: string, alert: Alert): AlertRow {
-  const { labels, annotations, state, value, activeMs, firedMs, keptSinceMs, resolvedMs } = alert
+  const { labels, annotations, state, value, activeMs, firedMs, keptSinceMs, missingSinceMs, resolvedMs } = alert
   return {
     rule,
     labels: storedLabels(labels),
@@ -54,10 +55,12 @@ export function rowOf(rule: string, alert: Alert): AlertRow {
     fired: firedMs,
     kept: keptSinceMs,
     resolved: resolvedMs,
+    missing: missingSinceMs,
   }
 }
 
-export function alertOf({ labels, annotations, state, value, active, fired, kept, resolved }: AlertRow): Alert {
+export function alertOf(row: AlertRow): Alert {
+  const { labels, annotations, state, value, active, fired, kept, resolved, missing } = row
   return {
     labels: labelsFromText(labels),
     annotations: labelsFromText(annotations),
@@ -66,6 +69,7 @@ export function alertOf({ labels, annotations, state, value, active, fired, kept
     activeMs: active,
     firedMs: fired,
     keptSinceMs: kept,
+    missingSinceMs: missing,
     resolvedMs: resolved,
   }
 }
@@ -73,12 +77,13 @@ export function alertOf({ labels, annotations, state, value, active, fired, kept
 /** The alert with its times moved back, as the clock was, and none before 1970. */
 export function movedBack(alert: Alert, byMs: number): Alert {
   const moved = (ms: number): number => Math.max(0, ms - byMs)
-  const { activeMs, firedMs, keptSinceMs, resolvedMs } = alert
+  const { activeMs, firedMs, keptSinceMs, missingSinceMs, resolvedMs } = alert
   return {
     ...alert,
     activeMs: moved(activeMs),
     firedMs: firedMs && moved(firedMs),
     keptSinceMs: keptSinceMs && moved(keptSinceMs),
+    missingSinceMs: missingSinceMs && moved(missingSinceMs),
     resolvedMs: resolvedMs && moved(resolvedMs),
   }
 }

@@ -1,10 +1,11 @@
 /**
  * An alerting rule and its alerts. The transitions are those of Prometheus: what holds is pending, after `for` it fires, and when it
- * holds no more it ends, after `keep_firing_for`.
+ * holds no more it ends, after `keep_firing_for`. With `recover` and `no_data` alerts go on for longer.
  */
 import { LabelSet, METRIC_NAME_LABEL } from '../../../../promql/label-set.ts'
 import type { TemplateData, TextTemplate } from '../template/template.ts'
 import { type EvaluatedSample, RuleError, type RuleEvaluation, type RuleSteps } from './evaluation.ts'
+import { alertingElements, type Lapse, lapsesOf } from './lapsed-alerts.ts'
 import { ALERT_NAME, type AlertingDefinition } from './rule-file.ts'
 
 export type AlertState = 'pending' | 'firing' | 'inactive'
@@ -20,6 +21,8 @@ export interface Alert {
   readonly firedMs: number | undefined
   /** Since when it fires although the expression holds no more. */
   readonly keptSinceMs: number | undefined
+  /** Since when it goes on although there are no data of it. */
+  readonly missingSinceMs: number | undefined
   /** When it ended; it is remembered for a while, so that everybody hears of it. */
   readonly resolvedMs: number | undefined
 }
@@ -32,6 +35,8 @@ const RETENTION_MS = 900_000
 const ALERTS = 'ALERTS'
 const ALERTS_FOR_STATE = 'ALERTS_FOR_STATE'
 const STATE_LABEL = 'alertstate'
+/** Of an alert that goes on for no other reason than that it holds. */
+const HOLDS = { keptSinceMs: undefined, missingSinceMs: undefined } as const
 
 /** The alerts that a rule has at the time of an evaluation, made of those that it had before. Its steps throw RuleError. */
 export function* alertsAfter(
@@ -42,15 +47,19 @@ export function* alertsAfter(
   const { timeMs } = evaluation
   const holding = yield* holdingAlerts(definition, evaluation)
   const found = new Map(before)
+  const lapsed = new Map([...before].filter(([key, alert]) => isActive(alert) && !holding.has(key)))
+  const lapses = yield* lapsesOf(definition, lapsed, holding.values(), evaluation)
   for (const [key, fresh] of holding) {
     const known = before.get(key)
-    const isActive = known !== undefined && known.state !== 'inactive'
     const { value, annotations } = fresh
-    found.set(key, isActive ? { ...known, value, annotations, keptSinceMs: undefined } : fresh)
+    const goesOn = known !== undefined && isActive(known)
+    found.set(key, goesOn ? { ...known, ...HOLDS, value, annotations } : fresh)
   }
   const after = new Map<string, Alert>()
   for (const [key, alert] of found) {
-    const next = holding.has(key) ? fired(definition, alert, timeMs) : ended(definition, alert, timeMs)
+    const next = holding.has(key)
+      ? fired(definition, alert, timeMs)
+      : afterLapse(definition, alert, lapses.get(key), timeMs)
     if (next !== undefined) after.set(key, next)
     yield undefined
   }
@@ -80,7 +89,7 @@ export function isActive({ state }: Alert): boolean {
 /** What holds now, by the keys of the labels, as if it were new. */
 function* holdingAlerts(definition: AlertingDefinition, evaluation: RuleEvaluation): RuleSteps<Map<string, Alert>> {
   const holding = new Map<string, Alert>()
-  for (const { labels: from, value } of yield* evaluation.vector(definition.query)) {
+  for (const { labels: from, value } of yield* alertingElements(definition, evaluation)) {
     const data: TemplateData = { ...evaluation.external, labels: new Map(from), value }
     const own = yield* texts(definition.labels, data, evaluation)
     const labels = from.withoutMetadata().with([...own, [ALERT_NAME, definition.name]])
@@ -93,7 +102,7 @@ function* holdingAlerts(definition: AlertingDefinition, evaluation: RuleEvaluati
       value,
       activeMs: evaluation.timeMs,
       firedMs: undefined,
-      keptSinceMs: undefined,
+      ...HOLDS,
       resolvedMs: undefined,
     })
     yield undefined
@@ -116,11 +125,24 @@ function fired({ forMs }: AlertingDefinition, alert: Alert, timeMs: number): Ale
   return { ...alert, state: 'firing', firedMs: timeMs }
 }
 
-/** An alert whose expression does not hold; undefined when nobody needs to know of it any more. */
+/** An alert whose expression does not hold, and why it goes on. */
+function afterLapse(
+  definition: AlertingDefinition,
+  alert: Alert,
+  lapse: Lapse | undefined,
+  timeMs: number,
+): Alert | undefined {
+  if (lapse === 'unrecovered') return { ...alert, ...HOLDS }
+  if (lapse === undefined) return ended(definition, { ...alert, missingSinceMs: undefined }, timeMs)
+  const missing = { ...alert, missingSinceMs: alert.missingSinceMs ?? timeMs }
+  return timeMs - missing.missingSinceMs < definition.noDataForMs ? missing : ended(definition, missing, timeMs)
+}
+
+/** An alert that goes on for no other reason than `keep_firing_for`; undefined when nobody needs to know of it any more. */
 function ended({ keepFiringForMs }: AlertingDefinition, alert: Alert, timeMs: number): Alert | undefined {
   if (alert.state === 'pending') return undefined
   if (alert.state === 'inactive') return timeMs - (alert.resolvedMs ?? timeMs) > RETENTION_MS ? undefined : alert
   const keptSinceMs = keepFiringForMs > 0 ? (alert.keptSinceMs ?? timeMs) : undefined
   if (keptSinceMs !== undefined && timeMs - keptSinceMs < keepFiringForMs) return { ...alert, keptSinceMs }
-  return { ...alert, state: 'inactive', keptSinceMs, resolvedMs: timeMs }
+  return { ...alert, state: 'inactive', keptSinceMs, missingSinceMs: undefined, resolvedMs: timeMs }
 }

@@ -25,7 +25,20 @@ export interface AlertingDefinition extends RuleParts {
   /** How long the alert goes on firing after the expression has ceased to hold. */
   readonly keepFiringForMs: number
   readonly annotations: ReadonlyMap<string, TextTemplate>
+  /** What has to hold before an alert that fires ends, as a comparison with `bool`; undefined: it ends when `expr` does not hold. */
+  readonly recover: PreparedQuery | undefined
+  /** What happens where `expr` has no data. */
+  readonly noData: NoData
+  /** How long an alert without data goes on. */
+  readonly noDataForMs: number
+  /** `expr` as a comparison with `bool`, where `recover` or `no_data` ask for it: what it has is what there are data of. */
+  readonly unfiltered: PreparedQuery | undefined
+  /** It has keys that Prometheus does not know. */
+  readonly hasOwnKeys: boolean
 }
+
+const NO_DATA = ['resolve', 'hold', 'alert'] as const
+export type NoData = (typeof NO_DATA)[number]
 
 export interface RecordingDefinition extends Omit<RuleParts, 'labels'> {
   readonly kind: 'record'
@@ -57,17 +70,21 @@ export type RuleFileResult =
   | { readonly problems: readonly RuleFileProblem[] }
 
 const GROUP_KEYS = ['name', 'interval', 'query_offset', 'limit', 'labels', 'rules']
-const RULE_KEYS = ['record', 'alert', 'expr', 'for', 'keep_firing_for', 'labels', 'annotations']
-/** What stands besides in files of this server and of others. */
+const ALERT_KEYS = ['for', 'keep_firing_for', 'annotations']
+/** Those that Prometheus does not know. */
+const OWN_KEYS = ['recover', 'no_data', 'no_data_for']
+const RULE_KEYS = ['record', 'alert', 'expr', 'labels', ...ALERT_KEYS, ...OWN_KEYS]
+const NO_DATA_FOR_MS = 3_600_000
+/** What stands besides in files of others. */
 const ADVICE = {
-  recover: 'it is not there yet',
-  no_data: 'it is not there yet',
   partial_response_strategy: 'it is of Thanos',
   source_tenants: 'it is of Mimir',
 }
 /** Of an alert, each name that a rule gives is free but these. */
 const RESERVED = [METRIC_NAME_LABEL]
 export const ALERT_NAME = 'alertname'
+/** The label of the alert that there is while `expr` has no data at all. */
+export const NO_DATA_LABEL = 'no_data'
 
 /** Reads the text of a file. */
 export async function readRuleFile(text: string): Promise<RuleFileResult> {
@@ -115,11 +132,10 @@ function ruleOf(table: YamlTable, group: string, shared: YamlTable): RuleDefinit
   }
   if (name === '') say('it needs `alert` or `record`')
   if (alert !== '' && record !== '') say('it has both `alert` and `record`', ['record'])
-  const query = prepared(table, say)
+  const query = prepared(table, 'expr', say)
   const line = table.line
   if (alert === '') {
-    for (const key of ['for', 'keep_firing_for', 'annotations'])
-      if (table.keys.includes(key)) say(`\`${key}\` is for alerts`, [key])
+    for (const key of [...ALERT_KEYS, ...OWN_KEYS]) if (table.keys.includes(key)) say(`\`${key}\` is for alerts`, [key])
     if (record !== '' && !isLabelName(record)) say(`${JSON.stringify(record)} is no name of a metric`, ['record'])
     const labels = textsOf([shared, table.table('labels')], (label, message) => say(message, ['labels', label]))
     if (query === undefined) return []
@@ -144,19 +160,48 @@ function ruleOf(table: YamlTable, group: string, shared: YamlTable): RuleDefinit
   const forMs = durationOf(table, 'for') ?? 0
   const keepFiringForMs = durationOf(table, 'keep_firing_for') ?? 0
   if (query === undefined) return []
-  return [{ kind: 'alert', name, query, labels, annotations, forMs, keepFiringForMs, line }]
+  const ending = endingOf(table, query, labels, say)
+  return [{ kind: 'alert', name, query, labels, annotations, forMs, keepFiringForMs, line, ...ending }]
 }
 
-function prepared(table: YamlTable, say: (message: string, at?: string[]) => void): PreparedQuery | undefined {
-  const text = table.text('expr')
+type Say = (message: string, at?: string[]) => void
+type Ending = Pick<AlertingDefinition, 'recover' | 'noData' | 'noDataForMs' | 'unfiltered' | 'hasOwnKeys'>
+
+/** When alerts end whose expression does not hold, or has no data. */
+function endingOf(table: YamlTable, query: PreparedQuery, labels: ReadonlyMap<string, unknown>, say: Say): Ending {
+  const noData = table.oneOf('no_data', NO_DATA, 'resolve')
+  const noDataForMs = durationOf(table, 'no_data_for')
+  const hasOwnKeys = table.keys.some((key) => OWN_KEYS.includes(key))
+  const recovering = table.keys.includes('recover') ? prepared(table, 'recover', say) : undefined
+  const recover = recovering?.unfiltered()
+  if (recovering !== undefined && recover === undefined)
+    say(
+      '`recover` has to be a comparison that filters, such as `x < 5`: otherwise nobody can tell that it has no data',
+      ['recover'],
+    )
+  const unfiltered = hasOwnKeys ? query.unfiltered() : undefined
+  if (noData !== 'resolve' && unfiltered === undefined)
+    say(
+      '`no_data` needs an `expr` that is a comparison, such as `x < 5`: otherwise nobody can tell that it has no data',
+      ['no_data'],
+    )
+  if (noData === 'resolve' && noDataForMs !== undefined)
+    say('`no_data_for` needs `no_data: hold` or `no_data: alert`', ['no_data_for'])
+  if (noData === 'alert' && labels.has(NO_DATA_LABEL))
+    say(`with \`no_data: alert\` a rule may not set the label ${NO_DATA_LABEL}`, ['labels', NO_DATA_LABEL])
+  return { recover, noData, noDataForMs: noDataForMs ?? NO_DATA_FOR_MS, unfiltered, hasOwnKeys }
+}
+
+function prepared(table: YamlTable, key: 'expr' | 'recover', say: Say): PreparedQuery | undefined {
+  const text = table.text(key)
   if (text.trim() === '') {
-    say('it needs an `expr`')
+    say(key === 'expr' ? 'it needs an `expr`' : '`recover` is empty', key === 'expr' ? [] : [key])
     return undefined
   }
   try {
     return new PreparedQuery(text)
   } catch (error) {
-    say(`could not parse expression: ${(error as Error).message}`, ['expr'])
+    say(`could not parse expression: ${(error as Error).message}`, [key])
     return undefined
   }
 }

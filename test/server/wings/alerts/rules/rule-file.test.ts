@@ -70,8 +70,25 @@ it.each([
     '6: group "g", rule "A": `source_tenants` is not supported: it is of Mimir',
   ],
   [
-    inGroup('alert: A\nexpr: up\nrecover: up'),
-    '6: group "g", rule "A": `recover` is not supported: it is not there yet',
+    inGroup('alert: A\nexpr: up > 1\nrecover: up'),
+    '6: group "g", rule "A": `recover` has to be a comparison that filters',
+  ],
+  [inGroup('alert: A\nexpr: up > 1\nrecover: up < bool 1'), 'rule "A": `recover` has to be a comparison that filters'],
+  [inGroup('alert: A\nexpr: up > 1\nrecover: up <'), '6: group "g", rule "A": could not parse expression: 1:'],
+  [inGroup('alert: A\nexpr: up > 1\nrecover: ""'), '6: group "g", rule "A": `recover` is empty'],
+  [inGroup('record: b\nexpr: up > 1\nrecover: up < 1'), '6: group "g", rule "b": `recover` is for alerts'],
+  [
+    inGroup('alert: A\nexpr: up > 1 and down\nno_data: hold'),
+    '6: group "g", rule "A": `no_data` needs an `expr` that is a comparison',
+  ],
+  [inGroup('alert: A\nexpr: up > 1\nno_data: ok'), '6: `no_data`: expected one of resolve, hold, alert, found "ok"'],
+  [
+    inGroup('alert: A\nexpr: up > 1\nno_data_for: 5m'),
+    '6: group "g", rule "A": `no_data_for` needs `no_data: hold` or `no_data: alert`',
+  ],
+  [
+    inGroup('alert: A\nexpr: up > 1\nno_data: alert\nlabels: {no_data: a}'),
+    '7: group "g", rule "A": with `no_data: alert` a rule may not set the label no_data',
   ],
 ])('%j: %s', async (text, problem) => {
   expect((await problemsOf(text)).join('\n')).toContain(problem)
