@@ -126,8 +126,10 @@ export class Notifier implements ChannelConnection {
       const transitions: Transition[] = []
       await work({ tenant: channel.owner.tenant }, this.#readFrames(bytes, transitions))
       for (let at = 0; at < transitions.length && !this.#isOver; ) {
+        const before = at
         at = await work({ tenant: channel.owner.tenant }, this.#takeFrom(transitions, at))
-        this.#wake()
+        // Otherwise each would wake the other, again and again.
+        if (at > before) this.#wake()
         if (at < transitions.length) await this.#untilTold()
       }
       if (this.#isOver) break
