@@ -1,6 +1,6 @@
 /**
  * The server and the receiver are killed while a notification is under way: it arrives all the same, with the same key, and what the
- * alert becomes later arrives after it.
+ * alert becomes later arrives after it. A silence outlives a kill, and what it has held back is sent when it ends.
  */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -8,6 +8,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
+import { str, type, u64 } from '../support/bytes.ts'
 import { eventually } from '../support/eventually.ts'
 import { decoded, type Json } from '../support/records.ts'
 import { ServerProcess } from '../support/server-process.ts'
@@ -27,6 +28,11 @@ interface Received {
   readonly body: Json
 }
 
+/** One alert each, which fires in the first second, in this order. */
+const firing = (...names: readonly string[]): string =>
+  `groups:\n  - name: always\n    interval: 1s\n    rules:\n` +
+  names.map((name) => `      - alert: ${name}\n        expr: vector(1)\n`).join('')
+
 let server: ServerProcess | undefined
 let receiver: Server | undefined
 let received: Received[] = []
@@ -34,6 +40,8 @@ let received: Received[] = []
 let status = 200
 
 afterEach(async () => {
+  received = []
+  status = 200
   await server?.end('SIGKILL')
   await server?.remove()
   receiver?.close()
@@ -101,4 +109,43 @@ it('what was stored before a kill is told after it, with the same key, and once'
       { notifier: 'pager', outcome: 'delivered', answer: '200: seen', key },
     ])
   })
+})
+
+it('a silence holds back what fires, also over a kill, and what still fires when it ends is told', async () => {
+  const port = await receive()
+  const killed = new ServerProcess(
+    '[alerts]\nrules = ["*.rules.yml"]\n' +
+      `[[notify]]\nname = "pager"\nurl = "webhook+http://127.0.0.1:${port}/hook"\ngroup_wait = "0s"\ngroup_interval = "0s"\n`,
+  )
+  server = killed
+  const evaluate = (...names: readonly string[]): void => {
+    writeFileSync(join(killed.directory, 'a.rules.yml'), firing(...names))
+    process.kill(killed.pid, 'SIGHUP')
+  }
+  // What is under way at the kill is sent twice, with the same key.
+  const told = (): string[] => {
+    const byKey = new Map(received.map(({ headers, body }) => [headers['idempotency-key'], body]))
+    return [...byKey.values()].map(({ commonLabels, status }) => `${commonLabels.alertname} ${status}`)
+  }
+  await killed.start()
+  const first = await killed.seat()
+  const { value: id } = await first.execute(
+    'alert.silence',
+    ['matchers', type.string, str('alertname="Silenced"')],
+    ['seconds', type.uint64, u64(3_600)],
+    ['comment', type.string, str('new disks')],
+  )
+  // Notifications are sent one after the other, in the order in which alerts fire.
+  evaluate('Silenced', 'Loud')
+  await eventually(() => expect(told()).toEqual(['Loud firing']))
+  expect(decoded(await first.query('producer.alerts'))).toMatchObject([{ firing: 2 }])
+  await killed.end('SIGKILL')
+  await killed.start()
+  const again = await killed.seat()
+  evaluate('Silenced', 'Loud', 'Later')
+  await eventually(() => expect(told()).toEqual(['Loud firing', 'Later firing']))
+  expect(decoded(await again.query('producer.silences'))).toMatchObject([{ id, author: 'admin', comment: 'new disks' }])
+  expect(await again.execute('alert.unsilence', ['id', type.string, str(id)])).toMatchObject({ detail: `ended ${id}` })
+  await eventually(() => expect(told()).toEqual(['Loud firing', 'Later firing', 'Silenced firing']))
+  expect(decoded(await again.query('producer.silences'))).toEqual([])
 })
