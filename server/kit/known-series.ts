@@ -12,21 +12,32 @@ interface Ending {
   readonly isLive: boolean
 }
 
+/** Numbers whose series stand together. A tenant has few of the numbers of a memory, and most of those follow each other. */
+const PAGE = 256
+
 /** Those of one memory. */
 export class NumberedSeries<S extends Ending> {
-  readonly #series: (S | undefined)[] = []
+  /** By number divided by PAGE, and then by what is left of it. */
+  readonly #pages: ((S | undefined)[] | undefined)[] = []
 
   /** The series with a number; undefined if it is not known by it, or has ended. */
   of(number: number): S | undefined {
-    const found = number < this.#series.length ? this.#series[number] : undefined
+    const at = Math.floor(number / PAGE)
+    const found = at < this.#pages.length ? this.#pages[at]?.[number % PAGE] : undefined
     return found?.isLive ? found : undefined
   }
 
   /** Numbers begin at 1; 0 is none. */
   keep(number: number, series: S): void {
     if (number === 0) return
-    while (this.#series.length <= number) this.#series.push(undefined)
-    this.#series[number] = series
+    const at = Math.floor(number / PAGE)
+    while (this.#pages.length <= at) this.#pages.push(undefined)
+    let page = this.#pages[at]
+    if (page === undefined) {
+      page = new Array<S | undefined>(PAGE).fill(undefined)
+      this.#pages[at] = page
+    }
+    page[number % PAGE] = series
   }
 }
 

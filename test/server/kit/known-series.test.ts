@@ -15,6 +15,16 @@ it('a number means what was kept under it in the same numbering', () => {
   expect(known.numberedBy('c').of(1)).toBeUndefined()
 })
 
+it('numbers may be far apart', () => {
+  const known = new KnownSeries()
+  const all = [1, 255, 256, 257, 511, 512, 200_000].map((number) => ({ number, kept: series() }))
+  for (const { number, kept } of all) known.numberedBy('a').keep(number, kept)
+  for (const { number, kept } of all) expect(known.numberedBy('a').of(number)).toBe(kept)
+  for (const number of [2, 254, 258, 513, 199_999, 200_001]) {
+    expect(known.numberedBy('a').of(number)).toBeUndefined()
+  }
+})
+
 it('0 is no number', () => {
   const known = new KnownSeries()
   known.numberedBy('a').keep(0, series())
