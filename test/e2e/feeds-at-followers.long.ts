@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { connect as connectTo } from 'node:net'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Consumer, connect, type PlainRecord } from '../../client/index.ts'
+import { WITHOUT_HISTORY } from '../bench/measured.ts'
 import { KilledServer } from '../rig/killed-server/killed-server.ts'
 import { DEFINE_A } from '../server/wings/smon/fixture.ts'
 import { join, str, u32 } from '../support/bytes.ts'
@@ -44,8 +45,9 @@ async function nodeAt(
 ): Promise<Node> {
   const ports = { gmetric: await freePort(), smon: await freePort(), statsd: await freePort() }
   const server = new KilledServer({ udpPort: ports.gmetric, tcpPort: await freePort(), logLevel: 'error' })
+  // A history would bind what links have, too.
   server.append(
-    `[smon]\ntcp = "127.0.0.1:${ports.smon}"\n[[smon.source]]\nname = "here"\naddress = "127.0.0.1"\n` +
+    `${WITHOUT_HISTORY}[smon]\ntcp = "127.0.0.1:${ports.smon}"\n[[smon.source]]\nname = "here"\naddress = "127.0.0.1"\n` +
       `[[statsd]]\nudp = "127.0.0.1:${ports.statsd}"\nflush = "1s"\n` +
       clusterTable({ node: name, nodes: places, nats: nats.urls, lease: LEASE }),
   )
