@@ -1,6 +1,6 @@
 /** What an expression comes to over what a producer remembers [MON 9.19], read answer by answer. */
 import { ExpressionError } from './errors.ts'
-import { type LossRange, lossRangeOf } from './loss-range.ts'
+import type { LossRange } from './history.ts'
 import type { Arguments, PlainRecord } from './values.ts'
 
 const MICROSECONDS = 1_000
@@ -60,7 +60,7 @@ export async function readExpression(
     for (const record of records) {
       if (record['more'] === true) args = { after: String(record['after']) }
       else if (record['error'] !== undefined) throw errorOf(record)
-      else if (record['from'] !== undefined) options.onLoss?.(lossRangeOf(record))
+      else if (record['from'] !== undefined) options.onLoss?.(lossOf(record))
       else if (record['times'] === undefined) summary = record
       else add(series, record)
     }
@@ -113,6 +113,18 @@ function add(series: Piece[], record: PlainRecord): void {
   else {
     for (const time of piece.times) last.times.push(time)
     for (const value of piece.values) last.values.push(value)
+  }
+}
+
+function lossOf(record: PlainRecord): LossRange {
+  const [tenant, metric, reason] = [String(record['tenant']), String(record['metric']), String(record['reason'])]
+  return {
+    tenant,
+    metric,
+    from: Number(record['from']),
+    to: Number(record['to']),
+    count: Number(record['lost']),
+    reason,
   }
 }
 

@@ -1,8 +1,6 @@
 /** What a producer remembers of metrics [MON 9.16], read page by page. */
-import { BasicType } from '../protocol/monitor/constants.ts'
 import type { Field } from '../protocol/monitor/value.ts'
-import { type LossRange, lossRangeOf } from './loss-range.ts'
-import { type Arguments, type PlainRecord, plainOf } from './values.ts'
+import type { Arguments } from './values.ts'
 
 /** Labels with these names cannot be selected by. */
 const OWN_ARGUMENTS: readonly string[] = ['metric', 'from', 'to', 'step_ms', 'with_losses', 'after']
@@ -69,6 +67,20 @@ export interface SeriesWindows {
   readonly resets: readonly number[]
 }
 
+/** A range of time in which values are missing; both ends are included. */
+export interface LossRange {
+  /** Empty: of no tenant. */
+  readonly tenant: string
+  /** The name of a metric, or a pattern; empty if it may be any. */
+  readonly metric: string
+  readonly from: number
+  readonly to: number
+  /** How many values are missing; 0 if that is not known. */
+  readonly count: number
+  /** A few words for people. */
+  readonly reason: string
+}
+
 /** `pageOf` gives the records of one page. */
 export async function* readHistory(
   pageOf: (args: Arguments) => Promise<readonly (readonly Field[])[]>,
@@ -87,7 +99,7 @@ export async function* readHistory(
         break
       }
       if (isLoss(record)) {
-        options.onLoss?.(lossRangeOf(plainOf({ type: BasicType.REC, value: record }) as PlainRecord))
+        options.onLoss?.(lossOf(record))
         continue
       }
       const piece = pieceOf(record)
@@ -135,6 +147,17 @@ interface Piece extends SeriesHistory {
 /** Records of losses have a range. */
 function isLoss(record: readonly Field[]): boolean {
   return record.some(({ name }) => name === 'from')
+}
+
+function lossOf(record: readonly Field[]): LossRange {
+  return {
+    tenant: textOf(record, 'tenant'),
+    metric: textOf(record, 'metric'),
+    from: Number(contentOf(record, 'from')),
+    to: Number(contentOf(record, 'to')),
+    count: Number(contentOf(record, 'lost')),
+    reason: textOf(record, 'reason'),
+  }
 }
 
 function pieceOf(record: readonly Field[]): Piece {

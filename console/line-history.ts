@@ -4,9 +4,9 @@
  * the bound of a reading is left out, and said to be.
  */
 import { type ReadonlySignal, signal } from '@preact/signals'
-import { type Consumer, lossRangeOf, type PlainRecord, StatusError } from '../client/browser.ts'
+import { type Consumer, type PlainRecord, StatusError } from '../client/browser.ts'
 import { COLUMNS, type ColumnRange, Columns, middleOf, type SampleWindow } from './columns.ts'
-import { keepLoss, type PastLoss } from './losses.ts'
+import { keepLoss, lossOf, type PastLoss } from './losses.ts'
 import { producersOf } from './producers.ts'
 import { type Arguments, pagesOf, untilAnswered } from './query.ts'
 import { reasonOf } from './refusals.ts'
@@ -295,7 +295,7 @@ export class LineHistory {
       signal.throwIfAborted()
       for (const record of records) {
         if (record['from'] !== undefined) {
-          keepLoss(reading.losses, lossRangeOf(record))
+          keepLoss(reading.losses, lossOf(record))
           continue
         }
         const series = this.#seriesOf(reading, record, ignored)

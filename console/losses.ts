@@ -1,5 +1,5 @@
 /** Ranges of time in which values are missing, as the server remembers them. */
-import type { LossRange } from '../client/browser.ts'
+import type { LossRange, PlainRecord } from '../client/browser.ts'
 import type { Hole } from './series-watch.ts'
 
 /** Ranges of loss that are kept; what is beyond them widens the last one. */
@@ -9,6 +9,19 @@ const MOST_LOSSES = 1_000
 export interface PastLoss extends Hole {
   /** Of which metrics, and why, in a few words. */
   readonly reason: string
+}
+
+/** Of a record of `producer.history.select`. */
+export function lossOf(record: PlainRecord): LossRange {
+  const [tenant, metric, reason] = [String(record['tenant']), String(record['metric']), String(record['reason'])]
+  return {
+    tenant,
+    metric,
+    from: Number(record['from']),
+    to: Number(record['to']),
+    count: Number(record['lost']),
+    reason,
+  }
 }
 
 /** Keeps a range of loss, which several answers may report. */

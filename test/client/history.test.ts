@@ -1,8 +1,7 @@
 /** What is remembered, page by page, and of a server. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type HistoryReadOptions, readHistory, type SeriesHistory } from '../../client/history.ts'
+import { type HistoryReadOptions, type LossRange, readHistory, type SeriesHistory } from '../../client/history.ts'
 import { BasicType, type Consumer, connect, type Field, publish, type Value, VOID } from '../../client/index.ts'
-import type { LossRange } from '../../client/loss-range.ts'
 import { type Arguments, recordsOf } from '../../client/values.ts'
 import { tokenOfPublisher } from '../rig/prometheus-stack.ts'
 import { eventually } from '../support/eventually.ts'

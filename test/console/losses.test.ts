@@ -1,13 +1,12 @@
 /** Ranges of loss, as charts keep them. */
 import { expect, it } from 'vitest'
-import { lossRangeOf } from '../../client/loss-range.ts'
-import { keepLoss, type PastLoss } from '../../console/losses.ts'
+import { keepLoss, lossOf, type PastLoss } from '../../console/losses.ts'
 
 const LOSS = { tenant: 'north', metric: 'test.*', from: 7e6, to: 8e6, count: 2, reason: 'overflow' }
 
 it('are those of a record, with the metric and the reason in words', () => {
   const { count: lost, ...record } = LOSS
-  expect(lossRangeOf({ ...record, lost })).toEqual(LOSS)
+  expect(lossOf({ ...record, lost })).toEqual(LOSS)
   const kept = new Map<string, PastLoss>()
   keepLoss(kept, LOSS)
   keepLoss(kept, LOSS)
