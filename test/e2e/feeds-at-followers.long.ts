@@ -192,11 +192,15 @@ describe.skipIf(natsMissing !== undefined)(`a feed of a node that follows${howTo
       expect(listed.elements.map(({ plain }) => (plain as PlainRecord)['name'])).toEqual(['gmetric.count'])
     })
     // Both count, each for itself.
-    for (const node of [first, second]) await datagram(Buffer.from('hits:3|c'), node.ports.statsd)
     await eventually(async () => {
+      // Again for each look: what is counted in one second is there for a second, and not in the same one at both.
+      for (const node of [first, second]) await datagram(Buffer.from('hits:3|c'), node.ports.statsd)
       const { elements: hits } = await consumer.query('statsd.hits')
-      const expected = [first, second].map(({ name }) => [name, 3])
-      expect(hits.map(({ labels, plain }) => [labels['node'], plain]).sort()).toEqual(expected.sort())
+      expect(hits.map(({ labels }) => labels['node']).sort()).toEqual([first.name, second.name].sort())
+      for (const { plain } of hits) {
+        expect(Number(plain)).toBeGreaterThan(0)
+        expect(Number(plain) % 3).toBe(0)
+      }
     })
     const values = consumer[Symbol.asyncIterator]()
     await consumer.follow('smon.aaaa', { source: 'here' })
