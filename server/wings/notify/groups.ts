@@ -166,20 +166,30 @@ export class NotifyGroups {
   }
 
   /** The notification under way, or that is due now; it is stored with the next batch. */
-  next(): Notification | undefined {
+  *next(): Steps<Notification | undefined> {
     if (this.#sending?.sending !== undefined) return this.#sending.sending
-    const nowMs = this.#options.wallMs()
     if (this.#options.isHeld()) return undefined
-    for (;;) {
-      const group = this.#firstDue()
-      if (group === undefined) return undefined
-      // A clock that was set back must not keep anybody waiting for longer.
-      const isDue = group.dueMs <= nowMs || group.dueMs > nowMs + this.#longestMs + MUTED_MS
-      if (!isDue) return undefined
+    const nowMs = this.#options.wallMs()
+    const due = [...this.#groups.values()].filter((group) => this.#isDue(group, nowMs))
+    for (const group of due.sort((one, other) => one.dueMs - other.dueMs)) {
+      // What comes meanwhile may have given it another time.
+      if (!this.#isDue(group, nowMs)) continue
       group.toldMs = Math.min(group.toldMs, nowMs)
-      const notification = this.#begin(group, nowMs)
+      const notification = yield* this.#begin(group, nowMs)
       if (notification !== undefined) return notification
+      yield
     }
+    return undefined
+  }
+
+  #isDue(group: Group, nowMs: number): boolean {
+    if (!this.#isThere(group) || group.dueMs === 0) return false
+    // A clock that was set back must not keep anybody waiting for longer.
+    return group.dueMs <= nowMs || group.dueMs > nowMs + this.#longestMs + MUTED_MS
+  }
+
+  #isThere(group: Group): boolean {
+    return this.#groups.get(group.key) === group
   }
 
   /** When the next group is due; undefined if none is. */
@@ -233,12 +243,15 @@ export class NotifyGroups {
     }
   }
 
-  #begin(group: Group, nowMs: number): Notification | undefined {
+  *#begin(group: Group, nowMs: number): Steps<Notification | undefined> {
     const { rules, isMuted } = this.#options
     const changed: NotifiedAlert[] = []
     const same: NotifiedAlert[] = []
     let muted = 0
-    for (const [fingerprint, member] of [...group.members]) {
+    for (const fingerprint of [...group.members.keys()]) {
+      yield
+      const member = group.members.get(fingerprint)
+      if (member === undefined) continue
       const { alert, told } = member
       if (alert.state === 'resolved') {
         if (rules.sendResolved && told === 'firing') changed.push(alert)
@@ -250,6 +263,7 @@ export class NotifyGroups {
       else if (told === 'nothing') changed.push(alert)
       else same.push(alert)
     }
+    if (!this.#isThere(group)) return undefined
     const isRepetition = changed.length === 0 && nowMs - group.toldMs >= rules.repeatIntervalMs
     if (changed.length === 0 && !isRepetition && group.repeated.size === 0) {
       const nextMs = same.length > 0 ? Math.max(nowMs, group.toldMs + rules.repeatIntervalMs) : 0

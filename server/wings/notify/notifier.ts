@@ -190,10 +190,10 @@ export class Notifier implements ChannelConnection {
   }
 
   async #run(): Promise<void> {
-    const { groups, clock, journal } = this.#options
+    const { channel, groups, clock, journal, work } = this.#options
     while (!this.#isOver) {
       const isOld = groups.isSending
-      const notification = groups.next()
+      const notification = await work({ tenant: channel.owner.tenant }, groups.next())
       if (notification === undefined) {
         // What was to be told and is not may have room for what waits.
         this.#told()

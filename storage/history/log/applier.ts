@@ -17,7 +17,7 @@ import { TextReferences } from './series-texts.ts'
 const AGAIN_MESSAGES = 1_000
 /** Until a full disk is tried again. */
 const ROOM_MS = 1_000
-const MISSED = 'records of the cluster that this node has missed'
+const MISSED = 'records of the cluster that this node has missed, or cannot read'
 
 export class HistoryApplier {
   readonly #history: History
@@ -76,20 +76,14 @@ export class HistoryApplier {
    * not follow after that either follows none that the log has: what is missing before it is a loss. Rejects with StorageError.
    */
   async apply(entry: LogEntry): Promise<boolean> {
-    const record = decoded(entry)
-    const previous = this.sequence === 0 ? NO_RECORD_HASH : (this.place?.hash ?? NO_RECORD_HASH)
-    if (this.#isFirst) {
-      if (this.#mayMiss && !this.#goesOn(record)) this.#lose(record)
-    } else if (!isSame(record.previous, previous)) {
-      if (entry.sequence > this.#again) {
-        this.#again = entry.sequence
-        return false
-      }
-      this.#lose(record)
+    const record = readable(entry)
+    if (record === undefined) this.#lose(this.#wallMs())
+    else {
+      if (!this.#follows(record, entry)) return false
+      this.#references.age(this.#wallMs())
+      await this.#doAll(record)
     }
     this.#isFirst = false
-    this.#references.age(this.#wallMs())
-    for (const operation of record.operations) await this.#do(operation)
     this.#history.log.moveTo({
       log: this.#log,
       epoch: entry.epoch,
@@ -98,6 +92,32 @@ export class HistoryApplier {
     })
     await this.#patiently(() => this.#commit())
     return true
+  }
+
+  /** Whether the record follows what the history has, or what is missing before it was stated as a loss. */
+  #follows(record: HistoryRecord, { sequence }: LogEntry): boolean {
+    if (this.#isFirst) {
+      if (this.#mayMiss && !this.#goesOn(record)) this.#lose(record.wallMs)
+      return true
+    }
+    const previous = this.sequence === 0 ? NO_RECORD_HASH : (this.place?.hash ?? NO_RECORD_HASH)
+    if (isSame(record.previous, previous)) return true
+    if (sequence > this.#again) {
+      this.#again = sequence
+      return false
+    }
+    this.#lose(record.wallMs)
+    return true
+  }
+
+  /** What cannot be read of it is a loss, as a whole record is. */
+  async #doAll({ operations, wallMs }: HistoryRecord): Promise<void> {
+    try {
+      for (const operation of operations) await this.#do(operation)
+    } catch (error) {
+      if (!(error instanceof RecordError)) throw error
+      this.#lose(wallMs)
+    }
   }
 
   /** Makes what was applied durable, when there is room. */
@@ -127,14 +147,14 @@ export class HistoryApplier {
   }
 
   /** What is missing is so of all tenants whose channels were taken here. */
-  #lose({ wallMs }: HistoryRecord): void {
+  #lose(untilMs: number): void {
     for (const tenant of this.#history.figures().tenants.keys()) {
       const { takenMs } = this.#history.positionOf(tenant) ?? {}
       if (takenMs === undefined) continue
       const loss: HistoryLoss = {
         native: '',
         fromMs: takenMs,
-        toMs: Math.max(takenMs, wallMs),
+        toMs: Math.max(takenMs, untilMs),
         count: 0,
         reason: MISSED,
       }
@@ -166,13 +186,17 @@ export class HistoryApplier {
   }
 }
 
-function decoded({ bytes, sequence }: LogEntry): HistoryRecord {
+/**
+ * Undefined if it is no record, whoever has written it: nobody would get past it, and no node could lead any more. Throws StorageError
+ * TOO_NEW.
+ */
+function readable({ bytes, sequence }: LogEntry): HistoryRecord | undefined {
   try {
     return decodeHistoryRecord(bytes)
   } catch (error) {
     if (!(error instanceof RecordError)) throw error
-    const code = error.code === 'TOO_NEW' ? 'TOO_NEW' : 'FOREIGN'
-    throw new StorageError(code, `record ${sequence} of the history's log cannot be applied: ${error.message}`)
+    if (error.code !== 'TOO_NEW') return undefined
+    throw new StorageError('TOO_NEW', `record ${sequence} of the history's log cannot be applied: ${error.message}`)
   }
 }
 

@@ -1,4 +1,5 @@
 /** Series as records have them: one text for each, which is made and looked for again now and then. */
+import { RecordError } from '../../replicated/codec.ts'
 import type { HistorySeries, HistoryStore } from '../store.ts'
 
 /** The history forgets a reference that was not used for an hour. */
@@ -44,12 +45,21 @@ function seriesText({ native, name, kind, labels }: HistorySeries): string {
   return JSON.stringify([native, name, kind, labels])
 }
 
-/** Throws SyntaxError or TypeError for a text that is none. */
+/** Throws RecordError MALFORMED for a text that is none. */
 function seriesOfText(tenant: string, text: string): HistorySeries {
-  const [native, name, kind, labels] = JSON.parse(text)
+  const [native, name, kind, labels] = partsOf(text)
   if (![native, name, kind].every((each) => typeof each === 'string') || !Array.isArray(labels))
-    throw new TypeError('this is no series')
-  return { tenant, native, name, kind, labels }
+    throw new RecordError('MALFORMED', 'a text is no series')
+  return { tenant, native, name, kind, labels } as HistorySeries
+}
+
+function partsOf(text: string): readonly unknown[] {
+  try {
+    const parts: unknown = JSON.parse(text)
+    return Array.isArray(parts) ? parts : []
+  } catch {
+    return []
+  }
 }
 
 /** What references were given for, at the node that leads. */

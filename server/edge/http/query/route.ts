@@ -121,8 +121,11 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
       const ended = endOf(reply.raw)
       const given = givenIn(request)
       const arrivedMs = clock.monotonicMs()
+      let isCounted = !isAsking
       const count = (outcome: QueryOutcome, begunMs: number): void => {
-        if (!isAsking) return
+        // An answer that breaks off on its way has been counted.
+        if (isCounted) return
+        isCounted = true
         const times = { waitedMs: begunMs - arrivedMs, tookMs: clock.monotonicMs() - begunMs }
         outcomes.ended({ reader, path: request.url.replace(/\?.*/s, ''), given, outcome, ...times })
       }

@@ -1,5 +1,6 @@
 /** When a group of alerts is told, and of what, by a clock that is handed in; and what a process that takes over goes on with. */
 import { beforeEach, describe, expect, it } from 'vitest'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import type { NotifyAlertRow, NotifyGroupRow } from '../../../../server/kit/peer.ts'
 import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
 import { type GroupingRules, NotifyGroups } from '../../../../server/wings/notify/groups.ts'
@@ -84,7 +85,7 @@ const textOf = ({ alerts }: Notification): string =>
 /** What is told now: each notification arrives at once. */
 function told(): string[] {
   const texts: string[] = []
-  for (let next = groups.next(); next !== undefined; next = groups.next()) {
+  for (let next = finish(groups.next()); next !== undefined; next = finish(groups.next())) {
     texts.push(textOf(next))
     groups.told(next)
   }
@@ -162,7 +163,7 @@ describe('with an interval of 0 each transition is told, in order', () => {
   it('one that comes while that before it is under way waits', () => {
     start({ groupWaitMs: 0, groupIntervalMs: 0 })
     expect(groups.take(alert('a'))).toBe(true)
-    const first = groups.next() as Notification
+    const first = finish(groups.next()) as Notification
     expect(groups.take(alert('a', 'resolved'))).toBe(false)
     expect(groups.take(alert('b'))).toBe(true)
     groups.told(first)
@@ -236,11 +237,11 @@ describe('a process that takes over', () => {
   it('goes on with what was under way, as it was, and then with what has changed', () => {
     groups.take(alert('a'))
     pass(30)
-    const begun = groups.next() as Notification
+    const begun = finish(groups.next()) as Notification
     groups.take(alert('a', 'resolved'))
     groups.take(alert('b'))
     start()
-    const again = groups.next() as Notification
+    const again = finish(groups.next()) as Notification
     expect(again).toEqual(begun)
     groups.told(again)
     pass(300)

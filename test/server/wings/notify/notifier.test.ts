@@ -102,10 +102,12 @@ it('tells each transition in order, and does nothing until the first may be told
   notifier.start()
   let written = 0
   notifier.writeValues(Buffer.concat([transition(1, 'firing'), transition(2, 'inactive')]), () => written++)
-  for (let turns = 0; turns < 100; turns++) await turn()
-  expect([committed, sent, written]).toEqual([[1], [], 0])
+  for (let turns = 0; turns < 20; turns++) await turn()
   // The frames are read, the first transition is taken, and the second one waits.
-  expect(works).toBeLessThan(5)
+  expect([committed, sent, written]).toEqual([[1], [], 0])
+  const worksBefore = works
+  for (let turns = 0; turns < 100; turns++) await turn()
+  expect(works).toBe(worksBefore)
   const fire = async (): Promise<void> => {
     for (const act of timers.splice(0)) act()
     for (let turns = 0; turns < 20; turns++) await turn()

@@ -14,6 +14,7 @@ import { recordHash } from '../../../../storage/replicated/record.ts'
 const NOW = 1_700_000_000_000
 const HOUR = 3_600_000
 const EVER = { fromMs: 0, toMs: 1e14 }
+const MISSED = 'records of the cluster that this node has missed, or cannot read'
 const SERIES = { tenant: 'acme', name: 'load', labels: [], native: 'test.load', kind: 'gauge' } as const
 
 let directory: string
@@ -76,9 +77,43 @@ it('goes on after a record that follows none in the log, and states a loss', asy
   expect(history.log.place).toMatchObject({ log: 1, sequence: 6 })
   const losses = history.losses({ tenant: 'acme', ...EVER })
   expect(losses.length).toBeGreaterThanOrEqual(2)
-  expect(new Set(losses.map(({ reason }) => reason))).toEqual(
-    new Set(['records of the cluster that this node has missed']),
-  )
+  expect(new Set(losses.map(({ reason }) => reason))).toEqual(new Set([MISSED]))
+})
+
+it.each([
+  ['a record that is cut short', (bytes: Uint8Array) => bytes.subarray(0, bytes.length - 3)],
+  [
+    'a record with a text that is no series',
+    (bytes: Uint8Array) =>
+      Buffer.from(Buffer.from(bytes).toString('latin1').replace('["test.load"', '{"test.load"'), 'latin1'),
+  ],
+])('goes on after %s, and states a loss', async (_, spoilt) => {
+  const records = recordsOf(2, [])
+  const applier = new HistoryApplier(history, () => NOW + HOUR, new AbortController().signal)
+  applier.begin({ log: 1, first: 1, last: 4 })
+  for (const record of records) expect(await applier.apply(record)).toBe(true)
+  const third = { ...(recordsOf(3, [])[2] as (typeof records)[number]), sequence: 3 }
+  const bytes = spoilt(third.bytes)
+  expect(Buffer.compare(bytes, third.bytes)).not.toBe(0)
+  expect(await applier.apply({ ...third, bytes })).toBe(true)
+  const operations: HistoryOperation[] = [
+    {
+      kind: 'append',
+      tenant: 'acme',
+      position: undefined,
+      losses: [],
+      texts: [JSON.stringify(['test.load', 'load', 'gauge', []])],
+      series: Uint32Array.of(0),
+      times: Float64Array.of(NOW + 4),
+      values: Float64Array.of(4),
+    },
+  ]
+  const fourth = encodeHistoryRecord({ previous: recordHash(bytes), wallMs: NOW + 4, base: undefined, operations })
+  expect(await applier.apply({ kind: 'batch', epoch: 1, node: 'a', sequence: 4, bytes: fourth })).toBe(true)
+  expect(timesIn()).toEqual([1, 2, 4])
+  expect(history.log.place).toMatchObject({ log: 1, sequence: 4 })
+  const losses = history.losses({ tenant: 'acme', ...EVER })
+  expect(losses.map(({ reason }) => reason)).toEqual([MISSED])
 })
 
 it('records that a series has ended of which nothing has come for hours', async () => {
