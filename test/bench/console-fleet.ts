@@ -22,6 +22,8 @@ const FILL_RATE = 2_000
 const AIM_MS = 2_000
 const BUSY_MS = 5_000
 const PATIENCE_MS = 120_000
+/** Whatever is recorded is scraped all the time. */
+const NO_HISTORY = '[history]\nkeep = "0"\n'
 /** How often every host reports. */
 const REPORT_MS = 5_000
 
@@ -53,7 +55,9 @@ export async function benchConsoleFleet(argv: string[]): Promise<FleetFigures> {
   // Each has an address of its own on this machine.
   const addresses = Array.from({ length: fleet.targets }, (_, n) => `127.0.${1 + (n >> 7)}.${1 + (n & 127)}:${port}`)
   const scrape = `[[scrape]]\nname = "node"\ntargets = ${JSON.stringify(addresses)}\n`
-  const server = new ServerProcess(`[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "warn"\n${scrape}`)
+  const server = new ServerProcess(
+    `[gmetric]\nlisten = "127.0.0.1:${udpPort}"\n[log]\nlevel = "warn"\n${NO_HISTORY}${scrape}`,
+  )
   await server.start()
   let [feed, reporting]: [GmetricFeed?, NodeJS.Timeout?] = []
   const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })

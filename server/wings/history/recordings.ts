@@ -80,6 +80,7 @@ export class Recordings implements ShownHistory {
   /** Why nothing that is stored can be read now; undefined if it can. */
   get unreadable(): string | undefined {
     if (this.#thread !== undefined) return undefined
+    if (this.#section !== undefined && this.#problem === '') return 'the history is not open yet'
     if (this.#section !== undefined) return 'the history has failed and is opened again; the log says why'
     return 'the history is off: set `keep` of [history] in the configuration, such as keep = "30d", and it is recorded from then on'
   }
@@ -107,7 +108,8 @@ export class Recordings implements ShownHistory {
     if (this.#section === undefined) return this.#switchOff()
     if (!wasOn) this.#isAnnounced = false
     this.#limit(section)
-    if (this.#thread === undefined) await this.#open()
+    // In a cluster it may take until a thread that followed has ended, and nobody else is to wait for that.
+    if (this.#thread === undefined) void this.#open()
     await this.#followTenants()
   }
 

@@ -2,10 +2,12 @@
  * The thread of the history of a node of a cluster, which follows the log of the one that leads, or leads itself: `HistoryThread`
  * starts it by the name `#shared-history-worker`. A server that is alone loads nothing of NATS.
  */
+import { once } from 'node:events'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { History } from '../../../storage/history/history.ts'
 import { type HistoryLead, HistoryLog, type HistoryLogOptions } from '../../../storage/history/log/history-log.ts'
 import { LoggedHistory } from '../../../storage/history/log/logged-history.ts'
+import { abortable } from '../../../storage/replicated/asking.ts'
 import { BackgroundWork } from './background.ts'
 import type { ThreadOptions, ToThread } from './messages.ts'
 import { HistoryRecorder, type RecorderServices } from './recorder.ts'
@@ -25,13 +27,17 @@ if (parentPort !== null && shared !== undefined) {
   const history = History.open({ ...options, clock: thread.services.wallMs })
   if (shared.lead === undefined) await follow(history, shared.log, thread)
   else await lead(history, shared.log, shared.lead, thread)
+  // As in the thread of the database: the client of NATS may leave a socket that keeps the thread alive for minutes.
+  process.exit()
 }
 
+/** Leads until it is closed. Rejects if it cannot begin. */
 async function lead(history: History, where: HistoryLogOptions, lead: HistoryLead, thread: Thread): Promise<void> {
   const { port, services } = thread
   const { wallMs } = services
   const closing = new AbortController()
   const { signal } = closing
+  const closed = once(signal, 'abort')
   // What comes before the log was read waits, within the bounds of the channels.
   const early: ToThread[] = []
   let take = (message: ToThread): void => {
@@ -42,15 +48,14 @@ async function lead(history: History, where: HistoryLogOptions, lead: HistoryLea
   let opened: HistoryLog | undefined
   let failure: unknown
   try {
-    opened = await HistoryLog.connect(where, { history, wallMs, signal, report: () => {} })
-    if (!signal.aborted) await opened.lead(lead)
+    opened = await abortable(HistoryLog.connect(where, { history, wallMs, signal, report: () => {} }), signal)
+    await opened.lead(lead)
   } catch (error) {
     failure = error
   }
   if (signal.aborted || failure !== undefined || opened === undefined) {
     await opened?.close()
     history.close()
-    port.close()
     if (!signal.aborted) throw failure
     return
   }
@@ -68,15 +73,15 @@ async function lead(history: History, where: HistoryLogOptions, lead: HistoryLea
       if (logged.isWaiting) setTimeout(act, PAUSE_MS)
       else setImmediate(act)
     },
-    ended: () => {
-      closing.abort()
-      void log.close().then(() => port.close())
-    },
+    ended: () => closing.abort(),
   })
   take = (message) => recorder.handle(message)
   for (const message of early) recorder.handle(message)
+  await closed
+  await log.close()
 }
 
+/** Follows until it is closed. Rejects if it cannot. */
 async function follow(history: History, where: HistoryLogOptions, { port, services }: Thread): Promise<void> {
   const { wallMs } = services
   const closing = new AbortController()
@@ -96,13 +101,15 @@ async function follow(history: History, where: HistoryLogOptions, { port, servic
     else if (message.kind === 'limit') history.limit(message.limits)
     else if (message.kind === 'tick') background.begin()
   })
-  const log = await HistoryLog.connect(where, { history, wallMs, signal, report })
+  let log: HistoryLog | undefined
   try {
+    log = await abortable(HistoryLog.connect(where, { history, wallMs, signal, report }), signal)
     await log.follow()
+  } catch (error) {
+    if (!signal.aborted) throw error
   } finally {
     background.end()
-    await log.close()
+    await log?.close()
     history.close()
-    port.close()
   }
 }

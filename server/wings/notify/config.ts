@@ -18,7 +18,7 @@ import { muteTimesOf } from './mute-times.ts'
 
 export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy' | 'slack'
 
-interface NotifyUrl {
+export interface NotifyUrl {
   readonly protocol: NotifyProtocol
   /** As it is requested, http or https. */
   readonly href: string

@@ -1,3 +1,3 @@
 import Database from 'better-sqlite3'
 
-export const database = new Database(':memory:')
+export const database: Database.Database = new Database(':memory:')
