@@ -32,7 +32,10 @@ const LANGUAGES: Readonly<Record<string, Language>> = {
   json: { says: 'the JSON is what it seems to be', run: tryJson },
   sql: { says: 'the query fits the database', run: trySql },
   text: { says: 'the text holds no command', run: tryText },
-  ...Object.fromEntries(IN_BROWSER.map((name) => [name, { says: 'a test in a browser runs it', run: expectNamed }])),
+  template: { says: 'a test of the server runs it', run: expectNamedIn('test/server') },
+  ...Object.fromEntries(
+    IN_BROWSER.map((name) => [name, { says: 'a test in a browser runs it', run: expectNamedIn('test/web') }]),
+  ),
 }
 
 const FILE: Language = { says: 'a command uses the file', run: tryFile }
@@ -197,12 +200,14 @@ function tryText(_trials: Trials, _page: Page, { lines }: Block): void {
   if (command !== undefined) throw new Error(`a command in a block that is not run: ${command}`)
 }
 
-function expectNamed(_trials: Trials, { path }: Page, { section }: Block): void {
-  const name = `${path}#${section}`
-  const folder = join(ROOT, 'test/web')
-  const files = existsSync(folder) ? readdirSync(folder, { recursive: true }).map(String) : []
-  const tests = files
-    .filter((file) => file.endsWith('.test.ts'))
-    .map((file) => readFileSync(join(folder, file), 'utf8'))
-  if (!tests.some((test) => test.includes(name))) throw new Error(`no test in test/web/ names ${name}`)
+function expectNamedIn(place: string): Language['run'] {
+  return (_trials, { path }, { section }) => {
+    const name = `${path}#${section}`
+    const folder = join(ROOT, place)
+    const files = existsSync(folder) ? readdirSync(folder, { recursive: true }).map(String) : []
+    const tests = files
+      .filter((file) => file.endsWith('.test.ts'))
+      .map((file) => readFileSync(join(folder, file), 'utf8'))
+    if (!tests.some((test) => test.includes(name))) throw new Error(`no test in ${place}/ names ${name}`)
+  }
 }

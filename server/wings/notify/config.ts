@@ -16,7 +16,7 @@ import {
 } from '../../kit/config.ts'
 import { muteTimesOf } from './mute-times.ts'
 
-export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy' | 'slack'
+export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy' | 'json'
 
 export interface NotifyUrl {
   readonly protocol: NotifyProtocol
@@ -26,7 +26,7 @@ export interface NotifyUrl {
   readonly shown: string
 }
 
-const SHAPE = /^(webhook|alertmanager|ntfy|slack)\+(https?:\/\/.+)$/i
+const SHAPE = /^(webhook|alertmanager|ntfy|json)\+(https?:\/\/.+)$/i
 const ALERTMANAGER_PATH = 'api/v2/alerts'
 /** How an Alertmanager is told: at once, and again every minute, since it takes what it hears of no longer as ended. It groups by itself. */
 const FOR_ALERTMANAGER = { groupBy: [], groupWaitMs: 0, groupIntervalMs: 0, repeatIntervalMs: 60_000 }
@@ -60,7 +60,7 @@ const notifierName = () => ({
 const notifyUrl = () => ({
   type: decoded(parseNotifyUrl),
   expected:
-    'a URL like "webhook+https://host/path", "alertmanager+http://host:9093", "ntfy+https://ntfy.sh/topic" or "slack+https://hooks.slack.com/...", and without a user',
+    'a URL like "webhook+https://host/path", "alertmanager+http://host:9093", "ntfy+https://ntfy.sh/topic" or "json+https://host/path", and without a user',
   isSecret: true,
 })
 const matcherTexts = () => ({
@@ -141,6 +141,10 @@ const table = z
       [],
       'While an alert fires that matches `source`, nobody is told of those that match `target` with the same texts of the labels `equal`.',
     ),
+    template: optional(
+      path(),
+      'A file with the template of the body that `json+https` URLs are sent, which has to give JSON. Read with the configuration.',
+    ),
     external_url: key(httpUrl(), '', 'Where people find the console: for links.'),
     token_file: optional(
       path(),
@@ -166,6 +170,8 @@ const table = z
     if (token_file !== undefined && username !== '') add('either `token_file` or `username`, not both')
     if (secret_file !== undefined && url.protocol !== 'webhook')
       add('`secret_file` goes with a `url` of webhook+https or webhook+http')
+    if ((given.template === undefined) === (url.protocol === 'json'))
+      add('`template` goes with a `url` of json+https or json+http')
     const { protocol, hostname } = new URL(url.href)
     if ((token_file !== undefined || username !== '') && protocol === 'http:' && !isOwnMachine(hostname))
       add('`url`: a token or password would be sent in clear: use +https')
@@ -190,6 +196,7 @@ const table = z
     repeatsMuted: url.protocol === 'alertmanager',
     muteTimes: given.mute_time_intervals,
     inhibit: given.inhibit,
+    template: given.template,
     externalUrl: given.external_url.replace(/\/$/, ''),
     tokenFile: given.token_file,
     username: given.username,

@@ -1,12 +1,10 @@
 /** `alert.silence`, `alert.acknowledge`, `alert.unsilence`, and `notify.test`. */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Control, type ControlArguments, failed, ok } from '../../kit/controls.ts'
-import { answerText } from '../../kit/io/post.ts'
 import { type Clock, StatusError } from '../../kit/running.ts'
-import type { NotifiedAlert } from './alert.ts'
 import { notifyDestination } from './destination.ts'
 import { alertMatcher } from './matchers.ts'
-import type { Notification } from './notification.ts'
+import { testNotification } from './notification.ts'
 import type { Notifiers } from './notifiers.ts'
 import type { Silences } from './silences.ts'
 
@@ -106,43 +104,19 @@ export function notifyTest({ notifiers, clock }: AlertControls): Control {
       const notifier = notifiers.find(identity.tenant, name)
       if (notifier === undefined) throw new StatusError('INVALID_ARGUMENT', `there is no notifier ${name}`)
       return async () => {
-        const { wire, receiver } = notifyDestination(notifier.table, clock)
+        const destination = notifyDestination(notifier.table, clock)
         try {
-          const nowMs = clock.wallMs()
-          const { body, headers } = wire.request(testOf(nowMs), nowMs)
-          const { status, body: answer } = await receiver.post(body, headers)
-          const text = answerText(answer)
-          const detail = `the receiver answered ${status}${text === '' ? '' : `: ${text}`}`
-          return status >= 200 && status < 300 ? ok(detail) : failed(detail)
+          const { verdict, detail } = await destination.send(testNotification(clock.wallMs()))
+          const said = `the receiver answered ${detail}`
+          return verdict === 'taken' ? ok(said) : failed(said)
         } catch (error) {
           return failed((error as Error).message)
         } finally {
-          receiver.close()
+          destination.close()
         }
       }
     },
   }
-}
-
-/** A test has begun and ended at once, so that nothing stays firing at a receiver that keeps what it is told. */
-function testOf(nowMs: number): Notification {
-  const alert: NotifiedAlert = {
-    labels: [
-      ['alertname', 'CinnabarTest'],
-      ['severity', 'info'],
-    ],
-    annotations: [['summary', 'This is a test of a notifier: nothing is wrong']],
-    state: 'resolved',
-    value: '1',
-    sinceMs: nowMs,
-    firedMs: nowMs,
-    endedMs: nowMs,
-    group: 'test',
-    rule: 'CinnabarTest',
-    fingerprint: '0000000000000000',
-  }
-  const groupLabels = [['alertname', 'CinnabarTest']] as const
-  return { key: `test-${nowMs}`, groupLabels, atMs: nowMs, alerts: [alert], truncated: 0, isTest: true }
 }
 
 /** Throws StatusError. */

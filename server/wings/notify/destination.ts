@@ -1,30 +1,66 @@
-/** The receiver of a notifier: the form of its requests, and the way there. */
-import { openReceiver, type Receiver } from '../../kit/io/post.ts'
+/** The destination of a notifier: the form of its requests, the way there, and what its answers mean. */
+import { TemplateError } from '../../../promql/template/parse.ts'
+import { answerText, openReceiver, type Receiver, retryAfterMs } from '../../kit/io/post.ts'
 import { signing } from '../../kit/io/signing.ts'
 import type { Clock } from '../../kit/running.ts'
-import type { NotifyTable } from './config.ts'
-import type { NotifyWire } from './notification.ts'
+import type { NotifierTable } from './bodies.ts'
+import type { Notification, NotifyWire } from './notification.ts'
 import { alertmanagerWire } from './wires/alertmanager.ts'
+import { bodyWire } from './wires/body.ts'
 import { ntfyWire } from './wires/ntfy.ts'
-import { slackWire } from './wires/slack.ts'
 import { webhookWire } from './wires/webhook.ts'
 
+/** Answers by which a receiver says that it will never take what was sent: the others are mended by somebody, or pass. */
+const REFUSALS: readonly number[] = [400, 413, 415, 422]
+
+/** What has become of a notification that was sent. */
+export interface NotifyAnswer {
+  /** `refused`: it will never be taken; `failed`: it may be taken later. */
+  readonly verdict: 'taken' | 'refused' | 'failed'
+  /** For people: what the receiver said, or what went wrong. */
+  readonly detail: string
+  /** It is not sent again before. */
+  readonly waitMs: number
+}
+
 export interface NotifyDestination {
-  readonly wire: NotifyWire
-  readonly receiver: Receiver
+  /** Rejects if there is no answer, or if a file cannot be read. */
+  send(notification: Notification): Promise<NotifyAnswer>
+  close(): void
 }
 
 export function notifyDestination(
-  table: NotifyTable,
+  table: NotifierTable,
   clock: Pick<Clock, 'setTimeout' | 'clear' | 'wallMs'>,
 ): NotifyDestination {
   const { protocol, href } = table.url
   if (protocol === 'ntfy') {
     const wire = ntfyWire(href, table)
-    return { wire, receiver: openReceiver({ ...table, href: wire.href }, clock) }
+    return overHttp(wire, openReceiver({ ...table, href: wire.href }, clock), clock)
   }
   const receiver = openReceiver({ ...table, href }, clock)
-  if (protocol === 'slack') return { wire: slackWire(table), receiver }
-  if (protocol === 'alertmanager') return { wire: alertmanagerWire(table), receiver }
-  return { wire: webhookWire(table), receiver: signing(receiver, table.secretFile, clock) }
+  if (protocol === 'json') return overHttp(bodyWire(table), receiver, clock)
+  if (protocol === 'alertmanager') return overHttp(alertmanagerWire(table), receiver, clock)
+  return overHttp(webhookWire(table), signing(receiver, table.secretFile, clock), clock)
+}
+
+function overHttp(wire: NotifyWire, receiver: Receiver, clock: Pick<Clock, 'wallMs'>): NotifyDestination {
+  return {
+    async send(notification) {
+      let request: ReturnType<NotifyWire['request']>
+      try {
+        request = wire.request(notification, clock.wallMs())
+      } catch (error) {
+        if (!(error instanceof TemplateError || error instanceof SyntaxError)) throw error
+        return { verdict: 'refused', detail: `the template gives no body: ${error.message}`, waitMs: 0 }
+      }
+      const { status, retryAfter, body } = await receiver.post(request.body, request.headers)
+      const text = answerText(body)
+      const detail = `${status}${text === '' ? '' : `: ${text}`}`
+      const waitMs = retryAfterMs(retryAfter, clock.wallMs())
+      if (status >= 200 && status < 300) return { verdict: 'taken', detail, waitMs }
+      return { verdict: REFUSALS.includes(status) ? 'refused' : 'failed', detail, waitMs }
+    },
+    close: () => receiver.close(),
+  }
 }

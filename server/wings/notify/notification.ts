@@ -47,3 +47,24 @@ export function commonOf(all: readonly (readonly Label[])[]): readonly Label[] {
   const [first = [], ...others] = all.map((labels) => new Map(labels))
   return [...first].filter(([name, text]) => others.every((labels) => labels.get(name) === text))
 }
+
+/** A test has begun and ended at once, so that nothing stays firing at a receiver that keeps what it is told. */
+export function testNotification(nowMs: number): Notification {
+  const alert: NotifiedAlert = {
+    labels: [
+      ['alertname', 'CinnabarTest'],
+      ['severity', 'info'],
+    ],
+    annotations: [['summary', 'This is a test of a notifier: nothing is wrong']],
+    state: 'resolved',
+    value: '1',
+    sinceMs: nowMs,
+    firedMs: nowMs,
+    endedMs: nowMs,
+    group: 'test',
+    rule: 'CinnabarTest',
+    fingerprint: '0000000000000000',
+  }
+  const groupLabels = [['alertname', 'CinnabarTest']] as const
+  return { key: `test-${nowMs}`, groupLabels, atMs: nowMs, alerts: [alert], truncated: 0, isTest: true }
+}

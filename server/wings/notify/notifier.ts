@@ -7,7 +7,6 @@ import { Backoff, TO_PEER } from '../../../protocol/kept/backoff.ts'
 import { pause } from '../../../protocol/kept/pause.ts'
 import { readMessage } from '../../../protocol/monitor/message.ts'
 import { unwrapped } from '../../kit/delivered-values.ts'
-import { answerText, retryAfterMs } from '../../kit/io/post.ts'
 import type { StoredPeers } from '../../kit/peer.ts'
 import type { Poll } from '../../kit/poll.ts'
 import type { ChannelConnection, DeliveredChannel } from '../../kit/push.ts'
@@ -21,8 +20,6 @@ import type { Notification } from './notification.ts'
 /** Transitions that are taken in one step. */
 const PER_STEP = 16
 const MAX_DETAIL = 300
-/** Answers by which a receiver says that it will never take what was sent: the others are mended by somebody, or pass. */
-const REFUSALS: readonly number[] = [400, 413, 415, 422]
 
 /** How a notification has ended. */
 export interface NotificationOutcome {
@@ -102,7 +99,7 @@ export class Notifier implements ChannelConnection {
     const { destination, clock, left } = this.#options
     this.#over.abort()
     for (const { written } of this.#frames.splice(0)) written()
-    destination.receiver.close()
+    destination.close()
     clock.clear(this.#timer)
     this.#wake()
     this.#told()
@@ -234,24 +231,22 @@ export class Notifier implements ChannelConnection {
       try {
         counts.requests++
         if (attempts > 1) counts.retries++
-        const { body, headers } = destination.wire.request(notification, clock.wallMs())
-        const { status, retryAfter, body: answer } = await destination.receiver.post(body, headers)
-        const text = answerText(answer)
-        const detail = `${status}${text === '' ? '' : `: ${text}`}`.slice(0, MAX_DETAIL)
-        if (status >= 200 && status < 300) {
+        const answer = await destination.send(notification)
+        const detail = answer.detail.slice(0, MAX_DETAIL)
+        if (answer.verdict === 'taken') {
           counts.delivered++
           this.#backoff.reset()
           state('')
           return { outcome: 'delivered', detail, attempts }
         }
-        if (REFUSALS.includes(status)) {
+        if (answer.verdict === 'refused') {
           counts.refused++
           this.#backoff.reset()
           state(`a notification was refused: ${detail}`)
           return { outcome: 'refused', detail, attempts }
         }
         problem = `the receiver answered ${detail}`
-        waitMs = retryAfterMs(retryAfter, clock.wallMs())
+        waitMs = answer.waitMs
       } catch (error) {
         problem = (error as Error).message
       }

@@ -10,6 +10,7 @@ import type { Kit } from '../../kit/kit.ts'
 import { fromForeign, type Owner, type SensorStatus, type StatusEntry } from '../../kit/metrics.ts'
 import type { Timer } from '../../kit/running.ts'
 import { alertOfRow, type NotifiedAlert } from './alert.ts'
+import type { NotifierTable } from './bodies.ts'
 import type { NotifyTable } from './config.ts'
 import { type NotifierCounts, noneTold } from './counts.ts'
 import { notifyDestination } from './destination.ts'
@@ -43,7 +44,7 @@ export class Notifiers {
   }
 
   /** Tells what these tables say, and nobody else: those that are as before go on. Settles when new ones are bound; never rejects. */
-  async follow(tables: readonly NotifyTable[]): Promise<void> {
+  async follow(tables: readonly NotifierTable[]): Promise<void> {
     const before = [...this.running]
     const next = tables.map((table) => {
       const same = before.find((notifier) => isDeepStrictEqual(notifier.table, table))
@@ -107,7 +108,7 @@ export class Notifiers {
 
 export class RunningNotifier implements StatusEntry {
   readonly owner: Owner
-  readonly table: NotifyTable
+  readonly table: NotifierTable
   readonly counts: NotifierCounts = noneTold()
   groups: NotifyGroups | undefined
   readonly #kit: Kit
@@ -121,7 +122,7 @@ export class RunningNotifier implements StatusEntry {
   #timer: Timer | undefined
   readonly #over = new AbortController()
 
-  constructor(table: NotifyTable, kit: Kit, log: NotificationLog, isMuted: IsMuted) {
+  constructor(table: NotifierTable, kit: Kit, log: NotificationLog, isMuted: IsMuted) {
     this.table = table
     this.#kit = kit
     this.#log = log

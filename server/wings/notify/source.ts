@@ -1,5 +1,6 @@
 /** Notifiers: people are told of alerts, as the configuration says (docs/alerts.md). */
 import type { Source } from '../../kit/source.ts'
+import { withBodies } from './bodies.ts'
 import type { notifySection } from './config.ts'
 import { type AlertControls, notifyTest, silencing, unsilencing } from './controls.ts'
 import { NotifierFigures } from './figures.ts'
@@ -8,7 +9,7 @@ import { checkMatchers, Notifiers } from './notifiers.ts'
 import { Silences } from './silences.ts'
 
 export const notify: Source<typeof notifySection> = {
-  open(kit, tables) {
+  async open(kit, tables) {
     checkMatchers(tables)
     const { clock, feed, controls, peer } = kit
     const { journal, notifications, silences: storedSilences } = peer.stored
@@ -25,7 +26,7 @@ export const notify: Source<typeof notifySection> = {
     const { running } = notifiers
     feed.add(new NotifierFigures({ running, log, silences, tenants: () => peer.view.tenants() }, clock))
     // The configuration may change before anything may be delivered.
-    let wanted = tables
+    let wanted = await withBodies(tables, clock.wallMs())
     let isListening = false
     return {
       statuses: running,
@@ -35,9 +36,10 @@ export const notify: Source<typeof notifySection> = {
       },
       async prepare(next) {
         checkMatchers(next)
+        const read = await withBodies(next, clock.wallMs())
         return () => {
-          wanted = next
-          if (isListening) void notifiers.follow(next)
+          wanted = read
+          if (isListening) void notifiers.follow(read)
         }
       },
       sweep() {

@@ -3,7 +3,7 @@
  * holds no more it ends, after `keep_firing_for`. With `recover` and `no_data` alerts go on for longer.
  */
 import { LabelSet, METRIC_NAME_LABEL } from '../../../../promql/label-set.ts'
-import type { TemplateData, TextTemplate } from '../template/template.ts'
+import type { TemplateData, TextTemplate } from '../../../../promql/template/template.ts'
 import { type EvaluatedSample, RuleError, type RuleEvaluation, type RuleSteps } from './evaluation.ts'
 import { alertingElements, type Lapse, lapsesOf } from './lapsed-alerts.ts'
 import { ALERT_NAME, type AlertingDefinition } from './rule-file.ts'

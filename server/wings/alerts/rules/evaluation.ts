@@ -3,9 +3,9 @@ import type { LabelSet } from '../../../../promql/label-set.ts'
 import { NO_LABELS } from '../../../../promql/label-set.ts'
 import { PreparedQuery, QUERY_OPTIONS, type QueryOptions } from '../../../../promql/query.ts'
 import type { SeriesSource } from '../../../../promql/series-source.ts'
-import { type TemplateSurroundings, Unanswered } from '../template/functions.ts'
-import type { TemplateSample } from '../template/go-format.ts'
-import type { TemplateData, TextTemplate } from '../template/template.ts'
+import { type TemplateSurroundings, Unanswered } from '../../../../promql/template/functions.ts'
+import type { TemplateSample } from '../../../../promql/template/go-format.ts'
+import type { TemplateData, TextTemplate } from '../../../../promql/template/template.ts'
 
 export interface EvaluatedSample {
   readonly labels: LabelSet

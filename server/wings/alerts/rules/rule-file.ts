@@ -5,9 +5,9 @@
 import { isLabelName, METRIC_NAME_LABEL } from '../../../../promql/label-set.ts'
 import { boundedDurationMs } from '../../../../promql/parse/numbers.ts'
 import { PreparedQuery } from '../../../../promql/query.ts'
+import { TextTemplate } from '../../../../promql/template/template.ts'
 import { nameProblem } from '../../../../protocol/monitor/value.ts'
 import { readYaml, type YamlTable } from '../../../kit/yaml-table.ts'
-import { TextTemplate } from '../template/template.ts'
 
 interface RuleParts {
   readonly query: PreparedQuery

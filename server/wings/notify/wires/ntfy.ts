@@ -2,7 +2,7 @@
 import { KEY_HEADER } from '../../../kit/io/signing.ts'
 import { type NotifiedAlert, textOfLabel } from '../alert.ts'
 import { isFiring, type NotifyWire, type Told } from '../notification.ts'
-import { linesOf, titleOf } from '../texts.ts'
+import { alertsText, titleOf } from '../texts.ts'
 
 /** The priorities of ntfy go from 1 to 5; 3 is the usual one. */
 const PRIORITIES: Readonly<Record<string, number>> = {
@@ -15,8 +15,6 @@ const PRIORITIES: Readonly<Record<string, number>> = {
   none: 1,
 }
 const USUAL = 3
-/** ntfy makes a file of longer messages. */
-const MAX_LENGTH = 3_500
 
 /** `href`: the URL of the topic. */
 export function ntfyWire(href: string, { externalUrl }: Told): NotifyWire & { readonly href: string } {
@@ -28,11 +26,10 @@ export function ntfyWire(href: string, { externalUrl }: Told): NotifyWire & { re
     request(notification) {
       const { key, alerts } = notification
       const firing = isFiring(notification)
-      const text = linesOf(notification).join('\n')
       const message = {
         topic,
         title: titleOf(notification),
-        message: text.slice(0, MAX_LENGTH),
+        message: alertsText(notification),
         priority: firing ? Math.max(...alerts.map(priorityOf)) : 2,
         tags: [firing ? 'rotating_light' : 'white_check_mark'],
         ...(externalUrl !== '' && {

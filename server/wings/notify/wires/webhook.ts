@@ -40,17 +40,22 @@ function webhookAlert(
     labels: Object.fromEntries(labels),
     annotations: Object.fromEntries(annotations),
     startsAt: timeText(firedMs),
-    endsAt: endedMs === 0 ? NOT_ENDED : timeText(endedMs),
+    endsAt: endText(endedMs),
     generatorURL: externalUrl,
     fingerprint,
   }
 }
 
 /** As Alertmanager writes it for a route without matchers. */
-function groupKeyOf(labels: readonly Label[]): string {
+export function groupKeyOf(labels: readonly Label[]): string {
   return `{}:{${labels.map(([name, text]) => `${name}=${JSON.stringify(text)}`).join(', ')}}`
 }
 
 export function timeText(ms: number): string {
   return new Date(ms).toISOString()
+}
+
+/** 0: it has not ended. */
+export function endText(endedMs: number): string {
+  return endedMs === 0 ? NOT_ENDED : timeText(endedMs)
 }

@@ -22,11 +22,11 @@ it('a notifier has defaults for all but its name and its URL', () => {
 })
 
 it('is shown without the path of its URL, which may be a secret', () => {
-  const [notifier] = load(`${TABLE}url = "slack+https://hooks.slack.com/services/T0/B0/hunter2"`).notify
+  const [notifier] = load(`${TABLE}url = "json+https://hooks.slack.com/services/T0/B0/hunter2"\ntemplate = "t"`).notify
   expect(notifier?.url).toEqual({
-    protocol: 'slack',
+    protocol: 'json',
     href: 'https://hooks.slack.com/services/T0/B0/hunter2',
-    shown: 'slack+https://hooks.slack.com',
+    shown: 'json+https://hooks.slack.com',
   })
 })
 
@@ -41,7 +41,7 @@ it('an Alertmanager is told at once, and every minute, at its path', () => {
 
 it('has times at which nothing is told, and alerts that say it all', () => {
   const [notifier] = load(
-    `${TABLE}url = "slack+https://h.example/x"\nmute_time_intervals = [{ weekdays = ["saturday"] }, { times = ["00:00-07:00"], location = "Europe/Berlin" }]\n` +
+    `${TABLE}url = "webhook+https://h.example/x"\nmute_time_intervals = [{ weekdays = ["saturday"] }, { times = ["00:00-07:00"], location = "Europe/Berlin" }]\n` +
       `inhibit = [{ source = ['a="b"'], target = ['c="d"'] }]`,
   ).notify
   expect(notifier).toMatchObject({
@@ -64,6 +64,8 @@ it.each([
   ['url = "ntfy+https://host/%E0"', /expected a URL like/],
   ['url = "webhook+http://192.0.2.1/"\ntoken_file = "t"', /in clear: use \+https/],
   ['url = "ntfy+https://host/t"\nsecret_file = "s"', /`secret_file` goes with a `url` of webhook/],
+  ['url = "ntfy+https://host/t"\ntemplate = "t"', /`template` goes with a `url` of json/],
+  ['url = "json+https://host/t"', /`template` goes with a `url` of json/],
   ['url = "alertmanager+https://host"\ngroup_by = ["a"]', /an Alertmanager groups and repeats by itself/],
   ['url = "webhook+https://host/"\ngroup_by = ["a b"]', /a list of at most 32 names of labels/],
   ['url = "webhook+https://user:hunter2@host/"', /without a user/],

@@ -66,16 +66,11 @@ it('tells each transition in order, and does nothing until the first may be told
     } as never,
     groups,
     destination: {
-      wire: {
-        request: ({ alerts }) => ({ body: Buffer.from(alerts.map(({ state }) => state).join()), headers: {} }),
+      send: async ({ alerts }) => {
+        sent.push(alerts.map(({ state }) => state).join())
+        return { verdict: 'taken', detail: '204', waitMs: 0 }
       },
-      receiver: {
-        post: async (body) => {
-          sent.push(Buffer.from(body).toString())
-          return { status: 204, retryAfter: undefined, body: new Uint8Array() }
-        },
-        close: () => {},
-      },
+      close: () => {},
     },
     clock: {
       wallMs: () => nowMs,

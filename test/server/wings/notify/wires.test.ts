@@ -4,7 +4,6 @@ import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
 import type { Notification } from '../../../../server/wings/notify/notification.ts'
 import { alertmanagerWire } from '../../../../server/wings/notify/wires/alertmanager.ts'
 import { ntfyWire } from '../../../../server/wings/notify/wires/ntfy.ts'
-import { slackWire } from '../../../../server/wings/notify/wires/slack.ts'
 import { webhookWire } from '../../../../server/wings/notify/wires/webhook.ts'
 
 const AT = Date.parse('2026-11-30T05:00:00Z')
@@ -92,10 +91,4 @@ it('ntfy gets a message to the topic, with the priority of the severity and a li
   })
   const ended = { ...notification, alerts: [alert('b', AT)], truncated: 0 }
   expect(jsonOf(wire.request(ended, AT).body)).toMatchObject({ title: 'Resolved: Full', priority: 2 })
-})
-
-it('Slack gets a text, in which its own characters stand for themselves', () => {
-  const odd = { ...alert('a'), annotations: [['summary', '5 < 7 & more']] as const }
-  const { body } = slackWire(told).request({ ...notification, alerts: [odd], truncated: 0 }, AT)
-  expect(jsonOf(body)).toEqual({ text: '*Full*\n5 &lt; 7 &amp; more\n<https://c.example|Open>' })
 })

@@ -1,11 +1,12 @@
 /** The functions of templates: those of Prometheus (its documentation, "Template reference"), and those of Go that it has besides. */
-import { compiledRegex, RegexError } from '../../../../promql/label-matcher.ts'
-import { durationMs, floatOf } from '../../../../promql/parse/numbers.ts'
+import { compiledRegex, RegexError } from '../label-matcher.ts'
+import { durationMs, floatOf } from '../parse/numbers.ts'
 import {
   goNumber,
   goType,
+  isList,
   isMap,
-  isSamples,
+  isSample,
   printedAlone,
   sprint,
   sprintf,
@@ -42,6 +43,7 @@ interface Taken {
   readonly run: TemplateFunction
 }
 
+const utf8 = new TextEncoder()
 const LARGE = ['k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y']
 const SMALL = ['m', 'u', 'n', 'p', 'f', 'a', 'z', 'y']
 /** Seconds: 2^63 nanoseconds. */
@@ -102,14 +104,22 @@ const FUNCTIONS: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   ['gt', comparison((order) => !(order <= 0))],
   ['ge', comparison((order) => !(order < 0))],
   ['urlquery', any((values) => queryEscaped(sprint(values)))],
+  // As Alertmanager has it.
+  ['toJson', one((value) => JSON.stringify(plainOf(value)))],
   ['html', any((values) => htmlEscaped(sprint(values)))],
   // These two stop at the argument that decides: execute.ts evaluates their arguments.
   ['and', any((values) => values.at(-1), 1)],
   ['or', any((values) => values.at(-1), 1)],
 ])
 
-export function isTemplateFunction(name: string): boolean {
-  return FUNCTIONS.has(name)
+/** Those of annotations and labels of rules; Prometheus has no `toJson`. */
+export function isRuleFunction(name: string): boolean {
+  return FUNCTIONS.has(name) && name !== 'toJson'
+}
+
+/** Those of bodies of notifications, which ask for nothing. */
+export function isBodyFunction(name: string): boolean {
+  return FUNCTIONS.has(name) && name !== 'query'
 }
 
 /** Throws TemplateError. */
@@ -135,7 +145,7 @@ export function callFunction(
 export function isTrue(value: TemplateValue): boolean {
   if (typeof value === 'number') return value !== 0
   if (isMap(value)) return value.size > 0
-  if (isSamples(value)) return value.length > 0
+  if (isList(value)) return value.length > 0
   return value !== undefined && value !== '' && value !== false && value !== 0n
 }
 
@@ -153,12 +163,12 @@ function number(value: TemplateValue): number {
 }
 
 function samples(value: TemplateValue): readonly TemplateSample[] {
-  if (isSamples(value)) return value
+  if (isList(value) && value.every(isSample)) return value
   throw new TemplateError(`wrong type for value; expected template.queryResult; got ${goType(value)}`)
 }
 
 function sample(value: TemplateValue): TemplateSample {
-  if (typeof value === 'object' && !isMap(value) && !isSamples(value)) return value
+  if (isSample(value)) return value
   throw new TemplateError(`wrong type for value; expected *template.sample; got ${goType(value)}`)
 }
 
@@ -204,6 +214,15 @@ function queryEscaped(value: string): string {
   return encodeURIComponent(value)
     .replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
     .replaceAll('%20', '+')
+}
+
+/** As JSON has it. */
+function plainOf(value: TemplateValue): unknown {
+  if (typeof value === 'bigint') return Number(value)
+  if (isMap(value)) return Object.fromEntries([...value].map(([name, one]) => [name, plainOf(one)]))
+  if (isList(value)) return value.map(plainOf)
+  if (isSample(value)) return { Labels: plainOf(value.Labels), Value: value.Value }
+  return value ?? null
 }
 
 function htmlEscaped(value: string): string {
@@ -287,15 +306,15 @@ function humanizedTimestamp(value: number): string {
 }
 
 function lengthOf(value: TemplateValue): number {
-  if (typeof value === 'string') return Buffer.byteLength(value)
+  if (typeof value === 'string') return utf8.encode(value).length
   if (isMap(value)) return value.size
-  if (isSamples(value)) return value.length
+  if (isList(value)) return value.length
   throw new TemplateError(`len of type ${goType(value)}`)
 }
 
 function elementOf(of: TemplateValue, key: TemplateValue): TemplateValue {
   if (isMap(of)) return of.get(text(key)) ?? ''
-  if (!isSamples(of)) throw new TemplateError(`can't index item of type ${goType(of)}`)
+  if (!isList(of)) throw new TemplateError(`can't index item of type ${goType(of)}`)
   if (typeof key !== 'bigint') throw new TemplateError(`cannot index slice/array with type ${goType(key)}`)
   const found = of[Number(key)]
   if (found === undefined) throw new TemplateError(`index out of range: ${key}`)

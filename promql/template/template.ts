@@ -1,7 +1,14 @@
-/** A template of an annotation or a label of a rule: parsed when its file is loaded, and executed for each alert. */
-import { callFunction, isTemplateFunction, isTrue, type TemplateSurroundings } from './functions.ts'
-import { goType, isMap, isSamples, printed, type TemplateValue } from './go-format.ts'
-import { type Pipeline, parseTextTemplate, TemplateError, type TemplateNodes, type TemplateOperand } from './parse.ts'
+/** Templates of annotations and labels of rules, and of what receivers are sent: parsed when their files are loaded, and executed for each alert. */
+import { callFunction, isBodyFunction, isRuleFunction, isTrue, type TemplateSurroundings } from './functions.ts'
+import { goType, isList, isMap, isSample, printed, type TemplateValue } from './go-format.ts'
+import {
+  type Pipeline,
+  parseTextTemplate,
+  type TemplateDialect,
+  TemplateError,
+  type TemplateNodes,
+  type TemplateOperand,
+} from './parse.ts'
 
 /** The data of an alert. */
 export interface TemplateData {
@@ -11,11 +18,20 @@ export interface TemplateData {
   readonly value: number
 }
 
-/** A text that becomes longer is an error. */
-const MAX_OUTPUT = 65_536
-/** So is work without end; ranges within ranges multiply. */
-const MAX_STEPS = 100_000
+const OF_RULES: TemplateDialect = {
+  variables: ['$', '$labels', '$externalLabels', '$externalURL', '$value'],
+  isFunction: isRuleFunction,
+  maxOutput: 65_536,
+  maxSteps: 100_000,
+}
+const OF_BODIES: TemplateDialect = {
+  variables: ['$'],
+  isFunction: isBodyFunction,
+  maxOutput: 262_144,
+  maxSteps: 5_000,
+}
 
+/** A template of an annotation or a label of a rule. */
 export class TextTemplate {
   readonly text: string
   readonly #nodes: TemplateNodes
@@ -23,14 +39,43 @@ export class TextTemplate {
   /** Throws TemplateError. */
   constructor(text: string) {
     this.text = text
-    this.#nodes = parseTextTemplate(text, isTemplateFunction)
+    this.#nodes = parseTextTemplate(text, OF_RULES)
   }
 
   /** Throws TemplateError. */
-  execute(data: TemplateData, surroundings: TemplateSurroundings): string {
-    const run = new Execution(data, surroundings)
-    run.list(this.#nodes, run.root)
-    return run.output
+  execute({ labels, externalLabels, externalUrl, value }: TemplateData, surroundings: TemplateSurroundings): string {
+    const root = new Map<string, TemplateValue>([
+      ['Labels', labels],
+      ['ExternalLabels', externalLabels],
+      ['ExternalURL', externalUrl],
+      ['Value', value],
+    ])
+    const variables = [
+      { name: '$', value: root },
+      { name: '$labels', value: labels },
+      { name: '$externalLabels', value: externalLabels },
+      { name: '$externalURL', value: externalUrl },
+      { name: '$value', value },
+    ]
+    return new Execution(root, variables, OF_RULES, surroundings).text(this.#nodes)
+  }
+}
+
+/** A template of what a receiver is sent. It has `toJson`, and asks for no expressions. */
+export class BodyTemplate {
+  readonly #nodes: TemplateNodes
+
+  /** Throws TemplateError. */
+  constructor(text: string) {
+    this.#nodes = parseTextTemplate(text, OF_BODIES)
+  }
+
+  /** Throws TemplateError. */
+  execute(root: ReadonlyMap<string, TemplateValue>, surroundings: Omit<TemplateSurroundings, 'query'>): string {
+    const query = (): never => {
+      throw new TemplateError('a body asks for no expressions')
+    }
+    return new Execution(root, [{ name: '$', value: root }], OF_BODIES, { ...surroundings, query }).text(this.#nodes)
   }
 }
 
@@ -40,31 +85,32 @@ interface Variable {
 }
 
 class Execution {
-  readonly root: ReadonlyMap<string, TemplateValue>
-  output = ''
+  readonly #root: ReadonlyMap<string, TemplateValue>
+  readonly #limits: Pick<TemplateDialect, 'maxOutput' | 'maxSteps'>
   readonly #surroundings: TemplateSurroundings
+  #output = ''
   /** Those of inner blocks last. */
   #variables: Variable[]
   #steps = 0
 
-  constructor({ labels, externalLabels, externalUrl, value }: TemplateData, surroundings: TemplateSurroundings) {
+  constructor(
+    root: ReadonlyMap<string, TemplateValue>,
+    variables: Variable[],
+    limits: Pick<TemplateDialect, 'maxOutput' | 'maxSteps'>,
+    surroundings: TemplateSurroundings,
+  ) {
+    this.#root = root
+    this.#variables = variables
+    this.#limits = limits
     this.#surroundings = surroundings
-    this.root = new Map<string, TemplateValue>([
-      ['Labels', labels],
-      ['ExternalLabels', externalLabels],
-      ['ExternalURL', externalUrl],
-      ['Value', value],
-    ])
-    this.#variables = [
-      { name: '$', value: this.root },
-      { name: '$labels', value: labels },
-      { name: '$externalLabels', value: externalLabels },
-      { name: '$externalURL', value: externalUrl },
-      { name: '$value', value },
-    ]
   }
 
-  list(nodes: TemplateNodes, dot: TemplateValue): void {
+  text(nodes: TemplateNodes): string {
+    this.#list(nodes, this.#root)
+    return this.#output
+  }
+
+  #list(nodes: TemplateNodes, dot: TemplateValue): void {
     for (const node of nodes) {
       this.#step()
       if (node.kind === 'text') this.#write(node.text)
@@ -76,8 +122,8 @@ class Execution {
         if (node.kind === 'range') this.#range(node.pipeline, node.body, node.otherwise, dot)
         else {
           const value = this.#pipeline(node.pipeline, dot)
-          if (isTrue(value)) this.list(node.body, node.kind === 'with' ? value : dot)
-          else this.list(node.otherwise, dot)
+          if (isTrue(value)) this.#list(node.body, node.kind === 'with' ? value : dot)
+          else this.#list(node.otherwise, dot)
         }
         this.#variables.length = count
       }
@@ -87,13 +133,13 @@ class Execution {
   #range(pipeline: Pipeline, body: TemplateNodes, otherwise: TemplateNodes, dot: TemplateValue): void {
     const of = this.#value(pipeline, dot)
     const elements = elementsOf(of)
-    if (elements.length === 0) this.list(otherwise, dot)
+    if (elements.length === 0) this.#list(otherwise, dot)
     for (const [key, element] of elements) {
       const count = this.#variables.length
       const { variables } = pipeline
       const values = variables.length === 2 ? [key, element] : [element]
       for (const [index, name] of variables.entries()) this.#set(name, values[index], pipeline.isDeclaring)
-      this.list(body, element)
+      this.#list(body, element)
       this.#variables.length = count
     }
   }
@@ -157,13 +203,12 @@ class Execution {
   }
 
   #field(value: TemplateValue, name: string): TemplateValue {
-    if (value === this.root && !this.root.has(name))
-      throw new TemplateError(`can't evaluate field ${name}: there are Labels, ExternalLabels, ExternalURL and Value`)
+    if (value === this.#root && !this.#root.has(name))
+      throw new TemplateError(`can't evaluate field ${name}: there are ${listed([...this.#root.keys()])}`)
     if (isMap(value)) return value.get(name) ?? ''
-    if (typeof value === 'object' && !isSamples(value)) {
-      if (name === 'Labels') return value.Labels
-      if (name === 'Value') return value.Value
-    }
+    if (isList(value) && (name === 'Firing' || name === 'Resolved')) return withStatus(value, name.toLowerCase())
+    if (isSample(value) && name === 'Labels') return value.Labels
+    if (isSample(value) && name === 'Value') return value.Value
     throw new TemplateError(`can't evaluate field ${name} in type ${goType(value)}`)
   }
 
@@ -174,18 +219,29 @@ class Execution {
   }
 
   #write(text: string): void {
-    this.output += text
-    if (this.output.length > MAX_OUTPUT) throw new TemplateError(`its text has more than ${MAX_OUTPUT} characters`)
+    const { maxOutput } = this.#limits
+    this.#output += text
+    if (this.#output.length > maxOutput) throw new TemplateError(`its text has more than ${maxOutput} characters`)
   }
 
   #step(): void {
-    if (++this.#steps > MAX_STEPS) throw new TemplateError(`it takes more than ${MAX_STEPS} steps`)
+    const { maxSteps } = this.#limits
+    if (++this.#steps > maxSteps) throw new TemplateError(`it takes more than ${maxSteps} steps`)
   }
 }
 
 function elementsOf(of: TemplateValue): (readonly [key: TemplateValue, element: TemplateValue])[] {
-  if (isSamples(of)) return of.map((sample, index) => [BigInt(index), sample])
+  if (isList(of)) return of.map((element, index) => [BigInt(index), element])
   if (isMap(of)) return [...of].sort(([left], [right]) => (left < right ? -1 : 1))
   if (of === undefined) return []
   throw new TemplateError(`range can't iterate over ${printed(of)}`)
+}
+
+/** As the lists of alerts of Alertmanager's templates have them. */
+function withStatus(alerts: readonly TemplateValue[], status: string): readonly TemplateValue[] {
+  return alerts.filter((alert) => isMap(alert) && alert.get('Status') === status)
+}
+
+function listed(names: readonly string[]): string {
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 }

@@ -1,8 +1,8 @@
 /** Templates that go wrong, or are bounded. What right ones give is compared with promtool: test/server/start/rules.test.ts. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { TemplateError } from '../../../../../server/wings/alerts/template/parse.ts'
-import { TextTemplate } from '../../../../../server/wings/alerts/template/template.ts'
+import { TemplateError } from '../../../promql/template/parse.ts'
+import { TextTemplate } from '../../../promql/template/template.ts'
 
 const surroundings = {
   query: (expression: string) => (expression === 'up' ? [{ Labels: new Map([['job', 'a']]), Value: 1 }] : []),

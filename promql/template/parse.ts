@@ -2,8 +2,8 @@
  * Templates of annotations and labels: the part of Go's text/template that rule files use. What there is besides (`define`,
  * `template`, `block`, `break`, `continue`) is refused by its name when a file is loaded.
  */
-import { literalNumber } from '../../../../promql/parse/numbers.ts'
-import { unquoted } from '../../../../promql/parse/quoting.ts'
+import { literalNumber } from '../parse/numbers.ts'
+import { unquoted } from '../parse/quoting.ts'
 
 export type TemplateNode =
   | { readonly kind: 'text'; readonly text: string }
@@ -38,8 +38,16 @@ export class TemplateError extends Error {
   override readonly name = 'TemplateError'
 }
 
-/** The data of an alert under the names that rule files use, as Prometheus declares them. */
-export const DECLARED = ['$', '$labels', '$externalLabels', '$externalURL', '$value'] as const
+/** What a kind of template has. */
+export interface TemplateDialect {
+  /** Variables that are there from the beginning. */
+  readonly variables: readonly string[]
+  readonly isFunction: (name: string) => boolean
+  /** A text that becomes longer is an error. */
+  readonly maxOutput: number
+  /** So is work without end; ranges within ranges multiply. */
+  readonly maxSteps: number
+}
 
 const UNSUPPORTED = ['define', 'template', 'block', 'break', 'continue']
 const MAX_LENGTH = 65_536
@@ -48,10 +56,10 @@ const MAX_DEPTH = 100
 const TOKEN =
   /\s+|"(?:\\.|[^"\\\n])*"|`[^`]*`|'(?:\\.|[^'\\\n])+'|:=|[|(),=]|\$[A-Za-z0-9_]*|\.[A-Za-z_][A-Za-z0-9_]*|[+-]?(?:\d|\.\d)[\w.]*(?:(?<=[eEpP])[+-]\w+)?|\.|[A-Za-z_][A-Za-z0-9_]*/y
 
-/** Throws TemplateError. `isFunction` tells which functions there are. */
-export function parseTextTemplate(text: string, isFunction: (name: string) => boolean): TemplateNodes {
+/** Throws TemplateError. */
+export function parseTextTemplate(text: string, dialect: TemplateDialect): TemplateNodes {
   if (text.length > MAX_LENGTH) throw new TemplateError(`a template has more than ${MAX_LENGTH} characters`)
-  const parser = new Parser(piecesOf(text), isFunction)
+  const parser = new Parser(piecesOf(text), dialect)
   return parser.whole()
 }
 
@@ -109,10 +117,11 @@ class Parser {
   #at = 0
   #depth = 0
   /** The variables that are declared so far, those of inner blocks last. */
-  #variables: string[] = [...DECLARED]
+  #variables: string[]
 
-  constructor(pieces: readonly Piece[], isFunction: (name: string) => boolean) {
+  constructor(pieces: readonly Piece[], { variables, isFunction }: TemplateDialect) {
     this.#pieces = pieces
+    this.#variables = [...variables]
     this.#isFunction = isFunction
   }
 

@@ -17,7 +17,7 @@ export type TemplateValue =
   | boolean
   | undefined
   | ReadonlyMap<string, TemplateValue>
-  | readonly TemplateSample[]
+  | readonly TemplateValue[]
   | TemplateSample
 
 /** The most that JavaScript gives. */
@@ -36,7 +36,7 @@ export function printed(value: TemplateValue): string {
     const pairs = [...value].sort(([left], [right]) => (left < right ? -1 : 1))
     return `map[${pairs.map(([name, text]) => `${name}:${printed(text)}`).join(' ')}]`
   }
-  if (isSamples(value)) return `[${value.map(printed).join(' ')}]`
+  if (isList(value)) return `[${value.map(printed).join(' ')}]`
   return `{${printed(value.Labels)} ${printed(value.Value)}}`
 }
 
@@ -48,15 +48,19 @@ export function goType(value: TemplateValue): string {
   if (typeof value === 'boolean') return 'bool'
   if (typeof value === 'string') return 'string'
   if (isMap(value)) return 'map[string]string'
-  return isSamples(value) ? 'template.queryResult' : 'template.sample'
+  return isList(value) ? 'template.queryResult' : 'template.sample'
 }
 
 export function isMap(value: TemplateValue): value is ReadonlyMap<string, TemplateValue> {
   return value instanceof Map
 }
 
-export function isSamples(value: TemplateValue): value is readonly TemplateSample[] {
+export function isList(value: TemplateValue): value is readonly TemplateValue[] {
   return Array.isArray(value)
+}
+
+export function isSample(value: TemplateValue): value is TemplateSample {
+  return typeof value === 'object' && !isMap(value) && !isList(value)
 }
 
 /** A number by the verb e, f or g; `digits` undefined: as many as it needs (g), or 6. */
