@@ -5,7 +5,7 @@
 import type { NatsConnection } from '@nats-io/transport-node'
 import { TO_NATS } from '../../protocol/kept/backoff.ts'
 import { type ConnectionAttempt, KeptConnection } from '../../protocol/kept/kept-connection.ts'
-import type { NatsOptions } from '../../storage/replicated/nats.ts'
+import type { NatsOptions } from '../../storage/replicated/options.ts'
 import type { Clock } from '../kernel/core/clock.ts'
 import type { Logger } from '../kernel/core/log.ts'
 import type { Bus } from './alive.ts'

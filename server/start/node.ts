@@ -4,8 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import type { HistoryLogOptions } from '../../storage/history/log/history-log.ts'
-import type { NatsOptions } from '../../storage/replicated/nats.ts'
+import type { HistoryLogOptions, NatsOptions } from '../../storage/replicated/options.ts'
 import { RECORD_FORMAT } from '../../storage/replicated/record.ts'
 import { ReplicatedStore } from '../../storage/replicated/store.ts'
 import { takeLock } from '../../storage/sqlite/database.ts'

@@ -11,33 +11,13 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
 import { appendRecord, type NewRecord, natsReason } from './append.ts'
 import { abortable, askAgain } from './asking.ts'
-import { ANSWER_MS, connectNats, type NatsOptions } from './nats.ts'
+import { ANSWER_MS, connectNats } from './nats.ts'
+import type { LogOptions } from './options.ts'
 import { MAX_RECORD_BYTES } from './packing.ts'
 import { type ReadEntry, readRecordAt, readRecords } from './read.ts'
-import {
-  boundsOf,
-  type LogContent,
-  LogStream,
-  logOf,
-  type StreamAccess,
-  streamConfig,
-  streamName,
-  streamSubject,
-} from './stream.ts'
+import { boundsOf, LogStream, logOf, type StreamAccess, streamConfig, streamName, streamSubject } from './stream.ts'
 
 export type { LogEntry } from './part.ts'
-
-export interface LogOptions extends NatsOptions {
-  /** Letters, digits, `-` and `_`, as the name of a node is. */
-  readonly cluster: string
-  readonly node: string
-  /** On how many nats-servers each record is, 1, 3 or 5. */
-  readonly replicas: number
-  /** The size at which the oldest records are discarded. */
-  readonly maxBytes: number
-  /** Default: the database. */
-  readonly content?: LogContent
-}
 
 export interface LogBounds {
   /** The number of the log: 1, 2, 3 ...; 0 if there is none. */

@@ -15,24 +15,7 @@ import {
   usernamePasswordAuthenticator,
 } from '@nats-io/transport-node'
 import { StorageError } from '../store.ts'
-
-export interface NatsOptions {
-  /** `nats://host:port` or `tls://host:port`; one `tls://` is enough for TLS to be required of all. */
-  readonly servers: readonly string[]
-  /** Paths of PEM files. They are read for each connection, so they can be renewed while the server runs. */
-  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string }
-  /** The path of a .creds file: a JWT and its key. Read for each connection. */
-  readonly credentials?: string
-  /** The name of a user whose password is the first line of `passwordFile`. Read for each connection. */
-  readonly user?: string
-  readonly passwordFile?: string
-  /** `host:port` of the server to try first, since it has just answered: one that is cut off costs a new connection its whole time. */
-  readonly first?: string | undefined
-  /** How long a nats-server may take to answer, in ms. Default 2,000. */
-  readonly timeoutMs?: number
-  /** A nats-server that does not answer two pings, which are so many ms apart, is given up. Default 700. */
-  readonly pingMs?: number
-}
+import type { NatsOptions } from './options.ts'
 
 export const ANSWER_MS = 2_000
 const PING_MS = 700

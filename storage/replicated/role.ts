@@ -1,6 +1,6 @@
 /** The messages between the server's side of the replicated store and its thread, which has one role until it ends. */
 import type { FromWorker, ServiceOptions, ToWorker } from '../sqlite/service.ts'
-import type { LogOptions } from './log.ts'
+import type { LogOptions } from './options.ts'
 import type { LogPlace } from './place.ts'
 
 /** How long the nats-servers may take to say what they have. */

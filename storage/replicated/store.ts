@@ -22,7 +22,8 @@ import {
   type Store,
   type StoreEvents,
 } from '../store.ts'
-import { Log, type LogOptions } from './log.ts'
+import { Log } from './log.ts'
+import type { LogOptions } from './options.ts'
 import type { LogPlace } from './place.ts'
 import type { Copied, CopyProgress, FromRole, Role, RoleOptions, ToRole } from './role.ts'
 

@@ -21,6 +21,7 @@ import {
 import { type NatsConnection, nanos, nuid } from '@nats-io/transport-node'
 import { abortable, askAgain } from './asking.ts'
 import { MESSAGE_HEADER_BYTES } from './nats.ts'
+import type { LogContent } from './options.ts'
 import { partHeaders, partOf, type RecordPart } from './part.ts'
 
 /** Larger messages gain nothing. It is a constant, so that all nodes make the same stream. */
@@ -33,9 +34,6 @@ const HEARTBEAT_MS = 1_000
 const PULL_MS = 10_000
 /** How long nats-server keeps a consumer that nobody reads from. */
 const FORGET_MS = 30_000
-
-/** What the records of a log are of: the database, or the history beside it. Each has logs, and numbers, of its own. */
-export type LogContent = 'database' | 'history'
 
 const NAMES = {
   database: { stream: 'CIN', subject: 'log' },

@@ -6,8 +6,9 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { Log, type LogOptions } from '../../storage/replicated/log.ts'
+import { Log } from '../../storage/replicated/log.ts'
 import { connectNats } from '../../storage/replicated/nats.ts'
+import type { LogOptions } from '../../storage/replicated/options.ts'
 import { streamName } from '../../storage/replicated/stream.ts'
 import { percentile } from '../rig/figures.ts'
 import { type Rig, type RigOptions, runCourse, type Totals } from '../rig/rig.ts'

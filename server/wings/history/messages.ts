@@ -1,7 +1,6 @@
 /** What the server and the thread of the history send each other. The thread does nothing of its own accord. */
 
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
-import type { HistoryLead, HistoryLogOptions } from '../../../storage/history/log/history-log.ts'
 import type {
   HistoryFamily,
   HistoryFamilyPlace,
@@ -13,6 +12,7 @@ import type {
   HistoryQuery,
   HistorySamples,
 } from '../../../storage/history/store.ts'
+import type { HistoryLead, HistoryLogOptions } from '../../../storage/replicated/options.ts'
 import type { Label } from '../../kit/delivered-values.ts'
 
 /** What the thread is started with. */

@@ -4,7 +4,8 @@
  * sequence that it expects, and who has led in a later epoch is never followed by who has led before.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { Log, type LogBounds, type LogEntry, type LogOptions } from '../../replicated/log.ts'
+import { Log, type LogBounds, type LogEntry } from '../../replicated/log.ts'
+import type { HistoryLead, HistoryLogOptions } from '../../replicated/options.ts'
 import { type LogPlace, NO_RECORD_HASH } from '../../replicated/place.ts'
 import { recordHash } from '../../replicated/record.ts'
 import { StorageError } from '../../store.ts'
@@ -22,14 +23,6 @@ const AGAIN_MS = 1_000
 const SHORTER_TIMES = 15
 /** Epochs of one log of the database. */
 const EPOCHS = 1e9
-
-export interface HistoryLogOptions extends Omit<LogOptions, 'content'> {}
-
-/** In which epoch of which log of the database a node leads. */
-export interface HistoryLead {
-  readonly log: number
-  readonly epoch: number
-}
 
 export interface HistoryLogParts {
   readonly history: History

@@ -1,7 +1,7 @@
 /** The judge of the log, read with a client of NATS and not with the product's own: in each epoch one node has appended, and no other. */
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import type { LogOptions } from '../../../storage/replicated/log.ts'
+import type { LogOptions } from '../../../storage/replicated/options.ts'
 import type { Totals } from '../../rig/rig.ts'
 
 /** The headers of a message of the log. */

@@ -1,7 +1,8 @@
 /** Three machines with a node of a cluster and a nats-server on each: processes that can be ended, frozen, cut off and started again. */
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { Log, type LogOptions } from '../../../storage/replicated/log.ts'
+import { Log } from '../../../storage/replicated/log.ts'
+import type { LogOptions } from '../../../storage/replicated/options.ts'
 import { streamName } from '../../../storage/replicated/stream.ts'
 import { KilledServer } from '../../rig/killed-server/killed-server.ts'
 import { canMount, SmallDisk } from '../../rig/small-disk.ts'

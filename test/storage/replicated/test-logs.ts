@@ -1,7 +1,8 @@
 /** The logs of several nodes over nats-servers of a test, and what the tests of the log have in common. */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Log, type LogEntry, type LogOptions } from '../../../storage/replicated/log.ts'
+import { Log, type LogEntry } from '../../../storage/replicated/log.ts'
+import type { LogOptions } from '../../../storage/replicated/options.ts'
 import { StorageError } from '../../../storage/store.ts'
 import { NatsServers, type NatsServersOptions } from '../../support/nats.ts'
 
