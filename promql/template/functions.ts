@@ -75,6 +75,8 @@ const FUNCTIONS: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   ['title', ofText((value) => value.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, (letter) => letter.toUpperCase()))],
   ['toUpper', ofText((value) => value.toUpperCase())],
   ['toLower', ofText((value) => value.toLowerCase())],
+  // There are no files with templates of consoles.
+  ['tmpl', { least: 2, run: () => '' }],
   ['safeHtml', ofText((value) => value)],
   ['stripPort', ofText(withoutPort)],
   ['stripDomain', ofText(withoutDomain)],

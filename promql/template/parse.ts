@@ -1,7 +1,4 @@
-/**
- * Templates of annotations and labels: the part of Go's text/template that rule files use. What there is besides (`define`,
- * `template`, `block`, `break`, `continue`) is refused by its name when a file is loaded.
- */
+/** Templates of annotations and labels: Go's text/template, as rule files use it. */
 import { literalNumber } from '../parse/numbers.ts'
 import { unquoted } from '../parse/quoting.ts'
 
@@ -14,8 +11,19 @@ export type TemplateNode =
       readonly body: TemplateNodes
       readonly otherwise: TemplateNodes
     }
+  /** What another template comes to, whose dot is what the pipeline gives. */
+  | { readonly kind: 'template'; readonly name: string; readonly pipeline: Pipeline | undefined }
+  /** The next element of the range that it is in, or the end of that. */
+  | { readonly kind: 'continue' }
+  | { readonly kind: 'break' }
 
 export type TemplateNodes = readonly TemplateNode[]
+
+export interface ParsedTemplate {
+  readonly nodes: TemplateNodes
+  /** Those that `define` and `block` have made, by their names. */
+  readonly defined: ReadonlyMap<string, TemplateNodes>
+}
 
 export interface Pipeline {
   /** Variables that it gives values to: of `range` up to two, else one. */
@@ -49,7 +57,8 @@ export interface TemplateDialect {
   readonly maxSteps: number
 }
 
-const UNSUPPORTED = ['define', 'template', 'block', 'break', 'continue']
+/** What another template gets has this name. */
+const ITS_DATA = '$'
 const MAX_LENGTH = 65_536
 const MAX_DEPTH = 100
 
@@ -57,7 +66,7 @@ const TOKEN =
   /\s+|"(?:\\.|[^"\\\n])*"|`[^`]*`|'(?:\\.|[^'\\\n])+'|:=|[|(),=]|\$[A-Za-z0-9_]*|\.[A-Za-z_][A-Za-z0-9_]*|[+-]?(?:\d|\.\d)[\w.]*(?:(?<=[eEpP])[+-]\w+)?|\.|[A-Za-z_][A-Za-z0-9_]*/y
 
 /** Throws TemplateError. */
-export function parseTextTemplate(text: string, dialect: TemplateDialect): TemplateNodes {
+export function parseTextTemplate(text: string, dialect: TemplateDialect): ParsedTemplate {
   if (text.length > MAX_LENGTH) throw new TemplateError(`a template has more than ${MAX_LENGTH} characters`)
   const parser = new Parser(piecesOf(text), dialect)
   return parser.whole()
@@ -118,6 +127,9 @@ class Parser {
   #depth = 0
   /** The variables that are declared so far, those of inner blocks last. */
   #variables: string[]
+  /** Ranges that are open. */
+  #ranges = 0
+  readonly #defined = new Map<string, TemplateNodes>()
 
   constructor(pieces: readonly Piece[], { variables, isFunction }: TemplateDialect) {
     this.#pieces = pieces
@@ -125,10 +137,10 @@ class Parser {
     this.#isFunction = isFunction
   }
 
-  whole(): TemplateNodes {
+  whole(): ParsedTemplate {
     const { nodes, end } = this.#list()
     if (end !== undefined) throw new TemplateError(`unexpected {{${end.word}}}`)
-    return nodes
+    return { nodes, defined: this.#defined }
   }
 
   /** Up to an `else` or `end`, or to the end of the text. */
@@ -146,18 +158,66 @@ class Parser {
         this.#depth--
         return { nodes, end: { word, rest } }
       }
-      if (UNSUPPORTED.includes(word)) throw new TemplateError(`{{${word}}} is not supported`)
-      if (word === 'if' || word === 'with' || word === 'range') nodes.push(this.#block(word, rest))
+      if (word === 'define') this.#define(rest)
+      else if (word === 'template' || word === 'block') nodes.push(this.#template(word, rest))
+      else if (word === 'break' || word === 'continue') nodes.push(this.#jump(word, rest))
+      else if (word === 'if' || word === 'with' || word === 'range') nodes.push(this.#block(word, rest))
       else nodes.push({ kind: 'action', pipeline: this.#pipeline(text, 1) })
     }
     this.#depth--
     return { nodes, end: undefined }
   }
 
+  #define(rest: string): void {
+    // That of the whole text.
+    if (this.#depth > 1) throw new TemplateError('unexpected {{define}}: it cannot be in a block')
+    const { name, pipeline } = this.#named('define', rest)
+    if (pipeline.trim() !== '') throw new TemplateError(`unexpected ${pipeline.trim()} in {{define}}`)
+    this.#body('define', name)
+  }
+
+  /** Of another template, which is there already, or follows. */
+  #template(word: 'template' | 'block', rest: string): TemplateNode {
+    const { name, pipeline: text } = this.#named(word, rest)
+    const isEmpty = text.trim() === ''
+    if (word === 'block' && isEmpty) throw new TemplateError('a value is missing in {{block}}')
+    const pipeline = isEmpty ? undefined : this.#pipeline(text, 1)
+    if (word === 'block') this.#body('block', name)
+    return { kind: 'template', name, pipeline }
+  }
+
+  #named(word: string, rest: string): { readonly name: string; readonly pipeline: string } {
+    const [all = '', quoted = ''] = /^\s*("(?:\\.|[^"\\\n])*"|`[^`]*`)/.exec(rest) ?? []
+    const name = unquoted(quoted)
+    if (name === undefined) throw new TemplateError(`{{${word}}} needs a name in quotes`)
+    return { name, pipeline: rest.slice(all.length) }
+  }
+
+  /** Has no variables of what is around it, and no range. */
+  #body(word: string, name: string): void {
+    const [outside, ranges] = [this.#variables, this.#ranges]
+    this.#variables = [ITS_DATA]
+    this.#ranges = 0
+    const { nodes, end } = this.#list()
+    if (end?.word !== 'end') throw new TemplateError(`{{${word}}} has no {{end}}`)
+    this.#variables = outside
+    this.#ranges = ranges
+    if (this.#defined.has(name)) throw new TemplateError(`two templates are called ${JSON.stringify(name)}`)
+    this.#defined.set(name, nodes)
+  }
+
+  #jump(kind: 'break' | 'continue', rest: string): TemplateNode {
+    if (rest.trim() !== '') throw new TemplateError(`unexpected ${rest.trim()} in {{${kind}}}`)
+    if (this.#ranges === 0) throw new TemplateError(`{{${kind}}} is not in a {{range}}`)
+    return { kind }
+  }
+
   #block(kind: 'if' | 'with' | 'range', condition: string): TemplateNode {
     const outside = [...this.#variables]
     const pipeline = this.#pipeline(condition, kind === 'range' ? 2 : 1)
+    if (kind === 'range') this.#ranges++
     const { nodes, end } = this.#list()
+    if (kind === 'range') this.#ranges--
     if (end === undefined) throw new TemplateError(`{{${kind}}} has no {{end}}`)
     const otherwise = end.word === 'end' ? [] : this.#otherwise(kind, end.rest)
     this.#variables = outside

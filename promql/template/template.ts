@@ -2,6 +2,7 @@
 import { callFunction, isBodyFunction, isRuleFunction, isTrue, type TemplateSurroundings } from './functions.ts'
 import { goType, isList, isMap, isSample, printed, type TemplateValue } from './go-format.ts'
 import {
+  type ParsedTemplate,
   type Pipeline,
   parseTextTemplate,
   type TemplateDialect,
@@ -34,12 +35,12 @@ const OF_BODIES: TemplateDialect = {
 /** A template of an annotation or a label of a rule. */
 export class TextTemplate {
   readonly text: string
-  readonly #nodes: TemplateNodes
+  readonly #parsed: ParsedTemplate
 
   /** Throws TemplateError. */
   constructor(text: string) {
     this.text = text
-    this.#nodes = parseTextTemplate(text, OF_RULES)
+    this.#parsed = parseTextTemplate(text, OF_RULES)
   }
 
   /** Throws TemplateError. */
@@ -57,17 +58,17 @@ export class TextTemplate {
       { name: '$externalURL', value: externalUrl },
       { name: '$value', value },
     ]
-    return new Execution(root, variables, OF_RULES, surroundings).text(this.#nodes)
+    return new Execution(this.#parsed, root, variables, OF_RULES, surroundings).text()
   }
 }
 
 /** A template of what a receiver is sent. It has `toJson`, and asks for no expressions. */
 export class BodyTemplate {
-  readonly #nodes: TemplateNodes
+  readonly #parsed: ParsedTemplate
 
   /** Throws TemplateError. */
   constructor(text: string) {
-    this.#nodes = parseTextTemplate(text, OF_BODIES)
+    this.#parsed = parseTextTemplate(text, OF_BODIES)
   }
 
   /** Throws TemplateError. */
@@ -75,9 +76,13 @@ export class BodyTemplate {
     const query = (): never => {
       throw new TemplateError('a body asks for no expressions')
     }
-    return new Execution(root, [{ name: '$', value: root }], OF_BODIES, { ...surroundings, query }).text(this.#nodes)
+    const variables = [{ name: '$', value: root }]
+    return new Execution(this.#parsed, root, variables, OF_BODIES, { ...surroundings, query }).text()
   }
 }
+
+/** Templates that use themselves go no deeper. */
+const MAX_DEPTH = 100
 
 interface Variable {
   readonly name: string
@@ -85,6 +90,7 @@ interface Variable {
 }
 
 class Execution {
+  readonly #parsed: ParsedTemplate
   readonly #root: ReadonlyMap<string, TemplateValue>
   readonly #limits: Pick<TemplateDialect, 'maxOutput' | 'maxSteps'>
   readonly #surroundings: TemplateSurroundings
@@ -92,42 +98,64 @@ class Execution {
   /** Those of inner blocks last. */
   #variables: Variable[]
   #steps = 0
+  /** Templates that are under way within each other. */
+  #depth = 0
 
   constructor(
+    parsed: ParsedTemplate,
     root: ReadonlyMap<string, TemplateValue>,
     variables: Variable[],
     limits: Pick<TemplateDialect, 'maxOutput' | 'maxSteps'>,
     surroundings: TemplateSurroundings,
   ) {
+    this.#parsed = parsed
     this.#root = root
     this.#variables = variables
     this.#limits = limits
     this.#surroundings = surroundings
   }
 
-  text(nodes: TemplateNodes): string {
-    this.#list(nodes, this.#root)
+  text(): string {
+    this.#list(this.#parsed.nodes, this.#root)
     return this.#output
   }
 
-  #list(nodes: TemplateNodes, dot: TemplateValue): void {
+  /** Gives by what it ended before its end; undefined if it did not. */
+  #list(nodes: TemplateNodes, dot: TemplateValue): 'break' | 'continue' | undefined {
     for (const node of nodes) {
       this.#step()
       if (node.kind === 'text') this.#write(node.text)
       else if (node.kind === 'action') {
         const value = this.#pipeline(node.pipeline, dot)
         if (node.pipeline.variables.length === 0) this.#write(printed(value))
-      } else {
+      } else if (node.kind === 'template')
+        this.#template(node.name, node.pipeline && this.#pipeline(node.pipeline, dot))
+      else if (node.kind === 'break' || node.kind === 'continue') return node.kind
+      else {
         const count = this.#variables.length
+        let jump: 'break' | 'continue' | undefined
         if (node.kind === 'range') this.#range(node.pipeline, node.body, node.otherwise, dot)
         else {
           const value = this.#pipeline(node.pipeline, dot)
-          if (isTrue(value)) this.#list(node.body, node.kind === 'with' ? value : dot)
-          else this.#list(node.otherwise, dot)
+          if (isTrue(value)) jump = this.#list(node.body, node.kind === 'with' ? value : dot)
+          else jump = this.#list(node.otherwise, dot)
         }
         this.#variables.length = count
+        if (jump !== undefined) return jump
       }
     }
+    return undefined
+  }
+
+  #template(name: string, dot: TemplateValue): void {
+    const nodes = this.#parsed.defined.get(name)
+    if (nodes === undefined) throw new TemplateError(`template ${JSON.stringify(name)} not defined`)
+    if (++this.#depth > MAX_DEPTH) throw new TemplateError(`templates are more than ${MAX_DEPTH} deep in each other`)
+    const outside = this.#variables
+    this.#variables = [{ name: '$', value: dot }]
+    this.#list(nodes, dot)
+    this.#variables = outside
+    this.#depth--
   }
 
   #range(pipeline: Pipeline, body: TemplateNodes, otherwise: TemplateNodes, dot: TemplateValue): void {
@@ -139,8 +167,9 @@ class Execution {
       const { variables } = pipeline
       const values = variables.length === 2 ? [key, element] : [element]
       for (const [index, name] of variables.entries()) this.#set(name, values[index], pipeline.isDeclaring)
-      this.#list(body, element)
+      const jump = this.#list(body, element)
       this.#variables.length = count
+      if (jump === 'break') break
     }
   }
 

@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { Rig, Totals } from '../rig/rig.ts'
+import { alerts, clusterAlerts } from './alerts.ts'
 import { cluster, failovers, natsCuts } from './cluster.ts'
 import { clusterHistory } from './cluster-history.ts'
 import { clusterCommands, commands } from './commands.ts'
@@ -48,6 +49,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
   executes: { rig: executes, of: 'SIGKILLs around EXECUTEs with idempotency keys', short: 12 },
   marks: { rig: marks, of: 'SIGKILLs while requests publish values', short: 12 },
   history: { rig: history, of: 'SIGKILLs of a server that records its history, above all while it merges', short: 12 },
+  alerts: {
+    rig: alerts,
+    of: 'SIGKILLs of a server that evaluates rules, of the receiver of its notifications, and of both',
+    short: 12,
+  },
   drains: { rig: drains, of: 'SIGKILLs of a server with a drain, and of its destinations', short: 3 },
   tree: {
     rig: tree,
@@ -62,6 +68,11 @@ const RIGS: Readonly<Record<string, Entry>> = {
   'cluster-history': {
     rig: clusterHistory,
     of: 'ends of leaders, killed or handed over, of a cluster that records its history',
+    short: 3,
+  },
+  'cluster-alerts': {
+    rig: clusterAlerts,
+    of: 'the same in a cluster, where the node that leads is killed, or hands over',
     short: 3,
   },
   failovers: {

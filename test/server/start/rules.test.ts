@@ -17,7 +17,8 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 
 /** A case with a change, beside the rules that it tests. */
 function changed(name: string, from: string, to: string): string {
-  for (const file of ['templates.yml', 'states.yml']) writeFileSync(join(directory, file), readFileSync(CASES + file))
+  for (const file of ['templates.yml', 'states.yml', 'defines.yml'])
+    writeFileSync(join(directory, file), readFileSync(CASES + file))
   const text = readFileSync(CASES + name, 'utf8')
   expect(text).toContain(from)
   const path = join(directory, name)
@@ -27,9 +28,10 @@ function changed(name: string, from: string, to: string): string {
 
 const promtoolPasses = (path: string): boolean => spawnSync('promtool', ['test', 'rules', path]).status === 0
 
-const RIGHT = ['templates.test.yml', 'states.test.yml']
+const RIGHT = ['templates.test.yml', 'states.test.yml', 'defines.test.yml']
 const WRONG = [
   ['templates.test.yml', 'plain: "0.5"', 'plain: "0.50"'],
+  ['defines.test.yml', "jumps: '13.'", "jumps: '134.'"],
   ['states.test.yml', 'eval_time: 2m, alertname: Waits', 'eval_time: 3m, alertname: Waits'],
   ['states.test.yml', 'eval_time: 8m, alertname: Lingers', 'eval_time: 6m, alertname: Lingers'],
   ['states.test.yml', 'severity: critical', 'severity: warning'],

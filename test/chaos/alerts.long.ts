@@ -1,0 +1,26 @@
+/** Kills of a server with rules and of the receiver of its notifications, some while one is under way; and takeovers of a cluster. */
+import { expect, it } from 'vitest'
+import { natsMissing } from '../support/nats.ts'
+import { alerts, clusterAlerts } from './alerts.ts'
+
+const KILLS = 40
+const TAKEOVERS = 6
+const RIGHT = { lost: 0, unexpected: 0, reused: 0 }
+
+it('each transition is a value and a notification, in order, whoever is killed', async () => {
+  const totals = await alerts({ seed: 1, count: KILLS, say: () => {} })
+  expect(totals).toMatchObject(RIGHT)
+  expect(totals['values sent again']).toBeGreaterThan(0)
+  expect(totals['notifications sent again']).toBeGreaterThan(0)
+}, 600_000)
+
+// Skipped where there is no nats-server.
+it.skipIf(natsMissing !== undefined)(
+  'each transition is a value and a notification, in order, whoever takes over',
+  async () => {
+    const totals = await clusterAlerts({ seed: 1, count: TAKEOVERS, say: () => {} })
+    expect(totals).toMatchObject(RIGHT)
+    expect(totals['notifications']).toBeGreaterThan(TAKEOVERS)
+  },
+  600_000,
+)
