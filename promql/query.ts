@@ -7,7 +7,7 @@ import { PromqlError } from './errors.ts'
 import { Annotations } from './evaluate/annotations.ts'
 import { Budget, QUERY_LIMITS, type QueryLimits } from './evaluate/budget.ts'
 import { Evaluator } from './evaluate/evaluator.ts'
-import { collected, type Grid, type StepSeries } from './evaluate/grid.ts'
+import { collected, type Grid, SpareSeries, type StepSeries } from './evaluate/grid.ts'
 import { invariantExpressions } from './evaluate/invariance.ts'
 import { mergedSeries, ordered } from './evaluate/merged-series.ts'
 import { stepSamples, timesOf } from './evaluate/select.ts'
@@ -17,6 +17,9 @@ import { typeOf } from './parse/check.ts'
 import { PARSE_LIMITS, parseExpression } from './parse/parse.ts'
 import { printExpression } from './print.ts'
 import type { SeriesSource } from './series-source.ts'
+
+/** Its time and its value. */
+const BYTES_PER_SAMPLE = 16
 
 export interface QueryOptions {
   /** How long a sample counts, where no other follows. */
@@ -141,7 +144,7 @@ class QueryRun {
     this.#evaluator = new Evaluator({
       source,
       times: { startMs: grid.startMs, endMs, lookbackMs: options.lookbackMs },
-      evaluation: { budget: this.#budget, annotations: this.#annotations },
+      evaluation: { budget: this.#budget, annotations: this.#annotations, spares: new SpareSeries() },
       invariant: invariantExpressions(query.expression),
       defaultStepMs: options.defaultStepMs,
     })
@@ -156,7 +159,7 @@ class QueryRun {
       for (const columns of this.#evaluator.samples(inside, this.#grid)) {
         if (columns === undefined) yield undefined
         else {
-          this.#budget.hold(columns.times.length)
+          this.#budget.hold(columns.times.length, BYTES_PER_SAMPLE)
           const { labels, dropsName, times, values } = columns
           series.push({ labels: dropsName ? labels.withoutMetadata() : labels, times, values })
         }
@@ -182,8 +185,11 @@ class QueryRun {
     const all = yield* this.#series()
     const allTimes = timesOf(this.#grid)
     const series: ResultSeries[] = []
-    for (const steps of all) {
+    // They come in order later. Of each the marks go, and where there are gaps its times come.
+    for (let steps = all.pop(); steps !== undefined; steps = all.pop()) {
       const { labels, times, values } = stepSamples(steps, allTimes)
+      this.#budget.releaseBytes(steps.present.byteLength)
+      if (times !== allTimes) this.#budget.holdBytes(times.byteLength)
       series.push({ labels, times, values })
       if (this.#budget.isStepOver(this.#grid.count)) yield undefined
     }
@@ -191,7 +197,7 @@ class QueryRun {
   }
 
   /** The series of the result, without the names that were to go. */
-  *#series(): Generator<undefined, readonly StepSeries[], void> {
+  *#series(): Generator<undefined, StepSeries[], void> {
     const all = yield* collected(this.#evaluator.vector(this.#query.expression, this.#grid), this.#budget)
     for (const series of all) {
       if (series.dropsName) series.labels = series.labels.withoutMetadata()

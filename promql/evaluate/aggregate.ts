@@ -48,7 +48,7 @@ function* accumulated(
   grid: Grid,
   newAccumulator: (result: StepSeries) => Accumulator,
   holdsSeries: boolean,
-  { budget }: Evaluation,
+  { budget, spares }: Evaluation,
 ): Stream<StepSeries> {
   const groupOf = grouping(aggregation)
   const groups = new Map<string, { result: StepSeries; accumulator: Accumulator }>()
@@ -73,6 +73,7 @@ function* accumulated(
     }
     group.accumulator.add(series)
     group.result.dropsName ||= series.dropsName
+    if (!holdsSeries) spares.give(series)
     if (budget.isStepOver(grid.count)) yield undefined
   }
   for (const { result, accumulator } of groups.values()) {
@@ -88,7 +89,7 @@ function* topSeries(
   stream: Stream<StepSeries>,
   aggregation: Aggregation,
   counts: Float64Array,
-  { budget }: Evaluation,
+  { budget, spares }: Evaluation,
 ): Stream<StepSeries> {
   if (counts.every((count) => count === 0)) return
   const groupOf = grouping(aggregation)
@@ -101,7 +102,9 @@ function* topSeries(
     const { key } = groupOf(series.labels)
     const group = groups.get(key) ?? new TopSeries(counts, aggregation.operator === 'bottomk')
     groups.set(key, group)
-    if (budget.isStepOver(group.add(series, budget))) yield undefined
+    const work = group.add(series, budget)
+    spares.give(series)
+    if (budget.isStepOver(work)) yield undefined
   }
   for (const group of groups.values()) yield* group.result(budget)
 }
@@ -112,7 +115,7 @@ function* countedValues(
   { labels, isWithout }: Aggregation,
   label: string,
   grid: Grid,
-  { budget }: Evaluation,
+  { budget, spares }: Evaluation,
 ): Stream<StepSeries> {
   if (!isLabelName(label)) throw executionError(`invalid label name ${quoted(label)}`)
   const groupOf = grouping({ labels: isWithout ? labels : [...labels, label], isWithout })
@@ -147,6 +150,7 @@ function* countedValues(
       }
       count.set(step, (count.values[step] ?? 0) + 1)
     }
+    spares.give(series)
     if (budget.isStepOver(work)) yield undefined
   }
   yield* counts.values()

@@ -77,18 +77,27 @@ export class Budget {
   }
 
   /** A column that stays until `release`. */
-  hold(points: number): void {
-    this.#bytes += points * BYTES_PER_POINT + BYTES_PER_SERIES
-    this.#onHeld(points * BYTES_PER_POINT + BYTES_PER_SERIES)
+  hold(points: number, bytesPerPoint = BYTES_PER_POINT): void {
     this.#held += points
     this.#peak = Math.max(this.#peak, this.#held)
+    this.holdBytes(points * bytesPerPoint + BYTES_PER_SERIES)
+  }
+
+  release(series: number, points: number, bytesPerPoint = BYTES_PER_POINT): void {
+    this.#held -= points
+    this.releaseBytes(points * bytesPerPoint + series * BYTES_PER_SERIES)
+  }
+
+  /** What is no column of points and stays, too, such as marks. */
+  holdBytes(bytes: number): void {
+    this.#bytes += bytes
+    this.#onHeld(bytes)
     if (this.#bytes > this.#limits.maxBytes) throw tooMany('bytes of results at one time', this.#limits.maxBytes)
   }
 
-  release(series: number, points: number): void {
-    this.#bytes -= points * BYTES_PER_POINT + series * BYTES_PER_SERIES
-    this.#onHeld(-points * BYTES_PER_POINT - series * BYTES_PER_SERIES)
-    this.#held -= points
+  releaseBytes(bytes: number): void {
+    this.#bytes -= bytes
+    this.#onHeld(-bytes)
   }
 
   /** Counts the elements of a series that were handled; whether it is time to stop for a moment. */

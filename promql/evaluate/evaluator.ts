@@ -115,16 +115,17 @@ export class Evaluator {
   }
 
   *#repeated(stream: Stream<StepSeries>, grid: Grid): Stream<StepSeries> {
-    const { budget } = this.#parts.evaluation
+    const { budget, spares } = this.#parts.evaluation
     for (const series of stream) {
       if (series === undefined) {
         yield undefined
         continue
       }
       budget.takePoints(grid.count)
-      const repeated = new StepSeries(series.labels, series.dropsName, grid.count)
+      const repeated = spares.take(series.labels, series.dropsName, grid.count)
       repeated.values.fill(series.values[0] ?? 0)
       repeated.present.fill(1)
+      spares.give(series)
       yield repeated
       if (budget.isStepOver(grid.count)) yield undefined
     }
@@ -196,6 +197,7 @@ export class Evaluator {
         column[step] = series.values[step] ?? 0
         found[step] = Math.min(2, (found[step] ?? 0) + 1)
       }
+      this.#parts.evaluation.spares.give(series)
       if (this.#parts.evaluation.budget.isStepOver(grid.count)) yield undefined
     }
     // Of none, or of several, there is no one number.
@@ -317,7 +319,7 @@ export class Evaluator {
 
   /** 1 where no series has a value, with the labels that the selector asks for. */
   *#absent(arg: Expression, stream: Stream<StepSeries>, grid: Grid): Stream<StepSeries> {
-    const { budget } = this.#parts.evaluation
+    const { budget, spares } = this.#parts.evaluation
     const seen = new Uint8Array(grid.count)
     for (const series of stream) {
       if (series === undefined) {
@@ -325,6 +327,7 @@ export class Evaluator {
         continue
       }
       for (let step = 0; step < grid.count; step++) if (series.present[step] === 1) seen[step] = 1
+      spares.give(series)
       if (budget.isStepOver(grid.count)) yield undefined
     }
     const absent = new StepSeries(labelsAskedFor(arg), false, grid.count)
@@ -401,10 +404,17 @@ export class Evaluator {
     const startMs = rounded <= afterMs ? rounded + stepMs : rounded
     const count = Math.max(0, Math.floor((lookup.lastMs - startMs) / stepMs) + 1)
     const grid = { startMs, stepMs, count }
-    this.#parts.evaluation.budget.takePoints(count)
+    const { budget, spares } = this.#parts.evaluation
+    budget.takePoints(count)
     const times = timesOf(grid)
-    for (const series of this.vector(expression, grid))
-      yield series === undefined ? undefined : stepSamples(series, times)
+    for (const series of this.vector(expression, grid)) {
+      if (series === undefined) {
+        yield undefined
+        continue
+      }
+      yield stepSamples(series, times)
+      spares.give(series)
+    }
   }
 }
 

@@ -23,9 +23,10 @@ export function timeAt(grid: Grid, step: number): number {
 export interface Evaluation {
   readonly budget: Budget
   readonly annotations: Annotations
+  readonly spares: SpareSeries
 }
 
-/** Whoever gets it from a stream owns it, and may write into it. */
+/** Whoever gets it from a stream owns it, and may write into it, keep it, or give it to the spares. */
 export class StepSeries {
   labels: LabelSet
   /** Whether the name goes when the query ends; until then labels can be made of it. */
@@ -63,6 +64,35 @@ export class StepSeries {
   }
 }
 
+/** More are never wanted at once where one series comes after the other. */
+const MOST_SPARES = 4
+
+/**
+ * Series that nobody needs any more, for those that are made next: most expressions look at one series after the other, and the memory
+ * of their columns is outside of the heap, where a collection of all garbage is all that frees it.
+ */
+export class SpareSeries {
+  readonly #series: StepSeries[] = []
+
+  /** One without values. */
+  take(labels: LabelSet, dropsName: boolean, count: number): StepSeries {
+    const index = this.#series.findIndex(({ values }) => values.length === count)
+    const [spare] = index < 0 ? [] : this.#series.splice(index, 1)
+    if (spare === undefined) return new StepSeries(labels, dropsName, count)
+    spare.labels = labels
+    spare.dropsName = dropsName
+    spare.values.fill(0)
+    spare.present.fill(0)
+    return spare
+  }
+
+  /** Of a series that nobody looks at any more. */
+  give(series: StepSeries): void {
+    if (this.#series.length >= MOST_SPARES) this.#series.shift()
+    this.#series.push(series)
+  }
+}
+
 /** All series of a stream. They are counted as held until the caller releases them. */
 export function* collected(stream: Stream<StepSeries>, budget: Budget): Generator<undefined, StepSeries[], void> {
   const all: StepSeries[] = []
@@ -79,7 +109,7 @@ export function* collected(stream: Stream<StepSeries>, budget: Budget): Generato
 /** Each series changed by a function; those that have no value after that are left out. `work`: what each point costs. */
 export function* mapped(
   stream: Stream<StepSeries>,
-  { budget }: Evaluation,
+  { budget, spares }: Evaluation,
   change: (series: StepSeries) => void,
   work = 1,
 ): Stream<StepSeries> {
@@ -89,7 +119,9 @@ export function* mapped(
       continue
     }
     change(series)
-    if (!series.isEmpty) yield series
-    if (budget.isStepOver(work * series.values.length)) yield undefined
+    const { length } = series.values
+    if (series.isEmpty) spares.give(series)
+    else yield series
+    if (budget.isStepOver(work * length)) yield undefined
   }
 }

@@ -18,7 +18,7 @@ export function* matchedVectors(
   grid: Grid,
   evaluation: Evaluation,
 ): Stream<StepSeries> {
-  const { budget } = evaluation
+  const { budget, spares } = evaluation
   const isLeftOne = binary.matching.cardinality === 'one-to-many'
   const partners = new Partners(binary)
   for (const series of isLeftOne ? left : right) {
@@ -26,7 +26,8 @@ export function* matchedVectors(
       yield undefined
       continue
     }
-    budget.hold(grid.count)
+    // With what says where its group is.
+    budget.hold(grid.count, BYTES_OF_PARTNER)
     partners.add(series)
     if (budget.isStepOver(grid.count)) yield undefined
   }
@@ -43,15 +44,19 @@ export function* matchedVectors(
       combination.add(signature, series, partner)
       if (budget.isStepOver(grid.count)) yield undefined
     }
+    spares.give(series)
     if (budget.isStepOver(grid.count)) yield undefined
   }
   for (const series of combination.results()) {
     if (!series.isEmpty) yield series
     if (budget.isStepOver(grid.count)) yield undefined
   }
-  budget.release(partners.count, partners.count * grid.count)
+  budget.release(partners.count, partners.count * grid.count, BYTES_OF_PARTNER)
   combination.release()
 }
+
+/** What a point takes: of the side of one, and of what was combined, each with its marks. */
+const [BYTES_OF_PARTNER, BYTES_OF_COMBINED] = [10, 11]
 
 interface PartnerGroup {
   readonly series: StepSeries[]
@@ -140,7 +145,7 @@ class Combination {
   }
 
   release(): void {
-    this.#evaluation.budget.release(this.#byLabels.size, this.#byLabels.size * this.#grid.count)
+    this.#evaluation.budget.release(this.#byLabels.size, this.#byLabels.size * this.#grid.count, BYTES_OF_COMBINED)
   }
 
   add(signature: string, many: StepSeries, one: StepSeries): void {
@@ -167,7 +172,7 @@ class Combination {
 
   #new(signature: string, labels: LabelSet): Combined {
     this.#evaluation.budget.takePoints(this.#grid.count)
-    this.#evaluation.budget.hold(this.#grid.count)
+    this.#evaluation.budget.hold(this.#grid.count, BYTES_OF_COMBINED)
     const { count } = this.#grid
     const combined = { series: new StepSeries(labels, false, count), matched: new Uint8Array(count), signature }
     this.#byLabels.set(labels.key, combined)

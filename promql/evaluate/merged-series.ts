@@ -10,10 +10,7 @@ import type { StepSeries } from './grid.ts'
 const SORTED_AT_ONCE = 2_000
 
 /** The series in their order, each with what others with its labels have. */
-export function* mergedSeries(
-  all: readonly StepSeries[],
-  budget: Budget,
-): Generator<undefined, readonly StepSeries[], void> {
+export function* mergedSeries(all: StepSeries[], budget: Budget): Generator<undefined, StepSeries[], void> {
   const byLabels = new Map<string, StepSeries>()
   for (const series of all) {
     const first = byLabels.get(series.labels.key)

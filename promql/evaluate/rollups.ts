@@ -5,7 +5,7 @@
 import type { Selector } from '../expression.ts'
 import { LabelSet } from '../label-set.ts'
 import type { RollupSource, SourceRollups, Stream } from '../series-source.ts'
-import { type Evaluation, type Grid, StepSeries } from './grid.ts'
+import type { Evaluation, Grid, StepSeries } from './grid.ts'
 import type { WindowRange } from './windows.ts'
 
 /** The rollups from `from` up to `to`, which is excluded; there is at least one. */
@@ -33,7 +33,7 @@ export function* overRollups(
   rollupFunction: RollupFunction,
   { lookup, rangeMs }: WindowRange,
   grid: Grid,
-  { budget }: Evaluation,
+  { budget, spares }: Evaluation,
 ): Stream<StepSeries> {
   if (grid.count === 0) return
   for (const rollups of source.select(matchers, lookup.firstMs - rangeMs + 1, lookup.lastMs)) {
@@ -44,7 +44,7 @@ export function* overRollups(
     const { ends } = rollups
     budget.takeSeries(ends.length)
     budget.takePoints(grid.count)
-    const result = new StepSeries(LabelSet.of(rollups.labels), true, grid.count)
+    const result = spares.take(LabelSet.of(rollups.labels), true, grid.count)
     const window: RollupWindow = { rollups, from: 0, to: 0, startMs: 0, endMs: 0 }
     let done = 0
     for (let step = 0; step < grid.count; step++) {
@@ -59,7 +59,8 @@ export function* overRollups(
       if (budget.isStepOver(done)) yield undefined
       done = 0
     }
-    if (!result.isEmpty) yield result
+    if (result.isEmpty) spares.give(result)
+    else yield result
     if (budget.isStepOver(done)) yield undefined
   }
 }

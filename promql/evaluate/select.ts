@@ -2,7 +2,7 @@
 import type { AtModifier, Selector } from '../expression.ts'
 import { LabelSet } from '../label-set.ts'
 import { type SeriesSource, type SourceSeries, StaleMarkers, type Stream } from '../series-source.ts'
-import { type Evaluation, type Grid, StepSeries, timeAt } from './grid.ts'
+import { type Evaluation, type Grid, type StepSeries, timeAt } from './grid.ts'
 
 /** The samples of a series without stale markers; what functions over ranges are applied to. */
 export interface RangeSamples {
@@ -65,7 +65,7 @@ export function* selectSteps(
   evaluation: Evaluation,
   isOfTimes = false,
 ): Stream<StepSeries> {
-  const { budget, annotations } = evaluation
+  const { budget, annotations, spares } = evaluation
   if (grid.count === 0) return
   const lookup = new SelectorTimes(grid, selector, times)
   const fromMs = lookup.firstMs - times.lookbackMs + 1
@@ -77,9 +77,10 @@ export function* selectSteps(
     budget.takeSeries(series.times.length)
     budget.takePoints(grid.count)
     if (series.thinnedMs !== undefined) annotations.thinned(selector.range)
-    const steps = new StepSeries(LabelSet.of(series.labels), false, grid.count)
+    const steps = spares.take(LabelSet.of(series.labels), false, grid.count)
     lookBack(series, lookup, times.lookbackMs, steps, isOfTimes)
-    if (!steps.isEmpty) yield steps
+    if (steps.isEmpty) spares.give(steps)
+    else yield steps
     if (budget.isStepOver(series.times.length + grid.count)) yield undefined
   }
 }
@@ -149,17 +150,20 @@ export function timesOf(grid: Grid): Float64Array {
   return times
 }
 
-/** The values that an expression has at times, as samples. Series without gaps share the column of times. */
+/**
+ * The values that an expression has at times, as samples, in the column in which they are. Series without gaps share the column of
+ * times.
+ */
 export function stepSamples({ labels, dropsName, values, present }: StepSeries, times: Float64Array): RangeSamples {
   let count = 0
   for (let step = 0; step < present.length; step++) count += present[step] ?? 0
   if (count === present.length) return { labels, dropsName, times, values }
-  const kept = { labels, dropsName, times: new Float64Array(count), values: new Float64Array(count) }
+  const kept = { labels, dropsName, times: new Float64Array(count), values: values.subarray(0, count) }
   let next = 0
   for (let step = 0; step < present.length; step++) {
     if (present[step] !== 1) continue
     kept.times[next] = times[step] ?? 0
-    kept.values[next++] = values[step] ?? 0
+    values[next++] = values[step] ?? 0
   }
   return kept
 }

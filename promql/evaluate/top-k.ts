@@ -9,6 +9,9 @@ import type { Stream } from '../series-source.ts'
 import type { Budget } from './budget.ts'
 import { StepSeries } from './grid.ts'
 
+/** A value, and the number of its series. */
+const BYTES_PER_PLACE = 12
+
 /** A place of all heaps: what stands there at each step. */
 interface Place {
   readonly values: Float64Array
@@ -66,7 +69,7 @@ export class TopSeries {
   #addPlace(budget: Budget): void {
     const { length } = this.#counts
     budget.takePoints(length)
-    budget.hold(length)
+    budget.hold(length, BYTES_PER_PLACE)
     this.#places.push({ values: new Float64Array(length), series: new Uint32Array(length) })
   }
 
@@ -90,7 +93,7 @@ export class TopSeries {
       if (budget.isStepOver(10 * taken)) yield undefined
     }
     const places = this.#places.splice(0).length
-    budget.release(places, places * this.#counts.length)
+    budget.release(places, places * this.#counts.length, BYTES_PER_PLACE)
     yield* found.values()
     budget.release(found.size, found.size * this.#counts.length)
   }

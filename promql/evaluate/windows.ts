@@ -3,7 +3,7 @@
  * what is between them, and the part that goes over the steps stops often enough.
  */
 import type { Stream } from '../series-source.ts'
-import { type Evaluation, type Grid, StepSeries, timeAt } from './grid.ts'
+import { type Evaluation, type Grid, type SpareSeries, type StepSeries, timeAt } from './grid.ts'
 import type { RangeSamples, SelectorTimes } from './select.ts'
 
 /** What a function sees; the same object at each step. */
@@ -50,7 +50,7 @@ export function* overWindows(
   windowFunction: WindowFunction,
   grid: Grid,
   parameters: Float64Array | undefined,
-  { budget }: Evaluation,
+  { budget, spares }: Evaluation,
 ): Stream<StepSeries> {
   for (const columns of samples) {
     if (columns === undefined) {
@@ -58,13 +58,14 @@ export function* overWindows(
       continue
     }
     budget.takePoints(grid.count)
-    const run = new WindowRun(columns, windowFunction, range, grid, parameters)
+    const run = new WindowRun(columns, windowFunction, range, grid, parameters, spares)
     for (;;) {
       const work = run.go(budget.workLeft)
       if (budget.isStepOver(work)) yield undefined
       if (run.isOver) break
     }
-    if (!run.result.isEmpty) yield run.result
+    if (run.result.isEmpty) spares.give(run.result)
+    else yield run.result
   }
 }
 
@@ -84,8 +85,9 @@ class WindowRun {
     range: WindowRange,
     grid: Grid,
     parameters: Float64Array | undefined,
+    spares: SpareSeries,
   ) {
-    this.result = new StepSeries(labels, dropsName || windowFunction.keepsName !== true, grid.count)
+    this.result = spares.take(labels, dropsName || windowFunction.keepsName !== true, grid.count)
     this.#function = windowFunction
     this.#apply = windowFunction.forSeries(values)
     this.#range = range

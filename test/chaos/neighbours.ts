@@ -75,6 +75,8 @@ const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
   fragments: {},
   bodies: { loopback: true, mostGrowthMiB: 200 },
   scrapes: { feed: true, loopback: true, mostGrowthMiB: 200, leastSeconds: 4 },
+  // As much as any other: 96 MiB that all queries hold, up to 64 MiB of columns that V8 has not collected yet, and what the heaps
+  // grow by until they are.
   queries: { feed: true, loopback: true, leastSeconds: 4 },
   records: {
     async judge(stage, _tally, seconds) {

@@ -47,6 +47,37 @@ describe('queries', () => {
     expect(() => at(50, 'sum_over_time(vector(1)[1y:1ms])', source)).toThrow('more than 200000000 points')
   })
 
+  it('count marks, times where there are gaps, and samples', () => {
+    const most = (maxBytes: number) => limited({ maxBytes })
+    expect(() => over(0, 50, 'count(x and x)', source, most(2_500))).toThrow('more than 2500 bytes')
+    expect(over(0, 2, 'count(x and x)', source, most(2_500))).toEqual(['{} 20 20 20'])
+    expect(() => over(0, 50, 'x > 0', source, most(20_000))).toThrow('more than 20000 bytes')
+    expect(over(0, 50, 'x >= 0', source, most(20_000))).toHaveLength(20)
+    expect(() => at(50, 'x[50m]', source, most(20_000))).toThrow('more than 20000 bytes')
+    expect(at(50, 'x[20m]', source, most(20_000))).toHaveLength(20)
+  })
+
+  it.each([
+    'count(x)',
+    'count(x and x)',
+    'count(x or x)',
+    'count(x unless x{i="1"})',
+    'count(x * x)',
+    'count(topk(2, x))',
+    'count(count_values("v", x))',
+    'quantile(0.5, x)',
+    'count(label_replace(x, "a", "b", "", ""))',
+    'max_over_time(sum(x)[5m:1m])',
+    'count(histogram_quantile(0.5, label_replace(x, "le", "$1", "i", "(.*)")))',
+  ])('hold in the end what they answer with: %s', (text) => {
+    let held = 0
+    const onHeld = (bytes: number): void => {
+      held += bytes
+    }
+    expect(over(0, 50, text, source, { ...QUERY_OPTIONS, onHeld })).toHaveLength(1)
+    expect(held).toBe(51 * 8 + 500)
+  })
+
   it('that are comparisons say where they hold, where they do not, and by silence where there is nothing', () => {
     const source = minutely('a{i="1"} 1x9\na{i="2"} 3x9\na{i="3"} 3x9\nb{i="1",j="x"} 2x9\nb{i="2",j="y"} 2x9')
     const unfiltered = (text: string): string[] => at(1, new PreparedQuery(text).unfiltered()?.text ?? '', source)

@@ -9,7 +9,7 @@ const PATIENCE_MS = 30_000
 /** What all tenants have together. */
 const OF_ALL = { atOnce: 16, waiting: 64, patienceMs: 10_000 }
 /** What all that are worked on, or being answered, hold together, as far as it is counted. */
-const MOST_BYTES = 128 * 2 ** 20
+const MOST_BYTES = 96 * 2 ** 20
 
 export class QueryTurns {
   readonly #ofTenant: Turns

@@ -19,7 +19,7 @@ const MOST_SAMPLES = 65_536
 /** A window has so many columns, where a sample has two. */
 const SAMPLES_OF_WINDOW = 5
 /** A series costs as much as some samples to hand over: those of a portion take the server a few milliseconds. */
-const SAMPLES_OF_SERIES = 128
+const SAMPLES_OF_SERIES = 512
 /** So many are read in a millisecond or two. */
 const MOST_FAMILIES = 512
 const NONE = new Float64Array(0)

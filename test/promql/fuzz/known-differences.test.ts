@@ -66,6 +66,8 @@ const CASES: readonly Case[] = [
     isRange: true,
     difference: /here [\d.]+, there undefined$/,
   },
+  // The sample is 250 s before the time that is asked for, and 350 s before the one of the @.
+  { text: 'timestamp(special_alone @ 1767225950.000 offset 100s)', ms: LATEST_MS, difference: /is only here$/ },
   { text: 'rate(counter[5m])', ms: LATEST_MS, difference: /here 0.0185\d+, there 0.0202\d+$/ },
   { text: 'sin(decimal ^ 5.3)', ms: LATEST_MS, difference: /here -0.455404630\d+, there -0.455405054\d+$/ },
   { text: '(decimal ^ 3.3) % 0.001', ms: LATEST_MS, difference: /here 0.0000210697\d+, there 0.0000210698\d+$/ },

@@ -120,9 +120,9 @@ it('of queries that hold too much memory together the last one of the tenant tha
   const held = new Promise<void>((resolve) => {
     end = resolve
   })
-  // Each series is a column of 97 KiB: a query holds 60 MiB, and waits then.
+  // Each series is a column of 97 KiB: a query holds 45 MiB, and waits then.
   remember(async function* () {
-    for (let n = 0; n < 630; n++) {
+    for (let n = 0; n < 470; n++) {
       const [times, values] = [Float64Array.of(0, 1e6 * steps), Float64Array.of(1, 1)]
       yield [{ series: { name: `a${n}`, labels: [] }, times, values, mayRead: () => true }]
     }
