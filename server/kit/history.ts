@@ -1,8 +1,13 @@
 /** What is remembered, for those who ask for it by HTTP or by the Monitoring Protocol: the wing of the history gives it, and the edge asks. */
 import type { Reader } from '../../auth/permissions.ts'
 import type { FamilyMetadata } from '../../protocol/prometheus/samples.ts'
-import type { HistoryMatcher, HistorySeries, HistoryWindows } from '../../storage/history/store.ts'
-import type { HistoryLead, HistoryLogOptions } from '../../storage/replicated/options.ts'
+import type {
+  HistoryLead,
+  HistoryLogOptions,
+  HistoryMatcher,
+  HistorySeries,
+  HistoryWindows,
+} from '../../storage/history/store.ts'
 
 export { type HistoryMatcher, type HistoryWindows, ROLLUP_MS } from '../../storage/history/store.ts'
 

@@ -4,7 +4,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import type { HistoryLogOptions, NatsOptions } from '../../storage/replicated/options.ts'
+import type { HistoryLogOptions } from '../../storage/history/store.ts'
+import type { NatsOptions } from '../../storage/replicated/options.ts'
 import { RECORD_FORMAT } from '../../storage/replicated/record.ts'
 import { ReplicatedStore } from '../../storage/replicated/store.ts'
 import { takeLock } from '../../storage/sqlite/database.ts'

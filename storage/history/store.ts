@@ -7,6 +7,7 @@
  * whose bits a variable may lose. Copy values with `set` or as 32-bit words, and compare them by words.
  */
 
+import type { LogOptions } from '../replicated/options.ts'
 import type { HistorySpace } from './history-room.ts'
 
 /** Texts of labels, ascending by the name of the label; names and texts are not empty, and `__name__` is not among them. */
@@ -302,4 +303,13 @@ export class HistoryReadError extends Error {
 /** A matcher whose text is no expression of RE2, or too long; the message says what is wrong with it. */
 export class HistoryExpressionError extends Error {
   override readonly name = 'HistoryExpressionError'
+}
+
+/** How the log of the histories of a cluster is reached (log/). */
+export interface HistoryLogOptions extends Omit<LogOptions, 'content'> {}
+
+/** In which epoch of which log of the database a node leads. */
+export interface HistoryLead {
+  readonly log: number
+  readonly epoch: number
 }

@@ -32,11 +32,3 @@ export interface LogOptions extends NatsOptions {
   /** Default: the database. */
   readonly content?: LogContent
 }
-
-export interface HistoryLogOptions extends Omit<LogOptions, 'content'> {}
-
-/** In which epoch of which log of the database a node leads. */
-export interface HistoryLead {
-  readonly log: number
-  readonly epoch: number
-}

@@ -3,7 +3,7 @@
 /** The length in bytes of the hash of a record (SHA-256). */
 export const RECORD_HASH_BYTES = 32
 /** The hash before the first record of a log. */
-export const NO_RECORD_HASH = new Uint8Array(RECORD_HASH_BYTES)
+export const NO_RECORD_HASH: Uint8Array = new Uint8Array(RECORD_HASH_BYTES)
 
 /**
  * The last record of the log that a database has. It is stored in the transaction of that record, so it is never ahead of the

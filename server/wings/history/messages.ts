@@ -4,7 +4,9 @@ import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type {
   HistoryFamily,
   HistoryFamilyPlace,
+  HistoryLead,
   HistoryLimits,
+  HistoryLogOptions,
   HistoryLoss,
   HistoryMatcher,
   HistoryMetric,
@@ -12,7 +14,6 @@ import type {
   HistoryQuery,
   HistorySamples,
 } from '../../../storage/history/store.ts'
-import type { HistoryLead, HistoryLogOptions } from '../../../storage/replicated/options.ts'
 import type { Label } from '../../kit/delivered-values.ts'
 
 /** What the thread is started with. */

@@ -7,8 +7,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { History } from '../../../storage/history/history.ts'
 import { HistoryLog } from '../../../storage/history/log/history-log.ts'
 import { LoggedHistory } from '../../../storage/history/log/logged-history.ts'
-import { abortable } from '../../../storage/replicated/asking.ts'
-import type { HistoryLead, HistoryLogOptions } from '../../../storage/replicated/options.ts'
+import type { HistoryLead, HistoryLogOptions } from '../../../storage/history/store.ts'
 import { BackgroundWork } from './background.ts'
 import type { ThreadOptions, ToThread } from './messages.ts'
 import { HistoryRecorder, type RecorderServices } from './recorder.ts'
@@ -49,7 +48,7 @@ async function lead(history: History, where: HistoryLogOptions, lead: HistoryLea
   let opened: HistoryLog | undefined
   let failure: unknown
   try {
-    opened = await abortable(HistoryLog.connect(where, { history, wallMs, signal, report: () => {} }), signal)
+    opened = await HistoryLog.connect(where, { history, wallMs, signal, report: () => {} })
     await opened.lead(lead)
   } catch (error) {
     failure = error
@@ -104,7 +103,7 @@ async function follow(history: History, where: HistoryLogOptions, { port, servic
   })
   let log: HistoryLog | undefined
   try {
-    log = await abortable(HistoryLog.connect(where, { history, wallMs, signal, report }), signal)
+    log = await HistoryLog.connect(where, { history, wallMs, signal, report })
     await log.follow()
   } catch (error) {
     if (!signal.aborted) throw error

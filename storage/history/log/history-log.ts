@@ -4,12 +4,13 @@
  * sequence that it expects, and who has led in a later epoch is never followed by who has led before.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import { abortable } from '../../replicated/asking.ts'
 import { Log, type LogBounds, type LogEntry } from '../../replicated/log.ts'
-import type { HistoryLead, HistoryLogOptions } from '../../replicated/options.ts'
 import { type LogPlace, NO_RECORD_HASH } from '../../replicated/place.ts'
 import { recordHash } from '../../replicated/record.ts'
 import { StorageError } from '../../store.ts'
 import type { History } from '../history.ts'
+import type { HistoryLead, HistoryLogOptions } from '../store.ts'
 import { HistoryApplier } from './applier.ts'
 import { encodeHistoryRecord, type HistoryOperation } from './record.ts'
 
@@ -52,9 +53,9 @@ export class HistoryLog {
     this.#applier = new HistoryApplier(parts.history, parts.wallMs, parts.signal)
   }
 
-  /** Rejects with StorageError UNREACHABLE if no nats-server can be reached now. */
+  /** Rejects with StorageError UNREACHABLE if no nats-server can be reached now, and when the signal is aborted. */
   static async connect(options: HistoryLogOptions, parts: HistoryLogParts): Promise<HistoryLog> {
-    return new HistoryLog(await Log.connect({ ...options, content: 'history' }), parts)
+    return new HistoryLog(await abortable(Log.connect({ ...options, content: 'history' }), parts.signal), parts)
   }
 
   close(): Promise<void> {
