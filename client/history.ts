@@ -3,7 +3,7 @@ import type { Field } from '../protocol/monitor/value.ts'
 import type { Arguments } from './values.ts'
 
 /** Labels with these names cannot be selected by. */
-const OWN_ARGUMENTS: readonly string[] = ['metric', 'from', 'to', 'step_ms', 'with_losses', 'after']
+const OWN_ARGUMENTS: readonly string[] = ['metric', 'from', 'to', 'step_ms', 'with_losses', 'with_families', 'after']
 
 const MICROSECONDS = 1_000
 
@@ -24,6 +24,8 @@ export interface HistoryReadOptions {
   readonly step?: number | undefined
   /** Given the ranges of time in which values are missing that may be among those that are read, those of a tenant before its series. */
   readonly onLoss?: ((loss: LossRange) => void) | undefined
+  /** Whether it is wanted what is known of the metrics, too: the `family` of each series. */
+  readonly withFamilies?: boolean | undefined
   /** A long series comes in several pieces, one after the other, as they arrive: then nothing has to fit into memory. */
   readonly inPieces?: boolean | undefined
   /** Gives up: what is read rejects with the reason. */
@@ -47,6 +49,18 @@ export interface SeriesHistory {
   readonly ended: readonly number[]
   /** What there is in place of samples, if `step` was given; they are earlier than all samples. */
   readonly windows?: SeriesWindows | undefined
+  /** What is known of its metric, if `withFamilies` was given and anything is. */
+  readonly family?: SeriesFamily | undefined
+}
+
+/** What is known of samples of one name, as Prometheus says it; the samples of a histogram or summary are one family. */
+export interface SeriesFamily {
+  readonly name: string
+  /** `counter`, `gauge`, `histogram`, `summary` or `unknown`. */
+  readonly type: string
+  /** A sentence for people; it may be empty, as the unit may. */
+  readonly help: string
+  readonly unit: string
 }
 
 /** Windows of a series, open on the left, with an element of each column for each. Times are microseconds since 1970. */
@@ -113,7 +127,10 @@ export async function* readHistory(
   if (series !== undefined) yield series
 }
 
-function argumentsOf(metric: string, { labels = {}, since, until, step, onLoss }: HistoryReadOptions): Arguments {
+function argumentsOf(
+  metric: string,
+  { labels = {}, since, until, step, onLoss, withFamilies }: HistoryReadOptions,
+): Arguments {
   const own = OWN_ARGUMENTS.find((name) => Object.hasOwn(labels, name))
   if (own !== undefined) throw new RangeError(`nothing can be selected by a label with the name \`${own}\``)
   return {
@@ -123,6 +140,7 @@ function argumentsOf(metric: string, { labels = {}, since, until, step, onLoss }
     ...(until !== undefined && { to: microseconds(until, 'until') }),
     ...(step !== undefined && { step_ms: millisecondsOf(step) }),
     ...(onLoss !== undefined && { with_losses: true }),
+    ...(withFamilies === true && { with_families: true }),
   }
 }
 
@@ -161,8 +179,8 @@ function lossOf(record: readonly Field[]): LossRange {
 }
 
 function pieceOf(record: readonly Field[]): Piece {
-  const labels = contentOf(record, 'labels')
-  const texts = Array.isArray(labels) ? (labels as readonly Field[]) : []
+  const texts = fieldsOf(record, 'labels') ?? []
+  const family = fieldsOf(record, 'family')
   return {
     tenant: textOf(record, 'tenant'),
     metric: textOf(record, 'metric'),
@@ -172,7 +190,18 @@ function pieceOf(record: readonly Field[]): Piece {
     values: numbersOf(record, 'values'),
     ended: numbersOf(record, 'ended'),
     windows: contentOf(record, 'ends') === undefined ? undefined : windowsOf(record),
+    family: family && familyOf(family),
   }
+}
+
+function familyOf(fields: readonly Field[]): SeriesFamily {
+  const [name, type, help, unit] = [
+    textOf(fields, 'name'),
+    textOf(fields, 'type'),
+    textOf(fields, 'help'),
+    textOf(fields, 'unit'),
+  ]
+  return { name, type, help, unit }
 }
 
 function windowsOf(record: readonly Field[]): SeriesWindows {
@@ -193,6 +222,12 @@ function windowsOf(record: readonly Field[]): SeriesWindows {
 
 function contentOf(record: readonly Field[], name: string): Field['value'] | undefined {
   return record.find((one) => one.name === name)?.value
+}
+
+/** Those of a record in a record; undefined if there is none. */
+function fieldsOf(record: readonly Field[], name: string): readonly Field[] | undefined {
+  const value = contentOf(record, name)
+  return Array.isArray(value) ? (value as readonly Field[]) : undefined
 }
 
 function textOf(record: readonly Field[], name: string): string {

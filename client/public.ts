@@ -18,7 +18,7 @@ export {
 export { ConnectionError, type ConnectionErrorCode, ExpressionError, StatusError } from './errors.ts'
 export type { ConsumerEvents, GapEvent, Listener, NoticeEvent, RetryEvent } from './events.ts'
 export type { ExpressionOptions, ExpressionResult, ExpressionSeries } from './expression.ts'
-export type { HistoryReadOptions, LossRange, SeriesHistory, SeriesWindows } from './history.ts'
+export type { HistoryReadOptions, LossRange, SeriesFamily, SeriesHistory, SeriesWindows } from './history.ts'
 export type { Restored } from './mailbox.ts'
 export type { BoundMetric, Followed, Handler } from './subscriptions.ts'
 export type { Layer, Security, TlsOptions, Transport, TransportListener } from './transport.ts'

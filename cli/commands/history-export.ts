@@ -3,7 +3,7 @@
  * `# EOF`, and a failure has an exit code.
  */
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type { LossRange, SeriesHistory } from '../../client/index.ts'
+import type { LossRange, SeriesFamily, SeriesHistory } from '../../client/index.ts'
 import { parseDuration } from '../../server/kernel/config/duration.ts'
 import { parseAssignments, sinceOf } from '../arguments.ts'
 import { ExitCode, Failure } from '../failure.ts'
@@ -27,6 +27,7 @@ Times in which values are missing are written to the standard error. If the exit
 /** Ranges of loss that are named. */
 const MOST_LOSSES = 20
 const LEAST_STEP = 300_000_000
+const TOTAL = '_total'
 
 interface ExportOptions extends LoginOptions {
   readonly since?: number
@@ -74,7 +75,9 @@ export function addHistoryExport(history: Command, cli: Cli, wallMs: () => numbe
         const one = new OneTenant()
         try {
           if (format.head !== '') await terminal.print(format.head)
-          for await (const piece of consumer.history(metric, { labels, since, until, step, onLoss, inPieces: true })) {
+          const withFamilies = options.format === 'openmetrics'
+          const asked = { labels, since, until, step, onLoss, withFamilies, inPieces: true }
+          for await (const piece of consumer.history(metric, asked)) {
             if (tenant !== undefined && piece.tenant !== tenant) continue
             if (tenant === undefined) one.check(piece)
             const text = [...format.lines(piece)].join('\n')
@@ -155,19 +158,48 @@ class Losses {
   }
 }
 
-/** OpenMetrics 1.0. Whether a series is a counter is not remembered. The ends of series have no form there. */
+/** OpenMetrics 1.0. The ends of series have no form there. */
 function openMetrics(): ExportFormat {
-  let family = ''
+  const heads = new FamilyHeads()
   return {
     head: '',
     tail: '# EOF',
-    *lines({ name, labels, times, values }) {
+    *lines({ name, labels, times, values, family }) {
       if (times.length === 0) return
-      if (name !== family) yield `# TYPE ${name} unknown`
-      family = name
+      yield* heads.before(name, family)
       const series = `${name}${labelsText(labels)}`
       for (const [at, time] of times.entries()) yield `${series} ${numberText(values[at])} ${secondsText(time)}`
     },
+  }
+}
+
+/** What is written above the samples of a family, once. */
+class FamilyHeads {
+  /** The name of the first sample of each family. */
+  readonly #written = new Map<string, string>()
+  #name = ''
+
+  before(name: string, known: SeriesFamily | undefined): readonly string[] {
+    if (name === this.#name) return []
+    this.#name = name
+    const { name: family, type, help, unit } = this.#familyOf(name, known)
+    // The samples of a histogram have several names.
+    if (this.#written.has(family)) return []
+    this.#written.set(family, name)
+    return [
+      `# TYPE ${family} ${type}`,
+      ...(unit !== '' && family.endsWith(`_${unit}`) ? [`# UNIT ${family} ${unit}`] : []),
+      ...(help === '' ? [] : [`# HELP ${family} ${escaped(help)}`]),
+    ]
+  }
+
+  /** A counter of OpenMetrics is called as its samples are, without `_total`; one that is not called so is none there. */
+  #familyOf(name: string, known: SeriesFamily | undefined): SeriesFamily {
+    if (known === undefined) return { name, type: 'unknown', help: '', unit: '' }
+    if (known.type !== 'counter') return known
+    const base = name.endsWith(TOTAL) ? name.slice(0, -TOTAL.length) : ''
+    const isTaken = (this.#written.get(base) ?? name) !== name
+    return base === '' || isTaken ? { ...known, type: 'unknown' } : { ...known, name: base }
   }
 }
 

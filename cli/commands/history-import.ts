@@ -21,6 +21,8 @@ const STDIN = '-'
 /** What one EXECUTE has at most, and what of a frame is for the rest of it. */
 const PART_BYTES = 256 << 10
 const REST_BYTES = 4 << 10
+/** What is said of one family; if it is longer, parts without its beginning have it as one of which nothing is said. */
+const MAX_REPEATED_BYTES = 8 << 10
 const MAX_LINE_BYTES = 16_384
 const NEWLINE = 0x0a
 const END = '# EOF'
@@ -35,7 +37,7 @@ const AFTER_IMPORT = `
 The text is OpenMetrics in which each sample has its time, as \`history export\` writes it: it ends with \`# EOF\`. Samples are stored
 at their own times, also below those that are there; one with the time of another of its series takes its place. So the same import
 again changes nothing, and goes on where another one was cut off. What is older than samples are kept is counted, and not stored.
-Types and helps of metrics are not kept.`
+What the text says of a metric, its type, help and unit, is kept if nothing else is known of it.`
 
 interface ImportOptions extends LoginOptions, JsonOptions {
   readonly tenant?: string
@@ -46,6 +48,8 @@ interface Part {
   readonly text: string
   /** The number of its first line. */
   readonly line: number
+  /** Lines of earlier parts that stand before it, each with its end: what they say of a family holds for its samples here, too. */
+  readonly repeated: readonly string[]
 }
 
 export function addHistoryImport(
@@ -106,12 +110,14 @@ interface ImportContext {
 }
 
 async function importPart(consumer: Consumer, part: Part, { name, tenant, wait }: ImportContext): Promise<Counts> {
-  const args = { text: part.text, ...(tenant !== undefined && { tenant }) }
+  const args = { text: part.repeated.join('') + part.text, ...(tenant !== undefined && { tenant }) }
   for (let attempt = 1; ; attempt++) {
     try {
       const outcome = await runControl(consumer, CONTROL, args)
       const [, line = '', problem] = /^line (\d+): (.*)$/s.exec(outcome.detail) ?? []
-      if (problem !== undefined) throw wrong(name, part.line + Number(line) - 1, problem, part.line)
+      if (problem !== undefined) {
+        throw wrong(name, part.line - part.repeated.length + Number(line) - 1, problem, part.line)
+      }
       checkOutcome(CONTROL, outcome)
       const record = fieldsOf(outcome.value)
       const count = (field: string): number => fieldNumber(record, field)
@@ -135,17 +141,21 @@ async function* partsOf(open: () => Readable, name: string, most: number): Async
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let rest: Buffer = Buffer.alloc(0)
   let [line, isOver] = [1, false]
+  let repeated: readonly string[] = []
   const partOf = (bytes: Buffer): Part => {
-    const part = { text: textOf(decoder, bytes, name, line), line }
+    const part = { text: textOf(decoder, bytes, name, line), line, repeated }
     if (isOver && part.text.trim() !== '') throw wrong(name, line, `a line after ${END}`, line)
     isOver ||= ENDED.test(part.text)
+    repeated = lastComments(part.text) ?? repeated
     line += bytes.reduce((count, byte) => count + Number(byte === NEWLINE), 0)
     return part
   }
   for await (const chunk of readable(open(), name)) {
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-    while (rest.length >= most) {
-      const end = rest.lastIndexOf(NEWLINE, most - 1) + 1
+    for (;;) {
+      const room = most - Buffer.byteLength(repeated.join(''))
+      if (rest.length < room) break
+      const end = rest.lastIndexOf(NEWLINE, room - 1) + 1
       if (end === 0) throw wrong(name, line, `a line has at most ${MAX_LINE_BYTES} bytes`, line)
       yield partOf(rest.subarray(0, end))
       rest = rest.subarray(end)
@@ -153,6 +163,25 @@ async function* partsOf(open: () => Readable, name: string, most: number): Async
   }
   if (rest.length > 0) yield partOf(rest)
   if (!isOver) throw wrong(name, line, `the text ends without ${END}: it was cut off`, line)
+}
+
+/** The last lines of a text that say something of a family and follow each other; undefined if there are none. */
+function lastComments(text: string): readonly string[] | undefined {
+  let start = lineOf(text, text.lastIndexOf('\n#') + 1)
+  const end = text.indexOf('\n', start) + 1
+  if (text[start] !== '#' || end === 0) return undefined
+  while (start > 0) {
+    const before = lineOf(text, start - 1)
+    if (text[before] !== '#') break
+    start = before
+  }
+  const block = text.slice(start, end)
+  return Buffer.byteLength(block) > MAX_REPEATED_BYTES ? [] : block.split(/(?<=\n)(?=.)/)
+}
+
+/** Where the line begins in which a place is; the end of a line is part of it. */
+function lineOf(text: string, place: number): number {
+  return place === 0 ? 0 : text.lastIndexOf('\n', place - 1) + 1
 }
 
 async function* readable(input: Readable, name: string): AsyncGenerator<Buffer> {

@@ -101,6 +101,13 @@ export function removeUnnamed(disk: HistoryDisk, path: string): void {
   } catch {}
 }
 
+/** Removes files of days and months that nobody names. */
+export function removeOrphans(disk: HistoryDisk, directory: string, named: ReadonlySet<string>): void {
+  for (const name of readdirSync(directory)) {
+    if (FILE_NAMES.test(name) && !named.has(name)) removeUnnamed(disk, join(directory, name))
+  }
+}
+
 /** A new file of a day or a month. It is durable only after `disk.sync`. */
 export function makeFile(disk: HistoryDisk, path: string): Database {
   closeSync(openSync(path, 'wx', 0o600))

@@ -10,7 +10,7 @@ interface Said extends HistoryMetric {
 type FamilyRow = HistoryFamily & HistoryFamilyPlace
 
 export class FamilyTable {
-  readonly #of: Statement<unknown[], FamilyRow>
+  readonly #of: Statement<unknown[], HistoryFamily>
   readonly #after: Statement<unknown[], FamilyRow>
   readonly #put: Statement
   readonly #remove: Statement
@@ -18,10 +18,11 @@ export class FamilyTable {
   readonly #said = new Map<string, Said>()
 
   constructor(database: Database) {
-    const columns = 'select native, name, type, help, unit from family where tenant = @tenant'
-    this.#of = database.prepare<unknown[], FamilyRow>(`${columns} and native = @native order by name`)
+    this.#of = database.prepare<unknown[], HistoryFamily>(
+      'select name, type, help, unit from family where tenant = @tenant and native = @native order by name',
+    )
     this.#after = database.prepare<unknown[], FamilyRow>(
-      `${columns} and (native, name) > (@native, @name) order by native, name limit @most`,
+      'select native, name, type, help, unit from family where tenant = @tenant and (native, name) > (@native, @name) order by native, name limit @most',
     )
     this.#put = database.prepare('insert into family values (null, ?, ?, ?, ?, ?, ?)')
     this.#remove = database.prepare('delete from family where tenant = ? and native = ?')
@@ -35,7 +36,7 @@ export class FamilyTable {
       const { name, type, help, unit } = stored[at] ?? {}
       return name === family.name && type === family.type && help === family.help && unit === family.unit
     }
-    const key = `${tenant} ${native}`
+    const key = keyOf(tenant, native)
     if (stored.length === sorted.length && sorted.every(isSame)) this.#said.delete(key)
     else this.#said.set(key, { tenant, native, families: sorted })
   }
@@ -44,6 +45,11 @@ export class FamilyTable {
   after(tenant: number, place: HistoryFamilyPlace | undefined, most: number): FamilyRow[] {
     const { native = '', name = '' } = place ?? {}
     return this.#after.all({ tenant, native, name, most })
+  }
+
+  /** What was said last of a metric, stored or not; empty if nothing was. */
+  of(tenant: number, native: string): readonly HistoryFamily[] {
+    return this.#said.get(keyOf(tenant, native))?.families ?? this.#of.all({ tenant, native })
   }
 
   /** Whether something waits to be stored. */
@@ -73,4 +79,8 @@ export class FamilyTable {
   forget(tenant: number): void {
     for (const [key, said] of this.#said) if (said.tenant === tenant) this.#said.delete(key)
   }
+}
+
+function keyOf(tenant: number, native: string): string {
+  return `${tenant} ${native}`
 }

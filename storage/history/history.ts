@@ -3,7 +3,7 @@
  *
  *     append ─► head, pending ── commit ─► a row of columns ── paging ─► runs of pages ── merges ─► files of days, of months
  */
-import { readdirSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import type { StorageError } from '../store.ts'
@@ -18,6 +18,7 @@ import {
   historyError,
   openFresh,
   realDisk,
+  removeOrphans,
   removeUnnamed,
   WAL_LIMIT_BYTES,
 } from './database.ts'
@@ -32,7 +33,7 @@ import { HistoryLogPlace } from './history-log-place.ts'
 import { HistoryRoom, historySpaceOf } from './history-room.ts'
 import { type HistoryTenant, HistoryTenants } from './history-tenants.ts'
 import { PageTable } from './page-table.ts'
-import { DAY_MS, dayOf, FILE_NAMES, LAST_MS } from './periods.ts'
+import { DAY_MS, dayOf, LAST_MS } from './periods.ts'
 import { HistoryQueries } from './queries.ts'
 import { type CompiledMatcher, compileMatchers, SeriesResolver } from './resolve.ts'
 import { Retention } from './retention.ts'
@@ -41,6 +42,7 @@ import { SteadyClock } from './steady-clock.ts'
 import {
   type HistoryBackupOptions,
   type HistoryBatch,
+  type HistoryFamily,
   type HistoryFigures,
   type HistoryLimits,
   type HistoryLoss,
@@ -163,7 +165,7 @@ export class History implements HistoryStore {
       bytesLeft: () => this.#room.bytesLeft,
       headSamples,
     })
-    this.#removeOrphans()
+    removeOrphans(disk, directory, new Set(this.#catalogue.files().map(({ name }) => name)))
     this.#rows.load(this.#tenants.all, clock(), (tenant, row) => {
       this.#files.damagedPages++
       tenant.lose(row)
@@ -207,6 +209,11 @@ export class History implements HistoryStore {
   families(...[tenant, ...place]: Parameters<HistoryStore['families']>): ReturnType<HistoryStore['families']> {
     const known = this.#tenants.find(tenant)
     return known === undefined ? [] : this.#families.after(known.id, ...place)
+  }
+
+  familiesOf(tenant: string, native: string): readonly HistoryFamily[] {
+    const known = this.#tenants.find(tenant)
+    return known === undefined ? [] : this.#families.of(known.id, native)
   }
 
   positionOf(tenant: string): HistoryPosition | undefined {
@@ -455,14 +462,6 @@ export class History implements HistoryStore {
       for (const tenant of this.#tenants.all) if (tenant.id === damage.run.tenant) tenant.lose(damage)
     }
     this.#files.found = []
-  }
-
-  #removeOrphans(): void {
-    const { directory } = this.#options
-    const named = new Set(this.#catalogue.files().map(({ name }) => name))
-    for (const name of readdirSync(directory)) {
-      if (FILE_NAMES.test(name) && !named.has(name)) removeUnnamed(this.#disk, join(directory, name))
-    }
   }
 
   #removeFile({ id, name }: CatalogueFile): void {

@@ -232,6 +232,8 @@ export interface HistoryStore {
   describe(tenant: string, metric: HistoryMetric): void
   /** Families that were described and are stored, by native name and name, from after a place on; at most `most`. */
   families(tenant: string, after: HistoryFamilyPlace | undefined, most: number): (HistoryFamily & HistoryFamilyPlace)[]
+  /** What was said last of a metric; empty if nothing was. */
+  familiesOf(tenant: string, native: string): readonly HistoryFamily[]
   /** How far the tenant's channel was taken, with everything appended; undefined if never. */
   positionOf(tenant: string): HistoryPosition | undefined
   /**

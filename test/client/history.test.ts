@@ -114,6 +114,17 @@ describe('pages', () => {
     expect(one?.windows).toMatchObject({ min: ends, max: [11, 21], sum: [12, 22], resets: [15, 25] })
   })
 
+  it('say what is known of metrics, if that is asked for', async () => {
+    const known = { name: 'test_a', type: 'counter', help: 'All.', unit: 's' }
+    const texts = Object.entries(known).map(([name, value]): Field => ({ name, type: STRING, value }))
+    const family: Field = { name: 'family', type: BasicType.REC, value: texts }
+    const { asked, series } = await read([page([[...record('a', 1, 1), family], record('b', 1, 1)])], {
+      withFamilies: true,
+    })
+    expect(asked).toEqual([{ metric: 'test.*', with_families: true }])
+    expect(series.map((one) => one.family)).toEqual([known, undefined])
+  })
+
   it('may be had in pieces', async () => {
     const { seen } = await read(pages, { inPieces: true })
     expect(seen.map(({ name, times }) => [name, times])).toEqual([

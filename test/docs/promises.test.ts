@@ -288,9 +288,10 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   values.set('producer.series', [await boss.query('producer.series', match('test.*'))])
   values.set('producer.recent', [await boss.query('producer.recent', args(['metric', type.string, str('test.*')]))])
   values.set('producer.history', [historyValue(producer.clock)])
-  const asked = [['step_ms', 1n] as const, ['with_losses', true] as const]
+  const families = ['with_families', true] as const
+  const asked = [['step_ms', 1n] as const, ['with_losses', true] as const, families]
   values.set('producer.history.select', [
-    await selectedValue(producer.clock),
+    await selectedValue(producer.clock, [families]),
     await selectedValue(producer.clock, asked),
   ])
   values.set('producer.history.query', expressionValues())

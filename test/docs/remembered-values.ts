@@ -116,8 +116,9 @@ export async function selectedValue(
     peer: { view: { tenants: () => ['default'], readRights: () => ({ mayReadRemembered: () => true }) } },
   }
   const reading = {
-    async *select({ tenant, stepMs }: HistorySelection) {
-      if (tenant !== '') yield [stepMs === undefined ? samples : { ...samples, windows }]
+    async *select({ tenant, stepMs, withFamilies = false }: HistorySelection) {
+      const family = withFamilies ? { name: 'a', type: 'gauge', help: 'A.', unit: '1' } : undefined
+      if (tenant !== '') yield [{ ...samples, family, ...(stepMs !== undefined && { windows }) }]
     },
     losses: async () => [{ native: 'test.*', fromMs: 1, toMs: 2, count: 3, reason: 'overflow' }],
   }

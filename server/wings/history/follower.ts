@@ -9,6 +9,7 @@ import { HISTORY_DIRECTORY, type HistoryLimits, type HistoryLogOptions } from '.
 import type { Kit } from '../../kit/kit.ts'
 import type { Timer } from '../../kit/running.ts'
 import { type HistorySection, mostBytes } from './config.ts'
+import type { FromThread } from './messages.ts'
 import { HistoryThread } from './thread.ts'
 
 /** How often there is time for work in the background. */
@@ -84,7 +85,7 @@ export class HistoryFollower {
     try {
       thread = new HistoryThread(
         { directory: join(dataDir, HISTORY_DIRECTORY), limits: this.#limits, shared: { log, lead: undefined } },
-        { message: (message) => message.kind === 'state' && this.#changed(message.problem), failed },
+        { message: (message) => this.#take(message), failed },
       )
       this.#thread = thread
     } catch (error) {
@@ -112,14 +113,17 @@ export class HistoryFollower {
     }, delayMs)
   }
 
+  #take(message: FromThread): void {
+    if (message.kind === 'state') this.#changed(message.problem)
+    // What ended the thread before may be in the log: it works when that is applied.
+    else if (message.kind === 'reached') this.#backoff.reset()
+  }
+
   #changed(problem: string): void {
     const { log } = this.#options
     if (problem !== '')
       log.warn({ detail: problem }, 'the history of this node cannot follow now; it goes on when it can')
-    else {
-      this.#backoff.reset()
-      if (this.#problem !== '') log.info('the history of this node follows again')
-    }
+    else if (this.#problem !== '') log.info('the history of this node follows again')
     this.#problem = problem
   }
 }

@@ -1,6 +1,7 @@
 /**
  * Samples of a text, OpenMetrics with times, become samples of the history, in the thread of it. They do not pass a channel: they are
- * stored at their own times, whatever else is known of their series, and the same text again changes nothing.
+ * stored at their own times, whatever else is known of their series, and the same text again changes nothing. What the text says of
+ * families, their types, helps and units, is kept where nothing else is known.
  */
 import { ProtocolError } from '../../../protocol/errors.ts'
 import { TextParser, type TextSink } from '../../../protocol/prometheus/text.ts'
@@ -8,17 +9,18 @@ import { readSeries } from '../../../protocol/prometheus/text-line.ts'
 import type { HistoryLabels, HistoryStore } from '../../../storage/history/store.ts'
 import { isAhead } from '../../kit/samples.ts'
 import { ColumnsByTenant } from './columns.ts'
+import { ImportedFamilies } from './families.ts'
 import { type ImportCounts, type ImportedText, SERVER } from './messages.ts'
 
 /** A sample with its name and labels. */
 const LINE_BYTES = 16_384
-/** What the types and helps of families say is not kept. */
-const NO_FAMILIES = 0
+/** More than lines that say something of one fit into a text: each has ten bytes and more. */
+const MAX_FAMILIES = 65_536
 const MICROSECONDS = 1_000
 /** What is not the series of a metric of this server is called as what programs write by remote write. */
 const FAMILY = 'prometheus.'
 
-export type ImportStore = Pick<HistoryStore, 'seriesOf' | 'nativeOf' | 'append' | 'commit'>
+export type ImportStore = Pick<HistoryStore, 'seriesOf' | 'nativeOf' | 'familiesOf' | 'describe' | 'append' | 'commit'>
 
 interface ImportedSeries {
   readonly tenant: string
@@ -30,7 +32,7 @@ export function* importText(store: ImportStore, imported: ImportedText, nowMs: n
   const sink = new ImportSink(store, imported, nowMs)
   const parser: TextParser<ImportedSeries> = new TextParser(
     'openmetrics',
-    { lineBytes: LINE_BYTES, families: NO_FAMILIES },
+    { lineBytes: LINE_BYTES, families: MAX_FAMILIES },
     sink,
   )
   try {
@@ -47,6 +49,7 @@ export function* importText(store: ImportStore, imported: ImportedText, nowMs: n
     counts.stored += taken
     counts.tooOld += length - taken
   }
+  sink.families.describe(parser.families)
   while (!store.commit()) yield
   return counts
 }
@@ -56,6 +59,7 @@ class NoTime extends Error {}
 class ImportSink implements TextSink<ImportedSeries> {
   readonly counts: ImportCounts = { stored: 0, tooOld: 0, ahead: 0, refused: 0 }
   readonly columns = new ColumnsByTenant()
+  readonly families: ImportedFamilies
   readonly #store: ImportStore
   readonly #imported: ImportedText
   readonly #nowMs: number
@@ -65,6 +69,7 @@ class ImportSink implements TextSink<ImportedSeries> {
 
   constructor(store: ImportStore, imported: ImportedText, nowMs: number) {
     this.#store = store
+    this.families = new ImportedFamilies(store)
     this.#imported = imported
     this.#nowMs = nowMs
   }
@@ -95,6 +100,8 @@ class ImportSink implements TextSink<ImportedSeries> {
     if (ofNone !== undefined && !ofServer) return { tenant: SERVER, reference: undefined }
     const tenant = ofNone === undefined ? own : SERVER
     const native = ofNone ?? nativeIn(own) ?? `${FAMILY}${name}`
-    return { tenant, reference: this.#store.seriesOf({ tenant, name, labels, native, kind }) }
+    const reference = this.#store.seriesOf({ tenant, name, labels, native, kind })
+    if (reference !== undefined) this.families.has(tenant, native, name)
+    return { tenant, reference }
   }
 }

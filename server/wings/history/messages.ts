@@ -98,6 +98,8 @@ export type FromThread =
   /** Why nothing can be stored now, for people; empty when it can again. */
   | { readonly kind: 'state'; readonly problem: string }
   | { readonly kind: 'figures'; readonly figures: Figures }
+  /** Where a node follows: what the log had when the thread began is applied. */
+  | { readonly kind: 'reached' }
   /** What are these? */
   | ({ readonly kind: 'describe' } & DescribedNames)
   | ThreadAnswer
@@ -148,6 +150,13 @@ export interface ThreadAnswer {
 export interface HistorySelection extends HistoryQuery {
   /** Whether only the series are wanted, with empty columns. */
   readonly isWithoutSamples?: boolean
+  /** Whether it is wanted what is known of the metrics, too. */
+  readonly withFamilies?: boolean
+}
+
+export interface SelectedSamples extends HistorySamples {
+  /** What is known of its samples, if that was asked for. */
+  readonly family?: HistoryFamily | undefined
 }
 
 /** The losses of a tenant that overlap a range of time. */
@@ -171,7 +180,7 @@ export type QueryAnswer =
   | {
       readonly kind: 'portion'
       readonly query: number
-      readonly series: readonly HistorySamples[]
+      readonly series: readonly SelectedSamples[]
       readonly isLast: boolean
     }
   /** None are left when there are none. */

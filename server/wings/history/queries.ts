@@ -4,12 +4,22 @@
  */
 import {
   HistoryExpressionError,
+  type HistoryFamily,
   HistoryReadError,
   type HistorySamples,
+  type HistorySeries,
   type HistoryStore,
   type HistoryWindows,
 } from '../../../storage/history/store.ts'
-import type { FamilySelection, HistorySelection, LossSelection, QueryAnswer, QueryMessage } from './messages.ts'
+import { familyOfSample } from './families.ts'
+import type {
+  FamilySelection,
+  HistorySelection,
+  LossSelection,
+  QueryAnswer,
+  QueryMessage,
+  SelectedSamples,
+} from './messages.ts'
 
 /** A portion takes no longer, but for one step of the store. */
 const SLICE_MS = 20
@@ -31,11 +41,13 @@ const IS_OVER = 'this query is over, since nobody has gone on with it: begin aga
 /** No date of JavaScript is later. */
 const LAST_MS = 8.64e15
 
-type Store = Pick<HistoryStore, 'select' | 'series' | 'losses' | 'families'>
+type Store = Pick<HistoryStore, 'select' | 'series' | 'losses' | 'families' | 'familiesOf'>
 
 interface Running {
   readonly steps: ReturnType<HistoryStore['select']>
   readonly isWithoutSamples: boolean
+  /** Of metrics, if they are asked for. */
+  readonly families: FamilyLookup | undefined
   usedMs: number
 }
 
@@ -86,11 +98,12 @@ export class ThreadQueries {
     }
   }
 
-  #select(query: number, { isWithoutSamples = false, ...selection }: HistorySelection): void {
+  #select(query: number, { isWithoutSamples = false, withFamilies = false, ...selection }: HistorySelection): void {
     try {
       const isOfIndex = isWithoutSamples && selection.fromMs <= 0 && selection.toMs >= LAST_MS
       const steps = isOfIndex ? bareSeries(this.#store, selection) : this.#store.select(selection)
-      this.#running.set(query, { steps, isWithoutSamples, usedMs: this.#services.monotonicMs() })
+      const families = withFamilies ? new FamilyLookup(this.#store) : undefined
+      this.#running.set(query, { steps, isWithoutSamples, families, usedMs: this.#services.monotonicMs() })
     } catch (error) {
       this.#failed(query, error)
       return
@@ -104,9 +117,9 @@ export class ThreadQueries {
       this.#services.answer({ kind: 'refused', query, status: 'INTERNAL', detail: IS_OVER }, [])
       return
     }
-    const { steps, isWithoutSamples } = running
+    const { steps, isWithoutSamples, families } = running
     const endMs = this.#services.monotonicMs() + SLICE_MS
-    const series: HistorySamples[] = []
+    const series: SelectedSamples[] = []
     let [samples, isLast] = [0, false]
     try {
       while (!isLast && samples < MOST_SAMPLES && this.#services.monotonicMs() < endMs) {
@@ -114,7 +127,7 @@ export class ThreadQueries {
         isLast = done
         if (value === undefined) continue
         const one = isWithoutSamples ? { series: value.series, times: NONE, values: NONE } : value
-        series.push(one)
+        series.push(families === undefined ? one : { ...one, family: families.of(value.series) })
         samples += one.times.length + SAMPLES_OF_SERIES + SAMPLES_OF_WINDOW * (one.windows?.ends.length ?? 0)
       }
     } catch (error) {
@@ -140,6 +153,27 @@ export class ThreadQueries {
   }
 }
 
+/** What is known of series. Those of one metric come one after the other. */
+class FamilyLookup {
+  readonly #store: Pick<HistoryStore, 'familiesOf'>
+  #native = ''
+  #name = ''
+  #family: HistoryFamily | undefined
+
+  constructor(store: Pick<HistoryStore, 'familiesOf'>) {
+    this.#store = store
+  }
+
+  of({ tenant, native, name }: HistorySeries): HistoryFamily | undefined {
+    if (native !== this.#native || name !== this.#name) {
+      this.#native = native
+      this.#name = name
+      this.#family = familyOfSample(name, this.#store.familiesOf(tenant, native))
+    }
+    return this.#family
+  }
+}
+
 /** Undefined if the thread cannot go on. */
 function statusOf(error: unknown): 'INVALID_ARGUMENT' | 'INTERNAL' | undefined {
   if (error instanceof HistoryExpressionError) return 'INVALID_ARGUMENT'
@@ -152,7 +186,7 @@ function* bareSeries(store: Store, selection: HistorySelection): ReturnType<Hist
 }
 
 /** The same in one piece of memory that can be given away: to hand over a piece takes longer than to copy a column. */
-function pack(series: readonly HistorySamples[]): { series: HistorySamples[]; buffers: ArrayBufferLike[] } {
+function pack(series: readonly SelectedSamples[]): { series: SelectedSamples[]; buffers: ArrayBufferLike[] } {
   let length = 0
   for (const one of series) for (const column of columnsOf(one)) length += column.length
   const { buffer } = Buffer.allocUnsafeSlow(8 * length)
@@ -165,8 +199,8 @@ function pack(series: readonly HistorySamples[]): { series: HistorySamples[]; bu
     at += column.byteLength
     return copy
   }
-  const all = series.map(({ series, times, values, windows, place }): HistorySamples => {
-    const samples = { series, times: packed(times), values: packed(values), place }
+  const all = series.map(({ series, times, values, windows, place, family }): SelectedSamples => {
+    const samples = { series, times: packed(times), values: packed(values), place, family }
     if (windows === undefined) return samples
     const columns = Object.entries(windows).map(([name, column]) => [
       name,

@@ -1,7 +1,7 @@
 /** What the server asks the thread of the history: series with their samples, portion by portion. */
-import type { HistoryFamily, HistoryFamilyPlace, HistoryLoss, HistorySamples } from '../../../storage/history/store.ts'
+import type { HistoryFamily, HistoryFamilyPlace, HistoryLoss } from '../../../storage/history/store.ts'
 import { StatusError } from '../../kit/running.ts'
-import type { HistorySelection, LossSelection, QueryAnswer, QueryMessage } from './messages.ts'
+import type { HistorySelection, LossSelection, QueryAnswer, QueryMessage, SelectedSamples } from './messages.ts'
 
 interface Waiting {
   readonly resolve: (answer: QueryAnswer) => void
@@ -23,7 +23,7 @@ export class HistoryReading {
    * What matches, in portions of which each took the thread at most 20 ms; one may be empty. It shows one state. End it with `return()`
    * if not all of it is wanted. Throws StatusError.
    */
-  async *select(selection: HistorySelection): AsyncGenerator<readonly HistorySamples[], void, void> {
+  async *select(selection: HistorySelection): AsyncGenerator<readonly SelectedSamples[], void, void> {
     const query = ++this.#last
     let isOver = false
     try {

@@ -282,10 +282,9 @@ export class Recordings implements ShownHistory {
       this.reading.take(message)
       return
     }
-    const connection = this.#connections.get(message.connection)
-    if (message.kind === 'taken') connection?.taken(message.bytes, message.piece)
-    else {
-      connection?.stored(message.transaction)
+    if (message.kind === 'taken') this.#connections.get(message.connection)?.taken(message.bytes, message.piece)
+    else if (message.kind === 'stored') {
+      this.#connections.get(message.connection)?.stored(message.transaction)
       this.#marks.look()
     }
   }

@@ -2,7 +2,8 @@
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../protocol/monitor/value.ts'
 import { STALE_NAN } from '../../../protocol/prometheus/stale-marker.ts'
-import type { HistoryLoss, HistorySamples, HistorySeries, HistoryWindows } from '../../../storage/history/store.ts'
+import type { HistoryFamily, HistoryLoss, HistorySeries, HistoryWindows } from '../../../storage/history/store.ts'
+import type { SelectedSamples } from './messages.ts'
 
 const { ARRAY, DOUBLE, REC, STRING, UINT64 } = BasicType
 
@@ -22,14 +23,20 @@ export interface Shown {
 }
 
 /** What there is of a series. */
-export function shownOf(tenant: string, { series, times, values, windows }: HistorySamples): Shown[] {
+export function shownOf(tenant: string, { series, times, values, windows, family }: SelectedSamples): Shown[] {
   const shown: Shown[] = []
   if (windows !== undefined) {
-    const record: Shown['record'] = (from, to) => windowsRecord(tenant, series, windows, from, to)
+    const record: Shown['record'] = (from, to) => [
+      ...seriesFields(tenant, series, family),
+      ...windowsFields(windows, from, to),
+    ]
     shown.push({ rows: windows.ends.length, most: MOST_WINDOWS, record })
   }
   if (times.length > 0) {
-    const record: Shown['record'] = (from, to) => samplesRecord(tenant, { series, times, values }, from, to)
+    const record: Shown['record'] = (from, to) => [
+      ...seriesFields(tenant, series, family),
+      ...samplesFields(times, values, from, to),
+    ]
     shown.push({ rows: times.length, most: MOST_SAMPLES, record })
   }
   return shown
@@ -47,7 +54,7 @@ export function shownLoss(tenant: string, { native, fromMs, toMs, count, reason 
   return { rows: 1, most: 1, record: () => fields }
 }
 
-function samplesRecord(tenant: string, { series, times, values }: HistorySamples, from: number, to: number): Field[] {
+function samplesFields(times: Float64Array, values: Float64Array, from: number, to: number): Field[] {
   const words = new BigUint64Array(values.buffer, values.byteOffset, values.length)
   const [shownTimes, shownValues, ended]: [bigint[], number[], bigint[]] = [[], [], []]
   for (let at = from; at < to; at++) {
@@ -59,24 +66,16 @@ function samplesRecord(tenant: string, { series, times, values }: HistorySamples
     }
   }
   return [
-    ...seriesFields(tenant, series),
     arrayField('times', UINT64, shownTimes),
     arrayField('values', DOUBLE, shownValues),
     arrayField('ended', UINT64, ended),
   ]
 }
 
-function windowsRecord(
-  tenant: string,
-  series: HistorySeries,
-  windows: HistoryWindows,
-  from: number,
-  to: number,
-): Field[] {
+function windowsFields(windows: HistoryWindows, from: number, to: number): Field[] {
   const times = (column: Float64Array): bigint[] => Array.from(column.subarray(from, to), microseconds)
   const numbers = (column: Float64Array): number[] => Array.from(column.subarray(from, to))
   return [
-    ...seriesFields(tenant, series),
     { name: 'step_ms', type: UINT64, value: BigInt(windows.stepMs) },
     arrayField('ends', UINT64, times(windows.ends)),
     arrayField('min', DOUBLE, numbers(windows.min)),
@@ -91,14 +90,21 @@ function windowsRecord(
   ]
 }
 
-function seriesFields(tenant: string, series: HistorySeries): Field[] {
+function seriesFields(tenant: string, series: HistorySeries, family: HistoryFamily | undefined): Field[] {
   const labels = series.labels.map(([name, value]): Field => ({ name, type: STRING, value }))
   return [
     { name: 'tenant', type: STRING, value: tenant },
     { name: 'metric', type: STRING, value: series.native },
     { name: 'name', type: STRING, value: series.name },
     { name: 'labels', type: REC, value: labels },
+    ...(family === undefined ? [] : [{ name: 'family', type: REC, value: familyFields(family) } as const]),
   ]
+}
+
+function familyFields({ name, type, help, unit }: HistoryFamily): Field[] {
+  return Object.entries({ name, type, help, unit }).map(([field, value]): Field => {
+    return { name: field, type: STRING, value }
+  })
 }
 
 function microseconds(ms: number): bigint {

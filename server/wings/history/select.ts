@@ -57,6 +57,11 @@ const metric: Metric = {
         'How far apart values may be: from 300,000 on windows, below that samples, and windows where they are gone.',
     },
     { name: 'with_losses', type: BOOLEAN, description: 'Whether ranges of loss are reported, too; false.' },
+    {
+      name: 'with_families',
+      type: BOOLEAN,
+      description: 'Whether it is reported what is known of metrics, too; false.',
+    },
     { name: 'after', type: STRING, description: 'The next page of a query.' },
   ],
   takesLabels: true,
@@ -90,6 +95,7 @@ interface Asked {
   readonly toMs: number
   readonly stepMs: number | undefined
   readonly withLosses: boolean
+  readonly withFamilies: boolean
 }
 
 export class SelectSensor implements PolledSensor {
@@ -169,6 +175,7 @@ export class SelectSensor implements PolledSensor {
       toMs,
       stepMs: stepOf(args),
       withLosses: args.get('with_losses') === true,
+      withFamilies: args.get('with_families') === true,
     }
     const owners = [...tenants(), SERVER].filter((tenant) => maySee(reader, ownerOf(tenant)))
     const rights = readRights(reader)

@@ -48,7 +48,8 @@ async function lead(history: History, where: HistoryLogOptions, lead: HistoryLea
   let opened: HistoryLog | undefined
   let failure: unknown
   try {
-    opened = await HistoryLog.connect(where, { history, wallMs, signal, report: () => {} })
+    const report = (problem: string): void => services.post({ kind: 'state', problem })
+    opened = await HistoryLog.connect(where, { history, wallMs, signal, report })
     await opened.lead(lead)
   } catch (error) {
     failure = error
@@ -103,7 +104,8 @@ async function follow(history: History, where: HistoryLogOptions, { port, servic
   })
   let log: HistoryLog | undefined
   try {
-    log = await HistoryLog.connect(where, { history, wallMs, signal, report })
+    const reached = (): void => services.post({ kind: 'reached' })
+    log = await HistoryLog.connect(where, { history, wallMs, signal, report, reached })
     await log.follow()
   } catch (error) {
     if (!signal.aborted) throw error

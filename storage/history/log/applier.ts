@@ -54,11 +54,14 @@ export class HistoryApplier {
     return this.place?.log === this.#log ? this.place.sequence : 0
   }
 
-  /** Begins with the log, and returns the message after which it is to be read. */
-  begin({ log, first }: LogBounds): number {
-    if (log !== this.#log) this.#again = 0
+  /**
+   * Begins with the log, and returns the message after which it is to be read. `isForeign`: it is another one than that of the same
+   * number which this history has records of.
+   */
+  begin({ log, first }: LogBounds, isForeign = false): number {
+    if (log !== this.#log || isForeign) this.#again = 0
     this.#log = log
-    const { sequence } = this
+    const sequence = isForeign ? 0 : this.sequence
     this.#isFirst = sequence === 0 || sequence + 1 < first
     this.#mayMiss = this.#isFirst
     return this.#isFirst ? first - 1 : sequence

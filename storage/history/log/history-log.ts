@@ -18,12 +18,15 @@ import { encodeHistoryRecord, type HistoryOperation } from './record.ts'
 const BOUNDS_MS = 10_000
 /** How often who follows looks whether the log was founded anew. */
 const LOOK_MS = 5_000
+/** What takes this node longer before it leads is reported. */
+const SLOW_MS = 5_000
 /** The wait after a failure, and until there is a log. */
 const AGAIN_MS = 1_000
 /** As for the log of the database. */
 const SHORTER_TIMES = 15
 /** Epochs of one log of the database. */
 const EPOCHS = 1e9
+const TAKE_NOTHING = 'the nats-servers take no record of the history: a majority of them is needed'
 
 export interface HistoryLogParts {
   readonly history: History
@@ -33,6 +36,8 @@ export interface HistoryLogParts {
   readonly signal: AbortSignal
   /** Reported when that changes: why this node cannot go on now, as a sentence; empty if it can. */
   readonly report: (problem: string) => void
+  /** Everything is applied that the log had when it began to be read. */
+  readonly reached?: () => void
   /** How often a log has to seem shorter than it was, a second apart, before that is believed. Default 15. */
   readonly shorterTimes?: number
 }
@@ -42,6 +47,8 @@ export class HistoryLog {
   readonly #parts: HistoryLogParts
   readonly #applier: HistoryApplier
   #problem = ''
+  /** Why this node does not lead yet. */
+  #step = ''
   #epoch = 0
   /** The sequence of the last message, and the hash of the last record, while this node leads. */
   #last = 0
@@ -84,17 +91,37 @@ export class HistoryLog {
    * with StorageError, DEPOSED if a node has led in a later epoch.
    */
   async lead({ log, epoch }: HistoryLead): Promise<void> {
-    const { signal } = this.#parts
     this.#epoch = log * EPOCHS + epoch
+    const slow = setTimeout(() => this.#report(this.#step), SLOW_MS)
+    try {
+      await this.#beginToLead()
+    } finally {
+      clearTimeout(slow)
+    }
+    this.#report('')
+  }
+
+  /** What is done before this node leads: it is reported if that takes long. */
+  #nowDoes(step: string): void {
+    this.#step = step
+    if (this.#problem !== '') this.#report(step)
+  }
+
+  async #beginToLead(): Promise<void> {
+    const { signal } = this.#parts
+    this.#nowDoes("the nats-servers are asked for the history's log")
     const bounds = await this.#boundsToLead()
-    if (this.#isWhole(bounds)) await this.#read(bounds, bounds.last)
-    else await this.#found(bounds.log)
+    if (this.#isWhole(bounds)) {
+      this.#nowDoes("what is missing here of the history's log is applied first")
+      await this.#read(bounds, bounds.last)
+    } else await this.#found(bounds.log)
     const { place } = this.#applier
     if ((place?.epoch ?? 0) > this.#epoch)
       throw new StorageError('DEPOSED', 'another node leads, and records the history')
     signal.throwIfAborted()
     this.#last = place?.sequence ?? 0
     this.#hash = place?.hash ?? NO_RECORD_HASH
+    this.#nowDoes(TAKE_NOTHING)
     // Twice, as for the log of the database: a nats-server 2.9 may have kept a record in the place of the first.
     for (const isRepeated of [false, true]) await this.#appendEpoch(isRepeated)
   }
@@ -116,6 +143,8 @@ export class HistoryLog {
   async #boundsToLead(): Promise<LogBounds> {
     const { signal, shorterTimes = SHORTER_TIMES } = this.#parts
     let bounds = await this.#log.bounds(BOUNDS_MS)
+    if (!this.#isWhole(bounds))
+      this.#nowDoes("the history's log seems to lack something that this node has; it is asked for again")
     for (let times = 1; !this.#isWhole(bounds) && this.#applier.place !== undefined && times < shorterTimes; times++) {
       await delay(AGAIN_MS, undefined, { signal })
       bounds = await this.#log.bounds(BOUNDS_MS)
@@ -123,7 +152,7 @@ export class HistoryLog {
     return bounds
   }
 
-  /** Whether the log has all that this history has; otherwise another has to be founded. */
+  /** Whether the log is as long as this history knows it; otherwise another has to be founded. `#isForeign` compares what it has. */
   #isWhole({ log, last }: LogBounds): boolean {
     const { place } = this.#applier
     return log > 0 && (place === undefined || log > place.log || (log === place.log && last >= place.sequence))
@@ -133,6 +162,7 @@ export class HistoryLog {
   async #found(newest: number): Promise<void> {
     const { place: base } = this.#applier
     const number = Math.max(newest, base?.log ?? 0) + 1
+    this.#nowDoes(TAKE_NOTHING)
     await this.#log.removeBefore(number).catch(() => {})
     await this.#log.create(number)
     this.#log.open(number)
@@ -154,14 +184,15 @@ export class HistoryLog {
   /** Applies what comes, up to a message if one is given. Without one, also until another log is there. */
   async #read(bounds: LogBounds, until?: number): Promise<void> {
     this.#log.open(bounds.log)
-    let after = this.#applier.begin(bounds)
+    let after = this.#applier.begin(bounds, await this.#isForeign(bounds))
+    if (after >= bounds.last) this.#parts.reached?.()
     for (;;) {
       const ended = new AbortController()
       const signal = AbortSignal.any([this.#parts.signal, ended.signal])
       if (until === undefined) void this.#lookForNewer(bounds.log, ended, signal)
       try {
         if (until !== undefined && after >= until) return
-        if (await this.#applyAll(this.#log.read(after, signal, until))) return
+        if (await this.#applyAll(this.#log.read(after, signal, until), bounds.last)) return
         after = this.#applier.beginAgain(bounds)
       } finally {
         ended.abort()
@@ -169,11 +200,29 @@ export class HistoryLog {
     }
   }
 
+  /**
+   * Whether the log has another record at the place of this history: it is another log of the same number, founded by a node that did
+   * not know this one. Rejects with StorageError UNREACHABLE.
+   */
+  async #isForeign({ log, last }: LogBounds): Promise<boolean> {
+    const { place } = this.#applier
+    if (place?.log !== log || last < place.sequence) return false
+    try {
+      const bytes = await this.#log.recordAt(place.sequence, BOUNDS_MS)
+      // Undefined: it has gone from the log.
+      return bytes !== undefined && Buffer.compare(recordHash(bytes), place.hash) !== 0
+    } catch (error) {
+      if (error instanceof StorageError && error.code === 'FOREIGN') return true
+      throw error
+    }
+  }
+
   /** Returns false at a record that does not follow the one before it here. */
-  async #applyAll(entries: AsyncIterable<LogEntry>): Promise<boolean> {
+  async #applyAll(entries: AsyncIterable<LogEntry>, last: number): Promise<boolean> {
     for await (const entry of entries) {
       if (this.#parts.signal.aborted) return true
       if (!(await this.#applier.apply(entry))) return false
+      if (entry.sequence === last) this.#parts.reached?.()
     }
     return true
   }

@@ -7,6 +7,7 @@ import type { History } from '../history.ts'
 import { compileMatchers } from '../resolve.ts'
 import type {
   HistoryBatch,
+  HistoryFamily,
   HistoryLimits,
   HistoryPosition,
   HistoryQuery,
@@ -28,6 +29,12 @@ interface Entry {
   readonly deed: Deed | undefined
   /** About how long it is in the record. */
   readonly bytes: number
+}
+
+interface RecordUnderWay {
+  deeds: Deed[]
+  /** Undefined: it is not in the log yet. */
+  place: LogPlace | undefined
 }
 
 /** A record takes no more than this, unless one operation alone is longer: what tenants have at once may be more than a log takes. */
@@ -53,9 +60,8 @@ export class LoggedHistory implements HistoryStore {
   #entries: Entry[] = []
   /** With everything appended, of tenants of the next record and of the one under way. */
   readonly #positions = new Map<string, HistoryPosition>()
-  #isLogging = false
-  /** What is left to be done of the record that is in the log, and where the history is then. */
-  #logged: { readonly deeds: Deed[]; readonly place: LogPlace } | undefined
+  /** What is left to be done of the record that is in the log, or under way, and where the history is then. */
+  #record: RecordUnderWay | undefined
   #dropping: Generator<undefined, void, void> | undefined
   #isClosed = false
 
@@ -66,7 +72,7 @@ export class LoggedHistory implements HistoryStore {
 
   /** Whether `commit` can do nothing before `logged` is called. */
   get isWaiting(): boolean {
-    return this.#isLogging
+    return this.#record !== undefined && this.#record.place === undefined
   }
 
   seriesOf(series: HistorySeries): number | undefined {
@@ -86,6 +92,10 @@ export class LoggedHistory implements HistoryStore {
 
   families(...asked: Parameters<HistoryStore['families']>): ReturnType<HistoryStore['families']> {
     return this.#history.families(...asked)
+  }
+
+  familiesOf(tenant: string, native: string): readonly HistoryFamily[] {
+    return this.#history.familiesOf(tenant, native)
   }
 
   positionOf(tenant: string): HistoryPosition | undefined {
@@ -123,19 +133,19 @@ export class LoggedHistory implements HistoryStore {
   }
 
   get uncommitted(): number {
-    const waiting = [...this.#entries.map(({ deed }) => deed), ...(this.#logged?.deeds ?? [])]
+    const waiting = [...this.#entries.map(({ deed }) => deed), ...(this.#record?.deeds ?? [])]
     const lengths = waiting.map((deed) => (deed?.kind === 'append' ? deed.batch.length : 0))
     return this.#history.uncommitted + lengths.reduce((sum, length) => sum + length, 0)
   }
 
   commit(): boolean {
-    if (this.#isLogging) return false
-    if (this.#logged === undefined) {
+    if (this.#record === undefined) {
       if (this.#entries.length === 0) return this.#history.commit()
       this.#begin()
       return false
     }
-    const { deeds, place } = this.#logged
+    const { deeds, place } = this.#record
+    if (place === undefined) return false
     if (deeds.length > 0) {
       if (!this.#do(deeds[0] as Deed)) return false
       deeds.shift()
@@ -144,7 +154,7 @@ export class LoggedHistory implements HistoryStore {
     }
     this.#history.log.moveTo(place)
     if (!this.#history.commit()) return false
-    this.#logged = undefined
+    this.#record = undefined
     if (this.#entries.length > 0) return false
     this.#positions.clear()
     return true
@@ -163,13 +173,12 @@ export class LoggedHistory implements HistoryStore {
       count++
     }
     const entries = this.#entries.splice(0, count)
-    const deeds = entries.flatMap(({ deed }) => deed ?? [])
-    this.#isLogging = true
+    const record: RecordUnderWay = { deeds: entries.flatMap(({ deed }) => deed ?? []), place: undefined }
+    this.#record = record
     this.#texts.age(this.#parts.wallMs())
     this.#parts.log.append(entries.map(({ operation }) => operation)).then(
       (place) => {
-        this.#isLogging = false
-        this.#logged = { deeds, place }
+        record.place = place
         if (!this.#isClosed) this.#parts.logged()
       },
       (error: Error) => {
@@ -217,7 +226,22 @@ export class LoggedHistory implements HistoryStore {
   removeTenant(tenant: string): void {
     this.#history.removeTenant(tenant)
     this.#positions.delete(tenant)
+    this.#leaveUndone(tenant)
     this.#add({ kind: 'remove', tenant })
+  }
+
+  /** What waits of a tenant would begin it anew here, although it is before its end in the log. */
+  #leaveUndone(tenant: string): void {
+    const isOf = (deed: Deed): boolean => (deed.kind === 'append' ? deed.batch : deed.query).tenant === tenant
+    this.#entries = this.#entries.map((entry) =>
+      entry.deed !== undefined && isOf(entry.deed) ? { ...entry, deed: undefined } : entry,
+    )
+    const { deeds = [] } = this.#record ?? {}
+    if (this.#dropping !== undefined && deeds[0] !== undefined && isOf(deeds[0])) {
+      this.#dropping.return()
+      this.#dropping = undefined
+    }
+    if (this.#record !== undefined) this.#record.deeds = deeds.filter((deed) => !isOf(deed))
   }
 
   select(...asked: Parameters<HistoryStore['select']>): ReturnType<HistoryStore['select']> {

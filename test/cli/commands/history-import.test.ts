@@ -24,16 +24,19 @@ const counts = (stored: bigint, tooOld = 0n, ahead = 0n, refused = 0n): Field =>
     ...rec(uint64('stored', stored), uint64('too_old', tooOld), uint64('ahead', ahead), uint64('refused', refused)),
   }) as Field
 /** Each EXECUTE has a result of its own. */
-const answering = (...fields: readonly Field[]): Script => {
+const answering = (...fields: readonly Field[]): Script => answeringParts(() => fields)
+const answeringParts = (fieldsOf: (part: number) => readonly Field[]): Script => {
   let transaction = 0
   return ({ of }) => {
     if (of !== 'history.import') return {}
     transaction++
-    return { result: 100 + transaction, followedBy: [{ answer: rec(...fields), transaction }] }
+    return { result: 100 + transaction, followedBy: [{ answer: rec(...fieldsOf(transaction)), transaction }] }
   }
 }
-const ok = (): Script => answering(string('outcome', 'ok'), string('detail', ''), counts(2n, 1n))
-const failing = (detail: string): Script => answering(string('outcome', 'failed'), string('detail', detail))
+const good = [string('outcome', 'ok'), string('detail', ''), counts(2n, 1n)]
+const bad = (detail: string): readonly Field[] => [string('outcome', 'failed'), string('detail', detail)]
+const ok = (): Script => answering(...good)
+const failing = (detail: string): Script => answering(...bad(detail))
 const texts = ({ producer }: Awaited<ReturnType<typeof runCli>>) =>
   producer.asked.filter(({ of }) => of === 'history.import').map(({ args }) => args)
 
@@ -61,6 +64,21 @@ describe('cinnabar history import', () => {
     expect(parts.join('')).toBe(text)
     expect(parts.every((part) => part.endsWith('\n') && part.length <= 60 << 10)).toBe(true)
     expect(done.out.join('\n')).toContain('20 samples are stored')
+  })
+
+  it('repeats what is said of a family in each part of it', async () => {
+    const line = `a_total{b="${'x'.repeat(988)}"} 1 1\n`
+    const head = '# TYPE a counter\n# HELP a All "a".\n'
+    const path = file(`b 1 1\n${head}${line.repeat(100)}# TYPE c gauge\nc 1 1\n# EOF\n`)
+    const parts = texts(await runCli(['history', 'import', path], ok())).map((args) => String(args['text']))
+    expect(parts.map((part) => part.slice(0, head.length))).toEqual([`b 1 1\n${head}`.slice(0, head.length), head])
+    expect(parts.join('').replaceAll(head, '').split(line)).toHaveLength(101)
+    const wrong = await runCli(
+      ['history', 'import', path],
+      answeringParts((part) => (part === 2 ? bad('line 4: a value is missing') : good)),
+    )
+    const lines = (parts[0] ?? '').split('\n').length - 1
+    expect(wrong.err.join('\n')).toContain(`${path}:${lines + 2}: a value is missing`)
   })
 
   it('says the file and the line of what is wrong', async () => {

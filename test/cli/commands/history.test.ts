@@ -126,8 +126,66 @@ describe('cinnabar history export', () => {
       '# EOF',
     ])
     const [first, second] = producer.asked.filter(({ of }) => of === 'producer.history.select')
-    expect(first?.args).toEqual({ host: 'web*', metric: 'gmetric.*', from: 0n, to: DAY, with_losses: true })
+    expect(first?.args).toEqual({
+      host: 'web*',
+      metric: 'gmetric.*',
+      from: 0n,
+      to: DAY,
+      with_losses: true,
+      with_families: true,
+    })
     expect(second?.args).toEqual({ after: 'x' })
+  })
+
+  it('writes what is known of metrics above their samples, once for all of a histogram', async () => {
+    const known = (name: string, type: string, help = '', unit = ''): Field =>
+      ({
+        name: 'family',
+        ...rec(string('name', name), string('type', type), string('help', help), string('unit', unit)),
+      }) as Field
+    const of = (name: string, family?: Field): Field[] => [
+      ...piece({ name, samples: [[1_000, 1]] }),
+      ...(family === undefined ? [] : [family]),
+    ]
+    const waits = known('gmetric_wait_seconds', 'histogram', 'How "long"\\.\nAll of it.', 'seconds')
+    const { out, producer } = await runCli(
+      ['history', 'export', 'gmetric.*'],
+      pages(
+        list(
+          of('load', known('gmetric_load', 'gauge', '', 'seconds')),
+          of('sent_total', known('gmetric_sent_total', 'counter', 'All.')),
+          of('odd', known('gmetric_odd', 'counter')),
+          of('load_total', known('gmetric_load_total', 'counter')),
+          of('wait_seconds_bucket', waits),
+          of('wait_seconds_sum', waits),
+          of('other'),
+          of('sent_total', known('gmetric_sent_total', 'counter', 'All.')),
+        ),
+      ),
+    )
+    const line = (name: string): string => `gmetric_${name}{host="web1"} 1 1`
+    expect(out.join('\n').split('\n')).toEqual([
+      '# TYPE gmetric_load gauge',
+      line('load'),
+      '# TYPE gmetric_sent counter',
+      '# HELP gmetric_sent All.',
+      line('sent_total'),
+      '# TYPE gmetric_odd unknown',
+      line('odd'),
+      '# TYPE gmetric_load_total unknown',
+      line('load_total'),
+      '# TYPE gmetric_wait_seconds histogram',
+      '# UNIT gmetric_wait_seconds seconds',
+      '# HELP gmetric_wait_seconds How \\"long\\"\\\\.\\nAll of it.',
+      line('wait_seconds_bucket'),
+      line('wait_seconds_sum'),
+      '# TYPE gmetric_other unknown',
+      line('other'),
+      line('sent_total'),
+      '# EOF',
+    ])
+    const [asked] = producer.asked.filter(({ of: name }) => name === 'producer.history.select')
+    expect(asked?.args).toMatchObject({ with_families: true })
   })
 
   it('writes CSV, with the ends of series', async () => {

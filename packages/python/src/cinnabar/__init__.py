@@ -11,7 +11,7 @@ from ._constants import BasicType
 from ._consumer import Consumer
 from ._credentials import Token, TokenSource, new_token
 from ._expression import ExpressionResult, ExpressionSeries
-from ._history import LossRange, SeriesHistory, SeriesWindow
+from ._history import LossRange, SeriesFamily, SeriesHistory, SeriesWindow
 from ._messages import Capabilities
 from ._sample import Place, Sample
 from ._subscriptions import BoundMetric, Followed, Handler
@@ -49,6 +49,7 @@ __all__ = [
     "Restored",
     "Retrying",
     "Sample",
+    "SeriesFamily",
     "SeriesHistory",
     "SeriesWindow",
     "StatusError",

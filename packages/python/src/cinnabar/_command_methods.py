@@ -79,6 +79,7 @@ class CommandMethods(ABC):
         until: Optional[Time] = None,
         step: Optional[int] = None,
         on_loss: Optional[Callable[[LossRange], None]] = None,
+        with_families: bool = False,
         in_pieces: bool = False,
     ) -> AsyncIterator[SeriesHistory]:
         """What the server remembers of a metric or a pattern: series with their samples, each series once.
@@ -87,10 +88,11 @@ class CommandMethods(ABC):
         without the label; `producer` names a server that this one consumes, which is asked for what it remembers. `since` and `until`: the times of the first and the last sample, microseconds since 1970 or datetimes with
         a time zone; until now, and an hour before that, if they are left out. `step`: how far apart values may be, in microseconds;
         from five minutes on there are windows in place of samples, below that where samples have gone. `on_loss` is given the ranges
-        in which values are missing, those of a tenant before its series. With `in_pieces` a long series comes in several
+        in which values are missing, those of a tenant before its series. With `with_families` each series has its `family`: what is
+        known of its metric. With `in_pieces` a long series comes in several
         pieces, one after the other, as they arrive: then nothing has to fit into memory. After an error, begin again.
         """
-        arguments = history_arguments(metric, labels, since, until, step, on_loss is not None)
+        arguments = history_arguments(metric, labels, since, until, step, on_loss is not None, with_families)
         return read_history(self.query, arguments, in_pieces, on_loss)
 
     async def evaluate(

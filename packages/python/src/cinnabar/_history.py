@@ -13,7 +13,7 @@ from .errors import StatusError
 
 _METRIC = "producer.history.select"
 #: Labels with these names cannot be selected by.
-_OWN_ARGUMENTS = ("metric", "from", "to", "step_ms", "with_losses", "after")
+_OWN_ARGUMENTS = ("metric", "from", "to", "step_ms", "with_losses", "with_families", "after")
 _WINDOW_COLUMNS = (
     "ends", "min", "max", "sum", "count", "first", "first_times", "last", "last_times", "resets",
 )
@@ -57,6 +57,18 @@ class SeriesWindow:
 
 
 @dataclass(frozen=True)
+class SeriesFamily:
+    """What is known of samples of one name, as Prometheus says it; the samples of a histogram or summary are one family."""
+
+    name: str
+    #: ``counter``, ``gauge``, ``histogram``, ``summary`` or ``unknown``.
+    type: str
+    #: A sentence for people; it may be empty, as the unit may.
+    help: str
+    unit: str
+
+
+@dataclass(frozen=True)
 class SeriesHistory:
     """A series and what is remembered of it. All times are microseconds since 1970, ascending."""
 
@@ -75,6 +87,8 @@ class SeriesHistory:
     ended: List[int]
     #: What there is in place of samples, if a step was given; they are earlier than all samples.
     windows: List[SeriesWindow]
+    #: What is known of its metric, if that was asked for and anything is.
+    family: Optional[SeriesFamily] = None
 
     @property
     def _identity(self) -> Tuple[str, str, str, Dict[str, str]]:
@@ -128,6 +142,7 @@ def history_arguments(
     until: Optional[Time],
     step: Optional[int] = None,
     with_losses: bool = False,
+    with_families: bool = False,
 ) -> Arguments:
     """Raises `ValueError` for a label that nothing can be selected by, and for a time that is none."""
     arguments: Dict[str, ArgumentValue] = dict(labels or {})
@@ -145,6 +160,8 @@ def history_arguments(
         arguments["step_ms"] = step // 1000
     if with_losses:
         arguments["with_losses"] = True
+    if with_families:
+        arguments["with_families"] = True
     return arguments
 
 
@@ -159,7 +176,15 @@ def _piece(record: Tuple[Field, ...]) -> SeriesHistory:
         values=[float(number) for number in numbers_of(fields.get("values"))],
         ended=[int(number) for number in numbers_of(fields.get("ended"))],
         windows=_windows(fields),
+        family=_family(fields),
     )
+
+
+def _family(fields: Mapping[str, Value]) -> Optional[SeriesFamily]:
+    if "family" not in fields:
+        return None
+    texts = texts_of(fields["family"])
+    return SeriesFamily(**{name: texts.get(name, "") for name in ("name", "type", "help", "unit")})
 
 
 def _windows(fields: Mapping[str, Value]) -> List[SeriesWindow]:

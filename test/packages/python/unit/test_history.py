@@ -71,6 +71,23 @@ class Pages(unittest.TestCase):
         asked, _ = self.read(*PAGES, producer="rack1")
         self.assertEqual([(one["producer"], one.get("after")) for one in asked], [("rack1", None), ("rack1", "x"), ("rack1", "y")])
 
+    def test_say_what_is_known_of_metrics(self):
+        known = {"name": "a", "type": "counter", "help": "All.", "unit": "s"}
+        family = Field("family", Value(TYPE.REC, tuple(Field(name, Value(TYPE.STRING, text)) for name, text in known.items())))
+        pages, seen = [page(Value(TYPE.REC, (*record("a", 1).value, family)), record("b", 1))], []
+
+        async def query(metric, arguments):
+            self.assertEqual(arguments, {"metric": "test.*", "with_families": True})
+            return Sample(metric, 1, 0, 0, pages.pop(0))
+
+        async def main():
+            arguments = history_arguments("test.*", None, None, None, with_families=True)
+            async for series in read_history(query, arguments, False):
+                seen.append(series.family)
+
+        asyncio.run(main())
+        self.assertEqual(seen, [cinnabar.SeriesFamily(**known), None])
+
     def test_may_be_had_in_pieces(self):
         _, seen = self.read(*PAGES, in_pieces=True)
         self.assertEqual([times for _, _, times, _ in seen], [[1, 2], [3], [1], [2]])

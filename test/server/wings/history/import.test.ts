@@ -71,6 +71,34 @@ describe('the samples of a text', () => {
     expect(imported(text)).toEqual({ stored: 1, tooOld: 1, ahead: 1, refused: 1 })
   })
 
+  it('have the types, helps and units that the text says, where nothing else is known', () => {
+    const known = { name: 'gmetric_load', type: 'gauge', help: 'The load.', unit: '' }
+    test.store([[LOAD, test.now - 10_000, 7]])
+    test.history.describe('acme', { native: 'gmetric.load', families: [known] })
+    test.history.commit()
+    const head = (name: string, type: string): string =>
+      `# TYPE ${name} ${type}\n# HELP ${name} All of \\"${name}\\".\n`
+    imported(
+      [
+        `${head('gmetric_load', 'counter')}gmetric_load{host="web1"} 8 ${now - 10}`,
+        `${head('a', 'counter')}a_total 1 ${now}`,
+        `a_created 1 ${now}`,
+        `# TYPE w_seconds histogram\n# UNIT w_seconds seconds\nw_seconds_bucket{le="+Inf"} 3 ${now}`,
+        `# TYPE s stateset\ns{s="on"} 1 ${now}`,
+        `b 1 ${now}\n`,
+      ].join('\n'),
+    )
+    // In the next part of the file.
+    imported(`# TYPE w_seconds histogram\n# UNIT w_seconds seconds\nw_seconds_count 3 ${now}\n# EOF\n`)
+    const waits = { name: 'w_seconds', type: 'histogram', help: '', unit: 'seconds' }
+    const of = (native: string) => test.history.familiesOf('acme', native)
+    expect(of('gmetric.load')).toEqual([known])
+    expect(of('prometheus.a_total')).toEqual([{ name: 'a_total', type: 'counter', help: 'All of "a".', unit: '' }])
+    expect(of('prometheus.w_seconds_bucket')).toEqual([waits])
+    expect(of('prometheus.w_seconds_count')).toEqual([waits])
+    expect(['a_created', 's', 'b'].map((name) => of(`prometheus.${name}`))).toEqual([[], [], []])
+  })
+
   it.each([
     ['a line that is none', (at: number) => `a 1 ${at}\nb{c=} 2 ${at}\n`, 'line 2: '],
     ['a sample without a time', (at: number) => `a 1 ${at}\na 1 ${at + 1}\na 2\n`, 'line 3: a sample without a time'],

@@ -12,6 +12,9 @@ import {
 
 const SELECTION = { tenant: 'acme', matchers: [], fromMs: 0, toMs: 1 }
 
+/** Of a, and of what only begins as it does. */
+const FAMILIES = ['a_count', 'a'].map((name) => ({ name, type: 'gauge', help: '', unit: '' }))
+
 const LOSS: HistoryLoss = { native: 'test.*', fromMs: 0, toMs: 1, count: 2, reason: 'overflow' }
 
 let answers: QueryAnswer[]
@@ -57,7 +60,7 @@ beforeEach(() => {
   selected = 0
   failure = undefined
   queries = new ThreadQueries(
-    { select, series, losses, families: () => [] },
+    { select, series, losses, families: () => [], familiesOf: () => FAMILIES },
     { answer: (one) => answers.push(one), monotonicMs: () => nowMs },
   )
 })
@@ -78,6 +81,12 @@ describe('a query', () => {
     }
     expect(answers).toMatchObject([{ isLast: false }, { isLast: false }, { isLast: false }, { isLast: true }])
     expect(ended).toBe(1)
+  })
+
+  it('has what is known of its series, if that is asked for', () => {
+    queries.handle({ kind: 'select', query: 2, selection: { ...SELECTION, withFamilies: true } })
+    expect(answers).toMatchObject([{ series: [{ times: {} }] }, { series: [{ family: { name: 'a', type: 'gauge' } }] }])
+    expect(answers[0]).not.toHaveProperty('series.0.family.name')
   })
 
   it('that nobody goes on with ends, and says so to those who come later', () => {

@@ -26,6 +26,8 @@ class TestNode {
   logged!: LoggedHistory
   log!: HistoryLog
   failure: Error | undefined
+  /** What it had when it had applied what was there. */
+  reached: string[] | undefined
   #closing = new AbortController()
   #following: Promise<void> | undefined
   #transaction = 0
@@ -44,7 +46,10 @@ class TestNode {
     const { urls } = nats
     const options = { cluster, node: 'a', servers: urls, replicas: 1, maxBytes: 2 ** 26 }
     const { signal } = this.#closing
-    const parts = { history: this.history, wallMs: () => NOW, signal, report: () => {}, shorterTimes: 1 }
+    const reached = (): void => {
+      this.reached = this.lines()
+    }
+    const parts = { history: this.history, wallMs: () => NOW, signal, report: () => {}, reached, shorterTimes: 1 }
     this.log = await HistoryLog.connect(options, parts)
   }
 
@@ -269,5 +274,54 @@ describe.skipIf(natsMissing !== undefined)('the log of histories', () => {
     expect(follower.losses()).toMatchObject([
       { native: '', fromMs: NOW + 1, reason: expect.stringContaining('missed') },
     ])
+  })
+
+  it.each([['more'], ['as many'], ['fewer']])(
+    'that another node has founded under the same number, with %s records, is no other one: both have all of it',
+    async (how) => {
+      const [one, other] = nodes()
+      await one.lead(cluster, 1)
+      for (let at = 1; at <= 3; at++) {
+        one.take(['a'], at)
+        await one.stored()
+      }
+      await one.close()
+      const { urls: servers } = nats
+      const logs = await Log.connect({ cluster, node: 'b', servers, replicas: 1, maxBytes: 1, content: 'history' })
+      await logs.removeBefore(2)
+      await logs.close()
+      await other.lead(cluster, 2)
+      const records = how === 'more' ? 5 : how === 'as many' ? 3 : 1
+      for (let at = 11; at < 11 + records; at++) {
+        other.take(['b'], at)
+        await other.stored()
+      }
+      const known = other.lines()
+      expect([known.length, other.history.log.place?.log]).toEqual([records, 1])
+      await other.close()
+      one.open()
+      await one.lead(cluster, 3)
+      if (how === 'fewer') {
+        // It is not known what the end of it was: it is taken for one that was cut off.
+        expect(one.history.log.place?.log).toBe(2)
+        return
+      }
+      expect(one.lines()).toEqual(['a 1 1', 'a 2 2', 'a 3 3', ...known])
+      expect(one.losses()).toMatchObject([{ native: '', reason: expect.stringContaining('missed') }])
+      one.take(['c'], 20)
+      await one.stored()
+      other.open()
+      await other.follow(cluster)
+      await eventually(() => expect(other.lines()).toEqual([...known, 'c 20 20']))
+    },
+  )
+
+  it('has a node that follows say when it has applied what was there', async () => {
+    const [leader, follower] = nodes()
+    await leader.lead(cluster, 1)
+    leader.take(['a'], 1)
+    await leader.stored()
+    await follower.follow(cluster)
+    await eventually(() => expect(follower.reached).toEqual(['a 1 1']))
   })
 })
