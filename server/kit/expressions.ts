@@ -20,6 +20,21 @@ export interface Expressions {
   /** Runs steps over what somebody may read, as work of his tenant. Rejects with what they throw, and if they take too long. */
   run<T>(reader: Reader, steps: (source: SeriesSource) => Generator<undefined, T, void>): Promise<T>
   readonly stored: StoredAlerts
+  readonly watch: EvaluationWatch
+}
+
+/** How the evaluation of rules goes: what evaluates them says so, and what promises others that it goes on asks. */
+export class EvaluationWatch {
+  #problemOf: ((tenant: string) => string | undefined) | undefined
+
+  answeredBy(problemOf: (tenant: string) => string | undefined): void {
+    this.#problemOf = problemOf
+  }
+
+  /** Why the rules of a tenant cannot be relied on now, for people; undefined if each could be evaluated, and none is late. */
+  problemOf(tenant: string): string | undefined {
+    return this.#problemOf === undefined ? 'no rules are evaluated' : this.#problemOf(tenant)
+  }
 }
 
 export interface StoredAlerts {

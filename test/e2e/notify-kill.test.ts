@@ -24,6 +24,7 @@ const RULES = `groups:
 `
 
 interface Received {
+  readonly url: string
   readonly headers: IncomingHttpHeaders
   readonly body: Json
 }
@@ -51,7 +52,11 @@ async function receive(port = 0): Promise<number> {
   receiver = createServer(async (request, response) => {
     const parts: Buffer[] = []
     for await (const part of request) parts.push(part as Buffer)
-    received.push({ headers: request.headers, body: JSON.parse(Buffer.concat(parts).toString()) as Json })
+    received.push({
+      url: request.url ?? '',
+      headers: request.headers,
+      body: JSON.parse(Buffer.concat(parts).toString()) as Json,
+    })
     response.writeHead(status).end('seen')
   })
   receiver.listen(port, '127.0.0.1')
@@ -148,4 +153,38 @@ it('a silence holds back what fires, also over a kill, and what still fires when
   expect(await again.execute('alert.unsilence', ['id', type.string, str(id)])).toMatchObject({ detail: `ended ${id}` })
   await eventually(() => expect(told()).toEqual(['Loud firing', 'Later firing', 'Silenced firing']))
   expect(decoded(await again.query('producer.silences'))).toEqual([])
+})
+
+it('what nobody acknowledges is told to the next notifier, once, over a kill', async () => {
+  const port = await receive()
+  const quick = 'group_wait = "0s"\ngroup_interval = "0s"\n'
+  const killed = new ServerProcess(
+    '[alerts]\nrules = ["*.rules.yml"]\n' +
+      `[[notify]]\nname = "first"\nurl = "webhook+http://127.0.0.1:${port}/first"\n${quick}escalate_to = "second"\nescalate_after = "1s"\n` +
+      `[[notify]]\nname = "second"\nurl = "webhook+http://127.0.0.1:${port}/second"\n${quick}match = ['severity="nobody"']\n`,
+  )
+  server = killed
+  const told = (): string[] => {
+    const byKey = new Map(received.map(({ url, headers, body }) => [headers['idempotency-key'], { url, body }]))
+    return [...byKey.values()].map(({ url, body }) => `${url} ${body.receiver} ${body.status}`)
+  }
+  writeFileSync(join(killed.directory, 'a.rules.yml'), RULES)
+  await killed.start()
+  await eventually(() => expect(told()).toEqual(['/first first firing', '/second second firing']))
+  await killed.end('SIGKILL')
+  await killed.start()
+  // What the first one is told of later comes after everything that would have been told twice.
+  writeFileSync(join(killed.directory, 'a.rules.yml'), firing('Later'))
+  process.kill(killed.pid, 'SIGHUP')
+  await eventually(() => expect(told().filter((text) => text.startsWith('/second'))).toHaveLength(3))
+  expect(
+    told()
+      .filter((text) => text.startsWith('/second'))
+      .toSorted(),
+  ).toEqual(['/second second firing', '/second second firing', '/second second resolved'])
+  const seat = await killed.seat()
+  expect(decoded(await seat.query('producer.notifiers'))).toMatchObject([
+    { name: 'first', escalated: 1 },
+    { name: 'second' },
+  ])
 })

@@ -10,6 +10,7 @@ import { FairWork } from '../../server/kernel/core/fair-work.ts'
 import { ForeignCode } from '../../server/kernel/core/faults.ts'
 import { createLogger } from '../../server/kernel/core/log.ts'
 import type { Hub } from '../../server/kernel/metrics/hub.ts'
+import { EvaluationWatch } from '../../server/kit/expressions.ts'
 import { FeedTurns } from '../../server/kit/io/pacer.ts'
 import { type MadeKit, makeKit } from '../../server/kit/kit.ts'
 
@@ -68,6 +69,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
       caughtUp: unused,
       run: unused,
       stored: { journal, alerts: [], groups: [] },
+      watch: new EvaluationWatch(),
     },
     peer: {
       notice() {},

@@ -3,7 +3,7 @@ import { QUERY_LIMITS, type QueryLimits } from '../../../promql/evaluate/budget.
 import type { SeriesSource } from '../../../promql/series-source.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
 import type { FairWork } from '../../kernel/core/fair-work.ts'
-import type { Expressions } from '../../kit/expressions.ts'
+import { EvaluationWatch, type Expressions } from '../../kit/expressions.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
 import { HistorySource } from './history-source.ts'
@@ -23,6 +23,7 @@ export interface ExpressionsServices extends Pick<Expressions, 'stored'> {
 
 export class HistoryExpressions implements Expressions {
   readonly stored: Expressions['stored']
+  readonly watch = new EvaluationWatch()
   readonly #services: ExpressionsServices
   /** Nobody ends the evaluation of a rule. */
   readonly #ended = new AbortController().signal

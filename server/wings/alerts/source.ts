@@ -55,6 +55,10 @@ export const alerts: Source<typeof alertsSection> = {
       }
     }
     feed.add(new AlertFigures(tenants, clock))
+    expressions.watch.answeredBy((wanted) => {
+      const groups = tenants.find(({ tenant }) => tenant === wanted)
+      return groups === undefined ? 'no rules are evaluated' : groups.problem
+    })
     let follow = await prepared(section)
     let isListening = false
     const halt = (): void => {

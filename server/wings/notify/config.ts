@@ -16,7 +16,7 @@ import {
 } from '../../kit/config.ts'
 import { muteTimesOf } from './mute-times.ts'
 
-export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy' | 'json'
+export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy' | 'json' | 'heartbeat'
 
 export interface NotifyUrl {
   readonly protocol: NotifyProtocol
@@ -26,7 +26,7 @@ export interface NotifyUrl {
   readonly shown: string
 }
 
-const SHAPE = /^(webhook|alertmanager|ntfy|json)\+(https?:\/\/.+)$/i
+const SHAPE = /^(webhook|alertmanager|ntfy|json|heartbeat)\+(https?:\/\/.+)$/i
 const ALERTMANAGER_PATH = 'api/v2/alerts'
 /** How an Alertmanager is told: at once, and again every minute, since it takes what it hears of no longer as ended. It groups by itself. */
 const FOR_ALERTMANAGER = { groupBy: [], groupWaitMs: 0, groupIntervalMs: 0, repeatIntervalMs: 60_000 }
@@ -60,7 +60,7 @@ const notifierName = () => ({
 const notifyUrl = () => ({
   type: decoded(parseNotifyUrl),
   expected:
-    'a URL like "webhook+https://host/path", "alertmanager+http://host:9093", "ntfy+https://ntfy.sh/topic" or "json+https://host/path", and without a user',
+    'a URL like "webhook+https://host/path", "alertmanager+http://host:9093", "ntfy+https://ntfy.sh/topic", "json+https://host/path" or "heartbeat+https://host/path", and without a user',
   isSecret: true,
 })
 const matcherTexts = () => ({
@@ -130,6 +130,15 @@ const table = z
       duration('1m', '30d'),
       'When a group whose alerts still fire is told again. `4h` without it.',
     ),
+    interval: optional(
+      duration('10s', '1d'),
+      'How often a heartbeat is sent, as long as all rules can be evaluated in time. `1m` without it.',
+    ),
+    escalate_to: optional(
+      notifierName(),
+      'The notifier of the same tenant that is told as well of an alert that nobody acknowledges.',
+    ),
+    escalate_after: optional(duration('1s', '30d'), 'How long an alert waits for that. `15m` without it.'),
     send_resolved: key(toggle(), true, 'Whether it is told when alerts have ended.'),
     mute_time_intervals: key(
       muteTimes(),
@@ -175,10 +184,21 @@ const table = z
     const { protocol, hostname } = new URL(url.href)
     if ((token_file !== undefined || username !== '') && protocol === 'http:' && !isOwnMachine(hostname))
       add('`url`: a token or password would be sent in clear: use +https')
-    if (url.protocol !== 'alertmanager') return
-    for (const name of ['group_by', 'group_wait', 'group_interval', 'repeat_interval'] as const)
-      if (given[name] !== undefined)
+    if (given.interval !== undefined && url.protocol !== 'heartbeat')
+      add('`interval` goes with a `url` of heartbeat+https or heartbeat+http')
+    for (const name of ['group_by', 'group_wait', 'group_interval', 'repeat_interval'] as const) {
+      if (given[name] === undefined) continue
+      if (url.protocol === 'alertmanager')
         add(`\`${name}\`: an Alertmanager groups and repeats by itself: leave this out, and set it there`)
+      if (url.protocol === 'heartbeat') add(`\`${name}\`: a heartbeat says nothing of alerts: leave this out`)
+    }
+    if (given.escalate_after !== undefined && given.escalate_to === undefined)
+      add('`escalate_after` goes with `escalate_to`')
+    if (given.escalate_to !== undefined && url.protocol === 'heartbeat')
+      add('`escalate_to`: a heartbeat says nothing of alerts: leave this out')
+    for (const name of ['match', 'mute_time_intervals', 'inhibit'] as const)
+      if (url.protocol === 'heartbeat' && given[name].length > 0)
+        add(`\`${name}\`: a heartbeat says nothing of alerts: leave this out`)
   })
   .transform(({ url, ...given }) => ({
     url,
@@ -191,6 +211,9 @@ const table = z
     groupIntervalMs: given.group_interval ?? 300_000,
     repeatIntervalMs: given.repeat_interval ?? 14_400_000,
     ...(url.protocol === 'alertmanager' && FOR_ALERTMANAGER),
+    escalateTo: given.escalate_to,
+    escalateAfterMs: given.escalate_after ?? 900_000,
+    intervalMs: given.interval ?? 60_000,
     sendResolved: given.send_resolved || url.protocol === 'alertmanager',
     // It would take them as ended.
     repeatsMuted: url.protocol === 'alertmanager',
@@ -219,6 +242,15 @@ export const notifySection = tableList(
         if (known.has(place))
           context.addIssue({ code: 'custom', message: `two of the tenant ${tenant} are called ${name}` })
         known.add(place)
+      }
+      for (const { tenant, name, escalateTo } of tables) {
+        if (escalateTo === undefined) continue
+        const next = tables.find((table) => table.tenant === tenant && table.name === escalateTo)
+        if (next === undefined || next.name === name || next.url.protocol === 'heartbeat')
+          context.addIssue({
+            code: 'custom',
+            message: `${name}: \`escalate_to\` has to name another notifier of the tenant ${tenant}: ${escalateTo} is none`,
+          })
       }
     })
     .default([])

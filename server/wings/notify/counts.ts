@@ -5,6 +5,8 @@ export interface NotifierCounts {
   transitions: number
   /** Transitions that its channel has lost. */
   lost: number
+  /** Alerts that the next notifier has, since nobody acknowledged them. */
+  escalated: number
   requests: number
   /** Requests that had to be sent again. */
   retries: number
@@ -14,5 +16,5 @@ export interface NotifierCounts {
 }
 
 export function noneTold(): NotifierCounts {
-  return { transitions: 0, lost: 0, requests: 0, retries: 0, delivered: 0, refused: 0 }
+  return { transitions: 0, lost: 0, escalated: 0, requests: 0, retries: 0, delivered: 0, refused: 0 }
 }

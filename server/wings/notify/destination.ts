@@ -13,6 +13,9 @@ import { webhookWire } from './wires/webhook.ts'
 /** Answers by which a receiver says that it will never take what was sent: the others are mended by somebody, or pass. */
 const REFUSALS: readonly number[] = [400, 413, 415, 422]
 
+/** It says nothing but that it comes. */
+const HEARTBEAT: NotifyWire = { request: () => ({ body: new Uint8Array(), headers: {} }) }
+
 /** What has become of a notification that was sent. */
 export interface NotifyAnswer {
   /** `refused`: it will never be taken; `failed`: it may be taken later. */
@@ -39,6 +42,7 @@ export function notifyDestination(
     return overHttp(wire, openReceiver({ ...table, href: wire.href }, clock), clock)
   }
   const receiver = openReceiver({ ...table, href }, clock)
+  if (protocol === 'heartbeat') return overHttp(HEARTBEAT, receiver, clock)
   if (protocol === 'json') return overHttp(bodyWire(table), receiver, clock)
   if (protocol === 'alertmanager') return overHttp(alertmanagerWire(table), receiver, clock)
   return overHttp(webhookWire(table), signing(receiver, table.secretFile, clock), clock)

@@ -12,8 +12,8 @@ import {
 } from '../../kit/metrics.ts'
 import type { Clock } from '../../kit/running.ts'
 import type { NotifyTable } from './config.ts'
+import type { InForce } from './in-force.ts'
 import { fieldsOfNotification, type NotificationLog } from './log.ts'
-import type { RunningNotifier } from './notifiers.ts'
 import type { Silence, Silences } from './silences.ts'
 
 const { ARRAY, STRING, UINT64 } = BasicType
@@ -29,6 +29,7 @@ const exposition: RecordExposition = {
     alerts: gauge('alerts', 'Alerts that a notifier knows.'),
     transitions: counter('transitions', 'Transitions of alerts that a notifier was given.'),
     lost: counter('lost', 'Transitions that its channel has lost.'),
+    escalated: counter('escalated', 'Alerts that the next notifier was told of, since nobody acknowledged them.'),
     requests: counter('requests', 'Requests to its receiver.'),
     retries: counter('retries', 'Requests that were sent again.'),
     delivered: counter('delivered', 'Notifications that its receiver has taken.'),
@@ -54,7 +55,7 @@ const METRICS = [
 ] as const
 
 export interface ShownNotifiers {
-  readonly running: readonly (Pick<RunningNotifier, 'counts' | 'groups' | 'problem'> & {
+  readonly running: readonly (Pick<InForce, 'counts' | 'groups' | 'problem'> & {
     readonly table: Pick<NotifyTable, 'tenant' | 'name'>
   })[]
   readonly log: Pick<NotificationLog, 'of'>

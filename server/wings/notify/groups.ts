@@ -46,7 +46,14 @@ interface Member {
   told: NotifyAlertRow['told']
   /** It fires, and was not to be told when it was looked at last. */
   isMuted: boolean
+  /** Since when it has waited for somebody to acknowledge it. */
+  waitingMs: number
+  /** The next notifier has it. */
+  isEscalated: boolean
 }
+
+/** An alert as it is stored. */
+type StoredAlert = NotifiedAlert & Partial<Pick<Member, 'waitingMs' | 'isEscalated'>>
 
 interface Group {
   /** As it is stored. */
@@ -78,13 +85,13 @@ export class NotifyGroups {
       group.sending = JSON.parse(sending) as Notification
       this.#sending ??= group
     }
+    const nowMs = options.wallMs()
     for (const { alert: text, told } of options.alerts) {
-      const alert = JSON.parse(text) as NotifiedAlert
+      const { waitingMs = nowMs, isEscalated = false, ...alert } = JSON.parse(text) as StoredAlert
       const group = this.#groupOf(this.#labelsOf(alert))
-      group.members.set(alert.fingerprint, { alert, told, isMuted: false })
+      group.members.set(alert.fingerprint, { alert, told, isMuted: false, waitingMs, isEscalated })
       this.#count++
     }
-    const nowMs = options.wallMs()
     // Groups may have been made by other labels, and be told by other times: all are looked at now.
     for (const group of [...this.#groups.values()]) {
       const isTold = [...group.members.values()].some(({ told }) => told === 'firing')
@@ -120,7 +127,15 @@ export class NotifyGroups {
     const group = this.#groupOf(labels)
     const isTold = known === undefined || known.isMuted || !isChange(known)
     if (rules.groupIntervalMs === 0 && !isTold) return false
-    const member = { alert, told: known?.told ?? 'nothing', isMuted: false } as const
+    const nowMs = wallMs()
+    const goesOn = known?.alert.state === 'firing' && state === 'firing'
+    const member: Member = {
+      alert,
+      told: known?.told ?? 'nothing',
+      isMuted: false,
+      waitingMs: goesOn ? known.waitingMs : nowMs,
+      isEscalated: goesOn && known.isEscalated,
+    }
     // What nobody has heard of has ended before anybody was told, or while nobody is to hear of ends.
     if (state === 'resolved' && !this.#isSent(group, fingerprint) && member.told === 'nothing') {
       this.#forget(group, fingerprint)
@@ -128,10 +143,43 @@ export class NotifyGroups {
       return true
     }
     this.#put(group, member)
-    const nowMs = wallMs()
     const waitMs = group.toldMs === 0 ? rules.groupWaitMs : Math.max(0, group.toldMs + rules.groupIntervalMs - nowMs)
     if (group.sending === undefined) this.#plan(group, earlier(group.dueMs, nowMs + Math.min(waitMs, this.#longestMs)))
     return true
+  }
+
+  has(alert: NotifiedAlert): boolean {
+    return this.#memberOf(alert) !== undefined
+  }
+
+  /** When the next alert has waited for so long; undefined if none waits. */
+  escalationMs(afterMs: number): number | undefined {
+    let first: number | undefined
+    for (const { members } of this.#groups.values())
+      for (const { alert, waitingMs, isEscalated } of members.values())
+        if (alert.state === 'firing' && !isEscalated && (first === undefined || waitingMs + afterMs < first))
+          first = waitingMs + afterMs
+    return first
+  }
+
+  /**
+   * Passes an alert that fires now to the next notifier, if it has waited for so long. That is stored in one batch with what `pass`
+   * does, which returns false if it has to be done later.
+   */
+  escalate(firing: NotifiedAlert, afterMs: number, pass: (alert: NotifiedAlert) => boolean): void {
+    const { wallMs, isMuted, isHeld } = this.#options
+    const member = this.#memberOf(firing)
+    // What fires again since is another alert, of which the transition is under way.
+    if (member === undefined || member.isEscalated || member.alert.firedMs !== firing.firedMs) return
+    const nowMs = wallMs()
+    // Somebody has acknowledged it, or nobody is to hear of it now; or the clock was set back.
+    if (isHeld() || isMuted(firing) || member.waitingMs > nowMs) member.waitingMs = nowMs
+    if (nowMs - member.waitingMs < afterMs || !pass(member.alert)) return
+    this.#put(this.#groupOf(this.#labelsOf(firing)), { ...member, isEscalated: true })
+  }
+
+  #memberOf(alert: NotifiedAlert): Member | undefined {
+    return this.#groups.get(keyOf(this.#labelsOf(alert)))?.members.get(alert.fingerprint)
   }
 
   /** As they are stored. */
@@ -258,7 +306,9 @@ export class NotifyGroups {
         else this.#forget(group, fingerprint)
         continue
       }
+      const wasMuted = member.isMuted
       member.isMuted = isMuted(alert)
+      if (wasMuted && !member.isMuted) member.waitingMs = nowMs
       if (member.isMuted && !(rules.repeatsMuted && told === 'firing')) muted++
       else if (told === 'nothing') changed.push(alert)
       else same.push(alert)
@@ -356,9 +406,10 @@ export class NotifyGroups {
     journal.change({ put: 'notify alert', row: this.#alertRow(member) })
   }
 
-  #alertRow({ alert, told }: Member): NotifyAlertRow {
+  #alertRow({ alert, told, waitingMs, isEscalated }: Member): NotifyAlertRow {
     const { notifier } = this.#options
-    return { notifier, fingerprint: alert.fingerprint, alert: JSON.stringify(alert), told }
+    const stored: StoredAlert = { ...alert, waitingMs, isEscalated }
+    return { notifier, fingerprint: alert.fingerprint, alert: JSON.stringify(stored), told }
   }
 
   #forget(group: Group, fingerprint: string): void {

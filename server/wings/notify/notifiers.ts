@@ -7,14 +7,16 @@ import type { LabelMatcher } from '../../../promql/label-matcher.ts'
 import { ConfigError } from '../../kit/config.ts'
 import type { OwnChannel } from '../../kit/delivery.ts'
 import type { Kit } from '../../kit/kit.ts'
-import { fromForeign, type Owner, type SensorStatus, type StatusEntry } from '../../kit/metrics.ts'
-import type { Timer } from '../../kit/running.ts'
+import { fromForeign, type Owner, type SensorStatus } from '../../kit/metrics.ts'
+import type { Steps, Timer } from '../../kit/running.ts'
 import { alertOfRow, type NotifiedAlert } from './alert.ts'
 import type { NotifierTable } from './bodies.ts'
 import type { NotifyTable } from './config.ts'
 import { type NotifierCounts, noneTold } from './counts.ts'
 import { notifyDestination } from './destination.ts'
 import { NotifyGroups } from './groups.ts'
+import { Heartbeat } from './heartbeat.ts'
+import type { InForce } from './in-force.ts'
 import { Inhibitions } from './inhibitions.ts'
 import type { NotificationLog } from './log.ts'
 import { alertMatcher, matchesAll } from './matchers.ts'
@@ -34,7 +36,7 @@ export class Notifiers {
   readonly #log: NotificationLog
   readonly #isMuted: IsMuted
   /** One of each; it changes with them. */
-  readonly running: RunningNotifier[] = []
+  readonly running: InForce[] = []
   #isFirst = true
 
   constructor(kit: Kit, log: NotificationLog, isMuted: IsMuted) {
@@ -48,7 +50,9 @@ export class Notifiers {
     const before = [...this.running]
     const next = tables.map((table) => {
       const same = before.find((notifier) => isDeepStrictEqual(notifier.table, table))
-      return same ?? new RunningNotifier(table, this.#kit, this.#log, this.#isMuted)
+      if (same !== undefined) return same
+      if (table.url.protocol === 'heartbeat') return new Heartbeat(table, this.#kit)
+      return new RunningNotifier(table, this.#kit, this.#log, this.#isMuted)
     })
     this.running.splice(0, Number.POSITIVE_INFINITY, ...next)
     if (this.#isFirst) this.#forgetOthers(tables)
@@ -92,7 +96,7 @@ export class Notifiers {
       if (!known.has(notifier)) journal.change({ remove: 'notify alert', notifier, fingerprint })
   }
 
-  find(tenant: string, name: string): RunningNotifier | undefined {
+  find(tenant: string, name: string): InForce | undefined {
     return this.running.find(({ table }) => table.tenant === tenant && table.name === name)
   }
 
@@ -101,12 +105,21 @@ export class Notifiers {
     for (const notifier of this.running) notifier.lookAgain()
   }
 
+  /** To be called every second. */
+  sweep(): void {
+    for (const notifier of this.running) {
+      const { tenant, escalateTo } = notifier.table
+      const next = escalateTo === undefined ? undefined : this.find(tenant, escalateTo)
+      if (next !== undefined) notifier.escalate(next)
+    }
+  }
+
   stop(): void {
     for (const notifier of this.running) notifier.stop()
   }
 }
 
-export class RunningNotifier implements StatusEntry {
+class RunningNotifier implements InForce {
   readonly owner: Owner
   readonly table: NotifierTable
   readonly counts: NotifierCounts = noneTold()
@@ -119,6 +132,7 @@ export class RunningNotifier implements StatusEntry {
   #notifier: Notifier | undefined
   #inhibitions: Inhibitions | undefined
   #problem = ''
+  #isEscalating = false
   #timer: Timer | undefined
   readonly #over = new AbortController()
 
@@ -135,8 +149,8 @@ export class RunningNotifier implements StatusEntry {
     return placeOf(this.table)
   }
 
-  /** Finds or makes its channel, and begins; it goes on where another table of its name has ended. Never rejects. */
-  async start(before?: RunningNotifier): Promise<void> {
+  /** Finds or makes its channel, and begins. */
+  async start(before?: InForce): Promise<void> {
     const { name, tenant } = this.table
     try {
       await this.#begin(before)
@@ -145,7 +159,7 @@ export class RunningNotifier implements StatusEntry {
     }
   }
 
-  async #begin(before: RunningNotifier | undefined): Promise<void> {
+  async #begin(before: InForce | undefined): Promise<void> {
     const { clock, log, peer } = this.#kit
     const { tenant, role, name, inhibit, muteTimes } = this.table
     const channel = await peer.delivery.channelOf({ tenant, role, name: PREFIX + name })
@@ -216,8 +230,36 @@ export class RunningNotifier implements StatusEntry {
     for (const alert of this.#firing()) yield alert !== undefined && this.#isWanted(alert) ? alert : undefined
   }
 
+  /** What was escalated to it is wanted as well until it ends. */
   #isWanted(alert: NotifiedAlert): boolean {
-    return matchesAll(alert, this.#match)
+    return matchesAll(alert, this.#match) || this.groups?.has(alert) === true
+  }
+
+  escalate(next: InForce): void {
+    const { clock, poll } = this.#kit
+    const { tenant, escalateAfterMs } = this.table
+    const dueMs = this.#isEscalating ? undefined : this.groups?.escalationMs(escalateAfterMs)
+    if (dueMs === undefined || dueMs > clock.wallMs()) return
+    this.#isEscalating = true
+    void Promise.resolve(poll.work({ tenant }, this.#escalation(next))).finally(() => {
+      this.#isEscalating = false
+      next.lookAgain()
+    })
+  }
+
+  /** What fires is what the rules say at this moment: what has ended, of which this notifier may not know yet, is not passed on. */
+  *#escalation(next: InForce): Steps<void> {
+    const { escalateAfterMs } = this.table
+    const pass = (alert: NotifiedAlert): boolean => {
+      if (next.groups?.take(alert) !== true) return false
+      this.counts.escalated++
+      return true
+    }
+    for (const alert of this.#firing()) {
+      if (this.#over.signal.aborted) return
+      if (alert !== undefined) this.groups?.escalate(alert, escalateAfterMs, pass)
+      yield
+    }
   }
 
   stop(): void {

@@ -44,6 +44,7 @@ export const notify: Source<typeof notifySection> = {
       },
       sweep() {
         if (silences.sweep(clock.wallMs())) notifiers.lookAgain()
+        notifiers.sweep()
       },
       close: () => notifiers.stop(),
     }

@@ -11,12 +11,14 @@ import { alertOf } from './state.ts'
 const MOST_AT_ONCE = 4
 /** Times that are at most so far apart begin together, as they do when none has been missed. */
 const TOGETHER_MS = 1_000
+/** A group is late that waits for so long, and for longer than its interval. */
+const LATE_MS = 10_000
 /** Alerts of a tenant, those that have ended a short time ago among them. */
 const MOST_ALERTS = 10_000
 
 export interface RuleGroupsOptions extends Pick<GroupServices, 'reader' | 'publish' | 'emit' | 'forget' | 'work'> {
   readonly tenant: string
-  readonly expressions: Expressions
+  readonly expressions: Omit<Expressions, 'watch'>
   readonly stored: StoredAlerts
   readonly clock: Pick<Clock, 'monotonicMs' | 'wallMs'>
   readonly log: Logger
@@ -92,6 +94,22 @@ export class RuleGroups {
   get lagMs(): number {
     const nowMs = this.#options.clock.wallMs()
     return Math.max(0, ...[...this.#groups.values()].map((group) => this.#lagOf(group, nowMs)))
+  }
+
+  /** Why the rules cannot be relied on now; undefined if each was evaluated at its last time, and could be. */
+  get problem(): string | undefined {
+    const { clock, expressions } = this.#options
+    if (expressions.problem !== undefined) return expressions.problem
+    if (this.#groups.size === 0) return 'no rules are evaluated'
+    const nowMs = clock.wallMs()
+    for (const group of this.#groups.values()) {
+      const { definition, evaluatedMs, intervalMs, rules } = group
+      if (evaluatedMs === undefined) return `the group ${definition.name} has not been evaluated yet`
+      if (this.#lagOf(group, nowMs) > Math.max(LATE_MS, intervalMs)) return `the group ${definition.name} is late`
+      const failed = rules.find(({ health }) => health?.problem !== undefined)
+      if (failed !== undefined) return `the rule ${failed.rule.definition.name} fails: ${failed.health?.problem}`
+    }
+    return undefined
   }
 
   /** 0 if it is not due. */

@@ -279,3 +279,85 @@ it('after a loss, what fires is told, and what fires no more has ended', () => {
   pass(300)
   expect(told()).toEqual(['a resolved, b firing'])
 })
+
+describe('an alert that nobody acknowledges', () => {
+  const AFTER = 900 * SECOND
+  let passed: string[]
+  let isTaken: boolean
+  const escalate = (firing = alert('a')): void =>
+    groups.escalate(firing, AFTER, ({ fingerprint }) => {
+      if (isTaken) passed.push(fingerprint)
+      return isTaken
+    })
+  let fired: NotifiedAlert
+  beforeEach(() => {
+    passed = []
+    isTaken = true
+    fired = alert('a')
+    groups.take(fired)
+  })
+
+  it('is passed on once, when it has waited for so long, also over a restart', () => {
+    expect(groups.escalationMs(AFTER)).toBe(nowMs + AFTER)
+    pass(899)
+    escalate(fired)
+    expect(passed).toEqual([])
+    start()
+    pass(1)
+    escalate(fired)
+    expect(passed).toEqual(['Down a'])
+    expect(groups.escalationMs(AFTER)).toBeUndefined()
+    escalate(fired)
+    start()
+    escalate(fired)
+    expect(passed).toEqual(['Down a'])
+  })
+
+  it('waits anew from when it is told again after a silence or an acknowledgement', () => {
+    muted.add('Down a')
+    pass(900)
+    escalate(fired)
+    expect(passed).toEqual([])
+    expect(groups.escalationMs(AFTER)).toBe(nowMs + AFTER)
+    muted.clear()
+    pass(900)
+    escalate(fired)
+    expect(passed).toEqual(['Down a'])
+  })
+
+  it('waits while nothing is to be told', () => {
+    isHeld = true
+    pass(900)
+    escalate(fired)
+    isHeld = false
+    expect(passed).toEqual([])
+    expect(groups.escalationMs(AFTER)).toBe(nowMs + AFTER)
+  })
+
+  it('is passed on later where the next notifier cannot take it now', () => {
+    isTaken = false
+    pass(900)
+    escalate(fired)
+    isTaken = true
+    escalate(fired)
+    expect(passed).toEqual(['Down a'])
+  })
+
+  it('is not passed on once it has fired again, of which the notifier does not know yet', () => {
+    pass(900)
+    escalate(alert('a'))
+    expect(passed).toEqual([])
+  })
+
+  it('waits anew when it fires again', () => {
+    pass(900)
+    escalate(fired)
+    groups.take(alert('a', 'resolved'))
+    fired = alert('a')
+    groups.take(fired)
+    expect(groups.escalationMs(AFTER)).toBe(nowMs + AFTER)
+    pass(900)
+    escalate(fired)
+    expect(passed).toEqual(['Down a', 'Down a'])
+  })
+})

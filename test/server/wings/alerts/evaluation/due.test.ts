@@ -182,6 +182,7 @@ describe('a rule', () => {
     refused = 'there is no room'
     await minutes(3)
     expect(groups.counts.failures).toBe(3)
+    expect(groups.problem).toMatch(/^the rule \S+ fails: /)
     expect(logged.filter((line) => line.includes('a rule cannot be evaluated')).length).toBe(1)
     expect(logged.filter((line) => line.includes('a rule can be evaluated again'))).toEqual([])
     expect(named('g')?.rules[0]?.health?.problem).toBe('there is no room')

@@ -68,7 +68,7 @@ function store(): void {
 /** A process over the disk; the one before is no more. */
 function start(): void {
   groups?.stop()
-  const expressions: Expressions = {
+  const expressions: Omit<Expressions, 'watch'> = {
     get problem() {
       return problem
     },
@@ -486,5 +486,15 @@ describe('evaluation', () => {
     problem = undefined
     await evaluated(() => groups.counts.evaluations === 5)
     expect(groups.counts.missed).toBe(0)
+  })
+
+  it('can be relied on when each group was evaluated in time', async () => {
+    expect(groups.problem).toBe('no rules are evaluated')
+    await follow(DOWN)
+    expect(groups.problem).toBe('the group g has not been evaluated yet')
+    await minutes(1)
+    expect(groups.problem).toBeUndefined()
+    clock.advance(2 * MINUTE + 1_000)
+    expect(groups.problem).toBe('the group g is late')
   })
 })

@@ -1,0 +1,21 @@
+/** A table `[[notify]]` that is in force, whatever is sent for it. */
+import type { StatusEntry } from '../../kit/metrics.ts'
+import type { NotifierTable } from './bodies.ts'
+import type { NotifierCounts } from './counts.ts'
+import type { NotifyGroups } from './groups.ts'
+
+export interface InForce extends StatusEntry {
+  readonly table: NotifierTable
+  readonly counts: NotifierCounts
+  /** Undefined before it knows any, and of a heartbeat. */
+  readonly groups: NotifyGroups | undefined
+  /** Empty if nothing is wrong. */
+  readonly problem: string
+  /** Begins; goes on where another table of its name has ended. Never rejects. */
+  start(before?: InForce): Promise<void>
+  /** What must be told may have changed. */
+  lookAgain(): void
+  /** Passes what nobody has acknowledged to the next notifier, `next`. */
+  escalate(next: InForce): void
+  stop(): void
+}
