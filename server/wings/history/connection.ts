@@ -21,6 +21,8 @@ export interface RecordedConnectionOptions {
   /** Names the history of transaction ids. */
   readonly generation: string
   readonly recordedMetric: (id: number, selection: DeliveredSelection) => RecordedMetric
+  /** Called when values have come. */
+  readonly came: () => void
   /** Called when the channel must be left. */
   readonly ended: (connection: RecordedConnection) => void
 }
@@ -67,6 +69,7 @@ export class RecordedConnection implements ChannelConnection {
     this.#used += length
     written()
     if (this.#used >= PIECE_BYTES) this.flush()
+    this.#options.came()
   }
 
   /** Nobody asks on this channel. */

@@ -28,6 +28,8 @@ export interface RecordingOptions {
   readonly nextNumber: () => number
   readonly connected: (connection: RecordedConnection) => void
   readonly left: (connection: RecordedConnection) => void
+  /** Called when values have come to a connection. */
+  readonly came: () => void
 }
 
 /** What is recorded. */
@@ -90,7 +92,7 @@ export class Recording implements StatusEntry {
 
   /** To be called when the thread is there. */
   connect(): void {
-    const { kit, thread: threadOf, nextNumber, connected, left } = this.#options
+    const { kit, thread: threadOf, nextNumber, connected, left, came } = this.#options
     const { tenant } = this
     const thread = threadOf()
     const channel = this.#channel
@@ -103,6 +105,7 @@ export class Recording implements StatusEntry {
       tenant,
       generation,
       recordedMetric: (id, selection) => recordedMetric(id, selection, tenant, kit.peer.view),
+      came,
       ended: (connection) => {
         left(connection)
         channel.detach(connection)
@@ -202,6 +205,10 @@ export class Marks {
       this.#waiting.add({ marks, resolve, reject })
       this.look()
     })
+  }
+
+  get isAwaited(): boolean {
+    return this.#waiting.size > 0
   }
 
   /** To be called when something was stored. */

@@ -65,6 +65,7 @@ export class Recordings implements ShownHistory {
   #below = ''
   #recorded: readonly ((name: string) => boolean)[] = []
   #isAnnounced = false
+  #isHurrying = false
   #isOver = false
 
   constructor(kit: Kit) {
@@ -147,6 +148,16 @@ export class Recordings implements ShownHistory {
     for (const recording of concerned) recording.flush()
     this.#thread?.send({ kind: 'commit' })
     return this.#marks.reached(concerned)
+  }
+
+  /** What somebody waits for may come at the end of the turn, or later: it is stored then, and not at the next sweep. */
+  #came(): void {
+    if (this.#isHurrying || !this.#marks.isAwaited) return
+    this.#isHurrying = true
+    setImmediate(() => {
+      this.#isHurrying = false
+      this.flush()
+    })
   }
 
   /** Drops what was taken up to now. Rejects with an error for people. */
@@ -357,6 +368,7 @@ export class Recordings implements ShownHistory {
         nextNumber: () => ++this.#lastNumber,
         connected: (connection) => this.#connections.set(connection.number, connection),
         left: ({ number }) => this.#connections.delete(number),
+        came: () => this.#came(),
       })
       this.#recordings.set(tenant, recording)
     }

@@ -133,6 +133,18 @@ it('values are stored once, and committed then; one of each second', async () =>
   ])
 })
 
+it('who waits until everything is stored waits for no sweep, also for what was accepted just now', async () => {
+  const seat = await start(ON)
+  await until(async () => expect(await status(seat)).toMatchObject({ state: 'recording' }))
+  const remembered = producer.server.parts.sources.find((source) => source.remembered !== undefined)?.remembered
+  // The clock stands still.
+  for (let second = 1; second <= 3; second++) {
+    push('a', second, second)
+    await remembered?.caughtUp('default')
+    expect(await waiting(seat)).toEqual({ 'history:': 0 })
+  }
+})
+
 it('without it there is no file and no channel; it is switched on and off while the server runs', async () => {
   const seat = await start(OFF)
   push('a', 1, 1)
