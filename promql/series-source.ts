@@ -38,10 +38,10 @@ export interface SourceRollups {
 
 /** A source that has rollups. They say all that some functions need to know, also of times whose samples have gone. */
 export interface RollupSource {
-  /** How long a window is; each ends at a multiple of it. */
+  /** How long the shortest windows are. */
   readonly stepMs: number
-  /** The same as `select`, in whole windows. */
-  select(matchers: readonly LabelMatcher[], fromMs: number, toMs: number): Stream<SourceRollups>
+  /** The same as `select`, in whole windows, of which each ends at a multiple of its length; that is a multiple of `stepMs`. */
+  select(matchers: readonly LabelMatcher[], fromMs: number, toMs: number, windowsMs: number): Stream<SourceRollups>
 }
 
 export interface SeriesSource {

@@ -29,7 +29,7 @@ import { collected, type Evaluation, type Grid, mapped, StepSeries, timeAt } fro
 import { matchedVectors } from './matching.ts'
 import { ordered } from './merged-series.ts'
 import { negate, operateOnScalars, operateWithScalar } from './operators.ts'
-import { areWhole, overRollups } from './rollups.ts'
+import { overRollups, wholeWindowsMs } from './rollups.ts'
 import {
   type QueryTimes,
   type RangeSamples,
@@ -361,8 +361,9 @@ export class Evaluator {
     if (range.kind !== 'range' || source.rollups === undefined || rollupFunction === undefined) return undefined
     const { selector, rangeMs } = range
     const lookup = new SelectorTimes(grid, selector, times)
-    if (!areWhole({ lookup, rangeMs }, grid, source.rollups.stepMs)) return undefined
-    return overRollups(source.rollups, selector, rollupFunction, { lookup, rangeMs }, grid, evaluation)
+    const windowsMs = wholeWindowsMs({ lookup, rangeMs }, grid, source.rollups.stepMs)
+    if (windowsMs === undefined) return undefined
+    return overRollups(source.rollups, selector, rollupFunction, windowsMs, { lookup, rangeMs }, grid, evaluation)
   }
 
   #annotate(

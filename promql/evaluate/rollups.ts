@@ -8,7 +8,7 @@ import type { RollupSource, SourceRollups, Stream } from '../series-source.ts'
 import type { Evaluation, Grid, StepSeries } from './grid.ts'
 import type { WindowRange } from './windows.ts'
 
-/** The rollups from `from` up to `to`, which is excluded; there is at least one. */
+/** The windows of the source from `from` up to `to`, which is excluded; there is at least one. */
 export interface RollupWindow {
   readonly rollups: SourceRollups
   from: number
@@ -21,22 +21,31 @@ export interface RollupWindow {
 /** Undefined: there is no value. */
 export type RollupFunction = (window: RollupWindow) => number | undefined
 
-/** Whether all windows of a grid are whole rollups. */
-export function areWhole({ lookup, rangeMs }: WindowRange, grid: Grid, rollupMs: number): boolean {
+/** Longer windows would save nothing: of the rollups of a day one is left. */
+const LONGEST_MS = 86_400_000
+
+/** The longest windows that each window of a grid is some whole ones of; undefined if the rollups are longer. */
+export function wholeWindowsMs({ lookup, rangeMs }: WindowRange, grid: Grid, rollupMs: number): number | undefined {
   const areApart = grid.count > 1 && !lookup.isFixed
-  return [rangeMs, lookup.firstMs, areApart ? grid.stepMs : 0].every((ms) => ms % rollupMs === 0)
+  const longest = [rangeMs, Math.abs(lookup.firstMs), areApart ? grid.stepMs : 0].reduce(commonDivisor, LONGEST_MS)
+  return longest % rollupMs === 0 ? longest : undefined
+}
+
+function commonDivisor(some: number, other: number): number {
+  return other === 0 ? some : commonDivisor(other, some % other)
 }
 
 export function* overRollups(
   source: RollupSource,
   { matchers }: Selector,
   rollupFunction: RollupFunction,
+  windowsMs: number,
   { lookup, rangeMs }: WindowRange,
   grid: Grid,
   { budget, spares }: Evaluation,
 ): Stream<StepSeries> {
   if (grid.count === 0) return
-  for (const rollups of source.select(matchers, lookup.firstMs - rangeMs + 1, lookup.lastMs)) {
+  for (const rollups of source.select(matchers, lookup.firstMs - rangeMs + 1, lookup.lastMs, windowsMs)) {
     if (rollups === undefined) {
       yield undefined
       continue

@@ -4,7 +4,7 @@ import { ROLLUP_COLUMNS } from './rollup.ts'
 import { newColumns } from './run-cursor.ts'
 import { type HistoryWindows, ROLLUP_MS } from './store.ts'
 
-const [MIN, MAX, SUM, COUNT, FIRST, FIRST_DISTANCE, LAST, LAST_DISTANCE, RESETS] = [0, 1, 2, 3, 4, 5, 6, 7, 8] as const
+const SUM = 2
 
 /** The length of windows that are as long as this, or as little shorter as can be. */
 export function windowMs(stepMs: number): number {
@@ -13,8 +13,9 @@ export function windowMs(stepMs: number): number {
 
 export class WindowBuilder {
   readonly #stepMs: number
-  readonly #ends: number[] = []
-  readonly #columns: readonly number[][] = Array.from({ length: ROLLUP_COLUMNS }, () => [])
+  /** Rows of windows; there is room for more. */
+  #windows = newColumns(ROLLUP_COLUMNS, 0)
+  #length = 0
   /** Rollups that are windows as they are. */
   readonly #whole: ChunkColumns[] = []
   /** What the last sum has lost by rounding (Kahan, Neumaier). */
@@ -27,74 +28,101 @@ export class WindowBuilder {
 
   /** Adds rollups, each later than those before. */
   add(rollups: ChunkColumns): void {
-    if (this.#stepMs !== ROLLUP_MS) this.#addEach(rollups)
-    else if (rollups.times.length > 0) this.#whole.push(rollups)
+    if (rollups.times.length === 0) return
+    if (this.#stepMs === ROLLUP_MS) this.#whole.push(rollups)
+    else this.#addEach(rollups)
   }
 
   /** Undefined if there are none. */
   finish(): HistoryWindows | undefined {
     const [first] = this.#whole
     if (first !== undefined) return windowsOf(this.#whole.length === 1 ? first : concatenated(this.#whole), ROLLUP_MS)
-    this.#round()
-    if (this.#ends.length === 0) return undefined
-    const columns = {
-      times: Float64Array.from(this.#ends),
-      values: this.#columns.map((each) => Float64Array.from(each)),
-    }
-    return windowsOf(columns, this.#stepMs)
+    if (this.#length === 0) return undefined
+    this.#windows.values[SUM]![this.#length - 1]! += this.#rest
+    return windowsOf(this.#rows(this.#length), this.#stepMs)
+  }
+
+  /** The first rows, in columns of so many. */
+  #rows(room: number): ChunkColumns {
+    const rows = newColumns(ROLLUP_COLUMNS, room)
+    copyRows(this.#windows, this.#length, rows, 0)
+    return rows
   }
 
   #addEach({ times, values }: ChunkColumns): void {
+    const span = times.at(-1)! - times[0]!
+    const most = this.#length + Math.min(times.length, Math.ceil(span / this.#stepMs) + 1)
+    if (most > this.#windows.times.length) this.#windows = this.#rows(Math.max(most, 2 * this.#length))
+    const { times: ends, values: windows } = this.#windows
+    // Most of a query over months is spent here, so that each column has a name of its own.
+    const [min, max, sum, count, first, firstDistance, last, lastDistance, resets] = named(values)
+    const [mins, maxes, sums, counts, firsts, firstDistances, lasts, lastDistances, allResets] = named(windows)
+    let at = this.#length - 1
+    let rest = this.#rest
     for (let row = 0; row < times.length; row++) {
-      const end = Math.ceil(times[row]! / this.#stepMs) * this.#stepMs
-      if (end === this.#ends.at(-1)) this.#join(values, row, end - times[row]!)
-      else this.#begin(values, row, end, end - times[row]!)
+      const time = times[row]!
+      if (at < 0 || time > ends[at]!) {
+        if (at >= 0) sums[at]! += rest
+        rest = 0
+        at++
+        ends[at] = Math.ceil(time / this.#stepMs) * this.#stepMs
+        mins[at] = min[row]!
+        maxes[at] = max[row]!
+        sums[at] = sum[row]!
+        counts[at] = count[row]!
+        firsts[at] = first[row]!
+        firstDistances[at] = firstDistance[row]! + ends[at]! - time
+        lasts[at] = last[row]!
+        lastDistances[at] = lastDistance[row]! + ends[at]! - time
+        allResets[at] = resets[row]!
+        continue
+      }
+      if (min[row]! < mins[at]! || Number.isNaN(mins[at])) mins[at] = min[row]!
+      if (max[row]! > maxes[at]! || Number.isNaN(maxes[at])) maxes[at] = max[row]!
+      allResets[at]! += resets[row]! + (first[row]! < lasts[at]! ? lasts[at]! : 0)
+      counts[at]! += count[row]!
+      lasts[at] = last[row]!
+      lastDistances[at] = lastDistance[row]! + ends[at]! - time
+      const [before, value] = [sums[at]!, sum[row]!]
+      const both = before + value
+      if (Number.isFinite(both))
+        rest += Math.abs(before) >= Math.abs(value) ? before - both + value : value - both + before
+      else rest = 0
+      sums[at] = both
     }
+    this.#length = at + 1
+    this.#rest = rest
   }
+}
 
-  #begin(values: readonly Float64Array[], row: number, end: number, shift: number): void {
-    this.#round()
-    this.#ends.push(end)
-    for (const [index, column] of this.#columns.entries()) column.push(values[index]![row]!)
-    const at = this.#ends.length - 1
-    this.#columns[FIRST_DISTANCE]![at]! += shift
-    this.#columns[LAST_DISTANCE]![at]! += shift
-  }
+/** Columns in the order of `ROLLUP_COLUMNS`. */
+function named(columns: readonly Float64Array[]) {
+  return columns as unknown as readonly [
+    min: Float64Array,
+    max: Float64Array,
+    sum: Float64Array,
+    count: Float64Array,
+    first: Float64Array,
+    firstDistance: Float64Array,
+    last: Float64Array,
+    lastDistance: Float64Array,
+    resets: Float64Array,
+  ]
+}
 
-  #join(values: readonly Float64Array[], row: number, shift: number): void {
-    const at = this.#ends.length - 1
-    const columns = this.#columns
-    const [min, max, first, last] = [values[MIN]![row]!, values[MAX]![row]!, values[FIRST]![row]!, columns[LAST]![at]!]
-    if (min < columns[MIN]![at]! || Number.isNaN(columns[MIN]![at])) columns[MIN]![at] = min
-    if (max > columns[MAX]![at]! || Number.isNaN(columns[MAX]![at])) columns[MAX]![at] = max
-    columns[RESETS]![at]! += values[RESETS]![row]! + (first < last ? last : 0)
-    columns[COUNT]![at]! += values[COUNT]![row]!
-    columns[LAST]![at] = values[LAST]![row]!
-    columns[LAST_DISTANCE]![at] = values[LAST_DISTANCE]![row]! + shift
-    const [before, value] = [columns[SUM]![at]!, values[SUM]![row]!]
-    const sum = before + value
-    if (Number.isFinite(sum)) {
-      this.#rest += Math.abs(before) >= Math.abs(value) ? before - sum + value : value - sum + before
-    } else this.#rest = 0
-    columns[SUM]![at] = sum
-  }
-
-  /** The last window is complete. */
-  #round(): void {
-    const at = this.#ends.length - 1
-    if (at >= 0) this.#columns[SUM]![at]! += this.#rest
-    this.#rest = 0
-  }
+/** Copies the first rows to where they begin in others. */
+function copyRows(from: ChunkColumns, length: number, to: ChunkColumns, at: number): void {
+  to.times.set(from.times.subarray(0, length), at)
+  for (const [index, column] of from.values.entries()) to.values[index]!.set(column.subarray(0, length), at)
 }
 
 function concatenated(parts: readonly ChunkColumns[]): ChunkColumns {
   const length = parts.reduce((sum, { times }) => sum + times.length, 0)
   const joined = newColumns(ROLLUP_COLUMNS, length)
   let at = 0
-  for (const { times, values } of parts) {
-    joined.times.set(times, at)
-    for (const [index, column] of values.entries()) joined.values[index]!.set(column, at)
-    at += times.length
+  for (const part of parts) {
+    copyRows(part, part.times.length, joined, at)
+    at += part.times.length
   }
   return joined
 }
@@ -102,17 +130,18 @@ function concatenated(parts: readonly ChunkColumns[]): ChunkColumns {
 /** Columns of rollups as a reader has them. */
 export function windowsOf({ times, values }: ChunkColumns, stepMs: number): HistoryWindows {
   const before = (distances: Float64Array): Float64Array => distances.map((distance, index) => times[index]! - distance)
+  const [min, max, sum, count, first, firstDistance, last, lastDistance, resets] = named(values)
   return {
     stepMs,
     ends: times,
-    min: values[MIN]!,
-    max: values[MAX]!,
-    sum: values[SUM]!,
-    count: values[COUNT]!,
-    first: values[FIRST]!,
-    firstTimes: before(values[FIRST_DISTANCE]!),
-    last: values[LAST]!,
-    lastTimes: before(values[LAST_DISTANCE]!),
-    resets: values[RESETS]!,
+    min,
+    max,
+    sum,
+    count,
+    first,
+    firstTimes: before(firstDistance),
+    last,
+    lastTimes: before(lastDistance),
+    resets,
   }
 }

@@ -88,7 +88,7 @@ async function storing(begin: () => Workload, sizes: Sizes): Promise<Figures> {
     const name = `${workload.name}, ${taker.name}`
     try {
       const [cpu, started] = [cpuSecondsOf(taker.pid), performance.now()]
-      await write(taker, lanesOf(workload, span, LANES))
+      await write([taker], lanesOf(workload, span, LANES))
       await taker.taken()
       const seconds = (performance.now() - started) / 1_000
       figures[`${name}: samples/s`] = Math.round(samples / seconds)
@@ -114,7 +114,7 @@ async function steady(sizes: Sizes): Promise<Figures> {
     const workload = counters(active)
     try {
       const second = (): Promise<void> => {
-        return write(taker, lanesOf(workload, { startMs: Date.now(), stepMs: 1_000, samples: 1 }, LANES))
+        return write([taker], lanesOf(workload, { startMs: Date.now(), stepMs: 1_000, samples: 1 }, LANES))
       }
       // Series are new, and code is not compiled yet.
       await second()
@@ -145,7 +145,7 @@ async function catchingUp(sizes: Sizes): Promise<Figures> {
   try {
     server.block()
     await server.start()
-    await write(server, lanesOf(workload, span, LANES))
+    await write([server], lanesOf(workload, span, LANES))
     await server.end()
     server.unblock()
     await server.start()

@@ -71,7 +71,7 @@ async function ofADay({ series, hours, step, runs }: PeerSizes): Promise<Record<
   const times = { start: span.startMs / 1_000, end: end / 1_000, step: STEP_S }
   const figures: Record<string, number> = {}
   await withTakers(async (takers) => {
-    await Promise.all(takers.map((taker) => fill(taker, series, span)))
+    await fill(takers, series, span)
     for (const [row, queriesOf] of Object.entries(ROWS)) {
       const queries = queriesOf(hours)
       // A sum of many queries needs no median.
@@ -92,14 +92,9 @@ async function ofMonths({ days, long, runs }: PeerSizes): Promise<Record<string,
   const times = { start: span.startMs / 1_000 + HOUR_S, end: end / 1_000, step: HOUR_S }
   const figures: Record<string, number> = {}
   await withTakers(async (takers, own) => {
-    await Promise.all(
-      takers.map(async (taker) => {
-        await fill(taker, long, span)
-        if (taker !== own) return
-        await own.merged()
-        await own.start()
-      }),
-    )
+    await fill(takers, long, span)
+    await own.merged()
+    await own.start()
     for (const taker of takers) {
       const costs = await costsOf(taker, [['query_range', `avg_over_time(${METRIC}[1h])`]], times, runs)
       Object.assign(figures, named('by the hour', taker, costs))
@@ -108,7 +103,7 @@ async function ofMonths({ days, long, runs }: PeerSizes): Promise<Record<string,
   return figures
 }
 
-/** All three at once: they are filled at the same time, and asked one after the other. */
+/** All three at once: they get the same requests at the same time, and are asked one after the other. */
 async function withTakers(
   act: (takers: readonly HistoryTaker[], own: RecordingServer) => Promise<void>,
 ): Promise<void> {
@@ -123,10 +118,12 @@ async function withTakers(
   }
 }
 
-async function fill(taker: HistoryTaker, series: number, span: Span): Promise<void> {
-  await write(taker, lanesOf(counters(series), span, LANES))
-  await taker.taken()
-  await taker.stored(span.samples * series)
+async function fill(takers: readonly HistoryTaker[], series: number, span: Span): Promise<void> {
+  await write(takers, lanesOf(counters(series), span, LANES))
+  for (const taker of takers) {
+    await taker.taken()
+    await taker.stored(span.samples * series)
+  }
 }
 
 function named(row: string, { name }: HistoryTaker, { ms, cpuSeconds }: Costs): Record<string, number> {

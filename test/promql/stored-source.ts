@@ -25,7 +25,7 @@ const BEGIN_MS = 365 * DAY_MS
 export class StoredSource implements SeriesSource {
   readonly rollups: RollupSource = {
     stepMs: ROLLUP_MS,
-    select: (matchers, fromMs, toMs) => this.#rollups(matchers, fromMs, toMs),
+    select: (matchers, fromMs, toMs, windowsMs) => this.#rollups(matchers, fromMs, toMs, windowsMs),
   }
   readonly #directory = mkdtempSync(join(tmpdir(), 'promql-'))
   #nowMs = 2 * BEGIN_MS
@@ -67,8 +67,8 @@ export class StoredSource implements SeriesSource {
     }
   }
 
-  *#rollups(matchers: readonly LabelMatcher[], fromMs: number, toMs: number): Stream<SourceRollups> {
-    for (const found of this.#found(matchers, fromMs, toMs, ROLLUP_MS)) {
+  *#rollups(matchers: readonly LabelMatcher[], fromMs: number, toMs: number, windowsMs: number): Stream<SourceRollups> {
+    for (const found of this.#found(matchers, fromMs, toMs, windowsMs)) {
       if (found?.windows === undefined) yield undefined
       else {
         const { ends, firstTimes, lastTimes } = found.windows

@@ -34,7 +34,8 @@ export class HistorySource implements SeriesSource {
   /** Where all that is asked for can be said of windows. */
   readonly rollups: RollupSource = {
     stepMs: ROLLUP_MS,
-    select: (matchers, fromMs, toMs) => this.#rollups({ matchers: plainMatchers(matchers), fromMs, toMs }),
+    select: (matchers, fromMs, toMs, stepMs) =>
+      this.#rollups({ matchers: plainMatchers(matchers), fromMs, toMs, stepMs }),
   }
   #waitsFor: Asked | undefined
 
@@ -70,7 +71,7 @@ export class HistorySource implements SeriesSource {
   }
 
   *#rollups(selection: RememberedSelection): Stream<SourceRollups> {
-    for (const series of this.remembered({ ...selection, stepMs: ROLLUP_MS })) {
+    for (const series of this.remembered(selection)) {
       if (series === undefined) yield undefined
       else if (series.windows !== undefined) yield { labels: pairsOf(series), ...series.windows }
     }

@@ -29,9 +29,9 @@ export interface HistoryTaker {
   remove(): Promise<void>
 }
 
-/** Sends the requests of each lane in order, one at a time, all lanes at once. */
-export async function write(taker: HistoryTaker, lanes: readonly Iterator<Uint8Array>[]): Promise<void> {
-  const post = async (body: Uint8Array<ArrayBuffer>): Promise<boolean> => {
+/** Sends the requests of each lane in order to each of the takers, one at a time, all lanes at once. */
+export async function write(takers: readonly HistoryTaker[], lanes: readonly Iterator<Uint8Array>[]): Promise<void> {
+  const post = async (taker: HistoryTaker, body: Uint8Array<ArrayBuffer>): Promise<boolean> => {
     const headers = { ...WRITE_HEADERS, ...taker.headers }
     const answer = await fetch(taker.url + WRITE, { method: 'POST', headers, body })
     const text = await answer.text()
@@ -42,7 +42,10 @@ export async function write(taker: HistoryTaker, lanes: readonly Iterator<Uint8A
   const send = async (lane: Iterator<Uint8Array>): Promise<void> => {
     for (let next = lane.next(); next.done !== true; next = lane.next()) {
       const body = Uint8Array.from(next.value)
-      while (!(await post(body))) await setTimeout(LOOK_MS)
+      const sent = takers.map(async (taker) => {
+        while (!(await post(taker, body))) await setTimeout(LOOK_MS)
+      })
+      await Promise.all(sent)
     }
   }
   await Promise.all(lanes.map(send))

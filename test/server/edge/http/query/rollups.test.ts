@@ -95,11 +95,11 @@ const OF_ROLLUPS = [
   'max_over_time(load[25m]) - min_over_time(load[25m])',
 ]
 
-async function expectSame(text: string, stepMs: number): Promise<QueryResult> {
-  const found = await run(text, stored(), stepMs)
+async function expectSame(text: string, stepMs: number, startMs?: number): Promise<QueryResult> {
+  const found = await run(text, stored(), stepMs, startMs)
   const lines = linesOf(found)
   expect(lines.length).toBeGreaterThan(0)
-  expect(lines).toEqual(linesOf(await run(text, memory, stepMs)))
+  expect(lines).toEqual(linesOf(await run(text, memory, stepMs, startMs)))
   return found
 }
 
@@ -108,6 +108,20 @@ describe('what rollups say', () => {
     const { warnings } = await expectSame(text, 5 * MINUTE_MS)
     expect(selections.map(({ stepMs }) => stepMs)).not.toContain(1)
     expect(warnings).toEqual([])
+  })
+
+  it.each([
+    ['avg_over_time(load[1h])', HOUR_MS, HOUR_MS],
+    ['min_over_time(load[1h])', 30 * MINUTE_MS, 30 * MINUTE_MS],
+    ['max_over_time(load[2h] offset 20m)', HOUR_MS, 20 * MINUTE_MS],
+    ['count_over_time(load[50m])', HOUR_MS, 10 * MINUTE_MS],
+    ['rate(requests_total[1h])', HOUR_MS, HOUR_MS],
+    ['sum(increase(requests_total[2h]))', HOUR_MS, HOUR_MS],
+    ['sum_over_time(load[48h])', 24 * HOUR_MS, DAY_MS],
+    ['avg_over_time(load[1h] @ end())', 7 * MINUTE_MS, HOUR_MS],
+  ])('is asked in windows as long as can be: %s', async (text, stepMs, windowsMs) => {
+    await expectSame(text, stepMs, START_MS + 24 * HOUR_MS)
+    expect(new Set(selections.map((selection) => selection.stepMs))).toEqual(new Set([windowsMs]))
   })
 
   it('is not asked where windows have parts of them, or of other functions', async () => {
