@@ -28,6 +28,8 @@ export interface NotifyUrl {
 
 const SHAPE = /^(webhook|alertmanager|ntfy|json|heartbeat)\+(https?:\/\/.+)$/i
 const ALERTMANAGER_PATH = 'api/v2/alerts'
+/** How long an Alertmanager is told again that an alert has ended, as Prometheus tells it: it may have been away, or have forgotten. */
+const REPEATS_ENDED_MS = 900_000
 /** How an Alertmanager is told: at once, and again every minute, since it takes what it hears of no longer as ended. It groups by itself. */
 const FOR_ALERTMANAGER = { groupBy: [], groupWaitMs: 0, groupIntervalMs: 0, repeatIntervalMs: 60_000 }
 
@@ -217,6 +219,7 @@ const table = z
     sendResolved: given.send_resolved || url.protocol === 'alertmanager',
     // It would take them as ended.
     repeatsMuted: url.protocol === 'alertmanager',
+    repeatsEndedMs: url.protocol === 'alertmanager' ? REPEATS_ENDED_MS : 0,
     muteTimes: given.mute_time_intervals,
     inhibit: given.inhibit,
     template: given.template,

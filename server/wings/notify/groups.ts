@@ -25,6 +25,8 @@ export interface GroupingRules {
   readonly sendResolved: boolean
   /** What was told already is repeated also while nobody is to be told of it. */
   readonly repeatsMuted: boolean
+  /** For how long what has ended is repeated, too; 0: it is told once. */
+  readonly repeatsEndedMs: number
 }
 
 export interface NotifyGroupsOptions {
@@ -267,7 +269,8 @@ export class NotifyGroups {
       group.repeated.add(fingerprint)
       if (member === undefined) continue
       const hasEnded = state === 'resolved'
-      if (hasEnded && member.alert.state === 'resolved') this.#forget(group, fingerprint)
+      const isOver = hasEnded && member.alert.state === 'resolved'
+      if (isOver && !this.#isRepeated(member.alert, nowMs)) this.#forget(group, fingerprint)
       else this.#put(group, { ...member, told: hasEnded ? 'nothing' : 'firing' })
     }
     group.toldMs = nowMs
@@ -303,6 +306,7 @@ export class NotifyGroups {
       const { alert, told } = member
       if (alert.state === 'resolved') {
         if (rules.sendResolved && told === 'firing') changed.push(alert)
+        else if (this.#isRepeated(alert, nowMs)) same.push(alert)
         else this.#forget(group, fingerprint)
         continue
       }
@@ -341,6 +345,11 @@ export class NotifyGroups {
     this.#sending = group
     this.#store(group)
     return group.sending
+  }
+
+  /** Of what has ended. */
+  #isRepeated({ endedMs }: NotifiedAlert, nowMs: number): boolean {
+    return nowMs - endedMs < this.#options.rules.repeatsEndedMs
   }
 
   #postpone(group: Group, ...timesMs: readonly number[]): undefined {

@@ -15,6 +15,7 @@ const RULES: GroupingRules = {
   repeatIntervalMs: 14_400 * SECOND,
   sendResolved: true,
   repeatsMuted: false,
+  repeatsEndedMs: 0,
 }
 
 /** What outlives a process. */
@@ -122,6 +123,29 @@ describe('a group', () => {
     pass(30)
     expect(told()).toEqual(['a firing', 'a firing'])
     expect(groups.groupCount).toBe(2)
+  })
+
+  it('repeats what has ended as long as its rules say, also after a kill, and until it fires again', () => {
+    start({ groupWaitMs: 0, groupIntervalMs: 0, repeatIntervalMs: 60_000, repeatsEndedMs: 900_000 })
+    for (const host of ['a', 'b']) groups.take(alert(host))
+    expect(told()).toEqual(['a firing, b firing'])
+    for (const host of ['a', 'b']) groups.take(alert(host, 'resolved'))
+    expect(told()).toEqual(['a resolved, b resolved'])
+    start({ groupWaitMs: 0, groupIntervalMs: 0, repeatIntervalMs: 60_000, repeatsEndedMs: 900_000 })
+    expect(told()).toEqual([])
+    pass(60)
+    expect(told()).toEqual(['a resolved, b resolved'])
+    groups.take(alert('b'))
+    expect(told()).toEqual(['b firing, a resolved'])
+    groups.take(alert('b', 'resolved'))
+    expect(told()).toEqual(['b resolved, a resolved'])
+    pass(839)
+    expect(told()).toEqual(['a resolved, b resolved'])
+    pass(60)
+    expect(told()).toEqual(['b resolved'])
+    pass(60)
+    expect(told()).toEqual([])
+    expect([disk.groups.size, disk.alerts.size]).toEqual([0, 0])
   })
 
   it('says nothing of what has ended before anybody was told', () => {

@@ -43,6 +43,7 @@ it('tells each transition in order, and does nothing until the first may be told
       repeatIntervalMs: 3_600_000,
       sendResolved: true,
       repeatsMuted: false,
+      repeatsEndedMs: 0,
     },
     journal: { change: () => {} },
     wallMs: () => nowMs,
