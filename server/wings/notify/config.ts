@@ -16,17 +16,18 @@ import {
 } from '../../kit/config.ts'
 import { muteTimesOf } from './mute-times.ts'
 
-export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy' | 'json' | 'heartbeat'
+export type NotifyProtocol = 'webhook' | 'alertmanager' | 'ntfy' | 'json' | 'heartbeat' | 'smtp'
 
 export interface NotifyUrl {
   readonly protocol: NotifyProtocol
-  /** As it is requested, http or https. */
+  /** As it is requested, http or https; smtp or smtps of a mail server. */
   readonly href: string
   /** Without its path, by which whoever knows it may tell as well: that of an incoming webhook of Slack is a secret. */
   readonly shown: string
 }
 
 const SHAPE = /^(webhook|alertmanager|ntfy|json|heartbeat)\+(https?:\/\/.+)$/i
+const MAIL_ADDRESS = /^(?:[^<>@\p{Cc}]{0,128} <[^<>@\s,;]+@[^<>@\s,;]+>|[^<>@\s,;]+@[^<>@\s,;]+)$/u
 const ALERTMANAGER_PATH = 'api/v2/alerts'
 /** How long an Alertmanager is told again that an alert has ended, as Prometheus tells it: it may have been away, or have forgotten. */
 const REPEATS_ENDED_MS = 900_000
@@ -35,6 +36,7 @@ const FOR_ALERTMANAGER = { groupBy: [], groupWaitMs: 0, groupIntervalMs: 0, repe
 
 /** Undefined if it is no URL of a notifier. */
 function parseNotifyUrl(text: string): NotifyUrl | undefined {
+  if (/^smtps?:\/\//i.test(text)) return parseMailUrl(text)
   const [, word = '', rest = ''] = SHAPE.exec(text) ?? []
   if (!URL.canParse(rest)) return undefined
   const http = new URL(rest)
@@ -45,6 +47,14 @@ function parseNotifyUrl(text: string): NotifyUrl | undefined {
   // The last part of the path is the topic.
   if (protocol === 'ntfy' && !(/^(\/[^/]+)+$/.test(http.pathname) && isEncoded(http.pathname))) return undefined
   return { protocol, href: http.href, shown: `${protocol}+${http.origin}` }
+}
+
+function parseMailUrl(text: string): NotifyUrl | undefined {
+  if (!URL.canParse(text)) return undefined
+  const { href, protocol, host, username, password, pathname, search, hash } = new URL(text)
+  const isPlain = [username, password, search, hash].every((part) => part === '')
+  if (!isPlain || host === '' || !['', '/'].includes(pathname)) return undefined
+  return { protocol: 'smtp', href, shown: `${protocol}//${host}` }
 }
 
 function isEncoded(text: string): boolean {
@@ -62,8 +72,16 @@ const notifierName = () => ({
 const notifyUrl = () => ({
   type: decoded(parseNotifyUrl),
   expected:
-    'a URL like "webhook+https://host/path", "alertmanager+http://host:9093", "ntfy+https://ntfy.sh/topic", "json+https://host/path" or "heartbeat+https://host/path", and without a user',
+    'a URL like "webhook+https://host/path", "alertmanager+http://host:9093", "ntfy+https://ntfy.sh/topic", "json+https://host/path", "heartbeat+https://host/path" or "smtps://host:465", and without a user',
   isSecret: true,
+})
+const mailAddress = () => ({
+  type: z.string().regex(MAIL_ADDRESS),
+  expected: 'an address like "cinnabar@example.org" or "Cinnabar <cinnabar@example.org>"',
+})
+const mailAddresses = () => ({
+  type: z.array(mailAddress().type).min(1).max(50),
+  expected: 'a list of 1 to 50 addresses, like ["ann@example.org"]',
 })
 const matcherTexts = () => ({
   type: z.array(z.string().min(3).max(1_024)).max(32),
@@ -132,6 +150,8 @@ const table = z
       duration('1m', '30d'),
       'When a group whose alerts still fire is told again. `4h` without it.',
     ),
+    from: optional(mailAddress(), 'From whom e-mails of `smtp` URLs are.'),
+    to: optional(mailAddresses(), 'To whom they go.'),
     interval: optional(
       duration('10s', '1d'),
       'How often a heartbeat is sent, as long as all rules can be evaluated in time. `1m` without it.',
@@ -183,6 +203,10 @@ const table = z
       add('`secret_file` goes with a `url` of webhook+https or webhook+http')
     if ((given.template === undefined) === (url.protocol === 'json'))
       add('`template` goes with a `url` of json+https or json+http')
+    const isMail = url.protocol === 'smtp'
+    if ((given.from === undefined) === isMail || (given.to === undefined) === isMail)
+      add('`from` and `to` go with a `url` of smtps or smtp')
+    if (isMail && token_file !== undefined) add('`token_file`: mail servers take `username` and `password_file`')
     const { protocol, hostname } = new URL(url.href)
     if ((token_file !== undefined || username !== '') && protocol === 'http:' && !isOwnMachine(hostname))
       add('`url`: a token or password would be sent in clear: use +https')
@@ -213,6 +237,8 @@ const table = z
     groupIntervalMs: given.group_interval ?? 300_000,
     repeatIntervalMs: given.repeat_interval ?? 14_400_000,
     ...(url.protocol === 'alertmanager' && FOR_ALERTMANAGER),
+    from: given.from ?? '',
+    to: given.to ?? [],
     escalateTo: given.escalate_to,
     escalateAfterMs: given.escalate_after ?? 900_000,
     intervalMs: given.interval ?? 60_000,

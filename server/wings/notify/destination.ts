@@ -4,7 +4,8 @@ import { answerText, openReceiver, type Receiver, retryAfterMs } from '../../kit
 import { signing } from '../../kit/io/signing.ts'
 import type { Clock } from '../../kit/running.ts'
 import type { NotifierTable } from './bodies.ts'
-import type { Notification, NotifyWire } from './notification.ts'
+import { emailDestination } from './email.ts'
+import type { NotifyDestination, NotifyWire } from './notification.ts'
 import { alertmanagerWire } from './wires/alertmanager.ts'
 import { bodyWire } from './wires/body.ts'
 import { ntfyWire } from './wires/ntfy.ts'
@@ -16,27 +17,12 @@ const REFUSALS: readonly number[] = [400, 413, 415, 422]
 /** It says nothing but that it comes. */
 const HEARTBEAT: NotifyWire = { request: () => ({ body: new Uint8Array(), headers: {} }) }
 
-/** What has become of a notification that was sent. */
-export interface NotifyAnswer {
-  /** `refused`: it will never be taken; `failed`: it may be taken later. */
-  readonly verdict: 'taken' | 'refused' | 'failed'
-  /** For people: what the receiver said, or what went wrong. */
-  readonly detail: string
-  /** It is not sent again before. */
-  readonly waitMs: number
-}
-
-export interface NotifyDestination {
-  /** Rejects if there is no answer, or if a file cannot be read. */
-  send(notification: Notification): Promise<NotifyAnswer>
-  close(): void
-}
-
 export function notifyDestination(
   table: NotifierTable,
   clock: Pick<Clock, 'setTimeout' | 'clear' | 'wallMs'>,
 ): NotifyDestination {
   const { protocol, href } = table.url
+  if (protocol === 'smtp') return emailDestination(table)
   if (protocol === 'ntfy') {
     const wire = ntfyWire(href, table)
     return overHttp(wire, openReceiver({ ...table, href: wire.href }, clock), clock)

@@ -7,9 +7,9 @@ import type { Owner, SensorStatus } from '../../kit/metrics.ts'
 import type { Timer } from '../../kit/running.ts'
 import type { NotifierTable } from './bodies.ts'
 import { type NotifierCounts, noneTold } from './counts.ts'
-import { type NotifyDestination, notifyDestination } from './destination.ts'
+import { notifyDestination } from './destination.ts'
 import type { InForce } from './in-force.ts'
-import { testNotification } from './notification.ts'
+import { type NotifyDestination, testNotification } from './notification.ts'
 
 /** What has failed is tried again after so long, and what is withheld looked at. */
 const AGAIN_MS = 10_000

@@ -27,6 +27,22 @@ export interface NotifyRequest {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** What has become of a notification that was sent. */
+export interface NotifyAnswer {
+  /** `refused`: it will never be taken; `failed`: it may be taken later. */
+  readonly verdict: 'taken' | 'refused' | 'failed'
+  /** For people: what the receiver said, or what went wrong. */
+  readonly detail: string
+  /** It is not sent again before. */
+  readonly waitMs: number
+}
+
+export interface NotifyDestination {
+  /** Rejects if there is no answer, or if a file cannot be read. */
+  send(notification: Notification): Promise<NotifyAnswer>
+  close(): void
+}
+
 /** What wires know of the notifier. */
 export interface Told {
   readonly name: string

@@ -13,9 +13,8 @@ import type { ChannelConnection, DeliveredChannel } from '../../kit/push.ts'
 import type { Clock, Steps, Timer } from '../../kit/running.ts'
 import { alertOfValue, type NotifiedAlert } from './alert.ts'
 import type { NotifierCounts } from './counts.ts'
-import type { NotifyDestination } from './destination.ts'
 import type { NotifyGroups } from './groups.ts'
-import type { Notification } from './notification.ts'
+import type { Notification, NotifyDestination } from './notification.ts'
 
 /** Transitions that are taken in one step. */
 const PER_STEP = 16

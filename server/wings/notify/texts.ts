@@ -37,3 +37,29 @@ function lineOf(alert: NotifiedAlert): string {
   const text = said === '' ? [textOfLabel(alert, 'alertname'), ...labels].join(' ') : said
   return alert.state === 'resolved' ? `resolved: ${text}` : text
 }
+
+const COLOURS = { firing: '#b3261e', resolved: '#2e7d32' } as const
+
+/** A mail: a row for each alert, with its labels and since when. */
+export function alertsHtml(notification: Notification, externalUrl: string): string {
+  const { alerts, truncated } = notification
+  const shown = alerts.slice(0, MAX_LINES)
+  const rows = shown.map((alert) => {
+    const labels = alert.labels.map(([name, text]) => `${name}=${text}`).join(' ')
+    const since = new Date(alert.firedMs).toISOString()
+    return (
+      `<tr><td style="padding:4px 12px 4px 0;vertical-align:top;color:${COLOURS[alert.state]}"><b>${alert.state}</b></td>` +
+      `<td style="padding:4px 0">${escapedHtml(lineOf(alert).slice(0, MAX_LINE))}<br>` +
+      `<small style="color:#666">${escapedHtml(labels.slice(0, MAX_LINE))} since ${since}</small></td></tr>`
+    )
+  })
+  const more = alerts.length - shown.length + truncated
+  const rest = more > 0 ? `<p>and ${more} more</p>` : ''
+  const link = externalUrl === '' ? '' : `<p><a href="${escapedHtml(externalUrl)}">Open</a></p>`
+  const head = `<h2 style="font-size:18px">${escapedHtml(titleOf(notification))}</h2>`
+  return `<div style="font-family:sans-serif">${head}<table style="border-collapse:collapse">${rows.join('')}</table>${rest}${link}</div>`
+}
+
+function escapedHtml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+}
