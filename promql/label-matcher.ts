@@ -11,12 +11,14 @@ export type MatchOperator = (typeof MATCH_OPERATORS)[number]
 
 /** More alternatives than these are matched by the expression. */
 const MAX_ALTERNATIVES = 10_000
-/** Compiling one takes time in proportion to its length. */
-const MAX_EXPRESSION = 10_000
+/** Compiling takes time in proportion to the length, up to 17 ms for 1,000 characters. */
+const MAX_CHARACTERS = 5_000
 
 /** What an expression does. The library's own types need a newer TypeScript than a program may have that embeds the server. */
 export interface CompiledRegex {
   testExact(text: string): boolean
+  /** How large it is: a match takes no longer than in proportion to this and the length of the text. */
+  programSize(): number
   groupCount(): number
   /** The numbers of groups by their names. */
   namedGroups(): Readonly<Record<string, number>>
@@ -41,14 +43,14 @@ export class LabelMatcher {
   readonly alternatives: ReadonlySet<string> | undefined
   readonly #regex: CompiledRegex | undefined
 
-  /** Throws RegexError. */
-  constructor(label: string, operator: MatchOperator, text: string) {
+  /** `regexes`: those of the matchers that belong together. Throws RegexError. */
+  constructor(label: string, operator: MatchOperator, text: string, regexes = new RegexMemory()) {
     this.label = label
     this.operator = operator
     this.text = text
     const isRegex = operator === '=~' || operator === '!~'
     this.alternatives = isRegex ? alternativesOf(text) : new Set([text])
-    this.#regex = this.alternatives === undefined ? compiledRegex(text) : undefined
+    this.#regex = this.alternatives === undefined ? regexes.compiled(text) : undefined
   }
 
   /** Whether a text of the label matches; a series without the label has the text ''. */
@@ -68,11 +70,31 @@ export class RegexError extends Error {
   override readonly name = 'RegexError'
 }
 
+/** Regular expressions that belong together: each is compiled once, and all of them are no longer than one may be. */
+export class RegexMemory {
+  readonly #byText = new Map<string, CompiledRegex>()
+  #characters = 0
+
+  /** Throws RegexError. */
+  compiled(expression: string): CompiledRegex {
+    const known = this.#byText.get(expression)
+    if (known !== undefined) return known
+    this.#characters += expression.length
+    if (this.#characters > MAX_CHARACTERS)
+      throw new RegexError(
+        `regular expressions have ${this.#characters} characters together, at most ${MAX_CHARACTERS} are allowed`,
+      )
+    const compiled = compiledRegex(expression)
+    this.#byText.set(expression, compiled)
+    return compiled
+  }
+}
+
 /** An expression in which a dot matches a line feed too; whoever uses it matches a text as a whole. Throws RegexError. */
-export function compiledRegex(expression: string): CompiledRegex {
-  if (expression.length > MAX_EXPRESSION)
+export function compiledRegex(expression: string, mostCharacters = MAX_CHARACTERS): CompiledRegex {
+  if (expression.length > mostCharacters)
     throw new RegexError(
-      `a regular expression has ${expression.length} characters, at most ${MAX_EXPRESSION} are allowed`,
+      `a regular expression has ${expression.length} characters, at most ${mostCharacters} are allowed`,
     )
   try {
     return RE2JS.compile(expression, RE2JS.DOTALL)

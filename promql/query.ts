@@ -12,6 +12,7 @@ import { invariantExpressions } from './evaluate/invariance.ts'
 import { mergedSeries, ordered } from './evaluate/merged-series.ts'
 import { stepSamples, timesOf } from './evaluate/select.ts'
 import { DOCUMENTED_TYPE, type Expression, isComparison, withoutParentheses } from './expression.ts'
+import { RegexMemory } from './label-matcher.ts'
 import { compareLabelSets, type LabelSet, NO_LABELS } from './label-set.ts'
 import { typeOf } from './parse/check.ts'
 import { PARSE_LIMITS, parseExpression } from './parse/parse.ts'
@@ -76,10 +77,10 @@ export class PreparedQuery {
   readonly text: string
   readonly expression: Expression
 
-  /** Throws PromqlError, `bad_data`. */
-  constructor(text: string, limits = PARSE_LIMITS) {
+  /** `regexes`: those of other texts that belong together with this one. Throws PromqlError, `bad_data`. */
+  constructor(text: string, limits = PARSE_LIMITS, regexes = new RegexMemory()) {
     this.text = text
-    this.expression = parseExpression(text, limits)
+    this.expression = parseExpression(text, limits, regexes)
   }
 
   /** The expression on one line, as Prometheus writes it. */

@@ -230,9 +230,9 @@ export class Evaluator {
       case 'sort_desc':
         return this.#sorted(call, first, grid)
       case 'label_replace':
-        return relabelled(this.vector(first, grid), replacement(args.slice(1).map(textOf)), evaluation)
+        return relabelled(this.vector(first, grid), () => replacement(args.slice(1).map(textOf)), evaluation)
       case 'label_join':
-        return relabelled(this.vector(first, grid), joining(args.slice(1).map(textOf)), evaluation)
+        return relabelled(this.vector(first, grid), () => joining(args.slice(1).map(textOf)), evaluation)
       case 'histogram_quantile':
       case 'histogram_fraction':
         return this.#histogram(call, grid)

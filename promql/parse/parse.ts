@@ -15,7 +15,7 @@ import {
   partsOf,
   type Selector,
 } from '../expression.ts'
-import { LabelMatcher, type MatchOperator, RegexError } from '../label-matcher.ts'
+import { LabelMatcher, type MatchOperator, RegexError, RegexMemory } from '../label-matcher.ts'
 import { isLabelName, METRIC_NAME_LABEL } from '../label-set.ts'
 import { SIGNATURES } from '../signatures.ts'
 import { Chain, type OperatorLink } from './chain.ts'
@@ -46,13 +46,13 @@ const SIGNED_BY_MODIFIERS: ReadonlySet<string> = new Set([
 const strictParser = parser.configure({ strict: true })
 
 /** The expression of a text; throws PromqlError, `bad_data`. */
-export function parseExpression(text: string, limits = PARSE_LIMITS): Expression {
+export function parseExpression(text: string, limits = PARSE_LIMITS, regexes = new RegexMemory()): Expression {
   if (text.length > limits.maxLength)
     throw new PromqlError(
       'bad_data',
       `the expression has ${text.length} characters, at most ${limits.maxLength} are allowed`,
     )
-  const expression = new ExpressionReader(text, limits).read()
+  const expression = new ExpressionReader(text, limits, regexes).read()
   checkExpression(text, expression)
   return expression
 }
@@ -69,10 +69,12 @@ class ExpressionReader {
   readonly #text: string
   readonly #original: string
   readonly #limits: ParseLimits
+  readonly #regexes: RegexMemory
   readonly #depths = new Map<Expression, number>()
   #nested = 0
 
-  constructor(text: string, limits: ParseLimits) {
+  constructor(text: string, limits: ParseLimits, regexes: RegexMemory) {
+    this.#regexes = regexes
     this.#original = text
     this.#text = asTheGrammarReads(text)
     this.#limits = limits
@@ -186,7 +188,7 @@ class ExpressionReader {
     if (label === undefined || operator === undefined || text === undefined) return undefined
     const name = label.name === 'QuotedLabelName' ? this.#quotedName(label) : this.#slice(label)
     try {
-      return new LabelMatcher(name, this.#slice(operator) as MatchOperator, this.#stringOf(text))
+      return new LabelMatcher(name, this.#slice(operator) as MatchOperator, this.#stringOf(text), this.#regexes)
     } catch (error) {
       if (!(error instanceof RegexError)) throw error
       throw this.#error(rangeOf(node), error.message)

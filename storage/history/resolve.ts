@@ -15,6 +15,8 @@ const regularExpressions = (): typeof import('re2js') => createRequire(import.me
 const MAX_TEXT = 16_384
 /** Rows of the index between two steps. */
 const ROWS_PER_STEP = 2_000
+/** How often a part of an expression looks at a character in the time that a row takes. */
+const LOOKS_PER_ROW = 50
 
 /** Series that match, by their places, ascending. What they are is read when it is wanted: their texts would be most of a query. */
 export interface ResolvedSeries {
@@ -31,8 +33,8 @@ export interface CompiledMatcher {
   readonly isNegative: boolean
   /** Whether the text is the one, or matches the expression, whatever `isNegative` says. */
   readonly has: (text: string) => boolean
-  /** How many times as long as a comparison that takes about. */
-  readonly cost: number
+  /** Parts of the expression, each of which may be looked at for each character of a text; 0 if it is a comparison. */
+  readonly size: number
 }
 
 /** Throws HistoryExpressionError. */
@@ -46,13 +48,14 @@ export function compileMatchers(matchers: readonly HistoryMatcher[]): CompiledMa
 
 function compileMatcher({ label, operator, text }: HistoryMatcher): CompiledMatcher {
   const isNegative = operator === '!=' || operator === '!~'
-  if (operator === '=' || operator === '!=') return { label, text, isNegative, has: (other) => other === text, cost: 1 }
+  if (operator === '=' || operator === '!=') return { label, text, isNegative, has: (other) => other === text, size: 0 }
   const { RE2JS, RE2JSException } = regularExpressions()
   try {
     // By itself: the parentheses around it must not close those that are missing in it.
     if (text.includes(')')) RE2JS.compile(text)
     const expression = RE2JS.compile(`^(?s:${text})$`)
-    return { label, text: undefined, isNegative, has: (other) => expression.test(other), cost: 1 + text.length / 32 }
+    const size = expression.programSize()
+    return { label, text: undefined, isNegative, has: (other) => expression.test(other), size }
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
     throw new HistoryExpressionError(`\`${text}\` is no regular expression of RE2: ${error.message}`)
@@ -160,16 +163,20 @@ export class SeriesResolver {
 
   *#matching(
     tenant: number,
-    { label, cost }: CompiledMatcher,
+    { label, size }: CompiledMatcher,
     wants: (text: string) => boolean,
   ): Generator<undefined, readonly number[], void> {
-    const perStep = Math.ceil(ROWS_PER_STEP / cost)
     const matching: number[] = []
+    let work = 0
     for (let last = ''; ; ) {
       const some = this.#terms.all(tenant, label, last)
-      for (const [index, term] of some.entries()) {
-        if (wants(term.text)) matching.push(term.id)
-        if (index % perStep === perStep - 1) yield
+      for (const { id, text } of some) {
+        work += 1 + (size * text.length) / LOOKS_PER_ROW
+        if (work > ROWS_PER_STEP) {
+          work = 0
+          yield
+        }
+        if (wants(text)) matching.push(id)
       }
       if (some.length < ROWS_PER_STEP) return matching
       last = some.at(-1)!.text

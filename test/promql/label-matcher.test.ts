@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { LabelMatcher, RegexError } from '../../promql/label-matcher.ts'
+import { LabelMatcher, RegexError, RegexMemory } from '../../promql/label-matcher.ts'
 
 const matches = (operator: '=' | '!=' | '=~' | '!~', text: string, value: string) =>
   new LabelMatcher('a', operator, text).matches(value)
@@ -40,6 +40,17 @@ describe('matchers', () => {
 
   it('take no longer than their text, whatever the expression', () => {
     expect(matches('=~', '(a+)+b', 'a'.repeat(10_000))).toBe(false)
+  })
+
+  it('that belong together have expressions of at most 5,000 characters, each of which counts once', () => {
+    const regexes = new RegexMemory()
+    const matcher = (text: string) => new LabelMatcher('a', '=~', text, regexes)
+    const long = `${'x'.repeat(2_400)}.`
+    for (let times = 0; times < 3; times++) matcher(long)
+    matcher(`${long}*`)
+    expect(() => matcher(`y${long}`)).toThrow('regular expressions have 7205 characters together, at most 5000')
+    // A list of texts is none.
+    expect(matcher('x|'.repeat(9_000)).matches('x')).toBe(true)
   })
 
   it('refuse what is no expression of RE2', () => {

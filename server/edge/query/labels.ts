@@ -1,4 +1,6 @@
 /** Which series there are of those that match and may be read, without their samples. */
+import type { RegexMemory } from '../../../promql/label-matcher.ts'
+import { PARSE_LIMITS } from '../../../promql/parse/parse.ts'
 import { PreparedQuery } from '../../../promql/query.ts'
 import type { RememberedSelection } from '../../kit/history.ts'
 import { seriesElsewhere } from './engine.ts'
@@ -49,9 +51,12 @@ export function compareTexts(left: string, right: string): number {
   return left < right ? -1 : left > right ? 1 : 0
 }
 
-/** What a selector such as `up{job="a"}` selects; undefined if the text is another expression. Throws PromqlError. */
-export function matchersOf(text: string): Matchers | undefined {
-  const { expression } = new PreparedQuery(text)
+/**
+ * What a selector such as `up{job="a"}` selects; undefined if the text is another expression. `regexes`: those of others that are asked
+ * for together with it. Throws PromqlError.
+ */
+export function matchersOf(text: string, regexes?: RegexMemory): Matchers | undefined {
+  const { expression } = new PreparedQuery(text, PARSE_LIMITS, regexes)
   if (expression.kind !== 'selector' || expression.at !== undefined || expression.offsetMs !== 0) return undefined
   return plainMatchers(expression.matchers)
 }

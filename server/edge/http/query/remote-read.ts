@@ -2,7 +2,7 @@
  * `POST /api/v1/read`: remote read of Prometheus, which evaluates expressions itself then. Each series comes as it is stored, with
  * stale markers; where samples have gone, the last one of each rollup is left. Samples of a series that sends rarely are repeated.
  */
-import { LabelMatcher, RegexError } from '../../../../promql/label-matcher.ts'
+import { LabelMatcher, RegexError, RegexMemory } from '../../../../promql/label-matcher.ts'
 import { isLabelName } from '../../../../promql/label-set.ts'
 import { ProtocolError } from '../../../../protocol/errors.ts'
 import {
@@ -35,7 +35,8 @@ export async function remoteRead(request: ApiRequest): Promise<EncodedAnswer> {
     throw new QueryProblem('bad_data', 'streamed chunks are not sent here: accept responses of the type SAMPLES')
   if (queries.length > MAX_QUERIES)
     throw new QueryProblem('bad_data', `${queries.length} queries in one request, at most ${MAX_QUERIES} are allowed`)
-  const selections = queries.map((query) => ({ ...query, matchers: matchersOf(query) }))
+  const regexes = new RegexMemory()
+  const selections = queries.map((query) => ({ ...query, matchers: matchersOf(query, regexes) }))
   const source = new HistorySource((selection) => history.select(reader, selection))
   const steps = function* (): Generator<undefined, ReadResponseWriter, void> {
     const writer = new ReadResponseWriter()
@@ -76,11 +77,11 @@ function decoded(body: Uint8Array): ReadRequest {
   }
 }
 
-function matchersOf({ matchers }: ReadQuery): LabelMatcher[] {
+function matchersOf({ matchers }: ReadQuery, regexes: RegexMemory): LabelMatcher[] {
   return matchers.map(({ label, operator, text }) => {
     if (!isLabelName(label)) throw new QueryProblem('bad_data', `invalid label name: ${JSON.stringify(label)}`)
     try {
-      return new LabelMatcher(label, operator, text)
+      return new LabelMatcher(label, operator, text, regexes)
     } catch (error) {
       if (error instanceof RegexError) throw new QueryProblem('bad_data', error.message)
       throw error

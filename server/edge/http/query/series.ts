@@ -1,6 +1,8 @@
 /** Which series, names of labels and texts of labels there are, of those that match and may be read. */
 import { PromqlError } from '../../../../promql/errors.ts'
+import { RegexMemory } from '../../../../promql/label-matcher.ts'
 import { compareLabelSets, isLabelName, LabelSet } from '../../../../promql/label-set.ts'
+import { PARSE_LIMITS } from '../../../../promql/parse/parse.ts'
 import { textsElsewhere } from '../../query/engine.ts'
 import { compareTexts, eachSeries, type LabelPairs, type Matchers, matchersOf, ordered } from '../../query/labels.ts'
 import { invalidParameter, QueryProblem } from '../../query/problems.ts'
@@ -81,9 +83,15 @@ function* eachText<T>(elements: readonly T[], text: (element: T) => string): Gen
 
 /** What `match[]` selects. Throws QueryProblem. */
 function selectionsOf(parameters: QueryParameters): Matchers[] {
-  return parameters.all('match[]').map((text) => {
+  const all = parameters.all('match[]')
+  const length = all.reduce((sum, text) => sum + text.length, 0)
+  const { maxLength } = PARSE_LIMITS
+  if (length > maxLength)
+    throw invalidParameter('match[]', `all have ${length} characters together, at most ${maxLength} are allowed`)
+  const regexes = new RegexMemory()
+  return all.map((text) => {
     try {
-      const matchers = matchersOf(text)
+      const matchers = matchersOf(text, regexes)
       if (matchers !== undefined) return matchers
     } catch (error) {
       if (!(error instanceof PromqlError)) throw error

@@ -374,6 +374,15 @@ describe('what is wrong', () => {
     ])
   })
 
+  it('texts of match[] are no longer together than one expression may be', async () => {
+    const half = `{a="${'x'.repeat(25_000)}"}`
+    const headers = { authorization: `Bearer ${all}` }
+    const body = new URLSearchParams([half, half].map((text) => ['match[]', text]))
+    const answer = await fetch(`${server.url}/api/v1/series`, { method: 'POST', body, headers })
+    const error = 'invalid parameter "match[]": all have 50012 characters together, at most 50000 are allowed'
+    expect(await answer.json()).toEqual({ status: 'error', errorType: 'bad_data', error })
+  })
+
   it('with the data is an error of the execution', async () => {
     expect(await get('query', { query: 'test_a + on() test_a', ...at })).toMatchObject({
       status: 422,
