@@ -150,8 +150,14 @@ export class NotifyGroups {
     return true
   }
 
-  has(alert: NotifiedAlert): boolean {
-    return this.#memberOf(alert) !== undefined
+  /** Undefined if it is not known. */
+  stateOf(alert: NotifiedAlert): NotifiedAlert['state'] | undefined {
+    return this.#memberOf(alert)?.alert.state
+  }
+
+  /** Those that are known. */
+  alerts(): readonly NotifiedAlert[] {
+    return [...this.#groups.values()].flatMap(({ members }) => [...members.values()].map(({ alert }) => alert))
   }
 
   /** When the next alert has waited for so long; undefined if none waits. */

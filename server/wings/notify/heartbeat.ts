@@ -22,6 +22,7 @@ export class Heartbeat implements InForce {
   readonly table: NotifierTable
   readonly counts: NotifierCounts = noneTold()
   readonly groups = undefined
+  failingSinceMs: number | undefined
   readonly #kit: HeartbeatKit
   #destination: NotifyDestination | undefined
   #problem = ''
@@ -42,6 +43,7 @@ export class Heartbeat implements InForce {
   lookAgain(): void {}
 
   /** It knows no alerts. */
+  observe(): void {}
   escalate(): void {}
 
   stop(): void {
@@ -95,6 +97,8 @@ export class Heartbeat implements InForce {
     const shown = problem.slice(0, MAX_DETAIL)
     if (shown !== '' && this.#problem === '') this.#kit.log.warn({ ...where, detail: shown }, 'no heartbeat goes out')
     if (shown === '' && this.#problem !== '') this.#kit.log.info(where, 'heartbeats go out again')
+    if (shown === '') this.failingSinceMs = undefined
+    else this.failingSinceMs ??= this.#kit.clock.wallMs()
     this.#problem = shown
   }
 }

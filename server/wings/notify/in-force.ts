@@ -1,5 +1,6 @@
 /** A table `[[notify]]` that is in force, whatever is sent for it. */
 import type { StatusEntry } from '../../kit/metrics.ts'
+import type { NotifiedAlert } from './alert.ts'
 import type { NotifierTable } from './bodies.ts'
 import type { NotifierCounts } from './counts.ts'
 import type { NotifyGroups } from './groups.ts'
@@ -11,11 +12,15 @@ export interface InForce extends StatusEntry {
   readonly groups: NotifyGroups | undefined
   /** Empty if nothing is wrong. */
   readonly problem: string
+  /** Milliseconds since 1970; undefined if nothing is wrong. */
+  readonly failingSinceMs: number | undefined
   /** Begins; goes on where another table of its name has ended. Never rejects. */
   start(before?: InForce): Promise<void>
   /** What must be told may have changed. */
   lookAgain(): void
   /** Passes what nobody has acknowledged to the next notifier, `next`. */
   escalate(next: InForce): void
+  /** Takes what has become of an alert that is of no rule, if it tells of such ones. */
+  observe(alert: NotifiedAlert): void
   stop(): void
 }

@@ -14,6 +14,7 @@ import type { NotifierTable } from './bodies.ts'
 import type { NotifyTable } from './config.ts'
 import { type NotifierCounts, noneTold } from './counts.ts'
 import { notifyDestination } from './destination.ts'
+import { endFailuresOfOthers, tellOfFailures } from './failures.ts'
 import { NotifyGroups } from './groups.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { InForce } from './in-force.ts'
@@ -70,6 +71,7 @@ export class Notifiers {
         return before.includes(notifier) ? undefined : notifier.start(known)
       }),
     )
+    endFailuresOfOthers(this.running, this.#kit.clock.wallMs())
   }
 
   #haltOthers(tables: readonly NotifyTable[]): void {
@@ -107,6 +109,7 @@ export class Notifiers {
 
   /** To be called every second. */
   sweep(): void {
+    tellOfFailures(this.running, this.#kit.clock.wallMs())
     for (const notifier of this.running) {
       const { tenant, escalateTo } = notifier.table
       const next = escalateTo === undefined ? undefined : this.find(tenant, escalateTo)
@@ -124,6 +127,7 @@ class RunningNotifier implements InForce {
   readonly table: NotifierTable
   readonly counts: NotifierCounts = noneTold()
   groups: NotifyGroups | undefined
+  failingSinceMs: number | undefined
   readonly #kit: Kit
   readonly #log: NotificationLog
   readonly #isMuted: IsMuted
@@ -232,7 +236,14 @@ class RunningNotifier implements InForce {
 
   /** What was escalated to it is wanted as well until it ends. */
   #isWanted(alert: NotifiedAlert): boolean {
-    return matchesAll(alert, this.#match) || this.groups?.has(alert) === true
+    return matchesAll(alert, this.#match) || this.groups?.stateOf(alert) !== undefined
+  }
+
+  observe(alert: NotifiedAlert): void {
+    const isKnown = this.groups?.stateOf(alert) === 'firing'
+    if (isKnown === (alert.state === 'firing') || !(isKnown || matchesAll(alert, this.#match))) return
+    this.groups?.take(alert)
+    this.lookAgain()
   }
 
   escalate(next: InForce): void {
@@ -319,6 +330,8 @@ class RunningNotifier implements InForce {
       log.warn({ notifier: name, tenant, url: url.shown, detail: problem }, 'a notifier cannot tell anybody')
     if (problem === '' && this.#problem !== '')
       log.info({ notifier: name, tenant, url: url.shown }, 'a notifier tells again')
+    if (problem === '') this.failingSinceMs = undefined
+    else this.failingSinceMs ??= this.#kit.clock.wallMs()
     this.#problem = problem
   }
 

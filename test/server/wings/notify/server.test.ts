@@ -1,0 +1,45 @@
+/** Notifiers in a server: one that fails is told by another one. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, it } from 'vitest'
+import { loadConfig } from '../../../../server/start/config.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { PublishingProducer } from '../../../support/publisher.ts'
+import type { Json } from '../../../support/records.ts'
+
+it('a heartbeat that cannot go out for five minutes is an alert, of which a webhook is told', async () => {
+  const received: Json[] = []
+  const receiver = createServer(async (request, response) => {
+    const parts: Buffer[] = []
+    for await (const part of request) parts.push(part as Buffer)
+    received.push(JSON.parse(Buffer.concat(parts).toString()) as Json)
+    response.writeHead(204).end()
+  })
+  receiver.listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  const { port } = receiver.address() as AddressInfo
+  const toml =
+    `[[notify]]\nname = "outside"\nurl = "heartbeat+http://127.0.0.1:${port}/beat"\n` +
+    `[[notify]]\nname = "pager"\nurl = "webhook+http://127.0.0.1:${port}/hook"\ngroup_wait = "0s"\n`
+  const { notify } = loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) })
+  const server = await PublishingProducer.start({ config: { notify } })
+  try {
+    const { producer } = server
+    await eventually(async () => {
+      producer.clock.advance(10_000)
+      await producer.settle()
+      expect(received).toHaveLength(1)
+    })
+    expect(received[0]).toMatchObject({
+      status: 'firing',
+      receiver: 'pager',
+      commonLabels: { alertname: 'CinnabarNotifierFails', notifier: 'outside', severity: 'warning' },
+      commonAnnotations: { summary: expect.stringMatching(/ tells nobody: nothing is sent: no rules are evaluated$/) },
+    })
+  } finally {
+    await server.stop()
+    receiver.closeAllConnections()
+    receiver.close()
+  }
+})
