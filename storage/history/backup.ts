@@ -1,6 +1,6 @@
 /** Copies the history as one state: fresh.db, and the files that the copy of it names. */
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
-import { copyFile } from 'node:fs/promises'
+import { copyFile, link } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { PART } from '../sqlite/backup.ts'
@@ -8,15 +8,15 @@ import { StorageError } from '../store.ts'
 import { RunCatalogue } from './catalogue.ts'
 import { FRESH_FILE, type HistoryDisk, historyError, realDisk } from './database.ts'
 import { FILE_NAMES } from './periods.ts'
+import type { HistoryBackupOptions } from './store.ts'
 
 /** Pages of fresh.db between two messages of the thread, which takes about a millisecond. */
 const STEP_PAGES = 64
 
-export interface HistoryBackupParts {
+export interface HistoryBackupParts extends HistoryBackupOptions {
   readonly disk: HistoryDisk
   readonly directory: string
   readonly database: Database
-  readonly isCancelled: () => boolean
 }
 
 /** The files must not be removed meanwhile. Rejects with StorageError, and then there is no copy. */
@@ -71,7 +71,7 @@ function checkGoesOn(part: string, isCancelled: () => boolean): void {
 
 async function copyAll(
   part: string,
-  { disk, directory, database, isCancelled }: HistoryBackupParts,
+  { disk, directory, database, isCancelled = () => false, isLinked = false }: HistoryBackupParts,
 ): Promise<string[]> {
   const fresh = join(part, FRESH_FILE)
   // SQLite would let the group read it.
@@ -86,16 +86,16 @@ async function copyAll(
   const names = namedFiles(disk, fresh)
   for (const name of names) {
     checkGoesOn(part, isCancelled)
-    await copyFile(join(directory, name), join(part, name))
+    await (isLinked ? link : copyFile)(join(directory, name), join(part, name))
   }
   return [FRESH_FILE, ...names]
 }
 
-function namedFiles(disk: HistoryDisk, fresh: string): string[] {
+/** The names of the files that a copy of fresh.db names; it is one file then. */
+export function namedFiles(disk: HistoryDisk, fresh: string): string[] {
   const copy = disk.open(fresh)
   try {
     const names = new RunCatalogue(copy).files().map(({ name }) => name)
-    // A copy is one file.
     copy.pragma('wal_checkpoint(truncate)')
     return names
   } finally {

@@ -400,16 +400,11 @@ export class History implements HistoryStore {
     }
   }
 
-  async backUp(directory: string, { isCancelled = () => false }: HistoryBackupOptions = {}): Promise<number> {
+  async backUp(directory: string, options: HistoryBackupOptions = {}): Promise<number> {
     const release = this.#queries.hold()
-    const database = this.#database
+    const [disk, database, from] = [this.#disk, this.#database, this.#options.directory]
     try {
-      return await backUpHistory(directory, {
-        disk: this.#disk,
-        directory: this.#options.directory,
-        database,
-        isCancelled,
-      })
+      return await backUpHistory(directory, { ...options, disk, directory: from, database })
     } finally {
       release()
     }

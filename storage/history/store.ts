@@ -212,6 +212,8 @@ export interface HistoryFigures {
 }
 
 export interface HistoryBackupOptions {
+  /** Whether files that are never written again are linked, which takes no room: the copy is in the file system of the history. */
+  readonly isLinked?: boolean
   /** Whether the copy is to be abandoned. */
   readonly isCancelled?: () => boolean
 }

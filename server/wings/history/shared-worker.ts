@@ -3,11 +3,14 @@
  * starts it by the name `#shared-history-worker`. A server that is alone loads nothing of NATS.
  */
 import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { History } from '../../../storage/history/history.ts'
+import { MissingRecords } from '../../../storage/history/log/applier.ts'
+import { fetchHistory, takeCopied } from '../../../storage/history/log/copy.ts'
 import { HistoryLog } from '../../../storage/history/log/history-log.ts'
 import { LoggedHistory } from '../../../storage/history/log/logged-history.ts'
-import type { HistoryLead, HistoryLogOptions } from '../../../storage/history/store.ts'
+import type { HistoryLead, HistoryLimits, HistoryLogOptions } from '../../../storage/history/store.ts'
 import { BackgroundWork } from './background.ts'
 import type { ThreadOptions, ToThread } from './messages.ts'
 import { HistoryRecorder, type RecorderServices } from './recorder.ts'
@@ -15,6 +18,9 @@ import { threadServices } from './thread-services.ts'
 
 /** The wait between two slices of work in the background, so that records are applied meanwhile. */
 const PAUSE_MS = 5
+/** Until a copy is asked for again, and how often nobody may answer before it is done without: no node may lead now. */
+const AGAIN_MS = 3_000
+const UNANSWERED = 10
 
 interface Thread {
   readonly port: MessagePort
@@ -24,11 +30,15 @@ interface Thread {
 const { shared, ...options } = workerData as ThreadOptions
 if (parentPort !== null && shared !== undefined) {
   const thread = { port: parentPort, services: threadServices(parentPort) }
-  const history = History.open({ ...options, clock: thread.services.wallMs })
-  if (shared.lead === undefined) await follow(history, shared.log, thread)
-  else await lead(history, shared.log, shared.lead, thread)
+  if (shared.lead === undefined) await follow(shared.log, thread)
+  else await lead(open(thread.services), shared.log, shared.lead, thread)
   // As in the thread of the database: the client of NATS may leave a socket that keeps the thread alive for minutes.
   process.exit()
+}
+
+function open({ wallMs }: RecorderServices): History {
+  takeCopied(options.directory)
+  return History.open({ ...options, clock: wallMs })
 }
 
 /** Leads until it is closed. Rejects if it cannot begin. */
@@ -51,6 +61,7 @@ async function lead(history: History, where: HistoryLogOptions, lead: HistoryLea
     const report = (problem: string): void => services.post({ kind: 'state', problem })
     opened = await HistoryLog.connect(where, { history, wallMs, signal, report })
     await opened.lead(lead)
+    opened.sendCopies(where.cluster, options.directory)
   } catch (error) {
     failure = error
   }
@@ -82,11 +93,40 @@ async function lead(history: History, where: HistoryLogOptions, lead: HistoryLea
   await log.close()
 }
 
-/** Follows until it is closed. Rejects if it cannot. */
-async function follow(history: History, where: HistoryLogOptions, { port, services }: Thread): Promise<void> {
-  const { wallMs } = services
+/** Follows until it is closed. Rejects if it cannot. What is missing here is copied from the node that leads, if that answers. */
+async function follow(where: HistoryLogOptions, { port, services }: Thread): Promise<void> {
   const closing = new AbortController()
   const { signal } = closing
+  let following: Following | undefined
+  let limits: HistoryLimits | undefined
+  port.on('message', (message: ToThread) => {
+    if (message.kind === 'close') closing.abort()
+    else if (message.kind === 'tick') following?.background.begin()
+    else if (message.kind === 'limit') {
+      limits = message.limits
+      following?.history.limit(limits)
+    }
+  })
+  for (let isLost = false; !signal.aborted; ) {
+    following = openFollowing(services)
+    if (limits !== undefined) following.history.limit(limits)
+    const isMissing = await following.follow(where, isLost, signal)
+    following = undefined
+    if (!isMissing) return
+    isLost = !(await copied(where, services, signal))
+  }
+}
+
+interface Following {
+  readonly history: History
+  readonly background: BackgroundWork
+  /** Returns whether something is missing that the log does not have. */
+  readonly follow: (where: HistoryLogOptions, isLost: boolean, signal: AbortSignal) => Promise<boolean>
+}
+
+function openFollowing(services: RecorderServices): Following {
+  const { wallMs } = services
+  const history = open(services)
   let problem = ''
   const background = new BackgroundWork(history, {
     ...services,
@@ -97,21 +137,42 @@ async function follow(history: History, where: HistoryLogOptions, { port, servic
     problem = found
     services.post({ kind: 'state', problem: problem || background.problem })
   }
-  port.on('message', (message: ToThread) => {
-    if (message.kind === 'close') closing.abort()
-    else if (message.kind === 'limit') history.limit(message.limits)
-    else if (message.kind === 'tick') background.begin()
-  })
-  let log: HistoryLog | undefined
-  try {
-    const reached = (): void => services.post({ kind: 'reached' })
-    log = await HistoryLog.connect(where, { history, wallMs, signal, report, reached })
-    await log.follow()
-  } catch (error) {
-    if (!signal.aborted) throw error
-  } finally {
-    background.end()
-    await log?.close()
-    history.close()
+  const reached = (): void => services.post({ kind: 'reached' })
+  return {
+    history,
+    background,
+    follow: async (where, isLost, signal) => {
+      let log: HistoryLog | undefined
+      try {
+        log = await HistoryLog.connect(where, { history, wallMs, signal, report, reached, isLost })
+        await log.follow()
+      } catch (error) {
+        if (error instanceof MissingRecords) return true
+        if (!signal.aborted) throw error
+      } finally {
+        background.end()
+        await log?.close()
+        history.close()
+      }
+      return false
+    },
   }
+}
+
+/** Fetches a copy, however often that fails; returns false if nobody has one to send, or it was given up. */
+async function copied(where: HistoryLogOptions, services: RecorderServices, signal: AbortSignal): Promise<boolean> {
+  const report = (problem: string): void => services.post({ kind: 'state', problem })
+  let unanswered = 0
+  report('a copy of the history is fetched from the node that leads, since the log does not reach back to what is here')
+  while (!signal.aborted && unanswered < UNANSWERED) {
+    try {
+      if (await fetchHistory(where, options.directory, signal)) return true
+      unanswered++
+    } catch (error) {
+      if (signal.aborted) return false
+      report((error as Error).message)
+    }
+    await delay(AGAIN_MS, undefined, { signal }).catch(() => {})
+  }
+  return false
 }

@@ -19,6 +19,15 @@ const AGAIN_MESSAGES = 1_000
 const ROOM_MS = 1_000
 const MISSED = 'records of the cluster that this node has missed, or cannot read'
 
+/** The log begins after what this history has: a copy of another history has what is between. */
+export class MissingRecords extends Error {
+  override readonly name = 'MissingRecords'
+
+  constructor() {
+    super("the history's log begins after what this node has")
+  }
+}
+
 export class HistoryApplier {
   readonly #history: History
   readonly #references: TextReferences
@@ -30,15 +39,18 @@ export class HistoryApplier {
   #isFirst = false
   /** and what was between may be missing. */
   #mayMiss = false
+  /** Whether what is missing at the beginning is a loss: otherwise nothing is applied. */
+  readonly #isLost: () => boolean
   /** The last record before which it began again. */
   #again = 0
 
-  /** Aborted when nothing more is to be applied. */
-  constructor(history: History, wallMs: () => number, signal: AbortSignal) {
+  /** `signal`: aborted when nothing more is to be applied. `isLost`: whether what is missing before the log is a loss; otherwise MissingRecords. */
+  constructor(history: History, wallMs: () => number, signal: AbortSignal, isLost: () => boolean = () => true) {
     this.#history = history
     this.#references = new TextReferences(history)
     this.#wallMs = wallMs
     this.#signal = signal
+    this.#isLost = isLost
   }
 
   get log(): number {
@@ -100,7 +112,10 @@ export class HistoryApplier {
   /** Whether the record follows what the history has, or what is missing before it was stated as a loss. */
   #follows(record: HistoryRecord, { sequence }: LogEntry): boolean {
     if (this.#isFirst) {
-      if (this.#mayMiss && !this.#goesOn(record)) this.#lose(record.wallMs)
+      if (this.#mayMiss && !this.#goesOn(record)) {
+        if (!this.#isLost()) throw new MissingRecords()
+        this.#lose(record.wallMs)
+      }
       return true
     }
     const previous = this.sequence === 0 ? NO_RECORD_HASH : (this.place?.hash ?? NO_RECORD_HASH)

@@ -12,6 +12,7 @@ import { StorageError } from '../../store.ts'
 import type { History } from '../history.ts'
 import type { HistoryLead, HistoryLogOptions } from '../store.ts'
 import { HistoryApplier } from './applier.ts'
+import { HistoryCopySender } from './copy.ts'
 import { encodeHistoryRecord, type HistoryOperation } from './record.ts'
 
 /** How long the nats-servers may take to answer. */
@@ -36,6 +37,8 @@ export interface HistoryLogParts {
   readonly signal: AbortSignal
   /** Reported when that changes: why this node cannot go on now, as a sentence; empty if it can. */
   readonly report: (problem: string) => void
+  /** Whether what this node has missed is a loss when it follows; otherwise `follow` rejects with MissingRecords. Default true. */
+  readonly isLost?: boolean
   /** Everything is applied that the log had when it began to be read. */
   readonly reached?: () => void
   /** How often a log has to seem shorter than it was, a second apart, before that is believed. Default 15. */
@@ -46,6 +49,7 @@ export class HistoryLog {
   readonly #log: Log
   readonly #parts: HistoryLogParts
   readonly #applier: HistoryApplier
+  #copies: HistoryCopySender | undefined
   #problem = ''
   /** Why this node does not lead yet. */
   #step = ''
@@ -57,7 +61,9 @@ export class HistoryLog {
   private constructor(log: Log, parts: HistoryLogParts) {
     this.#log = log
     this.#parts = parts
-    this.#applier = new HistoryApplier(parts.history, parts.wallMs, parts.signal)
+    const { history, wallMs, signal, isLost = true } = parts
+    // Whoever leads goes on with what there is.
+    this.#applier = new HistoryApplier(history, wallMs, signal, () => isLost || this.#epoch > 0)
   }
 
   /** Rejects with StorageError UNREACHABLE if no nats-server can be reached now, and when the signal is aborted. */
@@ -65,8 +71,14 @@ export class HistoryLog {
     return new HistoryLog(await abortable(Log.connect({ ...options, content: 'history' }), parts.signal), parts)
   }
 
-  close(): Promise<void> {
-    return this.#log.close()
+  async close(): Promise<void> {
+    this.#copies?.stop()
+    await this.#log.close()
+  }
+
+  /** Has other nodes fetch copies of the history from here. */
+  sendCopies(cluster: string, directory: string): void {
+    this.#copies = new HistoryCopySender(this.#log, cluster, directory, this.#parts.history)
   }
 
   /** Applies what the log has, and what comes, until the signal is aborted. Rejects with StorageError if this history cannot. */
