@@ -34,6 +34,8 @@ export async function httpUrlOf({ url, config }: TokenOptions, { env }: Terminal
 
 export interface HttpAnswer {
   readonly status: number
+  readonly bytes: Buffer
+  /** As UTF-8. */
   readonly body: string
   /** How long the server wants to be left alone; undefined if it does not say. */
   readonly retryAfterS: number | undefined
@@ -48,13 +50,19 @@ export interface FormRequest {
 }
 
 /** POSTs a form. Rejects with Failure. */
-export function postForm(
+export function postForm(request: FormRequest, form: URLSearchParams, signal: AbortSignal): Promise<HttpAnswer> {
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  return postWithToken(request, { headers, body: Buffer.from(form.toString()) }, signal)
+}
+
+/** POSTs a body of another type. Rejects with Failure. */
+export function postWithToken(
   { url, path, token, tls }: FormRequest,
-  form: URLSearchParams,
+  { headers, body }: Pick<PostRequest, 'headers' | 'body'>,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/x-www-form-urlencoded' }
-  return postBytes({ url: formUrl(url, path), headers, body: Buffer.from(form.toString()), tls }, signal)
+  const withToken = { ...headers, authorization: `Bearer ${token}` }
+  return postBytes({ url: formUrl(url, path), headers: withToken, body, tls }, signal)
 }
 
 export interface PostRequest {
@@ -105,9 +113,13 @@ export async function postBytes(
       response.once('error', fail)
       response.once('end', () => {
         const after = Number(response.headers['retry-after'] ?? Number.NaN)
+        const bytes = Buffer.concat(chunks)
         resolve({
           status: response.statusCode ?? 0,
-          body: Buffer.concat(chunks).toString(),
+          bytes,
+          get body() {
+            return bytes.toString()
+          },
           retryAfterS: Number.isFinite(after) ? after : undefined,
         })
       })

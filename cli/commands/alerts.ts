@@ -57,8 +57,8 @@ export function addAlerts(program: Command, cli: Cli, wallMs: () => number = () 
         formatDuration(Math.max(0, wallMs() - Date.parse(activeAt))),
         safeText(alertname),
         String(Number(value)),
-        pairsOf(labels),
-        pairsOf(annotations),
+        labelPairs(labels),
+        labelPairs(annotations),
       ])
       return terminal.print(formatTable(heads, rows, terminal.colors, terminal.screen?.size().columns))
     })
@@ -97,7 +97,7 @@ async function answered(what: 'alerts' | 'rules', options: TokenOptions, termina
   return askApi({ url, path: `/api/v1/${what}`, token, tls }, new URLSearchParams(), from, terminal)
 }
 
-function pairsOf(texts: Texts): string {
+export function labelPairs(texts: Texts): string {
   return Object.entries(texts)
     .map(([name, text]) => `${safeText(name)}=${safeText(text)}`)
     .join(' ')

@@ -6,10 +6,13 @@ import { printable } from '../format.ts'
 import type { Cli } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { addRulesList } from './alerts.ts'
+import { addRulesBacktest } from './rules-backtest.ts'
 
 export function addRules(program: Command, cli: Cli): void {
   const { terminal } = cli
-  const rules = program.command('rules').description('check and test rule files, and list what a server evaluates')
+  const rules = program
+    .command('rules')
+    .description('check, test and backtest rule files, and list what a server evaluates')
   rules
     .command('check')
     .description('check rule files: their form, expressions and templates')
@@ -26,6 +29,7 @@ export function addRules(program: Command, cli: Cli): void {
       const { testRules } = await import('#server/rules')
       await report(files, testRules, ({ tests }) => `${counted(tests, 'test')} passed`, terminal)
     })
+  addRulesBacktest(rules, cli)
   addRulesList(rules, cli)
 }
 

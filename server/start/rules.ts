@@ -1,9 +1,18 @@
 /** Rule files and the files of their unit tests, read for the command line: neither needs a server that runs. */
 import { dirname, resolve } from 'node:path'
+import { type ReadServer, ReadSource } from '../wings/alerts/backtest/read-source.ts'
+import { type BacktestEvent, type BacktestTimes, backtest } from '../wings/alerts/backtest/run.ts'
 import { fileText, pathsOf, readRules } from '../wings/alerts/rules/files.ts'
 import type { RuleFileProblem, RuleGroupDefinition } from '../wings/alerts/rules/rule-file.ts'
 import { runRuleTest } from '../wings/alerts/unit-tests/run.ts'
 import { readRuleTestFile } from '../wings/alerts/unit-tests/test-file.ts'
+
+export type { BacktestEvent } from '../wings/alerts/backtest/run.ts'
+
+/** After so long without a pause, signals and timers of the process get one. */
+const TURN_MS = 50
+/** Of remote read, when it is decompressed. */
+const MAX_ANSWER_BYTES = 512 << 20
 
 /** What was found in a file; `problems` are whole lines, with the file and the line in it. */
 export interface RulesReport {
@@ -49,6 +58,48 @@ export async function testRules(path: string): Promise<RulesReport> {
       problems.push(...located(path, found))
     }
   return { ...countsOf(groups), tests: file.tests.length, problems }
+}
+
+export interface BacktestOptions extends BacktestTimes {
+  /** Sends the body of a request of remote read, and resolves to that of the answer. Rejects with an error for people. */
+  readonly post: (body: Uint8Array) => Promise<Uint8Array>
+  /** Is called with the number of samples of each answer. */
+  readonly took: (samples: number) => void
+  /** Is called with each time that is evaluated. */
+  readonly reached: (timeMs: number) => void
+  readonly signal: AbortSignal
+}
+
+/**
+ * What the rules of files would have come to. Gives what is wrong with the files, and does nothing then. Rejects with an error for
+ * people if the server cannot be read, or there is too much to do.
+ */
+export async function* backtestRules(
+  paths: readonly string[],
+  { post, took, reached, signal, ...times }: BacktestOptions,
+): AsyncGenerator<BacktestEvent, readonly string[], void> {
+  const files = await Promise.all(paths.map(async (path) => ({ path, ...(await groupsOf(path)) })))
+  const problems = files.flatMap((file) => file.problems)
+  if (problems.length > 0) return problems
+  const groups = files.flatMap(({ path, groups }) => groups.map((definition) => ({ definition, path })))
+  const { decodeReadResponse, encodeReadRequest } = await import('../../protocol/prometheus/remote-reader.ts')
+  const read: ReadServer = async (wanted) => {
+    const series = decodeReadResponse(await post(encodeReadRequest(wanted)), { bytes: MAX_ANSWER_BYTES })
+    took(series.reduce((sum, { times }) => sum + times.length, 0))
+    return series
+  }
+  const source = new ReadSource(read, times.toMs)
+  let turnEndsMs = performance.now() + TURN_MS
+  for (const event of backtest(groups, source, times, reached)) {
+    if (source.failure !== undefined) throw source.failure
+    if (event !== undefined) yield event
+    if (source.waiting !== undefined) await source.waiting
+    else if (performance.now() > turnEndsMs) await new Promise(setImmediate)
+    else continue
+    signal.throwIfAborted()
+    turnEndsMs = performance.now() + TURN_MS
+  }
+  return []
 }
 
 async function groupsOf(

@@ -2,7 +2,7 @@
 import type { Expressions, StoredAlerts } from '../../../kit/expressions.ts'
 import type { Clock, Logger } from '../../../kit/running.ts'
 import type { Alert } from '../rules/alerting-rule.ts'
-import { nameOf, type RuleFile } from '../rules/files.ts'
+import { groupPlace, type RuleFile } from '../rules/files.ts'
 import { type GroupCounts, type GroupServices, RunningGroup } from './running-group.ts'
 import { ticksAfter } from './schedule.ts'
 import { alertOf } from './state.ts'
@@ -69,7 +69,7 @@ export class RuleGroups {
     this.#groups = new Map()
     for (const { path, groups } of files)
       for (const definition of groups) {
-        const place = [this.tenant, nameOf(path), definition.name]
+        const place = groupPlace(this.tenant, path, definition.name)
         const group = new RunningGroup(this.#services, this.counts, place, path, definition, intervalMs)
         this.#groups.set(group.key, group)
         const known = before.get(group.key)

@@ -6,13 +6,21 @@ import type { RollupSource, SeriesSource, SourceSeries, Stream } from '../../../
 import type { RuleSteps } from '../rules/evaluation.ts'
 import type { RuleSample } from '../rules/group.ts'
 
-export class RecordedSamples {
-  readonly source = new MemorySource()
-  isEmpty = true;
+export interface RecordedSource extends Pick<SeriesSource, 'select'> {
+  readonly isEmpty: boolean
+}
+
+export class RecordedSamples implements RecordedSource {
+  readonly #source = new MemorySource()
+  isEmpty = true
+
+  select(...asked: Parameters<MemorySource['select']>): Stream<SourceSeries> {
+    return this.#source.select(...asked)
+  }
 
   *add(samples: readonly RuleSample[], timeMs: number): RuleSteps<void> {
     for (const { labels, value } of samples) {
-      this.source.add(labels, [[timeMs, value]])
+      this.#source.add(labels, [[timeMs, value]])
       this.isEmpty = false
       yield undefined
     }
@@ -21,9 +29,9 @@ export class RecordedSamples {
 
 export class LayeredSource implements SeriesSource {
   readonly #below: SeriesSource
-  readonly #recorded: RecordedSamples
+  readonly #recorded: RecordedSource
 
-  constructor(below: SeriesSource, recorded: RecordedSamples) {
+  constructor(below: SeriesSource, recorded: RecordedSource) {
     this.#below = below
     this.#recorded = recorded
   }
@@ -41,7 +49,7 @@ export class LayeredSource implements SeriesSource {
   ): Stream<SourceSeries> {
     const recorded = new Map<string, SourceSeries>()
     if (!this.#recorded.isEmpty)
-      for (const series of this.#recorded.source.select(matchers, fromMs, toMs)) {
+      for (const series of this.#recorded.select(matchers, fromMs, toMs)) {
         if (series === undefined) yield undefined
         else recorded.set(LabelSet.of(series.labels).key, series)
       }

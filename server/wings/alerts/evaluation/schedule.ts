@@ -40,6 +40,6 @@ export function ticksAfter(reachedMs: number, nowMs: number, intervalMs: number,
 }
 
 /** The first time of a group after another time. */
-function slotAfter(afterMs: number, intervalMs: number, offsetMs: number): number {
+export function slotAfter(afterMs: number, intervalMs: number, offsetMs: number): number {
   return (Math.floor((afterMs - offsetMs) / intervalMs) + 1) * intervalMs + offsetMs
 }

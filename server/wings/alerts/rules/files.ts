@@ -45,6 +45,11 @@ export async function pathsOf(pattern: string): Promise<readonly string[]> {
     .map((name) => resolve(dirname(pattern), name))
 }
 
+/** Where a group is among all, whichever directory its file is in. */
+export function groupPlace(tenant: string, path: string, group: string): readonly [string, string, string] {
+  return [tenant, nameOf(path), group]
+}
+
 /** The last part of a path, by which alerts are stored: a directory may be moved. */
 export function nameOf(path: string): string {
   return basename(path)
