@@ -156,6 +156,7 @@ export class ThreadQueries {
 /** What is known of series. Those of one metric come one after the other. */
 class FamilyLookup {
   readonly #store: Pick<HistoryStore, 'familiesOf'>
+  #tenant = ''
   #native = ''
   #name = ''
   #family: HistoryFamily | undefined
@@ -165,7 +166,8 @@ class FamilyLookup {
   }
 
   of({ tenant, native, name }: HistorySeries): HistoryFamily | undefined {
-    if (native !== this.#native || name !== this.#name) {
+    if (tenant !== this.#tenant || native !== this.#native || name !== this.#name) {
+      this.#tenant = tenant
       this.#native = native
       this.#name = name
       this.#family = familyOfSample(name, this.#store.familiesOf(tenant, native))
