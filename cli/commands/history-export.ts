@@ -28,6 +28,8 @@ Times in which values are missing are written to the standard error. If the exit
 const MOST_LOSSES = 20
 const LEAST_STEP = 300_000_000
 const TOTAL = '_total'
+const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
+const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/
 
 interface ExportOptions extends LoginOptions {
   readonly since?: number
@@ -167,7 +169,7 @@ function openMetrics(): ExportFormat {
     *lines({ name, labels, times, values, family }) {
       if (times.length === 0) return
       yield* heads.before(name, family)
-      const series = `${name}${labelsText(labels)}`
+      const series = seriesText(name, labels)
       for (const [at, time] of times.entries()) yield `${series} ${numberText(values[at])} ${secondsText(time)}`
     },
   }
@@ -186,10 +188,11 @@ class FamilyHeads {
     // The samples of a histogram have several names.
     if (this.#written.has(family)) return []
     this.#written.set(family, name)
+    const shown = NAME.test(family) ? family : quoted(family)
     return [
-      `# TYPE ${family} ${type}`,
-      ...(unit !== '' && family.endsWith(`_${unit}`) ? [`# UNIT ${family} ${unit}`] : []),
-      ...(help === '' ? [] : [`# HELP ${family} ${escaped(help)}`]),
+      `# TYPE ${shown} ${type}`,
+      ...(unit !== '' && family.endsWith(`_${unit}`) ? [`# UNIT ${shown} ${unit}`] : []),
+      ...(help === '' ? [] : [`# HELP ${shown} ${escaped(help)}`]),
     ]
   }
 
@@ -250,8 +253,21 @@ function isoTime(microseconds: number): string {
 }
 
 function labelsText(labels: Readonly<Record<string, string>>): string {
-  const texts = Object.entries(labels).map(([name, text]) => `${name}="${escaped(text)}"`)
+  const texts = Object.entries(labels).map(([name, text]) => `${name}=${quoted(text)}`)
   return texts.length === 0 ? '' : `{${texts.join(',')}}`
+}
+
+/** A name that is none of Prometheus 2 stands in quotes, as its labels do: `{"x.y","é"="a"}`. */
+function seriesText(name: string, labels: Readonly<Record<string, string>>): string {
+  if (NAME.test(name) && Object.keys(labels).every((label) => LABEL.test(label))) return `${name}${labelsText(labels)}`
+  const texts = Object.entries(labels).map(
+    ([label, text]) => `${LABEL.test(label) ? label : quoted(label)}=${quoted(text)}`,
+  )
+  return `{${[quoted(name), ...texts].join(',')}}`
+}
+
+function quoted(text: string): string {
+  return `"${escaped(text)}"`
 }
 
 function escaped(text: string): string {

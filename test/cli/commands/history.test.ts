@@ -188,6 +188,16 @@ describe('cinnabar history export', () => {
     expect(asked?.args).toMatchObject({ with_families: true })
   })
 
+  it('quotes names that Prometheus has only in quotes', async () => {
+    const [tenant, metric, , , ...columns] = piece({ samples: [[1_000, 1]] }) as [Field, Field, Field, Field, Field]
+    const labels = { name: 'labels', ...rec(string('host', 'a'), string('z é', 'b"')) } as Field
+    const { out } = await runCli(
+      ['history', 'export', 'x.y'],
+      pages(list([tenant, metric, string('name', 'x.y'), labels, ...columns])),
+    )
+    expect(out.join('\n').split('\n')).toEqual(['# TYPE "x.y" unknown', '{"x.y",host="a","z é"="b\\""} 1 1', '# EOF'])
+  })
+
   it('writes CSV, with the ends of series', async () => {
     const { out } = await runCli(['history', 'export', 'gmetric.*', '--format', 'csv'], two())
     expect(out.join('\n')).toBe(
