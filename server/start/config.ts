@@ -264,13 +264,14 @@ const sections = {
 }
 
 export const schema = schemaOf(sections, ({ producer, listen, tls, upstream, history, alerts }, context) => {
-  if (alerts.rules.length > 0) {
+  const wanted = alerts.rules.length > 0 ? 'rules' : 'builtin'
+  if (alerts.rules.length > 0 || alerts.builtin) {
     const wrong = (also: string, message: string): void =>
-      context.addIssue({ code: 'custom', path: ['alerts', 'rules'], params: { also }, message })
+      context.addIssue({ code: 'custom', path: ['alerts', wanted], params: { also }, message })
     if (history.keep === 0)
-      wrong('rules', 'rules need the history, which is off: set `history.keep`, or leave this key out')
+      wrong(wanted, 'rules need the history, which is off: set `history.keep`, or leave this key out')
     else if (!history.metrics.includes('rules.*'))
-      wrong('rules', 'what rules record is `rules.*`, which is not in `history.metrics`: add it there')
+      wrong(wanted, 'what rules record is `rules.*`, which is not in `history.metrics`: add it there')
   }
   for (const [index, { name }] of upstream.entries()) {
     if (name !== producer.name) continue

@@ -1,6 +1,6 @@
 /** The section [alerts]: the rules of the operator (docs/alerts.md). */
 import { z } from 'zod'
-import { duration, liveKey, path, type SectionConfig, section } from '../../kit/config.ts'
+import { duration, liveKey, path, type SectionConfig, section, toggle } from '../../kit/config.ts'
 
 function paths() {
   return {
@@ -18,6 +18,11 @@ export const alertsSection = section(
         paths(),
         [],
         'Rule files, as Prometheus has them. They are read again with the configuration, also if nothing else has changed.',
+      ),
+      builtin: liveKey(
+        toggle(),
+        false,
+        'Whether the rules that come with the server are evaluated as well, about hosts and the server itself.',
       ),
       interval: liveKey(duration('1s', '1d'), '1m', 'How often groups are evaluated that name no interval.'),
       role: liveKey(roleName(), 'consumer', 'The role whose rules say what the expressions may read.'),

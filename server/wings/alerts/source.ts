@@ -4,6 +4,7 @@
  */
 import { ConfigError, type ConfigProblem } from '../../kit/config.ts'
 import type { Source } from '../../kit/source.ts'
+import { builtinRules } from './builtin.ts'
 import type { AlertsSection, alertsSection } from './config.ts'
 import type { RuleGroups, RuleGroupsOptions } from './evaluation/groups.ts'
 import { publishSample, RULES_FAMILY } from './evaluation/recorded.ts'
@@ -45,7 +46,7 @@ export const alerts: Source<typeof alertsSection> = {
     /** Reads the rules of a section, and gives what evaluates them from then on. */
     const prepared = async (next: AlertsSection): Promise<() => void> => {
       const { alerts: known, groups } = expressions.stored
-      const isIdle = next.rules.length + known.length + groups.length + tenants.length === 0
+      const isIdle = !next.builtin && next.rules.length + known.length + groups.length + tenants.length === 0
       if (isIdle) return () => {}
       const { RuleGroups } = await import('./evaluation/groups.ts')
       const files = await rulesOf(next)
@@ -89,7 +90,7 @@ export const alerts: Source<typeof alertsSection> = {
 }
 
 /** All rules of a section. Rejects with ConfigError if one of its files cannot be used. */
-async function rulesOf({ rules }: AlertsSection): Promise<readonly RuleFile[]> {
+async function rulesOf({ rules, builtin }: AlertsSection): Promise<readonly RuleFile[]> {
   const { nameOf, pathsOf, readRules } = await import('./rules/files.ts')
   const problems: ConfigProblem[] = []
   const say = (source: string, message: string, line?: number): void => void problems.push({ source, line, message })
@@ -102,6 +103,11 @@ async function rulesOf({ rules }: AlertsSection): Promise<readonly RuleFile[]> {
     }
   const files: RuleFile[] = []
   const names = new Map<string, string>()
+  if (builtin) {
+    const own = await builtinRules()
+    names.set(nameOf(own.path), 'the rules that come with the server')
+    files.push(own)
+  }
   for (const path of paths) {
     const file = await readRules(path)
     for (const { message, line } of file.problems) say(path, message, line)
