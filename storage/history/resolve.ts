@@ -15,6 +15,8 @@ const regularExpressions = (): typeof import('re2js') => createRequire(import.me
 const MAX_TEXT = 16_384
 /** Rows of the index between two steps. */
 const ROWS_PER_STEP = 2_000
+/** Texts that are looked up between two steps. */
+const TEXTS_PER_STEP = 200
 /** How often a part of an expression looks at a character in the time that a row takes. */
 const LOOKS_PER_ROW = 50
 
@@ -27,11 +29,11 @@ export interface ResolvedSeries {
 /** A matcher that is ready: whether it takes a text. */
 export interface CompiledMatcher {
   readonly label: string
-  /** The only text that it takes, or refuses; undefined if it is an expression. */
-  readonly text: string | undefined
+  /** All texts that it takes, or refuses; undefined if it is an expression. */
+  readonly texts: ReadonlySet<string> | undefined
   /** `!=` and `!~`. */
   readonly isNegative: boolean
-  /** Whether the text is the one, or matches the expression, whatever `isNegative` says. */
+  /** Whether the text is one of them, or matches the expression, whatever `isNegative` says. */
   readonly has: (text: string) => boolean
   /** Parts of the expression, each of which may be looked at for each character of a text; 0 if it is a comparison. */
   readonly size: number
@@ -39,23 +41,27 @@ export interface CompiledMatcher {
 
 /** Throws HistoryExpressionError. */
 export function compileMatchers(matchers: readonly HistoryMatcher[]): CompiledMatcher[] {
-  const length = matchers.reduce((sum, { text }) => sum + text.length, 0)
+  const length = matchers.reduce((sum, { text, texts }) => sum + (texts === undefined ? text.length : 0), 0)
   if (length > MAX_TEXT) {
     throw new HistoryExpressionError(`the texts of the matchers have ${length} characters, and may have ${MAX_TEXT}`)
   }
   return matchers.map(compileMatcher)
 }
 
-function compileMatcher({ label, operator, text }: HistoryMatcher): CompiledMatcher {
+function compileMatcher({ label, operator, text, texts }: HistoryMatcher): CompiledMatcher {
   const isNegative = operator === '!=' || operator === '!~'
-  if (operator === '=' || operator === '!=') return { label, text, isNegative, has: (other) => other === text, size: 0 }
+  const all = operator === '=' || operator === '!=' ? [text] : texts
+  if (all !== undefined) {
+    const listed = new Set(all)
+    return { label, texts: listed, isNegative, has: (other) => listed.has(other), size: 0 }
+  }
   const { RE2JS, RE2JSException } = regularExpressions()
   try {
     // By itself: the parentheses around it must not close those that are missing in it.
     if (text.includes(')')) RE2JS.compile(text)
     const expression = RE2JS.compile(`^(?s:${text})$`)
     const size = expression.programSize()
-    return { label, text: undefined, isNegative, has: (other) => expression.test(other), size }
+    return { label, texts: undefined, isNegative, has: (other) => expression.test(other), size }
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
     throw new HistoryExpressionError(`\`${text}\` is no regular expression of RE2: ${error.message}`)
@@ -122,7 +128,7 @@ export class SeriesResolver {
     let found: Set<number> | undefined
     const refused: Set<number>[] = []
     // What needs no list of all texts of its label comes first.
-    for (const matcher of matchers.toSorted((a, b) => Number(a.text === undefined) - Number(b.text === undefined))) {
+    for (const matcher of matchers.toSorted((a, b) => Number(a.texts === undefined) - Number(b.texts === undefined))) {
       if (found?.size === 0) return found
       const { isNegative, has } = matcher
       if (matcher.label === NAME_TERM_LABEL ? isNegative : has('') !== isNegative) {
@@ -144,11 +150,11 @@ export class SeriesResolver {
     matcher: CompiledMatcher,
     wants: (text: string) => boolean,
   ): Generator<undefined, Set<number>, void> {
-    const { label, text } = matcher
     const series = new Set<number>()
-    const only = text === undefined || text === '' || !wants(text) ? undefined : text
     const terms =
-      only === undefined ? yield* this.#matching(tenant, matcher, wants) : this.#term.all(tenant, label, only)
+      matcher.texts !== undefined && wants([...matcher.texts][0] ?? '')
+        ? yield* this.#listed(tenant, matcher.label, matcher.texts)
+        : yield* this.#matching(tenant, matcher, wants)
     for (const id of terms) {
       for (let last = -1; ; ) {
         const some = this.#postings.all(id, last)
@@ -159,6 +165,17 @@ export class SeriesResolver {
       }
     }
     return series
+  }
+
+  /** The terms of texts. */
+  *#listed(tenant: number, label: string, texts: ReadonlySet<string>): Generator<undefined, readonly number[], void> {
+    const found: number[] = []
+    let looked = 0
+    for (const text of texts) {
+      found.push(...this.#term.all(tenant, label, text))
+      if (++looked % TEXTS_PER_STEP === 0) yield
+    }
+    return found
   }
 
   *#matching(

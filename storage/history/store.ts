@@ -127,6 +127,8 @@ export interface HistoryMatcher {
   readonly operator: '=' | '!=' | '=~' | '!~'
   /** A label that a series lacks has the text ''. Expressions are those of RE2, match as a whole, and a dot matches all. */
   readonly text: string
+  /** All texts that an expression stands for, if it is no more than a list of them: these are looked up. */
+  readonly texts?: readonly string[] | undefined
 }
 
 /** Both ends of the range are included. */

@@ -81,7 +81,7 @@ describe.skipIf(!hasPrometheus)('prometheus with remote_read (apt install promet
       method: 'POST',
       body: new URLSearchParams({ query }),
     })
-    expect(await answer.json()).toMatchObject({ warnings: [expect.stringContaining('at most 10000 are allowed')] })
+    expect(await answer.json()).toMatchObject({ warnings: [expect.stringContaining('at most 5000 are allowed')] })
   })
 })
 

@@ -102,7 +102,10 @@ export class HistorySource implements SeriesSource {
 }
 
 export function plainMatchers(matchers: readonly LabelMatcher[]): RememberedSelection['matchers'] {
-  return matchers.map(({ label, operator, text }) => ({ label, operator, text }))
+  return matchers.map(({ label, operator, text, alternatives }) => {
+    const isList = alternatives !== undefined && (operator === '=~' || operator === '!~')
+    return { label, operator, text, ...(isList && { texts: [...alternatives] }) }
+  })
 }
 
 export function pairsOf({ series: { name, labels } }: RememberedSeries): (readonly [name: string, text: string])[] {

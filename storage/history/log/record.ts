@@ -59,7 +59,12 @@ const list = <Value>(field: RecordField<Value>): RecordField<readonly Value[]> =
   },
 })
 
-const matcher = object<HistoryMatcher>({ label: text, operator: word({ '=': 1, '!=': 2, '=~': 3, '!~': 4 }), text })
+/** Without the texts that an expression is a list of: they only say where to look. */
+const matcher = object<Omit<HistoryMatcher, 'texts'>>({
+  label: text,
+  operator: word({ '=': 1, '!=': 2, '=~': 3, '!~': 4 }),
+  text,
+})
 const loss = object<HistoryLoss>({ native: text, fromMs: double, toMs: double, count: whole, reason: text })
 const position = object<HistoryPosition>({
   generation: text,

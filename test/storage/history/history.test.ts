@@ -210,6 +210,31 @@ describe('series', () => {
     expect(names(...matchers).toSorted()).toEqual(found.toSorted())
   })
 
+  it.each([
+    ['instance', '=~', 'a|c'],
+    ['instance', '=~', 'a|'],
+    ['instance', '!~', 'a|b'],
+    ['code', '=~', '200|'],
+    ['code', '=~', '|200|500'],
+    ['code', '!~', '|200'],
+    ['code', '=~', '200|404'],
+    ['zone', '=~', '|x'],
+    ['__name__', '=~', 'node_load1|x'],
+    ['__name__', '=~', 'node.load1|http.requests'],
+    ['__name__', '!~', 'node.load1|x'],
+  ] as const)('are found alike by a list and its expression: %s%s"%s"', (label, operator, text) => {
+    const plain = names([label, operator, text])
+    const matcher = { label, operator, text, texts: text.split('|') }
+    const listed = all(history.series({ tenant: 'acme', matchers: [matcher] }))
+    expect(listed.map(({ name, labels }) => `${name} ${labels.map(([l, t]) => `${l}=${t}`).join(' ')}`)).toEqual(plain)
+  })
+
+  it('are found by a list that is longer than an expression may be', () => {
+    const texts = Array.from({ length: 5_000 }, (_, n) => `host${n}`).concat('b')
+    const matchers = [{ label: 'instance', operator: '=~', text: texts.join('|'), texts } as const]
+    expect(all(history.series({ tenant: 'acme', matchers }))).toHaveLength(2)
+  })
+
   it('go on after a place, also with those that came meanwhile', () => {
     const [one, other, third] = ['one', 'other', 'third'].map((host) => series('paged', { host }))
     const append1 = (of: HistorySeries | undefined): void => append(history, [[of as HistorySeries, now, 1]])
