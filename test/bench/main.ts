@@ -4,6 +4,7 @@
  * BENCH_WITHOUT_LIMIT is in the environment, and `--against COMMIT` compares two trees.
  */
 import { type Comparison, compare, comparisonIn } from './against.ts'
+import { benchAlerts } from './alerts.ts'
 import { benchBacklog } from './backlog.ts'
 import { benchChannels } from './channels.ts'
 import { benchClient } from './client.ts'
@@ -31,6 +32,7 @@ import { benchDrain, benchOtlp, benchRemoteWrite, benchScrape } from './stacks.t
 import { benchUpstream } from './upstream.ts'
 
 const benches: Readonly<Record<string, (args: string[]) => Promise<object>>> = {
+  alerts: benchAlerts,
   backlog: benchBacklog,
   channels: benchChannels,
   client: benchClient,

@@ -15,11 +15,15 @@ const TENANT = 'default'
 const CHANNELS = '[channels]\nmax_bytes = 4294967296\n[quota]\nqueued_bytes = 0\n'
 const RECORDED = 'metrics = ["prometheus.*"]\nresolution = "0"\nkeep = "3650d"\n'
 
-export interface HistoryTaker {
+/** Who takes what is written by remote write. */
+export interface WriteTaker {
   readonly name: string
   readonly url: string
-  readonly pid: number
   readonly headers: Readonly<Record<string, string>>
+}
+
+export interface HistoryTaker extends WriteTaker {
+  readonly pid: number
   /** Waits until nothing of what was written waits any more. */
   taken(): Promise<void>
   /** Waits until it says that it has so many samples. Throws if values were lost. */
@@ -30,8 +34,8 @@ export interface HistoryTaker {
 }
 
 /** Sends the requests of each lane in order to each of the takers, one at a time, all lanes at once. */
-export async function write(takers: readonly HistoryTaker[], lanes: readonly Iterator<Uint8Array>[]): Promise<void> {
-  const post = async (taker: HistoryTaker, body: Uint8Array<ArrayBuffer>): Promise<boolean> => {
+export async function write(takers: readonly WriteTaker[], lanes: readonly Iterator<Uint8Array>[]): Promise<void> {
+  const post = async (taker: WriteTaker, body: Uint8Array<ArrayBuffer>): Promise<boolean> => {
     const headers = { ...WRITE_HEADERS, ...taker.headers }
     const answer = await fetch(taker.url + WRITE, { method: 'POST', headers, body })
     const text = await answer.text()
