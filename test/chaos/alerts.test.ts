@@ -4,7 +4,7 @@ import { alerts } from './alerts.ts'
 
 const KILLS = 4
 
-test(`${KILLS} kills: each transition is a value and a notification, in order`, { timeout: 240_000 }, async () => {
+test(`${KILLS} kills: each transition is a value and a notification, in order`, { timeout: 400_000 }, async () => {
   const totals = await alerts({ seed: 41, count: KILLS, say: () => {} })
   expect(totals).toMatchObject({ lost: 0, unexpected: 0, reused: 0 })
   expect(totals['transitions']).toBeGreaterThan(10)

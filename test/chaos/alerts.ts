@@ -36,7 +36,7 @@ const MOST_LIFE_MS = 2_500
 const MOST_AWAY_MS = 1_500
 const FEED_MS = 200
 /** How far ahead of their time data are handed over, so that nobody evaluates without them while nobody takes them. */
-const [AHEAD_MS, CLUSTER_AHEAD_MS] = [15_000, 40_000]
+const AHEAD_MS = 40_000
 /** A kill that is to come while a notification is under way comes that soon after its request, and waits for so long for one. */
 const [MOST_UNDER_WAY_MS, UNDER_WAY_LOOKS] = [40, 1_500]
 /** The paths of the two notifiers. */
@@ -46,12 +46,12 @@ const PATIENCE = { looks: 400, everyMs: 500 }
 const VICTIMS = ['server', 'receiver', 'both'] as const
 
 export const alerts: Rig = (options) =>
-  run('alerts', options, ({ random, toml }) => OneServer.start(random, toml), VICTIMS, AHEAD_MS)
+  run('alerts', options, ({ random, toml }) => OneServer.start(random, toml), VICTIMS)
 
 export const clusterAlerts: Rig = (options) => {
   if (natsMissing !== undefined) throw new Error(natsMissing)
   const start = ({ random, toml }: Setting): Promise<AlertScene> => ThreeNodes.start(random, USER, toml)
-  return run('cluster-alerts', options, start, ['server', 'server', 'both'], CLUSTER_AHEAD_MS)
+  return run('cluster-alerts', options, start, ['server', 'server', 'both'])
 }
 
 interface Setting {
@@ -66,7 +66,6 @@ async function run(
   options: RigOptions,
   start: (setting: Setting) => Promise<AlertScene>,
   victims: readonly Victim[],
-  aheadMs: number,
 ): Promise<Totals> {
   const directory = mkdtempSync(join(tmpdir(), 'cinnabar-alerts-'))
   try {
@@ -98,7 +97,7 @@ group_interval = "2s"
     await receiver.start()
     try {
       const scene = await start({ random: new Random(options.seed + 1), toml })
-      return await runCourse(name, options, new Run(scene, receiver, random, victims, options, aheadMs))
+      return await runCourse(name, options, new Run(scene, receiver, random, victims, options))
     } finally {
       await receiver.kill()
     }
@@ -123,14 +122,7 @@ class Run {
   #done = 0
   #token = ''
 
-  constructor(
-    scene: AlertScene,
-    receiver: Receiver,
-    random: Random,
-    victims: readonly Victim[],
-    options: RigOptions,
-    aheadMs: number,
-  ) {
+  constructor(scene: AlertScene, receiver: Receiver, random: Random, victims: readonly Victim[], options: RigOptions) {
     this.#scene = scene
     this.#receiver = receiver
     this.#random = random
@@ -138,7 +130,7 @@ class Run {
     this.#options = options
     this.#consumer = new AlertConsumer(USER, new Random(options.seed + 2))
     const startMs = Math.ceil((Date.now() + BEGIN_MS) / 500) * 500
-    this.#levels = new Levels(new Random(options.seed + 3), SERIES, startMs, aheadMs)
+    this.#levels = new Levels(new Random(options.seed + 3), SERIES, startMs, AHEAD_MS)
   }
 
   get moment(): string {

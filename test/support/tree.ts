@@ -30,6 +30,8 @@ export interface TreeOptions {
   readonly metrics?: readonly string[]
   /** The history of either server; by default there is none. */
   readonly history?: { readonly upper?: HistorySection; readonly lower?: HistorySection }
+  /** The rule files of either server; none. */
+  readonly rules?: { readonly upper?: string; readonly lower?: string }
   /** What the upper server gets instead of the messages of the lower one. */
   readonly mutation?: Mutation
 }
@@ -56,7 +58,11 @@ export class Tree {
     tree.lower = await tree.#startLower('first')
     tree.upper = await TestProducer.start({
       clock: tree.#time.clock,
-      config: { upstream: [tableOf(tree.#directory, options)], ...historyOf(options.history?.upper) } as never,
+      config: {
+        upstream: [tableOf(tree.#directory, options)],
+        ...historyOf(options.history?.upper),
+        ...alertsOf(options.rules?.upper),
+      } as never,
       connect: networkOf({ lower: () => tree.#connection() }),
     })
     return tree
@@ -73,7 +79,8 @@ export class Tree {
   }
 
   async #startLower(generation: string): Promise<TestProducer> {
-    const config = historyOf(this.#options.history?.lower)
+    const { history, rules } = this.#options
+    const config = { ...historyOf(history?.lower), ...alertsOf(rules?.lower) }
     const lower = await TestProducer.start({ clock: this.#time.clock, store: await separateStore(generation), config })
     await lower.addUser('main', { role: this.#options.role ?? 'consumer', password: PASSWORD })
     return lower
@@ -209,6 +216,10 @@ function tableOf(directory: string, { controls = [], metrics = ['*'] }: TreeOpti
     maxSeries: 1000,
     valuesPerSecond: 0,
   }
+}
+
+function alertsOf(rules: string | undefined): object {
+  return rules === undefined ? {} : { alerts: { ...defaultConfig().alerts, rules: [rules] } }
 }
 
 function historyOf(history: HistorySection | undefined) {
