@@ -114,6 +114,7 @@ async function follow(where: HistoryLogOptions, { port, services }: Thread): Pro
     following = undefined
     if (!isMissing) return
     isLost = !(await copied(where, services, signal))
+    services.post({ kind: 'state', problem: '' })
   }
 }
 
