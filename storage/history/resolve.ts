@@ -15,6 +15,10 @@ const regularExpressions = (): typeof import('re2js') => createRequire(import.me
 const MAX_TEXT = 16_384
 /** Rows of the index between two steps. */
 const ROWS_PER_STEP = 2_000
+/** So few series are looked up in the lists of further matchers, which are not read then: that of a name may have all series. */
+const LOOKED_UP = 500
+/** In the lists of so many texts at most. */
+const TEXTS_LOOKED_UP = 16
 /** Texts that are looked up between two steps. */
 const TEXTS_PER_STEP = 200
 /** How often a part of an expression looks at a character in the time that a row takes. */
@@ -78,6 +82,8 @@ export class SeriesResolver {
   readonly #term: Statement<unknown[], number>
   readonly #terms: Statement<unknown[], Term>
   readonly #postings: Statement<unknown[], number>
+  readonly #count: Statement<unknown[], number>
+  readonly #posting: Statement<unknown[], number>
   readonly #tenantSeries: Statement<unknown[], number>
   readonly #name: Statement<unknown[], number>
   readonly #series: Statement<unknown[], Pick<SeriesRow, 'text' | 'labels' | 'native' | 'kind'>>
@@ -93,6 +99,12 @@ export class SeriesResolver {
       .prepare<unknown[], number>(
         `select series from posting where term = ? and series > ? order by series limit ${ROWS_PER_STEP}`,
       )
+      .pluck()
+    this.#count = database
+      .prepare<unknown[], number>(`select count(*) from (select 1 from posting where term = ? limit ${LOOKED_UP + 1})`)
+      .pluck()
+    this.#posting = database
+      .prepare<unknown[], number>('select series from posting where term = ? and series = ?')
       .pluck()
     this.#tenantSeries = database
       .prepare<unknown[], number>(
@@ -127,8 +139,9 @@ export class SeriesResolver {
   *#numbers(tenant: number, matchers: readonly CompiledMatcher[]): Generator<undefined, Set<number>, void> {
     let found: Set<number> | undefined
     const refused: Set<number>[] = []
-    // What needs no list of all texts of its label comes first.
-    for (const matcher of matchers.toSorted((a, b) => Number(a.texts === undefined) - Number(b.texts === undefined))) {
+    // The fewest series first, and last what needs a list of all texts of its label.
+    const sizes = new Map(matchers.map((matcher) => [matcher, this.#sizeOf(tenant, matcher)]))
+    for (const matcher of matchers.toSorted((a, b) => Math.sign(sizes.get(a)! - sizes.get(b)!) || 0)) {
       if (found?.size === 0) return found
       const { isNegative, has } = matcher
       if (matcher.label === NAME_TERM_LABEL ? isNegative : has('') !== isNegative) {
@@ -136,12 +149,30 @@ export class SeriesResolver {
         continue
       }
       const wants = matcher.label === NAME_TERM_LABEL ? has : (text: string): boolean => has(text) !== isNegative
+      if (found !== undefined && found.size <= LOOKED_UP && isLookedUp(matcher, wants)) {
+        found = this.#thoseHaving(tenant, matcher, found)
+        continue
+      }
       const series = yield* this.#having(tenant, matcher, wants)
       found = found === undefined ? series : intersection(found, series)
     }
     found ??= yield* this.#all(tenant)
     for (const series of refused) for (const id of series) found.delete(id)
     return found
+  }
+
+  /** How many series have a text of the matcher, if these are few. */
+  #sizeOf(tenant: number, matcher: CompiledMatcher): number {
+    const { label, texts, has, isNegative } = matcher
+    if (texts === undefined) return Number.MAX_VALUE
+    if (isNegative || texts.size > TEXTS_LOOKED_UP || (label !== NAME_TERM_LABEL && has(''))) return LOOKED_UP + 1
+    const terms = [...texts].flatMap((text) => this.#term.all(tenant, label, text))
+    return terms.reduce((sum, term) => sum + (this.#count.get(term) ?? 0), 0)
+  }
+
+  #thoseHaving(tenant: number, { label, texts }: CompiledMatcher, series: ReadonlySet<number>): Set<number> {
+    const terms = [...(texts ?? [])].flatMap((text) => this.#term.all(tenant, label, text))
+    return new Set([...series].filter((id) => terms.some((term) => this.#posting.get(term, id) !== undefined)))
   }
 
   /** The series with a text of the matcher's label that is wanted. */
@@ -211,6 +242,11 @@ export class SeriesResolver {
       yield
     }
   }
+}
+
+/** Whether the series that a matcher wants are those in the lists of a few texts. */
+function isLookedUp({ texts }: CompiledMatcher, wants: (text: string) => boolean): boolean {
+  return texts !== undefined && texts.size <= TEXTS_LOOKED_UP && wants([...texts][0] ?? '')
 }
 
 function intersection(a: Set<number>, b: Set<number>): Set<number> {

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { benchAlerts } from './alerts.ts'
 import { benchDoors } from './doors.ts'
 import { benchHistory } from './history.ts'
 import { benchLatency } from './latency.ts'
@@ -91,4 +92,11 @@ it('promql asks each the same, of a day and of months', async () => {
     for (const who of ['cinnabar', 'prometheus', 'victoria-metrics'])
       expect(figures[`${row}, ${who}: ms`], `${row}, ${who}`).toBeGreaterThan(0)
   }
+})
+
+it('alerts evaluates every rule, and asks for NOPs meanwhile', async () => {
+  const short = ['--rules', '100', '--series', '500', '--interval', '2', '--seconds', '5']
+  const figures = (await benchAlerts(short)) as Readonly<Record<string, number>>
+  expect(figures['cinnabar: rules evaluated']).toBeGreaterThan(0)
+  expect(figures['NOP longest, ms']).toBeGreaterThan(0)
 })
