@@ -171,6 +171,30 @@ describe('series', () => {
     'http_requests_total code=500 instance=c',
   ]
 
+  it('by a name that very many have, and by texts that few have, in any order', () => {
+    const many = Array.from({ length: 1_200 }, (_, index) => {
+      const labels = { place: String(index), half: String(index % 2), zone: index < 3 ? 'rare' : 'usual' }
+      return [series('many', labels), now, index] as const
+    })
+    append(history, many)
+    // New series are stored in steps.
+    for (let step = 0; step < many.length / 100; step++) history.commit()
+    const of = (...matchers: Parameters<typeof names>): string[] =>
+      names(...matchers).map((text) => /place=(\d+)/.exec(text)?.[1] ?? '')
+    const [name, rare, half] = [
+      ['__name__', '=', 'many'] as const,
+      ['zone', '=', 'rare'] as const,
+      ['half', '=', '0'] as const,
+    ]
+    expect(of([...name], [...rare])).toEqual(['0', '1', '2'])
+    expect(of([...rare], [...half], [...name])).toEqual(['0', '2'])
+    expect(of([...half], ['place', '=~', '4|5|6'], [...name])).toEqual(['4', '6'])
+    expect(of([...name], [...rare], ['half', '!=', '0'])).toEqual(['1'])
+    expect(of([...rare], ['__name__', '=~', 'man.'])).toEqual(['0', '1', '2'])
+    expect(of([...rare], ['__name__', '=', 'node_load1'])).toEqual([])
+    expect(of([...half], [...name])).toHaveLength(600)
+  })
+
   it.each<[what: string, matchers: [string, HistoryMatcher['operator'], string][], found: string[]]>([
     ['by name', [['__name__', '=', 'node_load1']], loads],
     ['by their native name', [['__name__', '=', 'node.load1']], loads],
