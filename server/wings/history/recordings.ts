@@ -242,6 +242,8 @@ export class Recordings implements ShownHistory {
     this.#thread = thread
     this.#sendTenants(this.#kit.peer.view.tenants())
     for (const recording of this.#recordings.values()) recording.connect()
+    // Who asks what is remembered does not wait for the next sweep.
+    this.#thread.send({ kind: 'figures' })
   }
 
   #failed(thread: HistoryThread | undefined, error: Error): void {
