@@ -21,6 +21,10 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   rules: ['cinnabar rules check rules/*.yml'],
   'rules check': ['cinnabar rules check disk.yml hosts.yml'],
   'rules test': ['cinnabar rules test disk.test.yml'],
+  'rules backtest': [
+    'cinnabar rules backtest disk.yml --since 7d',
+    'cinnabar rules backtest disk.yml --since 7d --json',
+  ],
   'rules list': ['cinnabar rules list', 'cinnabar rules list --json'],
   alerts: ['cinnabar alerts', 'cinnabar alerts --json'],
   'alerts log': ['cinnabar alerts log', 'cinnabar alerts log --json'],

@@ -116,7 +116,7 @@ describe('a configuration', () => {
         maxCounters: 4_096,
         maxMetrics: 100_000,
       },
-      alerts: { rules: [], interval: 60_000, role: 'consumer' },
+      alerts: { rules: [], builtin: false, interval: 60_000, role: 'consumer' },
       history: {
         keepMs: 30 * 86_400_000,
         keepRollupsMs: 730 * 86_400_000,
@@ -298,6 +298,7 @@ describe('a configuration', () => {
       engine_ca = "/engine-ca.pem"
       [alerts]
       rules = ["/rules/*.yml"]
+      builtin = true
       interval = "10s"
       role = "ops"
       [recent]
@@ -437,7 +438,7 @@ describe('a configuration', () => {
           ca: '/engine-ca.pem',
         },
       },
-      alerts: { rules: ['/rules/*.yml'], interval: 10_000, role: 'ops' },
+      alerts: { rules: ['/rules/*.yml'], builtin: true, interval: 10_000, role: 'ops' },
       recent: { maxBytes: 0, maxAgeMs: 60_000 },
       log: { level: 'debug' },
       exec: [],
