@@ -1,6 +1,6 @@
 /** The server as a process of its own, with a configuration in a directory that outlives it. */
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +19,9 @@ const CONTINUE = 1
 
 /** Of the user `admin`. */
 export const PASSWORD = 'a password for tests'
+
+/** What is looked at of a file at once, and how much of it twice. */
+const [PIECE_BYTES, OVERLAP_BYTES] = [4 << 20, 4 << 10]
 
 export class ServerProcess {
   readonly directory = mkdtempSync(join(tmpdir(), 'cinnabar-'))
@@ -121,14 +124,28 @@ export class ServerProcess {
   async remove(): Promise<void> {
     await this.end('SIGKILL')
     const data = join(this.directory, 'data')
-    const files = existsSync(data)
-      ? readdirSync(data, { withFileTypes: true })
-          .filter((entry) => entry.isFile())
-          .map(({ name }) => readFileSync(join(data, name), 'latin1'))
-      : []
+    const names = existsSync(data) ? readdirSync(data, { withFileTypes: true }).filter((entry) => entry.isFile()) : []
+    const written = names.map(({ name }) => firstLeak(piecesOf(join(data, name)), [PASSWORD]))
     rmSync(this.directory, { recursive: true, force: true })
-    const leak = firstLeak([...this.errors.split('\n'), ...files], [PASSWORD])?.slice(0, 500)
+    const leak = [firstLeak(this.errors.split('\n'), [PASSWORD]), ...written]
+      .find((one) => one !== undefined)
+      ?.slice(0, 500)
     if (leak !== undefined) throw new Error(`a secret was written down: ${leak}`)
+  }
+}
+
+/** The bytes of a file, in texts of which each begins before the end of the one before: none may be as long as a database. */
+function* piecesOf(path: string): Generator<string> {
+  const file = openSync(path, 'r')
+  try {
+    const bytes = Buffer.allocUnsafe(PIECE_BYTES)
+    for (let at = 0; ; at += PIECE_BYTES - OVERLAP_BYTES) {
+      const length = readSync(file, bytes, 0, PIECE_BYTES, at)
+      yield bytes.toString('latin1', 0, length)
+      if (length < PIECE_BYTES) return
+    }
+  } finally {
+    closeSync(file)
   }
 }
 
