@@ -54,7 +54,7 @@ function columnsOf(samples: ReadonlyMap<number, MemoryValue>): { times: Float64A
 }
 
 /** The first index with a time that is not before `ms`. */
-function firstFrom(times: Float64Array, ms: number): number {
+export function firstFrom(times: Float64Array, ms: number): number {
   let [low, high] = [0, times.length]
   while (low < high) {
     const middle = (low + high) >>> 1

@@ -3,8 +3,8 @@
  * more: evaluations go on from one time to the next.
  */
 import type { LabelMatcher, MatchOperator } from '../../../../promql/label-matcher.ts'
+import { firstFrom } from '../../../../promql/memory-source.ts'
 import type { SeriesSource, SourceSeries, Stream } from '../../../../promql/series-source.ts'
-import { firstFrom } from './recorded-columns.ts'
 
 /** So much more than is needed now is read. */
 const AHEAD_MS = 6 * 3_600_000
@@ -66,8 +66,8 @@ export class ReadSource implements SeriesSource {
       if (this.#failure !== undefined) throw this.#failure
     }
     for (const { labels, times, values } of this.#windows.get(key)?.series ?? []) {
-      const from = firstFrom(times, times.length, fromMs)
-      const to = firstFrom(times, times.length, toMs + 1)
+      const from = firstFrom(times, fromMs)
+      const to = firstFrom(times, toMs + 1)
       if (from < to) yield { labels, times: times.subarray(from, to), values: values.subarray(from, to) }
       yield undefined
     }

@@ -1,6 +1,7 @@
 /** What rules have recorded so far in a backtest: series that only grow, in columns. */
 import type { LabelMatcher } from '../../../../promql/label-matcher.ts'
 import type { LabelSet } from '../../../../promql/label-set.ts'
+import { firstFrom } from '../../../../promql/memory-source.ts'
 import { type SourceSeries, StaleMarkers, type Stream } from '../../../../promql/series-source.ts'
 import type { RecordedSource } from '../evaluation/layered-source.ts'
 import type { RuleSample } from '../rules/group.ts'
@@ -46,23 +47,13 @@ export class RecordedColumns implements RecordedSource {
   *select(matchers: readonly LabelMatcher[], fromMs: number, toMs: number): Stream<SourceSeries> {
     for (const { labels, times, values, length } of this.#series.values()) {
       if (!matchers.every((matcher) => matcher.matches(labels.get(matcher.label)))) continue
-      const from = firstFrom(times, length, fromMs)
-      const to = firstFrom(times, length, toMs + 1)
-      if (from < to) yield { labels, times: times.subarray(from, to), values: values.subarray(from, to) }
+      const recorded = times.subarray(0, length)
+      const from = firstFrom(recorded, fromMs)
+      const to = firstFrom(recorded, toMs + 1)
+      if (from < to) yield { labels, times: recorded.subarray(from, to), values: values.subarray(from, to) }
       yield undefined
     }
   }
-}
-
-/** The first of so many times that is not before `ms`. */
-export function firstFrom(times: Float64Array, length: number, ms: number): number {
-  let [low, high] = [0, length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if ((times[middle] as number) < ms) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 function wider(column: Float64Array): Float64Array {

@@ -1,15 +1,14 @@
 /** E-mail to a real SMTP server: what is in a mail, threads, logins, TLS, and what is sent again. */
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+import type { SMTPServerOptions } from 'smtp-server'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { loadConfig } from '../../../../server/start/config.ts'
 import { emailDestination } from '../../../../server/wings/notify/email.ts'
 import type { Notification } from '../../../../server/wings/notify/notification.ts'
 import { Authority } from '../../../support/certificates.ts'
+import { MailServer } from '../../../support/mail-server.ts'
 
 const AT = Date.parse('2026-11-30T05:00:00Z')
 
@@ -21,7 +20,7 @@ interface Mail {
 }
 
 let directory: string
-let server: SMTPServer
+let server: MailServer
 let mails: Mail[]
 
 beforeEach(() => {
@@ -29,36 +28,24 @@ beforeEach(() => {
   mails = []
 })
 afterEach(async () => {
-  await new Promise<void>((resolve) => server.close(() => resolve()))
+  await server.stop()
   rmSync(directory, { recursive: true, force: true })
 })
 
 /** `answer`: what the server says to a mail; undefined if it takes it. */
 async function serve(options: SMTPServerOptions, answer?: () => Error | undefined): Promise<number> {
-  server = new SMTPServer({
-    authOptional: true,
-    logger: false,
-    onData(stream, session, done) {
-      const parts: Buffer[] = []
-      stream.on('data', (part: Buffer) => parts.push(part))
-      stream.on('end', () => {
-        const refusal = answer?.()
-        if (refusal === undefined)
-          mails.push({
-            isSecure: session.secure === true,
-            user: String(session.user ?? ''),
-            to: session.envelope.rcptTo.map(({ address }) => address),
-            text: Buffer.concat(parts).toString(),
-          })
-        done(refusal)
+  server = await MailServer.start((text, session) => {
+    const refusal = answer?.()
+    if (refusal === undefined)
+      mails.push({
+        isSecure: session.secure === true,
+        user: String(session.user ?? ''),
+        to: session.envelope.rcptTo.map(({ address }) => address),
+        text,
       })
-    },
-    ...options,
-  })
-  server.on('error', () => {})
-  const listening = server.listen(0, '127.0.0.1')
-  await once(listening, 'listening')
-  return (listening.address() as AddressInfo).port
+    return refusal
+  }, options)
+  return server.port
 }
 
 function destination(url: string, more = '') {
