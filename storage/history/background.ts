@@ -40,6 +40,7 @@ export interface BackgroundParts extends Omit<PeriodFileParts, 'pages'> {
   readonly removeRows: (tenant: number, last: number) => void
   /** Marks runs to be deleted that nothing names, in a transaction of its own. */
   readonly markGone: (runs: readonly number[]) => void
+  readonly transact: (work: () => void) => void
   readonly recount: () => void
   /** Bytes that may be written now. Without room only retention goes on. */
   readonly bytesLeft: () => number
@@ -60,7 +61,8 @@ export class Background {
   #isRetention = false
   #retainsFirst = false
   #agedMs: number
-  #isHeld = false
+  /** Who wants nothing to be done now. */
+  #holders = 0
   merges = 0
   late = 0
   tooOld = 0
@@ -72,7 +74,7 @@ export class Background {
 
   /** Does one step; returns whether there is another one. */
   step(): boolean {
-    if (this.#isHeld) return false
+    if (this.#holders > 0) return false
     this.#job ??= this.#nextJob()
     if (this.#job === undefined) return false
     try {
@@ -97,12 +99,12 @@ export class Background {
     this.#isPlanned = false
   }
 
-  /** Nothing is done until the function that is returned is called. */
+  /** Nothing is done until the function that is returned is called, once, by everybody who holds it. */
   hold(): () => void {
     this.cancel()
-    this.#isHeld = true
+    this.#holders++
     return () => {
-      this.#isHeld = false
+      this.#holders--
     }
   }
 
@@ -207,7 +209,7 @@ export class Background {
 
   *#retain(): Job {
     yield* this.#parts.retention.pass()
-    this.#parts.dropped.clean()
+    yield* this.#parts.dropped.cleaning(this.#parts.transact)
     this.#parts.recount()
   }
 

@@ -86,9 +86,14 @@ async function copyAll(
   const names = namedFiles(disk, fresh)
   for (const name of names) {
     checkGoesOn(part, isCancelled)
-    await (isLinked ? link : copyFile)(join(directory, name), join(part, name))
+    await (isLinked ? linkOrCopy : copyFile)(join(directory, name), join(part, name))
   }
   return [FRESH_FILE, ...names]
+}
+
+/** Some file systems have no links. */
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  await link(from, to).catch(() => copyFile(from, to))
 }
 
 /** The names of the files that a copy of fresh.db names; it is one file then. */

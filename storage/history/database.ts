@@ -195,12 +195,34 @@ export function historyError(error: unknown, path: string): StorageError {
 /** What was read is not what was written. Any other error of the disk says that it could not be read, which may pass. */
 const DAMAGE = /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA)/
 
-/** What the disk could not read, if the error says so. */
+/** The disk has failed. */
+const DISK = /^(SQLITE_IOERR|EIO)/
+/** A file cannot be opened: too many are open, or somebody has changed who may read it. */
+const NOT_OPENED = /^(SQLITE_CANTOPEN|EMFILE|ENFILE|EACCES|EPERM)/
+
+/** Whether the disk could not read something, which counts as damage if it stays so. */
+export function isOfDisk(error: unknown): boolean {
+  const cause = causeOf(error)
+  return DISK.test(codeOf(cause)) && !isNoRoom(cause)
+}
+
+/** Why something could not be read that may be read later; undefined if the error is another one. */
 export function readFailure(error: unknown, path: string): HistoryReadError | undefined {
-  const cause = error instanceof StorageError ? error.cause : error
-  if (!/^(SQLITE_IOERR|EIO)/.test(codeOf(cause)) || isNoRoom(cause)) return undefined
+  if (error instanceof StorageError && error.code === 'TOO_NEW') return new HistoryReadError(error.message)
+  const cause = causeOf(error)
   const reason = cause instanceof Error ? cause.message : String(cause)
-  return new HistoryReadError(`the disk could not read the history in ${path} (${reason}): check it and the system log`)
+  if (isOfDisk(error))
+    return new HistoryReadError(
+      `the disk could not read the history in ${path} (${reason}): check it and the system log`,
+    )
+  if (!NOT_OPENED.test(codeOf(cause))) return undefined
+  return new HistoryReadError(
+    `the history in ${path} cannot be opened (${reason}): let the user that runs this server read it, and open as many files as it needs`,
+  )
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof StorageError ? error.cause : error
 }
 
 function classify(error: unknown): HistoryErrorCode {

@@ -23,21 +23,29 @@ interface DroppingParts {
   readonly transact: (work: () => void) => void
 }
 
+/** What was dropped of one tenant. */
+interface DroppedOfTenant {
+  /** By series. */
+  readonly numbers: Map<number, number>
+  /** The lowest and the highest of them. */
+  first: number
+  last: number
+}
+
 export class DroppedSeries {
   readonly #after: Statement<unknown[], DroppedRow>
   readonly #put: Statement
+  readonly #oldestRun: Statement<unknown[], number | null>
   readonly #forget: Statement
-  /** By tenant, then by series. */
-  #numbers = new Map<number, Map<number, number>>()
+  #byTenant = new Map<number, DroppedOfTenant>()
 
   constructor(database: Database) {
     this.#after = database.prepare<unknown[], DroppedRow>(
       `select series, tenant, number from dropped where series > ? order by series limit ${ROWS_PER_STEP}`,
     )
     this.#put = database.prepare('insert or replace into dropped values (?, ?, ?)')
-    this.#forget = database.prepare(
-      'delete from dropped where number < (select coalesce(min(id), number + 1) from run where run.tenant = dropped.tenant)',
-    )
+    this.#oldestRun = database.prepare<unknown[], number | null>('select min(id) from run where tenant = ?').pluck()
+    this.#forget = database.prepare('delete from dropped where series = ?')
     this.load()
   }
 
@@ -67,9 +75,27 @@ export class DroppedSeries {
     }
   }
 
-  /** Forgets what is left out everywhere. */
-  clean(): void {
-    if (this.#numbers.size > 0 && this.#forget.run().changes > 0) this.load()
+  /** Forgets what is left out everywhere, in steps. */
+  *cleaning(transact: (work: () => void) => void): Generator<undefined, void, void> {
+    const oldest = new Map<number, number>()
+    for (const [tenant, { first }] of this.#byTenant) {
+      const run = this.#oldestRun.get(tenant) ?? Number.POSITIVE_INFINITY
+      if (first < run) oldest.set(tenant, run)
+    }
+    if (oldest.size === 0) return
+    for (const rows of this.#portions()) {
+      const over = rows.filter(({ tenant, number }) => number < (oldest.get(tenant) ?? 0))
+      transact(() => {
+        for (const { series } of over) this.#forget.run(series)
+      })
+      yield
+    }
+    yield* this.loading()
+  }
+
+  /** A tenant is removed; its rows go with it. */
+  forget(tenant: number): void {
+    this.#byTenant.delete(tenant)
   }
 
   load(): void {
@@ -78,25 +104,33 @@ export class DroppedSeries {
 
   /** Reads what is stored, in steps: it holds after the last one. */
   *loading(): Generator<undefined, void, void> {
-    const byTenant = new Map<number, Map<number, number>>()
-    for (let last = -1; ; yield) {
-      const rows = this.#after.all(last)
+    const byTenant = new Map<number, DroppedOfTenant>()
+    for (const rows of this.#portions()) {
       for (const { series, tenant, number } of rows) {
-        const numbers = byTenant.get(tenant) ?? new Map<number, number>()
-        byTenant.set(tenant, numbers.set(series, number))
+        const dropped = byTenant.get(tenant) ?? { numbers: new Map(), first: number, last: number }
+        byTenant.set(tenant, dropped)
+        dropped.numbers.set(series, number)
+        dropped.first = Math.min(dropped.first, number)
+        dropped.last = Math.max(dropped.last, number)
       }
-      if (rows.length < ROWS_PER_STEP) break
+      yield
+    }
+    this.#byTenant = byTenant
+  }
+
+  /** What is stored, by series. */
+  *#portions(): Generator<readonly DroppedRow[], void, void> {
+    for (let last = -1; ; ) {
+      const rows = this.#after.all(last)
+      if (rows.length > 0) yield rows
+      if (rows.length < ROWS_PER_STEP) return
       last = rows.at(-1)!.series
     }
-    this.#numbers = byTenant
   }
 
   /** Which series of a run are hidden; it stays as it is now. */
   hidden({ tenant, id }: Pick<Run, 'tenant' | 'id'>): IsHidden {
-    const numbers = this.#numbers.get(tenant)
-    if (numbers === undefined) return undefined
-    let last = 0
-    for (const number of numbers.values()) last = Math.max(last, number)
-    return last > id ? (series) => (numbers.get(series) ?? 0) > id : undefined
+    const { numbers, last = 0 } = this.#byTenant.get(tenant) ?? {}
+    return last > id ? (series) => (numbers?.get(series) ?? 0) > id : undefined
   }
 }

@@ -7,7 +7,15 @@ import type { Database } from 'better-sqlite3'
 import type { CatalogueFile, Run, RunCatalogue } from './catalogue.ts'
 import { type HistoryPage, ReadPage } from './codec/page.ts'
 import { DamagedPage } from './codec/varints.ts'
-import { damagedHistory, FRESH_FILE, type HistoryDisk, historyError, openFile, readFailure } from './database.ts'
+import {
+  damagedHistory,
+  FRESH_FILE,
+  type HistoryDisk,
+  historyError,
+  isOfDisk,
+  openFile,
+  readFailure,
+} from './database.ts'
 import { type PageKey, PageTable } from './page-table.ts'
 
 /** More than a month of days. */
@@ -175,7 +183,7 @@ export class RunPages {
     if (historyError(error, '').code === 'DAMAGED') return
     const failure = readFailure(error, this.#file?.name ?? FRESH_FILE)
     if (failure === undefined) throw error
-    if (!this.#files.couldNotRead(this.run, key)) throw failure
+    if (!isOfDisk(error) || !this.#files.couldNotRead(this.run, key)) throw failure
   }
 }
 

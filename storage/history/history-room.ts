@@ -11,6 +11,7 @@ export interface HistorySpace {
   readonly freeBytes: number
 }
 
+const MEBIBYTE = 1 << 20
 const SHARE = 0.05
 const LEAST_BYTES = 64 << 20
 const MOST_BYTES = 1 << 30
@@ -53,10 +54,22 @@ export class HistoryRoom {
     return this.bytesLeft < 0
   }
 
+  /** Whether there is room for so many bytes more. Throws StorageError with FULL. */
+  checkFor(bytes: number): void {
+    const left = Math.max(0, this.bytesLeft)
+    if (bytes <= left) return
+    const [needed, free] = [Math.ceil(bytes / MEBIBYTE), Math.floor(left / MEBIBYTE)]
+    throw new StorageError(
+      'FULL',
+      `a copy of the history needs ${needed} MiB on the disk of ${this.#directory}, and there are ${free} besides those that are left ` +
+        'to the database: free some space',
+    )
+  }
+
   /** Throws StorageError with FULL. */
   check(): void {
     if (!this.isLow) return
-    const mebibytes = Math.ceil(reserveOn(this.#space().sizeBytes) / (1 << 20))
+    const mebibytes = Math.ceil(reserveOn(this.#space().sizeBytes) / MEBIBYTE)
     throw new StorageError(
       'FULL',
       `the disk of ${this.#directory} has less than ${mebibytes} MiB free, which are left to the database: free some space, ` +

@@ -161,6 +161,7 @@ export class History implements HistoryStore {
           for (const run of runs) markGone.run(run)
         })
       },
+      transact: (work) => this.#transaction(work),
       recount: () => this.#recount(),
       bytesLeft: () => this.#room.bytesLeft,
       headSamples,
@@ -369,7 +370,7 @@ export class History implements HistoryStore {
       this.#tenants.removed(tenant)
       this.#series.forget(tenant.id)
       this.#families.forget(tenant.id)
-      this.#dropped.load()
+      this.#dropped.forget(tenant.id)
     })
   }
 

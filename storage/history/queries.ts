@@ -14,7 +14,7 @@ import { PageTable } from './page-table.ts'
 import { columnsOf } from './period-file.ts'
 import type { RunKind } from './periods.ts'
 import { compileMatchers, SeriesResolver } from './resolve.ts'
-import { joinParts, type MsRange, type Part, RunReader } from './select.ts'
+import { joinParts, type MsRange, type Part, RunReader, rowsOf } from './select.ts'
 import {
   type HistoryLoss,
   type HistoryQuery,
@@ -30,6 +30,8 @@ import { windowsOf } from './windows.ts'
 
 /** Connections that wait for the next query. */
 const IDLE_READERS = 4
+/** A piece of a series has whole days, and not many more samples than these. */
+const PIECE_ROWS = 1 << 20
 const TOO_LONG = 'too much was stored since the query began to keep what it shows: ask again, or for less'
 
 interface Reader {
@@ -59,8 +61,8 @@ export interface HistoryQueriesParts {
 export class HistoryQueries {
   readonly #parts: HistoryQueriesParts
   readonly #idle: Reader[] = []
-  /** Numbers of the queries that are open. */
-  readonly #open = new Set<number>()
+  /** Numbers of the queries that are under way, and of what else needs files. */
+  readonly #numbers = new Set<number>()
   readonly #reads = new Set<OpenRead>()
   #next = 1
   /** Files that are forgotten, and the first query that does not need them. */
@@ -100,11 +102,14 @@ export class HistoryQueries {
   }
 
   losses(tenant: HistoryTenant, { fromMs, toMs }: Pick<HistoryQuery, 'fromMs' | 'toMs'>): HistoryLoss[] {
-    const reader = this.#begin()
+    let reader: Reader | undefined
     try {
+      reader = this.#begin()
       return reader.losses.all(tenant.id, fromMs, toMs)
+    } catch (error) {
+      throw readFailure(error, FRESH_FILE) ?? error
     } finally {
-      this.#end(reader)
+      if (reader !== undefined) this.#end(reader)
     }
   }
 
@@ -117,9 +122,9 @@ export class HistoryQueries {
   /** Files stay until the function that is returned is called. */
   hold(): () => void {
     const number = this.#next++
-    this.#open.add(number)
+    this.#numbers.add(number)
     return () => {
-      this.#open.delete(number)
+      this.#numbers.delete(number)
       this.#removeForgotten()
     }
   }
@@ -142,7 +147,7 @@ export class HistoryQueries {
 
   *#columns(
     tenant: HistoryTenant,
-    { matchers, fromMs, toMs, after }: HistoryQuery,
+    { matchers, fromMs, toMs, after, inPieces: isInPieces = false }: HistoryQuery,
     kind: RunKind,
   ): HistorySteps<{ readonly series: HistorySeries; readonly columns: ChunkColumns; readonly place: number }> {
     const compiled = compileMatchers(matchers)
@@ -154,11 +159,20 @@ export class HistoryQueries {
       const wanted = placesAfter(places, after)
       const head = yield* rowsOfSeries(blocks, wanted, { fromMs, toMs })
       for (const [index, place] of wanted.entries()) {
-        const parts: Part[] = []
-        for (const each of readers) yield* each.read(place, parts)
         const last = head.part(index)
-        if (last !== undefined) parts.push(last)
-        const columns = joinParts(parts, fromMs, toMs)
+        const latest = last === undefined ? [] : [last]
+        let [parts, dayMs, sinceMs]: [Part[], number, number] = [[], 0, fromMs]
+        for (const each of readers) {
+          const { period } = each.run
+          if (isInPieces && period !== dayMs && rowsOf(parts) >= PIECE_ROWS) {
+            const columns = joinParts([...parts, ...latest], sinceMs, Math.min(period, toMs))
+            if (columns !== undefined) yield { series: at(place), columns, place }
+            ;[parts, sinceMs] = [[], Math.max(period + 1, fromMs)]
+          }
+          dayMs = period
+          yield* each.read(place, parts)
+        }
+        const columns = joinParts([...parts, ...latest], sinceMs, toMs)
         if (columns !== undefined) yield { series: at(place), columns, place }
       }
     })
@@ -188,9 +202,7 @@ export class HistoryQueries {
 
   /** Reads one state in steps, between any two of which it may be ended. */
   *#reading<Result>(work: (reader: Reader) => HistorySteps<Result>): HistorySteps<Result> {
-    const release = this.hold()
-    const read: OpenRead = { reader: this.#begin(), release }
-    this.#reads.add(read)
+    const read = this.#open()
     try {
       for (const result of work(read.reader)) {
         yield result
@@ -200,6 +212,18 @@ export class HistoryQueries {
       throw readFailure(error, FRESH_FILE) ?? error
     } finally {
       this.#endRead(read)
+    }
+  }
+
+  #open(): OpenRead {
+    const release = this.hold()
+    try {
+      const read: OpenRead = { reader: this.#begin(), release }
+      this.#reads.add(read)
+      return read
+    } catch (error) {
+      release()
+      throw readFailure(error, FRESH_FILE) ?? error
     }
   }
 
@@ -221,10 +245,15 @@ export class HistoryQueries {
 
   #begin(): Reader {
     const reader = this.#idle.pop() ?? this.#reader()
-    reader.database.exec('begin')
-    // The state is that of the first read.
-    reader.database.pragma('schema_version')
-    return reader
+    try {
+      reader.database.exec('begin')
+      // The state is that of the first read.
+      reader.database.pragma('schema_version')
+      return reader
+    } catch (error) {
+      reader.database.close()
+      throw error
+    }
   }
 
   #end(reader: Reader): void {
@@ -248,7 +277,7 @@ export class HistoryQueries {
   }
 
   #removeForgotten(): void {
-    const oldest = Math.min(this.#next, ...this.#open)
+    const oldest = Math.min(this.#next, ...this.#numbers)
     const removable = this.#forgotten.filter(({ before }) => before <= oldest)
     this.#forgotten = this.#forgotten.filter(({ before }) => before > oldest)
     for (const { file } of removable) this.#parts.remove(file)

@@ -86,7 +86,7 @@ export class SeriesResolver {
   readonly #posting: Statement<unknown[], number>
   readonly #tenantSeries: Statement<unknown[], number>
   readonly #name: Statement<unknown[], number>
-  readonly #series: Statement<unknown[], Pick<SeriesRow, 'text' | 'labels' | 'native' | 'kind'>>
+  readonly #series: Statement<unknown[], Pick<SeriesRow, 'text' | 'labels' | 'native'>>
 
   constructor(database: Database) {
     this.#term = database
@@ -112,8 +112,8 @@ export class SeriesResolver {
       )
       .pluck()
     this.#name = database.prepare<unknown[], number>('select name from series where id = ?').pluck()
-    this.#series = database.prepare<unknown[], Pick<SeriesRow, 'text' | 'labels' | 'native' | 'kind'>>(
-      'select text, labels, native, kind from series join name on name.id = series.name where series.id = ?',
+    this.#series = database.prepare<unknown[], Pick<SeriesRow, 'text' | 'labels' | 'native'>>(
+      'select text, labels, native from series join name on name.id = series.name where series.id = ?',
     )
   }
 
@@ -130,8 +130,8 @@ export class SeriesResolver {
       if (count % 1_024 === 0) yield
     }
     const at = (place: number): HistorySeries => {
-      const { text, labels, native, kind } = this.#series.get(seriesAt(place))!
-      return { tenant: tenant.name, name: text, labels: labelsOf(labels), native, kind }
+      const { text, labels, native } = this.#series.get(seriesAt(place))!
+      return { tenant: tenant.name, name: text, labels: labelsOf(labels), native }
     }
     return { places: places.subarray(0, count).sort(), at }
   }

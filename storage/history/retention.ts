@@ -122,15 +122,15 @@ export class Retention {
     const bytes = new Map(catalogue.totals().map((totals) => [totals.tenant, totals.bytes]))
     for (const { id, name } of tenants.all) {
       const over = (bytes.get(id) ?? 0) - (quotas.get(name)?.bytes ?? Number.POSITIVE_INFINITY)
-      if (over > 0) this.#removeOldest(catalogue.ofTenant(id), over)
+      if (over > 0) yield* this.#removeOldest(catalogue.ofTenant(id), over)
       yield
     }
   }
 
-  /** Removes all of the oldest periods of a tenant until it has so many bytes less. */
-  #removeOldest(runs: readonly Run[], over: number): void {
+  /** Removes all of the oldest periods of a tenant until it has so many bytes less, one in each step. */
+  *#removeOldest(runs: readonly Run[], over: number): Generator<undefined, void, void> {
     let left = over
-    for (let from = 0; from < runs.length && left > 0; ) {
+    for (let from = 0; from < runs.length && left > 0; yield) {
       const { kind, period } = runs[from]!
       const some = runs.slice(from).filter((run) => run.kind === kind && run.period === period)
       this.#remove({ kind, period }, some, () => this.#removeRuns(some))

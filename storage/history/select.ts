@@ -10,6 +10,7 @@ import type { RunPages } from './history-files.ts'
 import type { PageKey } from './page-table.ts'
 import { type IsHidden, newColumns } from './run-cursor.ts'
 import { orderRows } from './sorting.ts'
+import { HistoryBoundError } from './store.ts'
 
 /** Both ends are included. */
 export interface MsRange {
@@ -151,9 +152,20 @@ export class ColumnsPart implements Part {
   }
 }
 
-/** Joins parts, of which the later ones hold where two have a row of the same time; only rows from `fromMs` to `toMs` stay. */
+/** More rows of a series are not in memory at once: 256 MiB of samples. */
+const MAX_ROWS = 1 << 24
+/** How many rows parts have. */
+export function rowsOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0)
+}
+
+/**
+ * Joins parts, of which the later ones hold where two have a row of the same time; only rows from `fromMs` to `toMs` stay. Throws
+ * HistoryBoundError if they are too many.
+ */
 export function joinParts(parts: readonly Part[], fromMs: number, toMs: number): ChunkColumns | undefined {
-  const total = parts.reduce((sum, { length }) => sum + length, 0)
+  const total = rowsOf(parts)
+  if (total > MAX_ROWS) throw new HistoryBoundError(total, MAX_ROWS)
   const joined = newColumns(parts[0]?.columnCount ?? 0, total)
   const { times } = joined
   let end = 0

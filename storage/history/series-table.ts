@@ -6,7 +6,7 @@ import type { Database, Statement } from 'better-sqlite3'
 import { identityHash, identityOf } from './active-series.ts'
 import { placeOf } from './codec/page.ts'
 import type { FamilyTable } from './family-table.ts'
-import type { HistoryKind, HistoryLabels, HistorySeries } from './store.ts'
+import type { HistoryLabels, HistorySeries } from './store.ts'
 
 /** The label of both names of a series. */
 export const NAME_TERM_LABEL = '__name__'
@@ -21,7 +21,6 @@ export interface SeriesRow {
   readonly text: string
   readonly labels: string
   readonly native: string
-  readonly kind: HistoryKind
   readonly last_ms: number
 }
 
@@ -36,13 +35,15 @@ interface Birth {
   readonly lastMs: number
 }
 
-/** What was said of a series that is stored. */
+/** A series that is stored is in use on a later day. */
 interface Update {
   readonly tenant: number
   readonly id: number
-  readonly kind: HistoryKind
   readonly lastMs: number
 }
+
+/** Of a column that nothing reads: what a metric is, its families say. */
+const KIND = 'unknown'
 
 export interface FoundSeries {
   readonly place: number
@@ -54,14 +55,13 @@ export interface FoundSeries {
 
 /** Without the plus SQLite would go through all series of the tenant, as it has seen no statistics. */
 export const FIND_SERIES =
-  'select series.id, name, text, labels, native, kind, last_ms from series join name on name.id = series.name ' +
+  'select series.id, name, text, labels, native, last_ms from series join name on name.id = series.name ' +
   'where hash = ? and +series.tenant = ?'
 
 export class SeriesTable {
   readonly #families: Pick<FamilyTable, 'remove'>
   readonly #find: Statement<unknown[], SeriesRow>
   readonly #putSeries: Statement
-  readonly #update: Statement
   readonly #touch: Statement
   readonly #findName: Statement<unknown[], number>
   readonly #putName: Statement
@@ -93,7 +93,6 @@ export class SeriesTable {
       database.prepare<unknown[], number>(`select coalesce(max(id), 0) + 1 from ${table}`).pluck().get() ?? 1
     this.#find = database.prepare<unknown[], SeriesRow>(FIND_SERIES)
     this.#putSeries = database.prepare('insert into series values (?, ?, ?, ?, ?, ?, ?, ?)')
-    this.#update = database.prepare('update series set kind = ?, last_ms = max(last_ms, ?) where id = ?')
     this.#touch = database.prepare('update series set last_ms = ? where id = ? and last_ms < ?')
     this.#findName = database.prepare<unknown[], number>('select id from name where tenant = ? and text = ?').pluck()
     this.#putName = database.prepare('insert or ignore into name values (?, ?, ?)')
@@ -109,11 +108,11 @@ export class SeriesTable {
       .prepare<unknown[], number>('select name from series where id = ? and tenant = ?')
       .pluck()
     this.#seriesOfId = database.prepare<unknown[], SeriesRow>(
-      'select series.id, name, text, labels, native, kind, last_ms from series join name on name.id = series.name ' +
+      'select series.id, name, text, labels, native, last_ms from series join name on name.id = series.name ' +
         'where series.id = ? and series.tenant = ?',
     )
     this.#unused = database.prepare<unknown[], SeriesRow>(
-      'select series.id, name, text, labels, native, kind, last_ms from series join name on name.id = series.name ' +
+      'select series.id, name, text, labels, native, last_ms from series join name on name.id = series.name ' +
         `where series.tenant = ? and last_ms < ? order by last_ms limit ${REMOVED_AT_ONCE}`,
     )
     this.#removeSeries = database.prepare('delete from series where id = ?')
@@ -150,10 +149,8 @@ export class SeriesTable {
     const rows = this.#find.all(identityHash(identity), tenant)
     const row = rows.find(({ text, labels: stored }) => text === series.name && stored === labels)
     if (row === undefined) return undefined
-    const { id, native, kind, last_ms: lastMs } = row
-    if (native === series.native && (kind !== series.kind || lastMs < dayMs)) {
-      this.#updates.push({ tenant, id, kind: series.kind, lastMs: dayMs })
-    }
+    const { id, native, last_ms: lastMs } = row
+    if (native === series.native && lastMs < dayMs) this.#updates.push({ tenant, id, lastMs: dayMs })
     return { place: placeOf(row.name, id), native, isCounted: lastMs >= countedMs }
   }
 
@@ -200,14 +197,14 @@ export class SeriesTable {
       this.#storeBirth(birth)
     }
     const updates = this.#updates.slice(0, most)
-    for (const { id, kind, lastMs } of updates) this.#update.run(kind, lastMs, id)
+    for (const { id, lastMs } of updates) this.#touch.run(lastMs, id, lastMs)
     this.#storing = { births, updates: updates.length }
   }
 
   #storeBirth({ tenant, id, name, series, labels, lastMs }: Birth): void {
     if (this.#names.has(nameKey(tenant, series.name))) this.#putName.run(name, tenant, series.name)
     const hash = identityHash(identityOf(series.name, labels))
-    this.#putSeries.run(id, tenant, name, hash, series.kind, lastMs, series.native, labels)
+    this.#putSeries.run(id, tenant, name, hash, KIND, lastMs, series.native, labels)
     this.#post(tenant, id, NAME_TERM_LABEL, series.name)
     if (series.native !== series.name) this.#post(tenant, id, NAME_TERM_LABEL, series.native)
     for (const [label, text] of series.labels) this.#post(tenant, id, label, text)
@@ -246,7 +243,7 @@ export class SeriesTable {
   described(tenant: { readonly id: number; readonly name: string }, series: number): HistorySeries | undefined {
     const row = this.#seriesOfId.get(series, tenant.id)
     if (row === undefined) return undefined
-    return { tenant: tenant.name, name: row.text, labels: labelsOf(row.labels), native: row.native, kind: row.kind }
+    return { tenant: tenant.name, name: row.text, labels: labelsOf(row.labels), native: row.native }
   }
 
   /** Whether something waits to be stored. */

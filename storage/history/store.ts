@@ -14,8 +14,7 @@ import type { HistorySpace } from './history-room.ts'
 export type HistoryLabels = readonly (readonly [name: string, text: string])[]
 
 /**
- * A tenant, a name and labels are the identity of a series, and its kind is what was said of it last. Where two metrics ask for the
- * same identity, the one that came first has it, and the other the label `cinnabar_name` besides, with its native name, as in
+ * A tenant, a name and labels are the identity of a series. Where two metrics ask for the same identity, the one that came first has it, and the other the label `cinnabar_name` besides, with its native name, as in
  * GET /metrics.
  */
 export interface HistorySeries {
@@ -25,10 +24,7 @@ export interface HistorySeries {
   readonly labels: HistoryLabels
   /** The name of the metric here, such as `host.load.one`. */
   readonly native: string
-  readonly kind: HistoryKind
 }
-
-export type HistoryKind = 'counter' | 'gauge' | 'unknown'
 
 /** What is known of samples of one name, in Prometheus' terms; the parts of a histogram or summary are one family. */
 export interface HistoryFamily {
@@ -145,6 +141,8 @@ export interface HistoryQuery {
   readonly stepMs?: number | undefined
   /** Only series after this place; undefined: all. What they are is looked for, and nothing is read of those before. */
   readonly after?: number | undefined
+  /** Whether a series with very many samples may come in several pieces, one after the other. Default false. */
+  readonly inPieces?: boolean | undefined
 }
 
 /** A series with its samples: ascending by time, one for each time, with stale markers. The columns belong to the caller. */
@@ -255,10 +253,10 @@ export interface HistoryStore {
   /** Samples appended since the last commit. */
   readonly uncommitted: number
   /**
-   * What matches, each series once, in the order of names. It shows one state, that of the first step, whatever happens meanwhile.
+   * What matches, each series once, unless it is wanted in pieces, in the order of names. It shows one state, that of the first step, whatever happens meanwhile.
    * End it with `return()` if not all of it is wanted: until its end files stay that are not needed otherwise, and the log of
    * fresh.db grows. When that is too long it ends with HistoryReadError.
-   * Throws HistoryExpressionError for an expression that is none, and HistoryReadError.
+   * Throws HistoryExpressionError for an expression that is none, HistoryBoundError, and HistoryReadError.
    */
   select(query: HistoryQuery): HistorySteps<HistorySamples>
   /** The rollups that are stored. They reach up to the last day that was merged. */
@@ -304,6 +302,17 @@ export const ROLLUP_MS = 300_000
  */
 export class HistoryReadError extends Error {
   override readonly name = 'HistoryReadError'
+}
+
+/** More samples of one series are asked for than are read at once. */
+export class HistoryBoundError extends Error {
+  override readonly name = 'HistoryBoundError'
+
+  constructor(samples: number, most: number) {
+    super(
+      `one series has about ${samples} samples in the time that is asked for, and at most ${most} are read at once: ask for a shorter time`,
+    )
+  }
 }
 
 /** A matcher whose text is no expression of RE2, or too long; the message says what is wrong with it. */

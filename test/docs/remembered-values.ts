@@ -106,7 +106,7 @@ export async function selectedValue(
   clock: Clock,
   more: readonly (readonly [string, bigint | boolean])[] = [],
 ): Promise<ValueMessage> {
-  const one = { tenant: 'default', name: 'a', native: 'test.a', labels: [['host', 'h']], kind: 'unknown' } as const
+  const one = { tenant: 'default', name: 'a', native: 'test.a', labels: [['host', 'h']] } as const
   const samples = { series: one, times: Float64Array.of(1), values: Float64Array.of(1) }
   const columns = ['ends', 'min', 'max', 'sum', 'count', 'first', 'firstTimes', 'last', 'lastTimes', 'resets']
   const windows = { stepMs: 300_000, ...Object.fromEntries(columns.map((name) => [name, Float64Array.of(1)])) } as never

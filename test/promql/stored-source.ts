@@ -41,7 +41,7 @@ export class StoredSource implements SeriesSource {
     const name = labels.metricName
     const others = [...labels].filter(([label]) => label !== METRIC_NAME_LABEL)
     const sorted = others.toSorted(([a], [b]) => (a < b ? -1 : 1))
-    const reference = this.#history.seriesOf({ tenant: TENANT, name, native: name, labels: sorted, kind: 'unknown' })
+    const reference = this.#history.seriesOf({ tenant: TENANT, name, native: name, labels: sorted })
     if (reference === undefined) throw new Error(`the history takes no series ${labels}`)
     const all = [...samples]
     const values = Float64Array.from(all, ([, value]) => (value === 'stale' ? Number.NaN : value))

@@ -219,7 +219,7 @@ export class ChannelDecoder {
     const series = isAlone ? known : this.#partOf(known, `${name}\0${labelsKey(labels)}`)
     if (!this.#isFresh(series)) {
       const sorted = [...labels].sort(([one], [other]) => (one < other ? -1 : 1))
-      series.reference = this.#store.seriesOf({ tenant, name, labels: sorted, native, kind: 'unknown' })
+      series.reference = this.#store.seriesOf({ tenant, name, labels: sorted, native })
       series.askedMs = this.#nowMs
       if (series.reference !== undefined) this.described.recorded(tenant, native, this.#nowMs)
     }

@@ -93,14 +93,13 @@ class ImportSink implements TextSink<ImportedSeries> {
     const { name, labels: given } = readSeries(text)
     const labels: HistoryLabels = given.filter(([, value]) => value !== '').sort(([a], [b]) => (a < b ? -1 : 1))
     const { tenant: own, ofServer } = this.#imported
-    const kind = 'unknown'
     const nativeIn = (tenant: string) => this.#store.nativeOf({ tenant, name, labels })
     const ofNone = nativeIn(SERVER)
     // In a query it would be there twice.
     if (ofNone !== undefined && !ofServer) return { tenant: SERVER, reference: undefined }
     const tenant = ofNone === undefined ? own : SERVER
     const native = ofNone ?? nativeIn(own) ?? `${FAMILY}${name}`
-    const reference = this.#store.seriesOf({ tenant, name, labels, native, kind })
+    const reference = this.#store.seriesOf({ tenant, name, labels, native })
     if (reference !== undefined) this.families.has(tenant, native, name)
     return { tenant, reference }
   }

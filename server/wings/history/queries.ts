@@ -3,6 +3,7 @@
  * and others have their turn: recording never waits for a query.
  */
 import {
+  HistoryBoundError,
   HistoryExpressionError,
   type HistoryFamily,
   HistoryReadError,
@@ -178,7 +179,7 @@ class FamilyLookup {
 
 /** Undefined if the thread cannot go on. */
 function statusOf(error: unknown): 'INVALID_ARGUMENT' | 'INTERNAL' | undefined {
-  if (error instanceof HistoryExpressionError) return 'INVALID_ARGUMENT'
+  if (error instanceof HistoryExpressionError || error instanceof HistoryBoundError) return 'INVALID_ARGUMENT'
   return error instanceof HistoryReadError ? 'INTERNAL' : undefined
 }
 

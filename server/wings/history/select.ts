@@ -199,7 +199,7 @@ export class SelectSensor implements PolledSensor {
         const losses = await readableLosses(this.#reading, { tenant, ...range }, (series) => mayRead(tenant, series))
         yield losses.map((loss) => shownLoss(tenant, loss))
       }
-      for await (const portion of this.#reading.select({ tenant, ...range })) {
+      for await (const portion of this.#reading.select({ tenant, ...range, inPieces: true })) {
         yield portion.filter(({ series }) => mayRead(tenant, series)).flatMap((series) => shownOf(tenant, series))
       }
     }

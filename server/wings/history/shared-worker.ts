@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { Backoff } from '../../../protocol/kept/backoff.ts'
 import { History } from '../../../storage/history/history.ts'
 import { MissingRecords } from '../../../storage/history/log/applier.ts'
 import { fetchHistory, takeCopied } from '../../../storage/history/log/copy.ts'
@@ -21,6 +22,8 @@ const PAUSE_MS = 5
 /** Until a copy is asked for again, and how often nobody may answer before it is done without: no node may lead now. */
 const AGAIN_MS = 3_000
 const UNANSWERED = 10
+/** After copies that did not come whole: each costs the node that leads a copy of its fresh.db. */
+const AFTER_FAILURES = { firstMs: AGAIN_MS, maxMs: 60_000 }
 
 interface Thread {
   readonly port: MessagePort
@@ -163,17 +166,20 @@ function openFollowing(services: RecorderServices): Following {
 /** Fetches a copy, however often that fails; returns false if nobody has one to send, or it was given up. */
 async function copied(where: HistoryLogOptions, services: RecorderServices, signal: AbortSignal): Promise<boolean> {
   const report = (problem: string): void => services.post({ kind: 'state', problem })
+  const failures = new Backoff(AFTER_FAILURES)
   let unanswered = 0
   report('a copy of the history is fetched from the node that leads, since the log does not reach back to what is here')
   while (!signal.aborted && unanswered < UNANSWERED) {
+    let pauseMs = AGAIN_MS
     try {
       if (await fetchHistory(where, options.directory, signal)) return true
       unanswered++
     } catch (error) {
       if (signal.aborted) return false
       report((error as Error).message)
+      pauseMs = failures.next()
     }
-    await delay(AGAIN_MS, undefined, { signal }).catch(() => {})
+    await delay(pauseMs, undefined, { signal }).catch(() => {})
   }
   return false
 }

@@ -17,6 +17,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { abortable } from '../../replicated/asking.ts'
 import { Log } from '../../replicated/log.ts'
 import { PIECE_BYTES, PieceReceiver, PieceSender, type PieceSink } from '../../replicated/pieces.ts'
 import { nameAside } from '../../sqlite/backup.ts'
@@ -26,6 +27,7 @@ import { StorageError } from '../../store.ts'
 import { historyFiles, namedFiles } from '../backup.ts'
 import { FRESH_FILE, historyError, realDisk } from '../database.ts'
 import type { History } from '../history.ts'
+import { HistoryRoom, type HistorySpace, historySpaceOf } from '../history-room.ts'
 import { FILE_NAMES } from '../periods.ts'
 import type { HistoryLogOptions } from '../store.ts'
 
@@ -110,15 +112,20 @@ async function* contentOf(path: string, files: readonly NamedFile[]): AsyncGener
 
 /**
  * Fetches a copy, which `takeCopied` puts in the place of the history. Returns false if no node answers. Rejects with StorageError, and
- * then there is none.
+ * then there is none; FULL if the disk has no room for it beside what is left to others, before anything of it has come.
  */
-export async function fetchHistory(where: HistoryLogOptions, directory: string, signal: AbortSignal): Promise<boolean> {
+export async function fetchHistory(
+  where: HistoryLogOptions,
+  directory: string,
+  signal: AbortSignal,
+  space: (directory: string) => HistorySpace = historySpaceOf,
+): Promise<boolean> {
   const part = partOf(directory)
-  const log = await Log.connect({ ...where, content: 'history' })
+  const log = await connected(where, signal)
   try {
     rmSync(part, { recursive: true, force: true })
     mkdirSync(part, { recursive: true, mode: 0o700 })
-    const files = new FilesSink(part)
+    const files = new FilesSink(part, new HistoryRoom(dirname(directory), () => space(part)))
     const { connection } = log
     const receiver = new PieceReceiver(connection, files, () => {}, signal)
     const subject = subjectOf(where.cluster)
@@ -133,6 +140,18 @@ export async function fetchHistory(where: HistoryLogOptions, directory: string, 
   } finally {
     rmSync(part, { recursive: true, force: true })
     await log.close()
+  }
+}
+
+/** Nobody waits for a connection that is not wanted any more. */
+async function connected(where: HistoryLogOptions, signal: AbortSignal): Promise<Log> {
+  const connecting = Log.connect({ ...where, content: 'history' })
+  try {
+    return await abortable(connecting, signal)
+  } catch (error) {
+    if (!signal.aborted) throw error
+    void connecting.then((log) => log.close()).catch(() => {})
+    throw new StorageError('IO', 'a copy of the history was given up')
   }
 }
 
@@ -157,17 +176,20 @@ class FilesSink implements PieceSink {
   /** The file that is written, and what is left of it. */
   #file: number | undefined
   #left = 0
+  readonly #room: Pick<HistoryRoom, 'checkFor'>
 
-  constructor(directory: string) {
+  constructor(directory: string, room: Pick<HistoryRoom, 'checkFor'>) {
     this.#directory = directory
+    this.#room = room
   }
 
-  /** Throws StorageError for an answer that is none. */
+  /** Throws StorageError for an answer that is none, and FULL if there is no room for the files. */
   begin(answer: unknown): void {
     const { files = [], refused } = (answer ?? {}) as { readonly files?: unknown; readonly refused?: unknown }
     if (refused !== undefined) return
     if (!Array.isArray(files) || files.length > MAX_FILES || !files.every(isNamedFile))
       throw new StorageError('IO', 'the node that leads has sent a list of files that is none')
+    this.#room.checkFor(files.reduce((sum, [, bytes]) => sum + bytes, 0))
     this.#files = files
   }
 

@@ -40,17 +40,20 @@ class Aging<Key, Value> {
   }
 }
 
+/** Nodes of earlier versions want a text there. */
+const KIND = 'unknown'
+
 /** The text of a series, without its tenant. */
-function seriesText({ native, name, kind, labels }: HistorySeries): string {
-  return JSON.stringify([native, name, kind, labels])
+function seriesText({ native, name, labels }: HistorySeries): string {
+  return JSON.stringify([native, name, KIND, labels])
 }
 
 /** Throws RecordError MALFORMED for a text that is none. */
 function seriesOfText(tenant: string, text: string): HistorySeries {
-  const [native, name, kind, labels] = partsOf(text)
-  if (![native, name, kind].every((each) => typeof each === 'string') || !Array.isArray(labels))
+  const [native, name, , labels] = partsOf(text)
+  if (![native, name].every((each) => typeof each === 'string') || !Array.isArray(labels))
     throw new RecordError('MALFORMED', 'a text is no series')
-  return { tenant, native, name, kind, labels } as HistorySeries
+  return { tenant, native, name, labels } as HistorySeries
 }
 
 function partsOf(text: string): readonly unknown[] {

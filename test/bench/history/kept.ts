@@ -87,7 +87,7 @@ class FilledHistory {
     }
     for (let at = 0; at < count; at++) {
       const labels = [['instance', `host${from + at}:9100`] as const]
-      const series = { tenant: TENANT, name: 'bench', native: 'prometheus.bench', labels, kind: 'unknown' } as const
+      const series = { tenant: TENANT, name: 'bench', native: 'prometheus.bench', labels } as const
       columns.series[at] = this.#history.seriesOf(series) ?? 0
       columns.values[at] = at + this.#nowMs / STEP_MS
     }

@@ -1,12 +1,13 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { realDisk } from '../../../storage/history/database.ts'
 import { HistoryReadError } from '../../../storage/history/store.ts'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { StorageError } from '../../../storage/store.ts'
 import { times } from '../../support/long.ts'
 import { Random } from '../../support/random.ts'
-import { all, append, DAY_MS, HOUR_MS, query, series } from './history-model.ts'
+import { all, append, DAY_MS, HOUR_MS, query, series, UNLIMITED } from './history-model.ts'
 import { TestHistory } from './test-history.ts'
 import { unreadableDisk } from './watched-disk.ts'
 
@@ -275,5 +276,67 @@ describe('a history', () => {
     const left = readdirSync(test.directory).filter((name) => !before.includes(name))
     expect(left.toSorted()).toEqual(['2026.db', 'notes.db'])
     expect(test.lines()).toHaveLength(FLEET.length * SAMPLES)
+  })
+})
+
+describe('a file of a day that cannot be opened', () => {
+  it.each([
+    ['EMFILE', 'too many open files'],
+    ['SQLITE_CANTOPEN', 'unable to open database file'],
+  ])('for now (%s) fails queries, costs nothing, and the history goes on', (code, message) => {
+    test.end()
+    let isFailing = false
+    test = new TestHistory({
+      ...realDisk,
+      open(path, options) {
+        if (isFailing && path.includes('2026-08-31')) throw Object.assign(new Error(message), { code })
+        return realDisk.open(path, options)
+      },
+    })
+    storeDay()
+    const before = test.lines()
+    test.reopen()
+    isFailing = true
+    for (let minute = 0; minute < 30; minute++) {
+      expect(() => test.lines()).toThrow(HistoryReadError)
+      test.now += 60_000
+    }
+    expect(() => test.lines()).toThrow(/2026-08-31.*cannot be opened.*let the user/)
+    test.store([[FLEET[0]!, test.now, 1]])
+    isFailing = false
+    expect(test.lines()).toHaveLength(before.length + 1)
+    expect(test.history.figures().damagedPages).toBe(0)
+  })
+
+  it('since a newer version has written it fails queries and says so', () => {
+    storeDay()
+    change('2026-08-31', 'pragma user_version = 99')
+    expect(() => test.lines()).toThrow(/2026-08-31.*written by a newer version/)
+    test.store([[FLEET[0]!, test.now, 1]])
+    expect(test.history.figures().damagedPages).toBe(0)
+  })
+
+  it('leaves no query open when fresh.db itself cannot be', () => {
+    test.end()
+    let isFailing = false
+    test = new TestHistory({
+      ...realDisk,
+      open(path, options) {
+        if (isFailing && options?.readonly === true) throw Object.assign(new Error('no more'), { code: 'EMFILE' })
+        return realDisk.open(path, options)
+      },
+    })
+    storeDay()
+    isFailing = true
+    expect(() => test.lines()).toThrow(HistoryReadError)
+    expect(losses).toThrow(HistoryReadError)
+    isFailing = false
+    expect(test.lines()).toHaveLength(FLEET.length * SAMPLES)
+    // A file that nobody needs goes: no query holds it.
+    const [former] = readdirSync(test.directory).filter((name) => name.startsWith('2026-08-31'))
+    test.history.limit({ ...UNLIMITED, keepMs: HOUR_MS })
+    test.pass(HOUR_MS)
+    test.pass(3 * DAY_MS)
+    expect(readdirSync(test.directory)).not.toContain(former)
   })
 })

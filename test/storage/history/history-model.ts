@@ -28,7 +28,7 @@ export const UNLIMITED: HistoryLimits = {
 
 export function series(name: string, labels: Record<string, string> = {}, tenant = 'acme'): HistorySeries {
   const sorted = Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  return { tenant, name, labels: sorted, native: name.replaceAll('_', '.'), kind: 'gauge' }
+  return { tenant, name, labels: sorted, native: name.replaceAll('_', '.') }
 }
 
 /** One sample to be appended; a bigint is the bits of a value. */

@@ -302,16 +302,6 @@ describe('series', () => {
     expect(new Set(odd.map((of) => history.seriesOf(of))).size).toBe(4)
   })
 
-  it('have the kind that was said last', () => {
-    reopen()
-    history.seriesOf({ ...fleet[0]!, kind: 'counter' })
-    history.commit()
-    const [found] = all(
-      history.series({ tenant: 'acme', matchers: [{ label: '__name__', operator: '=', text: 'node.load1' }] }),
-    )
-    expect(found).toMatchObject({ kind: 'counter', native: 'node.load1', name: 'node_load1', tenant: 'acme' })
-  })
-
   it('of two metrics with one name and the same labels are two: the first has them, the other has its own name, too', () => {
     const twins = ['a.b', 'a_b', 'a-b'].map((native) => ({ ...series('a_b', { host: 'h', zone: 'z' }), native }))
     const foreign = series('a_b', { host: 'h', zone: 'z', cinnabar_name: 'a-b' })

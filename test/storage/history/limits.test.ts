@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { HistoryQuota } from '../../../storage/history/store.ts'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { Random } from '../../support/random.ts'
-import { all, append, DAY_MS, HOUR_MS, query, START_MS, series, UNLIMITED } from './history-model.ts'
+import { all, append, DAY_MS, HOUR_MS, query, type Sample, START_MS, series, UNLIMITED } from './history-model.ts'
 import { TestHistory } from './test-history.ts'
 
 const LOAD = series('load')
@@ -235,6 +235,45 @@ describe('what is dropped', () => {
     expect(days('other')).toEqual([0, 1])
     test.reopen()
     expect(test.lines()).toEqual(lines)
+  })
+
+  it('by two at once is hidden, although one of them ends before the other', () => {
+    const drop = (host: string) =>
+      test.history.drop({ tenant: 'acme', matchers: [{ label: 'host', operator: '=', text: host }] })
+    const many = Array.from({ length: 5_000 }, (_, index) => series('load', { host: 'many', index: String(index) }))
+    test.storeMany(b, 10)
+    append(
+      test.history,
+      many.map((of): Sample => [of, test.now, 1]),
+    )
+    while (!test.history.commit());
+    test.pass(HOUR_MS)
+    const [first, second] = [drop('b'), drop('many')]
+    second.next()
+    for (const _ of first);
+    test.now += 2 * DAY_MS
+    expect(test.history.work(1000)).toBe(false)
+    for (const _ of second);
+    test.pass(0)
+    test.pass(DAY_MS)
+    expect(test.lines()).toEqual([])
+  })
+
+  it('is forgotten when nothing of it is left in any file', () => {
+    const inIndex = (): unknown => {
+      const copy = openSqlite(join(test.directory, 'fresh.db'), { readonly: true })
+      const count = copy.prepare('select count(*) from dropped').pluck().get()
+      copy.close()
+      return count
+    }
+    test.storeMany(LOAD, 10)
+    test.storeMany(b, 10)
+    test.pass(HOUR_MS)
+    for (const _ of test.history.drop({ tenant: 'acme', matchers: [{ label: 'host', operator: '=', text: 'b' }] }));
+    expect(inIndex()).toBe(1)
+    for (let day = 0; day < 3; day++) test.pass(DAY_MS)
+    expect(inIndex()).toBe(0)
+    expect(test.lines()).toHaveLength(10)
   })
 
   it('of a tenant that is removed is everything, and another one of that name begins anew', () => {

@@ -64,12 +64,7 @@ describe.skipIf(missing)(`charts of the history${howTo}`, () => {
       monotonicMs: () => nowMs,
       limits: { keepMs: 30 * DAY_MS, keepRollupsMs: 730 * DAY_MS, maxBytes: 2 ** 40, quotas: new Map() },
     })
-    const kept = {
-      native: `gmetric.${name}`,
-      name: `gmetric_${name}`,
-      labels: [['host', 'web1']],
-      kind: 'gauge',
-    } as const
+    const kept = { native: `gmetric.${name}`, name: `gmetric_${name}`, labels: [['host', 'web1']] } as const
     const from = { native: 'gmetric.*', fromMs: endMs - 11 * DAY_MS, toMs: endMs - 10 * DAY_MS }
     for (let day = 0; day < 40; day++, nowMs += DAY_MS) {
       const reference = history.seriesOf({ tenant: 'default', ...kept }) ?? Number.NaN

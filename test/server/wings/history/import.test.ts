@@ -28,7 +28,6 @@ const LOAD: HistorySeries = {
   name: 'gmetric_load',
   native: 'gmetric.load',
   labels: [['host', 'web1']],
-  kind: 'unknown',
 }
 
 describe('the samples of a text', () => {

@@ -25,7 +25,7 @@ let failure: Error | undefined
 let queries: ThreadQueries
 
 function samples(length: number): HistorySamples {
-  const series = { tenant: 'acme', name: 'a', native: 'a', labels: [], kind: 'unknown' } as const
+  const series = { tenant: 'acme', name: 'a', native: 'a', labels: [] } as const
   return { series, times: new Float64Array(length), values: new Float64Array(length) }
 }
 

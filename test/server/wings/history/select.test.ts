@@ -182,7 +182,7 @@ describe('an answer of several pages', () => {
     try {
       if (tenant === '') return
       for (const name of ['a', 'b']) {
-        const series = { tenant, name, native: name, labels: [], kind: 'unknown' } as const
+        const series = { tenant, name, native: name, labels: [] } as const
         const times = Float64Array.from({ length: SAMPLES }, (_, at) => at)
         yield [{ series, times, values: times.slice() }]
       }
@@ -287,7 +287,7 @@ describe('losses and windows', () => {
     const numbers = Float64Array.of(1, 2)
     const names = ['ends', 'min', 'max', 'sum', 'count', 'first', 'firstTimes', 'last', 'lastTimes', 'resets']
     const windows = { stepMs: 300_000, ...Object.fromEntries(names.map((name) => [name, numbers])) } as never
-    const series = (native: string) => ({ tenant, name: native, native, labels: [], kind: 'unknown' }) as const
+    const series = (native: string) => ({ tenant, name: native, native, labels: [] }) as const
     yield found.map((native) => ({
       series: series(native),
       // There is no sample in the range where only losses are looked at.

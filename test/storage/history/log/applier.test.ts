@@ -15,7 +15,7 @@ const NOW = 1_700_000_000_000
 const HOUR = 3_600_000
 const EVER = { fromMs: 0, toMs: 1e14 }
 const MISSED = 'records of the cluster that this node has missed, or cannot read'
-const SERIES = { tenant: 'acme', name: 'load', labels: [], native: 'test.load', kind: 'gauge' } as const
+const SERIES = { tenant: 'acme', name: 'load', labels: [], native: 'test.load' } as const
 
 let directory: string
 let history: History
@@ -47,7 +47,7 @@ function recordsOf(count: number, broken: readonly number[]) {
       tenant: 'acme',
       position,
       losses: [],
-      texts: [JSON.stringify(['test.load', 'load', 'gauge', []])],
+      texts: [JSON.stringify(['test.load', 'load', 'unknown', []])],
       series: Uint32Array.of(0),
       times: Float64Array.of(NOW + sequence),
       values: Float64Array.of(sequence),
@@ -102,7 +102,7 @@ it.each([
       tenant: 'acme',
       position: undefined,
       losses: [],
-      texts: [JSON.stringify(['test.load', 'load', 'gauge', []])],
+      texts: [JSON.stringify(['test.load', 'load', 'unknown', []])],
       series: Uint32Array.of(0),
       times: Float64Array.of(NOW + 4),
       values: Float64Array.of(4),
@@ -140,6 +140,6 @@ it('records that a series has ended of which nothing has come for hours', async 
     await take(other)
   }
   await take(reference)
-  expect(appended.at(-1)).toMatchObject({ texts: [JSON.stringify(['test.load', 'load', 'gauge', []])] })
+  expect(appended.at(-1)).toMatchObject({ texts: [JSON.stringify(['test.load', 'load', 'unknown', []])] })
   await expect(take(reference + 100)).rejects.toThrow('nobody has asked for that')
 })

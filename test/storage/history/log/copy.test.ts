@@ -103,6 +103,19 @@ describe.skipIf(natsMissing !== undefined)('a copy of the history', () => {
     expect([node.lines(), left()]).toEqual([[], []])
   })
 
+  it('is not begun where the disk has no room for it', async () => {
+    leader.log.sendCopies(cluster, leader.directory)
+    const space = () => ({ sizeBytes: 2 ** 40, freeBytes: 2 ** 30 + 1_000 })
+    const { signal } = new AbortController()
+    await expect(fetchHistory(node.options(cluster), node.directory, signal, space)).rejects.toMatchObject({
+      code: 'FULL',
+      message: expect.stringMatching(/a copy of the history needs 1 MiB .* there are 0 besides/),
+    })
+    expect(left()).toEqual([])
+    await eventually(() => expect(readdirSync(`${leader.directory}-sending`)).toEqual([]))
+    expect(await fetched()).toBe(true)
+  })
+
   it('that was cut off is begun anew, and one that is whole takes the place of the history after a kill, too', async () => {
     mkdirSync(`${node.directory}-copying`)
     writeFileSync(`${node.directory}-copying/fresh.db`, 'half')

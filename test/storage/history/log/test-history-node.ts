@@ -14,7 +14,7 @@ const LIMITS = { keepMs: 1e12, keepRollupsMs: 1e12, maxBytes: 2 ** 40, quotas: n
 const EVER = { fromMs: 0, toMs: 1e14 }
 
 const seriesOf = (host: string): HistorySeries => {
-  return { tenant: 'acme', name: 'load', labels: [['host', host]], native: 'test.load', kind: 'gauge' }
+  return { tenant: 'acme', name: 'load', labels: [['host', host]], native: 'test.load' }
 }
 
 /** A history with its log, in this process. */
