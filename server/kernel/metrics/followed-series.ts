@@ -1,7 +1,7 @@
 /** A series that a binding has, with its subscription. */
 import type { Steps } from '../core/fair-work.ts'
 import type { BoundInstance, HubSubscription } from './bound-instance.ts'
-import type { ListeningSensor, OpenLabels, Series, Sink } from './metric.ts'
+import type { HeldQueue, ListeningSensor, OpenLabels, Series, Sink, SubscribedSink } from './metric.ts'
 import { unsubscribe } from './subscriptions.ts'
 import { ENCODED_VOID, type FollowedItem } from './target.ts'
 
@@ -9,7 +9,7 @@ export class FollowedSeries implements FollowedItem {
   readonly sensor: ListeningSensor
   readonly series: Series
   /** An object of its own, which has only what a value needs: each goes through all subscriptions of its series. */
-  readonly subscription: Required<HubSubscription> & { sink: Pick<Sink, 'append'> }
+  readonly subscription: Required<HubSubscription> & { sink: SubscribedSink }
 
   /** Subscribes to a series; `open`: the labels that are sent with its values. */
   constructor(binding: BoundInstance, sensor: ListeningSensor, series: Series, open: OpenLabels) {
@@ -48,7 +48,7 @@ export class FollowedSeries implements FollowedItem {
   }
 }
 
-function thinned(sink: Sink): Pick<Sink, 'append'> {
+function thinned(sink: Sink): SubscribedSink {
   return sink.resolutionUs ? new ThinnedSink(sink, sink.resolutionUs) : sink
 }
 
@@ -56,7 +56,7 @@ function thinned(sink: Sink): Pick<Sink, 'append'> {
  * Passes on one value of a series in each span of time: the first one. What comes late, with a time before the last one passed on,
  * always goes on, and so does the end of the series, after which the next value is a first one again.
  */
-class ThinnedSink implements Pick<Sink, 'append'> {
+class ThinnedSink implements SubscribedSink {
   readonly #sink: Sink
   readonly #resolutionUs: number
   /** The time of the last value that was passed on, and the end of its span, microseconds. */
@@ -66,6 +66,14 @@ class ThinnedSink implements Pick<Sink, 'append'> {
   constructor(sink: Sink, resolutionUs: number) {
     this.#sink = sink
     this.#resolutionUs = resolutionUs
+  }
+
+  get isDurable(): boolean {
+    return this.#sink.isDurable === true
+  }
+
+  get queue(): HeldQueue | undefined {
+    return this.#sink.queue
   }
 
   append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void {

@@ -219,7 +219,7 @@ export interface Sink {
   /** Whether what is appended survives a restart. */
   readonly isDurable?: boolean
   /** What it appends to. */
-  readonly queue?: HeldQueue
+  readonly queue?: HeldQueue | undefined
   /** Microseconds: of the values of a series in one such span, only the first is wanted. If it is 0 or left out, all are. */
   readonly resolutionUs?: number
   append(framePrefix: Uint8Array, encodedValue: Uint8Array, time: number): void
@@ -234,10 +234,13 @@ export interface HeldQueue {
   holdBack(): { release(): void }
 }
 
+/** What a subscription needs of whoever takes its values. */
+export type SubscribedSink = Pick<Sink, 'append' | 'isDurable' | 'queue'>
+
 /** A subscription to a series: the prefix of its frames, and the sink that takes them. */
 export interface Subscription {
   readonly framePrefix: Uint8Array
-  readonly sink: Pick<Sink, 'append'>
+  readonly sink: SubscribedSink
   /** Its index in the `subscriptions` of its series. */
   at: number
 }

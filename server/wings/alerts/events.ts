@@ -8,6 +8,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Feed } from '../../kit/feed.ts'
 import { fingerprintOf } from '../../kit/fingerprint.ts'
+import type { HeldValues } from '../../kit/held-values.ts'
 import {
   fromForeign,
   type Labels,
@@ -53,9 +54,13 @@ export class AlertSensor implements ListeningSensor {
   readonly #feed: Pick<Feed, 'born' | 'died' | 'emit'>
   readonly #series = new Map<string, AlertSeries>()
 
-  constructor(tenant: string, feed: Pick<Feed, 'born' | 'died' | 'emit'>) {
+  readonly #held: Pick<HeldValues, 'holdSeries'>
+
+  /** `held`: what keeps transitions from being sent before they are stored, since they follow again from what is. */
+  constructor(tenant: string, feed: Pick<Feed, 'born' | 'died' | 'emit'>, held: Pick<HeldValues, 'holdSeries'>) {
     this.owner = { tenant }
     this.#feed = feed
+    this.#held = held
   }
 
   metrics(): Iterable<Metric> {
@@ -84,6 +89,7 @@ export class AlertSensor implements ListeningSensor {
       this.#series.set(key, series)
       this.#feed.born(this, series)
     }
+    this.#held.holdSeries(series)
     this.#feed.emit(series, { type: REC, value: fieldsOf(transition) }, timeMs * MICROSECONDS)
   }
 

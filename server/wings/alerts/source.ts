@@ -3,6 +3,7 @@
  * Prometheus with it, is loaded where there are rules, or were.
  */
 import { ConfigError, type ConfigProblem } from '../../kit/config.ts'
+import { HeldValues } from '../../kit/held-values.ts'
 import type { Source } from '../../kit/source.ts'
 import { builtinRules } from './builtin.ts'
 import type { AlertsSection, alertsSection } from './config.ts'
@@ -27,7 +28,8 @@ export const alerts: Source<typeof alertsSection> = {
   async open({ clock, log, feed, door, poll, peer, expressions }, section) {
     let inForce = section
     const family = door.family({ family: RULES_FAMILY, kind: 'rules', from: 'rules', keptMs: () => KEPT_MS })
-    const sensor = new AlertSensor(TENANT, feed)
+    const held = new HeldValues(peer.stored.journal)
+    const sensor = new AlertSensor(TENANT, feed, held)
     feed.add(sensor)
     const options: RuleGroupsOptions = {
       tenant: TENANT,
@@ -36,7 +38,7 @@ export const alerts: Source<typeof alertsSection> = {
       clock,
       log,
       reader: () => ({ ...READER, role: inForce.role }),
-      publish: (sample, timeMs) => publishSample(family.of(TENANT), sample, timeMs),
+      publish: (sample, timeMs) => publishSample(family.of(TENANT), held, sample, timeMs),
       work: (steps) => poll.work({ tenant: TENANT }, steps),
       emit: (transition) => sensor.emit(transition),
       forget: (labels) => sensor.forget(labels),

@@ -2,12 +2,10 @@
  * How far the channel of an upstream was taken. It is stored in the batch that has the values, so that a crash neither loses nor
  * repeats one; what is stored is committed at the upstream.
  */
+
+import { HeldValues } from '../../kit/held-values.ts'
 import type { StoredPeers, UpstreamRow } from '../../kit/peer.ts'
 import type { BatchBuilder, HeldQueue, Journaled } from '../../kit/producers.ts'
-
-interface Barrier {
-  release(): void
-}
 
 export class Position implements Journaled {
   readonly #name: string
@@ -18,10 +16,7 @@ export class Position implements Journaled {
   #reached = 0
   #submitted = 0
   #durable = 0
-  /** What holds back the values that no batch has yet, by the queue, and those of the batch on its way. */
-  readonly #held = new Map<HeldQueue, Barrier>()
-  readonly #submittedHeld: Barrier[] = []
-  #round = 1
+  readonly #held: HeldValues
   /** Whether the next batch has it already. */
   #isTouched = false
 
@@ -29,6 +24,7 @@ export class Position implements Journaled {
   constructor(name: string, row: UpstreamRow | undefined, journal: Pick<StoredPeers['journal'], 'touch'>) {
     this.#name = name
     this.#journal = journal
+    this.#held = new HeldValues(journal)
     this.#row = row
     this.#reached = row?.reached ?? 0
     this.#durable = this.#reached
@@ -60,15 +56,12 @@ export class Position implements Journaled {
 
   /** Another number for each batch: what is held back is so until that of its round is stored. */
   get round(): number {
-    return this.#round
+    return this.#held.round
   }
 
-  /**
-   * What is appended to a queue from now on is not sent before it is stored. After a crash it would come from the upstream again, and
-   * whoever had it already could not tell: it would have another transaction id.
-   */
+  /** What is appended to a queue from now on is not sent before it is stored: after a crash it would come from the upstream again. */
   hold(queue: HeldQueue): void {
-    if (!this.#held.has(queue)) this.#held.set(queue, queue.holdBack())
+    this.#held.hold(queue)
   }
 
   /** To be called in the turn in which the values up to this id were appended. */
@@ -81,9 +74,6 @@ export class Position implements Journaled {
 
   submit(builder: BatchBuilder): void {
     this.#isTouched = false
-    this.#round++
-    this.#submittedHeld.push(...this.#held.values())
-    this.#held.clear()
     if (this.#row === undefined) return
     this.#submitted = this.#reached
     builder.changes.push({ put: 'upstream', row: { ...this.#row, reached: this.#reached } })
@@ -91,7 +81,6 @@ export class Position implements Journaled {
 
   durable(): void {
     this.#durable = this.#submitted
-    for (const barrier of this.#submittedHeld.splice(0)) barrier.release()
     this.onStored(this.#durable)
   }
 }

@@ -149,6 +149,41 @@ it('an alert is pending, fires and ends: as values of `alert`, in the API, and a
   expect(figures).toMatchObject({ tenant: 'default', groups: 1, rules: 2, failing: 0, firing: 0, missed: 0 })
 })
 
+it('nobody is sent a transition or a result before it is stored: both would come again, with other ids', async () => {
+  const { producer } = server
+  await producer.addUser('ann')
+  const ann = await producer.seat('ann')
+  const channel = await subscribed(ann)
+  const recorded = await ann.collect('rules.test:a:twice')
+  // Values that need not wait keep the channel busy: one that is quiet waits for the disk in any case, to have ids.
+  const other = await ann.collect('test.a')
+  for (const id of [recorded, other]) await ann.ok((seq) => command.subscribe(seq, id, channel))
+  await producer.settle()
+  const { store } = producer
+  store.manual = true
+  let [last, results] = [0, 0]
+  const early: string[] = []
+  value = 7
+  await until(async () => {
+    const stored = await store.copy().open({ onDurable() {}, onFull() {}, onRoom() {}, onFailed() {} })
+    const { sequence = 0, reached = 0 } = stored.alertGroups[0] ?? {}
+    for (const message of ann.rest()) {
+      if (message.kind !== 'value' || message.metric === other) continue
+      if (message.metric === recorded) {
+        if (Number(message.time) / 1_000 > reached) early.push(`the result of ${message.time}`)
+        results++
+      } else {
+        last = Number(decoded(message).value.sequence)
+        if (last > sequence) early.push(`the transition ${last}`)
+      }
+    }
+    store.complete()
+    expect(last).toBe(2)
+  })
+  expect(early).toEqual([])
+  expect(results).toBeGreaterThan(2)
+})
+
 it('a reload reads the rules again; one with a mistake changes nothing, and says file, line, group and rule', async () => {
   value = 7
   await until(async () => expect(await stateOf()).toBe('pending'))
