@@ -1,5 +1,6 @@
 /** What completes an expression while it is typed: names of metrics and labels, and texts of labels, as the server has them. */
 import type { Consumer } from '../client/browser.ts'
+import { labelName, selectorText } from './promql-names.ts'
 import { recordsOf } from './query.ts'
 
 const LABELS = 'producer.history.labels'
@@ -8,8 +9,10 @@ const METRICS = 'producer.metrics'
 const FRESH_MS = 10_000
 const MOST_ANSWERS = 100
 
-interface LabelMatch {
+export interface LabelMatch {
   readonly name: string
+  readonly operator: '=' | '!=' | '=~' | '!~'
+  /** As it stands in the expression, between its quotes. */
   readonly value: string
   matchesEmpty(): boolean
 }
@@ -36,13 +39,13 @@ export class Completion {
   }
 
   labelNames(metricName = ''): Promise<string[]> {
-    return this.#texts(metricName === '' ? {} : { match: metricName })
+    return this.#texts(metricName === '' ? {} : { match: selectorText(metricName, []) })
   }
 
   labelValues(label: string, metricName = '', matchers: readonly LabelMatch[] = []): Promise<string[]> {
     const others = matchers.filter((one) => one.name !== label && !one.matchesEmpty())
-    const pairs = others.map(({ name, value }) => `${name}=${JSON.stringify(value)}`)
-    const match = pairs.length === 0 ? metricName : `${metricName}{${pairs.join(',')}}`
+    const pairs = others.map(({ name, operator, value }) => `${labelName(name)}${operator}${inQuotes(value)}`)
+    const match = selectorText(metricName, pairs)
     return this.#texts({ label, ...(match !== '' && { match }) })
   }
 
@@ -91,4 +94,9 @@ export class Completion {
       return []
     }
   }
+}
+
+/** What stood between quotes of another kind may have such a one. */
+function inQuotes(value: string): string {
+  return `"${value.replace(/\\.|"/gs, (part) => (part === '"' ? '\\"' : part))}"`
 }

@@ -12,6 +12,7 @@ import {
   type LossRange,
 } from '../client/browser.ts'
 import { keepLoss, type PastLoss } from './losses.ts'
+import { labelName, selectorText } from './promql-names.ts'
 import { untilAnswered } from './query.ts'
 import { reasonOf, sentence } from './refusals.ts'
 import { Samples } from './samples.ts'
@@ -157,8 +158,8 @@ function problemOf(error: unknown): EvaluationProblem {
 
 /** `up{job="a"}`, as Prometheus writes it; empty if it has no label. */
 export function seriesText({ name, labels }: Pick<ExpressionSeries, 'name' | 'labels'>): string {
-  const pairs = Object.entries(labels).map(([label, text]) => `${label}=${JSON.stringify(text)}`)
-  return pairs.length === 0 ? name : `${name}{${pairs.join(', ')}}`
+  const pairs = Object.entries(labels).map(([label, text]) => `${labelName(label)}=${JSON.stringify(text)}`)
+  return selectorText(name, pairs)
 }
 
 /** As a chart draws it. */

@@ -148,10 +148,18 @@ function textOf(data: Data, options: QueryCommandOptions, { range }: Asked, { co
   return formatTable(heads, rows, colors, columns)
 }
 
+/** Names that PromQL takes without quotes. */
+const PLAIN_NAME = /^[a-z_:][a-z0-9_:]*$/i
+const PLAIN_LABEL = /^[a-z_][a-z0-9_]*$/i
+
 /** As PromQL writes it. */
 function nameOf({ __name__: name = '', ...labels }: Metric): string {
-  const pairs = Object.entries(labels).map(([label, text]) => `${label}=${JSON.stringify(text)}`)
-  return pairs.length === 0 && name !== '' ? name : `${name}{${pairs.join(', ')}}`
+  const pairs = Object.entries(labels).map(
+    ([label, text]) => `${PLAIN_LABEL.test(label) ? label : JSON.stringify(label)}=${JSON.stringify(text)}`,
+  )
+  const isPlain = PLAIN_NAME.test(name)
+  const inside = name === '' || isPlain ? pairs : [JSON.stringify(name), ...pairs]
+  return isPlain && pairs.length === 0 ? name : `${isPlain ? name : ''}{${inside.join(', ')}}`
 }
 
 function numberOf(text: string): number {

@@ -15,7 +15,8 @@ import { EditorState, Prec, StateEffect, StateField } from '@codemirror/state'
 import { Decoration, type DecorationSet, drawSelection, EditorView, keymap, placeholder } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { PromQLExtension } from '@prometheus-io/codemirror-promql'
-import type { Completion } from '../completion.ts'
+import { EqlRegex, Neq, NeqRegex } from '@prometheus-io/lezer-promql'
+import type { Completion, LabelMatch } from '../completion.ts'
 
 export interface EditorOptions {
   readonly text: string
@@ -32,6 +33,38 @@ export interface ExpressionEditing {
   mark(range: { readonly from: number; readonly to: number } | undefined): void
   focus(): void
   end(): void
+}
+
+const OPERATORS: ReadonlyMap<number, LabelMatch['operator']> = new Map([
+  [Neq, '!='],
+  [EqlRegex, '=~'],
+  [NeqRegex, '!~'],
+])
+
+/** In the shape that the editor wants, which numbers operators as its grammar does. */
+function remoteOf(completion: Completion) {
+  return {
+    metricNames: () => completion.metricNames(),
+    labelNames: (metricName?: string) => completion.labelNames(metricName),
+    labelValues: (label: string, metricName?: string, matchers: readonly NumberedMatch[] = []) =>
+      completion.labelValues(
+        label,
+        metricName,
+        matchers.map((one) => ({
+          name: one.name,
+          operator: OPERATORS.get(one.type) ?? '=',
+          value: one.value,
+          matchesEmpty: () => one.matchesEmpty(),
+        })),
+      ),
+    metricMetadata: () => completion.metricMetadata(),
+    series: () => completion.series(),
+    flags: () => completion.flags(),
+  }
+}
+
+interface NumberedMatch extends Pick<LabelMatch, 'name' | 'value' | 'matchesEmpty'> {
+  readonly type: number
 }
 
 const marked = StateEffect.define<{ readonly from: number; readonly to: number } | undefined>()
@@ -118,7 +151,7 @@ const colours = HighlightStyle.define([
 /** `place` must be empty, and is not used again after the end. */
 export function openEditor(place: HTMLElement, { text, label, completion, onRun }: EditorOptions): ExpressionEditing {
   const root = place.shadowRoot ?? place.attachShadow({ mode: 'open', delegatesFocus: true })
-  const language = new PromQLExtension().setComplete({ remote: completion })
+  const language = new PromQLExtension().setComplete({ remote: remoteOf(completion) })
   const run = (editor: EditorView): boolean => {
     closeCompletion(editor)
     onRun()

@@ -21,6 +21,7 @@ import { ExpressionChart, followedRange } from '../parts/expression-chart.tsx'
 import { ExpressionField, type ExpressionText } from '../parts/expression-field.tsx'
 import { Name } from '../parts/name.tsx'
 import { type Column, PagedTable } from '../parts/table.tsx'
+import { numberText } from '../promql-names.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatDuration } from '../units.ts'
 
@@ -206,7 +207,8 @@ function ResultTable({ result, expr }: { readonly result: ExpressionResult; read
 
 /** Of a range the last one, with how many there are. */
 function valuesText(values: readonly number[]): string {
-  const last = String(values.at(-1) ?? '')
+  const value = values.at(-1)
+  const last = value === undefined ? '' : numberText(value)
   return values.length > 1 ? `${last} (last of ${formatCount(values.length)})` : last
 }
 

@@ -13,6 +13,7 @@ import type { MetricsServices } from './http/metrics/route.ts'
 import type { CatalogueServices, QueryApi } from './http/query/route.ts'
 import type { ListenerName, TakePassed } from './passed-on.ts'
 import type { QueryOutcomes } from './query/outcomes.ts'
+import type { QueryThread } from './query/thread/query-thread.ts'
 import type { QueryTurns } from './query/turns.ts'
 import { type ConsumerListener, listenTcp } from './tcp.ts'
 import type { TlsFiles } from './tls/files.ts'
@@ -36,6 +37,7 @@ export interface ListenersOptions {
   readonly metrics: () => MetricsSection
   readonly query: () => QuerySection
   readonly turns: QueryTurns
+  readonly thread: QueryThread
   readonly outcomes: QueryOutcomes
   /** What is remembered; undefined if nothing is. */
   readonly remembered: RememberedHistory | undefined
@@ -59,8 +61,8 @@ export async function openListeners(options: ListenersOptions): Promise<Listener
   const { config, tls, sessions, clock, opened } = options
   const { listen } = config
   const passedOn = new Map<ListenerName, TakePassed>()
-  const { query, turns, outcomes, remembered, rules } = options
-  const queries = { history: remembered, rules, turns, outcomes, section: query }
+  const { query, turns, thread, outcomes, remembered, rules } = options
+  const queries = { history: remembered, rules, turns, thread, outcomes, section: query }
   let areOpen = false
   const health: Health = { unready: () => (areOpen ? problemOf(options) : 'starting: not all listeners are open yet') }
   const open = async (

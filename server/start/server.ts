@@ -13,6 +13,7 @@ import type { OwnPort, Resolver } from '../edge/outbound/resolve.ts'
 import { LabelsSensor } from '../edge/query/labels-sensor.ts'
 import { QueryOutcomes, queriesSensor } from '../edge/query/outcomes.ts'
 import { QuerySensor } from '../edge/query/sensor.ts'
+import { QueryThread } from '../edge/query/thread/query-thread.ts'
 import { QueryTurns } from '../edge/query/turns.ts'
 import { OperatorFiles } from '../edge/tls/operator-files.ts'
 import type { FileSystemSpace } from '../kernel/accounts/quotas.ts'
@@ -222,7 +223,10 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
   const outcomes = new QueryOutcomes({ log, clock, slowMs: () => inForce().query.slow })
   hub.add(queriesSensor(outcomes, clock))
   const remembered = sources.find(({ remembered }) => remembered !== undefined)?.remembered
-  const queries = { turns: new QueryTurns(config.query.maxConcurrent, clock), outcomes, clock, work: producer.work }
+  const thread = new QueryThread(clock)
+  opened(() => thread.close())
+  const turns = new QueryTurns(config.query.maxConcurrent, clock)
+  const queries = { turns, thread, outcomes, clock, work: producer.work }
   const asking = { ...queries, history: remembered, section: () => inForce().query }
   hub.add(new QuerySensor(asking))
   hub.add(new LabelsSensor(asking))
@@ -245,7 +249,8 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     http: () => inForce().http,
     metrics: () => inForce().metrics,
     query: () => inForce().query,
-    turns: queries.turns,
+    turns,
+    thread,
     outcomes,
     remembered,
     rules: sources.find(({ rules }) => rules !== undefined)?.rules,

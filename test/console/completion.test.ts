@@ -1,6 +1,6 @@
 /** What completes an expression: what the server is asked for it, how often, and what comes of no answer. */
 import { beforeEach, describe, expect, it } from 'vitest'
-import { Completion } from '../../console/completion.ts'
+import { Completion, type LabelMatch } from '../../console/completion.ts'
 
 interface Asked {
   readonly metric: string
@@ -22,7 +22,12 @@ describe('a completion', () => {
     }
     completion = new Completion({ query } as never, () => nowMs)
   })
-  const matcher = (name: string, value: string, isOpen = false) => ({ name, value, matchesEmpty: () => isOpen })
+  const matcher = (name: string, value: string, isOpen = false, operator: LabelMatch['operator'] = '=') => ({
+    name,
+    operator,
+    value,
+    matchesEmpty: () => isOpen,
+  })
 
   it('asks for names of metrics and labels, and for texts of labels', async () => {
     expect(await completion.metricNames()).toEqual(['a', 'b'])
@@ -38,6 +43,20 @@ describe('a completion', () => {
       { label: 'job', match: 'up{host="a\\"b"}' },
     ])
     expect(new Set(asked.map(({ metric }) => metric))).toEqual(new Set(['producer.history.labels']))
+  })
+
+  it('asks with the operators and names of the expression, and with its escapes as they are', async () => {
+    const others = [
+      matcher('host', 'a|b', false, '=~'),
+      matcher('x.y', '\\\\"', false, '!='),
+      matcher('z', '\\d', false, '!~'),
+    ]
+    await completion.labelValues('job', 'up', others)
+    await completion.labelNames('host.load')
+    expect(asked.map(({ args }) => args)).toEqual([
+      { label: 'job', match: 'up{host=~"a|b", "x.y"!="\\\\\\"", z!~"\\d"}' },
+      { match: '{"host.load"}' },
+    ])
   })
 
   it('asks the same once in ten seconds', async () => {

@@ -56,6 +56,7 @@ describe('a series', () => {
     expect(seriesText({ name: 'up', labels: { job: 'a"b', z: '1' } })).toBe('up{job="a\\"b", z="1"}')
     expect(seriesText({ name: '', labels: { job: 'a' } })).toBe('{job="a"}')
     expect(seriesText({ name: 'up', labels: {} })).toBe('up')
+    expect(seriesText({ name: 'a.b', labels: { 'c d': 'e' } })).toBe('{"a.b", "c d"="e"}')
   })
 
   it('is drawn with all its values', () => {

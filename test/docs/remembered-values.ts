@@ -60,7 +60,7 @@ export function notifierValues(clock: Clock): ReadonlyMap<string, ValueMessage> 
 export function queriesValue(clock: Clock): ValueMessage {
   const outcomes = new QueryOutcomes({ log: createLogger('silent'), clock, slowMs: () => 0 })
   const times = { waitedMs: 0, tookMs: 0 }
-  outcomes.ended({ reader: BOSS, path: '/', given: new URLSearchParams(), outcome: 'served', ...times })
+  outcomes.ended({ reader: BOSS, path: '/', given: () => new URLSearchParams(), outcome: 'served', ...times })
   const sensor = queriesSensor(outcomes, clock)
   const [metric] = sensor.metrics()
   return messageOf((sensor.measure(metric as never, new Map(), BOSS) as { value: Value }).value)

@@ -48,6 +48,7 @@ export async function setup(): Promise<void> {
       'storage/replicated/worker.ts',
       'auth/password.ts',
       'server/kit/decoding-worker.ts',
+      'server/edge/query/thread/worker.ts',
       'server/kit/io/datagrams/worker.ts',
       'server/wings/otlp/decoder.ts',
       'server/wings/history/worker.ts',

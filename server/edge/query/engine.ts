@@ -10,7 +10,8 @@ import { printExpression } from '../../../promql/print.ts'
 import type { PreparedQuery, QueryResult, ResultData } from '../../../promql/query.ts'
 import { restrictExpression } from '../../../promql/restrict.ts'
 import type { Steps } from '../../kernel/core/fair-work.ts'
-import type { HistoryEngine, RememberedSelection } from '../../kit/history.ts'
+import type { RememberedSelection } from '../../kit/history.ts'
+import type { ScopedEngine } from './asked-history.ts'
 import { JsonElements } from './json-elements.ts'
 import { CrowdedQuery, type QueryErrorType, QueryProblem } from './problems.ts'
 import type { AskedTimes, QueryRequest } from './run.ts'
@@ -26,7 +27,8 @@ const FORBIDDEN =
   'the history is asked at another server, which knows no rules of this one: only who may read all metrics of the tenant may ask there'
 
 type Matchers = RememberedSelection['matchers']
-type Point = readonly [seconds: number, value: string]
+/** Milliseconds since 1970. */
+type Point = readonly [timeMs: number, value: number]
 
 interface Rest {
   readonly status?: unknown
@@ -38,20 +40,21 @@ interface Rest {
 }
 
 interface Series {
-  readonly metric?: Readonly<Record<string, string>>
-  readonly value?: Point
-  readonly values?: readonly Point[]
+  readonly labels: LabelSet
+  /** Of a vector. */
+  readonly point: Point | undefined
+  readonly points: readonly Point[]
 }
 
 /** Rejects with QueryProblem. */
 export async function evaluateElsewhere(
   request: QueryRequest,
-  engine: HistoryEngine,
+  engine: ScopedEngine,
   query: PreparedQuery,
   times: AskedTimes,
   { lookbackMs }: { readonly lookbackMs: number },
 ): Promise<QueryResult> {
-  const form = new URLSearchParams({ query: restricted(request, engine, query.expression) })
+  const form = new URLSearchParams({ query: restricted(engine, query.expression) })
   if ('timeMs' in times) form.set('time', seconds(times.timeMs))
   else {
     form.set('start', seconds(times.startMs))
@@ -62,10 +65,9 @@ export async function evaluateElsewhere(
   form.set('timeout', seconds(request.run.timeoutMs))
   const all: Series[] = []
   const rest = await ask(request, engine, 'timeMs' in times ? 'query' : 'query_range', form, (series) => {
-    all.push(series as Series)
+    all.push(seriesOf(series))
   })
-  const { resultType, result } = Object(rest.data) as { readonly resultType?: unknown; readonly result?: unknown }
-  const data = dataOf(resultType, result, all)
+  const data = dataOf(rest.data, all)
   return {
     data,
     warnings: texts(rest.warnings),
@@ -79,19 +81,19 @@ export async function evaluateElsewhere(
 /** The labels of each series that matches; `take` is given them one by one. Rejects with QueryProblem. */
 export async function seriesElsewhere(
   request: QueryRequest,
-  engine: HistoryEngine,
+  engine: ScopedEngine,
   selections: readonly Matchers[],
   range: { readonly fromMs: number; readonly toMs: number },
   take: (pairs: [name: string, text: string][]) => void,
 ): Promise<void> {
   const form = matching(request, engine, selections, range)
-  await ask(request, engine, 'series', form, (labels) => take(Object.entries(labels as Record<string, string>)))
+  await ask(request, engine, 'series', form, (labels) => take(pairsOf(labels)))
 }
 
 /** The names of labels, or the texts of one. Rejects with QueryProblem. */
 export async function textsElsewhere(
   request: QueryRequest,
-  engine: HistoryEngine,
+  engine: ScopedEngine,
   label: string | undefined,
   selections: readonly Matchers[],
   range: { readonly fromMs: number; readonly toMs: number },
@@ -103,7 +105,7 @@ export async function textsElsewhere(
 
 function matching(
   request: QueryRequest,
-  engine: HistoryEngine,
+  engine: ScopedEngine,
   selections: readonly Matchers[],
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
 ): URLSearchParams {
@@ -113,14 +115,13 @@ function matching(
   const place = { range: { start: 0, end: 0 }, offsetMs: 0, at: undefined, metric: undefined }
   for (const selection of selections) {
     const matchers = selection.map(({ label, operator, text }) => new LabelMatcher(label, operator, text))
-    form.append('match[]', restricted(request, engine, { kind: 'selector', ...place, matchers }))
+    form.append('match[]', restricted(engine, { kind: 'selector', ...place, matchers }))
   }
   return form
 }
 
 /** Throws QueryProblem. */
-function restricted({ reader }: QueryRequest, engine: HistoryEngine, expression: Expression): string {
-  const scope = engine.scopeOf(reader)
+function restricted({ scope }: ScopedEngine, expression: Expression): string {
   if (scope === undefined) throw new QueryProblem('forbidden', FORBIDDEN)
   return printExpression(restrictExpression(expression, new LabelMatcher(scope.label, '=', scope.text)))
 }
@@ -128,7 +129,7 @@ function restricted({ reader }: QueryRequest, engine: HistoryEngine, expression:
 /** Gives what stands around the objects of lists, which `take` is given. Rejects with QueryProblem. */
 async function ask(
   { run }: QueryRequest,
-  engine: HistoryEngine,
+  engine: ScopedEngine,
   path: string,
   form: URLSearchParams,
   take: (element: unknown) => void,
@@ -155,8 +156,7 @@ async function ask(
     if (error instanceof QueryProblem) throw error
     if (ended.aborted) throw new QueryProblem('canceled', 'query was canceled')
     if (late.signal.aborted) throw new QueryProblem('timeout', 'query timed out in expression evaluation')
-    if (error instanceof SyntaxError)
-      throw new QueryProblem('unavailable', `history.engine gave an answer that cannot be read: ${error.message}`)
+    if (error instanceof SyntaxError) throw unreadable(error)
     if (error instanceof Error)
       throw new QueryProblem('unavailable', `history.engine gives no answer: ${error.message}`)
     throw error
@@ -179,44 +179,81 @@ function refusalOf(status: number, { error }: Rest): QueryProblem {
 }
 
 /** Throws QueryProblem. */
-function dataOf(type: unknown, result: unknown, all: readonly Series[]): ResultData {
-  const [seconds, value] = Array.isArray(result) ? (result as unknown as Point) : [0, '']
-  switch (type) {
-    case 'scalar':
-      return { type, timeMs: milliseconds(seconds), value: numberOf(value) }
-    case 'string':
-      return { type, timeMs: milliseconds(seconds), text: String(value) }
-    case 'vector': {
-      const samples = all.map(({ metric, value }) => ({ labels: labelsOf(metric), value: numberOf(value?.[1]) }))
-      return { type, timeMs: milliseconds(all[0]?.value?.[0] ?? 0), samples }
+function dataOf(data: unknown, all: readonly Series[]): ResultData {
+  const { resultType: type, result } = Object(data) as { readonly resultType?: unknown; readonly result?: unknown }
+  try {
+    switch (type) {
+      case 'scalar': {
+        const [timeMs, value] = pointOf(result)
+        return { type, timeMs, value }
+      }
+      case 'string': {
+        const [timeMs, text] = pairOf(result)
+        return { type, timeMs, text }
+      }
+      case 'vector': {
+        const samples = all.map(({ labels, point }) => ({ labels, value: needed(point)[1] }))
+        return { type, timeMs: all[0]?.point?.[0] ?? 0, samples }
+      }
+      case 'matrix': {
+        const series = all.map(({ labels, points }) => ({
+          labels,
+          times: Float64Array.from(points, ([timeMs]) => timeMs),
+          values: Float64Array.from(points, ([, value]) => value),
+        }))
+        return { type, series }
+      }
     }
-    case 'matrix': {
-      const series = all.map(({ metric, values = [] }) => ({
-        labels: labelsOf(metric),
-        times: Float64Array.from(values, ([at]) => milliseconds(at)),
-        values: Float64Array.from(values, ([, one]) => numberOf(one)),
-      }))
-      return { type, series }
-    }
-    default:
-      throw new QueryProblem('unavailable', 'history.engine gave a result of an unknown type')
+  } catch (error) {
+    throw error instanceof SyntaxError ? unreadable(error) : error
+  }
+  throw new QueryProblem('unavailable', 'history.engine gave a result of an unknown type')
+}
+
+function unreadable({ message }: SyntaxError): QueryProblem {
+  return new QueryProblem('unavailable', `history.engine gave an answer that cannot be read: ${message}`)
+}
+
+// Each of these throws SyntaxError.
+
+function seriesOf(element: unknown): Series {
+  const { metric = {}, value, values = [] } = Object(element) as Readonly<Record<string, unknown>>
+  if (!Array.isArray(values)) throw new SyntaxError('the values of a series are no list')
+  return {
+    labels: LabelSet.of(pairsOf(metric)),
+    point: value === undefined ? undefined : pointOf(value),
+    points: values.map(pointOf),
   }
 }
 
-function labelsOf(metric: Series['metric'] = {}): LabelSet {
-  return LabelSet.of(Object.entries(metric))
+function pairsOf(labels: unknown): [name: string, text: string][] {
+  const pairs: [name: string, text: unknown][] = Object.entries(Object(labels))
+  if (typeof labels !== 'object' || !pairs.every((pair): pair is [string, string] => typeof pair[1] === 'string'))
+    throw new SyntaxError('a label is no text')
+  return pairs
 }
 
-function numberOf(text: unknown): number {
-  return floatOf(String(text)) ?? Number.NaN
+function pointOf(point: unknown): Point {
+  const [timeMs, text] = pairOf(point)
+  const value = floatOf(text)
+  if (value === undefined) throw new SyntaxError('a value is no number')
+  return [timeMs, value]
+}
+
+function pairOf(pair: unknown): [timeMs: number, text: string] {
+  const [seconds, text] = Array.isArray(pair) ? (pair as readonly unknown[]) : []
+  const timeMs = typeof seconds === 'number' ? Math.round(seconds * 1_000) : Number.NaN
+  if (!Number.isSafeInteger(timeMs) || typeof text !== 'string') throw new SyntaxError('no time and value')
+  return [timeMs, text]
+}
+
+function needed(point: Point | undefined): Point {
+  if (point === undefined) throw new SyntaxError('a series has no value')
+  return point
 }
 
 function seconds(ms: number): string {
   return String(ms / 1_000)
-}
-
-function milliseconds(seconds: number): number {
-  return Math.round(Number(seconds) * 1_000)
 }
 
 function texts(list: unknown): readonly string[] {

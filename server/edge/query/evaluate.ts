@@ -1,9 +1,7 @@
 /** An expression is evaluated over the history, as far as the reader may read it and within the bounds of a query. */
-import { PromqlError } from '../../../promql/errors.ts'
 import { QUERY_LIMITS } from '../../../promql/evaluate/budget.ts'
 import { selectorsOf } from '../../../promql/expression.ts'
 import { PreparedQuery, QUERY_OPTIONS, type QueryOptions, type QueryResult } from '../../../promql/query.ts'
-import { StatusError } from '../../kernel/core/errors.ts'
 import type { RememberedLoss } from '../../kit/history.ts'
 import { evaluateElsewhere } from './engine.ts'
 import { HistorySource, plainMatchers } from './history-source.ts'
@@ -29,10 +27,11 @@ export async function evaluate(
   times: AskedTimes,
   { lookbackMs = 0, timeoutMs = Number.POSITIVE_INFINITY, limit }: EvaluateOptions,
 ): Promise<QueryResult> {
-  const { reader, history, run, maxSamples } = request
-  if (history.engine !== undefined) {
+  const { history, run, maxSamples } = request
+  const { elsewhere } = history
+  if (elsewhere !== undefined) {
     const asked = { ...request, run: { ...run, timeoutMs: Math.min(run.timeoutMs, timeoutMs) } }
-    return shown(await evaluateElsewhere(asked, history.engine, query, times, { lookbackMs }), limit)
+    return shown(await evaluateElsewhere(asked, elsewhere, query, times, { lookbackMs }), limit)
   }
   const options: QueryOptions = {
     ...QUERY_OPTIONS,
@@ -42,7 +41,7 @@ export async function evaluate(
     onHeld: (bytes) => run.memory?.took(bytes),
   }
   // Whoever says how far to look back means it.
-  const source = new HistorySource((selection) => history.select(reader, selection), lookbackMs <= 0)
+  const source = new HistorySource((selection) => history.select(selection), lookbackMs <= 0)
   const steps =
     'timeMs' in times
       ? query.instant(source, times.timeMs, options)
@@ -71,11 +70,11 @@ export async function evaluateText(
  * once, ascending. Another server, where one answers expressions, knows of none. Rejects as `evaluate` does.
  */
 export async function lossesOf(
-  { reader, history, run }: QueryRequest,
+  { history, run }: QueryRequest,
   text: string,
   times: AskedTimes,
 ): Promise<readonly RememberedLoss[]> {
-  if (history.engine !== undefined) return []
+  if (history.elsewhere !== undefined) return []
   const [fromMs, toMs] = 'timeMs' in times ? [times.timeMs, times.timeMs] : [times.startMs, times.endMs]
   const lastMs = run.clock.monotonicMs() + run.timeoutMs
   const found = new Map<string, RememberedLoss>()
@@ -87,17 +86,9 @@ export async function lossesOf(
     asked.add(key)
     // Each selector may walk all series.
     if (run.clock.monotonicMs() >= lastMs) throw new QueryProblem('timeout', 'query timed out in looking for losses')
-    for (const loss of await history.losses(reader, { matchers, fromMs, toMs })) found.set(JSON.stringify(loss), loss)
+    for (const loss of await history.losses({ matchers, fromMs, toMs })) found.set(JSON.stringify(loss), loss)
   }
   return [...found.values()].sort((a, b) => a.fromMs - b.fromMs)
-}
-
-/** As far as an error is one of the request, or of its evaluation; undefined if it is a fault. */
-export function problemOf(error: unknown): QueryProblem | undefined {
-  if (error instanceof QueryProblem) return error
-  if (error instanceof PromqlError) return new QueryProblem(error.type, error.message, error.range)
-  if (!(error instanceof StatusError)) return undefined
-  return new QueryProblem(error.status === 'INVALID_ARGUMENT' ? 'bad_data' : 'unavailable', error.message)
 }
 
 function limited(data: QueryResult['data'], limit: number): QueryResult['data'] {

@@ -6,6 +6,7 @@ import type { FairWork } from '../../kernel/core/fair-work.ts'
 import { EvaluationWatch, type Expressions } from '../../kit/expressions.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
+import { ReadersHistory } from './asked-history.ts'
 import { HistorySource } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
 import { MAX_BYTES, runQuery } from './run.ts'
@@ -52,7 +53,8 @@ export class HistoryExpressions implements Expressions {
   ): Promise<T> {
     const history = this.#history
     const { work, clock, section } = this.#services
-    const source = new HistorySource((selection) => history.select(reader, selection))
+    const readable = new ReadersHistory(history, reader, work)
+    const source = new HistorySource((selection) => readable.select(selection))
     const { timeout: timeoutMs } = section()
     return runQuery(steps(source), source, { tenant: reader.tenant, work, clock, timeoutMs, ended: this.#ended })
   }

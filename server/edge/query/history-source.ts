@@ -5,21 +5,18 @@
  */
 import type { LabelMatcher } from '../../../promql/label-matcher.ts'
 import type { RollupSource, SeriesSource, SourceRollups, SourceSeries, Stream } from '../../../promql/series-source.ts'
-import { type RememberedSelection, type RememberedSeries, ROLLUP_MS } from '../../kit/history.ts'
+import { type RememberedSelection, ROLLUP_MS } from '../../kit/history.ts'
+import type { ReadableSeries } from './asked-history.ts'
 import { heldSamples, READ_BACK_MS } from './held-samples.ts'
 
-/** Rights of so many series are judged in a step. */
-const SERIES_PER_STEP = 32
 /** Samples are wanted, and windows only where they have gone. */
 export const SAMPLES_MS = 1
 /** Times beyond these are beyond all that is stored. */
 const LAST_MS = 8.64e15
 
-export type SelectRemembered = (
-  selection: RememberedSelection,
-) => AsyncGenerator<readonly RememberedSeries[], void, void>
+export type SelectReadable = (selection: RememberedSelection) => AsyncGenerator<readonly ReadableSeries[], void, void>
 
-type Portions = ReturnType<SelectRemembered>
+type Portions = ReturnType<SelectReadable>
 
 /** What a stream has asked for. */
 interface Asked {
@@ -29,7 +26,7 @@ interface Asked {
 }
 
 export class HistorySource implements SeriesSource {
-  readonly #select: SelectRemembered
+  readonly #select: SelectReadable
   readonly #holdsRare: boolean
   /** Where all that is asked for can be said of windows. */
   readonly rollups: RollupSource = {
@@ -40,7 +37,7 @@ export class HistorySource implements SeriesSource {
   #waitsFor: Asked | undefined
 
   /** `holdsRare`: whether a series that sends rarely has a value until its next sample. */
-  constructor(select: SelectRemembered, holdsRare = true) {
+  constructor(select: SelectReadable, holdsRare = true) {
     this.#select = select
     this.#holdsRare = holdsRare
   }
@@ -77,8 +74,8 @@ export class HistorySource implements SeriesSource {
     }
   }
 
-  /** The series that may be read. */
-  *remembered({ fromMs, toMs, ...selection }: RememberedSelection): Stream<RememberedSeries> {
+  /** The series as they are stored. */
+  *remembered({ fromMs, toMs, ...selection }: RememberedSelection): Stream<ReadableSeries> {
     const range = { fromMs: Math.max(0, fromMs), toMs: Math.min(LAST_MS, toMs) }
     if (range.toMs < range.fromMs) return
     const portions = this.#select({ ...selection, ...range })
@@ -93,7 +90,7 @@ export class HistorySource implements SeriesSource {
         if (outcome.next.done === true) return
         // It is fetched while this one is worked on.
         asked = ask(portions)
-        yield* readable(outcome.next.value)
+        yield* outcome.next.value
       }
     } finally {
       portions.return().catch(() => {})
@@ -108,13 +105,13 @@ export function plainMatchers(matchers: readonly LabelMatcher[]): RememberedSele
   })
 }
 
-export function pairsOf({ series: { name, labels } }: RememberedSeries): (readonly [name: string, text: string])[] {
+export function pairsOf({ series: { name, labels } }: ReadableSeries): (readonly [name: string, text: string])[] {
   return [['__name__', name], ...labels]
 }
 
 /** The samples of a range, and of the windows that are left of others the last ones. */
 function withLastOfWindows(
-  { times, values, windows }: RememberedSeries,
+  { times, values, windows }: ReadableSeries,
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
 ): Pick<SourceSeries, 'times' | 'values' | 'thinnedMs'> {
   if (windows === undefined) return { times, values }
@@ -130,14 +127,6 @@ function withLastOfWindows(
   all.values.set(last.subarray(from, to))
   all.values.set(values, to - from)
   return { ...all, thinnedMs: lastTimes[to - 1] }
-}
-
-function* readable(portion: readonly RememberedSeries[]): Stream<RememberedSeries> {
-  let judged = 0
-  for (const series of portion) {
-    if (series.mayRead()) yield series
-    if (++judged % SERIES_PER_STEP === 0) yield undefined
-  }
 }
 
 function ask(portions: Portions): Asked {

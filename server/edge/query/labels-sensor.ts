@@ -5,12 +5,14 @@
 import type { Reader } from '../../../auth/permissions.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Value, VOID } from '../../../protocol/monitor/value.ts'
+import type { Steps } from '../../kernel/core/fair-work.ts'
 import { RecordList } from '../../kernel/metrics/measure.ts'
 import type { Arguments, Labels, Measurement, Metric, PolledSensor } from '../../kernel/metrics/metric.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
 import type { MemoryPlace } from '../memory-room.ts'
+import { ReadersHistory } from './asked-history.ts'
 import { outcomeOf, type QueryOutcome } from './outcomes.ts'
-import { QueryProblem } from './problems.ts'
+import { problemOf, QueryProblem } from './problems.ts'
 import { problemRecord } from './records.ts'
 import type { RunOptions } from './run.ts'
 import type { QuerySensorServices } from './sensor.ts'
@@ -76,54 +78,56 @@ export class LabelsSensor implements PolledSensor {
   }
 
   async #answer(args: Arguments, reader: Reader, history: RememberedHistory): Promise<Value> {
-    const { turns, work } = this.#services
-    const ended = new AbortController().signal
-    let found: readonly string[] | QueryProblem = new QueryProblem(
-      'unavailable',
-      'too many queries of the tenant wait for their turn',
-    )
-    const act = async (memory: MemoryPlace): Promise<void> => {
-      found = await this.#found(args, reader, history, { ended, memory })
-    }
-    if (!(await turns.take(reader.tenant, ended, act))) this.#count(args, reader, 'refused', 0)
+    const { turns } = this.#services
     const list = new RecordList()
-    const answer: readonly string[] | QueryProblem = found
-    if (answer instanceof QueryProblem) list.add(problemRecord(answer, String(args.get('match') ?? '')))
-    else await work.run(reader, filled(list, answer, String(args.get('after') ?? '')))
-    return list.value()
+    const ended = new AbortController()
+    const refuse = (problem: QueryProblem): void => {
+      list.add(problemRecord(problem, String(args.get('match') ?? '')))
+    }
+    try {
+      const act = async (memory: MemoryPlace): Promise<void> => {
+        const problem = await this.#fill(list, args, reader, history, { ended: ended.signal, memory })
+        if (problem !== undefined) refuse(problem)
+      }
+      if (await turns.take(reader.tenant, ended.signal, act)) return list.value()
+      this.#count(args, reader, 'refused', 0)
+      refuse(new QueryProblem('unavailable', 'too many queries of the tenant wait for their turn'))
+      return list.value()
+    } finally {
+      // What has no room is not wanted.
+      ended.abort()
+    }
   }
 
-  /** Rejects with faults alone. */
-  async #found(
+  /** Returns what is wrong with the request. Rejects with faults alone. */
+  async #fill(
+    list: RecordList,
     args: Arguments,
     reader: Reader,
     history: RememberedHistory,
     ending: Pick<RunOptions, 'ended' | 'memory'>,
-  ): Promise<readonly string[] | QueryProblem> {
-    const { section, clock, work } = this.#services
+  ): Promise<QueryProblem | undefined> {
+    const { section, clock, work, thread } = this.#services
     const begunMs = clock.monotonicMs()
-    const [{ compareTexts, eachSeries, matchersOf, ordered }, { problemOf }] = await Promise.all([
-      import('./labels.ts'),
-      import('./evaluate.ts'),
-    ])
     const { maxSamples, timeout } = section()
-    const run = { tenant: reader.tenant, work, clock, timeoutMs: Math.min(timeout, MOST_MS), ...ending }
-    const request = { reader, history, nowMs: clock.wallMs(), maxSamples, run }
     const label = args.get('label')
-    const found = new Set<string>()
+    const asked = {
+      name: 'texts',
+      label: label === undefined ? undefined : String(label),
+      match: String(args.get('match') ?? ''),
+      range: rangeOf(args),
+      after: String(args.get('after') ?? ''),
+    } as const
+    const limits = { maxSamples, timeoutMs: Math.min(timeout, MOST_MS) }
     try {
-      const match = args.get('match')
-      const matchers = typeof match === 'string' && match !== '' ? matchersOf(match) : []
-      if (matchers === undefined) throw new QueryProblem('bad_data', '`match` is no selector such as up{job="a"}')
-      await eachSeries(request, [matchers], rangeOf(args), 'text', (pairs) => {
-        for (const [name, text] of pairs) {
-          if (label === undefined) found.add(name)
-          else if (name === label) found.add(text)
-        }
-        return found.size
-      })
+      const { pieces } = await thread.answer<readonly string[]>(
+        { asked, tenant: reader.tenant, nowMs: clock.wallMs(), ...limits, waitedMs: 0 },
+        { history: new ReadersHistory(history, reader, work), ...ending },
+      )
       this.#count(args, reader, 'served', clock.monotonicMs() - begunMs)
-      return await work.run(reader, ordered([...found], compareTexts))
+      for await (const texts of pieces as AsyncIterable<readonly string[]>)
+        if (!(await work.run(reader, filled(list, texts)))) break
+      return undefined
     } catch (error) {
       const problem = problemOf(error)
       this.#count(args, reader, outcomeOf(problem), clock.monotonicMs() - begunMs)
@@ -133,17 +137,18 @@ export class LabelsSensor implements PolledSensor {
   }
 
   #count(args: Arguments, reader: Reader, outcome: QueryOutcome, tookMs: number): void {
-    const given = new URLSearchParams({ 'match[]': String(args.get('match') ?? '') })
+    const given = () => new URLSearchParams({ 'match[]': String(args.get('match') ?? '') })
     this.#services.outcomes.ended({ reader, path: metric.name, given, outcome, waitedMs: 0, tookMs })
   }
 }
 
-function* filled(list: RecordList, found: readonly string[], after: string): Generator<void, void, void> {
-  for (const text of found) {
-    if (text <= after) continue
-    if (!list.add([{ name: 'text', type: STRING, value: text }])) return
+/** Returns whether all of them had room. */
+function* filled(list: RecordList, texts: readonly string[]): Steps<boolean> {
+  for (const text of texts) {
+    if (!list.add([{ name: 'text', type: STRING, value: text }])) return false
     yield
   }
+  return true
 }
 
 function rangeOf(args: Arguments): { readonly fromMs: number; readonly toMs: number } {

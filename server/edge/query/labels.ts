@@ -24,7 +24,7 @@ export async function eachSeries(
   kind: keyof typeof BYTES_EACH,
   take: (pairs: LabelPairs) => number,
 ): Promise<void> {
-  const { reader, history, run } = request
+  const { history, run } = request
   let held = 0
   const counted = (pairs: LabelPairs): void => {
     const now = take(pairs)
@@ -32,8 +32,9 @@ export async function eachSeries(
     held = now
     if (now > MOST) throw new QueryProblem('execution', `more than ${MOST} match: choose fewer with match[]`)
   }
-  if (history.engine !== undefined) return seriesElsewhere(request, history.engine, selections, range, counted)
-  const source = new HistorySource((selection) => history.select(reader, selection))
+  const { elsewhere } = history
+  if (elsewhere !== undefined) return seriesElsewhere(request, elsewhere, selections, range, counted)
+  const source = new HistorySource((selection) => history.select(selection))
   const steps = function* (): Generator<undefined, void, void> {
     for (const matchers of selections) {
       for (const series of source.remembered({ matchers, ...range, stepMs: SAMPLES_MS, isWithoutSamples: true })) {

@@ -40,7 +40,8 @@ type Counts = Record<QueryOutcome, number>
 export interface EndedQuery {
   readonly reader: Pick<Reader, 'tenant' | 'name'>
   readonly path: string
-  readonly given: URLSearchParams
+  /** Its parameters. */
+  readonly given: () => URLSearchParams
   readonly outcome: QueryOutcome
   /** Until it had its turn, and from then on. */
   readonly waitedMs: number
@@ -74,8 +75,9 @@ export class QueryOutcomes {
     if (this.#counts.size > MOST_TENANTS && oldest !== undefined) this.#counts.delete(oldest)
     const slowMs = this.#services.slowMs()
     if (slowMs === 0 || tookMs <= slowMs) return
+    const parameters = given()
     const asked = ['query', 'match[]', 'time', 'start', 'end', 'step'].flatMap((key) => {
-      const text = given.get(key)
+      const text = parameters.get(key)
       return text === null ? [] : [[key, text.slice(0, LOGGED_CHARACTERS)] as const]
     })
     const took = { took_ms: Math.round(tookMs), waited_ms: Math.round(waitedMs) }

@@ -1,5 +1,8 @@
 /** What is wrong with a request, as Prometheus' HTTP API says it: a type, a sentence, and the status that belongs to the type. */
 
+import { PromqlError } from '../../../promql/errors.ts'
+import { StatusError } from '../../kernel/core/errors.ts'
+
 /** `canceled` reaches nobody, because the connection has ended; `unauthorized` and `forbidden` are ours: Prometheus knows no users. */
 export type QueryErrorType =
   | 'bad_data'
@@ -55,4 +58,12 @@ export class CrowdedQuery extends QueryProblem {
 
 export function invalidParameter(name: string, problem: string): QueryProblem {
   return new QueryProblem('bad_data', `invalid parameter ${JSON.stringify(name)}: ${problem}`)
+}
+
+/** As far as an error is one of the request, or of its evaluation; undefined if it is a fault. */
+export function problemOf(error: unknown): QueryProblem | undefined {
+  if (error instanceof QueryProblem) return error
+  if (error instanceof PromqlError) return new QueryProblem(error.type, error.message, error.range)
+  if (!(error instanceof StatusError)) return undefined
+  return new QueryProblem(error.status === 'INVALID_ARGUMENT' ? 'bad_data' : 'unavailable', error.message)
 }

@@ -12,7 +12,6 @@ const { ARRAY, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
 const MOST_POINTS = 2_048
 /** Warnings that are said. */
 const MOST_REMARKS = 50
-const BYTES_OF_LOSS = 300
 const METRIC_NAME = '__name__'
 
 /** The record that says what there is, then ranges of loss, and the series one after the other, long ones in several records. */
@@ -58,18 +57,6 @@ export function problemRecord({ type, message, range }: QueryProblem, text: stri
           { name: 'error_to', type: UINT32, value: characters(range.end) },
         ] as const)),
   ]
-}
-
-/** About what a result takes in memory. */
-export function resultBytes(result: QueryResult, losses: readonly RememberedLoss[]): number {
-  return bytesOfData(result) + losses.length * BYTES_OF_LOSS
-}
-
-function bytesOfData({ data }: QueryResult): number {
-  const perSeries = 500
-  if (data.type === 'vector') return data.samples.length * perSeries
-  if (data.type !== 'matrix') return perSeries
-  return data.series.reduce((sum, { times }) => sum + perSeries + 2 * Float64Array.BYTES_PER_ELEMENT * times.length, 0)
 }
 
 function countOf(data: QueryResult['data']): number {

@@ -2,11 +2,10 @@
  * Runs the steps of a query as work of its tenant, so that whoever asks for much waits for it and nobody else does. It ends when its
  * time is over, or when nobody waits for its answer any more.
  */
-import type { Reader } from '../../../auth/permissions.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
 import type { FairWork, Steps } from '../../kernel/core/fair-work.ts'
-import type { RememberedHistory } from '../../kit/history.ts'
 import type { MemoryPlace } from '../memory-room.ts'
+import type { AskedHistory } from './asked-history.ts'
 import type { HistorySource } from './history-source.ts'
 import { CrowdedQuery, QueryProblem } from './problems.ts'
 
@@ -21,13 +20,12 @@ export interface RunOptions {
   /** Aborted when the connection has ended. */
   readonly ended: AbortSignal
   /** Where it counts what it holds; undefined if it takes no turn, as those of rules. */
-  readonly memory?: MemoryPlace | undefined
+  readonly memory?: Pick<MemoryPlace, 'refused' | 'took'> | undefined
 }
 
-/** Whoever asks, and what may be used for the answer. */
+/** What may be asked, and what may be used for the answer. */
 export interface QueryRequest {
-  readonly reader: Reader
-  readonly history: RememberedHistory
+  readonly history: AskedHistory
   readonly nowMs: number
   readonly maxSamples: number
   /** `timeoutMs`: the most that there is. */

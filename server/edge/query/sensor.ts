@@ -15,10 +15,12 @@ import type { Arguments, Labels, Measurement, Metric, PolledSensor } from '../..
 import type { RememberedHistory } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
 import type { MemoryPlace } from '../memory-room.ts'
+import { ReadersHistory } from './asked-history.ts'
 import { outcomeOf, type QueryOutcome, type QueryOutcomes } from './outcomes.ts'
-import { QueryProblem } from './problems.ts'
-import { problemRecord, resultBytes, resultRecords } from './records.ts'
+import { problemOf, QueryProblem } from './problems.ts'
+import { problemRecord } from './records.ts'
 import type { AskedTimes } from './run.ts'
+import type { QueryThread } from './thread/query-thread.ts'
 import type { QueryTurns } from './turns.ts'
 
 const { ARRAY, BOOLEAN, STRING, UINT32, UINT64 } = BasicType
@@ -59,11 +61,18 @@ export interface QuerySensorServices {
   /** Undefined if nothing here remembers anything. */
   readonly history: RememberedHistory | undefined
   readonly turns: QueryTurns
+  readonly thread: Pick<QueryThread, 'answer'>
   readonly outcomes: Pick<QueryOutcomes, 'ended'>
   /** The section in force. */
   readonly section: () => QuerySection
   readonly clock: Clock
   readonly work: Pick<FairWork, 'run'>
+}
+
+/** What a query has come to, in lists of records, and what it holds. */
+interface Answered {
+  readonly records: AsyncIterator<readonly Field[][]>
+  readonly bytes: number
 }
 
 /** A query that is under way. */
@@ -75,10 +84,10 @@ interface Cursor {
   readonly ended: AbortController
   /** Settles when it has been evaluated. */
   readonly evaluated: Promise<unknown>
-  /** Undefined until it has been evaluated. */
-  records: Iterator<Field[]> | undefined
-  /** The next record; undefined if there is no more. */
-  next: Field[] | undefined
+  /** Lists of them; undefined until it has been evaluated. */
+  records: AsyncIterator<readonly Field[][]> | undefined
+  /** Records that have come and do not stand in an answer yet. */
+  readonly come: Field[][]
   bytes: number
   timer: Timer | undefined
 }
@@ -125,7 +134,7 @@ export class QuerySensor implements PolledSensor {
   }
 
   async #answer(args: Arguments, reader: Reader, history: RememberedHistory): Promise<Value> {
-    const { clock, work } = this.#services
+    const { clock } = this.#services
     const after = args.get('after')
     const cursor = after === undefined ? this.#open(args, reader, history) : this.#take(String(after), reader)
     if (cursor === undefined) return VOID
@@ -136,10 +145,24 @@ export class QuerySensor implements PolledSensor {
     await Promise.race([cursor.evaluated, patience])
     clock.clear(timer)
     const list = new RecordList(AFTER_BYTES)
-    if (cursor.records === undefined) list.more(afterOf(cursor))
-    else await work.run(reader, filled(cursor, cursor.records, list))
+    if (cursor.records === undefined) list.more(afterOf(cursor.token))
+    else await this.#fill(cursor, cursor.records, list, reader)
     if (list.isFull) this.#keep(cursor)
     return list.value()
+  }
+
+  /** Adds what there is to a list, until that is full. */
+  async #fill(
+    { come, token }: Cursor,
+    records: AsyncIterator<readonly Field[][]>,
+    list: RecordList,
+    reader: Reader,
+  ): Promise<void> {
+    while (await this.#services.work.run(reader, filled(list, come, afterOf(token)))) {
+      const { done, value } = await records.next()
+      if (done === true) return
+      come.push(...value)
+    }
   }
 
   #open(args: Arguments, reader: Reader, history: RememberedHistory): Cursor {
@@ -151,11 +174,10 @@ export class QuerySensor implements PolledSensor {
       ended,
       evaluated: evaluating.then(({ records, bytes }) => {
         cursor.records = records
-        cursor.next = nextOf(records)
         cursor.bytes = bytes
       }),
       records: undefined,
-      next: undefined,
+      come: [],
       bytes: 0,
       timer: undefined,
     }
@@ -165,13 +187,8 @@ export class QuerySensor implements PolledSensor {
   }
 
   /** Rejects with faults alone. */
-  async #evaluate(
-    args: Arguments,
-    reader: Reader,
-    history: RememberedHistory,
-    ended: AbortSignal,
-  ): Promise<{ readonly records: Iterator<Field[]>; readonly bytes: number }> {
-    const { turns, outcomes, section, clock, work } = this.#services
+  async #evaluate(args: Arguments, reader: Reader, history: RememberedHistory, ended: AbortSignal): Promise<Answered> {
+    const { turns, thread, outcomes, section, clock, work } = this.#services
     const { tenant } = reader
     const { maxSamples, timeout: timeoutMs } = section()
     const text = expressionOf(args)
@@ -182,27 +199,33 @@ export class QuerySensor implements PolledSensor {
     const count = (outcome: QueryOutcome): void => {
       const since = begunMs ?? clock.monotonicMs()
       const spent = { waitedMs: since - arrivedMs, tookMs: clock.monotonicMs() - since }
-      outcomes.ended({ reader, path: metric.name, given: givenBy(text, times), outcome, ...spent })
+      outcomes.ended({ reader, path: metric.name, given: () => givenBy(text, times), outcome, ...spent })
     }
-    let answer: { readonly records: Iterator<Field[]>; readonly bytes: number } | undefined
-    const act = async (memory: MemoryPlace): Promise<void> => {
+    const asked = {
+      name: 'records',
+      text,
+      times,
+      limit: typeof limit === 'number' && limit > 0 ? limit : Number.POSITIVE_INFINITY,
+      withLosses: args.get('with_losses') === true,
+    } as const
+    let answer: Answered | undefined
+    const act = async (place: MemoryPlace): Promise<void> => {
       begunMs = clock.monotonicMs()
-      const { evaluateText, lossesOf, problemOf } = await import('./evaluate.ts')
-      const request = {
-        reader,
-        history,
-        nowMs: clock.wallMs(),
-        maxSamples,
-        run: { tenant, work, clock, timeoutMs, ended, memory },
+      let bytes = 0
+      const memory = {
+        refused: place.refused,
+        took(more: number): void {
+          bytes += more
+          place.took(more)
+        },
       }
       try {
-        const result = await evaluateText(request, text, times, {
-          limit: typeof limit === 'number' && limit > 0 ? limit : Number.POSITIVE_INFINITY,
-        })
-        const tookMs = clock.monotonicMs() - begunMs
-        const losses = args.get('with_losses') === true ? await lossesOf(request, text, times) : []
+        const { pieces } = await thread.answer<readonly Field[][]>(
+          { asked, tenant, nowMs: clock.wallMs(), maxSamples, timeoutMs, waitedMs: begunMs - arrivedMs },
+          { history: new ReadersHistory(history, reader, work), ended, memory },
+        )
         count('served')
-        answer = { records: resultRecords(result, tookMs, losses), bytes: resultBytes(result, losses) }
+        answer = { records: pieces[Symbol.asyncIterator](), bytes }
       } catch (error) {
         const problem = problemOf(error)
         count(outcomeOf(problem))
@@ -265,28 +288,29 @@ export class QuerySensor implements PolledSensor {
   }
 }
 
-/** Adds what there is to a list, until that is full. */
-function* filled(cursor: Cursor, records: Iterator<Field[]>, list: RecordList): Steps<void> {
-  for (; cursor.next !== undefined; cursor.next = nextOf(records)) {
-    if (!list.add(cursor.next, afterOf(cursor))) return
+/** Moves records to a list, until that is full; returns whether there is room for more. */
+function* filled(list: RecordList, come: Field[][], after: Field[]): Steps<boolean> {
+  for (let next = come[0]; next !== undefined; next = come[0]) {
+    if (!list.add(next, after)) return false
+    come.shift()
     yield
   }
+  return true
 }
 
-function nextOf(records: Iterator<Field[]>): Field[] | undefined {
-  const { done, value } = records.next()
-  return done === true ? undefined : value
+async function* inOneList(record: Field[]): AsyncGenerator<readonly Field[][], void, void> {
+  yield [record]
 }
 
-function refused(problem: QueryProblem, text: string): { readonly records: Iterator<Field[]>; readonly bytes: number } {
-  return { records: [problemRecord(problem, text)].values(), bytes: 0 }
+function refused(problem: QueryProblem, text: string): Answered {
+  return { records: inOneList(problemRecord(problem, text)), bytes: 0 }
 }
 
 function newToken(): string {
   return randomBytes(TOKEN_BYTES).toString('hex')
 }
 
-function afterOf({ token }: Cursor): Field[] {
+function afterOf(token: string): Field[] {
   return [{ name: 'after', type: STRING, value: token }]
 }
 

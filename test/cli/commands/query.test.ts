@@ -50,6 +50,17 @@ const matrix = [
   },
 ]
 
+it('writes names that are no plain ones in quotes, as PromQL does', async () => {
+  const metrics = [{ __name__: 'host.load' }, { __name__: 'up', 'a.b': 'x' }, { __name__: 'a b', c: 'y' }, {}]
+  gives(
+    'vector',
+    metrics.map((metric) => ({ metric, value: [0, '1'] })),
+  )
+  const { out } = await query('x')
+  const names = out.slice(1).map((row) => row.replace(/ +1$/, ''))
+  expect(names).toEqual(['{"host.load"}', 'up{"a.b"="x"}', '{"a b", c="y"}', '{}'])
+})
+
 describe('what is asked', () => {
   it('is the value at a time', async () => {
     gives('vector', [])

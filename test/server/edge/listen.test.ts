@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { openListeners } from '../../../server/edge/listen.ts'
 import { QueryOutcomes } from '../../../server/edge/query/outcomes.ts'
+import { QueryThread } from '../../../server/edge/query/thread/query-thread.ts'
 import { QueryTurns } from '../../../server/edge/query/turns.ts'
 import { createLogger } from '../../../server/kernel/core/log.ts'
 import { defaultConfig } from '../../../server/start/config.ts'
@@ -30,6 +31,7 @@ async function open(tcpPort: number): Promise<number> {
     metrics: () => config.metrics,
     query: () => config.query,
     turns: new QueryTurns(1, producer.clock),
+    thread: new QueryThread(producer.clock),
     outcomes: new QueryOutcomes({ log: createLogger('silent'), clock: producer.clock, slowMs: () => 0 }),
     remembered: undefined,
     rules: undefined,

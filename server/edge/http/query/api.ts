@@ -1,7 +1,4 @@
-/**
- * What the paths of `/api/v1` answer, as Prometheus' HTTP API has it. It is loaded with the first request, and the language of
- * Prometheus with it.
- */
+/** What paths of `/api/v1` answer from the history, and of expressions, as Prometheus' HTTP API has it: in the thread of queries. */
 import { PromqlError } from '../../../../promql/errors.ts'
 import { PreparedQuery, type QueryResult } from '../../../../promql/query.ts'
 import { evaluate, MAX_POINTS } from '../../query/evaluate.ts'
@@ -9,10 +6,12 @@ import { invalidParameter, QueryProblem } from '../../query/problems.ts'
 import type { AskedTimes } from '../../query/run.ts'
 import { type QueryStatistics, resultTexts, successTexts } from './json.ts'
 import { type ApiRequest, QueryParameters } from './parameters.ts'
+import type { SendableAnswer } from './pieces.ts'
+import { remoteRead } from './remote-read.ts'
+import { labelNamesFound, labelValuesFound, seriesFound } from './series.ts'
 import { syntaxTree } from './syntax-tree.ts'
 
-/** Each answers with texts, to be written in steps, and rejects with what `problemOf` takes. */
-export async function instantQuery(request: ApiRequest): Promise<Iterable<string>> {
+async function instantQuery(request: ApiRequest): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)
   const limit = parameters.limit()
   const timeMs = parameters.timeMs('time', request.nowMs)
@@ -20,7 +19,7 @@ export async function instantQuery(request: ApiRequest): Promise<Iterable<string
   return evaluated(request, query, { timeMs }, parameters, limit)
 }
 
-export async function rangeQuery(request: ApiRequest): Promise<Iterable<string>> {
+async function rangeQuery(request: ApiRequest): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)
   const limit = parameters.limit()
   const [startMs, endMs] = [parameters.timeMs('start'), parameters.timeMs('end')]
@@ -40,25 +39,16 @@ export async function rangeQuery(request: ApiRequest): Promise<Iterable<string>>
   return evaluated(request, query, { startMs, endMs, stepMs }, parameters, limit)
 }
 
-export async function formatQuery({ given }: ApiRequest): Promise<Iterable<string>> {
+async function formatQuery({ given }: ApiRequest): Promise<Iterable<string>> {
   return successTexts([JSON.stringify(prepared(new QueryParameters(given)).printed)])
 }
 
-export async function parseQuery({ given }: ApiRequest): Promise<Iterable<string>> {
+async function parseQuery({ given }: ApiRequest): Promise<Iterable<string>> {
   return successTexts([JSON.stringify(syntaxTree(prepared(new QueryParameters(given)).expression))])
 }
 
-/** The language of an expression is that of this version. */
-const PROMETHEUS_VERSION = '3.0.0'
-
-export async function buildInformation({ software }: ApiRequest): Promise<Iterable<string>> {
-  const [application = '', revision = ''] = software.split('/')
-  const facts = { version: PROMETHEUS_VERSION, revision, branch: '', buildUser: '', buildDate: '', goVersion: '' }
-  return successTexts([JSON.stringify({ application, ...facts })])
-}
-
 /** There are none; what is wrong with the question is said all the same. */
-export async function exemplarsFound(request: ApiRequest): Promise<Iterable<string>> {
+async function exemplarsFound(request: ApiRequest): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)
   const [startMs, endMs] = [parameters.timeMs('start', 0), parameters.timeMs('end', request.nowMs)]
   if (endMs < startMs) throw new QueryProblem('bad_data', 'end timestamp must not be before start timestamp')
@@ -66,11 +56,20 @@ export async function exemplarsFound(request: ApiRequest): Promise<Iterable<stri
   return successTexts(['[]'])
 }
 
-export { problemOf } from '../../query/evaluate.ts'
-export { metadataFound } from './metadata.ts'
-export { remoteRead } from './remote-read.ts'
-export { alertsFound, rulesFound } from './rules.ts'
-export { labelNamesFound, labelValuesFound, seriesFound } from './series.ts'
+/** By the last part of their paths. Each rejects with what `problemOf` takes. */
+export const answers = {
+  query: instantQuery,
+  query_range: rangeQuery,
+  series: seriesFound,
+  labels: labelNamesFound,
+  values: labelValuesFound,
+  read: remoteRead,
+  format_query: formatQuery,
+  parse_query: parseQuery,
+  query_exemplars: exemplarsFound,
+} as const satisfies Readonly<Record<string, (request: ApiRequest) => Promise<SendableAnswer>>>
+
+export type AnswerName = keyof typeof answers
 
 /** Throws QueryProblem. */
 function prepared(parameters: QueryParameters): PreparedQuery {

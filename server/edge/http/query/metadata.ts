@@ -1,22 +1,55 @@
 /**
- * What is known of metrics, as Prometheus knows it of its targets: type, help and unit, by the names that they have in the history. First
- * come the metrics that there are now, then those that the history alone remembers.
+ * What is known of this server, and of metrics as Prometheus knows it of its targets: type, help and unit, by the names that they have
+ * in the history. First come the metrics that there are now, then those that the history alone remembers.
  */
+import type { Reader } from '../../../../auth/permissions.ts'
 import type { FamilyMetadata } from '../../../../protocol/prometheus/samples.ts'
 import { familiesOf } from '../../../kernel/metrics/families.ts'
-import { ReadRights } from '../../../kernel/metrics/read-rights.ts'
+import type { Sensor } from '../../../kernel/metrics/metric.ts'
+import { type JudgingRights, ReadRights } from '../../../kernel/metrics/read-rights.ts'
 import { metricsInOrder } from '../../../kernel/producer/catalogue.ts'
+import type { RememberedHistory } from '../../../kit/history.ts'
+import type { ShownRules } from '../../../kit/rules.ts'
 import { QueryProblem } from '../../query/problems.ts'
 import { successTexts } from './json.ts'
-import { type ApiRequest, QueryParameters } from './parameters.ts'
+import { QueryParameters } from './parameters.ts'
+import type { Sending } from './sending.ts'
 
 /** What one answer holds at most. */
 const MOST = 200_000
 
-export async function metadataFound(request: ApiRequest): Promise<Iterable<string>> {
+/** The language of an expression is that of this version. */
+const PROMETHEUS_VERSION = '3.0.0'
+
+/** Which metrics there are, and who may know of them. */
+export interface MetricCatalogue {
+  readonly sensors: () => readonly Sensor[]
+  readonly rights: JudgingRights
+}
+
+/** What is asked of the server itself. */
+export interface KnownRequest extends Sending {
+  readonly reader: Reader
+  readonly given: URLSearchParams
+  readonly history: Pick<RememberedHistory, 'families'>
+  /** `<product>/<version>` */
+  readonly software: string
+  /** Undefined if nothing evaluates rules. */
+  readonly rules: ShownRules | undefined
+  /** The metrics that there are now. */
+  readonly catalogue: MetricCatalogue
+}
+
+export async function buildInformation({ software }: KnownRequest): Promise<Iterable<string>> {
+  const [application = '', revision = ''] = software.split('/')
+  const facts = { version: PROMETHEUS_VERSION, revision, branch: '', buildUser: '', buildDate: '', goVersion: '' }
+  return successTexts([JSON.stringify({ application, ...facts })])
+}
+
+export async function metadataFound(request: KnownRequest): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)
   const found = new Found(parameters.text('metric'), parameters.limit(), parameters.limit('limit_per_metric'))
-  const { reader, catalogue, history, run } = request
+  const { reader, catalogue, history, work, tenant } = request
   const rights = new ReadRights(reader, catalogue.rights)
   const steps = function* (): Generator<undefined, void, void> {
     const mine = catalogue.sensors().filter((sensor) => rights.maySee(sensor))
@@ -27,7 +60,7 @@ export async function metadataFound(request: ApiRequest): Promise<Iterable<strin
         for (const { name, ...family } of familiesOf(metric)) found.add(name, family)
     }
   }
-  await run.work.run({ tenant: run.tenant }, steps())
+  await work.run({ tenant }, steps())
   // A metric that is there now is what it says of itself, whatever was said of it before.
   const isThere = found.names()
   for await (const families of history.families(reader)) {

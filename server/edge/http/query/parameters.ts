@@ -1,8 +1,5 @@
 /** The parameters of a request, in its URL or its form: times, durations and numbers, as Prometheus reads them. */
 import { durationMs, floatOf } from '../../../../promql/parse/numbers.ts'
-import type { Sensor } from '../../../kernel/metrics/metric.ts'
-import type { JudgingRights } from '../../../kernel/metrics/read-rights.ts'
-import type { ShownRules } from '../../../kit/rules.ts'
 import { invalidParameter } from '../../query/problems.ts'
 import type { QueryRequest } from '../../query/run.ts'
 
@@ -14,13 +11,7 @@ const EVER: Readonly<Record<string, number>> = {
   '292277025-08-18T07:12:54.999999999Z': 8.64e15,
 }
 
-/** Which metrics there are, and who may know of them. */
-export interface MetricCatalogue {
-  readonly sensors: () => readonly Sensor[]
-  readonly rights: JudgingRights
-}
-
-/** What is asked of the API. */
+/** What is asked of the history. */
 export interface ApiRequest extends QueryRequest {
   /** Of the form, then of the URL. */
   readonly given: URLSearchParams
@@ -30,12 +21,13 @@ export interface ApiRequest extends QueryRequest {
   readonly body?: Uint8Array | undefined
   /** How long it has waited for its turn. */
   readonly waitedMs: number
-  /** `<product>/<version>` */
-  readonly software: string
-  /** Undefined if nothing evaluates rules. */
-  readonly rules: ShownRules | undefined
-  /** The metrics that there are now. */
-  readonly catalogue: MetricCatalogue
+}
+
+/** Of the form first, as Go's FormValue has it. */
+export function givenIn({ url, form }: { readonly url: string; readonly form: string }): URLSearchParams {
+  const given = new URLSearchParams(form)
+  for (const [name, text] of new URLSearchParams(/\?(.*)$/s.exec(url)?.[1] ?? '')) given.append(name, text)
+  return given
 }
 
 export class QueryParameters {

@@ -17,7 +17,7 @@ import { HistorySource } from '../../query/history-source.ts'
 import { QueryProblem } from '../../query/problems.ts'
 import { runQuery } from '../../query/run.ts'
 import type { ApiRequest } from './parameters.ts'
-import type { EncodedAnswer } from './sending.ts'
+import type { EncodedAnswer } from './pieces.ts'
 
 /** Of a request when it is decompressed. */
 const MAX_BYTES = 1 << 20
@@ -27,8 +27,8 @@ const MAX_QUERIES = 100
 const MAX_ANSWER_BYTES = 64 << 20
 
 export async function remoteRead(request: ApiRequest): Promise<EncodedAnswer> {
-  const { reader, history, run, maxSamples, body = new Uint8Array(0) } = request
-  if (history.engine !== undefined)
+  const { history, run, maxSamples, body = new Uint8Array(0) } = request
+  if (history.elsewhere !== undefined)
     throw new QueryProblem('unavailable', 'remote read is not passed on to history.engine: read from that server')
   const { queries, takesSamples } = decoded(body)
   if (!takesSamples)
@@ -37,7 +37,7 @@ export async function remoteRead(request: ApiRequest): Promise<EncodedAnswer> {
     throw new QueryProblem('bad_data', `${queries.length} queries in one request, at most ${MAX_QUERIES} are allowed`)
   const regexes = new RegexMemory()
   const selections = queries.map((query) => ({ ...query, matchers: matchersOf(query, regexes) }))
-  const source = new HistorySource((selection) => history.select(reader, selection))
+  const source = new HistorySource((selection) => history.select(selection))
   const steps = function* (): Generator<undefined, ReadResponseWriter, void> {
     const writer = new ReadResponseWriter()
     let samples = 0

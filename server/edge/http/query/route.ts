@@ -3,6 +3,7 @@
  * GET /metrics; what he sees of each series is judged as for a QUERY of its metric.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Reader } from '../../../../auth/permissions.ts'
 import { type Asker, type Rights, readerOf } from '../../../kernel/accounts/rights.ts'
 import type { Hub } from '../../../kernel/metrics/hub.ts'
 import type { SessionContext } from '../../../kernel/sessions/context.ts'
@@ -10,13 +11,17 @@ import type { RememberedHistory } from '../../../kit/history.ts'
 import type { ShownRules } from '../../../kit/rules.ts'
 import type { QuerySection } from '../../config.ts'
 import type { MemoryPlace } from '../../memory-room.ts'
+import { ReadersHistory } from '../../query/asked-history.ts'
 import { outcomeOf, type QueryOutcome, type QueryOutcomes } from '../../query/outcomes.ts'
-import { CrowdedQuery, type QueryErrorType, QueryProblem } from '../../query/problems.ts'
+import { CrowdedQuery, problemOf, type QueryErrorType, QueryProblem } from '../../query/problems.ts'
+import type { BegunAnswer, QueryThread } from '../../query/thread/query-thread.ts'
 import type { QueryTurns } from '../../query/turns.ts'
 import { endOf } from '../../turns.ts'
 import { type AskerOptions, askerByProof } from '../askers.ts'
-import type { ApiRequest } from './parameters.ts'
-import { type SendableAnswer, sendAnswer } from './sending.ts'
+import type { AnswerName } from './api.ts'
+import type { KnownRequest } from './metadata.ts'
+import { givenIn } from './parameters.ts'
+import { answerInSteps, sendAnswer } from './sending.ts'
 
 /** Expressions have at most 50,000 characters, of which each may take nine in a form. */
 const MAX_FORM_BYTES = 512 << 10
@@ -32,6 +37,7 @@ export interface QueryApi {
   /** Undefined if nothing here evaluates rules. */
   readonly rules: ShownRules | undefined
   readonly turns: QueryTurns
+  readonly thread: Pick<QueryThread, 'answer'>
   readonly outcomes: Pick<QueryOutcomes, 'ended'>
   /** The section in force. */
   readonly section: () => QuerySection
@@ -49,32 +55,35 @@ export interface QueryRouteOptions extends AskerOptions, QueryApi {
   readonly stallMs: number
 }
 
-type Api = typeof import('./api.ts')
-type Answer = (api: Api, request: ApiRequest) => Promise<SendableAnswer>
-
-/** What asks the history: these wait for a turn. */
-const ASKING: Readonly<Record<string, Answer>> = {
-  '/query': (api, request) => api.instantQuery(request),
-  '/query_range': (api, request) => api.rangeQuery(request),
-  '/series': (api, request) => api.seriesFound(request),
-  '/labels': (api, request) => api.labelNamesFound(request),
-  '/label/:label/values': (api, request) => api.labelValuesFound(request),
+/** What is answered in the thread of queries. What asks the history waits for a turn. */
+const IN_THREAD: Readonly<Record<string, { readonly name: AnswerName; readonly isAsking: boolean }>> = {
+  '/query': { name: 'query', isAsking: true },
+  '/query_range': { name: 'query_range', isAsking: true },
+  '/series': { name: 'series', isAsking: true },
+  '/labels': { name: 'labels', isAsking: true },
+  '/label/:label/values': { name: 'values', isAsking: true },
+  '/format_query': { name: 'format_query', isAsking: false },
+  '/parse_query': { name: 'parse_query', isAsking: false },
+  // Exemplars do not exist here; whoever asks for them goes on when there are none.
+  '/query_exemplars': { name: 'query_exemplars', isAsking: false },
 }
 
-/** What does not. Exemplars do not exist here; whoever asks for them goes on when there are none. */
-const OTHERS: Readonly<Record<string, Answer>> = {
-  '/format_query': (api, request) => api.formatQuery(request),
-  '/parse_query': (api, request) => api.parseQuery(request),
-  '/status/buildinfo': (api, request) => api.buildInformation(request),
-  '/metadata': (api, request) => api.metadataFound(request),
-  '/query_exemplars': (api, request) => api.exemplarsFound(request),
-  '/rules': (api, request) => api.rulesFound(request),
-  '/alerts': (api, request) => api.alertsFound(request),
+type Known = (request: KnownRequest) => Promise<Iterable<string>>
+
+/** What the server knows itself. */
+const KNOWN: Readonly<Record<string, Known>> = {
+  '/status/buildinfo': async (request) => (await import('./metadata.ts')).buildInformation(request),
+  '/metadata': async (request) => (await import('./metadata.ts')).metadataFound(request),
+  '/rules': async (request) => (await import('./rules.ts')).rulesFound(request),
+  '/alerts': async (request) => (await import('./rules.ts')).alertsFound(request),
 }
+
+/** How a path is answered. */
+type By = { readonly name: AnswerName } | { readonly known: Known }
 
 /** Must be called after `hardenHttp`. */
 export async function serveQueries(app: FastifyInstance, options: QueryRouteOptions): Promise<void> {
-  const { context, turns, outcomes, section } = options
+  const { context, turns, thread, outcomes, section } = options
   const { faults, clock, work, software } = context
   const catalogue = { sensors: () => context.hub.sensors, rights: context.rights }
   const failures = app.createRateLimit()
@@ -110,7 +119,7 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
       const type: QueryErrorType = asker?.status === 403 ? 'forbidden' : 'unauthorized'
       return refuse(reply, new QueryProblem(type, asker?.refused ?? NO_PROOF))
     }
-    const answer = async (request: FastifyRequest, reply: FastifyReply, by: Answer, isAsking: boolean) => {
+    const answer = async (request: FastifyRequest, reply: FastifyReply, by: By, isAsking: boolean) => {
       const { history } = options
       const problem = history === undefined ? NO_HISTORY : history.problem
       if (history === undefined || (isAsking && problem !== undefined))
@@ -119,7 +128,7 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
       const { tenant } = reader
       const { maxSamples, timeout: timeoutMs } = section()
       const ended = endOf(reply.raw)
-      const given = givenIn(request)
+      const given = { url: request.url, form: typeof request.body === 'string' ? request.body : '' }
       const arrivedMs = clock.monotonicMs()
       let isCounted = !isAsking
       const count = (outcome: QueryOutcome, begunMs: number): void => {
@@ -127,37 +136,42 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
         if (isCounted) return
         isCounted = true
         const times = { waitedMs: begunMs - arrivedMs, tookMs: clock.monotonicMs() - begunMs }
-        outcomes.ended({ reader, path: request.url.replace(/\?.*/s, ''), given, outcome, ...times })
+        outcomes.ended({
+          reader,
+          path: request.url.replace(/\?.*/s, ''),
+          given: () => givenIn(given),
+          outcome,
+          ...times,
+        })
       }
       const act = async (memory?: MemoryPlace): Promise<void> => {
         const begunMs = clock.monotonicMs()
-        const api = await import('./api.ts')
         try {
           // Nothing is sent until there is an answer.
           request.socket.setTimeout(timeoutMs + options.stallMs)
           const { label } = request.params as { readonly label?: string }
-          const found = await by(api, {
-            reader,
-            given,
-            label,
-            body: request.body instanceof Uint8Array ? request.body : undefined,
-            history,
-            rules: options.rules,
-            nowMs: clock.wallMs(),
-            maxSamples,
-            run: { tenant, work, clock, timeoutMs, ended, memory },
-            waitedMs: begunMs - arrivedMs,
-            software,
-            catalogue,
-          })
+          const body = request.body instanceof Uint8Array ? request.body : undefined
+          const found = await ('known' in by
+            ? known(by.known, history, reader, givenIn(given))
+            : thread.answer(
+                {
+                  asked: { ...given, name: by.name, label, body },
+                  tenant,
+                  nowMs: clock.wallMs(),
+                  maxSamples,
+                  timeoutMs,
+                  waitedMs: begunMs - arrivedMs,
+                },
+                { history: new ReadersHistory(history, reader, work), ended, memory },
+              ))
           if (memory?.refused.aborted === true) throw new CrowdedQuery()
           count('served', begunMs)
           request.socket.setTimeout(options.stallMs)
           // An answer that is fetched slowly is in memory, too.
           memory?.refused.addEventListener('abort', () => reply.raw.destroy())
-          await sendAnswer(reply, found, { tenant, work })
+          sendAnswer(reply, found)
         } catch (error) {
-          const problem = api.problemOf(error)
+          const problem = problemOf(error)
           count(outcomeOf(problem), begunMs)
           if (problem === undefined) throw error
           refuse(reply, problem)
@@ -167,7 +181,7 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
       }
       // Until it has its turn nothing is sent either way: how long that may be, the turns say.
       request.socket.setTimeout(0)
-      if (!isAsking) await act()
+      if ('known' in by) await act()
       else if (!(await turns.take(tenant, ended, act))) {
         count(ended.aborted ? 'cancelled' : 'refused', clock.monotonicMs())
         request.socket.setTimeout(options.stallMs)
@@ -176,13 +190,20 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
       }
       return reply
     }
-    const routeTo = (
-      to: FastifyInstance,
-      path: string,
-      method: readonly string[],
-      by: Answer,
-      isAsking: boolean,
-    ): void => {
+    const known = async (
+      by: Known,
+      history: RememberedHistory,
+      reader: Reader,
+      given: URLSearchParams,
+    ): Promise<BegunAnswer> => {
+      const { tenant } = reader
+      const { rules } = options
+      return answerInSteps(await by({ reader, given, history, rules, software, catalogue, tenant, work }), {
+        tenant,
+        work,
+      })
+    }
+    const routeTo = (to: FastifyInstance, path: string, method: readonly string[], by: By, isAsking: boolean): void => {
       to.route({
         method: [...method],
         url: `/api/v1${path}`,
@@ -208,16 +229,16 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
         handler,
       })
     }
-    for (const path of [...Object.keys(ASKING), ...Object.keys(OTHERS)]) refuseOthers(scope, path, BOTH)
-    for (const [path, by] of Object.entries(ASKING)) routeTo(scope, path, BOTH, by, true)
-    for (const [path, by] of Object.entries(OTHERS)) routeTo(scope, path, BOTH, by, false)
+    for (const path of [...Object.keys(IN_THREAD), ...Object.keys(KNOWN)]) refuseOthers(scope, path, BOTH)
+    for (const [path, { name, isAsking }] of Object.entries(IN_THREAD)) routeTo(scope, path, BOTH, { name }, isAsking)
+    for (const [path, known] of Object.entries(KNOWN)) routeTo(scope, path, BOTH, { known }, false)
     scope.register((inner, _nothing, added) => {
       inner.removeAllContentTypeParsers()
       inner.addContentTypeParser(PROTOBUF, { parseAs: 'buffer', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
         done(null, body),
       )
       refuseOthers(inner, '/read', ['POST'])
-      routeTo(inner, '/read', ['POST'], (api, request) => api.remoteRead(request), true)
+      routeTo(inner, '/read', ['POST'], { name: 'read' }, true)
       added()
     })
     registered()
@@ -227,13 +248,6 @@ export async function serveQueries(app: FastifyInstance, options: QueryRouteOpti
 const NO_PROOF = 'a token is needed, Authorization: Bearer <token>, or the certificate of a user'
 const OTHER_FORM = `a body has the type ${FORM}`
 const NO_HISTORY = 'this server has no history'
-
-/** Of the form first, as Go's FormValue has it. */
-function givenIn({ body, url }: FastifyRequest): URLSearchParams {
-  const inForm = new URLSearchParams(typeof body === 'string' ? body : '')
-  for (const [name, text] of new URLSearchParams(/\?(.*)$/s.exec(url)?.[1] ?? '')) inForm.append(name, text)
-  return inForm
-}
 
 function answered(reply: FastifyReply): FastifyReply {
   return reply.header('cache-control', 'no-store').type('application/json')

@@ -2,13 +2,14 @@
 import type { ShownAlert, ShownRule, ShownRuleGroup } from '../../../kit/rules.ts'
 import { invalidParameter } from '../../query/problems.ts'
 import { listTexts, successTexts } from './json.ts'
-import { type ApiRequest, QueryParameters } from './parameters.ts'
+import type { KnownRequest } from './metadata.ts'
+import { QueryParameters } from './parameters.ts'
 
 const SECOND_MS = 1_000
 const NEVER = '0001-01-01T00:00:00Z'
 const KIND_OF = { alert: 'alerting', record: 'recording' } as const
 
-export async function alertsFound(request: ApiRequest): Promise<Iterable<string>> {
+export async function alertsFound(request: KnownRequest): Promise<Iterable<string>> {
   const groups = await groupsFor(request)
   return successTexts(inList('alerts', listTexts(alertsOf(groups))))
 }
@@ -18,11 +19,11 @@ function* alertsOf(groups: readonly ShownRuleGroup[]): Generator<string> {
 }
 
 /** As work of the tenant: a rule may have thousands of alerts, each of which is judged. */
-async function groupsFor({ rules, reader, run }: ApiRequest): Promise<readonly ShownRuleGroup[]> {
-  return rules === undefined ? [] : run.work.run({ tenant: run.tenant }, rules.groupsFor(reader))
+async function groupsFor({ rules, reader, work, tenant }: KnownRequest): Promise<readonly ShownRuleGroup[]> {
+  return rules === undefined ? [] : work.run({ tenant }, rules.groupsFor(reader))
 }
 
-export async function rulesFound(request: ApiRequest): Promise<Iterable<string>> {
+export async function rulesFound(request: KnownRequest): Promise<Iterable<string>> {
   const parameters = new QueryParameters(request.given)
   const type = parameters.text('type').toLowerCase()
   if (type !== '' && type !== 'alert' && type !== 'record')

@@ -1,74 +1,38 @@
-/** Sends what a query is answered with: in pieces, each made when its reader takes it, in the time that all work shares. */
+/** Sends what a request is answered with, piece by piece as its reader takes it. */
 import { pipeline, Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import type { FastifyReply } from 'fastify'
 import type { FairWork, Steps } from '../../../kernel/core/fair-work.ts'
+import type { BegunAnswer } from '../../query/thread/query-thread.ts'
 import { acceptsGzip } from '../metrics/route.ts'
+import { nextPiece, piecesOf } from './pieces.ts'
 
-/** Characters that are written at once. */
-const PIECE_LENGTH = 32 << 10
+/** Bytes that are compressed at once. */
+const CHUNK_BYTES = 32 << 10
 /** Shorter answers fit into a packet or two as they are. */
 const LEAST_COMPRESSED = 2_048
-
-/** An answer that is not JSON, in the encoding that its reader has asked for. */
-export interface EncodedAnswer {
-  readonly type: string
-  readonly encoding: string
-  readonly pieces: Iterable<Uint8Array>
-}
-
-/** Texts of JSON, or something else. */
-export type SendableAnswer = Iterable<string> | EncodedAnswer
 
 export interface Sending {
   readonly tenant: string
   readonly work: Pick<FairWork, 'run'>
 }
 
-/** Resolves when the answer is on its way; rejects, and sends nothing, if its first piece fails. */
-export async function sendAnswer(reply: FastifyReply, answer: SendableAnswer, sending: Sending): Promise<void> {
-  void reply.header('cache-control', 'no-store')
-  if ('pieces' in answer) {
-    const pieces = answer.pieces[Symbol.iterator]()
-    const first = await sending.work.run({ tenant: sending.tenant }, nextPiece(pieces))
-    void reply
-      .type(answer.type)
-      .header('content-encoding', answer.encoding)
-      .send(written(first, pieces, sending))
+export function sendAnswer(reply: FastifyReply, { type, encoding, first, pieces }: BegunAnswer): void {
+  void reply.header('cache-control', 'no-store').type(type)
+  if (encoding !== undefined) {
+    void reply.header('content-encoding', encoding).send(pieces)
     return
   }
-  const pieces = piecesOf(answer)
-  const first = (await sending.work.run({ tenant: sending.tenant }, nextPiece(pieces))) ?? ''
-  void reply.type('application/json').header('vary', 'Accept-Encoding')
-  const text = written(first, pieces, sending)
-  const isShort = first.length < LEAST_COMPRESSED
-  if (isShort || !acceptsGzip(reply.request.headers['accept-encoding'])) void reply.send(text)
-  else void reply.header('content-encoding', 'gzip').send(compressed(text))
+  void reply.header('vary', 'Accept-Encoding')
+  const isShort = (first?.length ?? 0) < LEAST_COMPRESSED
+  if (isShort || !acceptsGzip(reply.request.headers['accept-encoding'])) void reply.send(pieces)
+  else void reply.header('content-encoding', 'gzip').send(compressed(pieces))
 }
 
-function* piecesOf(texts: Iterable<string>): Generator<string, void, void> {
-  let piece = ''
-  for (const text of texts) {
-    piece += text
-    if (piece.length < PIECE_LENGTH) continue
-    yield piece
-    piece = ''
-  }
-  if (piece !== '') yield piece
-}
-
-/** Undefined if there is none. */
-// biome-ignore lint/correctness/useYield: to make one piece is one step
-function* nextPiece<Piece>(pieces: Iterator<Piece>): Steps<Piece | undefined> {
-  const { done, value } = pieces.next()
-  return done === true ? undefined : value
-}
-
-function written(
-  first: string | Uint8Array | undefined,
-  pieces: Iterator<string | Uint8Array>,
-  { tenant, work }: Sending,
-): Readable {
+/** An answer that is made here, in the time that all work shares. Rejects if its first piece fails. */
+export async function answerInSteps(texts: Iterable<string>, { tenant, work }: Sending): Promise<BegunAnswer> {
+  const { type, encoding, pieces } = piecesOf(texts)
+  const first = await work.run({ tenant }, nextPiece(pieces))
   // biome-ignore lint/correctness/useYield: to write one piece is one step
   function* step(readable: Readable): Steps<void> {
     const { done, value } = pieces.next()
@@ -82,11 +46,11 @@ function written(
     },
   })
   readable.push(first ?? null)
-  return readable
+  return { type, encoding, first, pieces: readable }
 }
 
 /** Compressing is work of threads. Level 1 takes a fifth of the time of the usual one, and numbers become hardly longer by it. */
-function compressed(text: Readable): Readable {
+function compressed(bytes: Readable): Readable {
   // Whoever reads it sees the error, or has gone.
-  return pipeline(text, createGzip({ level: 1, chunkSize: PIECE_LENGTH }), () => {})
+  return pipeline(bytes, createGzip({ level: 1, chunkSize: CHUNK_BYTES }), () => {})
 }

@@ -49,9 +49,9 @@ async function textsFound(
   const selections = selectionsOf(parameters)
   const found = new Set<string>()
   const all = selections.length === 0 ? [[]] : selections
-  const { engine } = request.history
-  if (engine !== undefined) {
-    for (const text of await textsElsewhere(request, engine, label, all, rangeOf(parameters))) found.add(text)
+  const { elsewhere } = request.history
+  if (elsewhere !== undefined) {
+    for (const text of await textsElsewhere(request, elsewhere, label, all, rangeOf(parameters))) found.add(text)
   } else {
     await eachSeries(request, all, rangeOf(parameters), 'text', (pairs) => {
       take(pairs, found)

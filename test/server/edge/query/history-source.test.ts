@@ -1,14 +1,14 @@
-/** The history as a source: portions are asked for ahead, what may not be read is left out, and whoever stops ends the query. */
+/** The history as a source: portions are asked for ahead, and whoever stops ends the query. */
 import { describe, expect, it } from 'vitest'
 import { LabelMatcher } from '../../../../promql/label-matcher.ts'
+import type { ReadableSeries } from '../../../../server/edge/query/asked-history.ts'
 import { HistorySource } from '../../../../server/edge/query/history-source.ts'
-import type { RememberedSelection, RememberedSeries } from '../../../../server/kit/history.ts'
+import type { RememberedSelection } from '../../../../server/kit/history.ts'
 
-const series = (name: string, mayRead = true): RememberedSeries => ({
+const series = (name: string): ReadableSeries => ({
   series: { name, labels: [['host', 'h']] },
   times: Float64Array.of(1),
   values: Float64Array.of(2),
-  mayRead: () => mayRead,
 })
 
 /** A history whose portions come when the test gives them. */
@@ -16,15 +16,15 @@ class Portions {
   readonly selections: RememberedSelection[] = []
   asked = 0
   ended = 0
-  #give: ((portion: readonly RememberedSeries[] | undefined | Error) => void)[] = []
+  #give: ((portion: readonly ReadableSeries[] | undefined | Error) => void)[] = []
   readonly source = new HistorySource((selection) => this.#select(selection))
 
-  async *#select(selection: RememberedSelection): AsyncGenerator<readonly RememberedSeries[], void, void> {
+  async *#select(selection: RememberedSelection): AsyncGenerator<readonly ReadableSeries[], void, void> {
     this.selections.push(selection)
     try {
       for (;;) {
         this.asked++
-        const portion = await new Promise<readonly RememberedSeries[] | undefined | Error>((give) => {
+        const portion = await new Promise<readonly ReadableSeries[] | undefined | Error>((give) => {
           this.#give.push(give)
         })
         if (portion instanceof Error) throw portion
@@ -36,7 +36,7 @@ class Portions {
     }
   }
 
-  async give(portion: readonly RememberedSeries[] | undefined | Error): Promise<void> {
+  async give(portion: readonly ReadableSeries[] | undefined | Error): Promise<void> {
     const { waiting } = this.source
     this.#give.shift()?.(portion)
     await waiting
@@ -71,15 +71,6 @@ describe('portions', () => {
     await portions.give(undefined)
     expect(namesOf(steps, portions.source)).toEqual(['end'])
     expect(portions.ended).toBe(1)
-  })
-
-  it('leave out what may not be read, and stop for a moment where that is much', async () => {
-    const portions = new Portions()
-    const steps = portions.source.remembered(range)
-    namesOf(steps, portions.source)
-    await portions.give([...Array.from({ length: 64 }, () => series('secret', false)), series('a')])
-    const found = [steps.next().value, steps.next().value, steps.next().value?.series.name]
-    expect(found).toEqual([undefined, undefined, 'a'])
   })
 
   it('that fail end it with their error', async () => {

@@ -21,7 +21,7 @@ const ended = (tenant: string, outcome: Parameters<QueryOutcomes['ended']>[0]['o
   outcomes.ended({
     reader: { tenant, name: 'ann' },
     path: '/api/v1/query',
-    given: new URLSearchParams(given),
+    given: () => new URLSearchParams(given),
     outcome,
     waitedMs: 2.4,
     tookMs,
