@@ -138,4 +138,28 @@ export const ALERT_ROWS = {
       leftOut: 'their alerts are told again',
     },
   ),
+  /** A rule file that a user has put. Its rules read as this user may, so that one that is damaged might read what nobody gave it. */
+  'rule file': row(
+    {
+      tenant: text,
+      name: text,
+      /** The user, whose name is for people, and the scope of the credential as it was then; empty if it had none. */
+      user: number,
+      author: text,
+      scope: text,
+      /** Milliseconds since 1970. */
+      put: number,
+      /** The file, in YAML. */
+      rules: text,
+    },
+    {
+      tag: 28,
+      table: 'rule_file',
+      key: ['tenant', 'name'],
+      removal: 'key',
+      recoveredAs: 'ruleFiles',
+      hasChecksum: true,
+      leftOut: 'they are not evaluated; put them again',
+    },
+  ),
 } as const

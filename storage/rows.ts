@@ -379,6 +379,7 @@ export type QmfAgentRow = RowOf<'qmf agent'>
 export type BoardRow = RowOf<'board'>
 export type AlertGroupRow = RowOf<'alert group'>
 export type AlertRow = RowOf<'alert'>
+export type RuleFileRow = RowOf<'rule file'>
 export type NotifyGroupRow = RowOf<'notify group'>
 export type NotifyAlertRow = RowOf<'notify alert'>
 export type NotificationRow = RowOf<'notification'>

@@ -1,4 +1,4 @@
-/** `cinnabar rules`: rule files of Prometheus, checked and tested without a server. */
+/** `cinnabar rules`: rule files of Prometheus. They are checked and tested without a server. */
 import type { Command } from 'commander'
 import type { RulesReport } from '../../server/start/rules.ts'
 import { ExitCode, Failure } from '../failure.ts'
@@ -6,13 +6,14 @@ import { printable } from '../format.ts'
 import type { Cli } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
 import { addRulesList } from './alerts.ts'
+import { addRulesApply } from './rules-apply.ts'
 import { addRulesBacktest } from './rules-backtest.ts'
 
 export function addRules(program: Command, cli: Cli): void {
   const { terminal } = cli
   const rules = program
     .command('rules')
-    .description('check, test and backtest rule files, and list what a server evaluates')
+    .description('check, test and backtest rule files, put them into force, and list what a server evaluates')
   rules
     .command('check')
     .description('check rule files: their form, expressions and templates')
@@ -31,6 +32,7 @@ export function addRules(program: Command, cli: Cli): void {
     })
   addRulesBacktest(rules, cli)
   addRulesList(rules, cli)
+  addRulesApply(rules, cli)
 }
 
 /** Throws Failure if a file has problems; the others are shown all the same. */

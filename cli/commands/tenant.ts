@@ -24,6 +24,7 @@ const QUOTAS = {
   series: { flag: 'series', what: 'live series of families with open labels', head: 'series' },
   history_bytes: { flag: 'history-bytes', what: 'bytes of its history', head: 'history' },
   history_series: { flag: 'history-series', what: 'series of its history', head: 'history series' },
+  rules: { flag: 'rules', what: 'rules that its users put into force', head: 'rules' },
 } as const
 
 type QuotaOptions = Readonly<{ [option: string]: bigint }>

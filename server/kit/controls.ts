@@ -1,6 +1,7 @@
 /** The controls of a wing, which EXECUTE runs: what they are made of, and where they are added. */
 import type { Control, ControlSource, RemoteControls } from '../kernel/controls/control.ts'
 
+export { formatScope } from '../../auth/permissions.ts'
 export { type Bounds, checkBounds, WholePattern } from '../kernel/controls/bounds.ts'
 export {
   type Control,

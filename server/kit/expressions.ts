@@ -5,10 +5,10 @@
 import type { Reader } from '../../auth/permissions.ts'
 import type { QueryLimits } from '../../promql/evaluate/budget.ts'
 import type { SeriesSource } from '../../promql/series-source.ts'
-import type { AlertGroupRow, AlertRow } from '../../storage/store.ts'
+import type { AlertGroupRow, AlertRow, RuleFileRow } from '../../storage/store.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
 
-export type { AlertGroupRow, AlertRow }
+export type { AlertGroupRow, AlertRow, RuleFileRow }
 
 export interface Expressions {
   /** Why nothing can be evaluated now, and what to do about it; undefined if it can. */
@@ -17,10 +17,18 @@ export interface Expressions {
   readonly limits: QueryLimits
   /** Settles when everything that was accepted up to now of a tenant is stored, so that it is found. Rejects if it will not be. */
   caughtUp(tenant: string): Promise<void>
-  /** Runs steps over what somebody may read, as work of his tenant. Rejects with what they throw, and if they take too long. */
-  run<T>(reader: Reader, steps: (source: SeriesSource) => Generator<undefined, T, void>): Promise<T>
+  /** For steps that are run again and again. */
+  recurring(): RecurringRun
   readonly stored: StoredAlerts
   readonly watch: EvaluationWatch
+}
+
+/** Steps that are run at one time after the other: what they ask for is known from the last time. */
+export interface RecurringRun {
+  /** Asks for what they will ask for at a time, if it was little the last time. Nothing of it is shown before `run` at the same time. */
+  ask(reader: Reader, timeMs: number): void
+  /** Runs them over what somebody may read, as work of his tenant. Rejects with what they throw, and if they take too long. */
+  run<T>(reader: Reader, timeMs: number, steps: (source: SeriesSource) => Generator<undefined, T, void>): Promise<T>
 }
 
 /** How the evaluation of rules goes: what evaluates them says so, and what promises others that it goes on asks. */
@@ -41,4 +49,6 @@ export interface StoredAlerts {
   readonly journal: Pick<Journal, 'change'>
   readonly alerts: readonly AlertRow[]
   readonly groups: readonly AlertGroupRow[]
+  /** The rule files that users had put when the server started. */
+  readonly files: readonly RuleFileRow[]
 }

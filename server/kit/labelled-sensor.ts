@@ -33,7 +33,7 @@ export interface LabelledOptions {
   readonly parameters?: readonly Parameter[]
   /** Where its values come in, for people. */
   readonly from: string
-  readonly hub: Pick<Hub, 'add' | 'addFamily' | 'born' | 'died' | 'emit' | 'emitEncoded' | 'emitNumber'>
+  readonly hub: Pick<Hub, 'add' | 'born' | 'died' | 'emit' | 'emitEncoded' | 'emitNumber'>
   readonly quotas: Quotas
   readonly clock: Pick<Clock, 'monotonicMs' | 'microseconds'>
   /** How long a series is kept after its last value, milliseconds. */
@@ -64,7 +64,7 @@ export class LabelledFamily implements TenantFamily {
   constructor(options: LabelledOptions) {
     this.family = options.family
     this.#options = options
-    options.hub.addFamily(this)
+    options.hub.add(this)
   }
 
   /** The sensor of a tenant, which is made if it is missing. */

@@ -41,6 +41,7 @@ export {
   type SensorStatus,
   type Series,
   type Subscription,
+  type TenantFamily,
 } from '../kernel/metrics/metric.ts'
 export { SortedNames } from '../kernel/metrics/sorted-names.ts'
 export { isText, parametersProblem, valueProblem } from '../kernel/metrics/value-problem.ts'

@@ -77,9 +77,11 @@ export interface OwnView {
   channels(): Iterable<ShownChannel>
   readonly sensors: readonly Sensor[]
   /** What a tenant has, and may have. */
-  use(tenant: string): Pick<TenantUse, 'history' | 'historyLimits'>
+  use(tenant: string): Pick<TenantUse, 'history' | 'historyLimits' | 'rules'>
   /** `producer.recent` as far as it is kept in memory; what a history records is left out from then on. */
   readonly recent: Required<ProducerView> & { leaveOut(isRecorded: IsRecorded): void }
+  /** A user as he is now, within the scope of a credential that he had once; undefined if he was removed. */
+  readerOf(userId: number, scope: string): Reader | undefined
   /** What somebody may read. */
   readRights(reader: Reader): Pick<ReadRights, 'mayReadRemembered' | 'mayReadAll' | 'isListed'>
 }

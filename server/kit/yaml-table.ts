@@ -75,6 +75,14 @@ export async function readYaml(text: string, say: Say): Promise<YamlTable | unde
   return undefined
 }
 
+/** A table that another thread has read; nothing is wrong with it, so no line is asked for. */
+export function readTable(plain: YamlTable['plain']): YamlTable {
+  const unexpected = (message: string): never => {
+    throw new Error(`a file that was checked: ${message}`)
+  }
+  return new YamlTable(plain, [], unexpected, () => undefined)
+}
+
 export class YamlTable {
   readonly #value: Readonly<Record<string, unknown>>
   readonly #path: Path
@@ -96,6 +104,11 @@ export class YamlTable {
   /** The line that it begins on. */
   get line(): number | undefined {
     return this.#lineOf(this.#path)
+  }
+
+  /** What it is made of: tables, lists and texts, which may go to another thread. */
+  get plain(): Readonly<Record<string, unknown>> {
+    return this.#value
   }
 
   get keys(): readonly string[] {

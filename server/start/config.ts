@@ -190,6 +190,7 @@ const quota = section(
         1_000_000n,
         'Series of its history that have values not older than `history.keep`.',
       ),
+      rules: liveKey(integer(0, 1_000_000), 1_000n, 'Rules that its users put into force by `rules.put`.'),
     })
     .describe('What each tenant may have; 0 is no limit of its own. `tenant.set` gives a tenant others.'),
 )

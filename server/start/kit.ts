@@ -1,7 +1,8 @@
 /** Makes the kit of the wings from the parts of the server, and keeps the controls that they add until the executor takes them. */
+import { parseScope } from '../../auth/permissions.ts'
 import type { AlertRow, Recovered } from '../../storage/store.ts'
 import { type ExpressionsServices, HistoryExpressions } from '../edge/query/expressions.ts'
-import type { Rights } from '../kernel/accounts/rights.ts'
+import { type Rights, readerOf } from '../kernel/accounts/rights.ts'
 import type { Tenants } from '../kernel/accounts/tenants.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
 import type { QueueHost } from '../kernel/channels/queue-host.ts'
@@ -49,6 +50,7 @@ export type ComposeKitOptions = Omit<
       | 'qmfAgent'
       | 'alerts'
       | 'alertGroups'
+      | 'ruleFiles'
       | 'notifyGroups'
       | 'notifyAlerts'
       | 'notifications'
@@ -60,8 +62,8 @@ export type ComposeKitOptions = Omit<
 
 export function composeKit(options: ComposeKitOptions): MadeKit & { readonly offered: OfferedControls } {
   const { turn, host, storage, clock, hub, intake, notices, journal, recovered, server } = options
-  const { nodes, connect, tls, admission, tenants } = options
-  const { upstreams, upstreamBindings, qmfAgent, alerts, alertGroups: groups } = recovered
+  const { nodes, connect, tls, admission, tenants, accounts } = options
+  const { upstreams, upstreamBindings, qmfAgent, alerts, alertGroups: groups, ruleFiles: files } = recovered
   const { notifyGroups, notifyAlerts, notifications, silences } = recovered
   const current = new CurrentAlerts(alerts, journal)
   const offered: OfferedControls = { controls: [], sources: [], remote: [] }
@@ -76,7 +78,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
       journal,
       behind: () => storage.isBehind(host.unstored),
     },
-    expressions: new HistoryExpressions({ ...options, stored: { journal: current.journal, alerts, groups } }),
+    expressions: new HistoryExpressions({ ...options, stored: { journal: current.journal, alerts, groups, files } }),
     controls: {
       add: (...controls) => offered.controls.push(...controls),
       follow: (source) => offered.sources.push(source),
@@ -107,6 +109,11 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
           leaveOut: (isRecorded) => {
             void options.work.run({ tenant: SERVER_TENANT }, hub.recent.leaveOut(isRecorded, hub.sensors))
           },
+        },
+        readerOf: (userId, scope) => {
+          const account = accounts.byId(userId)
+          const credential = { scope: parseScope(scope) }
+          return account && readerOf({ identity: accounts.identity(account), credential })
         },
         readRights: (reader) => new ReadRights(reader, options.rights),
       },

@@ -1,9 +1,10 @@
 /** Rule files and the files of their unit tests, read for the command line: neither needs a server that runs. */
 import { dirname, resolve } from 'node:path'
+import { PreparedQuery } from '../../promql/query.ts'
 import { type ReadServer, ReadSource } from '../wings/alerts/backtest/read-source.ts'
 import { type BacktestEvent, type BacktestTimes, backtest } from '../wings/alerts/backtest/run.ts'
 import { fileText, pathsOf, readRules } from '../wings/alerts/rules/files.ts'
-import type { RuleFileProblem, RuleGroupDefinition } from '../wings/alerts/rules/rule-file.ts'
+import { type RuleFileProblem, type RuleGroupDefinition, readRuleFile } from '../wings/alerts/rules/rule-file.ts'
 import { runRuleTest } from '../wings/alerts/unit-tests/run.ts'
 import { readRuleTestFile } from '../wings/alerts/unit-tests/test-file.ts'
 
@@ -58,6 +59,53 @@ export async function testRules(path: string): Promise<RulesReport> {
       problems.push(...located(path, found))
     }
   return { ...countsOf(groups), tests: file.tests.length, problems }
+}
+
+/** What becomes of a rule, or of the settings of a group where `rule` is empty. */
+export interface RuleChange {
+  readonly change: 'added' | 'changed' | 'removed'
+  readonly group: string
+  readonly rule: string
+}
+
+/** What differs between two texts of a file without mistakes; an empty text has no rules. */
+export async function ruleChanges(before: string, after: string): Promise<readonly RuleChange[]> {
+  const left = await partsOf(before)
+  const changes: RuleChange[] = []
+  for (const [place, part] of await partsOf(after)) {
+    const known = left.get(place)
+    left.delete(place)
+    const { group, rule, text } = part
+    if (known?.text !== text) changes.push({ change: known === undefined ? 'added' : 'changed', group, rule })
+  }
+  return [...changes, ...[...left.values()].map(({ group, rule }): RuleChange => ({ change: 'removed', group, rule }))]
+}
+
+interface FilePart {
+  readonly group: string
+  readonly rule: string
+  readonly text: string
+}
+
+/** The rules and groups of a file by their places, with all that they say. */
+async function partsOf(text: string): Promise<Map<string, FilePart>> {
+  const file = text === '' ? { groups: [] } : await readRuleFile(text)
+  const parts = new Map<string, FilePart>()
+  for (const { name: group, rules, ...settings } of 'groups' in file ? file.groups : []) {
+    parts.set(JSON.stringify([group]), { group, rule: '', text: JSON.stringify(settings) })
+    for (const { kind, name, line: _, ...said } of rules) {
+      let count = 0
+      const placeOf = () => JSON.stringify([group, kind, name, count])
+      while (parts.has(placeOf())) count++
+      parts.set(placeOf(), { group, rule: name, text: JSON.stringify(said, plainPart) })
+    }
+  }
+  return parts
+}
+
+function plainPart(_key: string, value: unknown): unknown {
+  if (value instanceof Map) return [...value]
+  return value instanceof PreparedQuery ? value.printed : value
 }
 
 export interface BacktestOptions extends BacktestTimes {

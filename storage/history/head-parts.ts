@@ -5,7 +5,8 @@
 import type { ChunkColumns } from './codec/chunk.ts'
 import { seriesAt } from './codec/page.ts'
 import { wordsOf } from './codec/words.ts'
-import type { StoredBlock } from './head.ts'
+import type { Head, StoredBlock } from './head.ts'
+import type { HeadIndex } from './head-index.ts'
 import { ColumnsPart, type MsRange, type Part } from './select.ts'
 import { numbersBetween, type SeriesNumbers } from './series-numbers.ts'
 import { orderRows } from './sorting.ts'
@@ -13,12 +14,25 @@ import { orderRows } from './sorting.ts'
 /** Rows that are looked at in one step. */
 const ROWS_PER_STEP = 1 << 15
 
-/** `places`: of the series that are wanted, ascending. */
+/** So many rows are looked at in the time that those of one series are found by the index. */
+const ROWS_PER_SERIES = 256
+
+/** What blocks have of some series, by their entries. */
+export interface HeadRowsFound {
+  /** Undefined if there is nothing. */
+  part(entry: number): HeadPart | undefined
+}
+
+/** `blocks`: those that the head had when the query began. `places`: of the series that are wanted, ascending. */
 export function* rowsOfSeries(
+  head: Pick<Head, 'indexOf'>,
   blocks: readonly StoredBlock[],
   places: Float64Array,
   range: MsRange,
-): Generator<undefined, RowsOfSeries, void> {
+): Generator<undefined, HeadRowsFound, void> {
+  const rowCount = blocks.reduce((sum, { series }) => sum + series.length, 0)
+  const index = places.length * ROWS_PER_SERIES < rowCount ? head.indexOf(blocks) : undefined
+  if (index !== undefined) return new IndexedRows(blocks, index, places, range)
   const inRange = blocks.filter(({ fromMs, toMs }) => fromMs <= range.toMs && toMs >= range.fromMs)
   const rows = new RowsOfSeries(inRange, places, range)
   yield* rows.each((entry) => rows.count(entry))
@@ -27,7 +41,44 @@ export function* rowsOfSeries(
   return rows
 }
 
-export class RowsOfSeries {
+/** Rows that the index knows. */
+class IndexedRows implements HeadRowsFound {
+  readonly #blocks: readonly StoredBlock[]
+  readonly #index: HeadIndex<StoredBlock>
+  readonly #range: MsRange
+  /** By entry, the number of the last row; undefined if there is none. */
+  readonly #last: readonly (number | undefined)[]
+
+  constructor(blocks: readonly StoredBlock[], index: HeadIndex<StoredBlock>, places: Float64Array, range: MsRange) {
+    this.#blocks = blocks
+    this.#index = index
+    this.#range = range
+    this.#last = Array.from(places, (place) => index.lastOf(seriesAt(place)))
+  }
+
+  part(entry: number): HeadPart | undefined {
+    const last = this.#last[entry]
+    if (last === undefined) return undefined
+    const { fromMs, toMs } = this.#range
+    const found: { readonly block: StoredBlock; readonly row: number }[] = []
+    this.#index.each(this.#blocks, last, (block, row) => {
+      const time = block.times[row]!
+      if (time >= fromMs && time <= toMs) found.push({ block, row })
+    })
+    if (found.length === 0) return undefined
+    const [times, values] = [new Float64Array(found.length), new Float64Array(found.length)]
+    const words = wordsOf(values)
+    for (const [at, { block, row }] of found.reverse().entries()) {
+      const from = wordsOf(block.values)
+      times[at] = block.times[row]!
+      words[2 * at] = from[2 * row]!
+      words[2 * at + 1] = from[2 * row + 1]!
+    }
+    return new HeadPart({ times, values: [values] })
+  }
+}
+
+class RowsOfSeries implements HeadRowsFound {
   readonly #blocks: readonly StoredBlock[]
   /** Of each block, the number of its first row. */
   readonly #firsts: readonly number[]

@@ -3,6 +3,7 @@
  * columns for each row that was committed. Blocks never change, so queries and the making of pages share them.
  */
 
+import { HeadIndex } from './head-index.ts'
 import { dayOf } from './periods.ts'
 
 /** The samples of one row of fresh.db, in the order in which they were taken. */
@@ -31,6 +32,7 @@ export class Head {
   samples = 0
   /** When the oldest block came. */
   sinceMs = 0
+  #index = new HeadIndex<StoredBlock>()
   #series = new Uint32Array(MIN_CAPACITY)
   #times = new Float64Array(MIN_CAPACITY)
   #values = new Float64Array(MIN_CAPACITY)
@@ -54,6 +56,13 @@ export class Head {
   /** The bytes of the rows. */
   get bytes(): number {
     return blockBytes(this.samples)
+  }
+
+  /** Where the rows of series are in these blocks; undefined if they are not those that there are now. */
+  indexOf(blocks: readonly StoredBlock[]): HeadIndex<StoredBlock> | undefined {
+    if (blocks[0] !== this.blocks[0] || blocks.at(-1) !== this.blocks.at(-1)) return undefined
+    this.#index.follow(this.blocks)
+    return this.#index
   }
 
   /** The start of the earliest day in blocks; undefined if there are none. */
@@ -99,6 +108,7 @@ export class Head {
   /** Forgets everything. */
   clear(): void {
     this.blocks.length = 0
+    this.#index = new HeadIndex()
     this.samples = 0
     this.#length = 0
   }

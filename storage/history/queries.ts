@@ -157,7 +157,7 @@ export class HistoryQueries {
       const readers = runsOf(reader)
       const { places, at } = yield* reader.resolver.resolve(tenant, compiled)
       const wanted = placesAfter(places, after)
-      const head = yield* rowsOfSeries(blocks, wanted, { fromMs, toMs })
+      const head = yield* rowsOfSeries(tenant.head, blocks, wanted, { fromMs, toMs })
       for (const [index, place] of wanted.entries()) {
         const last = head.part(index)
         const latest = last === undefined ? [] : [last]
@@ -192,7 +192,7 @@ export class HistoryQueries {
       const summary = summaryOf({ fromMs, toMs }, { stepMs, goneMs, runs })
       const { places, at } = yield* reader.resolver.resolve(tenant, compiled)
       const wanted = placesAfter(places, after)
-      const head = yield* rowsOfSeries(blocks, wanted, summary.range)
+      const head = yield* rowsOfSeries(tenant.head, blocks, wanted, summary.range)
       for (const [index, place] of wanted.entries()) {
         const found = yield* summary.read(place, head.part(index))
         if (found !== undefined) yield { series: at(place), ...found, place }

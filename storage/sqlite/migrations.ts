@@ -31,6 +31,7 @@ export const MIGRATIONS: readonly Migration[] = [
   alerts,
   notifiers,
   missingData,
+  ruleFiles,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -321,6 +322,16 @@ function notifiers(database: Database): void {
 /** Since when an alert goes on although there are no data of it. */
 function missingData(database: Database): void {
   database.exec('alter table alert add column missing real')
+}
+
+/** Rule files that users have put. */
+function ruleFiles(database: Database): void {
+  database.exec(`
+    create table rule_file (
+      tenant text not null, name text not null, user integer not null, author text not null, scope text not null,
+      put real not null, rules text not null, checksum integer not null, primary key (tenant, name)
+    ) strict, without rowid;
+  `)
 }
 
 /** The last column is for the checksum of those before it. */

@@ -83,6 +83,7 @@ describe.each(implementations)('a store ($name)', ({ make, stop: stopAll }) => {
       boards: [],
       alerts: [],
       alertGroups: [],
+      ruleFiles: [],
       notifyGroups: [],
       notifyAlerts: [],
       notifications: [],

@@ -37,7 +37,11 @@ export function historyValue(clock: Clock): ValueMessage {
 /** As it is where there are rules. */
 export function alertsValue(clock: Clock): ValueMessage {
   const counts = { evaluations: 1, failures: 0, transitions: 0, missed: 0, setBack: 0 }
-  const sensor = new AlertFigures([{ tenant: 'default', groups: [], lagMs: 0, counts }], clock)
+  const sensor = new AlertFigures(
+    [{ tenant: 'default', groups: [], lagMs: 0, counts }],
+    () => ({ files: [], refused: 0 }),
+    clock,
+  )
   return messageOf(sensor.measure(undefined, undefined, BOSS).value)
 }
 

@@ -50,6 +50,7 @@ export async function setup(): Promise<void> {
       'server/kit/decoding-worker.ts',
       'server/edge/query/thread/worker.ts',
       'server/kit/io/datagrams/worker.ts',
+      'server/wings/alerts/put/reading-worker.ts',
       'server/wings/otlp/decoder.ts',
       'server/wings/history/worker.ts',
       'server/wings/history/shared-worker.ts',

@@ -25,6 +25,7 @@ const NO_LIMITS: Quota = {
   dialsPerMinute: 0,
   historyBytes: 0,
   historySeries: 0,
+  rules: 0,
   series: 0,
 }
 
@@ -67,8 +68,8 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
       problem: 'there is no history',
       limits: QUERY_LIMITS,
       caughtUp: unused,
-      run: unused,
-      stored: { journal, alerts: [], groups: [] },
+      recurring: unused,
+      stored: { journal, alerts: [], groups: [], files: [] },
       watch: new EvaluationWatch(),
     },
     peer: {
@@ -96,6 +97,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         sensors: hub.sensors,
         use: unused,
         recent: { metric: unused as never, check: unused, show: unused, leaveOut: unused },
+        readerOf: unused,
         readRights: unused,
       },
       producers: {

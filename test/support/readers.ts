@@ -48,6 +48,7 @@ const NO_LIMIT: Quota = {
   dialsPerMinute: 0,
   historyBytes: 0,
   historySeries: 0,
+  rules: 0,
   series: 0,
 }
 const LIMITS = { bytes: 1 << 24, elements: 1_000_000 }

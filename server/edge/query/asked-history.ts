@@ -29,12 +29,15 @@ export interface AskedHistory {
 /** So many series are judged in a step. */
 const SERIES_PER_STEP = 32
 
+/** What is asked for readers. */
+type Asking = Pick<RememberedHistory, 'engine' | 'select' | 'losses'>
+
 export class ReadersHistory implements AskedHistory {
-  readonly #history: RememberedHistory
+  readonly #history: Asking
   readonly #reader: Reader
   readonly #work: Pick<FairWork, 'run'>
 
-  constructor(history: RememberedHistory, reader: Reader, work: Pick<FairWork, 'run'>) {
+  constructor(history: Asking, reader: Reader, work: Pick<FairWork, 'run'>) {
     this.#history = history
     this.#reader = reader
     this.#work = work

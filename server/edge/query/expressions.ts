@@ -1,15 +1,13 @@
 /** Expressions of rules over the history: as those of people, but that they wait for no turn. */
 import { QUERY_LIMITS, type QueryLimits } from '../../../promql/evaluate/budget.ts'
-import type { SeriesSource } from '../../../promql/series-source.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
 import type { FairWork } from '../../kernel/core/fair-work.ts'
-import { EvaluationWatch, type Expressions } from '../../kit/expressions.ts'
+import { EvaluationWatch, type Expressions, type RecurringRun } from '../../kit/expressions.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
-import { ReadersHistory } from './asked-history.ts'
-import { HistorySource } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
-import { MAX_BYTES, runQuery } from './run.ts'
+import { HistoryRun } from './recurring.ts'
+import { MAX_BYTES } from './run.ts'
 
 const NO_HISTORY = 'this server has no history'
 
@@ -26,8 +24,6 @@ export class HistoryExpressions implements Expressions {
   readonly stored: Expressions['stored']
   readonly watch = new EvaluationWatch()
   readonly #services: ExpressionsServices
-  /** Nobody ends the evaluation of a rule. */
-  readonly #ended = new AbortController().signal
 
   constructor(services: ExpressionsServices) {
     this.#services = services
@@ -47,16 +43,8 @@ export class HistoryExpressions implements Expressions {
     await this.#history.caughtUp(tenant)
   }
 
-  async run<T>(
-    reader: Parameters<Expressions['run']>[0],
-    steps: (source: SeriesSource) => Generator<undefined, T, void>,
-  ): Promise<T> {
-    const history = this.#history
-    const { work, clock, section } = this.#services
-    const readable = new ReadersHistory(history, reader, work)
-    const source = new HistorySource((selection) => readable.select(selection))
-    const { timeout: timeoutMs } = section()
-    return runQuery(steps(source), source, { tenant: reader.tenant, work, clock, timeoutMs, ended: this.#ended })
+  recurring(): RecurringRun {
+    return new HistoryRun(() => this.#history, this.#services)
   }
 
   get #history(): RememberedHistory {

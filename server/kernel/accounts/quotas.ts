@@ -39,6 +39,7 @@ export interface Quota {
   readonly series: number
   readonly historyBytes: number
   readonly historySeries: number
+  readonly rules: number
 }
 
 /** The quota as the configuration has it, which may give shares of the file system. */
@@ -115,6 +116,8 @@ export class TenantUse {
   readonly instances: Count
   /** Live series of families with open labels. */
   readonly series: Count
+  /** Rules that its users have put. */
+  readonly rules: Count
   readonly controls: Rate
   readonly dials: Rate
   /** Bytes of the audit log. */
@@ -138,6 +141,7 @@ export class TenantUse {
     this.channels = new Count(`tenant ${tenant}: channels`, () => most(quota().channels))
     this.instances = new Count(`tenant ${tenant}: bound metrics`, () => most(quota().instances))
     this.series = new Count(`tenant ${tenant}: series`, () => most(quota().series))
+    this.rules = new Count(`tenant ${tenant}: rules`, () => most(quota().rules))
     this.controls = new Rate(`tenant ${tenant}: controls in a minute`, () => most(quota().controlsPerMinute), now)
     this.dials = new Rate(`tenant ${tenant}: dials in a minute`, () => most(quota().dialsPerMinute), now)
     this.audited = new Allowance(

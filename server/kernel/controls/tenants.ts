@@ -37,6 +37,7 @@ const limits: Readonly<Record<string, { readonly key: keyof Quota; readonly desc
   series: { key: 'series', description: 'Live series of families with open labels.' },
   history_bytes: { key: 'historyBytes', description: 'Bytes of its history.' },
   history_series: { key: 'historySeries', description: 'Series of its history.' },
+  rules: { key: 'rules', description: 'Rules that its users put.' },
 }
 
 const parameters: readonly ControlParameter[] = [
@@ -156,7 +157,7 @@ function quotaOf(args: ControlArguments): Partial<Quota> {
 
 function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
   const use = quotas.of(tenant)
-  const { connections, channels, instances, controls, audited, dials, queued, values, series, history } = use
+  const { connections, channels, instances, controls, audited, dials, queued, values, series, history, rules } = use
   return {
     connections: connections.used,
     channels: channels.used,
@@ -169,6 +170,7 @@ function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
     series: series.used,
     historyBytes: history.bytes,
     historySeries: history.series,
+    rules: rules.used,
   }
 }
 

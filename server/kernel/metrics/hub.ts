@@ -121,13 +121,14 @@ export class Hub {
     return this.#sensors
   }
 
-  add(sensor: Sensor): void {
-    this.#sensors.push(sensor)
-    this.fences.added(sensor)
-  }
-
-  addFamily(family: TenantFamily): void {
-    this.#families.push(family)
+  /** A sensor, or what makes one for each tenant. */
+  add(added: Sensor | TenantFamily): void {
+    if ('endSeries' in added) {
+      this.#families.push(added)
+      return
+    }
+    this.#sensors.push(added)
+    this.fences.added(added)
   }
 
   /** Makes the sensors of a tenant that a name or pattern may select and that are not there yet. */

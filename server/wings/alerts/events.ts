@@ -19,7 +19,9 @@ import {
   openLabelsProblem,
   type Series,
   type Subscription,
+  type TenantFamily,
 } from '../../kit/metrics.ts'
+import type { Steps } from '../../kit/running.ts'
 import { storedLabels } from './evaluation/state.ts'
 import type { Alert } from './rules/alerting-rule.ts'
 
@@ -46,7 +48,49 @@ export interface Transition {
   readonly timeMs: number
 }
 
-export class AlertSensor implements ListeningSensor {
+/** A sensor for each tenant. */
+export class AlertSensors implements TenantFamily {
+  readonly family = metric.name
+  readonly #feed: Pick<Feed, 'add' | 'born' | 'died' | 'emit'>
+  readonly #held: Pick<HeldValues, 'holdSeries'>
+  readonly #ended: (tenant: string) => void
+  readonly #sensors = new Map<string, AlertSensor>()
+
+  /**
+   * `held`: what keeps transitions from being sent before they are stored, since they follow again from what is. `ended` is called with
+   * a tenant that was removed, whose alerts are to end.
+   */
+  constructor(
+    feed: Pick<Feed, 'add' | 'born' | 'died' | 'emit'>,
+    held: Pick<HeldValues, 'holdSeries'>,
+    ended: (tenant: string) => void,
+  ) {
+    this.#feed = feed
+    this.#held = held
+    this.#ended = ended
+  }
+
+  of(tenant: string): AlertSensor {
+    let sensor = this.#sensors.get(tenant)
+    if (sensor === undefined) {
+      sensor = new AlertSensor(tenant, this.#feed, this.#held)
+      this.#sensors.set(tenant, sensor)
+      this.#feed.add(sensor)
+    }
+    return sensor
+  }
+
+  open(tenant: string): void {
+    this.of(tenant)
+  }
+
+  // biome-ignore lint/correctness/useYield: what ends is as little as the quota of the tenant allows
+  *endSeries(tenant: string): Steps<void> {
+    this.#ended(tenant)
+  }
+}
+
+class AlertSensor implements ListeningSensor {
   readonly polled = false
   readonly family = metric.name
   readonly hasOpenLabels = true
@@ -56,7 +100,6 @@ export class AlertSensor implements ListeningSensor {
 
   readonly #held: Pick<HeldValues, 'holdSeries'>
 
-  /** `held`: what keeps transitions from being sent before they are stored, since they follow again from what is. */
   constructor(tenant: string, feed: Pick<Feed, 'born' | 'died' | 'emit'>, held: Pick<HeldValues, 'holdSeries'>) {
     this.owner = { tenant }
     this.#feed = feed

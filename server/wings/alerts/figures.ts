@@ -35,6 +35,9 @@ const exposition: RecordExposition = {
     missed: counter('missed', 'Evaluations of groups that were left out, because they were due too long ago.'),
     transitions: counter('transitions', 'Transitions of alerts.'),
     set_back: counter('set_back', 'How often a group found that the clock had been set back.'),
+    files: gauge('files', 'Rule files that users have put.'),
+    stopped: gauge('stopped_files', 'Those that are not evaluated, because whoever put them is no user any more.'),
+    refused: counter('refused_files', 'Rule files that were not taken.'),
   },
 }
 
@@ -48,6 +51,12 @@ const metric: Metric = {
   exposition,
 }
 
+/** What a tenant has of files that users put. */
+type FileCounts = (tenant: string) => {
+  readonly files: readonly { readonly problem: string | undefined }[]
+  readonly refused: number
+}
+
 /** The rules of a tenant, as far as they are shown. */
 type ShownGroups = Pick<RuleGroups, 'tenant' | 'groups' | 'lagMs' | 'counts'>
 
@@ -57,10 +66,12 @@ export class AlertFigures implements PolledSensor {
   readonly owner: Owner = 'producer'
   readonly personal = true
   readonly #tenants: readonly ShownGroups[]
+  readonly #countsOf: FileCounts
   readonly #clock: Pick<Clock, 'microseconds'>
 
-  constructor(tenants: readonly ShownGroups[], clock: Pick<Clock, 'microseconds'>) {
+  constructor(tenants: readonly ShownGroups[], countsOf: FileCounts, clock: Pick<Clock, 'microseconds'>) {
     this.#tenants = tenants
+    this.#countsOf = countsOf
     this.#clock = clock
   }
 
@@ -82,13 +93,13 @@ export class AlertFigures implements PolledSensor {
     const list = new RecordList()
     for (const groups of this.#tenants) {
       if (!maySee(identity, { tenant: groups.tenant })) continue
-      if (!list.add(describe(groups))) break
+      if (!list.add(describe(groups, this.#countsOf(groups.tenant)))) break
     }
     return { value: list.value(), time: this.#clock.microseconds() }
   }
 }
 
-function describe({ tenant, groups, lagMs, counts }: ShownGroups): Field[] {
+function describe({ tenant, groups, lagMs, counts }: ShownGroups, put: ReturnType<FileCounts>): Field[] {
   const all = [...groups]
   const rules = all.flatMap(({ rules }) => rules)
   const alerts = rules.flatMap(({ rule }) => [...rule.alerts.values()])
@@ -104,6 +115,9 @@ function describe({ tenant, groups, lagMs, counts }: ShownGroups): Field[] {
     missed: counts.missed,
     transitions: counts.transitions,
     set_back: counts.setBack,
+    files: put.files.length,
+    stopped: put.files.filter(({ problem }) => problem !== undefined).length,
+    refused: put.refused,
   }
   return [
     { name: 'tenant', type: STRING, value: tenant },

@@ -89,6 +89,8 @@ export type ToThread =
   | { readonly kind: 'close' }
   | ThreadRequest
   | QueryMessage
+  /** What was asked in one turn. */
+  | { readonly kind: 'queries'; readonly queries: readonly QueryMessage[] }
 
 export type FromThread =
   /** It may have more values. The memory of these is given back. */
@@ -104,6 +106,7 @@ export type FromThread =
   | ({ readonly kind: 'describe' } & DescribedNames)
   | ThreadAnswer
   | QueryAnswer
+  | QueryAnswers
 
 export interface ImportedText {
   readonly tenant: string
@@ -197,6 +200,12 @@ export type QueryAnswer =
       readonly status: 'INVALID_ARGUMENT' | 'INTERNAL'
       readonly detail: string
     }
+
+/** Those that were there at the same time. */
+export interface QueryAnswers {
+  readonly kind: 'answers'
+  readonly answers: readonly QueryAnswer[]
+}
 
 /** What was taken from the channel of a tenant since the thread began. */
 export interface RecordedCounts {

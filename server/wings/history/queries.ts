@@ -18,6 +18,7 @@ import type {
   HistorySelection,
   LossSelection,
   QueryAnswer,
+  QueryAnswers,
   QueryMessage,
   SelectedSamples,
 } from './messages.ts'
@@ -54,7 +55,9 @@ interface Running {
 
 export interface QueryServices {
   /** The memory of the buffers goes over to the server. */
-  readonly answer: (answer: QueryAnswer, buffers: readonly ArrayBufferLike[]) => void
+  readonly answer: (answer: QueryAnswer | QueryAnswers, buffers: readonly ArrayBufferLike[]) => void
+  /** Has something done after the messages that are there. */
+  readonly later: (act: () => void) => void
   readonly monotonicMs: () => number
 }
 
@@ -62,10 +65,34 @@ export class ThreadQueries {
   readonly #store: Store
   readonly #services: QueryServices
   readonly #running = new Map<number, Running>()
+  /** Answers that go together; undefined where each goes by itself. */
+  #together: { readonly answers: QueryAnswer[]; readonly buffers: ArrayBufferLike[] } | undefined
 
   constructor(store: Store, services: QueryServices) {
     this.#store = store
     this.#services = services
+  }
+
+  /** What was asked together is answered together, as far as it takes a slice. */
+  handleAll(messages: readonly QueryMessage[]): void {
+    const endMs = this.#services.monotonicMs() + SLICE_MS
+    const together = { answers: [], buffers: [] }
+    this.#together = together
+    let handled = 0
+    while (handled < messages.length && this.#services.monotonicMs() < endMs) this.handle(messages[handled++]!)
+    this.#together = undefined
+    if (together.answers.length > 0)
+      this.#services.answer({ kind: 'answers', answers: together.answers }, together.buffers)
+    if (handled < messages.length) this.#services.later(() => this.handleAll(messages.slice(handled)))
+  }
+
+  #answer(answer: QueryAnswer, buffers: readonly ArrayBufferLike[] = []): void {
+    if (this.#together === undefined) {
+      this.#services.answer(answer, buffers)
+      return
+    }
+    this.#together.answers.push(answer)
+    this.#together.buffers.push(...buffers)
   }
 
   handle(message: QueryMessage): void {
@@ -84,7 +111,7 @@ export class ThreadQueries {
 
   #losses({ query, selection }: { readonly query: number; readonly selection: LossSelection }): void {
     try {
-      this.#services.answer({ kind: 'lost', query, losses: this.#store.losses(selection) }, [])
+      this.#answer({ kind: 'lost', query, losses: this.#store.losses(selection) }, [])
     } catch (error) {
       this.#failed(query, error)
     }
@@ -93,7 +120,7 @@ export class ThreadQueries {
   #families(query: number, { tenant, after }: FamilySelection): void {
     try {
       const families = this.#store.families(tenant, after, MOST_FAMILIES)
-      this.#services.answer({ kind: 'families', query, families }, [])
+      this.#answer({ kind: 'families', query, families }, [])
     } catch (error) {
       this.#failed(query, error)
     }
@@ -115,7 +142,7 @@ export class ThreadQueries {
   #next(query: number): void {
     const running = this.#running.get(query)
     if (running === undefined) {
-      this.#services.answer({ kind: 'refused', query, status: 'INTERNAL', detail: IS_OVER }, [])
+      this.#answer({ kind: 'refused', query, status: 'INTERNAL', detail: IS_OVER }, [])
       return
     }
     const { steps, isWithoutSamples, families } = running
@@ -138,14 +165,14 @@ export class ThreadQueries {
     if (isLast) this.#running.delete(query)
     running.usedMs = this.#services.monotonicMs()
     const packed = isWithoutSamples ? { series, buffers: [] } : pack(series)
-    this.#services.answer({ kind: 'portion', query, series: packed.series, isLast }, packed.buffers)
+    this.#answer({ kind: 'portion', query, series: packed.series, isLast }, packed.buffers)
   }
 
   #failed(query: number, error: unknown): void {
     this.#running.delete(query)
     const status = statusOf(error)
     if (status === undefined) throw error
-    this.#services.answer({ kind: 'refused', query, status, detail: (error as Error).message }, [])
+    this.#answer({ kind: 'refused', query, status, detail: (error as Error).message }, [])
   }
 
   #end(query: number): void {

@@ -17,7 +17,7 @@ import type {
 import type { Kit } from '../../kit/kit.ts'
 import { type Owner, type PolledSensor, toForeign } from '../../kit/metrics.ts'
 import { compilePattern } from '../../kit/producers.ts'
-import { type HistorySelection, type LossSelection, SERVER } from './messages.ts'
+import { type HistorySelection, type LossSelection, SERVER, type SelectedSamples } from './messages.ts'
 import type { HistoryReading } from './reading.ts'
 
 /** All times. */
@@ -119,19 +119,35 @@ export class ReadableHistory implements RememberedHistory {
     const rights = this.#services.readRights(reader)
     // The server has few series. Where a tenant has one with the same name and labels, that of the server is shown.
     const shown = new Set<string>()
-    for (const tenant of [SERVER, reader.tenant]) {
-      for await (const portion of this.#services.reading.select({ tenant, ...selection })) {
-        const readable: RememberedSeries[] = []
-        for (const { series, times, values, windows } of portion) {
-          const mayRead = (): boolean => mayReadSeries(rights, tenant, series)
-          if (tenant === SERVER) {
-            if (!mayRead()) continue
-            shown.add(identityOf(series))
-          } else if (shown.size > 0 && shown.has(identityOf(series))) continue
-          readable.push({ series, times, values, windows, mayRead })
-        }
-        yield readable
+    const owners = [SERVER, reader.tenant].map((tenant) => ({
+      tenant,
+      // Both are asked for at once.
+      portions: begun(this.#services.reading.select({ tenant, ...selection })),
+    }))
+    try {
+      for (const { tenant, portions } of owners) yield* this.#readable(tenant, portions, rights, shown)
+    } finally {
+      for (const { portions } of owners) void portions.return()
+    }
+  }
+
+  async *#readable(
+    tenant: string,
+    portions: BegunPortions,
+    rights: Rights,
+    shown: Set<string>,
+  ): AsyncGenerator<readonly RememberedSeries[], void, void> {
+    for (let portion = await portions.next(); portion !== undefined; portion = await portions.next()) {
+      const readable: RememberedSeries[] = []
+      for (const { series, times, values, windows } of portion) {
+        const mayRead = (): boolean => mayReadSeries(rights, tenant, series)
+        if (tenant === SERVER) {
+          if (!mayRead()) continue
+          shown.add(identityOf(series))
+        } else if (shown.size > 0 && shown.has(identityOf(series))) continue
+        readable.push({ series, times, values, windows, mayRead })
       }
+      yield readable
     }
   }
 
@@ -146,6 +162,27 @@ export class ReadableHistory implements RememberedHistory {
       for (const { native: metric, ...loss } of ofTenant) found.push({ tenant, metric, ...loss })
     }
     return found
+  }
+}
+
+interface BegunPortions {
+  /** Undefined if there are no more. */
+  next(): Promise<readonly SelectedSamples[] | undefined>
+  return(): Promise<unknown>
+}
+
+/** The first portion is asked for now. */
+function begun(portions: ReturnType<HistoryReading['select']>): BegunPortions {
+  let first: ReturnType<typeof portions.next> | undefined = portions.next()
+  // Whoever takes it learns what went wrong.
+  first.catch(() => {})
+  return {
+    async next() {
+      const next = await (first ?? portions.next())
+      first = undefined
+      return next.done === true ? undefined : next.value
+    },
+    return: () => portions.return(),
   }
 }
 

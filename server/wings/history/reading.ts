@@ -8,14 +8,19 @@ interface Waiting {
   readonly reject: (error: Error) => void
 }
 
+/** A message, or several. */
+type Send = (message: QueryMessage | { readonly kind: 'queries'; readonly queries: readonly QueryMessage[] }) => boolean
+
 export class HistoryReading {
   /** Does nothing if there is no thread. */
-  readonly #send: (message: QueryMessage) => boolean
+  readonly #send: Send
   readonly #waiting = new Map<number, Waiting>()
+  /** What was asked in this turn: it goes to the thread together, since each message costs more than a small answer. */
+  #asked: QueryMessage[] = []
   #last = 0
 
   /** `send` returns false if there is no thread. */
-  constructor(send: (message: QueryMessage) => boolean) {
+  constructor(send: Send) {
     this.#send = send
   }
 
@@ -35,7 +40,7 @@ export class HistoryReading {
         if (isOver) return
       }
     } finally {
-      if (!isOver) this.#send({ kind: 'cancel', query })
+      if (!isOver) this.#post({ kind: 'cancel', query })
     }
   }
 
@@ -63,8 +68,21 @@ export class HistoryReading {
   #ask(query: number, message: QueryMessage): Promise<QueryAnswer> {
     return new Promise((resolve, reject) => {
       this.#waiting.set(query, { resolve, reject })
-      if (!this.#send(message)) this.#failed(query)
+      this.#post(message)
     })
+  }
+
+  #post(message: QueryMessage): void {
+    this.#asked.push(message)
+    if (this.#asked.length === 1) queueMicrotask(() => this.#sendAsked())
+  }
+
+  #sendAsked(): void {
+    const queries = this.#asked
+    this.#asked = []
+    const [only] = queries
+    const isSent = this.#send(only !== undefined && queries.length === 1 ? only : { kind: 'queries', queries })
+    if (!isSent) for (const { query } of queries) this.#failed(query)
   }
 
   take(answer: QueryAnswer): void {

@@ -119,6 +119,9 @@ export class HistoryRecorder {
       case 'close':
         this.#close()
         break
+      case 'queries':
+        this.#queries.handleAll(message.queries)
+        break
       default:
         this.#queries.handle(message)
     }

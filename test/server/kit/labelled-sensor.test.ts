@@ -21,6 +21,7 @@ const NO_LIMIT = {
   dialsPerMinute: 0,
   historyBytes: 0,
   historySeries: 0,
+  rules: 0,
   series: 3,
 } satisfies Quota
 

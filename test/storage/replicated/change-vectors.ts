@@ -242,6 +242,13 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     },
     bytes: '1b 01000000 6f 01000000 69 01 02000000 5b5d 0000000000001440 0000000000001c40 01000000 61 00000000',
   },
+  'put rule file': {
+    change: {
+      put: 'rule file',
+      row: { tenant: 'o', name: 'n', user: 7, author: 'a', scope: '', put: 5, rules: 'r' },
+    },
+    bytes: '1c 01000000 6f 01000000 6e 0000000000001c40 01000000 61 00000000 0000000000001440 01000000 72',
+  },
   'remove tenant': {
     change: { remove: 'tenant', name: 'ops' },
     bytes: '81 03000000 6f7073',
@@ -329,5 +336,9 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
   'remove silence': {
     change: { remove: 'silence', tenant: 'o', id: 'i' },
     bytes: '9b 01000000 6f 01000000 69',
+  },
+  'remove rule file': {
+    change: { remove: 'rule file', tenant: 'o', name: 'n' },
+    bytes: '9c 01000000 6f 01000000 6e',
   },
 }

@@ -134,6 +134,14 @@ test('a database of format 17 keeps its alerts, and each has its data', () => {
   expect(database.prepare('select * from alert').get()).toMatchObject({ rule: 'r', active: 5, fired: 7, missing: null })
 })
 
+test('a database of format 18 has no rule files of users', () => {
+  const database = openSqlite(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 18))
+  expect(tables(database)).not.toContain('rule_file')
+  migrate(database)
+  expect(database.prepare('select * from rule_file').all()).toEqual([])
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {

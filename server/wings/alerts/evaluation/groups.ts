@@ -2,8 +2,8 @@
 import type { Expressions, StoredAlerts } from '../../../kit/expressions.ts'
 import type { Clock, Logger } from '../../../kit/running.ts'
 import type { Alert } from '../rules/alerting-rule.ts'
-import { groupPlace, type RuleFile } from '../rules/files.ts'
-import { type GroupCounts, type GroupServices, RunningGroup } from './running-group.ts'
+import { groupPlace } from '../rules/files.ts'
+import { type EvaluatedFile, type GroupCounts, type GroupServices, RunningGroup } from './running-group.ts'
 import { ticksAfter } from './schedule.ts'
 import { alertOf } from './state.ts'
 
@@ -16,7 +16,7 @@ const LATE_MS = 10_000
 /** Alerts of a tenant, those that have ended a short time ago among them. */
 const MOST_ALERTS = 10_000
 
-export interface RuleGroupsOptions extends Pick<GroupServices, 'reader' | 'publish' | 'emit' | 'forget' | 'work'> {
+export interface RuleGroupsOptions extends Pick<GroupServices, 'publish' | 'emit' | 'forget' | 'work'> {
   readonly tenant: string
   readonly expressions: Omit<Expressions, 'watch'>
   readonly stored: StoredAlerts
@@ -54,26 +54,30 @@ export class RuleGroups {
     this.tenant = options.tenant
     this.#options = options
     this.#stored = options.stored
-    const { expressions, stored, clock, log, reader, publish, emit, forget, work } = options
+    const { expressions, stored, clock, log, publish, emit, forget, work } = options
     const room = (group: RunningGroup) => ({ others: this.#alertsBut(group), most: MOST_ALERTS })
-    this.#services = { expressions, journal: stored.journal, clock, log, reader, publish, emit, forget, work, room }
+    this.#services = { expressions, journal: stored.journal, clock, log, publish, emit, forget, work, room }
   }
 
   get groups(): Iterable<RunningGroup> {
     return this.#groups.values()
   }
 
-  /** Evaluates these rules from now on, and no others. */
-  follow(files: readonly RuleFile[], intervalMs: number): void {
+  /** Evaluates these rules from now on, and no others. What is the same goes on. */
+  follow(files: readonly EvaluatedFile[], intervalMs: number): void {
     const before = this.#groups
     this.#groups = new Map()
-    for (const { path, groups } of files)
-      for (const definition of groups) {
-        const place = groupPlace(this.tenant, path, definition.name)
-        const group = new RunningGroup(this.#services, this.counts, place, path, definition, intervalMs)
-        this.#groups.set(group.key, group)
-        const known = before.get(group.key)
-        before.delete(group.key)
+    for (const file of files)
+      for (const definition of file.groups) {
+        const key = JSON.stringify(groupPlace(this.tenant, file.path, definition.name))
+        const known = before.get(key)
+        before.delete(key)
+        if (known?.isOf(file, definition, intervalMs) === true) {
+          this.#groups.set(key, known)
+          continue
+        }
+        const group = new RunningGroup(this.#services, this.counts, key, file, definition, intervalMs)
+        this.#groups.set(key, group)
         if (known !== undefined) group.replace(known)
       }
     for (const group of before.values()) group.end()

@@ -3,11 +3,12 @@
  * their transitions and the results of rules, is handed on in one turn of the event loop, so that all of it is stored or nothing.
  */
 import { QUERY_OPTIONS } from '../../../../promql/query.ts'
-import type { Expressions, StoredAlerts } from '../../../kit/expressions.ts'
+import type { Expressions, RecurringRun, StoredAlerts } from '../../../kit/expressions.ts'
 import type { Clock, Logger, Steps } from '../../../kit/running.ts'
 import { alertLabelsProblem, type Transition } from '../events.ts'
 import type { Alert, Alerts } from '../rules/alerting-rule.ts'
 import { type External, RuleEvaluation, type RuleSteps } from '../rules/evaluation.ts'
+import type { RuleFile } from '../rules/files.ts'
 import { type GroupRule, type RuleOutcome, type RuleSample, rulesOf } from '../rules/group.ts'
 import type { RuleGroupDefinition } from '../rules/rule-file.ts'
 import { LayeredSource, RecordedSamples } from './layered-source.ts'
@@ -17,12 +18,16 @@ import { type AlertChange, changesOf, movedBack, rowOf, storedLabels } from './s
 const EXTERNAL: External = { externalLabels: new Map(), externalUrl: '' }
 const NO_ALERTS: Alerts = new Map()
 
+/** A file with groups, and who reads for their rules: undefined if there is nobody any more. The same reader is the same object. */
+export interface EvaluatedFile extends Pick<RuleFile, 'path' | 'groups'> {
+  readonly reader: () => Parameters<RecurringRun['run']>[0] | undefined
+}
+
 export interface GroupServices {
-  readonly expressions: Pick<Expressions, 'run' | 'limits' | 'problem'>
+  readonly expressions: Pick<Expressions, 'recurring' | 'limits' | 'problem'>
   readonly journal: StoredAlerts['journal']
   readonly clock: Pick<Clock, 'monotonicMs' | 'wallMs'>
   readonly log: Logger
-  readonly reader: () => Parameters<Expressions['run']>[0]
   /** Gives out a result of a rule; returns why it was not taken. */
   readonly publish: (sample: RuleSample, timeMs: number) => string | undefined
   readonly emit: (transition: Transition) => void
@@ -33,6 +38,8 @@ export interface GroupServices {
   readonly room: (group: RunningGroup) => { readonly others: number; readonly most: number }
 }
 
+/** For so many rules what they read is asked for at once. */
+const ASKED_AHEAD = 32
 /** Changes of alerts and results that are handed on in one step. */
 const PER_STEP = 16
 
@@ -47,6 +54,8 @@ export interface RunningRule {
   readonly rule: GroupRule
   /** By which its alerts are stored. */
   readonly key: string
+  /** Its evaluations. */
+  readonly run: RecurringRun
   health: RuleHealth | undefined
 }
 
@@ -74,6 +83,7 @@ export class RunningGroup {
   readonly rules: readonly RunningRule[]
   readonly #services: GroupServices
   readonly #counts: GroupCounts
+  readonly #reader: EvaluatedFile['reader']
   reachedMs: number
   #sequence = 0
   tookMs = 0
@@ -86,26 +96,39 @@ export class RunningGroup {
   constructor(
     services: GroupServices,
     counts: GroupCounts,
-    key: readonly string[],
-    file: string,
+    key: string,
+    { path, reader }: EvaluatedFile,
     definition: RuleGroupDefinition,
     intervalMs: number,
   ) {
     this.#services = services
     this.#counts = counts
-    this.key = JSON.stringify(key)
-    this.file = file
+    this.key = key
+    this.file = path
+    this.#reader = reader
     this.definition = definition
     this.intervalMs = definition.intervalMs ?? intervalMs
     this.shiftMs = offsetOf(this.key, this.intervalMs)
     this.reachedMs = services.clock.wallMs()
+    const place = JSON.parse(key) as string[]
     const seen = new Map<string, number>()
     this.rules = rulesOf(definition).map((rule) => {
       const { name, kind } = rule.definition
       const before = seen.get(`${kind} ${name}`) ?? 0
       seen.set(`${kind} ${name}`, before + 1)
-      return { rule, key: JSON.stringify([...key, name, before]), health: undefined }
+      return {
+        rule,
+        key: JSON.stringify([...place, name, before]),
+        run: services.expressions.recurring(),
+        health: undefined,
+      }
     })
+  }
+
+  /** Whether another one of these would be the same. */
+  isOf({ path, reader }: EvaluatedFile, definition: RuleGroupDefinition, intervalMs: number): boolean {
+    const isSame = path === this.file && reader === this.#reader && definition === this.definition
+    return isSame && this.intervalMs === (definition.intervalMs ?? intervalMs)
   }
 
   /** Goes on where the store has it. */
@@ -175,9 +198,15 @@ export class RunningGroup {
     const recorded = new RecordedSamples()
     const evaluated: EvaluatedRule[] = []
     let alerts = 0
-    for (const one of this.rules) {
+    for (const [index, one] of this.rules.entries()) {
       const ruleBegunMs = clock.monotonicMs()
-      const outcome = await this.#outcomeOf(one.rule, timeMs, recorded, alerts)
+      const reader = this.#reader()
+      if (reader !== undefined && index % ASKED_AHEAD === 0)
+        for (const next of this.rules.slice(index, index + ASKED_AHEAD)) next.run.ask(reader, timeMs)
+      const outcome =
+        reader === undefined
+          ? one.rule.failed('nobody reads for it any more')
+          : await this.#outcomeOf(one, reader, timeMs, recorded, alerts)
       // What cannot be asked now is asked again.
       if (this.isOver || (outcome.failure !== undefined && expressions.problem !== undefined)) return false
       evaluated.push({ outcome, tookMs: clock.monotonicMs() - ruleBegunMs })
@@ -190,13 +219,19 @@ export class RunningGroup {
     return true
   }
 
-  async #outcomeOf(rule: GroupRule, timeMs: number, recorded: RecordedSamples, before: number): Promise<RuleOutcome> {
-    const { expressions, reader } = this.#services
+  async #outcomeOf(
+    { rule, run }: RunningRule,
+    reader: Parameters<RecurringRun['run']>[0],
+    timeMs: number,
+    recorded: RecordedSamples,
+    before: number,
+  ): Promise<RuleOutcome> {
+    const { expressions } = this.#services
     const options = { ...QUERY_OPTIONS, limits: expressions.limits }
     const bounded = (outcome: RuleOutcome) => this.#bounded(rule, outcome, before)
     const sampleMs = this.#sampleMs(timeMs)
     try {
-      return await expressions.run(reader(), function* (source): RuleSteps<RuleOutcome> {
+      return await run.run(reader, timeMs, function* (source): RuleSteps<RuleOutcome> {
         const layered = new LayeredSource(source, recorded)
         const evaluation = new RuleEvaluation(layered, timeMs, EXTERNAL, timeMs - sampleMs, options)
         const outcome = yield* bounded(yield* rule.evaluate(evaluation))

@@ -86,23 +86,49 @@ export const ALERT_NAME = 'alertname'
 /** The label of the alert that there is while `expr` has no data at all. */
 export const NO_DATA_LABEL = 'no_data'
 
+/** A file without a mistake, as a table that `ruleGroups` takes in another thread. */
+export type CheckedRuleFile = { readonly plain: YamlTable['plain'] } | { readonly problems: readonly RuleFileProblem[] }
+
 /** Reads the text of a file. */
 export async function readRuleFile(text: string): Promise<RuleFileResult> {
-  const problems: RuleFileProblem[] = []
-  const file = await readYaml(text, (message, line) => void problems.push({ message, line }))
-  if (file === undefined) return { problems }
-  file.allow(['groups'])
-  const names = new Set<string>()
-  const groups = file.tables('groups').map((table) => {
-    const group = groupOf(table)
-    if (names.has(group.name)) table.say(`two groups are called ${JSON.stringify(group.name)}`)
-    names.add(group.name)
-    return group
-  })
-  return problems.length > 0 ? { problems } : { groups }
+  const file = await tableOf(text)
+  return 'problems' in file ? file : { groups: file.groups }
 }
 
-function groupOf(table: YamlTable): RuleGroupDefinition {
+/** Reads the text of a file for another thread. */
+export async function checkRuleFile(text: string): Promise<CheckedRuleFile> {
+  const file = await tableOf(text)
+  return 'problems' in file ? file : { plain: file.table.plain }
+}
+
+type ReadTable = { readonly table: YamlTable; readonly groups: readonly RuleGroupDefinition[] }
+
+async function tableOf(text: string): Promise<ReadTable | { readonly problems: readonly RuleFileProblem[] }> {
+  const problems: RuleFileProblem[] = []
+  const table = await readYaml(text, (message, line) => void problems.push({ message, line }))
+  if (table === undefined) return { problems }
+  const reading = ruleGroups(table)
+  for (;;) {
+    const { done, value } = reading.next()
+    if (done === true) return problems.length > 0 ? { problems } : { table, groups: value }
+  }
+}
+
+/** The groups of a file, group by group and rule by rule. */
+export function* ruleGroups(file: YamlTable): Generator<undefined, readonly RuleGroupDefinition[], void> {
+  file.allow(['groups'])
+  const names = new Set<string>()
+  const groups: RuleGroupDefinition[] = []
+  for (const table of file.tables('groups')) {
+    const group = yield* groupOf(table)
+    if (names.has(group.name)) table.say(`two groups are called ${JSON.stringify(group.name)}`)
+    names.add(group.name)
+    groups.push(group)
+  }
+  return groups
+}
+
+function* groupOf(table: YamlTable): Generator<undefined, RuleGroupDefinition, void> {
   const name = table.text('name')
   const say = (message: string, at: string[] = []): void => table.say(`group ${JSON.stringify(name)}: ${message}`, at)
   table.allow(GROUP_KEYS)
@@ -111,12 +137,17 @@ function groupOf(table: YamlTable): RuleGroupDefinition {
   for (const label of shared.keys) labelProblem(label, (message) => say(message, ['labels', label]))
   const intervalMs = durationOf(table, 'interval')
   if (intervalMs === 0) say('`interval` is 0', ['interval'])
+  const rules: RuleDefinition[] = []
+  for (const rule of table.tables('rules')) {
+    rules.push(...ruleOf(rule, name, shared))
+    yield undefined
+  }
   return {
     name,
     intervalMs,
     offsetMs: durationOf(table, 'query_offset') ?? 0,
     limit: table.read('limit', countOf, 'a number from 0') ?? 0,
-    rules: table.tables('rules').flatMap((rule) => ruleOf(rule, name, shared)),
+    rules,
   }
 }
 

@@ -56,6 +56,7 @@ describe('a configuration', () => {
         series: 1_000_000,
         historyBytes: { share: 0.1 },
         historySeries: 1_000_000,
+        rules: 1_000,
       },
       dial: { allow: [], ca: undefined },
       drain: [],
@@ -225,6 +226,7 @@ describe('a configuration', () => {
       series = 18
       history_bytes = 19
       history_series = 20
+      rules = 30
       [dial]
       allow = ["tls://*.example.org:7650"]
       ca = "/dial-ca.pem"
@@ -355,6 +357,7 @@ describe('a configuration', () => {
         series: 18,
         historyBytes: 19,
         historySeries: 20,
+        rules: 30,
       },
       dial: { allow: ['tls://*.example.org:7650'], ca: '/dial-ca.pem' },
       drain: [],

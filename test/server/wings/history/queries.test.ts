@@ -18,6 +18,9 @@ const FAMILIES = ['a_count', 'a'].map((name) => ({ name, type: 'gauge', help: ''
 const LOSS: HistoryLoss = { native: 'test.*', fromMs: 0, toMs: 1, count: 2, reason: 'overflow' }
 
 let answers: QueryAnswer[]
+/** Those that came together. */
+let together: (readonly QueryAnswer[])[]
+let later: (() => void)[]
 let nowMs: number
 let ended: number
 let selected: number
@@ -55,13 +58,19 @@ function losses(): HistoryLoss[] {
 
 beforeEach(() => {
   answers = []
+  together = []
+  later = []
   nowMs = 0
   ended = 0
   selected = 0
   failure = undefined
   queries = new ThreadQueries(
     { select, series, losses, families: () => [], familiesOf: () => FAMILIES },
-    { answer: (one) => answers.push(one), monotonicMs: () => nowMs },
+    {
+      answer: (one) => void (one.kind === 'answers' ? together.push(one.answers) : answers.push(one)),
+      later: (act) => void later.push(act),
+      monotonicMs: () => nowMs,
+    },
   )
 })
 
@@ -145,5 +154,37 @@ describe('losses', () => {
       { kind: 'lost', query: 7, losses: [LOSS] },
       { kind: 'refused', query: 8, status: 'INTERNAL', detail: 'the disk failed' },
     ])
+  })
+})
+
+describe('queries that were asked together', () => {
+  const select = (query: number) => ({ kind: 'select', query, selection: SELECTION }) as const
+
+  it('are answered together', () => {
+    queries.handleAll([select(1), select(2), { kind: 'losses', query: 3, selection: SELECTION }])
+    expect(together).toMatchObject([
+      [
+        { kind: 'portion', query: 1 },
+        { kind: 'portion', query: 2 },
+        { kind: 'lost', query: 3 },
+      ],
+    ])
+    expect([answers, later]).toEqual([[], []])
+  })
+
+  it('let others have their turn after a slice', () => {
+    failure = new HistoryReadError('the disk could not read it')
+    const slow = [1, 2, 3].map(select)
+    Object.defineProperty(slow[0], 'query', {
+      get() {
+        nowMs += 25
+        return 1
+      },
+    })
+    queries.handleAll(slow)
+    expect(together.flat().map(({ query }) => query)).toEqual([1])
+    later.shift()?.()
+    expect(together.flat().map(({ query }) => query)).toEqual([1, 2, 3])
+    expect(later).toEqual([])
   })
 })

@@ -26,6 +26,7 @@ const NO_LIMIT = {
   series: 0,
   historyBytes: 0,
   historySeries: 0,
+  rules: 0,
 } satisfies Quota
 
 /** A feed of its own, its clock, what it has emitted, and its faults. `isFaulty`: the names of series that throw. */
@@ -35,7 +36,6 @@ function feedOf(isFaulty: (name: string) => boolean = () => false) {
   const writer = new XdrWriter()
   const hub = {
     add() {},
-    addFamily() {},
     born() {},
     died() {},
     emit({ name }: Series, value: Value) {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { QUERY_LIMITS } from '../../../../../promql/evaluate/budget.ts'
 import type { LabelSet } from '../../../../../promql/label-set.ts'
 import { MemorySource, type MemoryValue } from '../../../../../promql/memory-source.ts'
+import { finish } from '../../../../../server/kernel/core/fair-work.ts'
 import { createLogger } from '../../../../../server/kernel/core/log.ts'
 import { RuleGroups } from '../../../../../server/wings/alerts/evaluation/groups.ts'
 import type { RunningGroup } from '../../../../../server/wings/alerts/evaluation/running-group.ts'
@@ -11,6 +12,7 @@ import { eventually } from '../../../../support/eventually.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 
 const MINUTE = 60_000
+const reader = () => ({ userId: 0, tenant: 'default', name: 'alerts:', role: 'consumer' })
 const ONE = '      - record: x\n        expr: vector(1)\n'
 
 let clock: FakeClock
@@ -33,7 +35,7 @@ beforeEach(() => {
   logged = []
   changes = 0
   const journal = { change: () => void changes++ }
-  const stored = { journal, alerts: [], groups: [] }
+  const stored = { journal, alerts: [], groups: [], files: [] }
   groups = new RuleGroups({
     tenant: 'default',
     expressions: {
@@ -42,20 +44,18 @@ beforeEach(() => {
       async caughtUp() {
         store()
       },
-      async run(_reader, steps) {
-        await answering
-        const running = steps(source)
-        for (;;) {
-          const { done, value } = running.next()
-          if (done === true) return value
-        }
-      },
+      recurring: () => ({
+        ask() {},
+        async run(_reader, _timeMs, steps) {
+          await answering
+          return finish(steps(source))
+        },
+      }),
       stored,
     },
     stored,
     clock,
     log: createLogger('info', { write: (line) => void logged.push(line) }),
-    reader: () => ({ userId: 0, tenant: 'default', name: 'alerts:', role: 'consumer' }),
     publish({ labels, value }, timeMs) {
       accepted.push([labels, timeMs, value])
       return refused
@@ -79,7 +79,7 @@ function groupOf(name: string, rules: string, more = ''): string {
 async function follow(...texts: readonly string[]): Promise<void> {
   const file = await readRuleFile(`groups:\n${texts.join('')}`)
   if ('problems' in file) throw new Error(JSON.stringify(file.problems))
-  groups.follow([{ path: '/etc/rules.yml', groups: file.groups, problems: [] }], MINUTE)
+  groups.follow([{ path: '/etc/rules.yml', groups: file.groups, reader }], MINUTE)
 }
 
 function named(name: string): RunningGroup | undefined {

@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { QUERY_LIMITS } from '../../../../../promql/evaluate/budget.ts'
 import { LabelSet } from '../../../../../promql/label-set.ts'
 import { MemorySource, type MemoryValue } from '../../../../../promql/memory-source.ts'
+import { finish } from '../../../../../server/kernel/core/fair-work.ts'
 import { createLogger } from '../../../../../server/kernel/core/log.ts'
 import type { AlertGroupRow, AlertRow, Expressions } from '../../../../../server/kit/expressions.ts'
 import { RuleGroups } from '../../../../../server/wings/alerts/evaluation/groups.ts'
@@ -15,6 +16,7 @@ import { eventually } from '../../../../support/eventually.ts'
 import { FakeClock } from '../../../../support/fake-clock.ts'
 
 const MINUTE = 60_000
+const reader = () => ({ userId: 0, tenant: 'default', name: 'alerts:', role: 'consumer' })
 
 /** What outlives a process. */
 class Disk {
@@ -77,14 +79,8 @@ function start(): void {
       await catchingUp
       store()
     },
-    async run(_reader, steps) {
-      const running = steps(source)
-      for (;;) {
-        const { done, value } = running.next()
-        if (done === true) return value
-      }
-    },
-    stored: { journal: disk, alerts: [...disk.alerts.values()], groups: [...disk.groups.values()] },
+    recurring: () => ({ ask() {}, run: async (_reader, _timeMs, steps) => finish(steps(source)) }),
+    stored: { journal: disk, alerts: [...disk.alerts.values()], groups: [...disk.groups.values()], files: [] },
   }
   groups = new RuleGroups({
     tenant: 'default',
@@ -92,7 +88,6 @@ function start(): void {
     stored: expressions.stored,
     clock,
     log: createLogger('silent'),
-    reader: () => ({ userId: 0, tenant: 'default', name: 'alerts:', role: 'consumer' }),
     publish({ labels, value }, timeMs) {
       accepted.push([labels, timeMs, value])
       return undefined
@@ -111,7 +106,7 @@ function start(): void {
 async function follow(rules: string, name = 'rules.yml'): Promise<void> {
   const file = await readRuleFile(`groups:\n  - name: g\n    interval: 1m\n    rules:\n${rules}`)
   if ('problems' in file) throw new Error(JSON.stringify(file.problems))
-  groups.follow([{ path: `/etc/${name}`, groups: file.groups, problems: [] }], MINUTE)
+  groups.follow([{ path: `/etc/${name}`, groups: file.groups, reader }], MINUTE)
 }
 
 /** Values of a series, one in each minute from now on; `undefined` is none. */

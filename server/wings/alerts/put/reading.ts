@@ -1,0 +1,73 @@
+/**
+ * Rule files that users hand in are read in a thread, unless they are short, so that nobody waits while their YAML is parsed, and what
+ * that takes of memory and time is bounded. Files wait for each other. What was read there is made into rules here, in steps.
+ */
+import { Worker } from 'node:worker_threads'
+import type { Clock, Steps } from '../../../kit/running.ts'
+import { readTable } from '../../../kit/yaml-table.ts'
+import { type CheckedRuleFile, type RuleFileResult, readRuleFile, ruleGroups } from '../rules/rule-file.ts'
+
+/** Characters that are read in a few milliseconds. */
+const SHORT = 4_096
+const MAX_MS = 10_000
+/** A text becomes many small objects. */
+const RESOURCES = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8, stackSizeMb: 4 }
+
+export interface ReadingServices {
+  readonly clock: Pick<Clock, 'setTimeout' | 'clear'>
+  /** Does steps, as work of a tenant. */
+  readonly work: <T>(tenant: string, steps: Steps<T>) => T | Promise<T>
+}
+
+export class RuleReading {
+  readonly #services: ReadingServices
+  /** Settles when nothing is read any more. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(services: ReadingServices) {
+    this.#services = services
+  }
+
+  /** Reads the text of a file. Never rejects. */
+  async read(tenant: string, text: string): Promise<RuleFileResult> {
+    if (text.length <= SHORT) return readRuleFile(text)
+    const checking = this.#last
+      .then(() => this.#check(text))
+      .catch((error: Error) => refused(`it cannot be read: ${error.message}`))
+    this.#last = checking
+    const checked = await checking
+    if ('problems' in checked) return checked
+    return { groups: await this.#services.work(tenant, ruleGroups(readTable(checked.plain))) }
+  }
+
+  #check(text: string): Promise<CheckedRuleFile> {
+    const { clock } = this.#services
+    return new Promise((resolve) => {
+      const worker = new Worker(new URL(import.meta.resolve('#rules-worker')), {
+        name: 'rules',
+        resourceLimits: RESOURCES,
+        workerData: text,
+      })
+      const end = (checked: CheckedRuleFile): void => {
+        clock.clear(timer)
+        void worker.terminate()
+        resolve(checked)
+      }
+      const timer = clock.setTimeout(() => end(refused('it takes too much time to be read: put less into it')), MAX_MS)
+      worker.unref()
+      worker.on('message', end)
+      worker.on('error', (error: NodeJS.ErrnoException) => {
+        const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+        const why = isMemory
+          ? 'it takes too much memory to be read: put less into it'
+          : `it cannot be read: ${error.message}`
+        end(refused(why))
+      })
+      worker.on('exit', () => end(refused('it cannot be read: the thread has ended')))
+    })
+  }
+}
+
+function refused(message: string): CheckedRuleFile {
+  return { problems: [{ message, line: undefined }] }
+}
