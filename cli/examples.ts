@@ -128,6 +128,7 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   config: ['cinnabar config check'],
   'config reload': ['cinnabar config reload'],
   'config check': ['cinnabar config check', 'cinnabar config check --config /etc/cinnabar.toml --json'],
+  mcp: ['cinnabar mcp'],
   demo: ['cinnabar demo', 'cinnabar demo --seconds 10', 'cinnabar demo --tree'],
   completion: [
     'source <(cinnabar completion bash)',

@@ -16,6 +16,7 @@ import { addExec } from './commands/exec.ts'
 import { addFeed } from './commands/feed.ts'
 import { addGet } from './commands/get.ts'
 import { addHistory } from './commands/history.ts'
+import { addMcp } from './commands/mcp.ts'
 import { addMetrics } from './commands/metrics.ts'
 import { addNotify } from './commands/notifications.ts'
 import { addPublish } from './commands/publish.ts'
@@ -111,6 +112,7 @@ export function createProgram(cli: Cli): Command {
     addBackup,
     addRestore,
     addConfig,
+    addMcp,
     addDemo,
     addCompletion,
   ]

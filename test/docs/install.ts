@@ -1,5 +1,6 @@
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { compiled } from '../support/compiled.ts'
 import { SERVER_PROGRAM } from '../support/program.ts'
 import { ROOT } from './page.ts'
 
@@ -15,7 +16,9 @@ export function installPrograms(folder: string, feedPort: number): void {
   const byNpm = (event: string) => `export npm_lifecycle_event=${event} npm_package_name=cinnabar; exec`
   const programs = {
     cinnabar: `${smonPort(feedPort)}\n${node} '${join(programFolder(folder), 'cinnabar')}' "$@"`,
-    npx: `case $1 in cinnabar) ${byNpm('npx')} "$@";; tsx) shift; ${tsx} "$@";; esac\n${unknown('npx')}`,
+    npx:
+      `case $1 in cinnabar) ${byNpm('npx')} "$@";; tsx) shift; ${tsx} "$@";; ` +
+      `cinnabar-mcp) shift; ${node} '${compiled('packages/mcp/cinnabar-mcp.ts')}' "$@";; esac\n${unknown('npx')}`,
     npm: `case $1 in start) ${byNpm('start')} ${SERVE};; esac\n${unknown('npm')}`,
   }
   mkdirSync(programFolder(folder))

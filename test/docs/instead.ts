@@ -24,8 +24,8 @@ const INSTEAD: readonly Instead[] = [
   { when: /^sudo \S*\/install\.sh\b/, why: 'changes the machine', check: () => mustExist('packaging/install.sh') },
   { when: /^sudo (cp -a|install|rsync|tee|cinnabar restore) /, why: 'changes the machine', check: checkPaths },
   { when: /^sudo cinnabar cluster\b/, why: 'needs three machines', check: ([, ...words]) => checkCluster(words) },
-  { when: /^npm pack\b/, why: 'test/packaging does it', check: () => mustExist('packages/client/package.json') },
-  { when: /^npm install \.\/cinnabar-/, why: 'test/packaging does it', check: () => {} },
+  { when: /^npm pack\b/, why: 'test/packaging does it', check: checkPackage },
+  { when: /^npm install (--global )?\.\/cinnabar-/, why: 'test/packaging does it', check: () => {} },
   { when: /^pip install \.\//, why: 'changes the machine', check: () => mustExist('packages/python/pyproject.toml') },
   { when: /^git (clone|pull) /, why: 'needs the network', check: () => mustExist('package.json') },
   { when: /^(sudo )?(apt-get|systemctl) /, why: 'changes the machine', check: checkPaths },
@@ -55,6 +55,11 @@ function checkScript(words: readonly string[]): void {
   const name = (words[1] === 'run' ? words[2] : words[1]) ?? ''
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   if (!Object.hasOwn(scripts, name)) throw new Error(`package.json has no script called ${name}`)
+}
+
+/** The server, or a package of `packages/`. */
+function checkPackage([, , folder = '.']: readonly string[]): void {
+  mustExist(join(folder, 'package.json'))
 }
 
 /** `-- NAME [options]`, or nothing. A name in capitals stands for any. */
