@@ -11,6 +11,7 @@ import { linkTo, type Router, type ViewProps } from './route.ts'
 import type { Link, Session } from './session.ts'
 import { formatTime, formatUtc } from './units.ts'
 import { ACCESS_PAGES, AccessView } from './views/access.tsx'
+import { ALERT_PAGES, AlertsView } from './views/alerts.tsx'
 import { AuditView } from './views/audit.tsx'
 import { BoardView } from './views/board.tsx'
 import { ChannelView } from './views/channel.tsx'
@@ -66,6 +67,7 @@ type Need = 'user.list' | 'producer.audit'
 
 const VIEWS: readonly View[] = [
   { view: 'overview', title: 'Overview', List: Overview },
+  { view: 'alerts', title: 'Alerts', List: AlertsView, takesObject: true, pages: ALERT_PAGES },
   { view: 'hosts', title: 'Hosts', List: HostsView, Detail: HostView },
   { view: 'metrics', title: 'Metrics', List: MetricsView, Detail: MetricView },
   { view: 'query', title: 'Query', List: QueryView },
@@ -94,6 +96,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   const { view, object } = router.route.value
   const shown = VIEWS.find((one) => one.view === view)
   const title = titleOf(shown, object)
+  const firing = fleet.firing.value
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   useEffect(() => {
@@ -105,8 +108,8 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
     isFirst.current = false
   }, [shown, object])
   useLayoutEffect(() => {
-    document.title = `${title} · Cinnabar`
-  }, [title])
+    document.title = `${firing > 0 ? `(${firing}) ` : ''}${title} · Cinnabar`
+  }, [title, firing])
   const rail = VIEWS.filter(({ needs }) => needs === undefined || allowed[needs])
   const Shown = contentOf(shown, object)
   return (
@@ -127,6 +130,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
         {rail.map((one) => (
           <a key={one.view} href={linkTo(one.view)} aria-current={one === shown ? 'page' : undefined}>
             {one.title}
+            {one.view === 'alerts' && firing > 0 ? <Firing count={firing} /> : null}
           </a>
         ))}
         <div class="who">
@@ -142,6 +146,19 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
         <Shown key={`${view} ${object}`} consumer={consumer} fleet={fleet} router={router} identity={identity} />
       </main>
     </div>
+  )
+}
+
+/** Beside the name of the view. */
+function Firing({ count }: { readonly count: number }) {
+  return (
+    <>
+      {' '}
+      <span class="firing-count">
+        {count}
+        <span class="unseen"> firing</span>
+      </span>
+    </>
   )
 }
 

@@ -11,6 +11,9 @@ import { reasonOf } from './refusals.ts'
 
 const INTERVAL_MS = 1_000
 const HOSTS_MS = 10_000
+const ALERTS_MS = 5_000
+/** What not every server has, and not every role needs to read: nothing is said if it cannot be read. */
+const OPTIONAL: readonly string[] = ['producer.cluster', 'producer.alerts']
 /** Points of the small curves. */
 const MAX_POINTS = 120
 const MAX_NOTICES = 50
@@ -113,6 +116,7 @@ export class Fleet {
   readonly #sensors = signal<readonly SensorState[] | undefined>(undefined)
   readonly #cluster = signal<ClusterView | undefined>(undefined)
   readonly #hosts = signal<SilentHosts | undefined>(undefined)
+  readonly #firing = signal(0)
   readonly #notices = signal<readonly NoticeLine[] | undefined>(undefined)
   readonly #curves = new Map<string, { readonly points: ReturnType<typeof signal<Points>>; last: number; at: number }>()
 
@@ -153,6 +157,11 @@ export class Fleet {
     return this.#hosts
   }
 
+  /** How many alerts fire. */
+  get firing(): ReadonlySignal<number> {
+    return this.#firing
+  }
+
   /** Those since the page was opened; undefined until they are followed. */
   get notices(): ReadonlySignal<readonly NoticeLine[] | undefined> {
     return this.#notices
@@ -182,6 +191,9 @@ export class Fleet {
     this.#followOne('producer.cluster', args, (sample) => {
       this.#cluster.value = clusterOf(sample.plain as PlainRecord)
     })
+    this.#followOne('producer.alerts', { interval_ms: ALERTS_MS }, ({ plain }) => {
+      this.#firing.value = recordsOf(plain).reduce((all, { firing }) => all + Number(firing), 0)
+    })
     const looking = setInterval(() => void this.#lookAtHosts(), HOSTS_MS)
     void this.#lookAtHosts()
     try {
@@ -205,8 +217,7 @@ export class Fleet {
         followed()
       } catch (error) {
         isFollowed = false
-        // Only nodes of a cluster have it.
-        const isAbsent = metric === 'producer.cluster' && error instanceof StatusError
+        const isAbsent = OPTIONAL.includes(metric) && error instanceof StatusError
         this.#setProblem(metric, isAbsent ? '' : `${metric} cannot be read: ${reasonOf(error)}`)
       }
     }

@@ -98,6 +98,18 @@ export class PreparedQuery {
     return new PreparedQuery(printExpression({ ...inside, isBool: true }))
   }
 
+  /**
+   * What a comparison compares with a number, and that number, as a chart draws the two; undefined if the expression is something
+   * else.
+   */
+  threshold(): { readonly expr: string; readonly value: number } | undefined {
+    const inside = withoutParentheses(this.expression)
+    if (inside.kind !== 'binary' || !isComparison(inside.operator)) return undefined
+    const [left, right] = [withoutParentheses(inside.left), withoutParentheses(inside.right)]
+    if (right.kind === 'number') return { expr: printExpression(left), value: right.value }
+    return left.kind === 'number' ? { expr: printExpression(right), value: left.value } : undefined
+  }
+
   /** The value at a time. Its steps throw PromqlError. */
   *instant(source: SeriesSource, timeMs: number, options = QUERY_OPTIONS): QuerySteps {
     refuseBadTimes(timeMs)

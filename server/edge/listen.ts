@@ -8,6 +8,7 @@ import type { OpenDoor } from '../kit/door.ts'
 import type { RememberedHistory } from '../kit/history.ts'
 import type { ShownRules } from '../kit/rules.ts'
 import type { HttpSection, ListenSection, MetricsSection, QuerySection } from './config.ts'
+import type { AcknowledgingServices } from './http/acknowledging.ts'
 import { type Health, listenHttp } from './http/app.ts'
 import type { MetricsServices } from './http/metrics/route.ts'
 import type { CatalogueServices, QueryApi } from './http/query/route.ts'
@@ -43,9 +44,11 @@ export interface ListenersOptions {
   readonly remembered: RememberedHistory | undefined
   /** The rules over it; undefined if nothing evaluates any. */
   readonly rules: ShownRules | undefined
+  /** What takes acknowledgements of alerts; undefined if nothing does. */
+  readonly acknowledging: AcknowledgingServices['acknowledging']
   readonly tls: TlsFiles | undefined
   readonly sessions: Pick<Sessions, 'accept' | 'admission'>
-  readonly context: SessionContext & MetricsServices & CatalogueServices
+  readonly context: SessionContext & MetricsServices & CatalogueServices & AcknowledgingServices['context']
   /** Where programs POST metrics. */
   readonly doors: readonly OpenDoor[]
   readonly clock: Clock
@@ -97,7 +100,7 @@ function problemOf({ storage, openFiles }: ListenersOptions): string | undefined
 }
 
 function openHttp(
-  { config: { producer }, http, metrics, sessions, context, doors, clock, log }: ListenersOptions,
+  { config: { producer }, http, metrics, sessions, context, doors, acknowledging, clock, log }: ListenersOptions,
   where: {
     readonly address: Address
     readonly key: 'listen.http' | 'listen.https'
@@ -121,6 +124,7 @@ function openHttp(
     context,
     openTo: () => metrics().openTo,
     doors,
+    acknowledging,
     clock,
     accept: (arrival) => sessions.accept(arrival),
     failed: (error) => log.error({ err: error }, 'a WebSocket connection failed'),

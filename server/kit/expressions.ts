@@ -31,17 +31,28 @@ export interface RecurringRun {
   run<T>(reader: Reader, timeMs: number, steps: (source: SeriesSource) => Generator<undefined, T, void>): Promise<T>
 }
 
-/** How the evaluation of rules goes: what evaluates them says so, and what promises others that it goes on asks. */
-export class EvaluationWatch {
-  #problemOf: ((tenant: string) => string | undefined) | undefined
+/** What is known of the rules of a tenant. */
+export interface WatchedRules {
+  /** Why they cannot be relied on now, for people; undefined if each could be evaluated, and none is late. */
+  problemOf(tenant: string): string | undefined
+  /** The expression of an alerting rule; undefined if there is no such rule. */
+  queryOf(tenant: string, group: string, rule: string): string | undefined
+}
 
-  answeredBy(problemOf: (tenant: string) => string | undefined): void {
-    this.#problemOf = problemOf
+/** How the evaluation of rules goes: what evaluates them says so, and what promises others that it goes on asks. */
+export class EvaluationWatch implements WatchedRules {
+  #rules: WatchedRules | undefined
+
+  answeredBy(rules: WatchedRules): void {
+    this.#rules = rules
   }
 
-  /** Why the rules of a tenant cannot be relied on now, for people; undefined if each could be evaluated, and none is late. */
   problemOf(tenant: string): string | undefined {
-    return this.#problemOf === undefined ? 'no rules are evaluated' : this.#problemOf(tenant)
+    return this.#rules === undefined ? 'no rules are evaluated' : this.#rules.problemOf(tenant)
+  }
+
+  queryOf(tenant: string, group: string, rule: string): string | undefined {
+    return this.#rules?.queryOf(tenant, group, rule)
   }
 }
 

@@ -44,6 +44,8 @@ export interface Self {
   readonly software: string
   /** Where relative paths of the configuration file start. */
   readonly configDirectory: string
+  /** A key of 32 bytes for a purpose, which follows from the secret that was made with the data: each node of a cluster has the same. */
+  keyFor(purpose: string): Uint8Array
 }
 
 /** Code that is not the server's, such as that of a plug-in: what it throws, now or later, costs only its owner. */

@@ -19,6 +19,8 @@ export interface ShownRule {
   readonly kind: 'alert' | 'record'
   readonly name: string
   readonly query: string
+  /** What the query compares with a number, as a chart draws it; undefined if it does not. */
+  readonly threshold: { readonly expr: string; readonly value: number } | undefined
   /** As they stand in the file. */
   readonly labels: ShownTexts
   readonly annotations: ShownTexts

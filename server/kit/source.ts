@@ -4,6 +4,7 @@
  */
 import type { Section, SectionConfig } from '../kernel/config/schema.ts'
 import type { StatusEntry } from '../kernel/producer/status.ts'
+import type { Acknowledging } from './acknowledging.ts'
 import type { RememberedHistory } from './history.ts'
 import type { Kit } from './kit.ts'
 import type { ShownRules } from './rules.ts'
@@ -30,6 +31,8 @@ export interface OpenedSource<S extends Section = Section, M extends NamedSectio
   readonly remembered?: RememberedHistory
   /** The rules that are evaluated over it, if the source has any. */
   readonly rules?: ShownRules
+  /** Takes acknowledgements of alerts by tokens, if the source has sent any. */
+  readonly acknowledging?: Acknowledging
   /** Begins to take what others have kept. Called after bindings are recovered, and before any source listens. */
   begin?(): Promise<void>
   /** Opens the listeners and connections. Called after bindings are recovered: values that arrive before that would be lost. */

@@ -77,7 +77,7 @@ import { checkAnywhere } from './anywhere.ts'
 import type { Config, ReloadableConfig } from './config.ts'
 import { composeKit } from './kit.ts'
 import { configReload, Reloader } from './reload.ts'
-import { producerIdOf, StorageState } from './storage-state.ts'
+import { keysOf, producerIdOf, StorageState } from './storage-state.ts'
 import { openSources, prepareSources, type RunningSource } from './wings.ts'
 
 export interface ComposeOptions extends Pick<Joining, 'nodes' | 'connect'>, Pick<Self, 'node' | 'sharedHistory'> {
@@ -150,7 +150,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const journal = new Journal(store, turn, { age, wallMs: () => clock.wallMs() }, { clock, ...config.storage })
   const change = (change: Change): void => journal.change(change)
   const stored = (): Promise<void> => journal.whenStored()
-  const self = { id: producerIdOf(recovered.secret), name }
+  const self = { id: producerIdOf(recovered.secret), keyFor: keysOf(recovered.secret), name }
   const { sizeBytes } = diskSpace()
   const quotaInForce = () => quotaOn(sizeBytes, inForce().quota)
   const tenants = new Tenants(recovered.tenants, quotaInForce, change)

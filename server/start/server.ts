@@ -254,6 +254,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     outcomes,
     remembered,
     rules: sources.find(({ rules }) => rules !== undefined)?.rules,
+    acknowledging: sources.find(({ acknowledging }) => acknowledging !== undefined)?.acknowledging,
     tls: files.tls,
     sessions,
     context: producer,

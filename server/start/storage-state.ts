@@ -24,6 +24,11 @@ export function fileSystemSpaceOf(directory: string): FileSystemSpace {
   return { sizeBytes: blocks * bsize, freeBytes: bavail * bsize }
 }
 
+/** Keys, each for a purpose, from which nothing follows of the secret or of the others. */
+export function keysOf(secret: Uint8Array): (purpose: string) => Uint8Array {
+  return (purpose) => createHmac('sha256', secret).update(`key for ${purpose}`).digest()
+}
+
 /** A random id that was made with the database, and is no secret. */
 export function producerIdOf(secret: Uint8Array): string {
   return createHmac('sha256', secret).update('producer').digest('hex').slice(0, 16)

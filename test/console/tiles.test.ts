@@ -89,7 +89,7 @@ describe('the state of the server', () => {
     } as unknown as Consumer
     const fleet = new Fleet(consumer)
     await fleet.follow()
-    await vi.waitFor(() => expect(took.size + Object.keys(fleet.problems.value).length).toBe(5))
+    await vi.waitFor(() => expect(took.size + Object.keys(fleet.problems.value).length).toBe(6))
     return { fleet, took }
   }
 

@@ -29,6 +29,7 @@ import { SlowSensor } from '../support/test-sensor.ts'
 import { pages, ROOT } from './page.ts'
 import {
   alertsValue,
+  alertValues,
   expressionValues,
   historyValue,
   labelsValues,
@@ -297,6 +298,7 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   values.set('producer.history.query', expressionValues())
   values.set('producer.history.labels', labelsValues())
   values.set('producer.alerts', [alertsValue(producer.clock)])
+  for (const [name, value] of alertValues(producer.clock)) values.set(name, [value])
   for (const [name, value] of notifierValues(producer.clock)) values.set(name, [value])
   values.set('producer.queries', [queriesValue(producer.clock)])
   await done(boss, 'board.save', { name: 'Night' })

@@ -11,9 +11,11 @@ import type { Clock } from '../../server/kernel/core/clock.ts'
 import { finish } from '../../server/kernel/core/fair-work.ts'
 import { createLogger } from '../../server/kernel/core/log.ts'
 import { AlertFigures } from '../../server/wings/alerts/figures.ts'
+import { RulesSensor } from '../../server/wings/alerts/rules-sensor.ts'
 import { HistorySensor } from '../../server/wings/history/figures.ts'
 import type { HistorySelection } from '../../server/wings/history/messages.ts'
 import { SelectSensor } from '../../server/wings/history/select.ts'
+import { ActiveAlerts } from '../../server/wings/notify/active-alerts.ts'
 import { noneTold } from '../../server/wings/notify/counts.ts'
 import { NotifierFigures } from '../../server/wings/notify/figures.ts'
 import { NotificationLog } from '../../server/wings/notify/log.ts'
@@ -45,6 +47,56 @@ export function alertsValue(clock: Clock): ValueMessage {
   return messageOf(sensor.measure(undefined, undefined, BOSS).value)
 }
 
+/** As they are where a rule has an alert. */
+export function alertValues(clock: Clock): ReadonlyMap<string, ValueMessage> {
+  const labels = { alertname: 'Down' }
+  const annotations = { summary: 'down' }
+  const rule = {
+    kind: 'alert',
+    name: 'Down',
+    query: 'up < 1',
+    threshold: { expr: 'up', value: 1 },
+    labels,
+    annotations,
+    forMs: 0,
+    keepFiringForMs: 0,
+    alerts: [],
+    health: 'ok',
+    problem: '',
+    tookMs: 1,
+    evaluatedMs: 1,
+  } as const
+  const group = { name: 'g', file: 'f.yml', intervalMs: 1, limit: 0, tookMs: 1, evaluatedMs: 1, rules: [rule] }
+  const rules = new RulesSensor(
+    {
+      *groupsFor() {
+        yield
+        return [group]
+      },
+    },
+    clock,
+  )
+  const row = {
+    rule: '["default","f.yml","g","Down",0]',
+    labels: JSON.stringify(Object.entries(labels)),
+    annotations: JSON.stringify(Object.entries(annotations)),
+    state: 'firing',
+    value: '1',
+    active: 1,
+    fired: 1,
+    kept: undefined,
+    resolved: undefined,
+    missing: undefined,
+  } as const
+  const silences = new Silences([], { change() {} })
+  const view = { readRights: () => ({ mayReadRemembered: () => true }) as never }
+  const active = new ActiveAlerts({ running: [], silences, alerts: () => [row], view }, clock)
+  return new Map([
+    ['producer.rules', messageOf(finish(rules.measure(undefined, new Map(), BOSS)).value)],
+    ['producer.alerts.active', messageOf(finish(active.measure(undefined, new Map(), BOSS)).value)],
+  ])
+}
+
 /** As they are where somebody is told of alerts, and of one nobody is. */
 export function notifierValues(clock: Clock): ReadonlyMap<string, ValueMessage> {
   const journal = { change() {} }
@@ -53,11 +105,17 @@ export function notifierValues(clock: Clock): ReadonlyMap<string, ValueMessage> 
   log.add('default/n', notification, { outcome: 'delivered', detail: '200', attempts: 1 }, 1)
   const silences = new Silences([], journal)
   const about = { tenant: 'default', kind: 'silence', matchers: '["a=b"]', author: 'boss', comment: '' } as const
-  silences.add({ ...about, begins: 1, ends: 2 })
-  const notifier = { table: { tenant: 'default', name: 'n' }, counts: noneTold(), groups: undefined, problem: '' }
+  silences.add({ ...about, begins: 1, ends: Number.MAX_SAFE_INTEGER / 1_000 })
+  const notifier = {
+    table: { tenant: 'default', name: 'n' },
+    counts: noneTold(),
+    groups: undefined,
+    problem: '',
+    failingSinceMs: undefined,
+  }
   const shown = { running: [notifier], log, silences, tenants: () => ['default'] }
   const sensor = new NotifierFigures(shown, clock)
-  const values = [...sensor.metrics()].map((metric) => messageOf(sensor.measure(metric, undefined, BOSS).value))
+  const values = [...sensor.metrics()].map((metric) => messageOf(sensor.measure(metric, new Map(), BOSS).value))
   return new Map([...sensor.metrics()].map(({ name }, index) => [name, values[index] as ValueMessage]))
 }
 

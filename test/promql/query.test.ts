@@ -19,6 +19,18 @@ describe('queries', () => {
     })
   })
 
+  it.each([
+    ['x < 0.1', 'x', 0.1],
+    ['x >= bool 3', 'x', 3],
+    ['(sum(x) >= (1e3))', 'sum(x)', 1_000],
+    ['0.5 > x / y', 'x / y', 0.5],
+    ['x < y', undefined, undefined],
+    ['x + 1', undefined, undefined],
+    ['x < 1 and y > 2', undefined, undefined],
+  ])('the threshold of %s', (text, expr, value) => {
+    expect(new PreparedQuery(text).threshold()).toEqual(expr === undefined ? undefined : { expr, value })
+  })
+
   it('over a range give vectors and scalars alone, within their bounds', () => {
     const range = (text: string, from: number, to: number, stepMs: number) => () =>
       finished(new PreparedQuery(text).range(source, from, to, stepMs))

@@ -44,6 +44,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
       sharedHistory: undefined,
       software: 'cinnabar/test',
       configDirectory: '.',
+      keyFor: () => new Uint8Array(32),
     },
     clock,
     turnClock: clock,

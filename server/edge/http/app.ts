@@ -20,6 +20,7 @@ import type { ConsumerListener } from '../tcp.ts'
 import type { TlsFiles } from '../tls/files.ts'
 import { forgetVerification, peerFacts } from '../tls/peer.ts'
 import { acceptWebSocket, chooseSubprotocol, MESSAGE_LIMITS, type WebSocketOptions } from '../websocket.ts'
+import { type AcknowledgingServices, serveAcknowledging } from './acknowledging.ts'
 import { hardenHttp, originProblem } from './hardening.ts'
 import { type MetricsServices, serveMetrics } from './metrics/route.ts'
 import { Pace } from './pace.ts'
@@ -71,13 +72,15 @@ export interface HttpOptions extends WebSocketOptions {
   /** Whether the console is served. */
   readonly console: boolean
   readonly health: Health
-  readonly context: SessionContext & MetricsServices & CatalogueServices
+  readonly context: SessionContext & MetricsServices & CatalogueServices & AcknowledgingServices['context']
   /** The networks from which GET /metrics is open, as far as it is. */
   readonly openTo: () => readonly Network[]
   /** Where programs POST metrics. */
   readonly doors: readonly OpenDoor[]
   /** What is asked at /api/v1. */
   readonly queries: QueryApi
+  /** What takes acknowledgements of alerts by tokens. */
+  readonly acknowledging: AcknowledgingServices['acknowledging']
   /** Called when the server itself failed to accept a WebSocket. */
   readonly failed: (error: Error) => void
 }
@@ -129,6 +132,7 @@ export async function listenHttp(options: HttpOptions): Promise<ConsumerListener
   await servePublishing(app, { doors, context, peerOf, clock: options.clock })
   serveMetrics(app, { context, peerOf, openTo })
   await serveQueries(app, { ...options.queries, context, peerOf, stallMs: STALL_MS })
+  await serveAcknowledging(app, options)
   await servePages(app, pages)
   if (options.console) await serveConsole(app, pages.directory)
   await app.register(websocket, {

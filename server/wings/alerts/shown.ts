@@ -57,6 +57,7 @@ function* shownRule({ rule, health }: RunningRule, mayRead: MayRead): Steps<Show
     kind,
     name,
     query: query.printed,
+    threshold: query.threshold(),
     labels: isAlert ? templateTexts(definition.labels) : Object.fromEntries(definition.labels),
     annotations: isAlert ? templateTexts(definition.annotations) : {},
     forMs: isAlert ? definition.forMs : 0,

@@ -12,6 +12,7 @@ import { publishSample, RULES_FAMILY } from './evaluation/recorded.ts'
 import { AlertSensors, type Transition } from './events.ts'
 import { AlertFigures } from './figures.ts'
 import { ruleControls } from './put/controls.ts'
+import { RulesSensor } from './rules-sensor.ts'
 import { RulesShown } from './shown.ts'
 import type { RulesOfTenants } from './tenants.ts'
 
@@ -70,9 +71,15 @@ export const alerts: Source<typeof alertsSection> = {
       refused: refused.get(tenant) ?? 0,
     })
     feed.add(new AlertFigures(running, counts, clock))
-    expressions.watch.answeredBy((wanted) => {
-      const groups = running.find(({ tenant }) => tenant === wanted)
-      return groups === undefined ? 'no rules are evaluated' : groups.problem
+    const shown = new RulesShown(running, peer.view)
+    feed.add(new RulesSensor(shown, clock))
+    const rulesOfTenant = (wanted: string): RuleGroups | undefined => running.find(({ tenant }) => tenant === wanted)
+    expressions.watch.answeredBy({
+      problemOf(tenant) {
+        const groups = rulesOfTenant(tenant)
+        return groups === undefined ? 'no rules are evaluated' : groups.problem
+      },
+      queryOf: (tenant, group, rule) => queryOf(rulesOfTenant(tenant)?.groups ?? [], group, rule),
     })
     let follow = await prepared(section)
     let isListening = false
@@ -80,7 +87,7 @@ export const alerts: Source<typeof alertsSection> = {
       for (const groups of running) groups.stop()
     }
     return {
-      rules: new RulesShown(running, peer.view),
+      rules: shown,
       async listen() {
         isListening = true
         follow()
@@ -101,4 +108,14 @@ export const alerts: Source<typeof alertsSection> = {
       close: halt,
     }
   },
+}
+
+/** Where several files have a group of this name, the first one that has such a rule. */
+function queryOf(groups: RuleGroups['groups'], wanted: string, name: string): string | undefined {
+  for (const { definition } of groups) {
+    if (definition.name !== wanted) continue
+    const rule = definition.rules.find((one) => one.kind === 'alert' && one.name === name)
+    if (rule !== undefined) return rule.query.printed
+  }
+  return undefined
 }

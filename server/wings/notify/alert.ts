@@ -19,12 +19,17 @@ export interface NotifiedAlert {
   readonly group: string
   readonly rule: string
   readonly fingerprint: string
+  /** The expression of its rule; left out if that is not known. */
+  readonly query?: string
 }
 
 const MICROSECONDS = 1_000
 
+/** The expression of a rule of a group; undefined if it is not known. */
+export type QueryOf = (group: string, rule: string) => string | undefined
+
 /** The alert of a transition; undefined for one of which nobody is told, since the alert has not fired. */
-export function alertOfValue(labels: readonly Label[], value: Value): NotifiedAlert | undefined {
+export function alertOfValue(labels: readonly Label[], value: Value, queryOf: QueryOf): NotifiedAlert | undefined {
   if (value.type !== BasicType.REC) return undefined
   const fields = new Map<string, Field>(value.value.map((field) => [field.name, field]))
   const text = (name: string): string => String(fields.get(name)?.value ?? '')
@@ -32,6 +37,7 @@ export function alertOfValue(labels: readonly Label[], value: Value): NotifiedAl
   const firedMs = ms('fired')
   if (firedMs === 0) return undefined
   const annotations = fields.get('annotations')
+  const [group, rule] = [text('group'), text('rule')]
   return {
     labels: labels.toSorted(byName),
     annotations:
@@ -43,22 +49,18 @@ export function alertOfValue(labels: readonly Label[], value: Value): NotifiedAl
     sinceMs: ms('since'),
     firedMs,
     endedMs: ms('ended'),
-    group: text('group'),
-    rule: text('rule'),
+    group,
+    rule,
     fingerprint: text('fingerprint'),
+    ...ofQuery(queryOf(group, rule)),
   }
 }
 
 /** An alert as it is stored, if it fires. */
-export function alertOfRow({
-  rule,
-  labels,
-  annotations,
-  state,
-  value,
-  active,
-  fired,
-}: AlertRow): NotifiedAlert | undefined {
+export function alertOfRow(
+  { rule, labels, annotations, state, value, active, fired }: AlertRow,
+  queryOf: QueryOf,
+): NotifiedAlert | undefined {
   if (state !== 'firing') return undefined
   const own = JSON.parse(labels) as Label[]
   const [, , group = '', name = ''] = JSON.parse(rule) as string[]
@@ -73,7 +75,12 @@ export function alertOfRow({
     group,
     rule: name,
     fingerprint: fingerprintOf(own),
+    ...ofQuery(queryOf(group, name)),
   }
+}
+
+function ofQuery(query: string | undefined): Pick<NotifiedAlert, 'query'> {
+  return query === undefined ? {} : { query }
 }
 
 export function textOfLabel({ labels }: Pick<NotifiedAlert, 'labels'>, wanted: string): string {

@@ -176,7 +176,16 @@ const table = z
       path(),
       'A file with the template of the body that `json+https` URLs are sent, which has to give JSON. Read with the configuration.',
     ),
-    external_url: key(httpUrl(), '', 'Where people find the console: for links.'),
+    external_url: key(
+      httpUrl(),
+      '',
+      'Where people find the console: for links, and for the button of `ntfy` messages.',
+    ),
+    acknowledge: key(
+      toggle(),
+      true,
+      'Whether messages of `ntfy` URLs have a button that acknowledges their alerts. It takes `external_url`.',
+    ),
     token_file: optional(
       path(),
       'A file with a token, which is sent as `Authorization: Bearer`. Read for each request.',
@@ -250,6 +259,7 @@ const table = z
     inhibit: given.inhibit,
     template: given.template,
     externalUrl: given.external_url.replace(/\/$/, ''),
+    acknowledge: given.acknowledge && url.protocol === 'ntfy' && given.external_url !== '',
     tokenFile: given.token_file,
     username: given.username,
     passwordFile: given.password_file,

@@ -76,7 +76,7 @@ export function silencing(
   }
 }
 
-export function unsilencing({ silences, notifiers, stored }: AlertControls): Control {
+export function unsilencing({ silences, clock, notifiers, stored }: AlertControls): Control {
   return {
     name: 'alert.unsilence',
     description: 'A silence, or an acknowledgement, ends.',
@@ -84,7 +84,7 @@ export function unsilencing({ silences, notifiers, stored }: AlertControls): Con
     prepare(args, { identity }) {
       const id = String(args.get('id'))
       return async () => {
-        if (!silences.remove(identity.tenant, id)) return failed(`there is no silence ${id}`)
+        if (!silences.end(identity.tenant, id, clock.wallMs())) return failed(`there is no silence ${id}`)
         notifiers.lookAgain()
         await stored()
         return ok(`ended ${id}`)

@@ -5,7 +5,7 @@ import { signing } from '../../kit/io/signing.ts'
 import type { Clock } from '../../kit/running.ts'
 import type { NotifierTable } from './bodies.ts'
 import { emailDestination } from './email.ts'
-import type { NotifyDestination, NotifyWire } from './notification.ts'
+import type { Notification, NotifyDestination, NotifyWire } from './notification.ts'
 import { alertmanagerWire } from './wires/alertmanager.ts'
 import { bodyWire } from './wires/body.ts'
 import { ntfyWire } from './wires/ntfy.ts'
@@ -17,14 +17,16 @@ const REFUSALS: readonly number[] = [400, 413, 415, 422]
 /** It says nothing but that it comes. */
 const HEARTBEAT: NotifyWire = { request: () => ({ body: new Uint8Array(), headers: {} }) }
 
+/** `tokenOf`: what the button of a notification sends; empty: it has none. */
 export function notifyDestination(
   table: NotifierTable,
   clock: Pick<Clock, 'setTimeout' | 'clear' | 'wallMs'>,
+  tokenOf: (notification: Notification) => string = () => '',
 ): NotifyDestination {
   const { protocol, href } = table.url
   if (protocol === 'smtp') return emailDestination(table)
   if (protocol === 'ntfy') {
-    const wire = ntfyWire(href, table)
+    const wire = ntfyWire(href, table, table.acknowledge ? tokenOf : () => '')
     return overHttp(wire, openReceiver({ ...table, href: wire.href }, clock), clock)
   }
   const receiver = openReceiver({ ...table, href }, clock)

@@ -2,6 +2,7 @@
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import {
+  type Arguments,
   type Measurement,
   type Metric,
   maySee,
@@ -16,7 +17,7 @@ import type { InForce } from './in-force.ts'
 import { fieldsOfNotification, type NotificationLog } from './log.ts'
 import type { Silence, Silences } from './silences.ts'
 
-const { ARRAY, STRING, UINT64 } = BasicType
+const { ARRAY, BOOLEAN, STRING, UINT64 } = BasicType
 const MICROSECONDS = 1_000
 
 const gauge = (name: string, help: string) => ({ name, help, isCounter: false })
@@ -37,29 +38,38 @@ const exposition: RecordExposition = {
   },
 }
 
-const list = (name: string, description: string, shown: RecordExposition | 'none'): Metric => ({
+const list = (
+  name: string,
+  description: string,
+  shown: RecordExposition | 'none',
+  parameters: Metric['parameters'] = [],
+): Metric => ({
   name,
   kind: 'continuous',
   type: ARRAY,
   unit: '',
   description,
-  parameters: [],
+  parameters,
   exposition: shown,
 })
 
 /** Ascending by name. */
 const METRICS = [
-  list('producer.notifications', 'The last notifications: to whom, when, and with what answer.', 'none'),
+  list('producer.notifications', 'The last notifications: to whom, when, and with what answer.', 'none', [
+    { name: 'notifier', type: STRING, description: 'Only those of this one.' },
+  ]),
   list('producer.notifiers', 'Who is told of alerts, and how that goes.', exposition),
-  list('producer.silences', 'Alerts of which nobody is told for a while.', 'none'),
+  list('producer.silences', 'Alerts of which nobody is told for a while.', 'none', [
+    { name: 'ended', type: BOOLEAN, description: 'True: those that have ended within the last five days instead.' },
+  ]),
 ] as const
 
 export interface ShownNotifiers {
-  readonly running: readonly (Pick<InForce, 'counts' | 'groups' | 'problem'> & {
+  readonly running: readonly (Pick<InForce, 'counts' | 'groups' | 'problem' | 'failingSinceMs'> & {
     readonly table: Pick<NotifyTable, 'tenant' | 'name'>
   })[]
   readonly log: Pick<NotificationLog, 'of'>
-  readonly silences: Pick<Silences, 'of'>
+  readonly silences: Pick<Silences, 'of' | 'endedOf'>
   readonly tenants: () => readonly string[]
 }
 
@@ -69,9 +79,9 @@ export class NotifierFigures implements PolledSensor {
   readonly owner: Owner = 'producer'
   readonly personal = true
   readonly #shown: ShownNotifiers
-  readonly #clock: Pick<Clock, 'microseconds'>
+  readonly #clock: Pick<Clock, 'microseconds' | 'wallMs'>
 
-  constructor(shown: ShownNotifiers, clock: Pick<Clock, 'microseconds'>) {
+  constructor(shown: ShownNotifiers, clock: Pick<Clock, 'microseconds' | 'wallMs'>) {
     this.#shown = shown
     this.#clock = clock
   }
@@ -90,22 +100,27 @@ export class NotifierFigures implements PolledSensor {
 
   check(): void {}
 
-  measure({ name }: Metric, _args: unknown, identity: Parameters<PolledSensor['measure']>[2]): Measurement {
+  measure({ name }: Metric, args: Arguments, identity: Parameters<PolledSensor['measure']>[2]): Measurement {
     const records = new RecordList()
-    for (const fields of this.#records(name, (tenant) => maySee(identity, { tenant }))) if (!records.add(fields)) break
+    for (const fields of this.#records(name, args, (tenant) => maySee(identity, { tenant })))
+      if (!records.add(fields)) break
     return { value: records.value(), time: this.#clock.microseconds() }
   }
 
-  *#records(name: string, isShown: (tenant: string) => boolean): Iterable<Field[]> {
+  *#records(name: string, args: Arguments, isShown: (tenant: string) => boolean): Iterable<Field[]> {
     const { running, log, silences, tenants } = this.#shown
     if (name === 'producer.notifiers') {
       for (const notifier of running) if (isShown(notifier.table.tenant)) yield fieldsOfNotifier(notifier)
       return
     }
+    const notifier = args.get('notifier') as string | undefined
     for (const tenant of tenants()) {
       if (!isShown(tenant)) continue
-      if (name === 'producer.silences') for (const silence of silences.of(tenant)) yield fieldsOfSilence(silence)
-      else for (const row of log.of(tenant)) yield fieldsOfNotification(row)
+      if (name === 'producer.silences') {
+        const nowMs = this.#clock.wallMs()
+        const found = args.get('ended') === true ? silences.endedOf(tenant, nowMs) : silences.of(tenant, nowMs)
+        for (const silence of found) yield fieldsOfSilence(silence)
+      } else for (const row of log.of(tenant, notifier)) yield fieldsOfNotification(row)
     }
   }
 }
@@ -113,11 +128,18 @@ export class NotifierFigures implements PolledSensor {
 const text = (name: string, value: string): Field => ({ name, type: STRING, value })
 const count = (name: string, value: number): Field => ({ name, type: UINT64, value: BigInt(value) })
 
-function fieldsOfNotifier({ table, counts, groups, problem }: ShownNotifiers['running'][number]): Field[] {
+function fieldsOfNotifier({
+  table,
+  counts,
+  groups,
+  problem,
+  failingSinceMs = 0,
+}: ShownNotifiers['running'][number]): Field[] {
   return [
     text('tenant', table.tenant),
     text('name', table.name),
     text('problem', problem),
+    count('failing_since', Math.round(failingSinceMs * MICROSECONDS)),
     count('groups', groups?.groupCount ?? 0),
     count('alerts', groups?.alertCount ?? 0),
     ...Object.entries(counts).map(([name, value]) => count(name, value)),

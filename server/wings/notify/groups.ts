@@ -7,6 +7,16 @@ import type { Label } from '../../kit/delivered-values.ts'
 import type { NotifyAlertRow, NotifyGroupRow, StoredPeers } from '../../kit/peer.ts'
 import type { Steps } from '../../kit/running.ts'
 import { type NotifiedAlert, textOfLabel } from './alert.ts'
+import type { ButtonClaim } from './button-tokens.ts'
+import {
+  earlier,
+  type Group,
+  isChange,
+  type KnownAlert,
+  keyOf,
+  type Member,
+  type StoredAlert,
+} from './group-members.ts'
 import type { Notification } from './notification.ts'
 
 /** Alerts of one notification; others follow in the next one. */
@@ -43,34 +53,6 @@ export interface NotifyGroupsOptions {
   readonly isHeld: () => boolean
 }
 
-interface Member {
-  alert: NotifiedAlert
-  told: NotifyAlertRow['told']
-  /** It fires, and was not to be told when it was looked at last. */
-  isMuted: boolean
-  /** Since when it has waited for somebody to acknowledge it. */
-  waitingMs: number
-  /** The next notifier has it. */
-  isEscalated: boolean
-}
-
-/** An alert as it is stored. */
-type StoredAlert = NotifiedAlert & Partial<Pick<Member, 'waitingMs' | 'isEscalated'>>
-
-interface Group {
-  /** As it is stored. */
-  readonly key: string
-  readonly labels: readonly Label[]
-  readonly members: Map<string, Member>
-  number: number
-  toldMs: number
-  /** 0: it is not due by itself. */
-  dueMs: number
-  sending: Notification | undefined
-  /** Members that have been told again since the repetition began that is under way. */
-  repeated: Set<string>
-}
-
 export class NotifyGroups {
   readonly #options: NotifyGroupsOptions
   readonly #groups = new Map<string, Group>()
@@ -89,9 +71,9 @@ export class NotifyGroups {
     }
     const nowMs = options.wallMs()
     for (const { alert: text, told } of options.alerts) {
-      const { waitingMs = nowMs, isEscalated = false, ...alert } = JSON.parse(text) as StoredAlert
+      const { waitingMs = nowMs, isEscalated = false, acknowledgedMs = 0, ...alert } = JSON.parse(text) as StoredAlert
       const group = this.#groupOf(this.#labelsOf(alert))
-      group.members.set(alert.fingerprint, { alert, told, isMuted: false, waitingMs, isEscalated })
+      group.members.set(alert.fingerprint, { alert, told, isMuted: false, waitingMs, isEscalated, acknowledgedMs })
       this.#count++
     }
     // Groups may have been made by other labels, and be told by other times: all are looked at now.
@@ -137,6 +119,7 @@ export class NotifyGroups {
       isMuted: false,
       waitingMs: goesOn ? known.waitingMs : nowMs,
       isEscalated: goesOn && known.isEscalated,
+      acknowledgedMs: goesOn && known.alert.firedMs === alert.firedMs ? known.acknowledgedMs : 0,
     }
     // What nobody has heard of has ended before anybody was told, or while nobody is to hear of ends.
     if (state === 'resolved' && !this.#isSent(group, fingerprint) && member.told === 'nothing') {
@@ -148,6 +131,31 @@ export class NotifyGroups {
     const waitMs = group.toldMs === 0 ? rules.groupWaitMs : Math.max(0, group.toldMs + rules.groupIntervalMs - nowMs)
     if (group.sending === undefined) this.#plan(group, earlier(group.dueMs, nowMs + Math.min(waitMs, this.#longestMs)))
     return true
+  }
+
+  /**
+   * Of the alerts that a button is about, those that still fire as they did then: `open` if nobody has acknowledged them by a button
+   * since, and `isRepeated` if somebody has.
+   */
+  claimed({ alerts, atMs }: Pick<ButtonClaim, 'alerts' | 'atMs'>): {
+    readonly open: readonly NotifiedAlert[]
+    readonly isRepeated: boolean
+  } {
+    const wanted = new Map(alerts)
+    const found = [...this.#groups.values()]
+      .flatMap(({ members }) => [...wanted.keys()].map((fingerprint) => members.get(fingerprint)))
+      .filter((member) => member !== undefined)
+      .filter(({ alert }) => alert.state === 'firing' && wanted.get(alert.fingerprint) === alert.firedMs)
+    const open = found.filter(({ acknowledgedMs }) => acknowledgedMs < atMs)
+    return { open: open.map(({ alert }) => alert), isRepeated: open.length < found.length }
+  }
+
+  /** Buttons that were sent up to a time are used up for these alerts. */
+  acknowledge(alerts: readonly NotifiedAlert[], acknowledgedMs: number): void {
+    for (const alert of alerts) {
+      const member = this.#memberOf(alert)
+      if (member !== undefined) this.#put(this.#groupOf(this.#labelsOf(alert)), { ...member, acknowledgedMs })
+    }
   }
 
   /** Undefined if it is not known. */
@@ -186,7 +194,12 @@ export class NotifyGroups {
     this.#put(this.#groupOf(this.#labelsOf(firing)), { ...member, isEscalated: true })
   }
 
-  #memberOf(alert: NotifiedAlert): Member | undefined {
+  /** Whether its receiver knows that an alert fires. */
+  isTold(alert: KnownAlert): boolean {
+    return this.#memberOf(alert)?.told === 'firing'
+  }
+
+  #memberOf(alert: KnownAlert): Member | undefined {
     return this.#groups.get(keyOf(this.#labelsOf(alert)))?.members.get(alert.fingerprint)
   }
 
@@ -382,7 +395,7 @@ export class NotifyGroups {
     return first
   }
 
-  #labelsOf(alert: NotifiedAlert): readonly Label[] {
+  #labelsOf(alert: Pick<NotifiedAlert, 'labels'>): readonly Label[] {
     const { groupBy } = this.#options.rules
     if (groupBy.includes(ALL_LABELS)) return alert.labels
     return groupBy
@@ -421,9 +434,9 @@ export class NotifyGroups {
     journal.change({ put: 'notify alert', row: this.#alertRow(member) })
   }
 
-  #alertRow({ alert, told, waitingMs, isEscalated }: Member): NotifyAlertRow {
+  #alertRow({ alert, told, waitingMs, isEscalated, acknowledgedMs }: Member): NotifyAlertRow {
     const { notifier } = this.#options
-    const stored: StoredAlert = { ...alert, waitingMs, isEscalated }
+    const stored: StoredAlert = { ...alert, waitingMs, isEscalated, ...(acknowledgedMs > 0 && { acknowledgedMs }) }
     return { notifier, fingerprint: alert.fingerprint, alert: JSON.stringify(stored), told }
   }
 
@@ -449,19 +462,4 @@ export class NotifyGroups {
     this.#groups.delete(key)
     journal.change({ remove: 'notify group', notifier, labels: key })
   }
-}
-
-/** Whether something is to be told of it. */
-function isChange({ alert, told }: Member): boolean {
-  return alert.state === 'firing' ? told === 'nothing' : told === 'firing'
-}
-
-function keyOf(labels: readonly Label[]): string {
-  return JSON.stringify(labels)
-}
-
-/** 0 is no time. */
-function earlier(oneMs: number, otherMs: number): number {
-  if (oneMs === 0 || otherMs === 0) return oneMs + otherMs
-  return Math.min(oneMs, otherMs)
 }

@@ -44,9 +44,11 @@ export class NotificationLog {
     if (oldest !== undefined) this.#journal.change({ remove: 'notification', notifier, key: oldest.key })
   }
 
-  /** Newest first, of the notifiers of a tenant. */
-  of(tenant: string): readonly NotificationRow[] {
-    const found = [...this.#rows].filter(([notifier]) => notifier.startsWith(`${tenant}/`)).flatMap(([, rows]) => rows)
+  /** Newest first, of the notifiers of a tenant, or of one of them. */
+  of(tenant: string, name?: string): readonly NotificationRow[] {
+    const isWanted = (notifier: string): boolean =>
+      name === undefined ? notifier.startsWith(`${tenant}/`) : notifier === `${tenant}/${name}`
+    const found = [...this.#rows].filter(([notifier]) => isWanted(notifier)).flatMap(([, rows]) => rows)
     return found.sort((left, right) => right.at - left.at)
   }
 

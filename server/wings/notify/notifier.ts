@@ -11,7 +11,7 @@ import type { StoredPeers } from '../../kit/peer.ts'
 import type { Poll } from '../../kit/poll.ts'
 import type { ChannelConnection, DeliveredChannel } from '../../kit/push.ts'
 import type { Clock, Steps, Timer } from '../../kit/running.ts'
-import { alertOfValue, type NotifiedAlert } from './alert.ts'
+import { alertOfValue, type NotifiedAlert, type QueryOf } from './alert.ts'
 import type { NotifierCounts } from './counts.ts'
 import type { NotifyGroups } from './groups.ts'
 import type { Notification, NotifyDestination } from './notification.ts'
@@ -38,6 +38,7 @@ export interface NotifierOptions {
   readonly random: () => number
   /** Whether anybody is to be told of an alert. */
   readonly isWanted: (alert: NotifiedAlert) => boolean
+  readonly queryOf: QueryOf
   /** They go on when the connection is made again. */
   readonly counts: NotifierCounts
   /** Called in the turn in which a notification counts as told. */
@@ -138,7 +139,7 @@ export class Notifier implements ChannelConnection {
   }
 
   *#readFrames(bytes: Uint8Array, transitions: Transition[]): Steps<void> {
-    const { channel, counts, lost } = this.#options
+    const { channel, counts, lost, queryOf } = this.#options
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const reader = new XdrReader()
     for (let at = 0; at < bytes.length; ) {
@@ -154,7 +155,7 @@ export class Notifier implements ChannelConnection {
         // Without a binding it is a result, or the binding was stopped meanwhile.
         const instance = channel.bindings.get(metric)?.instance
         const found = instance && unwrapped(instance.selection, value)
-        transitions.push({ transaction, alert: found && alertOfValue(found.labels, found.value) })
+        transitions.push({ transaction, alert: found && alertOfValue(found.labels, found.value, queryOf) })
       }
       yield
     }

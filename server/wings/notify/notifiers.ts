@@ -9,8 +9,9 @@ import type { OwnChannel } from '../../kit/delivery.ts'
 import type { Kit } from '../../kit/kit.ts'
 import { fromForeign, type Owner, type SensorStatus } from '../../kit/metrics.ts'
 import type { Steps, Timer } from '../../kit/running.ts'
-import { alertOfRow, type NotifiedAlert } from './alert.ts'
+import { alertOfRow, type NotifiedAlert, type QueryOf } from './alert.ts'
 import type { NotifierTable } from './bodies.ts'
+import type { ButtonTokens } from './button-tokens.ts'
 import type { NotifyTable } from './config.ts'
 import { type NotifierCounts, noneTold } from './counts.ts'
 import { notifyDestination } from './destination.ts'
@@ -36,14 +37,16 @@ export class Notifiers {
   readonly #kit: Kit
   readonly #log: NotificationLog
   readonly #isMuted: IsMuted
+  readonly #tokens: ButtonTokens
   /** One of each; it changes with them. */
   readonly running: InForce[] = []
   #isFirst = true
 
-  constructor(kit: Kit, log: NotificationLog, isMuted: IsMuted) {
+  constructor(kit: Kit, log: NotificationLog, isMuted: IsMuted, tokens: ButtonTokens) {
     this.#kit = kit
     this.#log = log
     this.#isMuted = isMuted
+    this.#tokens = tokens
   }
 
   /** Tells what these tables say, and nobody else: those that are as before go on. Settles when new ones are bound; never rejects. */
@@ -53,7 +56,7 @@ export class Notifiers {
       const same = before.find((notifier) => isDeepStrictEqual(notifier.table, table))
       if (same !== undefined) return same
       if (table.url.protocol === 'heartbeat') return new Heartbeat(table, this.#kit)
-      return new RunningNotifier(table, this.#kit, this.#log, this.#isMuted)
+      return new RunningNotifier(table, this.#kit, this.#log, this.#isMuted, this.#tokens)
     })
     this.running.splice(0, Number.POSITIVE_INFINITY, ...next)
     if (this.#isFirst) this.#forgetOthers(tables)
@@ -132,6 +135,8 @@ class RunningNotifier implements InForce {
   readonly #log: NotificationLog
   readonly #isMuted: IsMuted
   readonly #match: readonly LabelMatcher[]
+  readonly #queryOf: QueryOf
+  readonly #tokens: ButtonTokens
   #channel: OwnChannel | undefined
   #notifier: Notifier | undefined
   #inhibitions: Inhibitions | undefined
@@ -140,13 +145,15 @@ class RunningNotifier implements InForce {
   #timer: Timer | undefined
   readonly #over = new AbortController()
 
-  constructor(table: NotifierTable, kit: Kit, log: NotificationLog, isMuted: IsMuted) {
+  constructor(table: NotifierTable, kit: Kit, log: NotificationLog, isMuted: IsMuted, tokens: ButtonTokens) {
     this.table = table
+    this.#tokens = tokens
     this.#kit = kit
     this.#log = log
     this.#isMuted = isMuted
     this.#match = table.match.map(alertMatcher).filter((matcher) => matcher !== undefined)
     this.owner = { tenant: table.tenant }
+    this.#queryOf = (group, rule) => kit.expressions.watch.queryOf(table.tenant, group, rule)
   }
 
   get #place(): string {
@@ -221,7 +228,7 @@ class RunningNotifier implements InForce {
     const { tenant, name, role } = this.table
     const rights = view.readRights({ userId: 0, tenant, name: PREFIX + name, role })
     for (const row of stored.alerts()) {
-      const alert = isOfTenant(row.rule, tenant) ? alertOfRow(row) : undefined
+      const alert = isOfTenant(row.rule, tenant) ? alertOfRow(row, this.#queryOf) : undefined
       const mayRead = ({ labels }: NotifiedAlert): boolean => {
         const texts = new Map(labels.map(([name, text]) => [fromForeign(name), text]))
         return rights.mayReadRemembered({ tenant }, METRIC, (wanted) => texts.get(wanted))
@@ -287,7 +294,9 @@ class RunningNotifier implements InForce {
     this.#notifier = new Notifier({
       channel: channel.delivered,
       groups: this.groups,
-      destination: notifyDestination(this.table, clock),
+      destination: notifyDestination(this.table, clock, (notification) =>
+        this.#tokens.issue(this.#place, notification),
+      ),
       clock,
       work: poll.work,
       journal: peer.stored.journal,
@@ -296,6 +305,7 @@ class RunningNotifier implements InForce {
         if (this.#inhibitions?.observe(alert) === true) this.#notifier?.lookAgain()
         return this.#isWanted(alert)
       },
+      queryOf: this.#queryOf,
       counts: this.counts,
       ended: (notification, outcome) => {
         this.#log.add(this.#place, notification, outcome, clock.wallMs())

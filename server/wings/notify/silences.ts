@@ -6,10 +6,15 @@ import { randomBytes } from 'node:crypto'
 import type { LabelMatcher } from '../../../promql/label-matcher.ts'
 import type { SilenceRow, StoredPeers } from '../../kit/peer.ts'
 import type { NotifiedAlert } from './alert.ts'
-import { alertMatcher, matchesAll } from './matchers.ts'
+import { alertMatcher, type MatchedAlert, matchesAll } from './matchers.ts'
 
-/** Of a tenant. */
+/** Of a tenant, those that have not ended; and those that have, and are shown for a while. */
 const MOST_SILENCES = 1_000
+const MOST_ENDED = 1_000
+const SHOWN_MS = 5 * 86_400_000
+
+/** What silences ask of an alert. */
+export type SilencedAlert = MatchedAlert & Pick<NotifiedAlert, 'firedMs'>
 
 export interface Silence {
   readonly row: SilenceRow
@@ -20,49 +25,89 @@ export class Silences {
   readonly #journal: Pick<StoredPeers['journal'], 'change'>
   /** By tenant and id. */
   readonly #silences = new Map<string, Silence>()
+  /** When it was looked at last what has ended. */
+  #sweptMs = Number.NEGATIVE_INFINITY
 
   constructor(stored: readonly SilenceRow[], journal: Pick<StoredPeers['journal'], 'change'>) {
     this.#journal = journal
     for (const row of stored) this.#keep(row)
   }
 
-  /** Those of a tenant, the next to end first. */
-  of(tenant: string): readonly Silence[] {
-    const found = [...this.#silences.values()].filter(({ row }) => row.tenant === tenant)
-    return found.sort((left, right) => left.row.ends - right.row.ends)
+  /** Those of a tenant that have not ended, the next to end first. */
+  of(tenant: string, nowMs: number): readonly Silence[] {
+    return this.#ofTenant(tenant)
+      .filter(({ row }) => row.ends > nowMs)
+      .sort((left, right) => left.row.ends - right.row.ends)
+  }
+
+  /** Those that have ended within the last days, the last to end first. */
+  endedOf(tenant: string, nowMs: number): readonly Silence[] {
+    return this.#ofTenant(tenant)
+      .filter(({ row }) => row.ends <= nowMs)
+      .sort((left, right) => right.row.ends - left.row.ends)
   }
 
   /** Undefined if the tenant has as many as it may. */
   add(silence: Omit<SilenceRow, 'id'>): SilenceRow | undefined {
-    if (this.of(silence.tenant).length >= MOST_SILENCES) return undefined
+    if (this.of(silence.tenant, silence.begins).length >= MOST_SILENCES) return undefined
     const row = { ...silence, id: randomBytes(8).toString('hex') }
-    this.#keep(row)
-    this.#journal.change({ put: 'silence', row })
+    this.#put(row)
     return row
   }
 
-  /** Returns whether there was one. */
-  remove(tenant: string, id: string): boolean {
-    if (!this.#silences.delete(`${tenant} ${id}`)) return false
-    this.#journal.change({ remove: 'silence', tenant, id })
+  /** Returns whether there was one that had not ended. */
+  end(tenant: string, id: string, nowMs: number): boolean {
+    const row = this.#silences.get(`${tenant} ${id}`)?.row
+    if (row === undefined || row.ends <= nowMs) return false
+    this.#put({ ...row, ends: nowMs })
     return true
   }
 
-  isMuted(tenant: string, alert: NotifiedAlert, nowMs: number): boolean {
+  isMuted(tenant: string, alert: SilencedAlert, nowMs: number): boolean {
+    return this.mutingOf(tenant, alert, nowMs) !== undefined
+  }
+
+  /** The one because of which nobody is told of an alert; undefined if there is none. */
+  mutingOf(tenant: string, alert: SilencedAlert, nowMs: number): SilenceRow | undefined {
     for (const { row, matchers } of this.#silences.values()) {
       const { tenant: whose, kind, begins, ends } = row
       if (whose !== tenant || nowMs < begins || nowMs >= ends) continue
       if (kind === 'acknowledgement' && alert.firedMs > begins) continue
-      if (matchesAll(alert, matchers)) return true
+      if (matchesAll(alert, matchers)) return row
     }
-    return false
+    return undefined
   }
 
-  /** Removes what has ended; returns whether anything has. */
+  /** Removes what ended long ago; returns whether any has ended since the last time. */
   sweep(nowMs: number): boolean {
-    const over = [...this.#silences.values()].filter(({ row }) => nowMs >= row.ends)
-    for (const { row } of over) this.remove(row.tenant, row.id)
-    return over.length > 0
+    const since = this.#sweptMs
+    this.#sweptMs = nowMs
+    let hasEnded = false
+    const ended = new Map<string, number>()
+    const newestFirst = [...this.#silences.values()].sort((left, right) => right.row.ends - left.row.ends)
+    for (const { row } of newestFirst) {
+      const { tenant, ends } = row
+      if (ends > nowMs) continue
+      if (ends > since) hasEnded = true
+      const count = (ended.get(tenant) ?? 0) + 1
+      ended.set(tenant, count)
+      if (nowMs - ends >= SHOWN_MS || count > MOST_ENDED) this.#remove(row)
+    }
+    return hasEnded
+  }
+
+  #ofTenant(tenant: string): Silence[] {
+    return [...this.#silences.values()].filter(({ row }) => row.tenant === tenant)
+  }
+
+  #put(row: SilenceRow): void {
+    this.#keep(row)
+    this.#journal.change({ put: 'silence', row })
+  }
+
+  #remove({ tenant, id }: SilenceRow): void {
+    this.#silences.delete(`${tenant} ${id}`)
+    this.#journal.change({ remove: 'silence', tenant, id })
   }
 
   #keep(row: SilenceRow): void {

@@ -1,11 +1,14 @@
 /** Notifiers: people are told of alerts, as the configuration says (docs/alerts.md). */
 import type { Source } from '../../kit/source.ts'
+import { ActiveAlerts } from './active-alerts.ts'
 import { withBodies } from './bodies.ts'
+import { ButtonTokens } from './button-tokens.ts'
+import { Buttons } from './buttons.ts'
 import type { notifySection } from './config.ts'
 import { type AlertControls, notifyTest, silencing, unsilencing } from './controls.ts'
 import { NotifierFigures } from './figures.ts'
 import { NotificationLog } from './log.ts'
-import { checkMatchers, Notifiers } from './notifiers.ts'
+import { checkMatchers, type IsMuted, Notifiers } from './notifiers.ts'
 import { Silences } from './silences.ts'
 
 export const notify: Source<typeof notifySection> = {
@@ -15,7 +18,9 @@ export const notify: Source<typeof notifySection> = {
     const { journal, notifications, silences: storedSilences } = peer.stored
     const log = new NotificationLog(notifications, journal)
     const silences = new Silences(storedSilences, journal)
-    const notifiers = new Notifiers(kit, log, (tenant, alert) => silences.isMuted(tenant, alert, clock.wallMs()))
+    const tokens = new ButtonTokens(kit.self.keyFor('buttons of notifications'))
+    const isMuted: IsMuted = (tenant, alert) => silences.isMuted(tenant, alert, clock.wallMs())
+    const notifiers = new Notifiers(kit, log, isMuted, tokens)
     const services: AlertControls = { silences, clock, notifiers, stored: () => journal.whenStored() }
     controls.add(
       silencing('alert.silence', services),
@@ -25,11 +30,13 @@ export const notify: Source<typeof notifySection> = {
     )
     const { running } = notifiers
     feed.add(new NotifierFigures({ running, log, silences, tenants: () => peer.view.tenants() }, clock))
+    feed.add(new ActiveAlerts({ running, silences, alerts: peer.stored.alerts, view: peer.view }, clock))
     // The configuration may change before anything may be delivered.
     let wanted = await withBodies(tables, clock.wallMs())
     let isListening = false
     return {
       statuses: running,
+      acknowledging: new Buttons(tokens, notifiers, silences, clock),
       listen() {
         isListening = true
         return notifiers.follow(wanted)

@@ -35,6 +35,7 @@ async function open(tcpPort: number): Promise<number> {
     outcomes: new QueryOutcomes({ log: createLogger('silent'), clock: producer.clock, slowMs: () => 0 }),
     remembered: undefined,
     rules: undefined,
+    acknowledging: undefined,
     tls: undefined,
     sessions,
     context: parts.producer,

@@ -1,6 +1,8 @@
 /** Each view, in both themes and on a phone: axe-core finds nothing, and nothing is wider than the screen. */
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { describe, expect } from 'vitest'
 import { connect } from '../../../client/index.ts'
@@ -15,6 +17,13 @@ const RIGHT_TO_LEFT = 'شبكة'
 /** By the URL: what is to be seen before the view is judged, and what is pressed before. */
 const VIEWS: readonly (readonly [url: string, shown: string, pressed?: string])[] = [
   ['#/overview', '.tiles strong'],
+  ['#/alerts', 'article'],
+  ['#/alerts', '.alert-details .chart canvas', 'article a:text-is("Details")'],
+  ['#/alerts', 'dialog[open] textarea', 'article button:text-is("Silence")'],
+  ['#/alerts/rules', '.rules td'],
+  ['#/alerts/silences', 'td.does button'],
+  ['#/alerts/silences?show=ended', '.empty'],
+  ['#/alerts/notifications', 'section[aria-label="Notifiers"] td'],
   ['#/hosts', 'main table td'],
   ['#/metrics', 'main table td'],
   ['#/metrics/gmetric.live', '.chart canvas'],
@@ -49,7 +58,42 @@ interface Found {
   readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[]
 }
 
-const it = consoleTests('[history]\nkeep = "30d"\n')
+const rules = join(mkdtempSync(join(tmpdir(), 'cinnabar-rules-')), 'always.yml')
+writeFileSync(
+  rules,
+  JSON.stringify({
+    groups: [
+      {
+        name: LONG,
+        interval: '1s',
+        rules: [
+          {
+            alert: 'Always',
+            expr: 'vector(1) > 0',
+            labels: { long: LONG, severity: 'critical' },
+            annotations: { summary: LONG },
+          },
+          {
+            alert: RIGHT_TO_LEFT,
+            expr: 'vector(1) > 0',
+            annotations: { summary: `${RIGHT_TO_LEFT} https://a.example/${LONG}` },
+          },
+          { alert: 'Fails', expr: 'label_replace(vector(1), "a", "b", "c", "(")', for: '1h' },
+        ],
+      },
+    ],
+  }),
+)
+
+const it = consoleTests(`[history]
+keep = "30d"
+[alerts]
+rules = ["${rules}"]
+[[notify]]
+name = "away"
+url = "webhook+http://127.0.0.1:9/"
+group_wait = "0s"
+`)
 
 // A browser is not everywhere.
 describe.skipIf(missing)(`every view${howTo}`, () => {
@@ -58,6 +102,7 @@ describe.skipIf(missing)(`every view${howTo}`, () => {
     const url = `tcp://127.0.0.1:${rig.server.tcpPort}`
     const one = await connect(url, { identity: 'admin', password: PASSWORD }, { name: 'reports' })
     await one.follow('gmetric.*', {}, () => {})
+    await one.execute('alert.silence', { matchers: `alertname="${RIGHT_TO_LEFT}"`, seconds: 3_600n, comment: LONG })
     await one.execute('board.save', { name: `kept ${LONG}`.slice(0, 80), charts: 'chart=gmetric.live', shared: true })
     await one.close()
     for (const name of ['live', LONG, RIGHT_TO_LEFT]) await rig.push(name, 1)

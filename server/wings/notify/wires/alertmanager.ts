@@ -3,6 +3,7 @@
  * Alertmanager that hears nothing any more takes it as ended, as it does with Prometheus.
  */
 import { KEY_HEADER } from '../../../kit/io/signing.ts'
+import { generatorUrl } from '../links.ts'
 import type { NotifyWire, Told } from '../notification.ts'
 import { timeText } from './webhook.ts'
 
@@ -12,12 +13,12 @@ const VALID_MS = 240_000
 export function alertmanagerWire({ externalUrl }: Told): NotifyWire {
   return {
     request({ key, alerts }, nowMs) {
-      const texts = alerts.map(({ labels, annotations, firedMs, endedMs }) => ({
-        labels: Object.fromEntries(labels),
-        annotations: Object.fromEntries(annotations),
-        startsAt: timeText(firedMs),
-        endsAt: timeText(endedMs === 0 ? nowMs + VALID_MS : endedMs),
-        ...(externalUrl !== '' && { generatorURL: externalUrl }),
+      const texts = alerts.map((alert) => ({
+        labels: Object.fromEntries(alert.labels),
+        annotations: Object.fromEntries(alert.annotations),
+        startsAt: timeText(alert.firedMs),
+        endsAt: timeText(alert.endedMs === 0 ? nowMs + VALID_MS : alert.endedMs),
+        ...(externalUrl !== '' && { generatorURL: generatorUrl(externalUrl, alert) }),
       }))
       return {
         body: Buffer.from(JSON.stringify(texts)),

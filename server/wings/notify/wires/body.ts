@@ -6,6 +6,7 @@ import type { Label } from '../../../kit/delivered-values.ts'
 import { fingerprintOf } from '../../../kit/fingerprint.ts'
 import { KEY_HEADER } from '../../../kit/io/signing.ts'
 import type { NotifiedAlert } from '../alert.ts'
+import { generatorUrl } from '../links.ts'
 import { commonOf, isFiring, type Notification, type NotifyWire, type Told } from '../notification.ts'
 import { alertsText, titleOf } from '../texts.ts'
 import { endText, groupKeyOf, timeText } from './webhook.ts'
@@ -58,7 +59,7 @@ function dataOfAlert(alert: NotifiedAlert, externalUrl: string): TemplateValue {
     ['Annotations', map(alert.annotations)],
     ['StartsAt', timeText(alert.firedMs)],
     ['EndsAt', endText(alert.endedMs)],
-    ['GeneratorURL', externalUrl],
+    ['GeneratorURL', generatorUrl(externalUrl, alert)],
     ['Fingerprint', alert.fingerprint],
     ['Value', alert.value],
   ])

@@ -1,7 +1,8 @@
 /** ntfy: a message on a phone. Its title names the alerts, its priority is that of the worst severity. */
 import { KEY_HEADER } from '../../../kit/io/signing.ts'
 import { type NotifiedAlert, textOfLabel } from '../alert.ts'
-import { isFiring, type NotifyWire, type Told } from '../notification.ts'
+import { acknowledgeUrl, alertsLink } from '../links.ts'
+import { countOf, isFiring, type Notification, type NotifyWire, type Told } from '../notification.ts'
 import { alertsText, titleOf } from '../texts.ts'
 
 /** The priorities of ntfy go from 1 to 5; 3 is the usual one. */
@@ -16,11 +17,16 @@ const PRIORITIES: Readonly<Record<string, number>> = {
 }
 const USUAL = 3
 
-/** `href`: the URL of the topic. */
-export function ntfyWire(href: string, { externalUrl }: Told): NotifyWire & { readonly href: string } {
+/** `href`: the URL of the topic. `tokenOf`: what the button that acknowledges sends; empty: there is no button. */
+export function ntfyWire(
+  href: string,
+  { externalUrl }: Told,
+  tokenOf: (notification: Notification) => string,
+): NotifyWire & { readonly href: string } {
   const url = new URL(href)
   const topic = decodeURIComponent(url.pathname.slice(url.pathname.lastIndexOf('/') + 1))
   url.pathname = url.pathname.slice(0, url.pathname.lastIndexOf('/') + 1)
+  const link = alertsLink(externalUrl)
   return {
     href: url.href,
     request(notification) {
@@ -33,8 +39,11 @@ export function ntfyWire(href: string, { externalUrl }: Told): NotifyWire & { re
         priority: firing ? Math.max(...alerts.map(priorityOf)) : 2,
         tags: [firing ? 'rotating_light' : 'white_check_mark'],
         ...(externalUrl !== '' && {
-          click: externalUrl,
-          actions: [{ action: 'view', label: 'Open', url: externalUrl, clear: false }],
+          click: link,
+          actions: [
+            ...buttonsOf(externalUrl, notification, tokenOf(notification)),
+            { action: 'view', label: 'Open', url: link, clear: false },
+          ],
         }),
       }
       return {
@@ -43,6 +52,14 @@ export function ntfyWire(href: string, { externalUrl }: Told): NotifyWire & { re
       }
     },
   }
+}
+
+/** The token is in the body: addresses are in the logs of proxies. */
+function buttonsOf(externalUrl: string, notification: Notification, token: string): readonly object[] {
+  if (token === '') return []
+  const count = countOf(notification, 'firing')
+  const label = count === 1 ? 'Acknowledge' : `Acknowledge all ${count}`
+  return [{ action: 'http', label, method: 'POST', url: acknowledgeUrl(externalUrl), body: token, clear: true }]
 }
 
 function priorityOf(alert: NotifiedAlert): number {

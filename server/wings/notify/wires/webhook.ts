@@ -2,6 +2,7 @@
 import type { Label } from '../../../kit/delivered-values.ts'
 import { KEY_HEADER } from '../../../kit/io/signing.ts'
 import type { NotifiedAlert } from '../alert.ts'
+import { generatorUrl } from '../links.ts'
 import { commonOf, isFiring, type NotifyWire, type Told } from '../notification.ts'
 
 const VERSION = '4'
@@ -31,17 +32,15 @@ export function webhookWire({ name, externalUrl }: Told): NotifyWire {
   }
 }
 
-function webhookAlert(
-  { state, labels, annotations, firedMs, endedMs, fingerprint }: NotifiedAlert,
-  externalUrl: string,
-) {
+function webhookAlert(alert: NotifiedAlert, externalUrl: string) {
+  const { state, labels, annotations, firedMs, endedMs, fingerprint } = alert
   return {
     status: state,
     labels: Object.fromEntries(labels),
     annotations: Object.fromEntries(annotations),
     startsAt: timeText(firedMs),
     endsAt: endText(endedMs),
-    generatorURL: externalUrl,
+    generatorURL: generatorUrl(externalUrl, alert),
     fingerprint,
   }
 }

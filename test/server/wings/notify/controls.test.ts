@@ -23,19 +23,19 @@ it('a silence is of the tenant of whoever asks, and ended by that tenant alone',
   const { silences, services, run } = controls()
   const given = { matchers: 'severity=page\nhost=~"web.*"', seconds: 60n, comment: 'why' }
   await (await run(silencing('alert.silence', services), given, 'acme'))({} as never)
-  const [silence] = silences.of('acme')
+  const [silence] = silences.of('acme', NOW)
   expect(silence?.row).toMatchObject({ tenant: 'acme', author: 'ann', begins: NOW, ends: NOW + 60_000, comment: 'why' })
-  expect(silences.of('other')).toEqual([])
+  expect(silences.of('other', NOW)).toEqual([])
   const id = silence?.row.id
   const end = async (tenant: string) => (await run(unsilencing(services), { id }, tenant))({} as never)
   expect(await end('other')).toMatchObject({ outcome: 'failed' })
-  expect(silences.of('acme')).toHaveLength(1)
+  expect(silences.of('acme', NOW)).toHaveLength(1)
   expect(await end('acme')).toMatchObject({ outcome: 'ok' })
-  expect(silences.of('acme')).toEqual([])
+  expect(silences.of('acme', NOW)).toEqual([])
 })
 
 it.each(['', 'no matcher', `a=${'b'.repeat(1_023)}`, `a=${' '.repeat(30_000)}"`])('%.20s is refused', (matchers) => {
   const { silences, services, run } = controls()
   expect(() => run(silencing('alert.silence', services), { matchers, seconds: 60n }, 'acme')).toThrow('`matchers`')
-  expect(silences.of('acme')).toEqual([])
+  expect(silences.of('acme', NOW)).toEqual([])
 })

@@ -36,7 +36,10 @@ beforeEach(async () => {
   const [table] = loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(toml) }).notify
   if (table === undefined) throw new Error('there is no table')
   const watch = new EvaluationWatch()
-  watch.answeredBy((tenant) => (tenant === 'default' ? problem : 'another tenant'))
+  watch.answeredBy({
+    problemOf: (tenant) => (tenant === 'default' ? problem : 'another tenant'),
+    queryOf: () => undefined,
+  })
   heartbeat = new Heartbeat({ ...table, body: '' }, { clock, log: createLogger('silent'), expressions: { watch } })
 })
 

@@ -66,6 +66,7 @@ it('tells each transition in order, and does nothing until the first may be told
       },
     } as never,
     groups,
+    queryOf: () => undefined,
     destination: {
       send: async ({ alerts }) => {
         sent.push(alerts.map(({ state }) => state).join())

@@ -78,7 +78,7 @@ it('an Alertmanager is told that what fires ends in four minutes from when it is
 })
 
 it('ntfy gets a message to the topic, with the priority of the severity and a link', () => {
-  const wire = ntfyWire('https://ntfy.example/base/disk%20alerts', told)
+  const wire = ntfyWire('https://ntfy.example/base/disk%20alerts', told, () => '')
   expect(wire.href).toBe('https://ntfy.example/base/')
   expect(jsonOf(wire.request(notification, AT).body)).toEqual({
     topic: 'disk alerts',
@@ -86,9 +86,44 @@ it('ntfy gets a message to the topic, with the priority of the severity and a li
     message: 'a is full\nresolved: b is full\nand 3 more',
     priority: 5,
     tags: ['rotating_light'],
-    click: 'https://c.example',
-    actions: [{ action: 'view', label: 'Open', url: 'https://c.example', clear: false }],
+    click: 'https://c.example/#/alerts',
+    actions: [{ action: 'view', label: 'Open', url: 'https://c.example/#/alerts', clear: false }],
   })
   const ended = { ...notification, alerts: [alert('b', AT)], truncated: 0 }
   expect(jsonOf(wire.request(ended, AT).body)).toMatchObject({ title: 'Resolved: Full', priority: 2 })
+})
+
+it('the button of ntfy sends its token in the body, to the server that the console is of', () => {
+  const tokens: Notification[] = []
+  const tokenOf = (notification: Notification): string => {
+    tokens.push(notification)
+    return 'the token'
+  }
+  const external = { ...told, externalUrl: 'https://c.example/below/console' }
+  const wire = ntfyWire('https://ntfy.example/topic', external, tokenOf)
+  expect(jsonOf(wire.request(notification, AT).body)).toMatchObject({
+    actions: [
+      {
+        action: 'http',
+        label: 'Acknowledge',
+        method: 'POST',
+        url: 'https://c.example/below/alerts/acknowledge',
+        body: 'the token',
+        clear: true,
+      },
+      { action: 'view', label: 'Open' },
+    ],
+  })
+  expect(tokens).toEqual([notification])
+  const both = { ...notification, alerts: [alert('a'), alert('b')] }
+  expect(jsonOf(wire.request(both, AT).body)).toMatchObject({ actions: [{ label: 'Acknowledge all 2' }, {}] })
+})
+
+it('the expression of the rule is where an alert comes from', () => {
+  const from = { ...notification, alerts: [{ ...alert('a'), query: 'up{job="a b"} == 0' }] }
+  const generatorURL = 'https://c.example/#/query?expr=up%7Bjob%3D%22a%20b%22%7D%20%3D%3D%200&show=chart'
+  expect(jsonOf(webhookWire(told).request(from, AT).body)).toMatchObject({ alerts: [{ generatorURL }] })
+  expect(jsonOf(alertmanagerWire(told).request(from, AT).body)).toMatchObject([{ generatorURL }])
+  const nowhere = { ...told, externalUrl: '' }
+  expect(jsonOf(webhookWire(nowhere).request(from, AT).body)).toMatchObject({ alerts: [{ generatorURL: '' }] })
 })

@@ -1,0 +1,144 @@
+/** What fires and what is pending: the most urgent first, and what is silenced last. */
+import { useState } from 'preact/hooks'
+import {
+  type ActiveAlert,
+  byUrgency,
+  isMeant,
+  type NotifierLine,
+  type RuleLine,
+  useActiveAlerts,
+  useAlertControls,
+  useNotifiers,
+  useRules,
+  useSilences,
+} from '../alerts.ts'
+import { linkTo, type ViewProps } from '../route.ts'
+import { formatCount, formatDuration, formatUtc } from '../units.ts'
+import { AlertCard } from './alert-card.tsx'
+import { Search } from './search.tsx'
+import { Loading, Unreadable } from './state.tsx'
+
+const PAGE = 50
+/** What is wrong with a notifier for less long passes by itself. */
+const FAILS_AFTER_S = 300
+
+const SHOWN = ['all', 'firing', 'pending', 'silenced'] as const
+type Shown = (typeof SHOWN)[number]
+
+export function ActiveAlerts({ consumer, fleet, router }: ViewProps) {
+  const active = useActiveAlerts(consumer)
+  const rules = useRules(consumer)
+  const silences = useSilences(consumer, false)
+  const notifiers = useNotifiers(consumer)
+  const controls = useAlertControls(consumer)
+  const [pages, setPages] = useState(1)
+  const { args } = router.route.value
+  const text = args.get('match') ?? ''
+  const shown = SHOWN.find((one) => one === args.get('show')) ?? 'all'
+  if (active.refusal !== undefined) return <Unreadable what="alerts" refusal={active.refusal} />
+  if (active.lines === undefined) return <Loading what="the alerts" />
+  const all = active.lines
+  const open = args.get('alert')
+  const linkWith = (name: string, value: string): string => {
+    const next = new URLSearchParams(args)
+    if (value === '') next.delete(name)
+    else next.set(name, value)
+    return linkTo('alerts', '', Object.fromEntries(next))
+  }
+  const found = all.filter((alert) => isShown(alert, shown) && isMeant(alert, text)).sort(byUrgency)
+  const ruleOf = ({ file, group, rule }: ActiveAlert): RuleLine | undefined =>
+    rules.lines?.find((one) => one.isAlert && one.file === file && one.group === group && one.name === rule)
+  const reload = (): void => {
+    active.reload()
+    silences.reload()
+  }
+  const seconds = fleet.nowMs / 1000
+  return (
+    <>
+      <Failing notifiers={notifiers.lines ?? []} now={seconds} />
+      <search class="alert-filter">
+        <p class="choices">
+          {SHOWN.map((one) => (
+            <a
+              key={one}
+              href={linkWith('show', one === 'all' ? '' : one)}
+              aria-current={one === shown ? 'true' : undefined}
+            >
+              {one} {formatCount(all.filter((alert) => isShown(alert, one)).length)}
+            </a>
+          ))}
+        </p>
+        <Search
+          label="Search alerts"
+          placeholder="Words of labels: host=web1 disk"
+          text={text}
+          onText={(value) => router.replace(linkWith('match', value))}
+        />
+      </search>
+      {controls !== undefined && !controls.has('alert.acknowledge') && all.length > 0 ? (
+        <p class="note">Your role may not acknowledge or silence alerts.</p>
+      ) : null}
+      {active.hasMore ? <p class="note">There are more alerts than are shown here.</p> : null}
+      {found.length === 0 ? (
+        <p class="empty" role="status">
+          {all.length > 0 ? 'No alert matches.' : noAlerts(rules.lines)}{' '}
+          {all.length === 0 && rules.lines?.length !== 0 ? <a href={linkTo('alerts', 'rules')}>Rules</a> : null}
+        </p>
+      ) : null}
+      {found.slice(0, pages * PAGE).map((alert) => (
+        <AlertCard
+          key={alert.key}
+          consumer={consumer}
+          clock={fleet}
+          alert={alert}
+          rule={ruleOf(alert)}
+          silence={silences.lines?.find(({ id }) => id === alert.silence)}
+          controls={controls ?? new Set()}
+          isOpen={open === alert.key}
+          toggleLink={linkWith('alert', open === alert.key ? '' : alert.key)}
+          linkOf={(word) => linkWith('match', word)}
+          onChange={reload}
+        />
+      ))}
+      {found.length > pages * PAGE ? (
+        <p class="buttons">
+          <button type="button" onClick={() => setPages(pages + 1)}>
+            Show {formatCount(Math.min(PAGE, found.length - pages * PAGE))} more
+          </button>
+        </p>
+      ) : null}
+    </>
+  )
+}
+
+function isShown({ state, silence }: ActiveAlert, shown: Shown): boolean {
+  if (shown === 'all') return true
+  if (shown === 'silenced') return silence !== ''
+  return state === shown && silence === ''
+}
+
+function noAlerts(rules: readonly RuleLine[] | undefined): string {
+  return rules?.length === 0
+    ? 'No rules are evaluated, so there are no alerts.'
+    : 'No alert is pending, and none fires.'
+}
+
+/** Of what no rule knows: somebody ought to be told, and is not. */
+function Failing({ notifiers, now }: { readonly notifiers: readonly NotifierLine[]; readonly now: number }) {
+  return (
+    <>
+      {notifiers
+        .filter(({ failingSince }) => failingSince > 0 && now - failingSince >= FAILS_AFTER_S)
+        .map(({ name, problem, failingSince }) => (
+          <p key={name} class="banner" role="alert">
+            <strong>CinnabarNotifierFails</strong>: the notifier{' '}
+            <a href={linkTo('alerts', 'notifications', { notifier: name })}>
+              <bdi>{name}</bdi>
+            </a>{' '}
+            has told nobody for <time title={formatUtc(failingSince * 1e6)}>{formatDuration(now - failingSince)}</time>:{' '}
+            <bdi>{problem}</bdi>
+          </p>
+        ))}
+    </>
+  )
+}

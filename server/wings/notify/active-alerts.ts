@@ -1,0 +1,135 @@
+/** `producer.alerts.active`: the alerts that are pending or fire, who was told of them, and of which nobody is told. */
+import { BasicType } from '../../../protocol/monitor/constants.ts'
+import type { Field } from '../../../protocol/monitor/value.ts'
+import type { Label } from '../../kit/delivered-values.ts'
+import type { AlertRow } from '../../kit/expressions.ts'
+import { fingerprintOf } from '../../kit/fingerprint.ts'
+import {
+  type Arguments,
+  fromForeign,
+  type Measurement,
+  type Metric,
+  type Owner,
+  type PolledSensor,
+  RecordList,
+} from '../../kit/metrics.ts'
+import type { OwnView } from '../../kit/peer.ts'
+import type { Clock, Steps } from '../../kit/running.ts'
+import type { InForce } from './in-force.ts'
+import type { SilencedAlert, Silences } from './silences.ts'
+
+const { ARRAY, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
+const MICROSECONDS = 1_000
+/** Characters that are shown of a text, and texts of an alert: a record has to fit into a frame. */
+const MAX_TEXT = 2_000
+const MOST_TEXTS = 64
+
+const metric: Metric = {
+  name: 'producer.alerts.active',
+  kind: 'continuous',
+  type: ARRAY,
+  unit: '',
+  description:
+    'The alerts of your tenant that are pending or fire: since when, who was told, and whether they are silenced.',
+  parameters: [{ name: 'after', type: UINT32, description: 'Only alerts with a higher number.' }],
+  exposition: 'none',
+}
+
+export interface ActiveAlertsOptions {
+  readonly running: readonly (Pick<InForce, 'groups'> & { readonly table: Pick<InForce['table'], 'tenant' | 'name'> })[]
+  readonly silences: Pick<Silences, 'mutingOf'>
+  /** Those that there are now. */
+  readonly alerts: () => Iterable<AlertRow>
+  readonly view: Pick<OwnView, 'readRights'>
+}
+
+export class ActiveAlerts implements PolledSensor {
+  readonly polled = true
+  readonly family = 'producer.'
+  readonly owner: Owner = 'producer'
+  readonly personal = true
+  readonly #options: ActiveAlertsOptions
+  readonly #clock: Pick<Clock, 'microseconds' | 'wallMs'>
+
+  constructor(options: ActiveAlertsOptions, clock: Pick<Clock, 'microseconds' | 'wallMs'>) {
+    this.#options = options
+    this.#clock = clock
+  }
+
+  metrics(): Iterable<Metric> {
+    return [metric]
+  }
+
+  metric(name: string): Metric | undefined {
+    return name === metric.name ? metric : undefined
+  }
+
+  labels(): { readonly name: string } {
+    return { name: metric.name }
+  }
+
+  check(): void {}
+
+  /** An alert is judged like a value of the metric `alert` with its labels. */
+  *measure(_metric: unknown, args: Arguments, reader: Parameters<PolledSensor['measure']>[2]): Steps<Measurement> {
+    const after = (args.get('after') as number | undefined) ?? 0
+    const { alerts, view } = this.#options
+    const { tenant } = reader
+    const rights = view.readRights(reader)
+    const list = new RecordList()
+    let number = 0
+    for (const row of alerts()) {
+      yield
+      const rule = JSON.parse(row.rule) as string[]
+      if (row.state === 'inactive' || rule[0] !== tenant) continue
+      const labels = JSON.parse(row.labels) as Label[]
+      const texts = new Map(labels.map(([name, text]) => [fromForeign(name), text]))
+      if (!rights.mayReadRemembered({ tenant }, 'alert', (name) => texts.get(name))) continue
+      if (++number > after && !list.add(this.#fieldsOf(number, row, rule, labels))) break
+    }
+    return { value: list.value(), time: this.#clock.microseconds() }
+  }
+
+  #fieldsOf(number: number, row: AlertRow, rule: readonly string[], labels: readonly Label[]): Field[] {
+    const [tenant = '', file = '', group = '', name = ''] = rule
+    const { state, value, annotations, active, fired, kept } = row
+    const alert: SilencedAlert = { labels, fingerprint: fingerprintOf(labels), firedMs: fired ?? 0 }
+    const nowMs = this.#clock.wallMs()
+    const silence = state === 'firing' ? this.#options.silences.mutingOf(tenant, alert, nowMs) : undefined
+    return [
+      { name: 'alert', type: UINT32, value: number },
+      text('tenant', tenant),
+      text('fingerprint', alert.fingerprint),
+      text('state', state),
+      texts('labels', labels),
+      texts('annotations', JSON.parse(annotations) as Label[]),
+      { name: 'value', type: DOUBLE, value: Number(value) },
+      time('since', active),
+      time('fired', fired),
+      time('kept_since', kept),
+      text('file', file),
+      text('group', group),
+      text('rule', name),
+      text('silence', silence?.id ?? ''),
+      text('told', this.#toldOf(tenant, alert.fingerprint, labels).join(', ')),
+    ]
+  }
+
+  #toldOf(tenant: string, fingerprint: string, labels: readonly Label[]): readonly string[] {
+    return this.#options.running
+      .filter(({ table, groups }) => table.tenant === tenant && groups?.isTold({ fingerprint, labels }) === true)
+      .map(({ table }) => table.name)
+  }
+}
+
+const text = (name: string, value: string): Field => ({ name, type: STRING, value })
+
+/** 0: not. */
+function time(name: string, ms: number | undefined): Field {
+  return { name, type: UINT64, value: BigInt(Math.round((ms ?? 0) * MICROSECONDS)) }
+}
+
+function texts(name: string, all: readonly Label[]): Field {
+  const value = all.slice(0, MOST_TEXTS).map(([of, said]) => text(of, said.slice(0, MAX_TEXT)))
+  return { name, type: REC, value }
+}

@@ -1,0 +1,57 @@
+/**
+ * Tokens of buttons: each acknowledges the alerts of one notification as they fired then, and nothing else. A token says itself what it
+ * is good for, with a MAC by a key of the server, so that nothing of it is stored; a notification that is sent again has the same one.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Notification } from './notification.ts'
+
+/** What the button of a notification acknowledges. */
+export interface ButtonClaim {
+  /** `tenant/name` of the notifier that has sent it. */
+  readonly notifier: string
+  /** When the notification was made, milliseconds since 1970. */
+  readonly atMs: number
+  /** Fingerprints, each with the time since when its alert fires, milliseconds since 1970. */
+  readonly alerts: readonly (readonly [fingerprint: string, firedMs: number])[]
+}
+
+/** A message with more alerts that fire than that has no button: it would acknowledge what nobody has read. */
+const MOST_ALERTS = 20
+const MAX_LENGTH = 2_048
+const VALID_MS = 86_400_000
+
+export class ButtonTokens {
+  readonly #key: Uint8Array
+
+  constructor(key: Uint8Array) {
+    this.#key = key
+  }
+
+  /** Empty if there is nothing to acknowledge, or too much. */
+  issue(notifier: string, { alerts, atMs, truncated }: Notification): string {
+    const firing = alerts.filter(({ state }) => state === 'firing')
+    if (firing.length === 0 || firing.length + truncated > MOST_ALERTS) return ''
+    const claim = [notifier, atMs, firing.map(({ fingerprint, firedMs }) => [fingerprint, firedMs])]
+    const said = Buffer.from(JSON.stringify(claim)).toString('base64url')
+    return `${said}.${this.#macOf(said).toString('base64url')}`
+  }
+
+  /** Undefined for what this server has not issued, or not within the last day. */
+  read(token: string, nowMs: number): ButtonClaim | undefined {
+    if (token.length > MAX_LENGTH) return undefined
+    const [said = '', mac = '', ...rest] = token.split('.')
+    const given = Buffer.from(mac, 'base64url')
+    const expected = this.#macOf(said)
+    if (rest.length > 0 || given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined
+    const [notifier, atMs, alerts] = JSON.parse(Buffer.from(said, 'base64url').toString()) as [
+      string,
+      number,
+      ButtonClaim['alerts'],
+    ]
+    return nowMs - atMs < VALID_MS ? { notifier, atMs, alerts } : undefined
+  }
+
+  #macOf(said: string): Buffer {
+    return createHmac('sha256', this.#key).update(said).digest()
+  }
+}

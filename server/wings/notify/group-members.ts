@@ -1,0 +1,53 @@
+/** A group of alerts of a notifier, with what it knows of each of them. */
+import type { Label } from '../../kit/delivered-values.ts'
+import type { NotifyAlertRow } from '../../kit/peer.ts'
+import type { NotifiedAlert } from './alert.ts'
+import type { Notification } from './notification.ts'
+
+export interface Member {
+  alert: NotifiedAlert
+  told: NotifyAlertRow['told']
+  /** It fires, and was not to be told when it was looked at last. */
+  isMuted: boolean
+  /** Since when it has waited for somebody to acknowledge it. */
+  waitingMs: number
+  /** The next notifier has it. */
+  isEscalated: boolean
+  /** When somebody has acknowledged it by a button; 0: nobody has. */
+  acknowledgedMs: number
+}
+
+/** By which an alert is found. */
+export type KnownAlert = Pick<NotifiedAlert, 'labels' | 'fingerprint'>
+
+/** An alert as it is stored. */
+export type StoredAlert = NotifiedAlert & Partial<Pick<Member, 'waitingMs' | 'isEscalated' | 'acknowledgedMs'>>
+
+export interface Group {
+  /** As it is stored. */
+  readonly key: string
+  readonly labels: readonly Label[]
+  readonly members: Map<string, Member>
+  number: number
+  toldMs: number
+  /** 0: it is not due by itself. */
+  dueMs: number
+  sending: Notification | undefined
+  /** Members that have been told again since the repetition began that is under way. */
+  repeated: Set<string>
+}
+
+/** Whether something is to be told of it. */
+export function isChange({ alert, told }: Member): boolean {
+  return alert.state === 'firing' ? told === 'nothing' : told === 'firing'
+}
+
+export function keyOf(labels: readonly Label[]): string {
+  return JSON.stringify(labels)
+}
+
+/** 0 is no time. */
+export function earlier(oneMs: number, otherMs: number): number {
+  if (oneMs === 0 || otherMs === 0) return oneMs + otherMs
+  return Math.min(oneMs, otherMs)
+}

@@ -1,0 +1,107 @@
+/** `producer.alerts.active`: of one's own tenant, as far as one may read them, with what silences them and who was told. */
+import { expect, it } from 'vitest'
+import { valueToJson } from '../../../../protocol/monitor/json-value.ts'
+import { finish, isSteps } from '../../../../server/kernel/core/fair-work.ts'
+import type { AlertRow } from '../../../../server/kit/expressions.ts'
+import { fingerprintOf } from '../../../../server/kit/fingerprint.ts'
+import { ActiveAlerts } from '../../../../server/wings/notify/active-alerts.ts'
+import { Silences } from '../../../../server/wings/notify/silences.ts'
+import type { Json } from '../../../support/records.ts'
+
+const NOW = 1_700_000_000_000
+
+function row(host: string, state: AlertRow['state'] = 'firing', tenant = 'acme'): AlertRow {
+  return {
+    rule: JSON.stringify([tenant, 'disk.yml', 'g', 'Full', 0]),
+    labels: JSON.stringify([
+      ['alertname', 'Full'],
+      ['host', host],
+    ]),
+    annotations: JSON.stringify([['summary', 'x'.repeat(3_000)]]),
+    state,
+    value: 'NaN',
+    active: NOW - 60_000,
+    fired: state === 'firing' ? NOW : undefined,
+    kept: undefined,
+    resolved: undefined,
+    missing: undefined,
+  }
+}
+
+function shown(rows: readonly AlertRow[], after?: number, tenant = 'acme') {
+  const silences = new Silences([], { change: () => {} })
+  const silence = silences.add({
+    tenant: 'acme',
+    kind: 'silence',
+    matchers: '["host=\\"web2\\""]',
+    begins: NOW,
+    ends: NOW + 1,
+    author: 'ann',
+    comment: '',
+  })
+  const told = fingerprintOf([
+    ['alertname', 'Full'],
+    ['host', 'web1'],
+  ])
+  const notifier = (name: string, of: string) => ({
+    table: { tenant: of, name },
+    groups: { isTold: ({ fingerprint }: { readonly fingerprint: string }) => fingerprint === told },
+  })
+  const rights = {
+    mayReadRemembered: (_owner: unknown, _metric: string, textOf: (name: string) => string | undefined) =>
+      textOf('host') !== 'secret',
+  }
+  const sensor = new ActiveAlerts(
+    {
+      running: [notifier('phone', 'acme'), notifier('mail', 'acme'), notifier('phone', 'other')] as never,
+      silences,
+      alerts: () => rows,
+      // Of this host nobody may read anything.
+      view: { readRights: () => rights as never },
+    },
+    { microseconds: () => NOW * 1_000, wallMs: () => NOW },
+  )
+  const args = new Map(after === undefined ? [] : [['after', after]])
+  const steps = sensor.measure(undefined, args, { tenant } as never)
+  if (!isSteps(steps)) throw new Error('it is given in steps')
+  const records = valueToJson(finish(steps).value) as Json[]
+  return { records, silence: silence?.id }
+}
+
+it('has each alert with its times, its silence and who was told', () => {
+  const { records, silence } = shown([row('web1'), row('web2'), row('web3', 'pending'), row('web4', 'inactive')])
+  expect(records).toMatchObject([
+    {
+      alert: 1,
+      tenant: 'acme',
+      state: 'firing',
+      labels: { alertname: 'Full', host: 'web1' },
+      annotations: { summary: 'x'.repeat(2_000) },
+      since: (NOW - 60_000) * 1_000,
+      fired: NOW * 1_000,
+      kept_since: 0,
+      file: 'disk.yml',
+      group: 'g',
+      rule: 'Full',
+      silence: '',
+      told: 'phone, mail',
+    },
+    { alert: 2, labels: { host: 'web2' }, silence, told: '' },
+    { alert: 3, labels: { host: 'web3' }, state: 'pending', fired: 0, silence: '' },
+  ])
+})
+
+it('shows none of another tenant, and none that one may not read', () => {
+  const rows = [row('secret'), row('web1'), row('web1', 'firing', 'other')]
+  expect(shown(rows).records).toMatchObject([{ alert: 1, labels: { host: 'web1' }, tenant: 'acme' }])
+  expect(shown(rows, undefined, 'third').records).toEqual([])
+})
+
+it('goes on after a number', () => {
+  const rows = Array.from({ length: 1_000 }, (_, at) => row(`web${at}`))
+  const first = shown(rows).records
+  expect(first.at(-1)).toEqual({ more: true })
+  const last = first.at(-2)?.['alert'] as number
+  expect(shown(rows, last).records[0]).toMatchObject({ alert: last + 1 })
+  expect(shown(rows, 999).records).toMatchObject([{ alert: 1_000 }])
+})
