@@ -282,6 +282,13 @@ function notifierLineOf(record: PlainRecord): NotifierLine {
   }
 }
 
+/** The rule that an alert comes from: alerts know the last part of the path of its file. */
+export function ruleOf({ file, group, rule }: ActiveAlert, rules: readonly RuleLine[] = []): RuleLine | undefined {
+  return rules.find(
+    (one) => one.isAlert && one.name === rule && one.group === group && one.file.split(/[/\\]/).at(-1) === file,
+  )
+}
+
 /** The worst first; what is not in it comes between warnings and information. */
 const SEVERITIES = [
   'disaster',

@@ -6,6 +6,7 @@ import {
   isMeant,
   type NotifierLine,
   type RuleLine,
+  ruleOf,
   useActiveAlerts,
   useAlertControls,
   useNotifiers,
@@ -46,8 +47,6 @@ export function ActiveAlerts({ consumer, fleet, router }: ViewProps) {
     return linkTo('alerts', '', Object.fromEntries(next))
   }
   const found = all.filter((alert) => isShown(alert, shown) && isMeant(alert, text)).sort(byUrgency)
-  const ruleOf = ({ file, group, rule }: ActiveAlert): RuleLine | undefined =>
-    rules.lines?.find((one) => one.isAlert && one.file === file && one.group === group && one.name === rule)
   const reload = (): void => {
     active.reload()
     silences.reload()
@@ -91,7 +90,7 @@ export function ActiveAlerts({ consumer, fleet, router }: ViewProps) {
           consumer={consumer}
           clock={fleet}
           alert={alert}
-          rule={ruleOf(alert)}
+          rule={ruleOf(alert, rules.lines)}
           silence={silences.lines?.find(({ id }) => id === alert.silence)}
           controls={controls ?? new Set()}
           isOpen={open === alert.key}

@@ -51,27 +51,31 @@ export function AlertCard(props: AlertCardProps) {
   return (
     <article class={`card alert ${look}${isMuted ? ' muted' : ''}`} aria-label={name}>
       <div class="alert-body">
-        <h2>
-          <span class={`shape ${look}`} aria-hidden="true">
-            {SHAPES[look]}
-          </span>{' '}
-          <a href={toggleLink} aria-expanded={isOpen}>
-            <Name text={name} max={80} />
-          </a>
-        </h2>
-        <p class="alert-state">
-          {severity === '' ? null : (
-            <span class={`pill ${look}`}>
-              <bdi>{severity}</bdi>
+        <div class="alert-title">
+          <h2>
+            <span class={`shape ${look}`} aria-hidden="true">
+              {SHAPES[look]}
+            </span>{' '}
+            <a href={toggleLink} aria-expanded={isOpen}>
+              <Name text={name} max={80} />
+            </a>
+          </h2>
+          <p class="alert-state">
+            {severity === '' ? null : (
+              <span class={`pill ${look}`}>
+                <bdi>{severity}</bdi>
+              </span>
+            )}
+            <span class="pill">{state}</span>
+            <span class="note">
+              for{' '}
+              <time title={`${formatMoment(since * 1e6)}, ${formatUtc(since * 1e6)}`}>
+                {formatDuration(now - since)}
+              </time>
+              {alert.keptSince > 0 ? ', although it holds no more' : ''}
             </span>
-          )}
-          <span class="pill">{state}</span>
-          <span class="note">
-            for{' '}
-            <time title={`${formatMoment(since * 1e6)}, ${formatUtc(since * 1e6)}`}>{formatDuration(now - since)}</time>
-            {alert.keptSince > 0 ? ', although it holds no more' : ''}
-          </span>
-        </p>
+          </p>
+        </div>
         {summary === undefined ? null : (
           <p class="summary">
             <Linked text={summary} />
@@ -206,7 +210,9 @@ function Details({ consumer, clock, alert, rule }: Pick<AlertCardProps, 'consume
           )}
         </tbody>
       </table>
-      {rule === undefined ? null : <AlertChart consumer={consumer} clock={clock} alert={alert} rule={rule} />}
+      <div>
+        {rule === undefined ? null : <AlertChart consumer={consumer} clock={clock} alert={alert} rule={rule} />}
+      </div>
     </div>
   )
 }

@@ -4,7 +4,7 @@ import type { Consumer, ExpressionResult } from '../../client/browser.ts'
 import type { ActiveAlert, RuleLine } from '../alerts.ts'
 import { useEvaluation } from '../expressions.ts'
 import type { ServerClock } from '../series-watch.ts'
-import { ChartPage } from './chart-page.ts'
+import { ChartPage, type TimeRange } from './chart-page.ts'
 import { ExpressionChart, followedRange } from './expression-chart.tsx'
 import { Loading } from './state.tsx'
 
@@ -12,7 +12,8 @@ const HEIGHT = 160
 /** How much is shown: what was before the alert, and all of it as far as that is not too long. */
 const LEAST_SECONDS = 900
 const MOST_SECONDS = 7 * 86_400
-const THRESHOLD = 'threshold'
+/** More than are drawn as points. */
+const THRESHOLD_POINTS = 60
 
 interface AlertChartProps {
   readonly consumer: Consumer
@@ -34,7 +35,11 @@ export function AlertChart({ consumer, clock, alert, rule }: AlertChartProps) {
   const { threshold } = rule
   const expr = threshold?.expr ?? rule.expr
   const { result, problem, losses, isBusy } = useEvaluation(consumer, expr, followedRange(page), 0)
-  const shown = useMemo(() => result && shownOf(result, alert, threshold?.value), [result, key, threshold?.value])
+  const { from } = page.shown.value
+  const shown = useMemo(
+    () => result && shownOf(result, alert, threshold?.value, { from, to: clock.nowMs / 1000 }),
+    [result, key, threshold?.value, from],
+  )
   if (problem !== undefined)
     return (
       <p class="empty problem" role="alert">
@@ -46,15 +51,23 @@ export function AlertChart({ consumer, clock, alert, rule }: AlertChartProps) {
   return <ExpressionChart page={page} result={shown} losses={losses} expr={expr} height={HEIGHT} />
 }
 
-/** The series of the alert alone, if it can be told, and the threshold as another one. */
-function shownOf(result: ExpressionResult, { labels }: ActiveAlert, threshold: number | undefined): ExpressionResult {
+/** The series of the alert alone, if it can be told, and the threshold as another one, over the whole time. */
+function shownOf(
+  result: ExpressionResult,
+  { labels }: ActiveAlert,
+  threshold: number | undefined,
+  { from, to }: TimeRange,
+): ExpressionResult {
   const own = new Map(labels)
   const isOwn = ({ labels: given }: ExpressionResult['series'][number]): boolean =>
     Object.entries(given).every(([name, text]) => (own.get(name) ?? text) === text)
   const found = result.series.filter(isOwn)
   const series = found.length > 0 ? found : result.series
-  const [longest] = series.toSorted((one, other) => other.times.length - one.times.length)
-  if (threshold === undefined || longest === undefined) return { ...result, series }
-  const line = { ...longest, name: THRESHOLD, labels: {}, values: longest.times.map(() => threshold) }
-  return { ...result, series: [...series, line] }
+  if (threshold === undefined || series.length === 0) return { ...result, series }
+  const times = Array.from(
+    { length: THRESHOLD_POINTS },
+    (_, at) => (from + ((to - from) * at) / (THRESHOLD_POINTS - 1)) * 1e6,
+  )
+  const values = times.map(() => threshold)
+  return { ...result, series: [...series, { name: 'threshold', labels: {}, times, values }] }
 }

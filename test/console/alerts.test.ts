@@ -9,6 +9,7 @@ import {
   linksIn,
   matchersOf,
   ruleLineOf,
+  ruleOf,
   severityLook,
   severityRank,
 } from '../../console/alerts.ts'
@@ -51,6 +52,15 @@ it('a record is an alert with times in seconds', () => {
     evaluated: 0,
   })
   expect(ruleLineOf({ rule: 1, kind: 'record', expr: 'a' }).threshold).toBeUndefined()
+})
+
+it('the rule of an alert is that of its file, group and name', () => {
+  const rule = (file: string, name: string, kind = 'alert') =>
+    ruleLineOf({ rule: 1, file, group: 'g', name, kind, expr: file })
+  const rules = [rule('/etc/other.yml', 'Full'), rule('/etc/disk.yml', 'Full', 'record'), rule('/etc/disk.yml', 'Full')]
+  expect(ruleOf(alert('Full'), rules)).toBe(rules[2])
+  expect(ruleOf(alert('Other'), rules)).toBeUndefined()
+  expect(ruleOf(alert('Full'))).toBeUndefined()
 })
 
 describe('the most urgent alert is the first', () => {
