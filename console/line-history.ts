@@ -7,6 +7,7 @@ import { type ReadonlySignal, signal } from '@preact/signals'
 import { type Consumer, type PlainRecord, StatusError } from '../client/browser.ts'
 import { COLUMNS, type ColumnRange, Columns, middleOf, type SampleWindow } from './columns.ts'
 import { keepLoss, lossOf, type PastLoss } from './losses.ts'
+import { isOfOwnMachine, isWhole, ofTheWhole } from './own-machine.ts'
 import { producersOf } from './producers.ts'
 import { type Arguments, pagesOf, untilAnswered } from './query.ts'
 import { reasonOf } from './refusals.ts'
@@ -45,9 +46,6 @@ const NO_LABELS: ReadonlySet<string> = new Set([
   'with_losses',
   'after',
 ])
-/** Of the machine of the server these name a part of what is measured; without them it is the whole. */
-const OWN_MACHINE = 'host.'
-const PARTS = ['cpu', 'mount', 'device', 'interface']
 
 export interface PastSeries {
   readonly metric: string
@@ -324,8 +322,7 @@ export class LineHistory {
 
   #labelArguments(): LineArguments {
     const given = Object.entries(this.#args).filter(([name]) => isLabel(name))
-    const parts = this.metric.startsWith(OWN_MACHINE) ? PARTS.map((name) => [name, ''] as const) : []
-    return Object.fromEntries([...parts, ...given])
+    return { ...(isOfOwnMachine(this.metric) && ofTheWhole()), ...Object.fromEntries(given) }
   }
 
   /** Undefined if it is not wanted, or beyond those that are kept. */
@@ -334,9 +331,7 @@ export class LineHistory {
     const key = JSON.stringify([record['tenant'], record['metric'], record['name'], labels])
     const known = reading.series.get(key)
     if (known !== undefined) return known
-    // A pattern matches the empty text too: the whole is none of its parts.
-    const isWhole = PARTS.some((part) => this.#args[part]?.includes('*') === true && labels[part] === undefined)
-    if (isWhole || this.#isOfBelow(labels)) return undefined
+    if (isWhole(labels, this.#args) || this.#isOfBelow(labels)) return undefined
     if (reading.series.size >= MOST_SERIES) {
       ignored.add(key)
       return undefined

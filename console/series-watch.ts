@@ -15,6 +15,7 @@ import {
   type Sample,
   type Value,
 } from '../client/browser.ts'
+import { isOfOwnMachine, isUnaskedPart, isWhole } from './own-machine.ts'
 import { producersOf } from './producers.ts'
 import { pagesOf, untilAnswered } from './query.ts'
 import { reasonOf } from './refusals.ts'
@@ -228,6 +229,7 @@ export class SeriesWatch {
   }
 
   #merge({ name, times, values, ...labels }: PlainRecord): void {
+    if (isOfOwnMachine(this.metric) && (isWhole(labels, this.#args) || isUnaskedPart(labels, this.#args))) return
     const open = Object.entries(labels).filter(([label]) => this.#isOpen(label))
     const series = this.#of([...(this.metric.includes('*') ? [['name', String(name)] as const] : []), ...open])
     if (series === undefined) return
@@ -240,9 +242,9 @@ export class SeriesWatch {
     series.cameMs = this.#clock.nowMs
   }
 
-  /** Whether the values have this label: those that an argument fixes have not. */
+  /** Whether the values have this label: those that an argument fixes have not, and of the machine of the server no others. */
   #isOpen(label: string): boolean {
-    return this.#args[label]?.includes('*') ?? true
+    return this.#args[label]?.includes('*') ?? !isOfOwnMachine(this.metric)
   }
 
   /** Called for each value: makes no objects for a number of a series that is known. */

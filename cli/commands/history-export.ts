@@ -68,6 +68,7 @@ export function addHistoryExport(history: Command, cli: Cli, wallMs: () => numbe
       if (step !== undefined && options.format !== 'csv') {
         throw new Failure(ExitCode.USAGE, 'windows have no form in OpenMetrics: with --step, choose --format csv')
       }
+      checkRange(options)
       const labels = Object.fromEntries(parseAssignments(words))
       return withConsumer(cli, options, async (consumer) => {
         const format = step !== undefined ? csvOfWindows() : options.format === 'csv' ? csv() : openMetrics()
@@ -91,9 +92,28 @@ export function addHistoryExport(history: Command, cli: Cli, wallMs: () => numbe
           progress.end()
           losses.end()
         }
-        if (progress.samples === 0) throw new Failure(ExitCode.FAILED, `nothing is remembered that matches ${metric}`)
+        if (progress.samples === 0) throw nothingFound(metric, options)
       })
     })
+}
+
+interface GivenRange {
+  readonly since?: number
+  readonly until?: number
+}
+
+/** Throws Failure if the range ends before it begins. */
+export function checkRange({ since, until }: GivenRange): void {
+  if (since === undefined || until === undefined || since <= until) return
+  throw new Failure(
+    ExitCode.USAGE,
+    `--since is ${isoTime(since)}, which is later than --until, ${isoTime(until)}: nothing is between them`,
+  )
+}
+
+export function nothingFound(metric: string, { since, until }: GivenRange): Failure {
+  const when = since === undefined && until === undefined ? '' : ' in that time'
+  return new Failure(ExitCode.FAILED, `nothing is remembered${when} that matches ${metric}`)
 }
 
 /** The series of two tenants may have the same names and labels, and are not mixed; others belong to no tenant. */

@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { type Consumer, StatusError } from '../../client/index.ts'
+import { counted } from '../confirm.ts'
 import { checkOutcome, runControl } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatCount, jsonText } from '../format.ts'
@@ -92,12 +93,12 @@ type Counts = Readonly<Record<'stored' | 'too_old' | 'ahead' | 'refused', number
 
 function reportOf({ stored, too_old, ahead, refused }: Counts): string {
   return [
-    `${stored} samples are stored`,
-    ...(too_old > 0 ? [`${too_old} are older than samples are kept (\`history.keep\`), and are not stored`] : []),
-    ...(ahead > 0 ? [`${ahead} are ahead of the clock of the server, and are not stored`] : []),
+    `${counted(stored, 'sample')} ${stored === 1 ? 'is' : 'are'} stored`,
+    ...(too_old > 0 ? [`not stored, since older than samples are kept (\`history.keep\`): ${too_old}`] : []),
+    ...(ahead > 0 ? [`not stored, since ahead of the clock of the server: ${ahead}`] : []),
     ...(refused > 0
       ? [
-          `${refused} are not stored: over \`quota.history_series\`, or of series of the server, which only an admin imports`,
+          `not stored, since over \`quota.history_series\` or of the server itself, which only an admin imports: ${refused}`,
         ]
       : []),
   ].join('\n')

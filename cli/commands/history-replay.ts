@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { ConnectOptions, Consumer, SeriesHistory } from '../../client/index.ts'
 import { parseAssignments, sinceOf } from '../arguments.ts'
+import { counted } from '../confirm.ts'
 import { ExitCode, Failure } from '../failure.ts'
 import { formatCount, jsonText, printable } from '../format.ts'
 import { checkSecret, type HttpAnswer, httpUrl, postBytes } from '../http.ts'
@@ -14,7 +15,7 @@ import { type LoginOptions, readSecret } from '../login.ts'
 import { JSON_OPTION, type JsonOptions } from '../output.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import type { Terminal } from '../terminal.ts'
-import { LABELS_HELP, OneTenant } from './history-export.ts'
+import { checkRange, LABELS_HELP, nothingFound, OneTenant } from './history-export.ts'
 import { watched } from './history-import.ts'
 
 const TIME_HELP = 'how long ago, such as 2h or 7d, or a time such as 2026-11-22T08:00'
@@ -75,16 +76,19 @@ export function addHistoryReplay(
     .option(...JSON_OPTION)
     .addHelpText('after', AFTER_REPLAY)
     .action(async (metric: string, words: string[], options: ReplayOptions) => {
+      checkRange(options)
       const labels = Object.fromEntries(parseAssignments(words))
       const receiver = await receiverOf(options, terminal)
       await withConsumer(cli, options, async (consumer) => {
         const replay = new Replay(terminal, receiver, wait)
         await replay.run(consumer, { metric, labels, until: wallMs() * 1_000, ...options })
         const { sent, refused } = replay
-        if (sent + refused === 0) throw new Failure(ExitCode.FAILED, `nothing is remembered that matches ${metric}`)
-        await terminal.print(options.json ? jsonText({ sent, refused }) : `${sent} samples are sent to ${receiver.url}`)
+        if (sent + refused === 0) throw nothingFound(metric, options)
+        const said = `${counted(sent, 'sample')} ${sent === 1 ? 'is' : 'are'} sent to ${receiver.url}`
+        await terminal.print(options.json ? jsonText({ sent, refused }) : said)
         if (refused === 0) return
-        throw new Failure(ExitCode.FAILED, `${refused} samples were refused there: ${replay.firstRefusal}`)
+        const [count, were] = [counted(refused, 'sample'), refused === 1 ? 'was' : 'were']
+        throw new Failure(ExitCode.FAILED, `${count} ${were} refused there: ${replay.firstRefusal}`)
       })
     })
 }

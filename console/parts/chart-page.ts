@@ -12,6 +12,10 @@ import type { ServerClock } from '../series-watch.ts'
 
 /** The time goes on, also where no value comes. */
 const TICK_MS = 1_000
+/** Steps in which a range moves on. Of a long one each is a time that nobody waits for: it would stay empty. Both are whole columns. */
+const STEPS = 10
+const STEPS_OF_LONG = 80
+const LONG_SECONDS = 3_600
 /** A server without a history is asked for it again, later and later. */
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
@@ -73,7 +77,7 @@ export class ChartPage {
     return this.#isPaused
   }
 
-  /** The range that is shown now. It moves on in steps of a tenth, so that nothing jumps. */
+  /** The range that is shown now. It moves on in steps, so that nothing jumps. */
   get shown(): ReadonlySignal<TimeRange> {
     return this.#shown
   }
@@ -171,7 +175,7 @@ export class ChartPage {
     const { seconds, at } = this.#time.value
     if (at !== undefined) return { from: at - seconds, to: at }
     const now = this.#isPaused.value ? this.#pausedAt : this.now()
-    const step = seconds / 10
+    const step = seconds / (seconds > LONG_SECONDS ? STEPS_OF_LONG : STEPS)
     const to = Math.ceil(now / step) * step
     return { from: to - seconds, to }
   }

@@ -384,7 +384,8 @@ export class History implements HistoryStore {
     const totals = new Map(this.#catalogue.totals().map((each) => [each.tenant, each]))
     for (const { id, name, head } of this.#tenants.all) {
       const { samples, bytes = 0, oldest } = totals.get(id) ?? {}
-      const oldestMs = oldest ?? head.oldestDay
+      const [ofRuns, ofHead] = [oldest ?? undefined, head.oldestDay]
+      const oldestMs = ofRuns === undefined || ofHead === undefined ? (ofRuns ?? ofHead) : Math.min(ofRuns, ofHead)
       const series = this.#series.count(id, Number.MIN_SAFE_INTEGER)
       tenants.set(name, { series, samples: (samples ?? 0) + head.samples, bytes: bytes + head.bytes, oldestMs })
     }

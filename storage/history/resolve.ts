@@ -6,13 +6,17 @@ import { createRequire } from 'node:module'
 import type { Database, Statement } from 'better-sqlite3'
 import { placeOf, seriesAt } from './codec/page.ts'
 import { labelsOf, NAME_TERM_LABEL, type SeriesRow } from './series-table.ts'
-import { HistoryExpressionError, type HistoryMatcher, type HistorySeries } from './store.ts'
+import {
+  HistoryExpressionError,
+  type HistoryMatcher,
+  type HistorySeries,
+  MAX_MATCHER_TEXT,
+  matcherTextLength,
+} from './store.ts'
 
 /** Loaded with the first expression: a thread that has none is smaller by it. */
 const regularExpressions = (): typeof import('re2js') => createRequire(import.meta.url)('re2js')
 
-/** Characters of all texts of a query: what expressions cost grows with their length. */
-const MAX_TEXT = 16_384
 /** Rows of the index between two steps. */
 const ROWS_PER_STEP = 2_000
 /** So few series are looked up in the lists of further matchers, which are not read then: that of a name may have all series. */
@@ -45,10 +49,11 @@ export interface CompiledMatcher {
 
 /** Throws HistoryExpressionError. */
 export function compileMatchers(matchers: readonly HistoryMatcher[]): CompiledMatcher[] {
-  const length = matchers.reduce((sum, { text, texts }) => sum + (texts === undefined ? text.length : 0), 0)
-  if (length > MAX_TEXT) {
-    throw new HistoryExpressionError(`the texts of the matchers have ${length} characters, and may have ${MAX_TEXT}`)
-  }
+  const length = matcherTextLength(matchers)
+  if (length > MAX_MATCHER_TEXT)
+    throw new HistoryExpressionError(
+      `the texts of the matchers have ${length} characters, and may have ${MAX_MATCHER_TEXT}`,
+    )
   return matchers.map(compileMatcher)
 }
 

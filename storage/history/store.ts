@@ -127,6 +127,14 @@ export interface HistoryMatcher {
   readonly texts?: readonly string[] | undefined
 }
 
+/** Characters of all texts of a query: what expressions cost grows with their length. */
+export const MAX_MATCHER_TEXT = 16_384
+
+/** How many characters matchers have together; lists of texts are looked up, and do not count. */
+export function matcherTextLength(matchers: readonly HistoryMatcher[]): number {
+  return matchers.reduce((sum, { text, texts }) => sum + (texts === undefined ? text.length : 0), 0)
+}
+
 /** Both ends of the range are included. */
 export interface HistoryQuery {
   readonly tenant: string

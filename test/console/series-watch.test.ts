@@ -93,8 +93,8 @@ describe('SeriesWatch', () => {
   })
 
   const watches: SeriesWatch[] = []
-  const newWatch = (args: Readonly<Record<string, string>> = {}, time = clock): SeriesWatch => {
-    const watch = new SeriesWatch(consumer as unknown as Consumer, 'm', args, 3_600_000, time)
+  const newWatch = (args: Readonly<Record<string, string>> = {}, time = clock, metric = 'm'): SeriesWatch => {
+    const watch = new SeriesWatch(consumer as unknown as Consumer, metric, args, 3_600_000, time)
     watches.push(watch)
     return watch
   }
@@ -192,6 +192,27 @@ describe('SeriesWatch', () => {
       [3, 30],
     ])
     expect(seriesOf(watch, 'web1').labels).toEqual({ host: 'web1' })
+  })
+
+  it('goes on with the machine of the server, whose values have no label that nothing asks for', async () => {
+    consumer.recent = [
+      recentOf([1, 2], [10, 20], { host: 'main', cpu: '0' }),
+      recentOf([1, 2], [30, 40], { host: 'main' }),
+    ]
+    const watch = await watchOf({}, clock, 'host.cpu.user')
+    consumer.value(3, 50)
+    frame()
+    expect(watch.state.value.series.map(({ labels }) => labels)).toEqual([{}])
+    expect(seriesOf(watch).shown).toEqual([
+      [1, 30],
+      [2, 40],
+      [3, 50],
+    ])
+    const parts = await watchOf({ host: 'main', cpu: '*' }, clock, 'host.cpu.user')
+    consumer.value(3, 60, { cpu: '0' })
+    frame()
+    expect(parts.state.value.series.map(({ labels }) => labels)).toEqual([{ cpu: '0' }])
+    expect(seriesOf(parts, '0').shown.at(-1)).toEqual([3, 60])
   })
 
   it('goes on after a value of the future, also if it was kept', async () => {

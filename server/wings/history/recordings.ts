@@ -131,7 +131,7 @@ export class Recordings implements ShownHistory {
     for (const recording of this.#recordings.values()) recording.flush()
     this.#thread?.send({ kind: 'tick' })
     this.#marks.look()
-    if (this.#sweeps++ % SWEEPS_PER_FIGURES === 0) this.#thread?.send({ kind: 'figures' })
+    if (this.#sweeps++ % SWEEPS_PER_FIGURES === 0) this.#askForFigures()
   }
 
   /** Not at once: a start that fails has something else to say. */
@@ -164,11 +164,19 @@ export class Recordings implements ShownHistory {
   async drop(tenants: readonly string[], matchers: readonly HistoryMatcher[]): Promise<void> {
     for (const recording of this.#recordings.values()) recording.flush()
     await this.#requests.ask({ kind: 'drop', tenants, matchers })
+    this.#askForFigures()
   }
 
   /** Stores the samples of a text. Rejects with an error for people, and then none of them is stored. */
   async import(text: ImportedText): Promise<ImportCounts | undefined> {
-    return (await this.#requests.ask({ kind: 'import', ...text })).imported
+    const { imported } = await this.#requests.ask({ kind: 'import', ...text })
+    this.#askForFigures()
+    return imported
+  }
+
+  /** Whoever has changed what is stored looks at it next. */
+  #askForFigures(): void {
+    this.#thread?.send({ kind: 'figures' })
   }
 
   /**
@@ -243,7 +251,7 @@ export class Recordings implements ShownHistory {
     this.#sendTenants(this.#kit.peer.view.tenants())
     for (const recording of this.#recordings.values()) recording.connect()
     // Who asks what is remembered does not wait for the next sweep.
-    this.#thread.send({ kind: 'figures' })
+    this.#askForFigures()
   }
 
   #failed(thread: HistoryThread | undefined, error: Error): void {

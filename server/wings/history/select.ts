@@ -6,7 +6,12 @@ import { randomBytes } from 'node:crypto'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Field, type Value, VOID } from '../../../protocol/monitor/value.ts'
 import { prometheusLabel } from '../../../protocol/prometheus/names.ts'
-import type { HistoryMatcher, HistorySeries } from '../../../storage/history/store.ts'
+import {
+  type HistoryMatcher,
+  type HistorySeries,
+  MAX_MATCHER_TEXT,
+  matcherTextLength,
+} from '../../../storage/history/store.ts'
 import type { Kit } from '../../kit/kit.ts'
 import {
   type Arguments,
@@ -277,7 +282,13 @@ function matchersOf(args: Arguments): HistoryMatcher[] {
   if (typeof name !== 'string' || name === '')
     throw new StatusError('INVALID_ARGUMENT', '`metric` is missing: the name of a metric, or a pattern')
   const labels = [...args].filter(([label]) => !ownArguments.has(label))
-  return [matcherOf('__name__', name), ...labels.map(([label, text]) => labelMatcher(label, String(text)))]
+  const matchers = [matcherOf('__name__', name), ...labels.map(([label, text]) => labelMatcher(label, String(text)))]
+  const length = matcherTextLength(matchers)
+  if (length <= MAX_MATCHER_TEXT) return matchers
+  throw new StatusError(
+    'INVALID_ARGUMENT',
+    `\`metric\` and labels: ${length} characters together, and at most ${MAX_MATCHER_TEXT} are compared`,
+  )
 }
 
 /** Of a label as it is named in Prometheus or at its source. */

@@ -47,7 +47,7 @@ describe('cinnabar history import', () => {
     expect([done.code, done.err]).toEqual([0, []])
     expect(done.out.join('\n').split('\n')).toEqual([
       '2 samples are stored',
-      '1 are older than samples are kept (`history.keep`), and are not stored',
+      'not stored, since older than samples are kept (`history.keep`): 1',
     ])
     expect(texts(done)).toEqual([{ text, tenant: 'acme' }])
     const json = await runCli(['history', 'import', file(text), '--json'], ok())

@@ -158,7 +158,7 @@ describe('cinnabar history replay', () => {
   it('counts what is refused, and goes on', async () => {
     answers = [{ status: 400, body: 'out of order sample' }]
     const done = await replay(slices([piece([1, 2])], [piece([700])]))
-    expect([done.code, done.out.join()]).toEqual([1, `1 samples are sent to ${url}`])
+    expect([done.code, done.out.join()]).toEqual([1, `1 sample is sent to ${url}`])
     expect(done.err.join()).toContain('2 samples were refused there: out of order sample')
   })
 
@@ -182,6 +182,6 @@ describe('cinnabar history replay', () => {
     addHistoryReplay(program, cli, Date.now, async (ms) => waits.push(ms))
     const range = ['--since', '1970-01-01T00:00:00Z', '--until', '1970-01-01T00:01:00Z']
     await program.parseAsync(['replay', 'gmetric.*', ...range, '--to', url], { from: 'user' })
-    expect([out.join(), asked.length, waits]).toEqual([`1 samples are sent to ${url}`, 3, [500, 1_000]])
+    expect([out.join(), asked.length, waits]).toEqual([`1 sample is sent to ${url}`, 3, [500, 1_000]])
   })
 })

@@ -22,6 +22,15 @@ describe('ChartPage', () => {
     expect(page.isLive).toBe(true)
   })
 
+  it('leaves little of a long time empty', () => {
+    const MONTH = 30 * 24 * HOUR
+    page.show({ seconds: MONTH, at: undefined })
+    const { from, to } = page.shown.value
+    expect(to - from).toBe(MONTH)
+    expect(to - NOW).toBeGreaterThanOrEqual(0)
+    expect(to - NOW).toBeLessThan(MONTH / 80)
+  })
+
   it('stays where it was put', () => {
     page.show({ seconds: HOUR, at: NOW - HOUR })
     clock.nowMs += 1e9

@@ -359,5 +359,6 @@ describe('losses and windows', () => {
     expect(records[0]).toMatchObject({ step_ms: 300_000, ends: [1_000, 2_000], min: [1, 2], count: [1, 2] })
     expect(asked.map(({ stepMs }) => stepMs)).toEqual([1, 1])
     await expect(answer({ metric: 'test.a', step_ms: 10n ** 15n }, 'north')).rejects.toThrow('a year')
+    await expect(answer({ metric: 'a'.repeat(20_000) }, 'north')).rejects.toThrow('20000 characters')
   })
 })
