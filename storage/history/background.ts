@@ -4,7 +4,7 @@
  */
 import type { CatalogueFile, Run, RunCatalogue } from './catalogue.ts'
 import type { DroppedSeries } from './dropped.ts'
-import { mergeFresh, runsToMerge } from './fresh-merge.ts'
+import { mergeFresh, replacedRuns, runsToMerge } from './fresh-merge.ts'
 import type { FreshPages } from './fresh-pages.ts'
 import type { HistoryTenant, HistoryTenants } from './history-tenants.ts'
 import type { PageTable } from './page-table.ts'
@@ -152,8 +152,10 @@ export class Background {
       return this.#retainAt(now)
     }
     const fresh = catalogue.fresh()
-    const merged = runsToMerge(fresh) ?? this.#withHidden(fresh, now)
-    if (merged !== undefined && this.#hasRoom(bytesOf(merged))) return this.#merge(merged)
+    const merged = runsToMerge(fresh)
+    if (merged !== undefined && this.#hasRoom(bytesOf(merged))) return this.#merge(merged, 1 + levelOf(merged))
+    const replaced = replacedRuns(fresh) ?? this.#withHidden(fresh, now)
+    if (replaced !== undefined && this.#hasRoom(bytesOf(replaced))) return this.#merge(replaced, levelOf(replaced))
     const period = this.#periodToFile(fresh, now)
     if (period !== undefined && this.#hasRoom(bytesOf(catalogue.ofPeriod(period.kind, period.period)))) {
       return this.#file(period.kind, period.period)
@@ -197,8 +199,8 @@ export class Background {
     this.tooOld += tooOld
   }
 
-  *#merge(runs: readonly Run[]): Job {
-    yield* mergeFresh(runs, { ...this.#parts, pages: this.#parts.newPages() })
+  *#merge(runs: readonly Run[], level: number): Job {
+    yield* mergeFresh(runs, level, { ...this.#parts, pages: this.#parts.newPages() })
     this.merges++
   }
 
@@ -247,6 +249,10 @@ export class Background {
     if (unnamed.length > 0) markGone(unnamed)
     this.#hasUnnamed = false
   }
+}
+
+function levelOf(runs: readonly Run[]): number {
+  return Math.max(...runs.map(({ level }) => level))
 }
 
 function bytesOf(runs: readonly Run[]): number {

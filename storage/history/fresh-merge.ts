@@ -6,6 +6,7 @@ import { type FreshPages, RunTotals } from './fresh-pages.ts'
 import type { RunPages } from './history-files.ts'
 import { Merge } from './merge.ts'
 import { columnsOf } from './period-file.ts'
+import { dayOf } from './periods.ts'
 import { RunCursor } from './run-cursor.ts'
 
 export interface FreshMergeParts {
@@ -20,18 +21,23 @@ export interface FreshMergeParts {
 /** Runs of one level are merged when there are so many of them. */
 export const RUNS_PER_MERGE = 32
 
-export function* mergeFresh(runs: readonly Run[], parts: FreshMergeParts): Generator<undefined, void, void> {
+/** `level`: of the run that they become. */
+export function* mergeFresh(
+  runs: readonly Run[],
+  level: number,
+  parts: FreshMergeParts,
+): Generator<undefined, void, void> {
   const { catalogue, pages, dropped, open, nextNumber, clock } = parts
   const last = runs.at(-1)!
   const id = nextNumber()
-  const level = Math.max(...runs.map((run) => run.level)) + 1
   const totals = new RunTotals({ ...last, id, level, madeMs: Math.min(...runs.map(({ madeMs }) => madeMs)) })
   const cursors = runs.map((run) => new RunCursor(open(run), columnsOf(run.kind), dropped.hidden(run)))
   const put = (page: HistoryPage): void => {
     totals.add(page)
     pages.put(id, page)
   }
-  const merge = new Merge(cursors, put, { deflating: 'fresh' })
+  // Rollups stay here for a month, and samples for a day.
+  const merge = new Merge(cursors, put, { deflating: last.kind === 'rollups' ? 'kept' : 'fresh' })
   for (const _ of merge.run()) {
     pages.store()
     yield
@@ -52,6 +58,28 @@ export function runsToMerge(fresh: readonly Run[]): readonly Run[] | undefined {
     from = index
   }
   return undefined
+}
+
+/**
+ * Runs with the rollups of one day that were made again and again, since something came late, when half of what they have holds no more;
+ * undefined if there are none. They follow each other.
+ */
+export function replacedRuns(fresh: readonly Run[]): readonly Run[] | undefined {
+  let from = 0
+  for (let index = 1; index <= fresh.length; index++) {
+    if (isSameDay(fresh[from], fresh[index])) continue
+    const runs = fresh.slice(from, index)
+    const [all, most] = [runs.reduce((sum, { samples }) => sum + samples, 0), Math.max(...runs.map((run) => run.samples))]
+    if (runs.length > 1 && all >= 2 * most) return runs
+    from = index
+  }
+  return undefined
+}
+
+function isSameDay(a: Run | undefined, b: Run | undefined): boolean {
+  if (a?.kind !== 'rollups' || b?.kind !== 'rollups' || a.period !== b.period || a.tenant !== b.tenant) return false
+  const day = dayOf(a.fromMs)
+  return dayOf(a.toMs) === day && dayOf(b.fromMs) === day && dayOf(b.toMs) === day
 }
 
 function isSameLevel(a: Run | undefined, b: Run | undefined): boolean {

@@ -11,7 +11,7 @@ const PAGES_AT_ONCE = 64
 /** Free pages of fresh.db that are returned to the disk at once. */
 const SHRINK_PAGES = 256
 /** Fewer free pages than this, or than half of the file, are left for what comes next. */
-const KEPT_FREE_PAGES = 128
+const KEPT_FREE_PAGES = 32
 
 export interface RetentionParts {
   readonly database: Database

@@ -137,6 +137,41 @@ describe('a day', () => {
   })
 })
 
+describe('rollups of a day', () => {
+  const rows = (): number => {
+    const fresh = openSqlite(join(test.directory, 'fresh.db'), { readonly: true })
+    const sum = fresh.prepare<unknown[], number>("select sum(samples) from run where kind = 'rollups'").pluck().get()
+    fresh.close()
+    return sum!
+  }
+
+  it('that were made again and again are there once or twice, and the same', () => {
+    const dayMs = test.now
+    test.pass(2 * DAY_MS)
+    for (let round = 0; round < 10; round++) {
+      // Late samples in each window, and of another day between them.
+      store(
+        FLEET.flatMap((of) =>
+          Array.from({ length: 24 }, (_, hour): Sample => [of, dayMs - hour * ROLLUP_MS - round, round]),
+        ),
+      )
+      if (round === 5) store([[FLEET[0]!, dayMs + DAY_MS, 1]])
+      test.pass(HOUR_MS)
+      test.pass(DAY_MS)
+    }
+    compare()
+    const found = all(test.history.selectRollups(query('acme', { toMs: START_MS + DAY_MS })))
+    expect(found).toHaveLength(FLEET.length)
+    for (const { count, min, max } of found) {
+      expect([...count]).toEqual(Array.from({ length: 24 }, () => 10))
+      expect([min[0], max[0]]).toEqual([0, 9])
+    }
+    expect(rows()).toBeLessThan(2.5 * FLEET.length * 24)
+    test.pass(60 * DAY_MS)
+    expect(all(test.history.selectRollups(query('acme', { toMs: START_MS + DAY_MS })))).toEqual(found)
+  })
+})
+
 describe('samples of many days', () => {
   it('become pages in steps, a day at a time', () => {
     const days = Array.from({ length: 40 }, (_, day): Sample => [FLEET[0]!, test.now + day * DAY_MS, day])
