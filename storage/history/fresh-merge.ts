@@ -69,7 +69,10 @@ export function replacedRuns(fresh: readonly Run[]): readonly Run[] | undefined 
   for (let index = 1; index <= fresh.length; index++) {
     if (isSameDay(fresh[from], fresh[index])) continue
     const runs = fresh.slice(from, index)
-    const [all, most] = [runs.reduce((sum, { samples }) => sum + samples, 0), Math.max(...runs.map((run) => run.samples))]
+    const [all, most] = [
+      runs.reduce((sum, { samples }) => sum + samples, 0),
+      Math.max(...runs.map((run) => run.samples)),
+    ]
     if (runs.length > 1 && all >= 2 * most) return runs
     from = index
   }
