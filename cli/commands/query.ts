@@ -46,7 +46,10 @@ export function addQuery(program: Command, { terminal }: Cli, wallMs: () => numb
   const moment = (text: string): number => sinceOf(text, wallMs()) / 1_000
   withTokenOptions(program.command('query'), API_URL)
     .description('evaluate an expression of PromQL over the history, at a time or over a range')
-    .argument('<expression>', "the expression, in quotes: 'sum by (host) (rate(host_net_received_bytes[5m]))'")
+    .argument(
+      '<expression>',
+      "the expression, in quotes: 'sum by (host) (rate(host_net_received_bytes[5m]))'; after -- if it begins with -",
+    )
     .option(
       '--at <when>',
       'at this time: how long ago, such as 2h, or a time such as 2026-11-22T08:00 (default: now)',

@@ -129,7 +129,9 @@ function QueryCard({ consumer, page, completion, label, asked, onChange, onRemov
               </button>
             ))}
           </span>
-          {expr === '' || !isDrawable(evaluation.result, show) ? null : <AddToBoard expr={expr} />}
+          {expr === '' || evaluation.problem !== undefined || !isDrawable(evaluation.result, show) ? null : (
+            <AddToBoard expr={expr} />
+          )}
           {onRemove === undefined ? null : (
             <button type="button" class="plain" aria-label={`Remove ${label.toLowerCase()}`} onClick={onRemove}>
               ×

@@ -31,7 +31,7 @@ export const history: Source<typeof historySection> = {
         reading,
         readRights,
         problem: () => history.unreadable,
-        engine: section.engine && new RemoteEngine(section.engine, readRights),
+        engine: section.engine && new RemoteEngine(section.engine, readRights, kit.log),
         backUp: (to) => history.backUp(to),
         caughtUp: (tenant) => history.caughtUp(tenant),
       }),

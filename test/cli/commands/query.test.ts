@@ -70,6 +70,12 @@ describe('what is asked', () => {
     ])
   })
 
+  it('begins with a minus after --', async () => {
+    gives('vector', [])
+    await query('--at', '2023-11-14T22:13:20Z', '--', '-up')
+    expect(asked.map(({ form }) => form)).toEqual([{ query: '-up', time: '1700000000' }])
+  })
+
   it('is a range, with a step for 120 points unless it says otherwise', async () => {
     gives('matrix', [])
     const [since, until] = ['2023-11-14T20:00:00Z', '2023-11-14T22:00:00Z']

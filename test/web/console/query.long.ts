@@ -115,6 +115,8 @@ describe.skipIf(missing)(`the view of queries${howTo}`, () => {
     await problem.waitFor()
     expect(await problem.innerText()).toMatch(/^1:5: parse error: expected type instant vector/)
     expect(await page.locator('.cm-wrong').innerText()).toBe('nothing_here[5m]')
+    // A board of what is wrong would show nothing.
+    expect(await page.locator('button:text-is("Add to board")').count()).toBe(0)
     await page.keyboard.press('Escape')
     await page.keyboard.type(' ')
     await expect.poll(() => page.locator('.cm-wrong').count()).toBe(0)
