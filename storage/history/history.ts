@@ -119,6 +119,7 @@ export class History implements HistoryStore {
       directory,
       files: this.#files,
       dropped: this.#dropped,
+      changes: this.#series.changes,
       remove: (file) => this.#removeFile(file),
     })
     this.#rows = new HeadRows(database)

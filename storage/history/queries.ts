@@ -10,13 +10,16 @@ import type { DroppedSeries } from './dropped.ts'
 import { rowsOfSeries } from './head-parts.ts'
 import { type HistoryFiles, RunPages } from './history-files.ts'
 import type { HistoryTenant } from './history-tenants.ts'
+import { KeptSelections } from './kept-selections.ts'
+import type { NameChanges } from './name-changes.ts'
 import { PageTable } from './page-table.ts'
 import { columnsOf } from './period-file.ts'
 import type { RunKind } from './periods.ts'
-import { compileMatchers, SeriesResolver } from './resolve.ts'
+import { type CompiledMatcher, compileMatchers, type ResolvedSeries, SeriesResolver } from './resolve.ts'
 import { joinParts, type MsRange, type Part, RunReader, rowsOf } from './select.ts'
 import {
   type HistoryLoss,
+  type HistoryMatcher,
   type HistoryQuery,
   HistoryReadError,
   type HistoryRollups,
@@ -54,6 +57,7 @@ export interface HistoryQueriesParts {
   readonly directory: string
   readonly files: HistoryFiles
   readonly dropped: DroppedSeries
+  readonly changes: NameChanges
   /** Removes a file that no query needs. */
   readonly remove: (file: CatalogueFile) => void
 }
@@ -61,6 +65,7 @@ export interface HistoryQueriesParts {
 export class HistoryQueries {
   readonly #parts: HistoryQueriesParts
   readonly #idle: Reader[] = []
+  readonly #kept: KeptSelections
   /** Numbers of the queries that are under way, and of what else needs files. */
   readonly #numbers = new Set<number>()
   readonly #reads = new Set<OpenRead>()
@@ -70,6 +75,7 @@ export class HistoryQueries {
 
   constructor(parts: HistoryQueriesParts) {
     this.#parts = parts
+    this.#kept = new KeptSelections(parts.changes)
   }
 
   *samples(tenant: HistoryTenant, query: HistoryQuery): HistorySteps<HistorySamples> {
@@ -184,13 +190,16 @@ export class HistoryQueries {
     stepMs: number,
   ): HistorySteps<HistorySamples> {
     const compiled = compileMatchers(matchers)
+    // Most rules look at few of the owners of series: of the others nothing is opened.
+    if (this.#kept.find(tenant.id, matchers)?.places.length === 0) return
     const blocks = [...tenant.head.blocks]
     const { goneMs } = tenant
+    const selected = (reader: Reader) => this.#selected(reader, tenant, matchers, compiled)
     const open = (reader: Reader, kind: RunKind, range: MsRange) => this.#runs(reader, tenant.id, kind, range)
     yield* this.#reading(function* (reader) {
+      const { places, at } = yield* selected(reader)
       const runs = (kind: RunKind, range: MsRange): RunReader[] => open(reader, kind, range)
       const summary = summaryOf({ fromMs, toMs }, { stepMs, goneMs, runs })
-      const { places, at } = yield* reader.resolver.resolve(tenant, compiled)
       const wanted = placesAfter(places, after)
       const head = yield* rowsOfSeries(tenant.head, blocks, wanted, summary.range)
       for (const [index, place] of wanted.entries()) {
@@ -198,6 +207,25 @@ export class HistoryQueries {
         if (found !== undefined) yield { series: at(place), ...found, place }
       }
     })
+  }
+
+  /** To be called when the state has just begun. */
+  *#selected(
+    { resolver }: Reader,
+    tenant: HistoryTenant,
+    matchers: readonly HistoryMatcher[],
+    compiled: readonly CompiledMatcher[],
+  ): Generator<undefined, ResolvedSeries, void> {
+    const then = this.#parts.changes.now
+    const known = this.#kept.find(tenant.id, matchers)
+    const { places, described } =
+      known ?? this.#kept.keep(tenant.id, matchers, (yield* resolver.resolve(tenant, compiled)).places, then)
+    const at = (place: number): HistorySeries => {
+      const series = described.get(place) ?? resolver.at(tenant, place)
+      described.set(place, series)
+      return series
+    }
+    return { places, at }
   }
 
   /** Reads one state in steps, between any two of which it may be ended. */

@@ -134,11 +134,13 @@ export class SeriesResolver {
       if (name !== undefined) places[count++] = placeOf(name, id)
       if (count % 1_024 === 0) yield
     }
-    const at = (place: number): HistorySeries => {
-      const { text, labels, native } = this.#series.get(seriesAt(place))!
-      return { tenant: tenant.name, name: text, labels: labelsOf(labels), native }
-    }
-    return { places: places.subarray(0, count).sort(), at }
+    return { places: places.subarray(0, count).sort(), at: (place) => this.at(tenant, place) }
+  }
+
+  /** What is at a place, which has something. */
+  at(tenant: { readonly name: string }, place: number): HistorySeries {
+    const { text, labels, native } = this.#series.get(seriesAt(place))!
+    return { tenant: tenant.name, name: text, labels: labelsOf(labels), native }
   }
 
   *#numbers(tenant: number, matchers: readonly CompiledMatcher[]): Generator<undefined, Set<number>, void> {

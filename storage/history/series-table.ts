@@ -6,6 +6,7 @@ import type { Database, Statement } from 'better-sqlite3'
 import { identityHash, identityOf } from './active-series.ts'
 import { placeOf } from './codec/page.ts'
 import type { FamilyTable } from './family-table.ts'
+import { NameChanges } from './name-changes.ts'
 import type { HistoryLabels, HistorySeries } from './store.ts'
 
 /** The label of both names of a series. */
@@ -77,6 +78,8 @@ export class SeriesTable {
   readonly #hasPosting: Statement<unknown[], number>
   readonly #removeTerm: Statement
   readonly #removeName: Statement
+  /** Which names have series that came or went. */
+  readonly changes = new NameChanges()
   #nextSeries: number
   #nextName: number
   /** By tenant and identity. */
@@ -207,6 +210,7 @@ export class SeriesTable {
     this.#putSeries.run(id, tenant, name, hash, KIND, lastMs, series.native, labels)
     this.#post(tenant, id, NAME_TERM_LABEL, series.name)
     if (series.native !== series.name) this.#post(tenant, id, NAME_TERM_LABEL, series.native)
+    for (const text of [series.name, series.native]) this.changes.note(tenant, text)
     for (const [label, text] of series.labels) this.#post(tenant, id, label, text)
   }
 
@@ -271,6 +275,7 @@ export class SeriesTable {
       if (native !== text) this.#unpost(tenant, id, NAME_TERM_LABEL, native)
       for (const [label, value] of labelsOf(labels)) this.#unpost(tenant, id, label, value)
       this.#removeSeries.run(id)
+      for (const one of [text, native]) this.changes.note(tenant, one)
     }
     return unused.length > 0
   }

@@ -50,18 +50,23 @@ class RestSummary implements SeriesSummary {
   }
 
   *read(place: number, head: HeadPart | undefined): Generator<undefined, Found | undefined, void> {
-    const builder = new WindowBuilder(ROLLUP_MS)
+    // Most series of most queries have none, and a builder has columns.
+    const builder = this.#rollups.length === 0 ? undefined : new WindowBuilder(ROLLUP_MS)
+    if (builder !== undefined) yield* this.#addRollups(place, builder)
+    const parts: Part[] = []
+    for (const reader of this.#samples) yield* reader.read(place, parts)
+    if (head !== undefined) parts.push(head)
+    const samples = joinParts(parts, this.range.fromMs, this.range.toMs)
+    return found(samples, builder)
+  }
+
+  *#addRollups(place: number, builder: WindowBuilder): Generator<undefined, void, void> {
     for (const [, rollups] of yield* partsByPeriod(this.#rollups, place)) {
       const { fromMs, toMs } = this.#rollupRange
       const columns = joinParts(rollups, fromMs, toMs)
       if (columns !== undefined) builder.add(this.#gone(columns))
       yield
     }
-    const parts: Part[] = []
-    for (const reader of this.#samples) yield* reader.read(place, parts)
-    if (head !== undefined) parts.push(head)
-    const samples = joinParts(parts, this.range.fromMs, this.range.toMs)
-    return found(samples, builder)
   }
 
   /** The rows of days without samples. */
@@ -158,8 +163,8 @@ function* partsByPeriod(readers: readonly RunReader[], place: number): Generator
 
 const NONE = new Float64Array(0)
 
-function found(samples: ChunkColumns | undefined, builder: WindowBuilder): Found | undefined {
-  const windows = builder.finish()
+function found(samples: ChunkColumns | undefined, builder: WindowBuilder | undefined): Found | undefined {
+  const windows = builder?.finish()
   if (samples === undefined && windows === undefined) return undefined
   return { times: samples?.times ?? NONE.slice(), values: samples?.values[0] ?? NONE.slice(), windows }
 }
