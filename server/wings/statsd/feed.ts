@@ -3,6 +3,7 @@
  * of its tenant.
  */
 import { BasicType } from '../../../protocol/monitor/constants.ts'
+import { KnownLines } from '../../../protocol/statsd/known-lines.ts'
 import { MAX_LINE_BYTES, parseLine, type StatsdLine } from '../../../protocol/statsd/lines.ts'
 import { AllowedSenders } from '../../kit/by-tenant.ts'
 import type { StreamTaker } from '../../kit/io/pacer.ts'
@@ -17,13 +18,22 @@ export const STATSD_FAMILY = 'statsd.'
 
 const METRICS_PER_STEP = 64
 const LINES_PER_STEP = 64
+/** For lines that come again. */
+const KNOWN_BYTES = 8 << 20
 const NEWLINE = 0x0a
+const TOO_LARGE = 'a sum or a count that would be too large'
 const types = {
   counter: BasicType.DOUBLE,
   gauge: BasicType.DOUBLE,
   set: BasicType.UINT64,
   timer: BasicType.REC,
 } as const
+
+/** What is known of a line before its number is. */
+interface KnownLine {
+  readonly metric: StatsdMetric
+  readonly weight: number
+}
 
 export interface StatsdFeedOptions extends Pick<StatsdTable, 'tenant' | 'allow' | 'flushMs' | 'keepMs' | 'maxMetrics'> {
   readonly sensor: LabelledSensor
@@ -42,6 +52,7 @@ export class StatsdFeed {
   readonly #options: StatsdFeedOptions
   /** By name and tags in the order of their names. */
   readonly #metrics = new Map<string, StatsdMetric>()
+  readonly #known = new KnownLines<KnownLine>(KNOWN_BYTES)
   readonly #listening: string[] = []
   #kernelDrops: () => number | undefined = () => undefined
   #flushedMs: number
@@ -83,7 +94,10 @@ export class StatsdFeed {
       return undefined
     }
     this.#counters.datagrams++
-    return this.#takeAll(textOf(bytes).split('\n'), address)
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    // Most datagrams have few lines, and need no steps.
+    const rest = this.#takeSome(bytes, view, 0, address)
+    return rest < bytes.length ? this.#takeRest(bytes, view, rest, address) : undefined
   }
 
   /** A stream of lines; undefined if its sender is refused. */
@@ -100,29 +114,58 @@ export class StatsdFeed {
     )
   }
 
-  *#takeAll(lines: readonly string[], from: string): Steps<void> {
-    let taken = 0
-    for (const line of lines) {
-      this.#take(line, from)
-      if (++taken % LINES_PER_STEP === 0) yield
-    }
+  *#takeRest(bytes: Uint8Array, view: DataView, start: number, from: string): Steps<void> {
+    for (let at = start; at < bytes.length; at = this.#takeSome(bytes, view, at, from)) yield
   }
 
-  #take(text: string, from: string): void {
+  /** Takes the lines of a step, from `start` on. Returns where the next one begins. */
+  #takeSome(bytes: Uint8Array, view: DataView, start: number, from: string): number {
+    let at = start
+    for (let taken = 0; taken < LINES_PER_STEP && at < bytes.length; taken++) {
+      const newline = bytes.indexOf(NEWLINE, at)
+      const end = newline < 0 ? bytes.length : newline
+      this.#takeLine(bytes, view, at, end, from)
+      at = end + 1
+    }
+    return at
+  }
+
+  #takeLine(bytes: Uint8Array, view: DataView, start: number, end: number, from: string): void {
+    const known = this.#known.find(view, start, end)
+    if (known === undefined || known.metric.isForgotten) {
+      const taken = this.#take(textOf(bytes.subarray(start, end)), from)
+      if (taken !== undefined) this.#known.keep(view, start, end, taken)
+      return
+    }
+    const { metric, weight } = known
+    if (!this.sensor.meter.take()) this.#counters.overQuota++
+    else if (metric.takeNumber(this.#known.number, weight) !== undefined) {
+      this.#bad(TOO_LARGE, from)
+      return
+    } else metric.heardMs = this.#options.clock.monotonicMs()
+    this.#counters.lines++
+  }
+
+  /** Returns what is known of the lines that differ from this one in their number only; undefined if each has to be read. */
+  #take(text: string, from: string): KnownLine | undefined {
     const line = parseLine(text.endsWith('\r') ? text.slice(0, -1) : text)
     if (line === undefined) {
       if (text !== '' && text !== '\r') this.#counters.otherLines++
-      return
+      return undefined
     }
     if ('problem' in line) {
       this.#bad(line.problem, from)
-      return
+      return undefined
     }
-    let problem: string | undefined
+    let metric: StatsdMetric | string | undefined
     if (!this.sensor.meter.take()) this.#counters.overQuota++
-    else problem = this.#count(line)
-    if (problem === undefined) this.#counters.lines++
-    else this.#bad(problem, from)
+    else metric = this.#count(line)
+    if (typeof metric === 'string') {
+      this.#bad(metric, from)
+      return undefined
+    }
+    this.#counters.lines++
+    return metric === undefined || line.kind === 'set' ? undefined : { metric, weight: line.weight }
   }
 
   #bad(problem: string, from: string): void {
@@ -130,8 +173,8 @@ export class StatsdFeed {
     this.#lastProblem = `${problem} (from ${from})`
   }
 
-  /** Returns what is wrong with the line, if its metric cannot take it. */
-  #count(line: StatsdLine): string | undefined {
+  /** Returns its metric, or what is wrong with the line if that cannot take it; undefined if there are too many. */
+  #count(line: StatsdLine): StatsdMetric | string | undefined {
     const tags = inOrder(line.tags)
     const key = `${line.name}\0${tags.map(([name, text]) => `${name}\0${text}`).join('\0')}`
     const known = this.#metrics.get(key)
@@ -142,11 +185,11 @@ export class StatsdFeed {
     }
     const metric = known ?? new StatsdMetric({ ...line, tags })
     const refused = metric.take(line)
-    if (refused === 'size') return 'a sum or a count that would be too large'
+    if (refused === 'size') return TOO_LARGE
     if (refused === 'members') this.#counters.membersFull++
     metric.heardMs = this.#options.clock.monotonicMs()
     if (known === undefined) this.#metrics.set(copyOf(key), metric)
-    return undefined
+    return metric
   }
 
   /** To be called every second. */
@@ -170,7 +213,10 @@ export class StatsdFeed {
     try {
       for (const [key, metric] of this.#metrics) {
         if (metric.isTouched) this.#tryEmit(metric, start, end)
-        else if (metric.heardMs < oldest) this.#metrics.delete(key)
+        else if (metric.heardMs < oldest) {
+          metric.isForgotten = true
+          this.#metrics.delete(key)
+        }
         if (++seen % METRICS_PER_STEP === 0) yield
       }
     } finally {

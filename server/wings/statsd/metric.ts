@@ -15,6 +15,9 @@ export const MAX_MEMBERS = 10_000
 /** Why a metric does not take a line: a set is full, or a sum or a count would be larger than a value can be. */
 export type RefusedLine = 'members' | 'size'
 
+/** What of a line changes a metric. */
+type TakenLine = Pick<StatsdLine, 'values' | 'isRelative' | 'weight'>
+
 export class StatsdMetric {
   readonly kind: StatsdKind
   readonly name: string
@@ -22,10 +25,13 @@ export class StatsdMetric {
   readonly unit: string
   /** Whether something came since the last flush. */
   isTouched = false
+  /** Its feed has it no more: the same name begins anew. */
+  isForgotten = false
   /** When a line came last, monotonic milliseconds. */
   heardMs = 0
   /** The sum of a counter since the metric began, or the value of a gauge. */
   #number = 0
+  readonly #one = [0]
   #members = new Set<string>()
   #timings = new Timings()
 
@@ -37,13 +43,19 @@ export class StatsdMetric {
   }
 
   /** Takes a line as a whole; returns why it is refused, and then nothing of it has changed anything. */
-  take(line: StatsdLine): RefusedLine | undefined {
+  take(line: TakenLine): RefusedLine | undefined {
     const refused = this.#takeValues(line)
     if (refused === undefined) this.isTouched = true
     return refused
   }
 
-  #takeValues({ values, isRelative, weight }: StatsdLine): RefusedLine | undefined {
+  /** The same for a line with one number, which has no sign. */
+  takeNumber(number: number, weight: number): RefusedLine | undefined {
+    this.#one[0] = number
+    return this.take({ values: this.#one, isRelative: false, weight })
+  }
+
+  #takeValues({ values, isRelative, weight }: TakenLine): RefusedLine | undefined {
     if (this.kind === 'set') return this.#addMember(String(values[0])) ? undefined : 'members'
     const numbers = values as readonly number[]
     if (this.kind === 'timer') return this.#timings.add(numbers, weight) ? undefined : 'size'

@@ -35,7 +35,7 @@ const MOST_EVENTS = 64
 const ROUNDS = 8
 /** When so many have come at once, more will soon: it is cheaper to take them together. */
 const WORTH_WAITING = 4
-const WAIT_MS = 1
+const WAIT_MS = 2
 
 class Receiver {
   readonly #libc: Libc

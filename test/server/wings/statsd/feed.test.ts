@@ -147,3 +147,34 @@ it('keeps of a datagram only what it needs: names, tags and members are copies',
   )
   expect(heldBy(1_000, (index) => `set:a.member.of.a.set.${index}|s`)).toBeLessThan(3e6)
 })
+
+it('sums up the same of lines that are known by their bytes, and of those that are read', () => {
+  const sent = fc.array(fc.array(lines, { minLength: 1, maxLength: 20 }), { minLength: 1, maxLength: 4 })
+  fc.assert(
+    fc.property(sent, (rounds) => {
+      const [all, alone] = [feedOf(), feedOf()]
+      for (const round of rounds) {
+        // A tag that is empty is none, and makes a line that was not seen.
+        all.send(round.join('\n'))
+        for (const [at, line] of round.entries()) alone.send(line.replace(/$/, `|#${','.repeat(at + 1)}`))
+        all.flush()
+        alone.flush()
+      }
+      expect(all.emitted).toEqual(alone.emitted)
+      expect(all.feed.status().counters).toMatchObject({
+        lines: alone.feed.status().counters['lines'],
+        badLines: alone.feed.status().counters['badLines'],
+      })
+    }),
+  )
+})
+
+it('a metric that was forgotten begins anew, though its lines are known', () => {
+  const { emitted, send, flush } = feedOf()
+  send('a:5|c')
+  send('a:6|c')
+  for (let flushed = 0; flushed < 8; flushed++) flush()
+  send('a:7|c')
+  flush()
+  expect(emitted.map(({ value }) => value.value)).toEqual([11, 7])
+})
