@@ -37,6 +37,8 @@ const GRACE_MS = 90_000
 const LONGEST_STOP_MS = 1_000
 const TIMES_QUIET = 20
 const MOST_GROWTH_MIB = 256
+/** Of the promises that name it: NOP above quiet, and what the server computes in a turn meanwhile. */
+const CLOSE_MS = 20
 /** Of one name, from all networks from which it never succeeded, in each minute of the clock. */
 const GUESSES_A_MINUTE = 20
 const RECORDS_A_MINUTE = 1_000
@@ -52,6 +54,8 @@ interface Circumstances {
   readonly smallDisk?: true
   /** Less would prove nothing. */
   readonly leastSeconds?: number
+  /** Whether NOP stays as close to quiet as no other program keeps it from. */
+  readonly isClose?: true
   /** What else was promised and is broken, in words. */
   readonly judge?: (stage: Stage, tally: DeedTally, seconds: number) => Promise<readonly string[]>
 }
@@ -77,7 +81,7 @@ const CIRCUMSTANCES: Readonly<Record<DeedName, Circumstances>> = {
   scrapes: { feed: true, loopback: true, mostGrowthMiB: 200, leastSeconds: 4 },
   // As much as any other: 96 MiB that all queries hold, up to 64 MiB of columns that V8 has not collected yet, and what the heaps
   // grow by until they are.
-  queries: { feed: true, loopback: true, leastSeconds: 4 },
+  queries: { feed: true, loopback: true, leastSeconds: 4, isClose: true },
   records: {
     async judge(stage, _tally, seconds) {
       const records = await stage.newRecords()
@@ -135,6 +139,8 @@ interface Run {
   readonly rssMostMiB: number
   /** How long the server has computed without a pause, beside the hostile tenant: without what others did on the machine. */
   readonly longestStepMs: number
+  /** The most CPU time of a turn of its event loop, beside the hostile tenant. */
+  readonly mostOfTurnMs: number
   readonly broken: readonly string[]
 }
 
@@ -155,6 +161,7 @@ async function oneDeed(
     const rssBeforeMiB = stage.rssMiB('VmRSS')
     stage.forgetPeak()
     await stage.longestStepMs()
+    await stage.mostOfTurnMs()
     const addresses = network === 'own' ? namespace?.far : [namespace?.near ?? '127.0.0.1']
     const job: HostileJob = {
       ...EVE,
@@ -175,6 +182,7 @@ async function oneDeed(
     const tally = { ...(await hostile.tally), ...(circumstances.smallDisk ? { leastFreeMiB } : {}) }
     const rssMostMiB = stage.rssMiB('VmHWM')
     const longestStepMs = stage.isAlive ? await stage.longestStepMs() : 0
+    const mostOfTurnMs = stage.isAlive ? await stage.mostOfTurnMs() : 0
     const broken = [...((await circumstances.judge?.(stage, tally, seconds)) ?? [])]
     if (stage.isAlive) {
       await good.hold()
@@ -183,8 +191,11 @@ async function oneDeed(
     broken.push(...stage.ended, ...brokenPromises(good, quiet, beside))
     const grownMiB = rssMostMiB - rssBeforeMiB
     if (grownMiB > (circumstances.mostGrowthMiB ?? MOST_GROWTH_MIB)) broken.push(`the server grew by ${grownMiB} MiB`)
+    // Others may have the cores; then its own turns have not been so long.
+    const aboveMs = Math.min(beside.nop.p99Ms - quiet.nop.p99Ms, mostOfTurnMs)
+    if (circumstances.isClose && aboveMs > CLOSE_MS) broken.push(`p99 of NOP is more than ${CLOSE_MS} ms above quiet`)
     if (Object.values(tally).every((count) => count <= 0)) broken.push('the hostile tenant did nothing')
-    return { quiet, beside, tally, good, rssBeforeMiB, rssMostMiB, longestStepMs, broken }
+    return { quiet, beside, tally, good, rssBeforeMiB, rssMostMiB, longestStepMs, mostOfTurnMs, broken }
   } finally {
     await stage.close()
   }
@@ -207,7 +218,7 @@ function brokenPromises(good: GoodTenant, quiet: Stretch, beside: Stretch): stri
 }
 
 function linesOf(
-  { quiet, beside, tally, good, rssBeforeMiB, rssMostMiB, longestStepMs, broken }: Run,
+  { quiet, beside, tally, good, rssBeforeMiB, rssMostMiB, longestStepMs, mostOfTurnMs, broken }: Run,
   deed: string,
   network: Network,
 ): string[] {
@@ -220,7 +231,7 @@ function linesOf(
   return [
     `${deed}, ${network} network: ${compared('nop')}; ${compared('query')}; ` +
       `${beside.logins} logins; ${good.committed} values committed, ` +
-      `longest ${ms(good.commitWorstMs)}; longest step of the server ${ms(longestStepMs)}; RSS ${rssBeforeMiB} to ${rssMostMiB} MiB; the neighbour: ${did.join(', ')}`,
+      `longest ${ms(good.commitWorstMs)}; longest step of the server ${ms(longestStepMs)}, most CPU of a turn ${ms(mostOfTurnMs)}; RSS ${rssBeforeMiB} to ${rssMostMiB} MiB; the neighbour: ${did.join(', ')}`,
     ...[...new Set(broken)].map((promise) => {
       const times = broken.filter((other) => other === promise).length
       return `  broken: ${promise}${times > 1 ? `, ${times} times` : ''}`

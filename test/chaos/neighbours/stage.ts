@@ -27,7 +27,8 @@ const LOOK_MS = 50
 
 /**
  * Runs in the server first. Whoever asks at this socket for `step` gets the longest time between two turns of its event loop since
- * somebody asked before, without that in which its first thread had no core; for `heap`, the bytes that are left after a
+ * somebody asked before, without that in which its first thread had no core; for `turn`, the most CPU time of that thread between two
+ * such turns, which does not depend on what else the machine does; for `heap`, the bytes that are left after a
  * collection, with the buffers outside of the heap.
  */
 const OWN_FIGURES = 'figures.socket'
@@ -42,13 +43,17 @@ const PRELOAD = `
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc')
     const TURN_MS = 5
-    // Proc's second figure: how long it could have run while others had the cores.
-    const waited = () => Number(readFileSync('/proc/self/task/' + process.pid + '/schedstat', 'utf8').split(' ')[1]) / 1e6
-    const own = () => performance.now() - waited()
-    let [before, longestMs] = [own(), 0]
+    // Proc's figures: how long it had a core, and how long it could have run while others had the cores.
+    const inMs = () => readFileSync('/proc/self/task/' + process.pid + '/schedstat', 'utf8').split(' ').map((ns) => Number(ns) / 1e6)
+    const own = () => {
+      const [ran, waited] = inMs()
+      return { ran, own: performance.now() - waited }
+    }
+    let [before, longestMs, mostMs] = [own(), 0, 0]
     const look = () => {
       const now = own()
-      longestMs = Math.max(longestMs, now - before - TURN_MS)
+      longestMs = Math.max(longestMs, now.own - before.own - TURN_MS)
+      mostMs = Math.max(mostMs, now.ran - before.ran)
       before = now
     }
     setInterval(look, TURN_MS).unref()
@@ -56,6 +61,11 @@ const PRELOAD = `
       step() {
         const found = longestMs
         longestMs = 0
+        return found
+      },
+      turn() {
+        const found = mostMs
+        mostMs = 0
         return found
       },
       heap() {
@@ -199,12 +209,17 @@ export class Stage {
     return this.#figure('step')
   }
 
+  /** The most CPU time that its first thread took between two turns of the event loop, since this was asked before. */
+  mostOfTurnMs(): Promise<number> {
+    return this.#figure('turn')
+  }
+
   /** What its heap has after a collection, with the buffers outside of it. */
   async heapMiB(): Promise<number> {
     return (await this.#figure('heap')) / 2 ** 20
   }
 
-  async #figure(what: 'step' | 'heap'): Promise<number> {
+  async #figure(what: 'step' | 'turn' | 'heap'): Promise<number> {
     const socket = connect(path(this.#server.directory, OWN_FIGURES))
     socket.write(what)
     return Number(await text(socket))
