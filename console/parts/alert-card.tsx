@@ -112,7 +112,12 @@ export function AlertCard(props: AlertCardProps) {
             onDone={onChange}
           />
         ) : null}
-        <a class="button" href={toggleLink} aria-expanded={isOpen} aria-label={`Details of ${name}`}>
+        <a
+          class="button"
+          href={toggleLink}
+          aria-expanded={isOpen}
+          aria-label={`${isOpen ? 'Less' : 'Details'} of ${name}`}
+        >
           {isOpen ? 'Less' : 'Details'}
         </a>
       </div>

@@ -23,7 +23,7 @@ const VIEWS: readonly (readonly [url: string, shown: string, pressed?: string])[
   ['#/alerts/rules', '.rules td'],
   ['#/alerts/silences', 'td.does button'],
   ['#/alerts/silences?show=ended', '.empty'],
-  ['#/alerts/notifications', 'section[aria-label="Notifiers"] td'],
+  ['#/alerts/notifications', 'section[aria-label="Notifiers"] .state'],
   ['#/hosts', 'main table td'],
   ['#/metrics', 'main table td'],
   ['#/metrics/gmetric.live', '.chart canvas'],

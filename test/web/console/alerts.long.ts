@@ -107,7 +107,7 @@ describe.skipIf(missing)(`the view of alerts${howTo}`, () => {
     await button.click()
     await hot.getByText(/^acknowledged by admin/).waitFor({ timeout: 15_000 })
     await page.waitForSelector('.choices a:has-text("silenced 1")')
-    await hot.getByLabel('End the acknowledgement of TooHot').click()
+    await hot.getByRole('button', { name: 'End the acknowledgement of TooHot' }).click()
     await hot.locator('dialog button.danger').click()
     await button.waitFor({ timeout: 15_000 })
     await page.close()
