@@ -1,6 +1,7 @@
 /** The rules, by group: what they ask, whether they can be evaluated, when that was done last, and how long it took. */
 import { useState } from 'preact/hooks'
 import { type RuleLine, useRules } from '../alerts.ts'
+import { lengthText } from '../chart-time.ts'
 import { expressionArgs } from '../expressions.ts'
 import { linkTo, type ViewProps } from '../route.ts'
 import { formatCount, formatDuration, formatUtc } from '../units.ts'
@@ -66,7 +67,7 @@ export function RuleList({ consumer, fleet, router }: ViewProps) {
               <Name text={name} />
             </h2>
             <p class="note">
-              <Name text={file} max={64} />, every {formatDuration(interval)}
+              <Name text={file} max={64} />, every {lengthText(interval)}
             </p>
           </div>
           <PagedTable

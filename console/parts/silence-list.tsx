@@ -1,7 +1,7 @@
 /** Silences and acknowledgements: those in force, each with a way to end it, and those that ended within the last days. */
 import { type SilenceLine, useAlertControls, useSilences } from '../alerts.ts'
 import { linkTo, type ViewProps } from '../route.ts'
-import { formatCount, formatDuration, formatMoment, formatUtc } from '../units.ts'
+import { formatDuration, formatMoment, formatUtc } from '../units.ts'
 import { Action } from './action.tsx'
 import { Name } from './name.tsx'
 import { SilenceButton } from './silence-form.tsx'
@@ -60,7 +60,6 @@ export function SilenceList({ consumer, fleet, router }: ViewProps) {
             keyOf={({ id }) => id}
             columns={[...columnsFor(now, showsEnded), ends]}
             page={PAGE}
-            status={() => (lines.length === 0 ? null : <p class="padded note">{formatCount(lines.length)}</p>)}
             empty={
               <p class="empty" role="status">
                 {showsEnded ? 'Nothing has ended within the last five days.' : 'Nothing is silenced or acknowledged.'}
@@ -106,10 +105,10 @@ function columnsFor(now: number, areEnded: boolean): readonly Column<SilenceLine
       ),
     },
     {
-      title: areEnded ? 'Ended' : 'Ends',
+      title: areEnded ? 'Ended' : 'Until',
       cell: ({ ends }) => (
         <time title={formatUtc(ends * 1e6)}>
-          {areEnded ? formatMoment(ends * 1e6) : `in ${formatDuration(Math.max(0, ends - now))}`}
+          {areEnded ? formatMoment(ends * 1e6) : `ends in ${formatDuration(Math.max(0, ends - now))}`}
         </time>
       ),
     },
