@@ -185,7 +185,7 @@ describe('in a server that tells an Alertmanager', () => {
       annotations: { summary: 'now 11' },
       startsAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       endsAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-      generatorURL: 'https://mon.example',
+      generatorURL: 'https://mon.example/#/query?expr=test_a%20%3E%2010&show=chart',
     })
     const firedMs = Date.parse(activeAt) + MINUTE
     for (const [index, { atMs, alerts }] of sent.entries()) {
