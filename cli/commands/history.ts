@@ -1,5 +1,6 @@
 /** `cinnabar history`: what the server remembers, and how much of it. */
 import type { Command } from 'commander'
+import type { Consumer } from '../../client/index.ts'
 import { parseAssignments } from '../arguments.ts'
 import { confirm, YES_OPTION, type YesOption } from '../confirm.ts'
 import { runAndReport } from '../control.ts'
@@ -15,6 +16,7 @@ import { addHistoryImport } from './history-import.ts'
 import { addHistoryReplay } from './history-replay.ts'
 
 const METRIC = 'producer.history'
+const SENSORS = 'producer.sensors'
 /** What belongs to no tenant, such as `host.*`. */
 const OF_NO_TENANT = '(none)'
 const NOTHING =
@@ -42,6 +44,8 @@ export function addHistory(program: Command, cli: Cli): void {
       withConsumer(cli, options, async (consumer) => {
         const { value } = await withProgress(terminal, 'asking for the history', consumer.query(METRIC))
         const { records = [], isCut } = toRecords(value) ?? {}
+        const problem = records.length === 0 ? await problemOf(consumer) : ''
+        if (problem !== '') throw new Failure(ExitCode.FAILED, `the history cannot be read: ${problem}`)
         const toText = (all: readonly AnswerRecord[], width?: number) => table(all, terminal.colors, width)
         await printList(terminal, records, options.json, { none: NOTHING, toText })
         if (isCut) throw new Failure(ExitCode.FAILED, 'the answer is incomplete because it is too long')
@@ -51,6 +55,13 @@ export function addHistory(program: Command, cli: Cli): void {
   addHistoryImport(history, cli)
   addHistoryReplay(history, cli)
   addHistoryDrop(history, cli)
+}
+
+/** What is wrong with the history; empty if nothing is, or it is not shown to this user. */
+async function problemOf(consumer: Consumer): Promise<string> {
+  const { records = [] } = toRecords((await consumer.query(SENSORS)).value) ?? {}
+  const entry = records.find((record) => fieldText(record, 'name').startsWith('history/'))
+  return entry === undefined ? '' : fieldText(entry, 'detail')
 }
 
 function table(records: readonly AnswerRecord[], colors: Colors, width?: number): string {

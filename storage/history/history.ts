@@ -335,28 +335,34 @@ export class History implements HistoryStore {
     })
   }
 
-  *drop({ tenant: name, matchers }: Pick<HistoryQuery, 'tenant' | 'matchers'>): Generator<undefined, void, void> {
+  *drop({ tenant: name, matchers }: Pick<HistoryQuery, 'tenant' | 'matchers'>): Generator<undefined, number, void> {
     const tenant = this.#tenants.find(name)
     const compiled = compileMatchers(matchers)
-    if (tenant === undefined) return
+    if (tenant === undefined) return 0
     while (!this.commit()) yield
     const steps = this.#dropping(tenant, compiled)
     // What is merged meanwhile would not be hidden.
     const release = this.#background.hold()
     try {
-      while (this.#guarded(() => steps.next()).done !== true) yield
+      for (;;) {
+        const step = this.#guarded(() => steps.next())
+        if (step.done === true) return step.value
+        yield
+      }
     } finally {
-      steps.return()
+      steps.return(0)
       release()
     }
   }
 
-  *#dropping(tenant: HistoryTenant, matchers: readonly CompiledMatcher[]): Generator<undefined, void, void> {
+  /** Returns how many series match. */
+  *#dropping(tenant: HistoryTenant, matchers: readonly CompiledMatcher[]): Generator<undefined, number, void> {
     this.#background.pageNow([tenant])
     const number = this.#nextNumber++
     const { places } = yield* new SeriesResolver(this.#database).resolve(tenant, matchers)
     const parts = { number, catalogue: this.#catalogue, clock: this.#options.clock }
     yield* this.#dropped.dropping(tenant.id, places, { ...parts, transact: (work) => this.#transaction(work) })
+    return places.length
   }
 
   removeTenant(name: string): void {

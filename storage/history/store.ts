@@ -281,9 +281,10 @@ export interface HistoryStore {
   work(budgetMs: number): boolean
   /**
    * Drops what a tenant, or some of its series, has up to the first step; queries that begin after the last step do not see it, and its
-   * bytes go by `work`, which does nothing meanwhile. Whoever ends it early has dropped some series, or none, for good.
+   * bytes go by `work`, which does nothing meanwhile. Whoever ends it early has dropped some series, or none, for good. Returns how many
+   * series match, whether or not they had any samples.
    */
-  drop(query: Pick<HistoryQuery, 'tenant' | 'matchers'>): Generator<undefined, void, void>
+  drop(query: Pick<HistoryQuery, 'tenant' | 'matchers'>): Generator<undefined, number, void>
   /** Drops everything of a tenant, its position too. References to its series end. */
   removeTenant(tenant: string): void
   /** The limits from now on; what is over them goes by `work`. */

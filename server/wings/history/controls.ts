@@ -14,8 +14,8 @@ export interface DropServices {
   readonly view: Pick<Kit['peer']['view'], 'tenants'>
   /** Why nothing can be dropped now; undefined if it can. */
   readonly problem: () => string | undefined
-  /** Rejects with an error for people. */
-  readonly drop: (tenants: readonly string[], matchers: readonly HistoryMatcher[]) => Promise<void>
+  /** Resolves to how many series match. Rejects with an error for people. */
+  readonly drop: (tenants: readonly string[], matchers: readonly HistoryMatcher[]) => Promise<number>
 }
 
 type Identity = Parameters<Control['prepare']>[1]['identity']
@@ -51,11 +51,13 @@ export function historyDrop({ view, problem, drop }: DropServices): Control {
       if (why !== undefined) throw new StatusError('BUSY', why)
       return async () => {
         try {
-          await drop(tenants, matchers)
+          const series = await drop(tenants, matchers)
+          if (series === 0) return ok('nothing is remembered that matches: nothing was dropped')
+          const what = `what was remembered of ${series} series is dropped`
+          return ok(`${what}; the bytes are free when the files are merged next`)
         } catch (error) {
           return failed((error as Error).message)
         }
-        return ok('dropped; the bytes are free when the files are merged next')
       }
     },
   }

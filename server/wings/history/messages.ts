@@ -143,7 +143,7 @@ export interface ThreadRequest {
 export interface ThreadAnswer {
   readonly kind: 'answer'
   readonly request: number
-  /** The bytes of a copy. */
+  /** The bytes of a copy, or the series that were dropped. */
   readonly count: number
   readonly imported?: ImportCounts | undefined
   /** For people; empty if it is done. */

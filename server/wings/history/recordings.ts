@@ -160,11 +160,12 @@ export class Recordings implements ShownHistory {
     })
   }
 
-  /** Drops what was taken up to now. Rejects with an error for people. */
-  async drop(tenants: readonly string[], matchers: readonly HistoryMatcher[]): Promise<void> {
+  /** Drops what was taken up to now, and resolves to how many series match. Rejects with an error for people. */
+  async drop(tenants: readonly string[], matchers: readonly HistoryMatcher[]): Promise<number> {
     for (const recording of this.#recordings.values()) recording.flush()
-    await this.#requests.ask({ kind: 'drop', tenants, matchers })
+    const { count } = await this.#requests.ask({ kind: 'drop', tenants, matchers })
     this.#askForFigures()
+    return count
   }
 
   /** Stores the samples of a text. Rejects with an error for people, and then none of them is stored. */

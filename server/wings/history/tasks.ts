@@ -51,20 +51,26 @@ export class ThreadTasks {
     return this.#copying
   }
 
-  #drop(rest: readonly ReturnType<HistoryStore['drop']>[], answer: (count: number, problem?: string) => void): void {
+  /** `series`: how many were dropped before. */
+  #drop(
+    rest: readonly ReturnType<HistoryStore['drop']>[],
+    answer: (count: number, problem?: string) => void,
+    series = 0,
+  ): void {
     const [steps, ...others] = rest
     if (steps === undefined) {
-      answer(0)
+      answer(series)
       return
     }
     try {
       if (this.#isClosed) {
-        steps.return()
+        steps.return(0)
         answer(0, ENDING)
         return
       }
-      const { done = false } = steps.next()
-      this.#services.later(() => this.#drop(done ? others : rest, answer))
+      const step = steps.next()
+      const [left, dropped] = step.done === true ? [others, series + step.value] : [rest, series]
+      this.#services.later(() => this.#drop(left, answer, dropped))
     } catch (error) {
       answer(0, messageOf(error))
     }

@@ -21,7 +21,8 @@ import { ReferenceTexts } from './series-texts.ts'
 /** What is to be done here when it is in the log. */
 type Deed =
   | { readonly kind: 'append'; readonly batch: HistoryBatch }
-  | { readonly kind: 'drop'; readonly query: Pick<HistoryQuery, 'tenant' | 'matchers'> }
+  /** `series`: how many it was, when it is done. */
+  | { readonly kind: 'drop'; readonly query: Pick<HistoryQuery, 'tenant' | 'matchers'>; series: number }
 
 interface Entry {
   readonly operation: HistoryOperation
@@ -62,7 +63,7 @@ export class LoggedHistory implements HistoryStore {
   readonly #positions = new Map<string, HistoryPosition>()
   /** What is left to be done of the record that is in the log, or under way, and where the history is then. */
   #record: RecordUnderWay | undefined
-  #dropping: Generator<undefined, void, void> | undefined
+  #dropping: ReturnType<HistoryStore['drop']> | undefined
   #isClosed = false
 
   constructor(parts: LoggedHistoryParts) {
@@ -195,8 +196,10 @@ export class LoggedHistory implements HistoryStore {
     }
     try {
       this.#dropping ??= this.#history.drop(deed.query)
-      if (this.#dropping.next().done !== true) return false
+      const step = this.#dropping.next()
+      if (step.done !== true) return false
       this.#dropping = undefined
+      deed.series = step.value
       return true
     } catch (error) {
       // It is tried again from its beginning.
@@ -215,11 +218,13 @@ export class LoggedHistory implements HistoryStore {
     return this.#texts.add(reference, series)
   }
 
-  *drop(query: Pick<HistoryQuery, 'tenant' | 'matchers'>): Generator<undefined, void, void> {
+  *drop(query: Pick<HistoryQuery, 'tenant' | 'matchers'>): Generator<undefined, number, void> {
     // What is wrong with an expression is so before it is in the log.
     compileMatchers(query.matchers)
-    this.#add({ kind: 'drop', ...query }, { kind: 'drop', query })
+    const deed: Deed = { kind: 'drop', query, series: 0 }
+    this.#add({ kind: 'drop', ...query }, deed)
     while (!this.commit()) yield
+    return deed.series
   }
 
   /** At once: whoever leads next finds out by itself that the tenant is gone. */
@@ -238,7 +243,7 @@ export class LoggedHistory implements HistoryStore {
     )
     const { deeds = [] } = this.#record ?? {}
     if (this.#dropping !== undefined && deeds[0] !== undefined && isOf(deeds[0])) {
-      this.#dropping.return()
+      this.#dropping.return(0)
       this.#dropping = undefined
     }
     if (this.#record !== undefined) this.#record.deeds = deeds.filter((deed) => !isOf(deed))
@@ -279,7 +284,7 @@ export class LoggedHistory implements HistoryStore {
   /** What is not in the log is left to whoever leads next; what is, is applied when this node follows. */
   close(): void {
     this.#isClosed = true
-    this.#dropping?.return()
+    this.#dropping?.return(0)
     this.#history.close()
   }
 }

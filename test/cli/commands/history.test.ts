@@ -20,7 +20,10 @@ describe('cinnabar history', () => {
     uint64('lost', 0n),
   ]
   const answers = (...records: readonly (readonly Field[])[]): Script => {
-    return ({ of }) => (of === 'producer.history' ? { followedBy: [{ answer: list(...records) }] } : {})
+    return ({ of }) => {
+      if (of === 'producer.sensors') return { followedBy: [{ answer: list() }] }
+      return of === 'producer.history' ? { followedBy: [{ answer: list(...records) }] } : {}
+    }
   }
 
   it('shows what is kept by tenant', async () => {
@@ -41,6 +44,13 @@ describe('cinnabar history', () => {
   it('says so if nothing is remembered, or not everything was shown', async () => {
     const nothing = await runCli(['history'], answers())
     expect([nothing.code, nothing.out, nothing.err.join()]).toEqual([0, [], expect.stringContaining('`keep`')])
+    const failed: Script = ({ of }) => {
+      const entry = [string('name', 'history/acme'), string('state', 'failed'), string('detail', 'it is too new')]
+      if (of === 'producer.history') return { followedBy: [{ answer: list() }] }
+      return of === 'producer.sensors' ? { followedBy: [{ answer: list(entry) }] } : {}
+    }
+    const { code, err } = await runCli(['history'], failed)
+    expect([code, err.join()]).toEqual([1, expect.stringContaining('cannot be read: it is too new')])
     const cut = await runCli(['history'], answers(of('acme', 0n), MORE))
     expect([cut.code, cut.err.join()]).toEqual([1, expect.stringContaining('incomplete')])
   })

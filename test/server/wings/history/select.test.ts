@@ -10,7 +10,7 @@ import { defaultConfig } from '../../../../server/start/config.ts'
 import type { HistorySelection } from '../../../../server/wings/history/messages.ts'
 import { SelectSensor } from '../../../../server/wings/history/select.ts'
 import type { HistoryLoss, HistoryQuery, HistorySamples } from '../../../../storage/history/store.ts'
-import { askFor, done, newToken, tokenSeat } from '../../../support/administration.ts'
+import { askFor, done, newToken, run, tokenSeat } from '../../../support/administration.ts'
 import { args, command, str, type, u64 } from '../../../support/bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { EPOCH, TestProducer } from '../../../support/producer.ts'
@@ -141,6 +141,7 @@ describe('a server', () => {
     expect((await askFor(root, 'history.drop', {})).detail).toContain('`metric`')
     expect((await askFor(root, 'history.drop', { metric: 'test.a', labels: 'host' })).detail).toContain('name=text')
     expect(await all()).toHaveLength(4)
+    expect((await run(root, 'history.drop', { metric: 'nothing.*' })).detail).toContain('nothing was dropped')
     await done(root, 'history.drop', { metric: 'test.a', labels: 'host=*2' })
     expect(await all()).toEqual([
       'default test_a{host,h1} 1,2',
