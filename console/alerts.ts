@@ -12,6 +12,7 @@ const EVERY_MS = 5_000
 /** Records of one reading at most. */
 const MOST_RECORDS = 5_000
 const US_PER_S = 1e6
+const FAILS_AFTER_S = 300
 
 /** A name of a label or an annotation, with its text. */
 export type Pair = readonly [name: string, text: string]
@@ -270,7 +271,12 @@ function notificationLineOf(record: PlainRecord): NotificationLine {
   }
 }
 
-function notifierLineOf(record: PlainRecord): NotifierLine {
+/** Those of which `CinnabarNotifierFails` fires. What has been wrong for less long passes by itself. */
+export function failingNotifiers(notifiers: readonly NotifierLine[], nowSeconds: number): readonly NotifierLine[] {
+  return notifiers.filter(({ failingSince }) => failingSince > 0 && nowSeconds - failingSince >= FAILS_AFTER_S)
+}
+
+export function notifierLineOf(record: PlainRecord): NotifierLine {
   return {
     name: text(record['name']),
     problem: text(record['problem']),

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import {
   type ActiveAlert,
   byUrgency,
+  failingNotifiers,
   isMeant,
   type NotifierLine,
   type RuleLine,
@@ -20,8 +21,6 @@ import { Search } from './search.tsx'
 import { Loading, Unreadable } from './state.tsx'
 
 const PAGE = 50
-/** What is wrong with a notifier for less long passes by itself. */
-const FAILS_AFTER_S = 300
 
 const SHOWN = ['all', 'firing', 'pending', 'silenced'] as const
 type Shown = (typeof SHOWN)[number]
@@ -126,18 +125,16 @@ function noAlerts(rules: readonly RuleLine[] | undefined): string {
 function Failing({ notifiers, now }: { readonly notifiers: readonly NotifierLine[]; readonly now: number }) {
   return (
     <>
-      {notifiers
-        .filter(({ failingSince }) => failingSince > 0 && now - failingSince >= FAILS_AFTER_S)
-        .map(({ name, problem, failingSince }) => (
-          <p key={name} class="banner" role="alert">
-            <strong>CinnabarNotifierFails</strong>: the notifier{' '}
-            <a href={linkTo('alerts', 'notifications', { notifier: name })}>
-              <bdi>{name}</bdi>
-            </a>{' '}
-            has told nobody for <time title={formatUtc(failingSince * 1e6)}>{formatDuration(now - failingSince)}</time>:{' '}
-            <bdi>{problem}</bdi>
-          </p>
-        ))}
+      {failingNotifiers(notifiers, now).map(({ name, problem, failingSince }) => (
+        <p key={name} class="banner" role="alert">
+          <strong>CinnabarNotifierFails</strong>: the notifier{' '}
+          <a href={linkTo('alerts', 'notifications', { notifier: name })}>
+            <bdi>{name}</bdi>
+          </a>{' '}
+          has told nobody for <time title={formatUtc(failingSince * 1e6)}>{formatDuration(now - failingSince)}</time>:{' '}
+          <bdi>{problem}</bdi>
+        </p>
+      ))}
     </>
   )
 }

@@ -5,9 +5,11 @@ import {
   activeAlertOf,
   byUrgency,
   exactMatchersOf,
+  failingNotifiers,
   isMeant,
   linksIn,
   matchersOf,
+  notifierLineOf,
   ruleLineOf,
   ruleOf,
   severityLook,
@@ -108,6 +110,13 @@ it('matchers of an alert are texts of its labels, and exact ones its fingerprint
   expect(exactMatchersOf(one)).toEqual([...plain, '__fingerprint__="f1"'])
   const many = activeAlertOf({ labels: Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`l${at}`, 'x'])) })
   expect(exactMatchersOf(many)).toHaveLength(32)
+})
+
+it('a notifier that has failed for five minutes is an alert of its own', () => {
+  const line = (name: string, since: number) =>
+    notifierLineOf({ name, problem: 'away', failing_since: BigInt(since) * 1_000_000n })
+  const all = [line('works', 0), line('new', 701), line('old', 700)]
+  expect(failingNotifiers(all, 1_000).map(({ name }) => name)).toEqual(['old'])
 })
 
 it.each([

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { loadConfig } from '../../../../server/start/config.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { PublishingProducer } from '../../../support/publisher.ts'
-import type { Json } from '../../../support/records.ts'
+import { decoded, type Json } from '../../../support/records.ts'
 
 it('a heartbeat that cannot go out for five minutes is an alert, of which a webhook is told', async () => {
   const received: Json[] = []
@@ -37,6 +37,10 @@ it('a heartbeat that cannot go out for five minutes is an alert, of which a webh
       commonLabels: { alertname: 'CinnabarNotifierFails', notifier: 'outside', severity: 'warning' },
       commonAnnotations: { summary: expect.stringMatching(/ tells nobody: nothing is sent: no rules are evaluated$/) },
     })
+    const [outside, pager] = decoded(await server.root.query('producer.notifiers'))
+    expect(outside).toMatchObject({ name: 'outside', problem: 'nothing is sent: no rules are evaluated' })
+    expect(producer.clock.microseconds() - Number(outside.failing_since)).toBeGreaterThanOrEqual(300_000_000)
+    expect(pager).toMatchObject({ name: 'pager', problem: '', failing_since: 0 })
   } finally {
     await server.stop()
     receiver.closeAllConnections()
