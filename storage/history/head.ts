@@ -65,11 +65,11 @@ export class Head {
     return this.#index
   }
 
-  /** The start of the earliest day in blocks; undefined if there are none. */
-  get oldestDay(): number | undefined {
-    let oldest = Number.POSITIVE_INFINITY
-    for (const { fromMs } of this.blocks) oldest = Math.min(oldest, fromMs)
-    return oldest === Number.POSITIVE_INFINITY ? undefined : dayOf(oldest)
+  /** The start of the earliest day in blocks, or of another one if that is earlier; undefined if there is neither. */
+  oldestDay(other = Number.POSITIVE_INFINITY): number | undefined {
+    let oldest = other
+    for (const { fromMs } of this.blocks) oldest = Math.min(oldest, dayOf(fromMs))
+    return oldest === Number.POSITIVE_INFINITY ? undefined : oldest
   }
 
   /** A copy of what waits. */

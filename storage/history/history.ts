@@ -344,11 +344,9 @@ export class History implements HistoryStore {
     // What is merged meanwhile would not be hidden.
     const release = this.#background.hold()
     try {
-      for (;;) {
-        const step = this.#guarded(() => steps.next())
-        if (step.done === true) return step.value
-        yield
-      }
+      let step = this.#guarded(() => steps.next())
+      for (; step.done !== true; step = this.#guarded(() => steps.next())) yield
+      return step.value
     } finally {
       steps.return(0)
       release()
@@ -391,8 +389,7 @@ export class History implements HistoryStore {
     const totals = new Map(this.#catalogue.totals().map((each) => [each.tenant, each]))
     for (const { id, name, head } of this.#tenants.all) {
       const { samples, bytes = 0, oldest } = totals.get(id) ?? {}
-      const [ofRuns, ofHead] = [oldest ?? undefined, head.oldestDay]
-      const oldestMs = ofRuns === undefined || ofHead === undefined ? (ofRuns ?? ofHead) : Math.min(ofRuns, ofHead)
+      const oldestMs = head.oldestDay(oldest ?? undefined)
       const series = this.#series.count(id, Number.MIN_SAFE_INTEGER)
       tenants.set(name, { series, samples: (samples ?? 0) + head.samples, bytes: bytes + head.bytes, oldestMs })
     }

@@ -84,6 +84,18 @@ describe('what is appended', () => {
     expect(selected()).toEqual(expected)
   })
 
+  it('counts from its oldest day, also where that came last', () => {
+    const oldest = () => history.figures().tenants.get('acme')?.oldestMs
+    append(history, [[LOAD, now, 1]])
+    history.commit()
+    pass(DAY_MS)
+    pass(DAY_MS)
+    expect(oldest()).toBe(START_MS)
+    append(history, [[LOAD, START_MS - 2 * DAY_MS, 1]])
+    history.commit()
+    expect(oldest()).toBe(START_MS - 3 * DAY_MS)
+  })
+
   it('is the same as pages, in the file of its day, and with what is late', () => {
     append(history, samples)
     history.commit()
