@@ -32,6 +32,11 @@ export interface Rule {
   readonly object: string
   /** Patterns by argument name: each of these arguments must be given and match. */
   readonly where: Readonly<Record<string, string>>
+  /**
+   * Only of rules that allow EXECUTE: what they allow waits until a user of this role approves it. An admin needs no approval, and may
+   * approve everything.
+   */
+  readonly approval?: string | undefined
 }
 
 export interface AccessRequest {
@@ -76,8 +81,8 @@ const ALL = /^\*+$/
 /** The metric of the audit log, which only admins read by default. */
 const AUDIT = 'producer.audit'
 
-/** Controls of what is one's own: they need no rule. */
-const OWN_CONTROLS = ['channel.', 'board.']
+/** Controls of what is one's own, and those that decide what others have asked for: they need no rule, and never wait for approval. */
+const OWN_CONTROLS = ['channel.', 'board.', 'control.']
 
 /** The owner of an object. It is explicit, because a forgotten tenant must not mean "everybody's". */
 export type Owner = 'producer' | { readonly tenant: string }
@@ -93,6 +98,18 @@ export function maySee(identity: Identity, owner: Owner): boolean {
  */
 export function judge(role: string, rules: readonly Rule[], request: AccessRequest): Verdict {
   return decide(role, rules, request, (rule) => meets(rule, request))
+}
+
+/** The rule of a role that allows a request only if somebody approves it; undefined if nobody has to, or if it is not allowed. */
+export function approvalRule(role: string, rules: readonly Rule[], request: AccessRequest): Rule | undefined {
+  if (needsNoRule(request.object)) return undefined
+  const rule = decidingRule(role, rules, request, (rule) => meets(rule, request))
+  return rule?.approval === undefined ? undefined : rule
+}
+
+/** Whether a control, or all those that match a pattern, are for what is one's own: no rule has to allow them, and none has them wait. */
+export function needsNoRule(control: string): boolean {
+  return OWN_CONTROLS.some((own) => control.startsWith(own))
 }
 
 /** Whether the arguments of a request are given and match all conditions of a rule. */
@@ -160,6 +177,15 @@ export function includesRole(role: string, other: string, rulesOf: (role: string
       })
     return decide(role, own, { command, object: rule.object }, conditionsHold).allowed
   }
+  // What waits for approval here, the other role may at most do with the same approval.
+  const waits = ({ object, where, approval }: Rule): boolean =>
+    own.some((rule) => {
+      if (rule.approval === undefined || rule.approval === approval || !overlaps(rule.object, object)) return false
+      return Object.entries(rule.where).every(([name, pattern]) => {
+        const given = where[name]
+        return given === undefined || overlaps(pattern, given)
+      })
+    })
   const isDenied = (denial: Rule, command: RuledCommand): boolean =>
     others.some((rule) => {
       const isNamed = rule.effect === 'deny' && isFor(rule, command)
@@ -168,7 +194,10 @@ export function includesRole(role: string, other: string, rulesOf: (role: string
   const narrowsDefault = ({ object }: Rule, command: RuledCommand): boolean =>
     command === 'COLLECT' || (command === 'EXECUTE' && OWN_CONTROLS.some((own) => overlaps(object, `${own}*`)))
   return (
-    others.every((rule) => rule.effect === 'deny' || commandsOf(rule).every((command) => isAllowed(rule, command))) &&
+    others.every((rule) => {
+      if (rule.effect === 'deny') return true
+      return commandsOf(rule).every((command) => isAllowed(rule, command) && !(command === 'EXECUTE' && waits(rule)))
+    }) &&
     own.every((rule) => {
       if (rule.effect === 'allow') return true
       return commandsOf(rule).every((command) => !narrowsDefault(rule, command) || isDenied(rule, command))
@@ -204,13 +233,24 @@ function decide(
   if (request.command === 'DEF_CHANNEL' && request.object === '') {
     return yes('an empty URL is no destination')
   }
+  const rule = decidingRule(role, rules, request, conditionsHold)
+  if (rule === undefined) return byDefault(request)
+  return { allowed: rule.effect === 'allow', because: formatRule(rule) }
+}
+
+/** The rule that decides; undefined if none does, and the defaults apply. */
+function decidingRule(
+  role: string,
+  rules: readonly Rule[],
+  request: RequestedObject,
+  conditionsHold: (rule: Rule) => boolean,
+): Rule | undefined {
   let best: Rule | undefined
-  for (const rule of role === CONSUMER_ROLE ? [] : rules) {
+  for (const rule of role === ADMIN_ROLE || role === CONSUMER_ROLE ? [] : rules) {
     if (rule.role !== role || !isFor(rule, request.command) || !isAbout(rule, request)) continue
     if (conditionsHold(rule) && (best === undefined || outranks(rule, best))) best = rule
   }
-  if (best === undefined) return byDefault(request)
-  return { allowed: best.effect === 'allow', because: formatRule(best) }
+  return best
 }
 
 /**
@@ -236,10 +276,11 @@ function matches(effect: Rule['effect'], pattern: string, text: string): boolean
   return text.length > MAX_WILDCARD || overlaps(pattern, text)
 }
 
-/** The text of a rule for people: "rule 3: allow EXECUTE service.* where name=web*". */
-export function formatRule({ number, effect, command, object, where }: Rule): string {
+/** The text of a rule for people: "rule 3: allow EXECUTE service.* where name=web* if lead approves". */
+export function formatRule({ number, effect, command, object, where, approval }: Rule): string {
   const conditions = formatWhere(where)
-  return `rule ${number}: ${effect} ${command} ${object}${conditions && ` where ${conditions}`}`
+  const condition = approval === undefined ? '' : ` if ${approval} approves`
+  return `rule ${number}: ${effect} ${command} ${object}${conditions && ` where ${conditions}`}${condition}`
 }
 
 export function formatWhere(where: Rule['where']): string {
@@ -248,11 +289,18 @@ export function formatWhere(where: Rule['where']): string {
     .join(' ')
 }
 
-/** An exact object outranks a pattern, a longer literal part a shorter one, a named command `*`, and more arguments fewer. */
+/**
+ * An exact object outranks a pattern, a longer literal part a shorter one, a named command `*`, and more arguments fewer. Of two that are
+ * equal in that the stricter one decides.
+ */
 export function outranks(rule: Rule, other: Rule): boolean {
   const [mine, theirs] = [rank(rule), rank(other)]
   for (const [index, value] of mine.entries()) if (value !== theirs[index]) return value > (theirs[index] as number)
-  return rule.effect === 'deny' && other.effect === 'allow'
+  return strictness(rule) > strictness(other)
+}
+
+function strictness({ effect, approval }: Rule): number {
+  return effect === 'deny' ? 2 : Number(approval !== undefined)
 }
 
 function rank({ object, command, where }: Rule): readonly number[] {
@@ -266,8 +314,8 @@ function byDefault({ command, object }: RequestedObject): Verdict {
       if (object === AUDIT || (object.includes('*') && matcher(object)(AUDIT))) return no(`only admins read ${AUDIT}`)
       return yes('metrics of the tenant and of the producer may be read')
     case 'EXECUTE':
-      if (OWN_CONTROLS.some((own) => object.startsWith(own)))
-        return yes('a user may change their own channels and boards')
+      if (object.startsWith('control.')) return yes('a user may decide what rules let its role approve')
+      if (needsNoRule(object)) return yes('a user may change their own channels and boards')
       return no('no control may be executed without a rule')
     case 'DEF_CHANNEL':
       return no('no destination may be dialled without a rule')

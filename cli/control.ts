@@ -11,7 +11,7 @@ import { type Terminal, withProgress } from './terminal.ts'
 export const SECRET_ARGUMENTS: readonly string[] = ['password', 'secret', 'token']
 
 export interface ControlOutcome {
-  /** ok, failed, timeout, unknown or dry-run. */
+  /** ok, failed, timeout, unknown, dry-run or refused. */
   readonly outcome: string
   readonly detail: string
   readonly value: Value

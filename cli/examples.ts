@@ -61,6 +61,9 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'cinnabar exec user.passwd user=alice --arg-file password=new-password --dry-run',
     'cinnabar exec exec.restart unit=web --idempotency-key restart-web-17',
   ],
+  approvals: ['cinnabar approvals --user lead', 'cinnabar approvals --json'],
+  approve: ['cinnabar approve 3f9a1c0b7d2e4a6f8c51 --user lead'],
+  refuse: ["cinnabar refuse 3f9a1c0b7d2e4a6f8c51 --reason 'not during business hours' --user lead"],
   feed: ['cinnabar feed smon recording.smon'],
   publish: [
     'cinnabar publish jobs.done=17 queue=mail --token-file shop.token',

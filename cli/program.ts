@@ -5,6 +5,7 @@ import { ConnectionError, StatusError } from '../client/index.ts'
 import { countOpenFiles } from '../server/kernel/core/open-files.ts'
 import { asCalled, lineAsCalled } from './called-as.ts'
 import { addAlerts } from './commands/alerts.ts'
+import { addApprovals } from './commands/approvals.ts'
 import { addAudit } from './commands/audit.ts'
 import { addBackup, addRestore } from './commands/backup.ts'
 import { addChannels } from './commands/channels.ts'
@@ -98,6 +99,7 @@ export function createProgram(cli: Cli): Command {
     addChannels,
     addControls,
     addExec,
+    addApprovals,
     addFeed,
     addPublish,
     addSensor,

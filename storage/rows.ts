@@ -173,7 +173,7 @@ export const ROWS = {
       /** COLLECT, EXECUTE, DEF_CHANNEL, PUBLISH, or `*` */
       command: text,
       object: text,
-      /** Argument patterns as JSON: {"host":"web*"} */
+      /** Argument patterns as JSON: {"host":"web*"}; if somebody has to approve, in a list with the role: [{"host":"web*"},"lead"] */
       where: text,
     },
     {
@@ -349,6 +349,50 @@ export const ROWS = {
     },
   ),
   ...ALERT_ROWS,
+  /** An EXECUTE that waits until somebody approves it. */
+  approval: row(
+    {
+      id: text,
+      user: number,
+      /** Of those who may approve it. */
+      role: text,
+      control: text,
+      /** All arguments in XDR: uint32 count, then name, type and value of each. */
+      args: bytes,
+      /** The channel and the id of its result. */
+      channel: number,
+      result: number,
+      /** The key of its execution, and the results that repetitions of that key wait for, as JSON: [[channel, result], ...]. */
+      execution: text,
+      repeats: text,
+      address: text,
+      /** Where the producer made the connection to that it came from, as scheme://host:port; "" if that came in. */
+      destination: text,
+      /** The scope of the credential that asked, as TokenRow has it, and the id of its token; 0 for any other credential. */
+      scope: text,
+      token: number,
+      /** Microseconds since 1970; no two have the same. */
+      asked: number,
+      /** The same moment on the age clock, and how long it waits at most; ms. */
+      age: number,
+      timeout: number,
+      /** SHA-256 of the command, of what it runs, and of the rule. */
+      digest: bytes,
+      /** The REC of the result of a dry run in XDR (type and value); undefined until there is one. */
+      preview: optional(bytes),
+    },
+    {
+      tag: 29,
+      table: 'approval',
+      key: ['id'],
+      order: ['asked'],
+      removal: 'key',
+      recoveredAs: 'approvals',
+      goesWith: [{ kind: 'user', by: ['user'] }],
+      hasChecksum: true,
+      leftOut: 'they do not run; ask for them again',
+    },
+  ),
 } as const satisfies Readonly<Record<string, RowDeclaration>>
 
 type Rows = typeof ROWS
@@ -375,6 +419,7 @@ export type TokenRow = RowOf<'token'>
 export type DialRow = RowOf<'dial'>
 export type AuditRow = RowOf<'audit'>
 export type ExecutionRow = RowOf<'execution'>
+export type ApprovalRow = RowOf<'approval'>
 export type QmfAgentRow = RowOf<'qmf agent'>
 export type BoardRow = RowOf<'board'>
 export type AlertGroupRow = RowOf<'alert group'>

@@ -18,6 +18,8 @@ interface ExecOptions extends JsonOptions {
 }
 
 const AFTER_HELP = `
+Where a rule has the call wait for approval, this command waits for the result, too; \`cinnabar approvals\` shows what waits.
+
 Exit codes: 0 ok, or dry-run (checked, not run); 1 refused, failed or timeout; 3 unknown: the server or the connection
 ended in between, and it is not known whether the control ran. With the same --idempotency-key a control runs only once
 within 24 hours: a repeated call returns the stored result.`
@@ -32,7 +34,7 @@ export function addExec(program: Command, cli: Cli): void {
       '--idempotency-key <key>',
       'name of this run: a repeated call with the same key does not run the control again',
     )
-    .option('--dry-run', 'check rights and arguments without running the control')
+    .option('--dry-run', 'check rights and arguments without running the control, or run what it does as a dry run')
     .option('--arg-file <name=file>', 'read a secret argument from the first line of a file; may be repeated', argFile)
     .option('--json', 'print one JSON object; time in microseconds since 1970')
     .addHelpText('after', AFTER_HELP)

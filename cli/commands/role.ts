@@ -15,6 +15,10 @@ import { fieldsOf, fieldText, findField } from '../records.ts'
 import { type Cli, withConsumer, withLoginOptions } from '../session.ts'
 import { withProgress } from '../terminal.ts'
 
+interface AllowOptions extends LoginOptions {
+  readonly approval?: string
+}
+
 const RULE_COMMANDS = ['COLLECT', 'EXECUTE', 'DEF_CHANNEL', 'PUBLISH', '*'] as const
 /** The first five are all covered by rules about COLLECT. */
 const EXPLAINED_COMMANDS = [
@@ -37,7 +41,7 @@ export function addRole(program: Command, cli: Cli): void {
     ['allow', 'allow something to the users of a role'],
     ['deny', 'deny something to the users of a role'],
   ] as const) {
-    withLoginOptions(role.command(effect))
+    const adding = withLoginOptions(role.command(effect))
       .description(description)
       .argument('<role>', ROLE_HELP)
       .addArgument(
@@ -50,10 +54,14 @@ export function addRole(program: Command, cli: Cli): void {
       )
       .argument('<object>', "a metric, control or destination; * matches anything: 'exec.*'")
       .argument('[name=pattern...]', "limit the rule to calls with these arguments: unit='web*'")
-      .action((role: string, command: string, object: string, words: string[], options: LoginOptions) => {
-        const where = whereClause(words)
-        return call(options, `role.${effect}`, { role, command, object, ...(where ? { where } : {}) })
-      })
+    if (effect === 'allow')
+      adding.option('--approval <role>', 'for EXECUTE: users of this role have to approve each call')
+    adding.action((role: string, command: string, object: string, words: string[], options: AllowOptions) => {
+      const { approval, ...login } = options
+      const where = whereClause(words)
+      const args = { role, command, object, ...(where ? { where } : {}), ...(approval ? { approval } : {}) }
+      return call(login, `role.${effect}`, args)
+    })
   }
 
   withLoginOptions(role.command('forget'))

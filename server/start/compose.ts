@@ -295,13 +295,11 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     rights,
     audit,
     limitedRecords,
-    admit: (identity) => {
-      if (isCounted(identity)) quotas.of(identity.tenant).controls.take()
-    },
-    needsAuditRoom: (identity) => {
-      if (isCounted(identity)) quotas.of(identity.tenant).audited.needsRoom()
-    },
-    executions: recovered.executions,
+    quotaOf: (identity) => (isCounted(identity) ? quotas.of(identity.tenant) : undefined),
+    recovered,
+    accounts,
+    tokens,
+    approvalTimeoutMs: () => inForce().approval.timeoutMs,
   })
   const producer: Producer = {
     name,
@@ -391,6 +389,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     remoteControls: (producers: (path: string) => boolean, identity: Identity) => executor.remote(producers, identity),
     rights,
     boards,
+    approvals: executor.approving,
     audit,
     createdOf: (userId: number) => accounts.byId(userId)?.created ?? Number.POSITIVE_INFINITY,
     get statuses() {
@@ -490,7 +489,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...boardControls({ boards, clock, stored }),
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, hub, endUser, stored }),
-      ...roleControls({ rules, accounts, reconsider, destination, stored }),
+      ...roleControls({ rules, accounts, reconsider, destination, executor, stored }),
       roleExplain({ accounts, rights, hub, destination, dialler, isPublished, executor }),
     ],
     offered.sources,

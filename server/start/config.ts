@@ -206,6 +206,17 @@ const audit = {
   read: ({ keep }: z.output<typeof auditLog>) => ({ keepMs: keep }),
 } satisfies Section<typeof auditLog>
 
+const approvalSection = z
+  .strictObject({
+    timeout: liveKey(duration('1s', '12h'), '1h', 'How long an EXECUTE that begins to wait from now on waits at most.'),
+  })
+  .describe('EXECUTEs that a rule has wait until somebody [approves](controls.md#approval) them.')
+
+const approval = {
+  type: approvalSection,
+  read: ({ timeout }: z.output<typeof approvalSection>) => ({ timeoutMs: timeout }),
+} satisfies Section<typeof approvalSection>
+
 const recentSection = z
   .strictObject({
     max_bytes: key(
@@ -257,6 +268,7 @@ const sections = {
   announce: announceSection,
   cluster: clusterSection,
   audit,
+  approval,
   exec: execSection,
   ...wings,
   notify,

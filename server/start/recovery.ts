@@ -7,7 +7,6 @@ import type { Identity } from '../../auth/permissions.ts'
 import { XdrReader } from '../../protocol/bytes/reader.ts'
 import { readArguments } from '../../protocol/monitor/arguments.ts'
 import { BLOCK_WIDTH, type DialRow, GAP_WIDTH, type InstanceRow, type Recovered } from '../../storage/store.ts'
-import type { Users } from '../kernel/accounts/users.ts'
 import { instanceRow } from '../kernel/channels/bindings.ts'
 import type { Block } from '../kernel/channels/block.ts'
 import type { Channel } from '../kernel/channels/channel.ts'
@@ -45,7 +44,7 @@ export async function recoverState(
   }
   for (const { channel, metric, through } of recovered.stops) channels.get(channel)?.queue.restoreStop(metric, through)
   recoverResults(recovered, producer, channels)
-  producer.executor.recover((user) => identityOf(user, producer.accounts))
+  producer.executor.recover()
   // Rules may have changed in the last moment before the process died.
   await producer.rightsRevocation.reapply()
   const read = (block: Block): Promise<Uint8Array | undefined> => producer.registry.read(block)
@@ -75,7 +74,7 @@ function recoverChannels(recovered: Recovered, { registry, accounts, journal, lo
   const floors = new Map<number, number>()
   const clean = new Map<Channel, boolean>()
   for (const row of recovered.channels) {
-    const owner = identityOf(row.user, accounts)
+    const owner = accounts.identityOf(row.user)
     if (owner === undefined) {
       const { id, user } = row
       log.warn(
@@ -183,16 +182,11 @@ function recoverResults(recovered: Recovered, producer: Producer, channels: Map<
     if (channel === undefined) continue
     producer.ids.claim(id)
     if (transaction === 0) {
-      producer.executor.unknown(id, control, user, channel)
+      producer.executor.announced(id, control, user, channel)
     } else if (channel.queue.restoreResult(transaction)) {
       channel.results.add(id)
     } else {
       producer.journal.change({ remove: 'result', id })
     }
   }
-}
-
-function identityOf(user: number, accounts: Users): Identity | undefined {
-  const account = accounts.byId(user)
-  return account && accounts.identity(account)
 }

@@ -31,7 +31,7 @@ export const MIGRATIONS: readonly Migration[] = [
   alerts,
   notifiers,
   missingData,
-  ruleFiles,
+  ruleFilesAndApprovals,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -324,13 +324,20 @@ function missingData(database: Database): void {
   database.exec('alter table alert add column missing real')
 }
 
-/** Rule files that users have put. */
-function ruleFiles(database: Database): void {
+/** Rule files that users have put, and what waits until somebody approves it. */
+function ruleFilesAndApprovals(database: Database): void {
   database.exec(`
     create table rule_file (
       tenant text not null, name text not null, user integer not null, author text not null, scope text not null,
       put real not null, rules text not null, checksum integer not null, primary key (tenant, name)
     ) strict, without rowid;
+    create table approval (
+      id text primary key, user integer not null, role text not null, control text not null, args blob not null,
+      channel integer not null, result integer not null, execution text not null, repeats text not null,
+      address text not null, destination text not null, scope text not null, token integer not null, asked real not null, age real not null,
+      timeout real not null, digest blob not null, preview blob, checksum integer not null
+    ) strict;
+    create index approval_user on approval (user);
   `)
 }
 

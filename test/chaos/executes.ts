@@ -218,7 +218,7 @@ function recordOf(record: { readonly action: unknown; readonly args: unknown }):
   return { action: text(record.action), key: given.idempotency_key ?? '' }
 }
 
-function tallied(names: readonly string[]): Tally {
+export function tallied(names: readonly string[]): Tally {
   const tally = new Tally()
   for (const name of names) tally.add(name)
   return tally

@@ -3,6 +3,7 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { Rig, Totals } from '../rig/rig.ts'
 import { alerts, clusterAlerts } from './alerts.ts'
+import { approvals } from './approvals.ts'
 import { cluster, failovers, natsCuts } from './cluster.ts'
 import { clusterHistory } from './cluster-history.ts'
 import { clusterCommands, commands } from './commands.ts'
@@ -47,6 +48,7 @@ const RIGS: Readonly<Record<string, Entry>> = {
   neighbours: { rig: neighbours, of: 'seconds that a hostile tenant spends on each of its deeds', short: 2 },
   guesses: { rig: guesses, of: 'guesses at a password, from one address and from 500', short: 4_000 },
   executes: { rig: executes, of: 'SIGKILLs around EXECUTEs with idempotency keys', short: 12 },
+  approvals: { rig: approvals, of: 'SIGKILLs around EXECUTEs that wait for approval, and their approvals', short: 12 },
   marks: { rig: marks, of: 'SIGKILLs while requests publish values', short: 12 },
   history: { rig: history, of: 'SIGKILLs of a server that records its history, above all while it merges', short: 12 },
   alerts: {

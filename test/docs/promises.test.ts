@@ -16,7 +16,7 @@ import { type Field, readTyped, type Value } from '../../protocol/monitor/value.
 import { TlsFiles } from '../../server/edge/tls/files.ts'
 import { dialPorts } from '../../server/kernel/config/destination.ts'
 import { defaultConfig } from '../../server/start/config.ts'
-import { done } from '../support/administration.ts'
+import { askFor, done } from '../support/administration.ts'
 import { args, command, status, str, type, u32, u64 } from '../support/bytes.ts'
 import { Authority, OperatorDirectory } from '../support/certificates.ts'
 import { connectSecurable, secure, wrapped } from '../support/layers.ts'
@@ -303,6 +303,11 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   values.set('producer.queries', [queriesValue(producer.clock)])
   await done(boss, 'board.save', { name: 'Night' })
   values.set('producer.boards', [await boss.query('producer.boards', args(['board', type.uint32, u32(1)]))])
+  await producer.addUser('asker', { role: 'operator' })
+  await done(boss, 'role.allow', { role: 'operator', command: 'EXECUTE', object: 'role.explain', approval: 'lead' })
+  const waiting = { user: 'boss', command: 'COLLECT', object: 'host.*' }
+  await askFor(await producer.seat('asker'), 'role.explain', waiting)
+  values.set('producer.approvals', [await boss.query('producer.approvals')])
   const one = args(['limit', type.uint32, u32(1)])
   values.set('producer.metrics', [await boss.query('producer.metrics'), await boss.query('producer.metrics', one)])
   const catalogue = await boss.collect('producer.catalogue')

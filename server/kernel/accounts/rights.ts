@@ -3,8 +3,10 @@
  * is checked before, by the owner of the object: what belongs to others is treated as absent.
  */
 
-import type { AccessRequest, RequestedObject, Verdict } from '../../../auth/permissions.ts'
+import type { AccessRequest, RequestedObject, Rule, Verdict } from '../../../auth/permissions.ts'
 import {
+  ADMIN_ROLE,
+  approvalRule,
   covers,
   type Identity,
   includesRole,
@@ -57,11 +59,15 @@ export class Rights {
    */
   may({ identity, credential, destination }: Asker, request: AccessRequest): boolean {
     if (!this.isCovered(credential, request)) return false
-    if (destination === undefined) return this.judge(identity, request).allowed
-    const argument: Argument = (name) => (name === DESTINATION ? destination : request.argument(name))
-    const there = { ...request, argument }
+    const there = requestFrom(destination, request)
+    if (destination === undefined) return this.judge(identity, there).allowed
     const { role } = identity
     return this.judge(identity, there).allowed && isAllowedByName(role, this.rules.of(role), there, DESTINATION)
+  }
+
+  /** The rule by which a request that is allowed has to wait until somebody approves it; undefined if it need not. */
+  approvalRule({ identity: { role }, destination }: Asker, request: AccessRequest): Rule | undefined {
+    return approvalRule(role, this.rules.of(role), requestFrom(destination, request))
   }
 
   /** Whether the rules of the role let every metric be read. */
@@ -69,8 +75,12 @@ export class Rights {
     return readsAll(role, this.rules.of(role))
   }
 
-  /** Whether a user may give a role to others, or administer users who have it: it allows nothing that its own does not. */
+  /**
+   * Whether a user may give a role to others, or administer users who have it: it allows nothing that its own does not. A role that
+   * approves is given by admins alone: others could make themselves the second of two people.
+   */
   mayGive({ role }: Pick<Identity, 'role'>, other: string): boolean {
+    if (role !== ADMIN_ROLE && this.rules.approves(other)) return false
     return includesRole(role, other, (of) => this.rules.of(of))
   }
 
@@ -115,6 +125,11 @@ export class Rights {
     }
     return publisher
   }
+}
+
+function requestFrom(destination: string | undefined, request: AccessRequest): AccessRequest {
+  if (destination === undefined) return request
+  return { ...request, argument: (name) => (name === DESTINATION ? destination : request.argument(name)) }
 }
 
 /** The identity narrowed by the scope of its credential. Later changes of the identity show through. */

@@ -30,15 +30,20 @@ export class Rules {
     return [...this.#byRole.keys()].sort().flatMap((role) => this.of(role))
   }
 
-  /** Whether a role exists: it is built in or has a rule. */
+  /** Whether a role exists: it is built in, has a rule, or approves something by one. */
   hasRole(role: string): boolean {
-    return BUILT_IN_ROLES.includes(role) || this.#byRole.has(role)
+    return BUILT_IN_ROLES.includes(role) || this.#byRole.has(role) || this.approves(role)
+  }
+
+  /** Whether a rule has the users of a role approve something. */
+  approves(role: string): boolean {
+    return [...this.#byRole.values()].some((rules) => rules.some(({ approval }) => approval === role))
   }
 
   add(rule: Omit<Rule, 'number'>): Rule {
     const added = { ...rule, number: this.#next++ }
     this.#keep(added)
-    this.#change({ put: 'rule', row: { ...added, where: JSON.stringify(added.where) } })
+    this.#change({ put: 'rule', row: rowOf(added) })
     return added
   }
 
@@ -62,7 +67,16 @@ export class Rules {
   }
 }
 
-function ruleOf({ command, where, ...row }: RuleRow): Rule {
+type Where = Record<string, string>
+
+function rowOf({ where, approval, ...rule }: Rule): RuleRow {
+  return { ...rule, where: JSON.stringify(approval === undefined ? where : [where, approval]) }
+}
+
+function ruleOf({ command, where: text, ...row }: RuleRow): Rule {
   if (!isRuleCommand(command)) throw new Error(`rule ${row.number} names an unknown command: ${command}`)
-  return { ...row, command, where: JSON.parse(where) as Record<string, string> }
+  const stored = JSON.parse(text) as Where | [Where, string]
+  if (!Array.isArray(stored)) return { ...row, command, where: stored }
+  const [where, approval] = stored
+  return { ...row, command, where, approval }
 }

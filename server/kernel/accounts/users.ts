@@ -61,6 +61,12 @@ export class Users implements Accounts {
     return identity
   }
 
+  /** That of the user with an id; undefined if there is none. */
+  identityOf(id: number): Identity | undefined {
+    const account = this.byId(id)
+    return account && this.identity(account)
+  }
+
   /** All users, ascending by tenant and name. */
   list(): Account[] {
     return [...this.#users.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, user]) => user)

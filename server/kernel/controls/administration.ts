@@ -83,8 +83,9 @@ export function withAdministeredAccount(
 ): ControlResult | Promise<ControlResult> {
   const account = seesTenant(caller, name.tenant) ? accounts.find(name.tenant, name.name) : undefined
   if (account === undefined) return noSuchUser(name)
-  if (!rights.mayGive(caller, account.role)) {
-    return failed(`${formatIdentity(name)} has the role ${account.role}, which may do more than yours: ask an admin`)
+  if (account.id !== caller.userId && !rights.mayGive(caller, account.role)) {
+    const why = `has the role ${account.role}, which may do more than yours, or approves what others do`
+    return failed(`${formatIdentity(name)} ${why}: ask an admin`)
   }
   return action(account)
 }

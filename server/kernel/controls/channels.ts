@@ -156,12 +156,17 @@ export function channelDelete(registry: Registry): Control {
 /** As `channelOf`, but an admin may name any channel. */
 function reachedChannel(registry: Registry, args: ControlArguments, context: ControlContext): Channel {
   const id = args.get('channel') as number
-  return id === CURRENT_CHANNEL ? context.channel : registry.reach(context, id)
+  return id === CURRENT_CHANNEL ? currentChannel(context) : registry.reach(context, id)
 }
 
 function channelOf(registry: Registry, args: ControlArguments, context: ControlContext): Channel {
   const id = args.get('channel') as number
-  return id === CURRENT_CHANNEL ? context.channel : registry.find(context, id)
+  return id === CURRENT_CHANNEL ? currentChannel(context) : registry.find(context, id)
+}
+
+function currentChannel({ channel }: ControlContext): Channel {
+  if (channel === undefined) throw new StatusError('NO_SUCH_CHANNEL', 'the channel is gone')
+  return channel
 }
 
 /** The settings of a channel after a change. Throws StatusError as `settingsOf` does, and BUSY. */

@@ -1,12 +1,15 @@
 /**
- * EXECUTEs in the audit log [MON 10]: `execute` before a control starts and `outcome` with its result; and, in limited numbers,
- * `repeat` for a key that was used before, `dry-run` and `refused`.
+ * EXECUTEs in the audit log [MON 10]: `execute` before a control starts and `outcome` with its result; before that, if it has to be
+ * approved, `ask` when it begins to wait and `approval` when that ends; and, in limited numbers, `repeat` for a key that was used
+ * before, `dry-run` and `refused`.
  */
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type { Value } from '../../../protocol/monitor/value.ts'
+import type { ApprovalRow } from '../../../storage/store.ts'
 import type { LimitedRecords } from '../accounts/audit/limited-records.ts'
 import type { AuditEntry, AuditLog } from '../accounts/audit/log.ts'
 import type { StatusError } from '../core/errors.ts'
+import type { ApprovalEnd } from './approvals.ts'
 import {
   type Control,
   type ControlArguments,
@@ -17,6 +20,9 @@ import {
   HIDDEN,
   KEY_PARAMETER,
 } from './control.ts'
+
+type WaitingRow = Pick<ApprovalRow, 'id' | 'control' | 'result'>
+export type Decider = Pick<ControlContext, 'identity' | 'address'>
 
 export class ControlAudit {
   readonly #audit: Pick<AuditLog, 'record'>
@@ -30,6 +36,19 @@ export class ControlAudit {
   /** `id` is the id of the result. */
   execute(control: Control, args: ControlArguments, id: number, who: ControlContext): void {
     this.#audit.record({ action: 'execute', ...executed(control, args, id, who), outcome: 'started' })
+  }
+
+  /** An EXECUTE begins to wait for approval, by the rule of this text. */
+  asked(control: Control, args: ControlArguments, { id, result }: WaitingRow, rule: string, who: ControlContext): void {
+    const record = { ...executed(control, args, result, who), outcome: 'waiting' }
+    this.#audit.record({ action: 'ask', ...record, detail: `result ${result}, approval ${id}; ${rule}` })
+  }
+
+  /** The wait of an EXECUTE has ended. `by` has decided it, or else it is the one who has asked. */
+  decided({ id, control, result }: WaitingRow, { state, reason }: ApprovalEnd, by: Decider): void {
+    const text = reason === '' ? '' : `: ${reason}`
+    const detail = `result ${result}, approval ${id}${text}`
+    this.#audit.record({ action: 'approval', ...actor(by), object: control, args: { id }, outcome: state, detail })
   }
 
   /** An EXECUTE that runs nothing. */
@@ -75,7 +94,7 @@ export class ControlAudit {
   }
 }
 
-function actor({ identity, address }: ControlContext): Pick<ControlContext, 'identity' | 'address'> {
+function actor({ identity, address }: Decider): Decider {
   return { identity, address }
 }
 

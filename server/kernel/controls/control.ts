@@ -53,7 +53,7 @@ export const commonParameters: readonly ControlParameter[] = [
 export const reservedParameters: readonly string[] = [...commonParameters.map(({ name }) => name), PRODUCER]
 
 export interface ControlResult {
-  readonly outcome: 'ok' | 'failed' | 'timeout' | 'unknown' | 'dry-run'
+  readonly outcome: 'ok' | 'failed' | 'timeout' | 'unknown' | 'dry-run' | 'refused'
   readonly detail: string
   readonly value: Value
 }
@@ -63,8 +63,8 @@ export interface ControlContext {
   readonly credential: Credential
   /** The address of the peer. */
   readonly address: string
-  /** The current channel of the connection when EXECUTE arrived. */
-  readonly channel: Channel
+  /** The current channel of the connection when EXECUTE arrived; undefined if it has ended while the EXECUTE waited for approval. */
+  readonly channel: Channel | undefined
   /** Where the producer made the connection to, as scheme://host:port; undefined if it came in. */
   readonly destination?: string | undefined
   /** The idempotency key that was given, or made for a control that is `isKeyed`. */
@@ -112,6 +112,13 @@ export interface Control extends Audience {
    * Throws StatusError.
    */
   prepare(args: ControlArguments, context: ControlContext): ControlRun
+  /**
+   * Returns what is run instead for a dry run, which changes nothing; called after `prepare`, with the same arguments. Without it a dry
+   * run only checks.
+   */
+  dryRun?(args: ControlArguments): ControlRun
+  /** What it runs, if that may change while its name stays: what was approved before must not run afterwards. */
+  readonly definition?: string
 }
 
 /** Controls that appear and disappear at run time, for example the methods of a broker. */

@@ -1,9 +1,10 @@
 /**
  * The controls that run, and those that have run under an idempotency key [MON 10]. A row is stored with the audit record
  * before a control starts, and again with its result; after a crash, the outcome of a control whose row has no result is
- * unknown. Controls without a key have rows too, under numbered slots that are reused; no key can have the name of a slot.
+ * unknown, unless it waits for approval. Controls without a key have rows too, under numbered slots that are reused; no key can
+ * have the name of a slot.
  */
-import type { Change, ExecutionRow } from '../../../storage/store.ts'
+import type { ApprovalRow, Change, ExecutionRow } from '../../../storage/store.ts'
 import { StatusError } from '../core/errors.ts'
 
 const KEPT_MS = 86_400_000
@@ -75,6 +76,16 @@ export class Executions {
     kept.bytes += row.result?.length ?? 0
   }
 
+  /** Takes out one that waits for approval, so that `recover` leaves it alone; undefined if it is not stored. */
+  waiting({
+    user,
+    control,
+    execution: key,
+  }: Pick<ApprovalRow, 'user' | 'control' | 'execution'>): Execution | undefined {
+    const at = this.#open.findIndex((one) => one.user === user && one.control === control && one.key === key)
+    return at < 0 ? undefined : this.#open.splice(at, 1)[0]
+  }
+
   /** Gives `result` to the controls that ended with the previous process, and returns them. */
   recover(result: Uint8Array): Execution[] {
     for (const execution of this.#open) this.end(execution, result)
@@ -97,9 +108,9 @@ export class Executions {
     return known
   }
 
-  /** Stores that a control is about to start. */
-  begin(user: number, control: string, keyed: IdempotencyKey | undefined): Execution {
-    const key = keyed?.key ?? `${SLOT}${this.#freeSlots.pop() ?? this.#slots++}`
+  /** Stores that a control is about to start, or waits for approval: then it has a slot of this name. */
+  begin(user: number, control: string, keyed: IdempotencyKey | undefined, waiting?: string): Execution {
+    const key = keyed?.key ?? `${SLOT}${waiting ?? this.#freeSlots.pop() ?? this.#slots++}`
     const at = this.#options.age()
     const digest = keyed?.digest ?? NOTHING
     const execution = { user, control, key, digest, proof: keyed?.proof, at, result: undefined, waiting: [] }

@@ -2,92 +2,73 @@
  * Runs controls [MON 10]. Before the response it checks the name, the rights, the arguments, and whether the control may run
  * now. The control starts when its audit record and the announcement of its result are stored; its result is stored in one
  * batch with a second audit record. A control that had not ended when the process ended has the outcome `unknown`, which is
- * also the result of its idempotency key for as long as the key is kept.
+ * also the result of its idempotency key for as long as the key is kept. A control that has to be approved waits between the response
+ * and its start, which the approval begins.
  */
 import { randomBytes } from 'node:crypto'
-import { setMaxListeners } from 'node:events'
-import { AuthError } from '../../../auth/errors.ts'
-import { type AccessRequest, ADMIN_ROLE, type Identity } from '../../../auth/permissions.ts'
+import { ADMIN_ROLE, type Identity, type Rule } from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
-import { VOID } from '../../../protocol/monitor/value.ts'
-import type { ExecutionRow } from '../../../storage/store.ts'
+import type { Recovered } from '../../../storage/store.ts'
 import type { LimitedRecords } from '../accounts/audit/limited-records.ts'
 import type { AuditLog } from '../accounts/audit/log.ts'
+import type { Quotas } from '../accounts/quotas.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { Ids } from '../metrics/ids.ts'
-import { PRODUCER } from '../metrics/reach.ts'
+import { Approving, type ApprovingOptions, decisionControls } from './approving.ts'
 import {
   type Audience,
   type Control,
   type ControlArguments,
   type ControlContext,
-  type ControlResult,
   type ControlRun,
   type ControlSource,
   failed,
-  KEY_PARAMETER,
   type RemoteControl,
   type RemoteControls,
 } from './control.ts'
 import { ControlAudit } from './control-audit.ts'
-import { ControlCatalogue } from './control-catalogue.ts'
+import { ControlCatalogue, type ControlRights } from './control-catalogue.ts'
 import { type Execution, Executions, type IdempotencyKey, keyIfGiven } from './executions.ts'
-import { argumentText, checkInvocation, idempotencyKeyOf, readInvocation } from './invocation.ts'
-import { encodeResult, type PendingResult, Results, UNKNOWN_RESULT } from './results.ts'
+import { checkInvocation, type Invocation, idempotencyKeyOf, prepared, readInvocation } from './invocation.ts'
+import { encodeResult, Results, UNKNOWN_RESULT } from './results.ts'
+import { CHECKED, RunningControls } from './running.ts'
 
-/** The rights to run controls. */
-export interface ControlRights {
-  mayBeAllowed(identity: Identity, request: Pick<AccessRequest, 'command' | 'object'>): boolean
-  may(who: ControlContext, request: AccessRequest): boolean
-}
-
-export interface ExecutorOptions {
+export interface ExecutorOptions extends ApprovingOptions {
   readonly ids: Ids
   readonly journal: Journal
   readonly clock: Pick<Clock, 'microseconds' | 'setTimeout' | 'clear'>
-  /** Milliseconds since the database was made. */
-  readonly age: () => number
   readonly log: Logger
   readonly rights: ControlRights
   readonly audit: Pick<AuditLog, 'record'>
   readonly limitedRecords: Pick<LimitedRecords, 'record'>
-  /** Counts an EXECUTE; throws StatusError QUOTA_EXCEEDED. */
-  readonly admit: (identity: Identity) => void
-  /** Required for an EXECUTE that will be recorded; throws StatusError QUOTA_EXCEEDED. */
-  readonly needsAuditRoom: (identity: Identity) => void
-  readonly executions: readonly ExecutionRow[]
+  /** What the tenant of an identity may use; undefined for one that is not counted. */
+  readonly quotaOf: (identity: Identity) => ReturnType<Quotas['of']> | undefined
+  readonly recovered: Pick<Recovered, 'executions' | 'approvals'>
 }
 
-/** Controls that run at the same time, for one tenant and for all together. */
-const MAX_RUNNING_OF_TENANT = 128
-const MAX_RUNNING = 1024
-/** How long a stop waits for running controls; a program that ignores SIGTERM has been killed by then. */
-const STOP_MS = 3_000
-const DRY_RUN: ControlResult = { outcome: 'dry-run', detail: 'checked only: nothing ran', value: VOID }
+/** The context of an EXECUTE that arrives now. */
+export type ExecuteContext = ControlContext & { readonly channel: Channel }
 
 /** An EXECUTE that has passed all checks. */
 interface CheckedExecute {
   readonly control: Control
+  readonly args: ControlArguments
   /** All arguments, for the audit log. */
   readonly all: ControlArguments
-  readonly context: ControlContext
+  readonly context: ExecuteContext
   readonly key: IdempotencyKey | undefined
   readonly isDryRun: boolean
+  /** The rule by which it has to be approved before it runs; undefined if it need not. */
+  readonly rule: Rule | undefined
   /** The execution that it repeats; undefined if it is the first one. */
   readonly known: Execution | undefined
   /** Whether it is recorded in the audit log. */
   readonly isRecorded: boolean
   readonly run: ControlRun
-}
-
-/** An EXECUTE whose control has started. */
-interface StartedExecute extends CheckedExecute {
-  readonly pending: PendingResult
-  readonly execution: Execution
 }
 
 /** The id of the result, and a function to call when the response was sent. */
@@ -99,27 +80,29 @@ export interface ExecuteResponse {
 export class Executor {
   readonly #options: ExecutorOptions
   readonly #controls: ControlCatalogue
-  readonly #remote: RemoteControls[] = []
   readonly #results: Results
   readonly #executions: Executions
   readonly #audit: ControlAudit
   readonly #secret = randomBytes(32)
-  readonly #stopping = new AbortController()
-  readonly #unfinished = new Set<Promise<void>>()
-  /** By tenant, and by tenant and control. */
-  readonly #running = new Map<string, number>()
-  #runningAll = 0
+  readonly #running: RunningControls
+  /** What waits for approval, and who decides it. */
+  readonly approving: Approving
 
   constructor(options: ExecutorOptions) {
-    const { journal, age, audit, limitedRecords, executions } = options
+    const { journal, clock, age, log, rights } = options
     this.#options = options
-    // Each program that runs has a listener.
-    setMaxListeners(0, this.#stopping.signal)
-    this.#controls = new ControlCatalogue((identity, control) => this.#isShown(identity, control))
-    this.#results = new Results(options)
-    const change = journal.change.bind(journal)
-    this.#executions = new Executions({ rows: executions, change, age })
-    this.#audit = new ControlAudit(audit, limitedRecords)
+    const controls = new ControlCatalogue(rights)
+    const results = new Results(options)
+    const executions = new Executions({ rows: options.recovered.executions, change: journal.change.bind(journal), age })
+    const audit = new ControlAudit(options.audit, options.limitedRecords)
+    const running = new RunningControls({ clock, log, audit, results, executions })
+    this.#controls = controls
+    this.#results = results
+    this.#executions = executions
+    this.#audit = audit
+    this.#running = running
+    this.approving = new Approving(options, { controls, results, executions, audit, running })
+    controls.add(decisionControls(this.approving))
   }
 
   /** Adds controls, and sources of controls that appear and disappear at run time. */
@@ -128,13 +111,13 @@ export class Executor {
     sources: readonly ControlSource[] = [],
     remote: readonly RemoteControls[] = [],
   ): void {
-    this.#controls.add(controls, sources)
-    this.#remote.push(...remote)
+    this.#controls.add(controls, sources, remote)
   }
 
   /** Puts other controls in the place of all whose names begin with a prefix. Those that run continue to their end. */
   replace(prefix: string, controls: readonly Control[]): void {
     this.#controls.replace(prefix, controls)
+    this.approving.reviewAll(prefix)
   }
 
   /** Whom a control is for, whatever the rules say. */
@@ -152,9 +135,19 @@ export class Executor {
     return this.#controls.visible(identity)
   }
 
+  /** The controls of other producers that an identity can see. */
+  remote(producers: (path: string) => boolean, identity: Identity): Iterable<RemoteControl> {
+    return this.#controls.remote(producers, identity)
+  }
+
+  /** The controls of the server itself whose names match and that no rule can have wait for approval, because they take a secret. */
+  secretive(matches: (name: string) => boolean): string[] {
+    return this.#controls.secretive(matches)
+  }
+
   /** Checks an EXECUTE and prepares its start. Throws StatusError if nothing runs. */
-  async execute(name: string, list: ArgumentList, context: ControlContext): Promise<ExecuteResponse> {
-    const control = this.#find(name, list, context.identity)
+  async execute(name: string, list: ArgumentList, context: ExecuteContext): Promise<ExecuteResponse> {
+    const control = this.#controls.meant(name, list, context.identity)
     let checked: CheckedExecute
     try {
       checked = this.#check(name, control, list, context)
@@ -163,50 +156,18 @@ export class Executor {
       throw error
     }
     if (checked.isDryRun || checked.known !== undefined) return this.#respondOnly(checked)
+    const { rule } = checked
+    if (rule !== undefined) return this.approving.ask({ ...checked, rule })
     return control?.immediate ? this.#runBeforeResponse(checked) : this.#runAfterResponse(checked)
   }
 
-  /** With the argument `producer` it is a control of another producer: the name of this one is nobody's path [MON 9.13]. */
-  #find(name: string, list: ArgumentList, identity: Identity): Control | undefined {
-    const producer = list.find((argument) => argument.name === PRODUCER)?.value
-    if (typeof producer !== 'string') return this.#controls.find(name, identity)
-    if (!this.#isShown(identity, name)) return undefined
-    for (const remote of this.#remote) {
-      const found = remote.find(name, producer, identity)
-      if (found !== undefined) return found
-    }
-    return undefined
-  }
-
-  /** The controls of other producers that an identity can see. */
-  *remote(producers: (path: string) => boolean, identity: Identity): Generator<RemoteControl> {
-    for (const remote of this.#remote) {
-      for (const one of remote.of(producers, identity)) {
-        if (this.#isShown(identity, one.control.name)) yield one
-      }
-    }
-  }
-
-  /** Whether the identity may run the control with some arguments; only then the catalogue shows it. */
-  #isShown(identity: Identity, control: string): boolean {
-    return this.#options.rights.mayBeAllowed(identity, { command: 'EXECUTE', object: control })
-  }
-
-  #check(name: string, control: Control | undefined, list: ArgumentList, context: ControlContext): CheckedExecute {
-    const { rights } = this.#options
-    const refused = (): StatusError =>
-      new StatusError('PERMISSION_DENIED', `you may not run ${name} with these arguments`)
-    if (control === undefined) {
-      // On a connection that the producer made, it is refused like a control that may not be run.
-      const bare = { command: 'EXECUTE', object: name, argument: () => undefined } as const
-      if (context.destination !== undefined && !rights.may(context, bare)) throw refused()
-      throw new StatusError('NO_SUCH_CONTROL', `no control ${name}: \`producer.controls\` lists the controls`)
-    }
+  #check(name: string, control: Control | undefined, list: ArgumentList, context: ExecuteContext): CheckedExecute {
+    if (control === undefined) return this.#controls.refuseUnknown(name, context)
     const invocation = readInvocation(list, control)
     const { args, isDryRun } = invocation
-    const argument = (of: string): string | undefined => argumentText(args.get(of))
-    if (!rights.may(context, { command: 'EXECUTE', object: name, argument })) throw refused()
-    this.#options.admit(context.identity)
+    const rule = this.#controls.judge(control, invocation, context)
+    const quota = this.#options.quotaOf(context.identity)
+    quota?.controls.take()
     checkInvocation(invocation, control)
     this.#results.needsRoom(context.channel)
     const key =
@@ -215,44 +176,39 @@ export class Executor {
         : idempotencyKeyOf(invocation.key, invocation.given, control, this.#secret)
     const user = context.identity.userId
     const known = key && this.#executions.find(user, name, key)
-    if (known === undefined && !isDryRun) this.#checkCapacity(control, context.identity, key)
-    const made = control.isKeyed && key === undefined && !isDryRun ? crypto.randomUUID() : undefined
-    const all = made === undefined ? invocation.all : new Map(invocation.all).set(KEY_PARAMETER, made)
-    const run = known === undefined ? control.prepare(args, { ...context, key: key?.key ?? made }) : () => DRY_RUN
-    const isRecorded = control.isRecorded?.(args, context) ?? true
-    if (isRecorded && known === undefined && !isDryRun) this.#options.needsAuditRoom(context.identity)
-    return { control, all, context, key, isDryRun, known, isRecorded, run }
+    if (known === undefined) this.#needsRoom(control, invocation, context.identity, rule)
+    if (known === undefined && key !== undefined) this.#executions.needsRoom(user)
+    const { all, run } =
+      known === undefined ? prepared(control, invocation, context) : { ...invocation, run: () => CHECKED }
+    const isRecorded = rule !== undefined || (control.isRecorded?.(args, context) ?? true)
+    if (isRecorded && known === undefined && !isDryRun) quota?.audited.needsRoom()
+    return { control, args, all, context, key, isDryRun, rule, known, isRecorded, run }
   }
 
-  /** The refusals name no counts: nobody learns what others run. Admins are kept out only by `maxRunning`. */
-  #checkCapacity(
-    { name, maxRunning = Number.POSITIVE_INFINITY }: Control,
-    { userId, tenant, role }: Identity,
-    key: IdempotencyKey | undefined,
-  ): void {
-    if (key !== undefined) this.#executions.needsRoom(userId)
-    const running = (of: string): number => this.#running.get(of) ?? 0
-    if (running(`${tenant}/${name}`) >= maxRunning) {
-      throw new StatusError('BUSY', `${name} is already running: try again later`)
-    }
-    const isFull = running(tenant) >= MAX_RUNNING_OF_TENANT || this.#runningAll >= MAX_RUNNING
-    if (isFull && role !== ADMIN_ROLE) {
-      throw new StatusError('BUSY', 'too many controls are already running: try again later')
-    }
+  /** Throws StatusError unless a control may start now, or be tried out, or begin to wait. */
+  #needsRoom(control: Control, invocation: Invocation, identity: Identity, rule: Rule | undefined): void {
+    if (rule !== undefined) this.approving.needsRoom(control, invocation, identity)
+    else if (invocation.isDryRun) this.#running.needsRoomForDryRun(control, identity)
+    else this.#running.needsRoom(control, identity)
   }
 
-  /** Responds to an EXECUTE for which nothing runs: a dry run, or the repetition of a key. */
-  #respondOnly({ control, all, context, known, isRecorded }: CheckedExecute): ExecuteResponse {
+  /** Responds to an EXECUTE for which nothing runs but perhaps a program that changes nothing: a dry run, or the repetition of a key. */
+  #respondOnly({ control, args, all, context, known, isRecorded }: CheckedExecute): ExecuteResponse {
     const pending = this.#results.announce(control.name, context.identity.userId, context.channel)
     const action = known === undefined ? 'dry-run' : 'repeat'
     if (isRecorded) this.#audit.unexecuted(action, control, all, pending.id, context)
+    if (known !== undefined && known.result === undefined) this.approving.repeat(known, pending)
     const finish = (result: Uint8Array): void => this.#results.deliver(pending, result)
+    const dryRun =
+      known === undefined
+        ? this.#running.beginDryRun(control, args, context.identity, (result) => finish(encodeResult(result)))
+        : undefined
     const run = (): void => {
-      if (known === undefined) finish(encodeResult(DRY_RUN))
+      if (known === undefined) finish(encodeResult(CHECKED))
       else if (known.result === undefined) known.waiting.push(finish)
       else finish(known.result)
     }
-    return { id: pending.id, run }
+    return { id: pending.id, run: dryRun ?? run }
   }
 
   /** The audit record and the announcement of the result are one batch; the control starts when it is stored and the response was sent. */
@@ -262,8 +218,7 @@ export class Executor {
     const pending = this.#results.announce(control.name, user, context.channel)
     if (isRecorded) this.#audit.execute(control, all, pending.id, context)
     const started = { ...checked, pending, execution: this.#executions.begin(user, control.name, key) }
-    this.#count(started, 1)
-    return { id: pending.id, run: () => this.#watch(this.#run(started)) }
+    return { id: pending.id, run: this.#running.begin(started) }
   }
 
   /** Runs a control before the response. Its effect is in the same batch as its audit record, or in a later one. */
@@ -274,11 +229,11 @@ export class Executor {
     if (isRecorded) this.#audit.execute(control, all, id, context)
     const execution = this.#executions.begin(user, control.name, key)
     try {
-      const result = await run(this.#stopping.signal)
+      const result = await run(this.#running.signal)
       // If the channel was deleted meanwhile, its connection was closed too, and nobody reads the refusal.
       if (context.channel.deleted) throw new StatusError('NO_SUCH_CHANNEL', 'the channel is gone')
       const pending = this.#results.announce(control.name, user, context.channel, id)
-      return { id, run: () => this.#end({ ...checked, pending, execution }, result) }
+      return { id, run: () => this.#running.end({ ...checked, pending, execution }, result) }
     } catch (error) {
       this.#options.ids.free(id)
       if (error instanceof StatusError) {
@@ -293,82 +248,42 @@ export class Executor {
     }
   }
 
-  async #run(started: StartedExecute): Promise<void> {
-    const { control, run } = started
-    const { signal } = this.#stopping
-    let result: ControlResult
-    try {
-      result = signal.aborted ? failed('the producer stopped before the control started') : await run(signal)
-    } catch (error) {
-      result = this.#failure(error, control.name)
-    }
-    this.#count(started, -1)
-    this.#end(started, result)
-  }
-
-  /** The result, its audit record and the end of its execution are one batch. */
-  #end({ control, context, pending, execution, isRecorded }: StartedExecute, result: ControlResult): void {
-    const bytes = encodeResult(result)
-    if (isRecorded) this.#audit.outcome(control.name, pending.id, result, context)
-    this.#results.deliver(pending, bytes)
-    this.#executions.end(execution, bytes)
-  }
-
-  /** An AuthError (too many passwords are being set at once) is for the consumer; any other error is a defect of the server. */
-  #failure(error: unknown, control: string): ControlResult {
-    if (error instanceof AuthError) return failed(error.message)
-    this.#options.log.error({ err: error, control }, 'a control failed')
-    return failed('the producer failed; its log has the details')
-  }
-
-  #count({ control: { name }, context: { identity } }: StartedExecute, more: 1 | -1): void {
-    for (const of of [identity.tenant, `${identity.tenant}/${name}`]) {
-      const running = (this.#running.get(of) ?? 0) + more
-      if (running === 0) this.#running.delete(of)
-      else this.#running.set(of, running)
-    }
-    this.#runningAll += more
-  }
-
-  #watch(running: Promise<void>): void {
-    this.#unfinished.add(running)
-    void running.finally(() => this.#unfinished.delete(running))
-  }
-
-  /** Delivers an announced result that was not ready when the process ended; `recover` writes the audit record. */
-  unknown(id: number, control: string, user: number, channel: Channel): void {
+  /**
+   * Takes an announced result that was not ready when the process ended. If its control waits for approval, it is still to come; else it
+   * is delivered as unknown, and `recover` writes the audit record.
+   */
+  announced(id: number, control: string, user: number, channel: Channel): void {
     channel.results.add(id)
+    if (this.approving.announced(id, channel)) return
     this.#results.deliver({ id, control, user, channel }, encodeResult(UNKNOWN_RESULT))
   }
 
-  /** Records the outcome `unknown` of all controls that had not ended when the process ended. */
-  recover(identityOf: (user: number) => Identity | undefined): void {
+  /**
+   * Records the outcome `unknown` of all controls that had not ended when the process ended, and has a dry run again for those that wait
+   * for approval without one.
+   */
+  recover(): void {
     for (const execution of this.#executions.recover(encodeResult(UNKNOWN_RESULT))) {
-      this.#audit.unknown(execution.control, keyIfGiven(execution), identityOf(execution.user), UNKNOWN_RESULT)
+      const identity = this.#options.accounts.identityOf(execution.user)
+      this.#audit.unknown(execution.control, keyIfGiven(execution), identity, UNKNOWN_RESULT)
     }
+    this.approving.recover()
   }
 
-  /** Forgets keys that are too old; must be called about every second. */
+  /** Forgets keys that are too old, and ends waits; must be called about every second. */
   sweep(): void {
     this.#executions.sweep()
+    this.approving.sweep()
   }
 
-  /** Forgets the keys of a removed user. */
+  /** Forgets the keys of a removed user, and ends the waits of what it has asked for. The storage removes its rows with it. */
   forget(user: number): void {
+    this.approving.forget(user)
     this.#executions.forget(user)
   }
 
-  /** Ends running controls and waits for them for a while. Those that do not end by then are `unknown` after the next start. */
-  async stop(): Promise<void> {
-    this.#stopping.abort()
-    if (this.#unfinished.size === 0) return
-    const { clock } = this.#options
-    await new Promise<void>((resolve) => {
-      const timer = clock.setTimeout(resolve, STOP_MS)
-      void Promise.all(this.#unfinished).then(() => {
-        clock.clear(timer)
-        resolve()
-      })
-    })
+  /** Ends running controls and waits for them for a while. */
+  stop(): Promise<void> {
+    return this.#running.stop()
   }
 }

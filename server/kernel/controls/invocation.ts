@@ -1,16 +1,20 @@
 /** The arguments of an EXECUTE: conversion to the declared types, their form for rules, and digests that distinguish EXECUTEs. */
 import { createHash, createHmac } from 'node:crypto'
+import { formatRule, type Rule } from '../../../auth/permissions.ts'
 import { toBase64 } from '../../../protocol/bytes/base64.ts'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
-import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import { type ArgumentList, writeArguments } from '../../../protocol/monitor/arguments.ts'
 import { type Value, writeTyped } from '../../../protocol/monitor/value.ts'
+import type { ApprovalRow } from '../../../storage/store.ts'
 import { StatusError } from '../core/errors.ts'
-import { convertArguments } from '../metrics/arguments.ts'
+import { convertArguments, storable } from '../metrics/arguments.ts'
 import { checkBounds } from './bounds.ts'
 import {
   type Control,
   type ControlArguments,
+  type ControlContext,
   type ControlParameter,
+  type ControlRun,
   commonParameters,
   DRY_RUN_PARAMETER,
   KEY_PARAMETER,
@@ -89,6 +93,52 @@ export function idempotencyKeyOf(
   const digest = createHash('sha256').update(bytesOf(masked, publicParameters))
   const proof = createHmac('sha256', secret).update(bytesOf(given, parameters)).digest('base64')
   return { key, digest: new Uint8Array(digest.digest()), proof }
+}
+
+/** Has a control check its arguments. `all` has the key that is made for it, if it needs one. Throws StatusError. */
+export function prepared(
+  control: Control,
+  { args, all, key, isDryRun }: Invocation,
+  context: ControlContext,
+): { readonly all: ControlArguments; readonly run: ControlRun } {
+  if (isDryRun) return { all, run: control.prepare(args, context) }
+  const made = control.isKeyed && key === undefined ? crypto.randomUUID() : undefined
+  const run = control.prepare(args, { ...context, key: key ?? made })
+  return { all: made === undefined ? all : new Map(all).set(KEY_PARAMETER, made), run }
+}
+
+/**
+ * What an approval is bound to: the command with all its arguments, what the control runs, the rule that has it wait, and the one EXECUTE
+ * that this is, by the user, the channel, the id of its result, and the microsecond in which it was asked for.
+ */
+export function approvalDigest(
+  { name, parameters, definition = '' }: Control,
+  all: ControlArguments,
+  rule: Rule,
+  { user, channel, result, asked }: Pick<ApprovalRow, 'user' | 'channel' | 'result' | 'asked'>,
+): Uint8Array {
+  const { role, approval = '' } = rule
+  const texts = [name, definition, role, approval, formatRule(rule)]
+  const head = JSON.stringify([...texts, user, channel, result, asked])
+  const hash = createHash('sha256')
+    .update(head)
+    .update(bytesOf(all, [...parameters, ...commonParameters]))
+  return new Uint8Array(hash.digest())
+}
+
+/** Arguments as they are stored until an EXECUTE may run, with their declared types. */
+export function storedArguments(all: ControlArguments, { parameters }: Control): Uint8Array {
+  const writer = new XdrWriter()
+  writeArguments(writer, storable(all, [...parameters, ...commonParameters]))
+  return writer.copy()
+}
+
+/** Whether arguments hold something that must not lie on a disk, or the control takes something of that kind. */
+export function holdsSecret(all: ControlArguments, { parameters }: Control): boolean {
+  return parameters.some(({ name, secret, masked }) => {
+    const value = all.get(name)
+    return secret === true || (value !== undefined && masked !== undefined && masked(value) !== value)
+  })
 }
 
 function bytesOf(given: ControlArguments, parameters: readonly ControlParameter[]): Uint8Array {

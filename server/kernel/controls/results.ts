@@ -28,7 +28,8 @@ export interface PendingResult {
   readonly id: number
   readonly control: string
   readonly user: number
-  readonly channel: Channel
+  /** undefined if nobody gets it any more. */
+  readonly channel: Channel | undefined
 }
 
 export class Results {
@@ -65,7 +66,7 @@ export class Results {
 
   /** Appends a result to its channel, unless the result was stopped or the channel deleted meanwhile. */
   deliver({ id, control, user, channel }: PendingResult, result: Uint8Array): void {
-    if (channel.deleted || !channel.results.has(id)) return
+    if (channel === undefined || channel.deleted || !channel.results.has(id)) return
     const { clock, journal } = this.#options
     const { queue } = channel
     const prefix = framePrefix(id, {}, new Set())

@@ -1,12 +1,13 @@
 /** `role.*`: the rules of roles [MON 10]. A change is in force at once: whatever is no longer allowed ends in the same turn. */
 import { DEFAULT_TENANT } from '../../../auth/identity.ts'
-import { overlaps } from '../../../auth/pattern.ts'
+import { matcher, overlaps } from '../../../auth/pattern.ts'
 import {
   ADMIN_ROLE,
   CONSUMER_ROLE,
   formatRule,
   formatWhere,
   maySee,
+  needsNoRule,
   OPERATOR_ROLE,
   type Rule,
   type RuledCommand,
@@ -35,6 +36,8 @@ export interface RoleControlsOptions {
   readonly reconsider: (isConcerned: IsAffected) => Promise<void>
   /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
   readonly destination: (url: string) => { readonly url: string }
+  /** The controls whose names match and that take a secret. */
+  readonly executor: { secretive(matches: (name: string) => boolean): readonly string[] }
   /** Resolves when everything that has changed so far is stored. */
   readonly stored: () => Promise<void>
 }
@@ -56,6 +59,8 @@ export interface ExplainOptions {
 const { BOOLEAN, REC, STRING, UINT32 } = BasicType
 const MAX_CHARACTERS = 1024
 const MAX_CONDITIONS = 16
+const ROLE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
+const ROLE_NAME = 'the name of a role is at most 64 letters, digits, "_", "." and "-"'
 /** Rules of all roles together, because every check goes through all of them. */
 const MAX_RULES = 10_000
 
@@ -92,6 +97,12 @@ const objectParameter: ControlParameter = {
   type: STRING,
   description: 'A metric, a control or a destination; * matches any characters.',
 }
+const approvalParameter: ControlParameter = {
+  name: 'approval',
+  type: STRING,
+  optional: true,
+  description: 'For EXECUTE: the role whose users have to approve each call before it runs.',
+}
 const whereParameter: ControlParameter = {
   name: 'where',
   type: STRING,
@@ -123,21 +134,30 @@ export function roleControls(options: RoleControlsOptions): Control[] {
       },
       objectParameter,
       whereParameter,
+      ...(effect === 'allow' ? [approvalParameter] : []),
     ],
     prepare(args) {
       const command = args.get('command') as Rule['command']
       const object = canonicalObject(command, objectOf(args), destination)
       const where = whereOf(args, command, destination)
+      const approval = approvalOf(args, command, object)
       // What admins may do on connections that the producer makes is the only thing that rules say about them [MON 14].
       const isAboutDialled = effect === 'allow' && command === 'EXECUTE' && where[DESTINATION] !== undefined
-      const rule = { role: roleOf(args, isAboutDialled), effect, command, object, where }
+      const role = roleOf(args, isAboutDialled && approval === undefined)
+      const rule = { role, effect, command, object, where, ...(approval !== undefined && { approval }) }
+      const secretive = approval === undefined ? [] : options.executor.secretive(matcher(object))
+      if (secretive.includes(object)) {
+        const why = 'it takes a secret, which would lie on the disk as long as it waits'
+        throw new StatusError('INVALID_ARGUMENT', `${object} cannot wait for approval: ${why}`)
+      }
       return async () => {
         if (rules.list().length >= MAX_RULES)
           return failed(`there are already ${MAX_RULES} rules, which is the maximum: remove some first`)
-        const hint = newRoleHint(rule.role, options)
+        const hint = newRoleHint(rule.role, options) + (approval === undefined ? '' : newRoleHint(approval, options))
         const added = rules.add(rule)
         await changed(added)
-        return ok(`${formatRule(added)}${hint}`, { type: UINT32, value: added.number })
+        const refused = secretive.length === 0 ? '' : `; refused because they take secrets: ${secretive.join(', ')}`
+        return ok(`${formatRule(added)}${hint}${refused}`, { type: UINT32, value: added.number })
       }
     },
   })
@@ -261,7 +281,7 @@ export function roleExplain({
   }
 }
 
-function describe({ role, number, effect, command, object, where }: Rule) {
+function describe({ role, number, effect, command, object, where, approval = '' }: Rule) {
   return [
     textField('role', role),
     { name: 'rule', type: UINT32, value: number } as const,
@@ -269,6 +289,7 @@ function describe({ role, number, effect, command, object, where }: Rule) {
     textField('command', command),
     textField('object', object),
     textField('where', formatWhere(where)),
+    textField('approval', approval),
   ]
 }
 
@@ -278,8 +299,20 @@ function roleOf(args: ControlArguments, mayBeAdmin = false): string {
   if (role === ADMIN_ROLE || role === CONSUMER_ROLE) {
     throw new StatusError('INVALID_ARGUMENT', `the role ${role} cannot have rules`)
   }
-  if (/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(role)) return role
-  throw new StatusError('INVALID_ARGUMENT', 'the name of a role is at most 64 letters, digits, "_", "." and "-"')
+  if (ROLE.test(role)) return role
+  throw new StatusError('INVALID_ARGUMENT', ROLE_NAME)
+}
+
+/** The role that has to approve; undefined if none has to. Throws StatusError INVALID_ARGUMENT. */
+function approvalOf(args: ControlArguments, command: Rule['command'], object: string): string | undefined {
+  const approval = stringArgument(args, 'approval') ?? ''
+  if (approval === '') return undefined
+  if (command !== 'EXECUTE') throw new StatusError('INVALID_ARGUMENT', 'only EXECUTE can wait for approval')
+  if (needsNoRule(object)) {
+    throw new StatusError('INVALID_ARGUMENT', "the controls of what is one's own never wait for approval")
+  }
+  if (ROLE.test(approval)) return approval
+  throw new StatusError('INVALID_ARGUMENT', `approval is a role: ${ROLE_NAME}`)
 }
 
 /** Throws StatusError INVALID_ARGUMENT. */

@@ -9,6 +9,7 @@ import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
 import type { Hub } from '../metrics/hub.ts'
 import type { Sensor } from '../metrics/metric.ts'
+import { approvalsView, PendingControls, type ShownApprovals } from './approvals.ts'
 import { AuditSensor } from './audit.ts'
 import { bindingsView, type FindChannel } from './bindings.ts'
 import { boardsView, type ShownBoards } from './boards.ts'
@@ -35,6 +36,7 @@ export interface ServerView {
   remoteControls(producers: (path: string) => boolean, identity: Identity): Iterable<RemoteControl>
   readonly rights: Rights
   readonly boards: ShownBoards
+  readonly approvals: ShownApprovals
   readonly audit: AuditLog
   /** When a user was added, milliseconds since 1970. */
   createdOf(userId: number): number
@@ -77,12 +79,14 @@ export function openOwnMetrics(
     stats,
     ...statNumberViews(stats),
     boardsView(server.boards),
+    approvalsView(server.approvals),
     seriesView({ hub, rights: server.rights, clock }),
   ]
   const catalogue = new CatalogueChanges(() => hub.sensors, clock)
   const overQuota = new QuotaNotices(quotas, notices, clock)
+  const audit = new AuditSensor(server.audit, log, server.createdOf)
   return {
-    sensors: [new ProducerSensor(views, clock), new AuditSensor(server.audit, log, server.createdOf), catalogue],
+    sensors: [new ProducerSensor(views, clock), audit, catalogue, new PendingControls(server.approvals, clock)],
     sweep: () => {
       overQuota.report()
       catalogue.sweep()

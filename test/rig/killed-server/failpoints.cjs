@@ -97,6 +97,8 @@ function watchStorage() {
     if (inside.swapped) reach('swap-not-stored')
     if (inside.defined) reach('channel-defined')
     if (inside.result > 0) reach('result-not-stored')
+    if (inside.asked) reach('approval-not-asked')
+    if (inside.decided) reach('approval-not-stored')
     if (inside.meta) reach('recovery-storing')
   }
 
@@ -104,6 +106,8 @@ function watchStorage() {
     if (/^commit$/i.test(sql)) {
       if (inside.reserved) reach('range-reserved')
       if (inside.result === 0) reach('execute-announced')
+      if (inside.asked) reach('approval-asked')
+      if (inside.decided) reach('approval-stored')
       if (inside.meta) reach('recovery-stored')
     } else if (sql.includes('into block values')) {
       inside.blocks.add(args[1])
@@ -115,6 +119,8 @@ function watchStorage() {
     else if (sql.includes('into settled')) reach('half-a-commit-batch')
     else if (sql.includes('into gap') && args[8] === OVERFLOW) reach('overflow-gap')
     else if (sql.includes('into result (')) inside.result = rowOf(sql, args).transaction_id
+    else if (sql.includes('into approval (')) inside.asked = true
+    else if (sql.startsWith('delete from approval')) inside.decided = true
     else if (sql.includes('into numbers')) inside.reserved ||= args[3] - args[2] === RESERVED_IDS
     else if (sql.startsWith('delete from channel')) reach('channel-half-deleted')
     else if (sql.startsWith('update block set lane')) reach('half-released')
@@ -131,7 +137,8 @@ function rowOf(sql, values) {
 
 /** What the transaction under way has done so far. */
 function begin() {
-  return { blocks: new Set(), bound: new Set(), copied: false, swapped: false, defined: false, reserved: false, meta: false }
+  const none = { copied: false, swapped: false, defined: false, reserved: false, meta: false, asked: false, decided: false }
+  return { blocks: new Set(), bound: new Set(), ...none }
 }
 
 /** A checkpoint is one synchronous call: only another thread can kill in the middle of it. */

@@ -182,6 +182,8 @@ describe('Whoever is no admin, and is allowed to administer', () => {
       'channel.configure',
       'channel.delete',
       'channel.purge',
+      'control.approve',
+      'control.refuse',
     ])
     for (const object of ['user.*', 'token.*']) {
       await done(root, 'role.allow', { role: 'operator', command: 'EXECUTE', object })

@@ -24,8 +24,16 @@ describe('Rules', () => {
     const one = await done(root, 'role.allow', { ...rule, where: ' a=1*  b= ' })
     const two = await done(root, 'role.deny', { role: 'night', command: '*', object: 'smon.*' })
     const expected = [
-      { role: 'night', rule: two, effect: 'deny', command: '*', object: 'smon.*', where: '' },
-      { role: 'operator', rule: one, effect: 'allow', command: 'EXECUTE', object: 'user.list', where: 'a=1* b=' },
+      { role: 'night', rule: two, effect: 'deny', command: '*', object: 'smon.*', where: '', approval: '' },
+      {
+        role: 'operator',
+        rule: one,
+        effect: 'allow',
+        command: 'EXECUTE',
+        object: 'user.list',
+        where: 'a=1* b=',
+        approval: '',
+      },
     ]
     expect(await done(root, 'role.list')).toEqual(expected)
     await done(root, 'role.forget', { rule: two })

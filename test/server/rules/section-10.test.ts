@@ -291,7 +291,8 @@ describe('Controls', () => {
   it('`producer.controls` shows what one may run, with its arguments', async () => {
     const shown = async (of: Seat, ...list: readonly (readonly [string, number, Uint8Array])[]) =>
       decoded(await of.query('producer.controls', args(...list))).map(({ name }: { name: string }) => name)
-    const mine = ['board.delete', 'board.save', 'channel.configure', 'channel.delete', 'channel.purge']
+    const channels = ['channel.configure', 'channel.delete', 'channel.purge']
+    const mine = ['board.delete', 'board.save', ...channels, 'control.approve', 'control.refuse']
     const stranger = await producer.seat('stranger')
     expect(await shown(seat)).toEqual(expect.arrayContaining([...mine, 'sensor.fence', 'user.add']))
     expect(await shown(stranger)).toEqual(mine)

@@ -249,6 +249,35 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     },
     bytes: '1c 01000000 6f 01000000 6e 0000000000001c40 01000000 61 00000000 0000000000001440 01000000 72',
   },
+  'put approval': {
+    change: {
+      put: 'approval',
+      row: {
+        id: 'i',
+        user: 7,
+        role: 'r',
+        control: 'c',
+        args: hex('00000000'),
+        channel: 5,
+        result: 1,
+        execution: 'k',
+        repeats: '[]',
+        address: 'a',
+        destination: '',
+        scope: '',
+        token: 2,
+        asked: 5,
+        age: 7,
+        timeout: 5,
+        digest: hex('aabb'),
+        preview: undefined,
+      },
+    },
+    bytes:
+      '1d 01000000 69 0000000000001c40 01000000 72 01000000 63 04000000 00000000 0000000000001440 000000000000f03f ' +
+      '01000000 6b 02000000 5b5d 01000000 61 00000000 00000000 0000000000000040 0000000000001440 0000000000001c40 0000000000001440 ' +
+      '02000000 aabb 00',
+  },
   'remove tenant': {
     change: { remove: 'tenant', name: 'ops' },
     bytes: '81 03000000 6f7073',
@@ -340,5 +369,9 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
   'remove rule file': {
     change: { remove: 'rule file', tenant: 'o', name: 'n' },
     bytes: '9c 01000000 6f 01000000 6e',
+  },
+  'remove approval': {
+    change: { remove: 'approval', id: 'i' },
+    bytes: '9d 01000000 69',
   },
 }

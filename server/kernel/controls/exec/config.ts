@@ -96,6 +96,11 @@ const execTable = z
       'The program and its arguments; there is no shell. The program is a path from `/` on, or is looked for in ' +
         'the fixed PATH when the server starts. `{name}` stands for a parameter, `{{` and `}}` for braces.',
     ),
+    dry_run_argv: optional(
+      program(),
+      'What a dry run runs instead, and whoever has to approve it is shown: as `argv`, a program that changes nothing. At most ' +
+        '16,384 bytes of its output are kept. Without it a dry run only checks.',
+    ),
     parameter: z
       .array(parameterTable)
       .max(64)
@@ -136,9 +141,10 @@ const execTable = z
   .superRefine((table, context) => {
     for (const message of tableProblems(table)) context.addIssue({ code: 'custom', message })
   })
-  .transform(({ stdin, parameter, max_output, max_running, timeout, argv, ...rest }) => ({
+  .transform(({ stdin, parameter, max_output, max_running, timeout, argv, dry_run_argv, ...rest }) => ({
     ...rest,
-    argv: argv as [Template, ...Template[]],
+    argv: argv as readonly Template[] as ProgramTemplate,
+    dryRunArgv: dry_run_argv as readonly Template[] | undefined as ProgramTemplate | undefined,
     stdin: stdin === '' ? undefined : parseTemplate(stdin),
     parameters: parameter.map(({ max_length, allow_dash, ...one }) => ({
       ...one,
@@ -162,6 +168,8 @@ export const execSection = tableList(
     ),
   { isLive: true },
 )
+/** The program, then its arguments. */
+export type ProgramTemplate = readonly [Template, ...Template[]]
 /** A program that may be run as a control. */
 export type ExecTable = SectionConfig<typeof execSection>[number]
 export type ExecParameter = ExecTable['parameters'][number]
@@ -206,19 +214,25 @@ function patternProblem(pattern: string): string | undefined {
 
 interface Parts {
   readonly argv: readonly Template[]
+  readonly dry_run_argv?: readonly Template[] | undefined
   readonly stdin: string
   readonly environment: readonly { readonly name: string; readonly value: Template }[]
   readonly parameter: readonly { readonly name: string; readonly secret: boolean }[]
 }
 
 /** The contradictions in a table, in words. */
-function* tableProblems({ argv, stdin, environment, parameter }: Parts): Generator<string> {
+function* tableProblems({ argv, dry_run_argv = [], stdin, environment, parameter }: Parts): Generator<string> {
   const declared = new Map(parameter.map((one) => [one.name, one]))
-  const [path, ...rest] = argv
-  if (path !== undefined && templateParameters(path).length > 0)
-    yield '`argv`: the program itself cannot hold a parameter'
+  for (const [name, [path]] of [
+    ['argv', argv],
+    ['dry_run_argv', dry_run_argv],
+  ] as const) {
+    if (path !== undefined && templateParameters(path).length > 0)
+      yield `\`${name}\`: the program itself cannot hold a parameter`
+  }
+  const rest = [...argv.slice(1), ...dry_run_argv.slice(1)]
   const hidden = [parseTemplate(stdin), ...environment.map(({ value }) => value)].flatMap(templateParameters)
-  for (const name of [...argv.flatMap(templateParameters), ...hidden]) {
+  for (const name of [...[...argv, ...dry_run_argv].flatMap(templateParameters), ...hidden]) {
     if (!declared.has(name)) yield `{${name}} is not one of its parameters: write {{${name}}} for the braces themselves`
   }
   for (const name of rest.flatMap(templateParameters)) {

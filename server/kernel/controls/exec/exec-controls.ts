@@ -1,13 +1,17 @@
 /** Programs as controls [MON 10], from the `[[exec]]` tables of the configuration, which no command can change. */
+import { createHash } from 'node:crypto'
 import { BasicType } from '../../../../protocol/monitor/constants.ts'
 import type { Field, Value } from '../../../../protocol/monitor/value.ts'
 import type { Clock } from '../../core/clock.ts'
-import type { Control, ControlResult } from '../control.ts'
-import type { ExecTable } from './config.ts'
+import type { Control, ControlArguments, ControlResult, ControlRun } from '../control.ts'
+import type { ExecTable, ProgramTemplate } from './config.ts'
 import { type Ended, type Program, runProgram } from './program.ts'
 import { FIXED_PATH, type LocatedProgram, locatePrograms } from './program-lookup.ts'
 import { fillTemplate } from './template.ts'
 import { checkDash, declaredParameter, textsOf } from './values.ts'
+
+/** Bytes of the output of a dry run: whoever approves has to read it. */
+const MAX_DRY_OUTPUT = 16_384
 
 /** Throws ConfigError for programs and users that are not there. */
 export function execControls(tables: readonly ExecTable[], clock: Pick<Clock, 'setTimeout' | 'clear'>): Control[] {
@@ -20,24 +24,50 @@ export function execControl(
   found: LocatedProgram,
   clock: Pick<Clock, 'setTimeout' | 'clear'>,
 ): Control {
-  const { parameters } = table
+  const { parameters, dryRunArgv, maxOutput } = table
   const declared = parameters.map(declaredParameter)
+  const fill = (argv: ProgramTemplate, given: ControlArguments): Program => {
+    const texts = textsOf(given, declared)
+    for (const template of argv.slice(1)) checkDash(template, texts, parameters)
+    return programOf(table, argv, found, texts)
+  }
+  const dryRun = (argv: ProgramTemplate, path: string, given: ControlArguments): ControlRun => {
+    const program = { ...fill(argv, given), path, maxOutput: Math.min(maxOutput, MAX_DRY_OUTPUT) }
+    return async (signal) => {
+      const result = resultOf(await runProgram(program, clock, signal), table)
+      if (result.outcome === 'ok') return { ...result, outcome: 'dry-run', detail: 'nothing but the dry run has run' }
+      return { ...result, detail: `the dry run has failed, and nothing else has run: ${result.detail}` }
+    }
+  }
   return {
     name: table.name,
     description: table.description,
     parameters: declared,
     tenants: table.tenants,
     maxRunning: table.maxRunning,
+    definition: definitionOf(table, found),
     prepare(given) {
-      const texts = textsOf(given, declared)
-      for (const template of table.argv.slice(1)) checkDash(template, texts, parameters)
-      const program = programOf(table, found, texts)
+      const program = fill(table.argv, given)
       return async (signal) => resultOf(await runProgram(program, clock, signal), table)
     },
+    ...(dryRunArgv && { dryRun: (given) => dryRun(dryRunArgv, found.dryRunPath ?? '', given) }),
   }
 }
 
-function programOf(table: ExecTable, { path, user }: LocatedProgram, texts: ReadonlyMap<string, string>): Program {
+/** Names everything of a table and of the programs that were found for it. */
+function definitionOf(table: ExecTable, found: LocatedProgram): string {
+  const text = JSON.stringify([table, found], (_key, value: unknown) =>
+    typeof value === 'bigint' ? `${value}n` : value,
+  )
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function programOf(
+  table: ExecTable,
+  argv: ProgramTemplate,
+  { path, user }: LocatedProgram,
+  texts: ReadonlyMap<string, string>,
+): Program {
   const textFor = (name: string): string | undefined => texts.get(name)
   const environment: Record<string, string> = { PATH: FIXED_PATH, LANG: 'C.UTF-8' }
   for (const { name, value } of table.environment) {
@@ -47,7 +77,7 @@ function programOf(table: ExecTable, { path, user }: LocatedProgram, texts: Read
   return {
     path,
     // An argument that contains an omitted parameter is omitted.
-    argv: table.argv.slice(1).flatMap((template) => fillTemplate(template, textFor) ?? []),
+    argv: argv.slice(1).flatMap((template) => fillTemplate(template, textFor) ?? []),
     environment,
     directory: table.directory,
     user,

@@ -4,7 +4,7 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError, type ConfigProblem } from '../../config/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import type { ExecTable } from './config.ts'
+import type { ExecTable, ProgramTemplate } from './config.ts'
 import { fillTemplate } from './template.ts'
 
 export const FIXED_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -16,6 +16,8 @@ export interface ProgramUser {
 
 export interface LocatedProgram {
   readonly path: string
+  /** Of the program of a dry run, if there is one. */
+  readonly dryRunPath?: string
   /** undefined for the server's own user. */
   readonly user: ProgramUser | undefined
 }
@@ -60,7 +62,13 @@ export function locatePrograms(tables: readonly ExecTable[], machine: Machine = 
     const report = (message: string): void => {
       problems.push({ source: `[[exec]] ${table.name}`, message })
     }
-    return { path: findProgram(table, machine, report), user: findUser(table, machine, report) }
+    const { argv, dryRunArgv, directory } = table
+    if (!machine.isDirectory(directory)) report(`\`directory\`: there is no directory ${directory}`)
+    return {
+      path: findProgram('argv', argv, machine, report),
+      ...(dryRunArgv && { dryRunPath: findProgram('dry_run_argv', dryRunArgv, machine, report) }),
+      user: findUser(table, machine, report),
+    }
   })
   if (problems.length > 0) throw new ConfigError(problems)
   return found
@@ -68,17 +76,16 @@ export function locatePrograms(tables: readonly ExecTable[], machine: Machine = 
 
 type Report = (message: string) => void
 
-function findProgram({ argv, directory }: ExecTable, machine: Machine, report: Report): string {
-  const name = fillTemplate(argv[0], () => undefined) ?? ''
-  if (!machine.isDirectory(directory)) report(`\`directory\`: there is no directory ${directory}`)
+function findProgram(key: string, [program]: ProgramTemplate, machine: Machine, report: Report): string {
+  const name = fillTemplate(program, () => undefined) ?? ''
   if (name.startsWith('/')) {
-    if (!machine.isProgram(name)) report(`\`argv\`: ${name} is not an executable file`)
+    if (!machine.isProgram(name)) report(`\`${key}\`: ${name} is not an executable file`)
     return name
   }
   const paths = name === '' || name.includes('/') ? [] : FIXED_PATH.split(':').map((folder) => join(folder, name))
   const path = paths.find((candidate) => machine.isProgram(candidate))
   if (path === undefined)
-    report(`\`argv\`: no program ${JSON.stringify(name)} in ${FIXED_PATH}; write its absolute path`)
+    report(`\`${key}\`: no program ${JSON.stringify(name)} in ${FIXED_PATH}; write its absolute path`)
   return path ?? ''
 }
 

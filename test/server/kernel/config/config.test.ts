@@ -63,6 +63,7 @@ describe('a configuration', () => {
       announce: [],
       cluster: undefined,
       audit: { keepMs: 365 * 24 * 3_600_000 },
+      approval: { timeoutMs: 3_600_000 },
       host: { intervalMs: 1_000 },
       gmetric: {
         listen: { host: '127.0.0.1', port: 8649 },
@@ -230,6 +231,8 @@ describe('a configuration', () => {
       [dial]
       allow = ["tls://*.example.org:7650"]
       ca = "/dial-ca.pem"
+      [approval]
+      timeout = "2h"
       [audit]
       keep = "30d"
       [host]
@@ -364,6 +367,7 @@ describe('a configuration', () => {
       announce: [],
       cluster: undefined,
       audit: { keepMs: 30 * 24 * 3_600_000 },
+      approval: { timeoutMs: 7_200_000 },
       host: { intervalMs: 10 },
       gmetric: {
         listen: { host: 'localhost', port: 0 },

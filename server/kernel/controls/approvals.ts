@@ -1,0 +1,194 @@
+/**
+ * EXECUTEs that wait until somebody approves them [MON 10.1]. Each has a row from the batch in which it was asked for to the one that
+ * ends its wait; with the second it may run, once. What is shown to those who decide, and to whoever asked, is decided here.
+ */
+import { ADMIN_ROLE, type Identity } from '../../../auth/permissions.ts'
+import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
+import type { ApprovalRow, Change } from '../../../storage/store.ts'
+import type { Clock } from '../core/clock.ts'
+import { StatusError } from '../core/errors.ts'
+import type { Execution } from './executions.ts'
+import type { PendingResult } from './results.ts'
+
+/** EXECUTEs that wait at the same time, for one tenant and for all together, and the bytes of the arguments of one. */
+const MAX_WAITING_OF_TENANT = 100
+const MAX_WAITING = 1_000
+const MAX_ARGUMENT_BYTES = 16_384
+
+/** Of an EXECUTE that was not repeated. */
+export const NO_REPEATS = '[]'
+
+/** How a wait goes on: after `waiting` one of the others follows. */
+export type ApprovalState = 'waiting' | 'approved' | 'refused' | 'timeout' | 'ended'
+
+/** An EXECUTE that waits. */
+export interface WaitingExecute {
+  /** Whoever has asked. */
+  readonly identity: Identity
+  readonly args: ArgumentList
+  readonly execution: Execution
+  row: ApprovalRow
+  /** Without a channel if there is none that gets the result. */
+  pending: PendingResult
+}
+
+/** How a wait has ended. */
+export interface ApprovalEnd {
+  readonly state: Exclude<ApprovalState, 'waiting'>
+  /** undefined if nobody has decided it. */
+  readonly by?: Identity | undefined
+  readonly reason: string
+}
+
+/** `end` is undefined while it waits. */
+export type ApprovalListener = (waiting: WaitingExecute, end: ApprovalEnd | undefined) => void
+
+export interface ApprovalsOptions {
+  readonly change: (change: Change) => void
+  readonly clock: Pick<Clock, 'microseconds'>
+  /** Milliseconds of the age clock, so that nothing ends early or late when the wall clock is set. */
+  readonly age: () => number
+}
+
+export class Approvals {
+  readonly #options: ApprovalsOptions
+  readonly #waiting = new Map<string, WaitingExecute>()
+  readonly #listeners = new Set<ApprovalListener>()
+  #lastAsked = 0
+  /** Where the next look at a few of them begins. */
+  #looked = 0
+
+  constructor(options: ApprovalsOptions) {
+    this.#options = options
+  }
+
+  /** Throws StatusError if no further EXECUTE with arguments of so many bytes may wait. The refusals name no counts. */
+  needsRoom({ tenant }: Identity, argumentBytes: number): void {
+    if (argumentBytes > MAX_ARGUMENT_BYTES) {
+      throw new StatusError(
+        'INVALID_ARGUMENT',
+        `it needs approval, and then its arguments may have at most ${MAX_ARGUMENT_BYTES} bytes`,
+      )
+    }
+    const ofTenant = [...this.#waiting.values()].filter(({ identity }) => identity.tenant === tenant).length
+    if (ofTenant >= MAX_WAITING_OF_TENANT || this.#waiting.size >= MAX_WAITING) {
+      throw new StatusError('BUSY', 'too many EXECUTEs wait for approval: have some approved or refused first')
+    }
+  }
+
+  /** The time of an EXECUTE that begins to wait now, in microseconds: no other has the same. */
+  stamp(): number {
+    this.#lastAsked = Math.max(this.#lastAsked + 1, this.#options.clock.microseconds())
+    return this.#lastAsked
+  }
+
+  /** Stores one that begins to wait. Those who may approve it are shown it when it has a preview. */
+  add(waiting: WaitingExecute): void {
+    this.#waiting.set(waiting.row.id, waiting)
+    this.#put(waiting)
+  }
+
+  /** Takes one that has waited when the previous process ended. */
+  restore(waiting: WaitingExecute): void {
+    this.#lastAsked = Math.max(this.#lastAsked, waiting.row.asked)
+    this.#waiting.set(waiting.row.id, waiting)
+  }
+
+  /** Stores what its dry run has brought, unless its wait has ended meanwhile. */
+  show(waiting: WaitingExecute, preview: Uint8Array): void {
+    if (!this.has(waiting)) return
+    waiting.row = { ...waiting.row, preview }
+    this.#put(waiting)
+  }
+
+  #put(waiting: WaitingExecute): void {
+    this.#options.change({ put: 'approval', row: waiting.row })
+    if (waiting.row.preview !== undefined) this.#tell(waiting, undefined)
+  }
+
+  /** Stores that another result is to come of an execution, if it waits: its EXECUTE was repeated. */
+  repeat(execution: Execution, result: number, channel: number): void {
+    const waiting = this.all().find((one) => one.execution === execution)
+    if (waiting === undefined) return
+    const repeats = JSON.stringify([...repeatsOf(waiting), [channel, result]])
+    waiting.row = { ...waiting.row, repeats }
+    this.#options.change({ put: 'approval', row: waiting.row })
+  }
+
+  /** Ends a wait. From the batch on that has this, it is not approved any more. */
+  end(waiting: WaitingExecute, end: ApprovalEnd): void {
+    const { id } = waiting.row
+    if (!this.#waiting.delete(id)) return
+    this.#options.change({ remove: 'approval', id })
+    this.#tell(waiting, end)
+  }
+
+  #tell(waiting: WaitingExecute, end: ApprovalEnd | undefined): void {
+    for (const listener of [...this.#listeners]) listener(waiting, end)
+  }
+
+  has(waiting: WaitingExecute): boolean {
+    return this.#waiting.get(waiting.row.id) === waiting
+  }
+
+  /** One that an identity may decide about: approve it or, as it may also if it has asked itself, refuse it. Throws StatusError. */
+  decidable(id: string, by: Identity, decision: 'approve' | 'refuse'): WaitingExecute {
+    const waiting = this.#waiting.get(id)
+    if (waiting === undefined || !mayKnow(waiting, by)) {
+      throw new StatusError('INVALID_ARGUMENT', `nothing with the id ${id} waits for your approval: it may have ended`)
+    }
+    if (waiting.row.user !== by.userId) return waiting
+    if (decision === 'refuse') return waiting
+    throw new StatusError('PERMISSION_DENIED', 'nobody approves what they have asked for themselves')
+  }
+
+  /** The one of which a result was announced with this id on a channel, for itself or a repetition. */
+  ofResult(result: number, channel: number): WaitingExecute | undefined {
+    return this.all().find((waiting) => {
+      const { row } = waiting
+      if (row.result === result && row.channel === channel) return true
+      return repeatsOf(waiting).some(([on, id]) => on === channel && id === result)
+    })
+  }
+
+  /** Those that an identity may decide about, or has asked for itself, in the order in which they were asked for. */
+  shownTo(identity: Identity): WaitingExecute[] {
+    return this.all()
+      .filter((waiting) => mayKnow(waiting, identity))
+      .sort((one, other) => one.row.asked - other.row.asked)
+  }
+
+  all(): WaitingExecute[] {
+    return [...this.#waiting.values()]
+  }
+
+  overdue(): WaitingExecute[] {
+    const now = this.#options.age()
+    return this.all().filter(({ row }) => row.age + row.timeout <= now)
+  }
+
+  /** The next so many, each in its turn. */
+  some(count: number): WaitingExecute[] {
+    const all = this.all()
+    if (this.#looked >= all.length) this.#looked = 0
+    const some = all.slice(this.#looked, this.#looked + count)
+    this.#looked += count
+    return some
+  }
+
+  /** Calls the listener with each that begins to wait, and with each end. The returned function ends it. */
+  follow(listener: ApprovalListener): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+}
+
+function repeatsOf({ row }: WaitingExecute): readonly (readonly [channel: number, result: number])[] {
+  return row.repeats === NO_REPEATS ? [] : (JSON.parse(row.repeats) as [number, number][])
+}
+
+/** Whether an identity may decide about one that waits, or has asked for it. */
+export function mayKnow({ row, identity }: WaitingExecute, of: Identity): boolean {
+  if (of.role === ADMIN_ROLE || of.userId === row.user) return true
+  return of.tenant === identity.tenant && of.role === row.role
+}
