@@ -1,5 +1,5 @@
 /**
- * The two packages as `npm pack` makes them, installed into projects that have nothing else. npm installs both,
+ * The packages as `npm pack` makes them, installed into projects that have nothing else. npm installs all of them,
  * on every Node and with every TypeScript that they are for; without its registry the client stands beside what is installed here.
  */
 import { spawnSync } from 'node:child_process'
@@ -251,6 +251,33 @@ function installedByNpm(): void {
       if (Number(version) >= 5.8) expect(commonjs).toBe('')
       else expect(commonjs).toContain('only resolves to an ES module')
     })
+  })
+
+  describe('cinnabar-mcp', () => {
+    const folder = join(directory, 'agents')
+    let agents = ''
+    beforeAll(async () => {
+      mkdirSync(folder)
+      writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+      agents = await pack('packages/mcp')
+    }, PROJECT_MS)
+
+    test.each(NODES)(
+      'installs and runs on Node %s',
+      async (version) => {
+        const node = nodeOf(`node-${version}`)
+        rmSync(join(folder, 'node_modules'), { recursive: true, force: true })
+        const { code, out } = await run(node, [npm, 'install', '--engine-strict', '--no-save', agents], folder)
+        expect(code, out).toBe(0)
+        const installed = join(folder, 'node_modules/cinnabar-mcp')
+        expect(readdirSync(installed).sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json'])
+        const program = join(folder, 'node_modules/.bin/cinnabar-mcp')
+        expect(await run(node, [program, '--version'], folder)).toEqual({ code: 0, out: '0.1.0\n' })
+        const unasked = await run(node, [program], folder, { PATH: process.env['PATH'] })
+        expect(unasked).toMatchObject({ code: 2, out: expect.stringContaining('a token is needed') })
+      },
+      PROJECT_MS,
+    )
   })
 
   describe('cinnabar', () => {

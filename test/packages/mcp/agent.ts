@@ -136,7 +136,7 @@ export class AgentWorld {
   }
 }
 
-async function connected(transport: Transport): Promise<Client> {
+export async function connected(transport: Transport): Promise<Client> {
   const client = new Client({ name: 'test-agent', version: '1.2.3' })
   await client.connect(transport)
   return client
