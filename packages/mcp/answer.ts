@@ -1,5 +1,5 @@
 /** From an answer of the server to one for an agent: JSON, and no longer than it may be. */
-import { type Arguments, BasicType, type Consumer, type Sample, StatusError, valueToJson } from '../../client/index.ts'
+import { type Arguments, type Consumer, type Plain, StatusError, valueToJson } from '../../client/index.ts'
 import { type ToolAnswer, UNTRUSTED } from './tool.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
@@ -13,11 +13,14 @@ export function isoTime(microseconds: number): string | undefined {
   return microseconds === 0 || !(Math.abs(ms) <= 8.64e15) ? undefined : new Date(ms).toISOString()
 }
 
-/** What was measured, without labels. */
-export function measuredOf({ value, labels }: Sample): unknown {
-  const json = valueToJson(value)
-  const isLabelled = value.type === BasicType.REC && (Object.keys(labels).length > 0 || 'name' in Object(json))
-  return isLabelled && 'value' in Object(json) ? (json as JsonObject)['value'] : json
+/** A value as JSON has it: bytes are base64, and numbers that JSON does not have, or not exactly, are texts. */
+export function jsonOf(plain: Plain): unknown {
+  if (typeof plain === 'bigint') return String(plain)
+  if (typeof plain === 'number') return Number.isFinite(plain) ? plain : String(plain)
+  if (plain instanceof Uint8Array) return Buffer.from(plain).toString('base64')
+  if (Array.isArray(plain)) return plain.map(jsonOf)
+  if (typeof plain !== 'object' || plain === null) return plain
+  return Object.fromEntries(Object.entries(plain).map(([name, member]) => [name, jsonOf(member)]))
 }
 
 export interface ListAnswer {

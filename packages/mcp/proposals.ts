@@ -9,6 +9,8 @@ export interface Proposal {
   readonly key: string
   readonly control: string
   readonly args: Arguments
+  /** Whether it was submitted here: then it may wait for approval. */
+  isSubmitted: boolean
 }
 
 /** The oldest is forgotten for one more; it can be proposed again with its key. */
@@ -19,7 +21,7 @@ export class Proposals {
 
   /** With the key of an earlier one, such as one that the program has forgotten, it takes the place of that. */
   add(control: string, args: Arguments, key: string = randomUUID()): Proposal {
-    const proposal = { key, control, args }
+    const proposal = { key, control, args, isSubmitted: false }
     this.#byKey.delete(key)
     this.#byKey.set(key, proposal)
     for (const oldest of this.#byKey.keys()) {

@@ -120,8 +120,13 @@ interface Submitted {
 }
 
 /** The result, if it comes in time; else whether it waits for approval. */
-async function submitted({ key, control, args }: Proposal, context: ToolContext): Promise<Submitted> {
+async function submitted(proposal: Proposal, context: ToolContext): Promise<Submitted> {
+  const { key, control, args } = proposal
   const { consumer, onBehalfOf, signal } = context
+  // Each EXECUTE that waits has a result to come on the channel, of which there may be only so many.
+  const before = proposal.isSubmitted ? await waitingFor(consumer, key, signal) : []
+  if (before.length > 0) return { state: 'waiting for approval', approvals: before }
+  proposal.isSubmitted = true
   const all: Arguments = { ...args, idempotency_key: key, on_behalf_of: onBehalfOf }
   const running = consumer.execute(control, all, { deadlineMs: RESULT_MS, signal })
   const late = Symbol('late')

@@ -1,6 +1,6 @@
 /** `query`: what an expression of PromQL comes to over the history. */
 import { z } from 'zod'
-import { isoTime } from '../answer.ts'
+import { isoTime, jsonOf } from '../answer.ts'
 import { MOMENT, millisecondsOf, momentOf } from '../times.ts'
 import { defineTool, json, READING, textInput } from '../tool.ts'
 
@@ -57,7 +57,7 @@ export const queryTool = defineTool({
     const rows = series.map(({ name, labels, times, values }) => ({
       name,
       labels,
-      points: times.map((time, index) => [time / 1e6, numberOf(values[index] as number)]),
+      points: times.map((time, index) => [time / 1e6, jsonOf(values[index] as number)]),
     }))
     const facts = {
       type,
@@ -86,9 +86,4 @@ function rangeOf({ since, until, step }: Range, nowMs: number) {
   if (lengthMs / stepMs > MAX_POINTS)
     throw new RangeError(`a series may have ${MAX_POINTS} points: give a longer \`step\``)
   return { since: begin, until: end, step: stepMs * 1_000 }
-}
-
-/** JSON has no NaN and no infinities. */
-function numberOf(value: number): number | string {
-  return Number.isFinite(value) ? value : String(value)
 }

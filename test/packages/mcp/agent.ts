@@ -53,8 +53,9 @@ export class AgentWorld {
   #admin: Consumer | undefined
   readonly #children = new Set<Child>()
 
-  constructor(toml = '') {
-    this.server = new ServerProcess(toml)
+  /** `tcp`: a port that the server has again after a restart. */
+  constructor(toml = '', { tcp = 0 } = {}) {
+    this.server = new ServerProcess(toml, { tcp })
   }
 
   get url(): string {

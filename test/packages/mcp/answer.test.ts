@@ -8,7 +8,7 @@ import {
   StatusError,
   type Value,
 } from '../../../client/index.ts'
-import { fittedAnswer, ifReadable, isoTime, listOf } from '../../../packages/mcp/answer.ts'
+import { fittedAnswer, ifReadable, isoTime, jsonOf, listOf } from '../../../packages/mcp/answer.ts'
 import { StatusCode } from '../../../protocol/monitor/status.ts'
 
 const never = new AbortController().signal
@@ -81,6 +81,18 @@ it('times are those of ISO 8601, and none for what has no time', () => {
   expect(isoTime(1_700_000_000_000_000)).toBe('2023-11-14T22:13:20.000Z')
   expect(isoTime(0)).toBeUndefined()
   expect(isoTime(Number.MAX_VALUE)).toBeUndefined()
+})
+
+it('values are JSON', () => {
+  const plain = {
+    exact: 2n ** 60n,
+    numbers: [1.5, Number.NaN, Number.NEGATIVE_INFINITY],
+    bytes: new Uint8Array([1, 2]),
+  }
+  expect(jsonOf({ ...plain, none: null, yes: true, text: 'a' })).toEqual({
+    ...{ exact: '1152921504606846976', numbers: [1.5, 'NaN', '-Infinity'], bytes: 'AQI=' },
+    ...{ none: null, yes: true, text: 'a' },
+  })
 })
 
 describe('an answer', () => {

@@ -97,6 +97,14 @@ describe.each(['stdio', 'http'] as const)('over %s', (transport) => {
     expect(one).toMatchObject({ metric: 'host.load.one', value: expect.any(Number) })
     const all = await rows('metrics_read', 'values', { metric: 'host.load.*' })
     expect(all.map(({ metric }) => metric).sort()).toEqual(['host.load.fifteen', 'host.load.five', 'host.load.one'])
+    const labelled = await rows('metrics_read', 'values', {
+      metric: 'host.load.*',
+      arguments: { producer: '*' },
+      limit: 1,
+    })
+    expect(labelled).toMatchObject([{ value: expect.any(Number) }])
+    const list = await rows('metrics_read', 'values', { metric: 'producer.connections' })
+    expect(list).toMatchObject([{ value: { identity: 'robot', transport: 'tcp' } }, { value: { identity: 'robot' } }])
     const { text, answer } = await call('metrics_read', { metric: 'host.nonsense' })
     expect(answer).toBeUndefined()
     expect(text).toMatch(/NO_SUCH_METRIC.*metrics_search/)
