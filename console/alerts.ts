@@ -9,6 +9,8 @@ import { type Refusal, refusalOf } from './refusals.ts'
 
 /** What is shown is read again after this time. */
 const EVERY_MS = 5_000
+/** What takes long to read is read again after so many times as long. */
+const READ_SHARE = 10
 /** Records of one reading at most. */
 const MOST_RECORDS = 5_000
 const US_PER_S = 1e6
@@ -132,17 +134,18 @@ function useRecords(consumer: Consumer, metric: string, args: Arguments, key = '
       }
       return { lines, hasMore: false, refusal: undefined }
     }
-    const again = (): void => {
-      timer = window.setTimeout(() => (document.hidden ? again() : void look()), EVERY_MS)
+    const again = (pauseMs: number): void => {
+      timer = window.setTimeout(() => (document.hidden ? again(pauseMs) : void look()), pauseMs)
     }
     const look = async (): Promise<void> => {
+      const begunMs = performance.now()
       try {
         setRead(await all())
       } catch (error) {
         if (signal.aborted) return
         setRead({ lines: undefined, hasMore: false, refusal: refusalOf(error) })
       }
-      again()
+      again(Math.max(EVERY_MS, READ_SHARE * (performance.now() - begunMs)))
     }
     void look()
     return () => {
