@@ -27,6 +27,7 @@ export class LabelSet {
 
   /** Labels in any order; those with an empty text are none. Of several with one name the last counts. */
   static of(labels: Iterable<readonly [name: string, text: string]>): LabelSet {
+    if (labels instanceof LabelSet) return labels
     const byName = new Map<string, string>()
     for (const [name, text] of labels) byName.set(name, text)
     const pairs: string[] = []

@@ -20,6 +20,8 @@ export interface RememberedSelection {
   readonly isWithoutSamples?: boolean
   /** Where, and how long, windows are wanted in place of samples; undefined: nowhere. As `HistoryQuery` has it. */
   readonly stepMs?: number | undefined
+  /** Whether it is asked for again and again: what its series are is remembered then. */
+  readonly isRecurring?: boolean
 }
 
 /** A series, and its samples in the range: ascending by time, one for each time, with stale markers. */

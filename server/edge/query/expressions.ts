@@ -5,6 +5,7 @@ import type { FairWork } from '../../kernel/core/fair-work.ts'
 import { EvaluationWatch, type Expressions, type RecurringRun } from '../../kit/expressions.ts'
 import type { RememberedHistory } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
+import { RecurringLabels } from './history-source.ts'
 import { QueryProblem } from './problems.ts'
 import { HistoryRun } from './recurring.ts'
 import { MAX_BYTES } from './run.ts'
@@ -24,6 +25,7 @@ export class HistoryExpressions implements Expressions {
   readonly stored: Expressions['stored']
   readonly watch = new EvaluationWatch()
   readonly #services: ExpressionsServices
+  readonly #labels = new RecurringLabels()
 
   constructor(services: ExpressionsServices) {
     this.#services = services
@@ -44,7 +46,7 @@ export class HistoryExpressions implements Expressions {
   }
 
   recurring(): RecurringRun {
-    return new HistoryRun(() => this.#history, this.#services)
+    return new HistoryRun(() => this.#history, { ...this.#services, labels: this.#labels })
   }
 
   get #history(): RememberedHistory {

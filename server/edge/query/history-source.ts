@@ -4,6 +4,7 @@
  * all of what it selects.
  */
 import type { LabelMatcher } from '../../../promql/label-matcher.ts'
+import { LabelSet } from '../../../promql/label-set.ts'
 import type { RollupSource, SeriesSource, SourceRollups, SourceSeries, Stream } from '../../../promql/series-source.ts'
 import { type RememberedSelection, ROLLUP_MS } from '../../kit/history.ts'
 import type { ReadableSeries } from './asked-history.ts'
@@ -28,6 +29,7 @@ interface Asked {
 export class HistorySource implements SeriesSource {
   readonly #select: SelectReadable
   readonly #holdsRare: boolean
+  readonly #labelsOf: (series: ReadableSeries) => SourceSeries['labels']
   /** Where all that is asked for can be said of windows. */
   readonly rollups: RollupSource = {
     stepMs: ROLLUP_MS,
@@ -37,8 +39,13 @@ export class HistorySource implements SeriesSource {
   #waitsFor: Asked | undefined
 
   /** `holdsRare`: whether a series that sends rarely has a value until its next sample. */
-  constructor(select: SelectReadable, holdsRare = true) {
+  constructor(
+    select: SelectReadable,
+    holdsRare = true,
+    labelsOf: (series: ReadableSeries) => SourceSeries['labels'] = pairsOf,
+  ) {
     this.#select = select
+    this.#labelsOf = labelsOf
     this.#holdsRare = holdsRare
   }
 
@@ -63,14 +70,14 @@ export class HistorySource implements SeriesSource {
       }
       const all = withLastOfWindows(series, range)
       const samples = isHeld ? heldSamples(all, fromMs) : all
-      if (samples.times.length > 0) yield { labels: pairsOf(series), ...samples }
+      if (samples.times.length > 0) yield { labels: this.#labelsOf(series), ...samples }
     }
   }
 
   *#rollups(selection: RememberedSelection): Stream<SourceRollups> {
     for (const series of this.remembered(selection)) {
       if (series === undefined) yield undefined
-      else if (series.windows !== undefined) yield { labels: pairsOf(series), ...series.windows }
+      else if (series.windows !== undefined) yield { labels: this.#labelsOf(series), ...series.windows }
     }
   }
 
@@ -103,6 +110,17 @@ export function plainMatchers(matchers: readonly LabelMatcher[]): RememberedSele
     const isList = alternatives !== undefined && (operator === '=~' || operator === '!~')
     return { label, operator, text, ...(isList && { texts: [...alternatives] }) }
   })
+}
+
+/** Labels of series that are asked for again and again: each is one object as long as it is. */
+export class RecurringLabels {
+  readonly #labels = new WeakMap<ReadableSeries['series'], LabelSet>()
+
+  of(series: ReadableSeries): LabelSet {
+    const labels = this.#labels.get(series.series) ?? LabelSet.of(pairsOf(series))
+    this.#labels.set(series.series, labels)
+    return labels
+  }
 }
 
 export function pairsOf({ series: { name, labels } }: ReadableSeries): (readonly [name: string, text: string])[] {

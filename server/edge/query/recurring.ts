@@ -9,7 +9,7 @@ import type { RecurringRun } from '../../kit/expressions.ts'
 import type { RememberedHistory, RememberedSelection } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
 import { ReadersHistory } from './asked-history.ts'
-import { HistorySource } from './history-source.ts'
+import { HistorySource, type RecurringLabels } from './history-source.ts'
 import { runQuery } from './run.ts'
 
 /** Samples, a series counting as some, beyond which nothing is asked for before its turn: what was asked for waits in memory. */
@@ -24,6 +24,7 @@ type Portions = ReturnType<RememberedHistory['select']>
 export interface HistoryRunServices {
   readonly work: Pick<FairWork, 'run'>
   readonly clock: Pick<Clock, 'monotonicMs' | 'setTimeout' | 'clear'>
+  readonly labels: RecurringLabels
   /** The section in force. */
   readonly section: () => QuerySection
 }
@@ -48,7 +49,10 @@ export class HistoryRun implements RecurringRun {
     this.#forget()
     for (const habit of this.#habit ?? []) {
       const selection = { ...habit, fromMs: habit.fromMs + timeMs, toMs: habit.toMs + timeMs }
-      this.#ahead.set(JSON.stringify(selection), askedFor(this.#history().select(reader, selection)))
+      this.#ahead.set(
+        JSON.stringify(selection),
+        askedFor(this.#history().select(reader, { ...selection, isRecurring: true })),
+      )
     }
   }
 
@@ -57,14 +61,14 @@ export class HistoryRun implements RecurringRun {
     timeMs: number,
     steps: (source: SeriesSource) => Generator<undefined, T, void>,
   ): Promise<T> {
-    const { work, clock, section } = this.#services
+    const { work, clock, section, labels } = this.#services
     const history = this.#history()
     const asked: RememberedSelection[] = []
     let read = 0
     const select = (...[, selection]: Parameters<RememberedHistory['select']>): Portions => {
       asked.push({ ...selection, fromMs: selection.fromMs - timeMs, toMs: selection.toMs - timeMs })
       const key = JSON.stringify(selection)
-      const portions = this.#ahead.get(key) ?? history.select(reader, selection)
+      const portions = this.#ahead.get(key) ?? history.select(reader, { ...selection, isRecurring: true })
       this.#ahead.delete(key)
       return counted(portions, (samples) => {
         read += samples
@@ -72,7 +76,11 @@ export class HistoryRun implements RecurringRun {
     }
     // What came before its turn is judged now.
     const readable = new ReadersHistory({ select, losses: (...of) => history.losses(...of) }, reader, work)
-    const source = new HistorySource((selection) => readable.select(selection))
+    const source = new HistorySource(
+      (selection) => readable.select(selection),
+      true,
+      (series) => labels.of(series),
+    )
     const { timeout: timeoutMs } = section()
     try {
       return await runQuery(steps(source), source, {

@@ -13,6 +13,7 @@ import type {
   HistoryOptions,
   HistoryQuery,
   HistorySamples,
+  HistorySeries,
 } from '../../../storage/history/store.ts'
 import type { Label } from '../../kit/delivered-values.ts'
 
@@ -155,6 +156,14 @@ export interface HistorySelection extends HistoryQuery {
   readonly isWithoutSamples?: boolean
   /** Whether it is wanted what is known of the metrics, too. */
   readonly withFamilies?: boolean
+  /** Whether it is asked for again and again: each series comes as a text then, by which it is known from the last time. */
+  readonly isRecurring?: boolean
+}
+
+/** What goes from thread to thread. */
+export interface SentSamples extends Omit<SelectedSamples, 'series'> {
+  /** As a text it is JSON. */
+  readonly series: HistorySeries | string
 }
 
 export interface SelectedSamples extends HistorySamples {
@@ -183,7 +192,7 @@ export type QueryAnswer =
   | {
       readonly kind: 'portion'
       readonly query: number
-      readonly series: readonly SelectedSamples[]
+      readonly series: readonly SentSamples[]
       readonly isLast: boolean
     }
   /** None are left when there are none. */

@@ -7,7 +7,6 @@ import {
   HistoryExpressionError,
   type HistoryFamily,
   HistoryReadError,
-  type HistorySamples,
   type HistorySeries,
   type HistoryStore,
   type HistoryWindows,
@@ -20,7 +19,7 @@ import type {
   QueryAnswer,
   QueryAnswers,
   QueryMessage,
-  SelectedSamples,
+  SentSamples,
 } from './messages.ts'
 
 /** A portion takes no longer, but for one step of the store. */
@@ -48,6 +47,7 @@ type Store = Pick<HistoryStore, 'select' | 'series' | 'losses' | 'families' | 'f
 interface Running {
   readonly steps: ReturnType<HistoryStore['select']>
   readonly isWithoutSamples: boolean
+  readonly isRecurring: boolean
   /** Of metrics, if they are asked for. */
   readonly families: FamilyLookup | undefined
   usedMs: number
@@ -66,7 +66,9 @@ export class ThreadQueries {
   readonly #services: QueryServices
   readonly #running = new Map<number, Running>()
   /** Answers that go together; undefined where each goes by itself. */
-  #together: { readonly answers: QueryAnswer[]; readonly buffers: ArrayBufferLike[] } | undefined
+  #together: QueryAnswer[] | undefined
+  /** Of series that are asked for again and again. */
+  readonly #texts = new WeakMap<HistorySeries, string>()
 
   constructor(store: Store, services: QueryServices) {
     this.#store = store
@@ -76,23 +78,32 @@ export class ThreadQueries {
   /** What was asked together is answered together, as far as it takes a slice. */
   handleAll(messages: readonly QueryMessage[]): void {
     const endMs = this.#services.monotonicMs() + SLICE_MS
-    const together = { answers: [], buffers: [] }
-    this.#together = together
+    const answers: QueryAnswer[] = []
+    this.#together = answers
     let handled = 0
     while (handled < messages.length && this.#services.monotonicMs() < endMs) this.handle(messages[handled++]!)
     this.#together = undefined
-    if (together.answers.length > 0)
-      this.#services.answer({ kind: 'answers', answers: together.answers }, together.buffers)
+    if (answers.length > 0) {
+      const packed = pack(answers.flatMap((answer) => (answer.kind === 'portion' ? answer.series : [])))
+      let at = 0
+      const all = answers.map((answer) => {
+        if (answer.kind !== 'portion') return answer
+        const series = packed.series.slice(at, at + answer.series.length)
+        at += series.length
+        return { ...answer, series }
+      })
+      this.#services.answer({ kind: 'answers', answers: all }, packed.buffers)
+    }
     if (handled < messages.length) this.#services.later(() => this.handleAll(messages.slice(handled)))
   }
 
-  #answer(answer: QueryAnswer, buffers: readonly ArrayBufferLike[] = []): void {
-    if (this.#together === undefined) {
-      this.#services.answer(answer, buffers)
-      return
+  #answer(answer: QueryAnswer): void {
+    if (this.#together !== undefined) this.#together.push(answer)
+    else if (answer.kind !== 'portion') this.#services.answer(answer, [])
+    else {
+      const packed = pack(answer.series)
+      this.#services.answer({ ...answer, series: packed.series }, packed.buffers)
     }
-    this.#together.answers.push(answer)
-    this.#together.buffers.push(...buffers)
   }
 
   handle(message: QueryMessage): void {
@@ -111,7 +122,7 @@ export class ThreadQueries {
 
   #losses({ query, selection }: { readonly query: number; readonly selection: LossSelection }): void {
     try {
-      this.#answer({ kind: 'lost', query, losses: this.#store.losses(selection) }, [])
+      this.#answer({ kind: 'lost', query, losses: this.#store.losses(selection) })
     } catch (error) {
       this.#failed(query, error)
     }
@@ -120,18 +131,21 @@ export class ThreadQueries {
   #families(query: number, { tenant, after }: FamilySelection): void {
     try {
       const families = this.#store.families(tenant, after, MOST_FAMILIES)
-      this.#answer({ kind: 'families', query, families }, [])
+      this.#answer({ kind: 'families', query, families })
     } catch (error) {
       this.#failed(query, error)
     }
   }
 
-  #select(query: number, { isWithoutSamples = false, withFamilies = false, ...selection }: HistorySelection): void {
+  #select(
+    query: number,
+    { isWithoutSamples = false, withFamilies = false, isRecurring = false, ...selection }: HistorySelection,
+  ): void {
     try {
       const isOfIndex = isWithoutSamples && selection.fromMs <= 0 && selection.toMs >= LAST_MS
       const steps = isOfIndex ? bareSeries(this.#store, selection) : this.#store.select(selection)
       const families = withFamilies ? new FamilyLookup(this.#store) : undefined
-      this.#running.set(query, { steps, isWithoutSamples, families, usedMs: this.#services.monotonicMs() })
+      this.#running.set(query, { steps, isWithoutSamples, isRecurring, families, usedMs: this.#services.monotonicMs() })
     } catch (error) {
       this.#failed(query, error)
       return
@@ -142,12 +156,12 @@ export class ThreadQueries {
   #next(query: number): void {
     const running = this.#running.get(query)
     if (running === undefined) {
-      this.#answer({ kind: 'refused', query, status: 'INTERNAL', detail: IS_OVER }, [])
+      this.#answer({ kind: 'refused', query, status: 'INTERNAL', detail: IS_OVER })
       return
     }
-    const { steps, isWithoutSamples, families } = running
+    const { steps, isWithoutSamples, isRecurring, families } = running
     const endMs = this.#services.monotonicMs() + SLICE_MS
-    const series: SelectedSamples[] = []
+    const series: SentSamples[] = []
     let [samples, isLast] = [0, false]
     try {
       while (!isLast && samples < MOST_SAMPLES && this.#services.monotonicMs() < endMs) {
@@ -155,7 +169,8 @@ export class ThreadQueries {
         isLast = done
         if (value === undefined) continue
         const one = isWithoutSamples ? { series: value.series, times: NONE, values: NONE } : value
-        series.push(families === undefined ? one : { ...one, family: families.of(value.series) })
+        if (isRecurring) series.push({ ...one, series: this.#textOf(value.series) })
+        else series.push(families === undefined ? one : { ...one, family: families.of(value.series) })
         samples += one.times.length + SAMPLES_OF_SERIES + SAMPLES_OF_WINDOW * (one.windows?.ends.length ?? 0)
       }
     } catch (error) {
@@ -164,15 +179,20 @@ export class ThreadQueries {
     }
     if (isLast) this.#running.delete(query)
     running.usedMs = this.#services.monotonicMs()
-    const packed = isWithoutSamples ? { series, buffers: [] } : pack(series)
-    this.#answer({ kind: 'portion', query, series: packed.series, isLast }, packed.buffers)
+    this.#answer({ kind: 'portion', query, series, isLast })
+  }
+
+  #textOf(series: HistorySeries): string {
+    const text = this.#texts.get(series) ?? JSON.stringify(series)
+    this.#texts.set(series, text)
+    return text
   }
 
   #failed(query: number, error: unknown): void {
     this.#running.delete(query)
     const status = statusOf(error)
     if (status === undefined) throw error
-    this.#answer({ kind: 'refused', query, status, detail: (error as Error).message }, [])
+    this.#answer({ kind: 'refused', query, status, detail: (error as Error).message })
   }
 
   #end(query: number): void {
@@ -216,7 +236,7 @@ function* bareSeries(store: Store, selection: HistorySelection): ReturnType<Hist
 }
 
 /** The same in one piece of memory that can be given away: to hand over a piece takes longer than to copy a column. */
-function pack(series: readonly SelectedSamples[]): { series: SelectedSamples[]; buffers: ArrayBufferLike[] } {
+function pack(series: readonly SentSamples[]): { series: SentSamples[]; buffers: ArrayBufferLike[] } {
   let length = 0
   for (const one of series) for (const column of columnsOf(one)) length += column.length
   const { buffer } = Buffer.allocUnsafeSlow(8 * length)
@@ -229,7 +249,7 @@ function pack(series: readonly SelectedSamples[]): { series: SelectedSamples[]; 
     at += column.byteLength
     return copy
   }
-  const all = series.map(({ series, times, values, windows, place, family }): SelectedSamples => {
+  const all = series.map(({ series, times, values, windows, place, family }): SentSamples => {
     const samples = { series, times: packed(times), values: packed(values), place, family }
     if (windows === undefined) return samples
     const columns = Object.entries(windows).map(([name, column]) => [
@@ -241,6 +261,6 @@ function pack(series: readonly SelectedSamples[]): { series: SelectedSamples[]; 
   return { series: all, buffers: [buffer] }
 }
 
-function columnsOf({ times, values, windows = {} as HistoryWindows }: HistorySamples): Float64Array[] {
+function columnsOf({ times, values, windows = {} as HistoryWindows }: SentSamples): Float64Array[] {
   return [times, values, ...Object.values(windows).filter((column) => typeof column !== 'number')]
 }

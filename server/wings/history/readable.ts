@@ -32,8 +32,12 @@ export function ownerOf(tenant: string): Owner {
 
 /** Whether a series of a tenant may be read, by the rules of now. */
 export function mayReadSeries(rights: Rights, tenant: string, { native, labels }: HistorySeries): boolean {
-  const texts = new Map(labels)
-  const label = (name: string): string | undefined => texts.get(prometheusLabel(toForeign(name)))
+  // Few rules name labels.
+  let texts: ReadonlyMap<string, string> | undefined
+  const label = (name: string): string | undefined => {
+    texts ??= new Map(labels)
+    return texts.get(prometheusLabel(toForeign(name)))
+  }
   return rights.mayReadRemembered(ownerOf(tenant), native, label)
 }
 

@@ -1,7 +1,17 @@
 /** What the server asks the thread of the history: series with their samples, portion by portion. */
-import type { HistoryFamily, HistoryFamilyPlace, HistoryLoss } from '../../../storage/history/store.ts'
+import type { HistoryFamily, HistoryFamilyPlace, HistoryLoss, HistorySeries } from '../../../storage/history/store.ts'
 import { StatusError } from '../../kit/running.ts'
-import type { HistorySelection, LossSelection, QueryAnswer, QueryMessage, SelectedSamples } from './messages.ts'
+import type {
+  HistorySelection,
+  LossSelection,
+  QueryAnswer,
+  QueryMessage,
+  SelectedSamples,
+  SentSamples,
+} from './messages.ts'
+
+/** Series that are asked for again and again. */
+const MOST_KNOWN = 1 << 17
 
 interface Waiting {
   readonly resolve: (answer: QueryAnswer) => void
@@ -17,6 +27,7 @@ export class HistoryReading {
   readonly #waiting = new Map<number, Waiting>()
   /** What was asked in this turn: it goes to the thread together, since each message costs more than a small answer. */
   #asked: QueryMessage[] = []
+  readonly #known = new KnownTexts()
   #last = 0
 
   /** `send` returns false if there is no thread. */
@@ -36,7 +47,7 @@ export class HistoryReading {
         const answer = await this.#ask(query, message)
         isOver = answer.kind !== 'portion' || answer.isLast
         if (answer.kind === 'refused') throw new StatusError(answer.status, answer.detail)
-        if (answer.kind === 'portion') yield answer.series
+        if (answer.kind === 'portion') yield answer.series.map((one) => this.#known.received(one))
         if (isOver) return
       }
     } finally {
@@ -100,5 +111,30 @@ export class HistoryReading {
     const waiting = this.#waiting.get(query)
     this.#waiting.delete(query)
     waiting?.reject(new StatusError('INTERNAL', 'the history is not there: it is off, or has failed'))
+  }
+}
+
+/** Series of which a text has come, so that each is one object as long as it is asked for. */
+class KnownTexts {
+  #series = new Map<string, HistorySeries>()
+  /** Those of before there were so many. */
+  #older = new Map<string, HistorySeries>()
+
+  received(samples: SentSamples): SelectedSamples {
+    const { series } = samples
+    if (typeof series !== 'string') return samples as SelectedSamples
+    return { ...samples, series: this.#seriesOf(series) }
+  }
+
+  #seriesOf(text: string): HistorySeries {
+    const known = this.#series.get(text)
+    if (known !== undefined) return known
+    if (this.#series.size >= MOST_KNOWN) {
+      this.#older = this.#series
+      this.#series = new Map()
+    }
+    const series = this.#older.get(text) ?? (JSON.parse(text) as HistorySeries)
+    this.#series.set(text, series)
+    return series
   }
 }

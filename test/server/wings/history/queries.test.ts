@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { QueryAnswer } from '../../../../server/wings/history/messages.ts'
 import { ThreadQueries } from '../../../../server/wings/history/queries.ts'
+import { HistoryReading } from '../../../../server/wings/history/reading.ts'
 import {
   HistoryExpressionError,
   type HistoryLoss,
@@ -154,6 +155,25 @@ describe('losses', () => {
       { kind: 'lost', query: 7, losses: [LOSS] },
       { kind: 'refused', query: 8, status: 'INTERNAL', detail: 'the disk failed' },
     ])
+  })
+})
+
+describe('series that are asked for again and again', () => {
+  it('come as texts, each as one object to those who ask', async () => {
+    const reading = new HistoryReading((message) => {
+      if (message.kind === 'select') queries.handle(message)
+      for (const answer of answers.splice(0)) reading.take(structuredClone(answer))
+      return true
+    })
+    const seriesOf = async (isRecurring: boolean) => {
+      for await (const portion of reading.select({ ...SELECTION, isRecurring })) return portion[0]?.series
+      return undefined
+    }
+    const first = await seriesOf(true)
+    expect(first).toEqual(samples(0).series)
+    expect(await seriesOf(true)).toBe(first)
+    expect(await seriesOf(false)).toEqual(first)
+    expect(await seriesOf(false)).not.toBe(first)
   })
 })
 
