@@ -184,7 +184,7 @@ export async function selectedValue(
     },
     losses: async () => [{ native: 'test.*', fromMs: 1, toMs: 2, count: 3, reason: 'overflow' }],
   }
-  const sensor = new SelectSensor(kit as never, reading)
+  const sensor = new SelectSensor(kit as never, { reading, freshen: () => {} })
   const [metric] = sensor.metrics()
   const given = new Map<string, string | bigint | boolean>([['metric', 'test.a'], ...more])
   return messageOf((await sensor.measure(metric as never, given, BOSS)).value)

@@ -35,8 +35,6 @@ const HOUR_MS = 3_600_000
 /** A time may be so far ahead of the clock of the server. */
 const AHEAD_MS = 60_000
 const MICROSECONDS = 1_000n
-/** What waits is stored so often at most, whoever asks. */
-const FLUSH_MS = 200
 /** A record has at most this many samples, so that any fits a frame. */
 const MAX_SAMPLES = 16_384
 /** A field `after` with numbers of 5 and 16 digits. */
@@ -57,7 +55,7 @@ interface Place {
 
 /** What it needs of the kit. */
 export interface RecentServices {
-  readonly clock: Pick<Kit['clock'], 'monotonicMs' | 'microseconds' | 'wallMs'>
+  readonly clock: Pick<Kit['clock'], 'microseconds' | 'wallMs'>
   readonly poll: Pick<Kit['poll'], 'work'>
   readonly peer: { readonly view: Pick<Kit['peer']['view'], 'tenants' | 'readRights' | 'recent'> }
 }
@@ -66,7 +64,8 @@ export interface RecentServices {
 export interface RecentHistory {
   readonly reading: Pick<HistoryReading, 'select'>
   isRecorded(name: string): boolean
-  flush(): void
+  /** What has come is read by what is asked from now on. */
+  freshen(): void
   /** Why nothing that is stored can be read now; undefined if it can. */
   readonly unreadable: string | undefined
 }
@@ -78,7 +77,6 @@ export class RecentSensor implements PolledSensor {
   readonly personal = true
   readonly #kit: RecentServices
   readonly #history: RecentHistory
-  #flushedMs = Number.NEGATIVE_INFINITY
 
   constructor(kit: RecentServices, history: RecentHistory) {
     this.#kit = kit
@@ -150,7 +148,7 @@ export class RecentSensor implements PolledSensor {
       }
       return false
     }
-    this.#flush()
+    this.#history.freshen()
     try {
       for (const [owner, tenant] of owners.entries()) {
         if (owner < begin.owner) continue
@@ -178,13 +176,6 @@ export class RecentSensor implements PolledSensor {
     const labels = labelsIn(args).map(([label, text]) => labelMatcher(label, text))
     const matchers = [matcherOf('__name__', String(args.get('metric'))), ...labels]
     return { matchers, fromMs: nowMs - lastMs, toMs: nowMs + AHEAD_MS }
-  }
-
-  #flush(): void {
-    const nowMs = this.#kit.clock.monotonicMs()
-    if (nowMs - this.#flushedMs < FLUSH_MS) return
-    this.#flushedMs = nowMs
-    this.#history.flush()
   }
 }
 

@@ -91,12 +91,14 @@ export class HistoryRecorder {
         this.#take(message.connection, message.bytes)
         break
       case 'commit':
+        // Somebody may read it now.
         this.#commit()
+        this.#askAbout()
         break
       case 'tick':
         this.#queries.sweep()
         this.#commit()
-        if (this.#storeProblem === '') this.#askAbout()
+        this.#askAbout()
         // Where there is no room, it makes some.
         this.#background.begin()
         break
@@ -279,8 +281,9 @@ export class HistoryRecorder {
     decoder.clear()
   }
 
-  /** What the metrics of new series are, some in each second. */
+  /** What the metrics of new series are, some at a time. */
   #askAbout(): void {
+    if (this.#storeProblem !== '') return
     for (const { decoder } of this.#channels.values()) {
       const names = decoder.described.next()
       if (names !== undefined) this.#services.post({ kind: 'describe', ...names })

@@ -32,6 +32,7 @@ import { describedMetrics, patternsOfBelow, UNASKED, wantedOf } from './wanted.t
 /** What may be wrong with the log of a cluster. */
 const OF_LOGS: readonly StorageError['code'][] = ['UNREACHABLE', 'FOREIGN', 'BEHIND', 'DEPOSED']
 const SWEEPS_PER_FIGURES = 10
+const FRESH_MS = 200
 
 export class Recordings implements ShownHistory {
   /** One of each tenant; it changes with them. */
@@ -61,6 +62,7 @@ export class Recordings implements ShownHistory {
   #problem = ''
   #timer: Timer | undefined
   #sweeps = 0
+  #freshMs = Number.NEGATIVE_INFINITY
   /** The servers below that are recorded, as text. */
   #below = ''
   #recorded: readonly ((name: string) => boolean)[] = []
@@ -95,7 +97,15 @@ export class Recordings implements ShownHistory {
     return this.#recorded.some((matches) => matches(name))
   }
 
-  /** What has come is read by what is asked from now on. */
+  /** What has come is read by what is asked from now on. It is stored so often at most, whoever asks. */
+  freshen(): void {
+    const nowMs = this.#kit.clock.monotonicMs()
+    if (nowMs - this.#freshMs < FRESH_MS) return
+    this.#freshMs = nowMs
+    this.flush()
+  }
+
+  /** What has come is stored. */
   flush(): void {
     for (const recording of this.#recordings.values()) recording.flush()
     this.#thread?.send({ kind: 'commit' })

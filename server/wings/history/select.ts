@@ -81,6 +81,13 @@ export interface SelectServices {
   readonly peer: { readonly view: Pick<Kit['peer']['view'], 'tenants' | 'readRights'> }
 }
 
+/** What is stored. */
+export interface SelectedHistory {
+  readonly reading: Pick<HistoryReading, 'select' | 'losses'>
+  /** What has come is read by what is asked from now on. */
+  freshen(): void
+}
+
 /** A query that is under way. */
 interface Cursor {
   /** Another one for each page: one that comes again goes on with nothing. */
@@ -109,13 +116,13 @@ export class SelectSensor implements PolledSensor {
   readonly owner: Owner = 'producer'
   readonly personal = true
   readonly #kit: SelectServices
-  readonly #reading: Pick<HistoryReading, 'select' | 'losses'>
+  readonly #history: SelectedHistory
   /** By their tokens, the one that was used longest ago first. */
   readonly #cursors = new Map<string, Cursor>()
 
-  constructor(kit: SelectServices, reading: Pick<HistoryReading, 'select' | 'losses'>) {
+  constructor(kit: SelectServices, history: SelectedHistory) {
     this.#kit = kit
-    this.#reading = reading
+    this.#history = history
   }
 
   metrics(): Iterable<Metric> {
@@ -184,6 +191,7 @@ export class SelectSensor implements PolledSensor {
     }
     const owners = [...tenants(), SERVER].filter((tenant) => maySee(reader, ownerOf(tenant)))
     const rights = readRights(reader)
+    this.#history.freshen()
     return {
       token: newCursorToken(),
       userId: reader.userId,
@@ -201,10 +209,12 @@ export class SelectSensor implements PolledSensor {
   ): Cursor['portions'] {
     for (const tenant of owners) {
       if (withLosses) {
-        const losses = await readableLosses(this.#reading, { tenant, ...range }, (series) => mayRead(tenant, series))
+        const losses = await readableLosses(this.#history.reading, { tenant, ...range }, (series) =>
+          mayRead(tenant, series),
+        )
         yield losses.map((loss) => shownLoss(tenant, loss))
       }
-      for await (const portion of this.#reading.select({ tenant, ...range, inPieces: true })) {
+      for await (const portion of this.#history.reading.select({ tenant, ...range, inPieces: true })) {
         yield portion.filter(({ series }) => mayRead(tenant, series)).flatMap((series) => shownOf(tenant, series))
       }
     }

@@ -13,7 +13,7 @@ export const history: Source<typeof historySection> = {
   open(kit, section) {
     const history = new Recordings(kit)
     const { reading } = history
-    const select = new SelectSensor(kit, reading)
+    const select = new SelectSensor(kit, history)
     const { readRights } = kit.peer.view
     kit.feed.add(new HistorySensor(history, kit.clock))
     kit.feed.add(select)

@@ -176,7 +176,10 @@ describe('an answer of several pages', () => {
       poll: { work: (_: unknown, steps: Generator<void, never>) => finish(steps) },
       peer: { view: { tenants: () => ['default'], readRights: () => ({ mayReadRemembered: () => true }) } },
     }
-    sensor = new SelectSensor(kit as never, { select: twoSeries, losses: async () => [] })
+    sensor = new SelectSensor(kit as never, {
+      reading: { select: twoSeries, losses: async () => [] },
+      freshen: () => {},
+    })
   })
 
   async function* twoSeries({ tenant }: HistoryQuery): AsyncGenerator<readonly HistorySamples[], void, void> {
@@ -276,7 +279,10 @@ describe('losses and windows', () => {
         },
       },
     }
-    sensor = new SelectSensor(kit as never, { select, losses: async ({ tenant }) => stored.get(tenant)?.losses ?? [] })
+    sensor = new SelectSensor(kit as never, {
+      reading: { select, losses: async ({ tenant }) => stored.get(tenant)?.losses ?? [] },
+      freshen: () => {},
+    })
   })
 
   /** The series are those whose names match the first matcher. */
