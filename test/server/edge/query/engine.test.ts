@@ -238,6 +238,33 @@ describe('what goes wrong there', () => {
       expect(JSON.stringify([body, missing])).not.toContain(hidden)
   })
 
+  it('is an answer without end, which is given up, whether its series or one of them never ends', async () => {
+    const endless = (begin: string, more: string): void => {
+      answering = (response) => {
+        response.writeHead(200).write(`{"status":"success","data":{"resultType":"vector","result":[${begin}`)
+        const write = (): void => {
+          while (!response.destroyed && response.write(more));
+          if (!response.destroyed) response.once('drain', write)
+        }
+        response.on('close', () => ended++)
+        write()
+      }
+    }
+    let ended = 0
+    const one = `{"metric":{"a":"${'x'.repeat(1_000)}"},"value":[1,"1"]},`
+    endless('', one.repeat(100))
+    expect(await get('query', { query: 'up' })).toMatchObject([
+      503,
+      { errorType: 'unavailable', error: expect.stringContaining('too much memory') },
+    ])
+    endless('{"metric":{"a":"', 'x'.repeat(100_000))
+    expect(await get('query', { query: 'up' })).toMatchObject([
+      503,
+      { errorType: 'unavailable', error: expect.stringContaining('an element of more than') },
+    ])
+    await eventually(() => expect(ended).toBe(2))
+  })
+
   it('takes no longer than a query may, and ends with its connection', async () => {
     let ended = 0
     answering = (response) => void response.on('close', () => ended++)
