@@ -14,13 +14,13 @@ export function isoTime(microseconds: number): string | undefined {
 }
 
 /** A value as JSON has it: bytes are base64, and numbers that JSON does not have, or not exactly, are texts. */
-export function jsonOf(plain: Plain): unknown {
+export function plainToJson(plain: Plain): unknown {
   if (typeof plain === 'bigint') return String(plain)
   if (typeof plain === 'number') return Number.isFinite(plain) ? plain : String(plain)
   if (plain instanceof Uint8Array) return Buffer.from(plain).toString('base64')
-  if (Array.isArray(plain)) return plain.map(jsonOf)
+  if (Array.isArray(plain)) return plain.map(plainToJson)
   if (typeof plain !== 'object' || plain === null) return plain
-  return Object.fromEntries(Object.entries(plain).map(([name, member]) => [name, jsonOf(member)]))
+  return Object.fromEntries(Object.entries(plain).map(([name, member]) => [name, plainToJson(member)]))
 }
 
 export interface ListAnswer {

@@ -1,6 +1,6 @@
 /** `metrics_search` and `metrics_read`: which metrics and series there are, and what they are now. */
 import { z } from 'zod'
-import { isoTime, jsonOf, listOf } from '../answer.ts'
+import { isoTime, listOf, plainToJson } from '../answer.ts'
 import { argumentsInput, defineTool, json, READING, textInput, toArguments } from '../tool.ts'
 
 const PATTERN = "* matches any characters, dots too: 'host.cpu.*'"
@@ -86,7 +86,7 @@ export const metricsReadTool = defineTool({
       return {
         metric: element.metric,
         ...(hasLabels && { labels: element.labels }),
-        value: jsonOf(element.plain),
+        value: plainToJson(element.plain),
         ...(time !== undefined && { time }),
       }
     })

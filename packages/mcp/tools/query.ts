@@ -1,6 +1,6 @@
 /** `query`: what an expression of PromQL comes to over the history. */
 import { z } from 'zod'
-import { isoTime, jsonOf } from '../answer.ts'
+import { isoTime, plainToJson } from '../answer.ts'
 import { MOMENT, millisecondsOf, momentOf } from '../times.ts'
 import { defineTool, json, READING, textInput } from '../tool.ts'
 
@@ -57,7 +57,7 @@ export const queryTool = defineTool({
     const rows = series.map(({ name, labels, times, values }) => ({
       name,
       labels,
-      points: times.map((time, index) => [time / 1e6, jsonOf(values[index] as number)]),
+      points: times.map((time, index) => [time / 1e6, plainToJson(values[index] as number)]),
     }))
     const facts = {
       type,

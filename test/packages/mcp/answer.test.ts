@@ -8,7 +8,7 @@ import {
   StatusError,
   type Value,
 } from '../../../client/index.ts'
-import { fittedAnswer, ifReadable, isoTime, jsonOf, listOf } from '../../../packages/mcp/answer.ts'
+import { fittedAnswer, ifReadable, isoTime, listOf, plainToJson } from '../../../packages/mcp/answer.ts'
 import { StatusCode } from '../../../protocol/monitor/status.ts'
 
 const never = new AbortController().signal
@@ -89,7 +89,7 @@ it('values are JSON', () => {
     numbers: [1.5, Number.NaN, Number.NEGATIVE_INFINITY],
     bytes: new Uint8Array([1, 2]),
   }
-  expect(jsonOf({ ...plain, none: null, yes: true, text: 'a' })).toEqual({
+  expect(plainToJson({ ...plain, none: null, yes: true, text: 'a' })).toEqual({
     ...{ exact: '1152921504606846976', numbers: [1.5, 'NaN', '-Infinity'], bytes: 'AQI=' },
     ...{ none: null, yes: true, text: 'a' },
   })
