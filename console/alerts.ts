@@ -160,6 +160,16 @@ function linesOf<T>({ lines, ...rest }: Readings<PlainRecord>, lineOf: (record: 
   return { ...rest, lines: lines?.map(lineOf) }
 }
 
+/** An admin may see those of other tenants, and can do nothing about them here. */
+function ofTenant({ lines, ...rest }: Readings<PlainRecord>, identity: string): Readings<PlainRecord> {
+  return { ...rest, lines: lines?.filter(({ tenant }) => tenant === tenantOf(identity)) }
+}
+
+/** Of somebody who has signed in as `name` or `tenant/name`. */
+export function tenantOf(identity: string): string {
+  return identity.includes('/') ? (identity.split('/', 1)[0] ?? '') : 'default'
+}
+
 export function useActiveAlerts(consumer: Consumer): Readings<ActiveAlert> {
   return linesOf(useRecords(consumer, 'producer.alerts.active', {}, 'alert'), activeAlertOf)
 }
@@ -169,20 +179,18 @@ export function useRules(consumer: Consumer): Readings<RuleLine> {
 }
 
 /** `ended`: those that ended within the last days. */
-export function useSilences(consumer: Consumer, ended: boolean): Readings<SilenceLine> {
-  return linesOf(useRecords(consumer, 'producer.silences', ended ? { ended } : {}), silenceLineOf)
+export function useSilences(consumer: Consumer, identity: string, ended: boolean): Readings<SilenceLine> {
+  return linesOf(ofTenant(useRecords(consumer, 'producer.silences', ended ? { ended } : {}), identity), silenceLineOf)
 }
 
 /** `notifier`: empty for all. */
-export function useNotifications(consumer: Consumer, notifier: string): Readings<NotificationLine> {
-  return linesOf(
-    useRecords(consumer, 'producer.notifications', notifier === '' ? {} : { notifier }),
-    notificationLineOf,
-  )
+export function useNotifications(consumer: Consumer, identity: string, notifier: string): Readings<NotificationLine> {
+  const records = useRecords(consumer, 'producer.notifications', notifier === '' ? {} : { notifier })
+  return linesOf(ofTenant(records, identity), notificationLineOf)
 }
 
-export function useNotifiers(consumer: Consumer): Readings<NotifierLine> {
-  return linesOf(useRecords(consumer, 'producer.notifiers', {}), notifierLineOf)
+export function useNotifiers(consumer: Consumer, identity: string): Readings<NotifierLine> {
+  return linesOf(ofTenant(useRecords(consumer, 'producer.notifiers', {}), identity), notifierLineOf)
 }
 
 /** The controls of alerts that this user may run; undefined until the server has answered. */

@@ -2,6 +2,7 @@
 import type { VNode } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import type { Consumer } from '../client/browser.ts'
+import { tenantOf } from './alerts.ts'
 import { SHARED } from './board-link.ts'
 import { Fleet } from './fleet.ts'
 import { Shortcuts } from './parts/shortcuts.tsx'
@@ -85,7 +86,7 @@ interface SignedProps extends Omit<AppProps, 'monitor'> {
 }
 
 function Signed({ session, router, consumer, identity }: SignedProps) {
-  const fleet = useMemo(() => new Fleet(consumer), [consumer])
+  const fleet = useMemo(() => new Fleet(consumer, tenantOf(identity)), [consumer, identity])
   useEffect(() => {
     void fleet.follow()
   }, [fleet])

@@ -106,6 +106,7 @@ const NO_HISTORY: ChannelHistory = { accepted: [], committed: [], waiting: [], d
 
 export class Fleet {
   readonly #consumer: Consumer
+  readonly #tenant: string
   readonly #histories = new Map<number, ChannelHistory>()
   #readAt = 0
   #clock = { serverMs: Date.now(), atMs: performance.now() }
@@ -120,8 +121,10 @@ export class Fleet {
   readonly #notices = signal<readonly NoticeLine[] | undefined>(undefined)
   readonly #curves = new Map<string, { readonly points: ReturnType<typeof signal<Points>>; last: number; at: number }>()
 
-  constructor(consumer: Consumer) {
+  /** `tenant`: of whoever has signed in. */
+  constructor(consumer: Consumer, tenant = 'default') {
     this.#consumer = consumer
+    this.#tenant = tenant
   }
 
   /** The clock of the server, which values have their times from; that of the browser may be wrong. */
@@ -157,7 +160,7 @@ export class Fleet {
     return this.#hosts
   }
 
-  /** How many alerts fire. */
+  /** How many alerts of the tenant fire. */
   get firing(): ReadonlySignal<number> {
     return this.#firing
   }
@@ -192,7 +195,8 @@ export class Fleet {
       this.#cluster.value = clusterOf(sample.plain as PlainRecord)
     })
     this.#followOne('producer.alerts', { interval_ms: ALERTS_MS }, ({ plain }) => {
-      this.#firing.value = recordsOf(plain).reduce((all, { firing }) => all + Number(firing), 0)
+      const own = recordsOf(plain).find(({ tenant }) => tenant === this.#tenant)
+      this.#firing.value = Number(own?.['firing'] ?? 0)
     })
     const looking = setInterval(() => void this.#lookAtHosts(), HOSTS_MS)
     void this.#lookAtHosts()

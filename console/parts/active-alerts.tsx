@@ -25,11 +25,11 @@ const PAGE = 50
 const SHOWN = ['all', 'firing', 'pending', 'silenced'] as const
 type Shown = (typeof SHOWN)[number]
 
-export function ActiveAlerts({ consumer, fleet, router }: ViewProps) {
+export function ActiveAlerts({ consumer, fleet, router, identity }: ViewProps) {
   const active = useActiveAlerts(consumer)
   const rules = useRules(consumer)
-  const silences = useSilences(consumer, false)
-  const notifiers = useNotifiers(consumer)
+  const silences = useSilences(consumer, identity, false)
+  const notifiers = useNotifiers(consumer, identity)
   const controls = useAlertControls(consumer)
   const [pages, setPages] = useState(1)
   const { args } = router.route.value

@@ -10,10 +10,10 @@ import { type Column, PagedTable, Table } from './table.tsx'
 
 const PAGE = 100
 
-export function NotificationLog({ consumer, fleet, router }: ViewProps) {
+export function NotificationLog({ consumer, fleet, router, identity }: ViewProps) {
   const notifier = router.route.value.args.get('notifier') ?? ''
-  const notifiers = useNotifiers(consumer)
-  const log = useNotifications(consumer, notifier)
+  const notifiers = useNotifiers(consumer, identity)
+  const log = useNotifications(consumer, identity, notifier)
   const mayTest = useIsListed(consumer, 'producer.controls', 'notify.test')
   const tests: Column<NotifierLine> = {
     cellLook: 'does',

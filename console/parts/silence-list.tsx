@@ -10,9 +10,9 @@ import { type Column, PagedTable } from './table.tsx'
 
 const PAGE = 50
 
-export function SilenceList({ consumer, fleet, router }: ViewProps) {
+export function SilenceList({ consumer, fleet, router, identity }: ViewProps) {
   const showsEnded = router.route.value.args.get('show') === 'ended'
-  const silences = useSilences(consumer, showsEnded)
+  const silences = useSilences(consumer, identity, showsEnded)
   const controls = useAlertControls(consumer)
   if (silences.refusal !== undefined) return <Unreadable what="silences" refusal={silences.refusal} />
   const { lines } = silences

@@ -14,6 +14,7 @@ import {
   ruleOf,
   severityLook,
   severityRank,
+  tenantOf,
 } from '../../console/alerts.ts'
 
 function alert(name: string, { severity = '', state = 'firing', silence = '', fired = 1_000 } = {}): ActiveAlert {
@@ -63,6 +64,13 @@ it('the rule of an alert is that of its file, group and name', () => {
   expect(ruleOf(alert('Full'), rules)).toBe(rules[2])
   expect(ruleOf(alert('Other'), rules)).toBeUndefined()
   expect(ruleOf(alert('Full'))).toBeUndefined()
+})
+
+it.each([
+  ['admin', 'default'],
+  ['acme/ann', 'acme'],
+])('%s is of the tenant %s', (identity, tenant) => {
+  expect(tenantOf(identity)).toBe(tenant)
 })
 
 describe('the most urgent alert is the first', () => {

@@ -108,6 +108,16 @@ describe('the state of the server', () => {
     expect(fleet.curve('sensor drain/acme').value).toEqual([505])
   })
 
+  it('counts the alerts that fire of the tenant alone', async () => {
+    const { fleet, took } = await followed()
+    expect(fleet.firing.value).toBe(0)
+    const of = (tenant: string, firing: bigint) => ({ tenant, firing })
+    took.get('producer.alerts')?.({ plain: [of('acme', 3n), of('default', 2n)] } as unknown as Sample)
+    expect(fleet.firing.value).toBe(2)
+    took.get('producer.alerts')?.({ plain: [of('acme', 3n)] } as unknown as Sample)
+    expect(fleet.firing.value).toBe(0)
+  })
+
   it('draws what was lost only after it is known which of the two figures that is', async () => {
     const { fleet, took } = await followed()
     const losing = { plain: [{ channel: 1, dropped: { age: 5 } }], time: 1e6 } as unknown as Sample
