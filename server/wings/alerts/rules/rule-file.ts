@@ -69,12 +69,13 @@ export type RuleFileResult =
   | { readonly groups: readonly RuleGroupDefinition[] }
   | { readonly problems: readonly RuleFileProblem[] }
 
-const GROUP_KEYS = ['name', 'interval', 'query_offset', 'limit', 'labels', 'rules']
+const GROUP_KEYS = ['name', 'interval', 'query_offset', 'limit', 'labels', 'rules', 'no_data', 'no_data_for']
 const ALERT_KEYS = ['for', 'keep_firing_for', 'annotations']
 /** Those that Prometheus does not know. */
 const OWN_KEYS = ['recover', 'no_data', 'no_data_for']
 const RULE_KEYS = ['record', 'alert', 'expr', 'labels', ...ALERT_KEYS, ...OWN_KEYS]
 const NO_DATA_FOR_MS = 3_600_000
+const NO_DATA_NEEDED = '`no_data_for` needs `no_data: hold` or `no_data: alert`'
 /** What stands besides in files of others. */
 const ADVICE = {
   partial_response_strategy: 'it is of Thanos',
@@ -137,9 +138,14 @@ function* groupOf(table: YamlTable): Generator<undefined, RuleGroupDefinition, v
   for (const label of shared.keys) labelProblem(label, (message) => say(message, ['labels', label]))
   const intervalMs = durationOf(table, 'interval')
   if (intervalMs === 0) say('`interval` is 0', ['interval'])
+  const missing: Missing = {
+    noData: table.oneOf('no_data', NO_DATA, 'resolve'),
+    noDataForMs: durationOf(table, 'no_data_for'),
+  }
+  if (missing.noData === 'resolve' && missing.noDataForMs !== undefined) say(NO_DATA_NEEDED, ['no_data_for'])
   const rules: RuleDefinition[] = []
   for (const rule of table.tables('rules')) {
-    rules.push(...ruleOf(rule, name, shared))
+    rules.push(...ruleOf(rule, name, shared, missing))
     yield undefined
   }
   return {
@@ -151,7 +157,7 @@ function* groupOf(table: YamlTable): Generator<undefined, RuleGroupDefinition, v
   }
 }
 
-function ruleOf(table: YamlTable, group: string, shared: YamlTable): RuleDefinition[] {
+function ruleOf(table: YamlTable, group: string, shared: YamlTable, missing: Missing): RuleDefinition[] {
   const [record, alert] = [table.text('record'), table.text('alert')]
   const name = alert || record
   const where = `group ${JSON.stringify(group)}, rule ${name === '' ? 'without a name' : JSON.stringify(name)}`
@@ -191,18 +197,29 @@ function ruleOf(table: YamlTable, group: string, shared: YamlTable): RuleDefinit
   const forMs = durationOf(table, 'for') ?? 0
   const keepFiringForMs = durationOf(table, 'keep_firing_for') ?? 0
   if (query === undefined) return []
-  const ending = endingOf(table, query, labels, say)
+  const ending = endingOf(table, query, labels, { say, missing })
   return [{ kind: 'alert', name, query, labels, annotations, forMs, keepFiringForMs, line, ...ending }]
+}
+
+/** What a group says for its alerting rules that say nothing else. */
+interface Missing {
+  readonly noData: NoData
+  readonly noDataForMs: number | undefined
 }
 
 type Say = (message: string, at?: string[]) => void
 type Ending = Pick<AlertingDefinition, 'recover' | 'noData' | 'noDataForMs' | 'unfiltered' | 'hasOwnKeys'>
 
 /** When alerts end whose expression does not hold, or has no data. */
-function endingOf(table: YamlTable, query: PreparedQuery, labels: ReadonlyMap<string, unknown>, say: Say): Ending {
-  const noData = table.oneOf('no_data', NO_DATA, 'resolve')
+function endingOf(
+  table: YamlTable,
+  query: PreparedQuery,
+  labels: ReadonlyMap<string, unknown>,
+  { say, missing }: { readonly say: Say; readonly missing: Missing },
+): Ending {
+  const noData = table.oneOf('no_data', NO_DATA, missing.noData)
   const noDataForMs = durationOf(table, 'no_data_for')
-  const hasOwnKeys = table.keys.some((key) => OWN_KEYS.includes(key))
+  const hasOwnKeys = table.keys.some((key) => OWN_KEYS.includes(key)) || noData !== 'resolve'
   const recovering = table.keys.includes('recover') ? prepared(table, 'recover', say) : undefined
   const recover = recovering?.unfiltered()
   if (recovering !== undefined && recover === undefined)
@@ -216,11 +233,10 @@ function endingOf(table: YamlTable, query: PreparedQuery, labels: ReadonlyMap<st
       '`no_data` needs an `expr` that is a comparison, such as `x < 5`: otherwise nobody can tell that it has no data',
       ['no_data'],
     )
-  if (noData === 'resolve' && noDataForMs !== undefined)
-    say('`no_data_for` needs `no_data: hold` or `no_data: alert`', ['no_data_for'])
+  if (noData === 'resolve' && noDataForMs !== undefined) say(NO_DATA_NEEDED, ['no_data_for'])
   if (noData === 'alert' && labels.has(NO_DATA_LABEL))
     say(`with \`no_data: alert\` a rule may not set the label ${NO_DATA_LABEL}`, ['labels', NO_DATA_LABEL])
-  return { recover, noData, noDataForMs: noDataForMs ?? NO_DATA_FOR_MS, unfiltered, hasOwnKeys }
+  return { recover, noData, noDataForMs: noDataForMs ?? missing.noDataForMs ?? NO_DATA_FOR_MS, unfiltered, hasOwnKeys }
 }
 
 function prepared(table: YamlTable, key: 'expr' | 'recover', say: Say): PreparedQuery | undefined {

@@ -93,3 +93,26 @@ it.each([
 ])('%j: %s', async (text, problem) => {
   expect((await problemsOf(text)).join('\n')).toContain(problem)
 })
+
+it('`no_data` of a group is that of its alerting rules, unless they say another', async () => {
+  const rules = [
+    '{ alert: A, expr: up > 1 }',
+    '{ alert: B, expr: up > 1, no_data: alert }',
+    '{ alert: C, expr: absent(up), no_data: resolve }',
+    '{ record: d, expr: up }',
+  ]
+  const group = (keys: string): string => `groups: [{ name: g, ${keys}, rules: [${rules.join(', ')}] }]`
+  const file = await readRuleFile(group('no_data: hold, no_data_for: 10m'))
+  const alerts = 'groups' in file ? file.groups.flatMap((one) => one.rules).filter(({ kind }) => kind === 'alert') : []
+  expect(alerts).toMatchObject([
+    { noData: 'hold', noDataForMs: 600_000, hasOwnKeys: true, unfiltered: {} },
+    { noData: 'alert', noDataForMs: 600_000, hasOwnKeys: true },
+    { noData: 'resolve', hasOwnKeys: true },
+  ])
+  expect(await problemsOf(group('no_data_for: 10m'))).toEqual([
+    '1: group "g": `no_data_for` needs `no_data: hold` or `no_data: alert`',
+  ])
+  expect((await problemsOf(group('no_data: hold').replace(', no_data: resolve', ''))).join()).toContain(
+    'rule "C": `no_data` needs an `expr` that is a comparison',
+  )
+})
