@@ -390,6 +390,19 @@ describe('over a crash', () => {
     expect(ran).toEqual(['exec.note x'])
   })
 
+  it('at another node that takes over, too', async () => {
+    await asked('x')
+    const id = await idOf()
+    producer = await producer.takeOver('second')
+    await open()
+    expect(await waiting(lead)).toMatchObject([{ id }])
+    await done(lead, 'control.approve', { id })
+    expect(ran).toEqual(['exec.note x'])
+    producer = await producer.takeOver('first')
+    expect(await waiting(await producer.seat('lead'))).toEqual([])
+    expect(ran).toEqual(['exec.note x'])
+  })
+
   it('ends in time, the time that the server was down included', async () => {
     await asked('x')
     producer = await producer.restart(HOUR_MS)
