@@ -449,24 +449,15 @@ describe('rules with an approval', () => {
       [{ approval: 'a role' }, 'approval is a role'],
       [{ object: 'user.passwd' }, 'takes a secret'],
     ] as [Arguments, string][]) {
-      const answer = await askFor(root, 'role.allow', {
-        role: 'operator',
-        command: 'EXECUTE',
-        object: 'exec.note',
-        approval: 'lead',
-        ...wrong,
-      })
+      const rule = { role: 'operator', command: 'EXECUTE', object: 'exec.note', approval: 'lead', ...wrong }
+      const answer = await askFor(root, 'role.allow', rule)
       expect(answer).toMatchObject({ status: status.INVALID_ARGUMENT, detail: expect.stringContaining(detail) })
     }
   })
 
   it('a pattern names the controls that it refuses because they take secrets', async () => {
-    const { detail } = await run(root, 'role.allow', {
-      role: 'operator',
-      command: 'EXECUTE',
-      object: 'user.*',
-      approval: 'lead',
-    })
+    const rule = { role: 'operator', command: 'EXECUTE', object: 'user.*', approval: 'lead' }
+    const { detail } = await run(root, 'role.allow', rule)
     expect(detail).toContain('refused because they take secrets: user.add, user.passwd')
     expect(await askFor(op, 'user.passwd', { user: 'second', password: 'p' })).toMatchObject({
       status: status.PERMISSION_DENIED,
