@@ -1,18 +1,20 @@
-/** `alerts`: what is pending and fires, as the server's own series say it, and of which nobody is told. */
+/** `alerts`: what is pending and fires, of which nobody is told, and which rules fail. */
 import { z } from 'zod'
-import type { ExpressionSeries } from '../../../client/index.ts'
-import { ifReadable, isoTime, listOf } from '../answer.ts'
+import { ifReadable, isoTime, type JsonObject, listOf } from '../answer.ts'
 import { defineTool, json, READING } from '../tool.ts'
 
 /** A tenant has at most so many alerts. */
 const MAX_ALERTS = 10_000
 const MAX_SILENCES = 100
+const MAX_RULES = 20_000
+
+const texts = z.record(z.string(), z.string())
 
 export const alertsTool = defineTool({
   name: 'alerts',
   title: 'Alerts',
   description:
-    'Lists the alerts that fire or are pending, with their labels and since when they hold, the silences in force, and how the rules are evaluated.',
+    'Lists the alerts that fire or are pending, with their labels and annotations, since when they hold and who was told, the silences in force, and the rules that fail.',
   annotations: READING,
   input: {
     state: z.enum(['firing', 'pending', 'all']).default('all').describe('Which alerts'),
@@ -23,33 +25,31 @@ export const alertsTool = defineTool({
     alert: z.string(),
     state: z.string(),
     since: z.string().optional().describe('Since when it holds'),
-    labels: z.record(z.string(), z.string()),
+    labels: texts,
+    annotations: texts,
+    value: json.describe('Of its expression, when it held last'),
+    silence: z.string().optional().describe('The silence because of which nobody is told'),
+    told: z.string().optional().describe('The notifiers that have told people'),
   }),
   facts: {
     total: z.number().describe('Alerts in this state, also those beyond `limit`'),
     silences: z.array(json).optional().describe('Of which alerts nobody is told, until when, and why'),
-    rules: z.array(json).optional().describe('How many rules are evaluated, and how many fail'),
+    rules: z.number().optional().describe('How many rules are evaluated'),
+    failing: z.array(json).optional().describe('The rules whose last evaluation has failed, and why'),
   },
   async run({ state, limit }, { consumer, signal }) {
-    const chosen = state === 'all' ? 'ALERTS' : `ALERTS{alertstate="${state}"}`
-    const ask = (expression: string) => consumer.evaluate(expression, { limit: MAX_ALERTS, signal })
-    const list = (metric: string) => ifReadable(listOf(consumer, metric, {}, { limit: MAX_SILENCES, signal }))
-    const [current, begun, silences, rules] = await Promise.all([
-      ask(chosen),
-      ask('ALERTS_FOR_STATE'),
-      list('producer.silences'),
-      list('producer.alerts'),
+    const list = (metric: string, most: number, next?: (last: JsonObject) => { after: number }) =>
+      ifReadable(listOf(consumer, metric, {}, { limit: most, signal, ...(next && { next }) }))
+    const [active, silences, rules] = await Promise.all([
+      list('producer.alerts.active', MAX_ALERTS, ({ alert }) => ({ after: Number(alert) })),
+      list('producer.silences', MAX_SILENCES),
+      list('producer.rules', MAX_RULES, ({ rule }) => ({ after: Number(rule) })),
     ])
-    const since = new Map(begun.series.map((one) => [identityOf(one), one.values[0] ?? 0]))
-    const rows = current.series
-      .map((one) => {
-        const { alertname: alert = '', alertstate = '', ...labels } = one.labels
-        const time = isoTime((since.get(identityOf(one)) ?? 0) * 1e6)
-        return { alert, state: alertstate, ...(time !== undefined && { since: time }), labels }
-      })
-      .sort((one, other) =>
-        one.state === other.state ? compare(one.alert, other.alert) : compare(one.state, other.state),
-      )
+    const rows = (active?.records ?? [])
+      .filter((alert) => state === 'all' || alert['state'] === state)
+      .map(rowOf)
+      // Those that fire come first.
+      .sort((one, other) => compare(one.state, other.state) || compare(one.alert, other.alert))
     const facts = {
       total: rows.length,
       ...(silences && {
@@ -57,16 +57,29 @@ export const alertsTool = defineTool({
           return { ...silence, begins: isoTime(Number(begins)), ends: isoTime(Number(ends)) }
         }),
       }),
-      ...(rules && { rules: rules.records }),
+      ...(rules && { rules: rules.records.length, failing: rules.records.filter(isFailing).map(problemOf) }),
     }
     return { facts, rows: rows.slice(0, limit) }
   },
 })
 
-/** The labels of an alert without its state. */
-function identityOf({ labels }: ExpressionSeries): string {
-  const own = Object.entries(labels).filter(([name]) => name !== 'alertstate')
-  return JSON.stringify(own.sort(([one], [other]) => compare(one, other)))
+function rowOf({ labels, annotations, state, since, value, silence, told }: JsonObject) {
+  const { alertname = '', ...others } = Object(labels) as Record<string, string>
+  const time = isoTime(Number(since))
+  return {
+    ...{ alert: alertname, state: String(state), labels: others, annotations, value },
+    ...(time !== undefined && { since: time }),
+    ...(silence !== '' && { silence }),
+    ...(told !== '' && { told }),
+  }
+}
+
+function isFailing({ health }: JsonObject): boolean {
+  return health === 'err'
+}
+
+function problemOf({ file, group, name, problem }: JsonObject): JsonObject {
+  return { file, group, name, problem }
 }
 
 function compare(one: string, other: string): number {

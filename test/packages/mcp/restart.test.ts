@@ -33,4 +33,6 @@ it('one that was begun before the server was there, and one that had it already'
   expect(text).toMatch(/^the server cannot be asked: .*\(UNREACHABLE\)$/)
   await world.start()
   for (const agent of agents) await eventually(async () => expect((await read(agent)).answer).toBeDefined())
+  // This server has no rules.
+  expect((await before.call('alerts')).answer).toMatchObject({ alerts: [], total: 0 })
 })
