@@ -47,6 +47,13 @@ describe('each command calls its control', () => {
       'role.deny',
       { role: 'night', command: '*', object: 'exec.x', where: 'unit=web* n=7' },
     ],
+    [
+      'role allow night EXECUTE exec.x --approval lead',
+      'role.allow',
+      { role: 'night', command: 'EXECUTE', object: 'exec.x', approval: 'lead' },
+    ],
+    ['approve 3f9a', 'control.approve', { id: '3f9a' }],
+    ['refuse 3f9a --reason no', 'control.refuse', { id: '3f9a', reason: 'no' }],
     ['role forget 12', 'role.forget', { rule: 12n }],
     ['role remove night --yes', 'role.remove', { role: 'night' }],
     ['token revoke 3', 'token.revoke', { token: 3n }],
