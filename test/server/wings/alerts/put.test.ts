@@ -243,11 +243,9 @@ it('files and alerts outlive a kill', async () => {
   const token = await tokenFor(root, 'root', '')
   const [alert] = await alertsOf(token)
   expect(alert).toMatchObject({ state: 'pending', labels: { alertname: 'Always' } })
-  // It is the alert from before: it fires five minutes after it began, and not after the start.
-  const begun = Date.parse(alert.activeAt)
+  // It is the alert from before, which does not begin anew.
   await eventually(async () => {
     await passes()
     expect(await alertsOf(token)).toMatchObject([{ state: 'firing', activeAt: alert.activeAt }])
   })
-  expect(server.producer.clock.wallMs() - begun).toBeLessThan(400_000)
 })
