@@ -81,8 +81,14 @@ const ALL = /^\*+$/
 /** The metric of the audit log, which only admins read by default. */
 const AUDIT = 'producer.audit'
 
+/** What waits for approval. At another producer it is shown as the login of this one may see it there, whoever asks here. */
+const APPROVALS = ['control.pending', 'producer.approvals']
+
 /** Controls of what is one's own, and those that decide what others have asked for: they need no rule, and never wait for approval. */
 const OWN_CONTROLS = ['channel.', 'board.', 'control.']
+
+/** The argument that names another producer: there a control runs, or a series comes from. No control of this one has it [MON 9.13]. */
+const PRODUCER = 'producer'
 
 /** The owner of an object. It is explicit, because a forgotten tenant must not mean "everybody's". */
 export type Owner = 'producer' | { readonly tenant: string }
@@ -97,19 +103,22 @@ export function maySee(identity: Identity, owner: Owner): boolean {
  * decides; among equally specific ones a deny wins. The caller has checked the owner already.
  */
 export function judge(role: string, rules: readonly Rule[], request: AccessRequest): Verdict {
-  return decide(role, rules, request, (rule) => meets(rule, request))
+  return decide(role, rules, request, (rule) => meets(rule, request), request.argument)
 }
 
 /** The rule of a role that allows a request only if somebody approves it; undefined if nobody has to, or if it is not allowed. */
 export function approvalRule(role: string, rules: readonly Rule[], request: AccessRequest): Rule | undefined {
-  if (needsNoRule(request.object)) return undefined
+  if (needsNoRule(request.object, request.argument)) return undefined
   const rule = decidingRule(role, rules, request, (rule) => meets(rule, request))
   return rule?.approval === undefined ? undefined : rule
 }
 
-/** Whether a control, or all those that match a pattern, are for what is one's own: no rule has to allow them, and none has them wait. */
-export function needsNoRule(control: string): boolean {
-  return OWN_CONTROLS.some((own) => control.startsWith(own))
+/**
+ * Whether a control, or all those that match a pattern, are for what is one's own: no rule has to allow them, and none has them wait.
+ * At another producer nothing is one's own: what is run there is run with the login of this one, whoever asks here.
+ */
+export function needsNoRule(control: string, argument: AccessRequest['argument'] = () => undefined): boolean {
+  return argument(PRODUCER) === undefined && OWN_CONTROLS.some((own) => control.startsWith(own))
 }
 
 /** Whether the arguments of a request are given and match all conditions of a rule. */
@@ -152,7 +161,7 @@ export function mayBeAllowed(
       const given = argument(name)
       return given === undefined ? effect === 'allow' : matches(effect, pattern, given)
     })
-  return decide(role, rules, request, mayHold).allowed
+  return decide(role, rules, request, mayHold, argument).allowed
 }
 
 /** Whether a role may read every metric of its tenant: none of its rules denies any. */
@@ -175,7 +184,8 @@ export function includesRole(role: string, other: string, rulesOf: (role: string
         const given = rule.where[name]
         return given === undefined ? effect === 'deny' : matches(effect, pattern, given)
       })
-    return decide(role, own, { command, object: rule.object }, conditionsHold).allowed
+    const argument = (name: string): string | undefined => rule.where[name]
+    return decide(role, own, { command, object: rule.object }, conditionsHold, argument).allowed
   }
   // What waits for approval here, the other role may at most do with the same approval.
   const waits = ({ object, where, approval }: Rule): boolean =>
@@ -228,13 +238,14 @@ function decide(
   rules: readonly Rule[],
   request: RequestedObject,
   conditionsHold: (rule: Rule) => boolean,
+  argument: AccessRequest['argument'],
 ): Verdict {
   if (role === ADMIN_ROLE) return { allowed: true, because: 'the role admin may do everything' }
   if (request.command === 'DEF_CHANNEL' && request.object === '') {
     return yes('an empty URL is no destination')
   }
   const rule = decidingRule(role, rules, request, conditionsHold)
-  if (rule === undefined) return byDefault(request)
+  if (rule === undefined) return byDefault(request, argument)
   return { allowed: rule.effect === 'allow', because: formatRule(rule) }
 }
 
@@ -308,20 +319,29 @@ function rank({ object, command, where }: Rule): readonly number[] {
   return [object.includes('*') ? 0 : 1, literal, command === '*' ? 0 : 1, Object.keys(where).length]
 }
 
-function byDefault({ command, object }: RequestedObject): Verdict {
+function byDefault({ command, object }: RequestedObject, argument: AccessRequest['argument']): Verdict {
   switch (command) {
     case 'COLLECT':
-      if (object === AUDIT || (object.includes('*') && matcher(object)(AUDIT))) return no(`only admins read ${AUDIT}`)
+      if (concerns(object, AUDIT)) return no(`only admins read ${AUDIT}`)
+      // Where labels are open, one that is not there is the empty text.
+      if ((argument(PRODUCER) ?? '') !== '' && APPROVALS.some((name) => concerns(object, name))) {
+        return no('what waits for approval at another producer is read by a rule only')
+      }
       return yes('metrics of the tenant and of the producer may be read')
     case 'EXECUTE':
+      if (!needsNoRule(object, argument)) return no('no control may be executed without a rule')
       if (object.startsWith('control.')) return yes('a user may decide what rules let its role approve')
-      if (needsNoRule(object)) return yes('a user may change their own channels and boards')
-      return no('no control may be executed without a rule')
+      return yes('a user may change their own channels and boards')
     case 'DEF_CHANNEL':
       return no('no destination may be dialled without a rule')
     case 'PUBLISH':
       return no('no values may be published without a rule that names PUBLISH')
   }
+}
+
+/** Whether a name, or a pattern with `*`, is about a metric. */
+function concerns(object: string, metric: string): boolean {
+  return object === metric || (object.includes('*') && matcher(object)(metric))
 }
 
 function yes(because: string): Verdict {

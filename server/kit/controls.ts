@@ -16,6 +16,7 @@ export {
   KEY_PARAMETER,
   ON_BEHALF_OF_PARAMETER,
   ok,
+  outcomes,
   type RemoteControl,
   type RemoteControls,
   reservedParameters,

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AccessRequest, Rule } from '../../auth/permissions.ts'
-import { judge, mayBeAllowed, ruleCommands } from '../../auth/permissions.ts'
+import { approvalRule, judge, mayBeAllowed, ruleCommands } from '../../auth/permissions.ts'
 
 type Given = Readonly<Record<string, string>>
 const rule = (text: string, where: Given = {}, role = 'operator'): Rule => {
@@ -32,6 +32,40 @@ describe('without a rule', () => {
       expect(verdict.because).toMatch(/^default: /)
     }
     expect(judge('admin', [], request(asked)).allowed).toBe(true)
+  })
+})
+
+describe('at another producer, without a rule', () => {
+  const there = (text: string): AccessRequest => request(text, { producer: 'east' })
+
+  it.each(['EXECUTE channel.purge', 'EXECUTE board.save', 'EXECUTE control.approve', 'EXECUTE control.refuse'])(
+    '%s is denied: it would be done with the login of this one',
+    (asked) => {
+      expect(judge('operator', [], request(asked)).allowed).toBe(true)
+      expect(judge('operator', [], there(asked)).allowed).toBe(false)
+      expect(judge('admin', [], there(asked)).allowed).toBe(true)
+      expect(judge('operator', [rule('1 allow EXECUTE *', { producer: 'east' })], there(asked)).allowed).toBe(true)
+    },
+  )
+
+  it.each(['COLLECT control.pending', 'COLLECT producer.approvals', 'COLLECT producer.app*'])(
+    '%s is denied: it shows what others have asked for',
+    (asked) => {
+      expect(judge('operator', [], request(asked)).allowed).toBe(true)
+      expect(judge('operator', [], there(asked)).allowed).toBe(false)
+      expect(judge('operator', [rule('1 allow COLLECT *')], there(asked)).allowed).toBe(true)
+    },
+  )
+
+  it('other metrics are read as here, and what waits at this one, too', () => {
+    expect(judge('operator', [], there('COLLECT host.cpu')).allowed).toBe(true)
+    expect(judge('operator', [], request('COLLECT control.pending', { producer: '' })).allowed).toBe(true)
+  })
+
+  it('a rule may have a control wait that needs no rule here', () => {
+    const rules = [{ ...rule('1 allow EXECUTE *'), approval: 'lead' }]
+    expect(approvalRule('operator', rules, there('EXECUTE control.approve'))).toBe(rules[0])
+    expect(approvalRule('operator', rules, request('EXECUTE control.approve'))).toBeUndefined()
   })
 })
 

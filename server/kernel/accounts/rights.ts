@@ -13,6 +13,7 @@ import {
   isAllowedByName,
   judge,
   mayBeAllowed,
+  needsNoRule,
   onlyWatches,
   type Reader,
   readsAll,
@@ -88,10 +89,11 @@ export class Rights {
    * A scope need not name one's own channels and their settings: it only ever finds the channels that it covers, and one that only
    * watches finds none.
    */
-  isCovered({ scope }: Asker['credential'], request: Pick<AccessRequest, 'command' | 'object'>): boolean {
-    const { command, object } = request
+  isCovered({ scope }: Asker['credential'], request: RequestedObject & Partial<AccessRequest>): boolean {
+    const { command, object, argument } = request
     if (onlyWatches(scope)) return covers(scope, request)
-    const isOwn = command === 'DEF_CHANNEL' ? object === '' : command === 'EXECUTE' && object.startsWith('channel.')
+    const isOwnControl = command === 'EXECUTE' && object.startsWith('channel.') && needsNoRule(object, argument)
+    const isOwn = command === 'DEF_CHANNEL' ? object === '' : isOwnControl
     return isOwn || covers(scope, request)
   }
 

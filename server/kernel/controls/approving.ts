@@ -320,6 +320,11 @@ export class Approving {
     return this.#approvals.shownTo(identity)
   }
 
+  /** Resolves when everything that has begun or ended so far is stored. */
+  whenStored(): Promise<void> {
+    return this.#options.journal.whenStored()
+  }
+
   /** Calls the listener with each that begins to wait, and with each end. The returned function ends it. */
   follow(listener: ApprovalListener): () => void {
     return this.#approvals.follow(listener)

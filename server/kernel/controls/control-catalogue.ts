@@ -2,7 +2,13 @@
  * The controls that an identity can see, and what it may run of them: those of the server, those that appear and disappear at run time,
  * and those of other producers.
  */
-import { type AccessRequest, ADMIN_ROLE, type Identity, type Rule } from '../../../auth/permissions.ts'
+import {
+  type AccessRequest,
+  ADMIN_ROLE,
+  type Identity,
+  type RequestedObject,
+  type Rule,
+} from '../../../auth/permissions.ts'
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { StatusError } from '../core/errors.ts'
 import { PRODUCER } from '../metrics/reach.ts'
@@ -11,7 +17,7 @@ import { argumentText, type Invocation } from './invocation.ts'
 
 /** The rights to run controls. */
 export interface ControlRights {
-  mayBeAllowed(identity: Identity, request: Pick<AccessRequest, 'command' | 'object'>): boolean
+  mayBeAllowed(identity: Identity, request: RequestedObject, argument?: AccessRequest['argument']): boolean
   may(who: ControlContext, request: AccessRequest): boolean
   /** The rule by which a request that is allowed has to wait for approval; undefined if it need not. */
   approvalRule(who: ControlContext, request: AccessRequest): Rule | undefined
@@ -55,7 +61,7 @@ export class ControlCatalogue {
   *remote(producers: (path: string) => boolean, identity: Identity): Generator<RemoteControl> {
     for (const remote of this.#remote) {
       for (const one of remote.of(producers, identity)) {
-        if (this.isShown(identity, one.control.name)) yield one
+        if (this.isShown(identity, one.control.name, one.producer)) yield one
       }
     }
   }
@@ -104,9 +110,13 @@ export class ControlCatalogue {
     return control && this.#isVisible(control, identity) ? control : undefined
   }
 
-  /** Whether the identity may run a control of this name with some arguments; only then the catalogue shows it. */
-  isShown(identity: Identity, control: string): boolean {
-    return this.#rights.mayBeAllowed(identity, { command: 'EXECUTE', object: control })
+  /**
+   * Whether the identity may run a control of this name with some arguments; only then the catalogue shows it. `producer`: the path of
+   * the other one that has it.
+   */
+  isShown(identity: Identity, control: string, producer?: string): boolean {
+    const argument = (name: string): string | undefined => (name === PRODUCER ? producer : undefined)
+    return this.#rights.mayBeAllowed(identity, { command: 'EXECUTE', object: control }, argument)
   }
 
   #isVisible({ name, tenants, adminOnly }: Control, identity: Identity): boolean {

@@ -52,8 +52,11 @@ export const commonParameters: readonly ControlParameter[] = [
 /** Names that no argument of a control's own may have: every control takes them, or they say which producer runs it [MON 9.13]. */
 export const reservedParameters: readonly string[] = [...commonParameters.map(({ name }) => name), PRODUCER]
 
+/** What an EXECUTE can come to. */
+export const outcomes = ['ok', 'failed', 'timeout', 'unknown', 'dry-run', 'refused'] as const
+
 export interface ControlResult {
-  readonly outcome: 'ok' | 'failed' | 'timeout' | 'unknown' | 'dry-run' | 'refused'
+  readonly outcome: (typeof outcomes)[number]
   readonly detail: string
   readonly value: Value
 }

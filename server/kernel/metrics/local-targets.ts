@@ -99,11 +99,12 @@ export class EventTarget extends LocalTarget<EventSensor> {
       if (fences.has(sensor)) fences.countDiscarded(sensor)
       else append(event)
     }
+    const queue = sink.isDurable ? sink.queue : undefined
     return {
       sensor,
       target: this,
       framePrefix,
-      end: sensor.subscribe(metric, instance.owner, listener, args, resumePoint),
+      end: sensor.subscribe(metric, instance.owner, listener, args, resumePoint, queue),
     }
   }
 }

@@ -187,13 +187,17 @@ export interface ResumePoint {
 /** A sensor of events; it has no last values and no series. */
 export interface EventSensor extends Family {
   readonly polled: 'event'
-  /** Reports events from now on; the sensor judges for each event whether this identity may see it. */
+  /**
+   * Reports events from now on; the sensor judges for each event whether this identity may see it. `queue`: where they go, if that is
+   * stored, for a sensor that has them wait until they are.
+   */
   subscribe(
     metric: Metric,
     identity: Identity,
     listener: (event: Measurement) => void,
     args: Arguments,
     place: ResumePoint,
+    queue?: HeldQueue,
   ): () => void
 }
 

@@ -11,13 +11,13 @@ import { type ApprovalEnd, mayKnow, type WaitingExecute } from '../controls/appr
 import type { Approving } from '../controls/approving.ts'
 import type { Clock } from '../core/clock.ts'
 import { RecordList } from '../metrics/measure.ts'
-import type { Arguments, EventSensor, Measurement, Metric, ResumePoint } from '../metrics/metric.ts'
+import type { Arguments, EventSensor, HeldQueue, Measurement, Metric, ResumePoint } from '../metrics/metric.ts'
 import type { ProducerView } from './sensor.ts'
 
 const { ARRAY, BOOLEAN, OPAQUE, REC, STRING, UINT32, UINT64 } = BasicType
 
 /** EXECUTEs that wait, as far as they are shown. */
-export type ShownApprovals = Pick<Approving, 'shownTo' | 'follow'>
+export type ShownApprovals = Pick<Approving, 'shownTo' | 'follow' | 'whenStored'>
 
 export function approvalsView(approvals: ShownApprovals): ProducerView {
   return {
@@ -74,19 +74,26 @@ export class PendingControls implements EventSensor {
     return name === pending.name ? pending : undefined
   }
 
-  /** A binding that is new begins with what waits already; one of before the start has had that. */
+  /**
+   * A binding that is new begins with what waits already; one of before the start has had that. An event is sent when it is stored, with
+   * what it is about: otherwise something could be approved for whoever reads this that after a crash waits as before.
+   */
   subscribe(
     _metric: Metric,
     identity: Identity,
     listener: (event: Measurement) => void,
     _args: Arguments,
     place: ResumePoint,
+    queue?: HeldQueue,
   ): () => void {
     const isNew = place.reached === undefined
     if (isNew) place.reach(this.#clock.microseconds())
     if (isNew) for (const waiting of this.#approvals.shownTo(identity)) this.#tell(waiting, undefined, listener)
     return this.#approvals.follow((waiting, end) => {
-      if (mayKnow(waiting, identity)) this.#tell(waiting, end, listener)
+      if (!mayKnow(waiting, identity)) return
+      const hold = queue?.holdBack()
+      this.#tell(waiting, end, listener)
+      if (hold !== undefined) void this.#approvals.whenStored().then(() => hold.release())
     })
   }
 

@@ -17,6 +17,7 @@ import {
   failed,
   KEY_PARAMETER,
   ON_BEHALF_OF_PARAMETER,
+  outcomes,
 } from '../../kit/controls.ts'
 import { PRODUCER } from '../../kit/producers.ts'
 import { type Clock, StatusError } from '../../kit/running.ts'
@@ -135,8 +136,11 @@ function resultOf(value: Value): ControlResult {
   const text = (name: string): string => String(fields.find((field) => field.name === name)?.value ?? '')
   const { name: _, ...result } = fields.find(({ name }) => name === 'value') ?? { name: '', ...VOID }
   const outcome = text('outcome')
-  const isKnown = outcome === 'ok' || outcome === 'failed' || outcome === 'timeout' || outcome === 'dry-run'
-  return { outcome: isKnown ? outcome : 'unknown', detail: text('detail'), value: result as Value }
+  return { outcome: isOutcome(outcome) ? outcome : 'unknown', detail: text('detail'), value: result as Value }
+}
+
+function isOutcome(text: string): text is ControlResult['outcome'] {
+  return (outcomes as readonly string[]).includes(text)
 }
 
 /** The controls of an answer to `producer.controls`. */

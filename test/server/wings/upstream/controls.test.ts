@@ -1,6 +1,6 @@
 /** EXECUTE with `producer`: judged here, run there, recorded at both. Both servers run here, connected in memory. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { done, run } from '../../../support/administration.ts'
+import { askFor, done, run } from '../../../support/administration.ts'
 import { args, command, str, type } from '../../../support/bytes.ts'
 import type { TestProducer } from '../../../support/producer.ts'
 import { decoded, type Json } from '../../../support/records.ts'
@@ -11,8 +11,9 @@ let tree: Tree
 let boss: Seat
 
 beforeEach(async () => {
-  tree = await Tree.start({ role: 'admin', controls: ['user.*', 'sensor.fence'] })
+  tree = await Tree.start({ role: 'admin', controls: ['user.*', 'sensor.fence', 'control.*', 'channel.*'] })
   await tree.upper.addUser('boss', { role: 'admin' })
+  await tree.lower.addUser('root', { role: 'admin' })
   boss = await tree.upper.seat('boss')
   // Its controls are known before they can be run.
   await tree.connected()
@@ -76,6 +77,36 @@ describe('controls of an upstream', () => {
     expect(await ask(watcher, 'user.list')).toMatchObject({ status: 10 })
     expect(await ask(boss, 'role.list')).toMatchObject({ status: 10 })
     expect(await ask(boss, 'nothing')).toMatchObject({ status: 10 })
+  })
+
+  it("are nobody's own there: what needs no rule here needs one there, and may wait for approval", async () => {
+    const watcher = await tree.upper.seat('watcher')
+    for (const control of ['control.approve', 'channel.purge']) {
+      expect(await askFor(watcher, control, { producer: 'east' })).toMatchObject({ status: 11 })
+    }
+    const seen = decoded(await watcher.query('producer.controls', args(['producer', type.string, str('*')]))) as Json[]
+    expect(seen.filter(({ producer }) => producer === 'east')).toEqual([])
+    await done(boss, 'role.allow', { role: 'operator', command: 'EXECUTE', object: '*', approval: 'lead' })
+    await tree.upper.addUser('op', { role: 'operator' })
+    const op = await tree.upper.seat('op')
+    const { status } = await askFor(op, 'control.approve', { producer: 'east', id: 'x' })
+    expect(status).toBe(0)
+    const shown = decoded(await boss.query('producer.approvals')) as Json[]
+    expect(shown).toMatchObject([{ control: 'control.approve', args: { producer: 'east' } }])
+  })
+
+  it('that wait for approval there are refused here as they are there', async () => {
+    const root = await tree.lower.seat('root')
+    const lower = tree.lower.server.parts.producer.accounts
+    await done(root, 'role.allow', { role: 'deputy', command: 'EXECUTE', object: 'user.list', approval: 'lead' })
+    await done(root, 'user.role', { user: 'main', role: 'deputy' })
+    expect(lower.find('default', 'main')).toMatchObject({ role: 'deputy' })
+    const refused = run(boss, 'user.list', { producer: 'east' })
+    await tree.until(async () => {
+      const [one] = decoded(await root.query('producer.approvals')) as Json[]
+      await done(root, 'control.refuse', { id: one.id, reason: 'not today' })
+    })
+    expect(await tree.inTime(refused)).toMatchObject({ outcome: 'refused', detail: 'by root: not today' })
   })
 
   it('are BUSY while the upstream is not connected: nothing ran', async () => {
