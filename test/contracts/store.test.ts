@@ -80,6 +80,7 @@ describe.each(implementations)('a store ($name)', ({ make, stop: stopAll }) => {
     const newer = {
       rules: [],
       tokens: [],
+      approvals: [],
       boards: [],
       alerts: [],
       alertGroups: [],
