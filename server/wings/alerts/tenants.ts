@@ -96,12 +96,13 @@ export class RulesOfTenants {
     for (const tenant of [...this.#unread]) {
       for (const row of this.#stored.files) {
         if (row.tenant !== tenant) continue
-        const read = await this.#reading.read(tenant, row.rules)
+        const read = await this.#reading.readAgain(tenant, row.rules)
+        // The tenant was removed meanwhile.
+        if (!this.#unread.has(tenant)) break
         const problem = 'groups' in read ? undefined : `they cannot be read: ${read.problems[0]?.message}`
         this.#keep(this.#fileOf(row, 'groups' in read ? read.groups : [], problem))
       }
-      this.#unread.delete(tenant)
-      this.#follow(tenant)
+      if (this.#unread.delete(tenant)) this.#follow(tenant)
     }
   }
 
@@ -114,6 +115,8 @@ export class RulesOfTenants {
     const read = await this.#reading.read(tenant, text)
     if ('problems' in read) return { refused: problemsText(name, read.problems) }
     const file = this.#fileOf(row, read.groups)
+    // Its author may have been removed meanwhile, and the tenant, too: another one of its name must not find the file.
+    if (file.reader() === undefined) return { refused: 'whoever puts it is no user any more' }
     // Others may have put files meanwhile.
     const tooMuch = this.#sizeProblem(row, bytes) ?? this.#roomProblem(file)
     if (tooMuch !== undefined) return { refused: tooMuch }
@@ -135,8 +138,10 @@ export class RulesOfTenants {
 
   /** Ends everything of a tenant that was removed. */
   endTenant(tenant: string): void {
-    for (const name of this.#files.get(tenant)?.keys() ?? [])
-      this.#stored.journal.change({ remove: 'rule file', tenant, name })
+    const names = new Set(this.#files.get(tenant)?.keys())
+    if (this.#unread.delete(tenant))
+      for (const row of this.#stored.files) if (row.tenant === tenant) names.add(row.name)
+    for (const name of names) this.#stored.journal.change({ remove: 'rule file', tenant, name })
     this.#files.delete(tenant)
     this.#count(tenant)
     if (this.#running.some((groups) => groups.tenant === tenant)) this.#follow(tenant)
