@@ -17,7 +17,7 @@ import { AuditView } from './views/audit.tsx'
 import { BoardView } from './views/board.tsx'
 import { ChannelView } from './views/channel.tsx'
 import { ChannelsView } from './views/channels.tsx'
-import { ControlsView } from './views/controls.tsx'
+import { CONTROL_PAGES, ControlsView } from './views/controls.tsx'
 import { HostView } from './views/host.tsx'
 import { HostsView } from './views/hosts.tsx'
 import { MetricView } from './views/metric.tsx'
@@ -27,6 +27,7 @@ import { QueryView } from './views/query.tsx'
 import { SharedBoardView } from './views/shared-board.tsx'
 import { SignIn } from './views/sign-in.tsx'
 import { SourcesView } from './views/sources.tsx'
+import { toDecide, WaitingApprovals } from './waiting-approvals.ts'
 
 interface AppProps {
   readonly session: Session
@@ -56,9 +57,9 @@ interface View {
   readonly List: (props: ViewProps) => VNode | null
   /** One object of the list. */
   readonly Detail?: (props: ViewProps) => VNode | null
-  /** Whether the list itself takes the object from the address. */
+  /** Whether the list itself takes any object from the address. */
   readonly takesObject?: true
-  /** The only objects that there are, with their titles. */
+  /** Objects that the list takes besides, with their titles. */
   readonly pages?: ReadonlyMap<string, string>
   /** What somebody has to be allowed, or the rail does not show the view; it is the server that refuses. */
   readonly needs?: Need
@@ -68,15 +69,15 @@ type Need = 'user.list' | 'producer.audit'
 
 const VIEWS: readonly View[] = [
   { view: 'overview', title: 'Overview', List: Overview },
-  { view: 'alerts', title: 'Alerts', List: AlertsView, takesObject: true, pages: ALERT_PAGES },
+  { view: 'alerts', title: 'Alerts', List: AlertsView, pages: ALERT_PAGES },
   { view: 'hosts', title: 'Hosts', List: HostsView, Detail: HostView },
   { view: 'metrics', title: 'Metrics', List: MetricsView, Detail: MetricView },
   { view: 'query', title: 'Query', List: QueryView },
   { view: 'board', title: 'Board', List: BoardView },
   { view: 'sources', title: 'Sources', List: SourcesView, takesObject: true },
   { view: 'channels', title: 'Channels', List: ChannelsView, Detail: ChannelView },
-  { view: 'controls', title: 'Controls', List: ControlsView, takesObject: true },
-  { view: 'access', title: 'Access', List: AccessView, takesObject: true, pages: ACCESS_PAGES, needs: 'user.list' },
+  { view: 'controls', title: 'Controls', List: ControlsView, takesObject: true, pages: CONTROL_PAGES },
+  { view: 'access', title: 'Access', List: AccessView, pages: ACCESS_PAGES, needs: 'user.list' },
   { view: 'audit', title: 'Audit', List: AuditView, needs: 'producer.audit' },
 ]
 
@@ -87,9 +88,11 @@ interface SignedProps extends Omit<AppProps, 'monitor'> {
 
 function Signed({ session, router, consumer, identity }: SignedProps) {
   const fleet = useMemo(() => new Fleet(consumer, tenantOf(identity)), [consumer, identity])
+  const approvals = useMemo(() => new WaitingApprovals(consumer), [consumer])
   useEffect(() => {
     void fleet.follow()
-  }, [fleet])
+    void approvals.follow()
+  }, [fleet, approvals])
   const allowed: Readonly<Record<Need, boolean>> = {
     'user.list': useIsListed(consumer, 'producer.controls', 'user.list'),
     'producer.audit': useIsListed(consumer, 'producer.metrics', 'producer.audit'),
@@ -98,6 +101,10 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
   const shown = VIEWS.find((one) => one.view === view)
   const title = titleOf(shown, object)
   const firing = fleet.firing.value
+  const counts: Readonly<Record<string, Count>> = {
+    alerts: { count: firing, what: 'firing', look: 'lost' },
+    controls: { count: toDecide(approvals.waiting.value).length, what: 'to approve', look: 'attention' },
+  }
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)
   useEffect(() => {
@@ -131,7 +138,7 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
         {rail.map((one) => (
           <a key={one.view} href={linkTo(one.view)} aria-current={one === shown ? 'page' : undefined}>
             {one.title}
-            {one.view === 'alerts' && firing > 0 ? <Firing count={firing} /> : null}
+            <RailCount {...counts[one.view]} />
           </a>
         ))}
         <div class="who">
@@ -144,20 +151,34 @@ function Signed({ session, router, consumer, identity }: SignedProps) {
       </nav>
       <main ref={main} tabIndex={-1} class={session.link.value.isUp ? '' : 'stale'}>
         <LostConnection link={session.link.value} />
-        <Shown key={`${view} ${object}`} consumer={consumer} fleet={fleet} router={router} identity={identity} />
+        <Shown
+          key={`${view} ${object}`}
+          consumer={consumer}
+          fleet={fleet}
+          approvals={approvals}
+          router={router}
+          identity={identity}
+        />
       </main>
     </div>
   )
 }
 
-/** Beside the name of the view. */
-function Firing({ count }: { readonly count: number }) {
-  return (
+/** What wants somebody in a view. */
+interface Count {
+  readonly count: number
+  readonly what: string
+  readonly look: 'lost' | 'attention'
+}
+
+/** Beside the name of the view; nothing if nothing wants anybody. */
+function RailCount({ count = 0, what, look }: Partial<Count>) {
+  return count === 0 ? null : (
     <>
       {' '}
-      <span class="firing-count">
+      <span class={`rail-count ${look}`}>
         {count}
-        <span class="unseen"> firing</span>
+        <span class="unseen"> {what}</span>
       </span>
     </>
   )
@@ -167,8 +188,7 @@ function Firing({ count }: { readonly count: number }) {
 function contentOf(shown: View | undefined, object: string): View['List'] {
   if (shown === undefined) return NoSuchPage
   if (object === '') return shown.List
-  if (shown.pages?.has(object) === false) return NoSuchPage
-  if (shown.takesObject) return shown.List
+  if (shown.takesObject || shown.pages?.has(object)) return shown.List
   return shown.Detail ?? NoSuchPage
 }
 

@@ -2,6 +2,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import type { Consumer } from '../client/browser.ts'
 import type { Fleet } from './fleet.ts'
+import type { WaitingApprovals } from './waiting-approvals.ts'
 
 export interface Route {
   readonly view: string
@@ -14,6 +15,7 @@ export interface Route {
 export interface ViewProps {
   readonly consumer: Consumer
   readonly fleet: Fleet
+  readonly approvals: WaitingApprovals
   readonly router: Router
   /** Who has signed in: `name`, or `tenant/name`. */
   readonly identity: string

@@ -1,6 +1,6 @@
 /** A form that is made of the declared parameters of a control, and what came of it. */
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
-import type { Consumer, Plain } from '../../client/browser.ts'
+import type { Consumer } from '../../client/browser.ts'
 import { useIsListed } from '../query.ts'
 import { linkTo } from '../route.ts'
 import { ConfirmDialog } from './confirm-dialog.tsx'
@@ -17,7 +17,7 @@ import {
 import { type Ended, type Execution, useExecution } from './execution.ts'
 import { Name } from './name.tsx'
 import { State } from './state.tsx'
-import { type Column, Table } from './table.tsx'
+import { ValueOf } from './value-of.tsx'
 
 interface ControlFormProps {
   readonly consumer: Consumer
@@ -305,24 +305,4 @@ function Result({ consumer, run, control }: ResultProps) {
       <ValueOf value={value} />
     </section>
   )
-}
-
-const FIELD_COLUMNS: readonly Column<readonly [name: string, field: Plain]>[] = [
-  { isRowHead: true, cell: ([name]) => <Name text={name} /> },
-  { cell: ([, field]) => <pre>{textOf(field)}</pre> },
-]
-
-/** A REC has a row for each field. */
-function ValueOf({ value }: { readonly value: Plain }) {
-  if (value === null) return null
-  if (typeof value !== 'object' || Array.isArray(value) || value instanceof Uint8Array) {
-    return <pre class="padded">{textOf(value)}</pre>
-  }
-  return <Table look="facts" rows={Object.entries(value)} keyOf={([name]) => name} columns={FIELD_COLUMNS} />
-}
-
-function textOf(value: Plain): string {
-  if (value === null) return ''
-  if (typeof value === 'string') return value
-  return JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? String(part) : part), 2)
 }

@@ -1,5 +1,6 @@
 /** What this user may execute: a list by families, and for each control a form that is made of its parameters. */
 import type { Consumer } from '../../client/browser.ts'
+import { ApprovalList } from '../parts/approval-list.tsx'
 import { ControlForm } from '../parts/control-form.tsx'
 import { type Control, controlOf, shownArguments, type Texts } from '../parts/control-parameters.ts'
 import { Name } from '../parts/name.tsx'
@@ -10,25 +11,59 @@ import { Table } from '../parts/table.tsx'
 import { producersOf } from '../producers.ts'
 import { hasMore, recordsOf, useQuery } from '../query.ts'
 import { linkTo, type Router, type ViewProps } from '../route.ts'
+import type { WaitingApprovals } from '../waiting-approvals.ts'
 
 const TYPING_MS = 150
 
-export function ControlsView({ consumer, router }: ViewProps) {
+/** No control has such a name. */
+const APPROVALS = 'approvals'
+
+/** The page of the view besides the list and the controls, with its title. */
+export const CONTROL_PAGES: ReadonlyMap<string, string> = new Map([[APPROVALS, 'Approvals']])
+
+export function ControlsView(props: ViewProps) {
+  const { consumer, router, approvals } = props
   const { object, args } = router.route.value
+  if (object === APPROVALS) {
+    return (
+      <>
+        <header>
+          <h1>Approvals</h1>
+          <Tabs approvals={approvals} shown={APPROVALS} />
+        </header>
+        <ApprovalList {...props} />
+      </>
+    )
+  }
   return object === '' ? (
-    <List consumer={consumer} router={router} text={args.get('match') ?? ''} />
+    <List consumer={consumer} router={router} approvals={approvals} text={args.get('match') ?? ''} />
   ) : (
-    <Detail key={object} consumer={consumer} name={object} />
+    <Detail key={object} consumer={consumer} approvals={approvals} name={object} />
+  )
+}
+
+function Tabs({ approvals, shown = '' }: { readonly approvals: WaitingApprovals; readonly shown?: string }) {
+  const { length: count } = approvals.waiting.value ?? []
+  return (
+    <nav class="choices tabs" aria-label="Controls">
+      <a href={linkTo('controls')} aria-current={shown === '' ? 'page' : undefined}>
+        Controls
+      </a>
+      <a href={linkTo('controls', APPROVALS)} aria-current={shown === APPROVALS ? 'page' : undefined}>
+        Approvals{count === 0 ? '' : ` ${count}`}
+      </a>
+    </nav>
   )
 }
 
 interface ListProps {
   readonly consumer: Consumer
   readonly router: Router
+  readonly approvals: WaitingApprovals
   readonly text: string
 }
 
-function List({ consumer, router, text }: ListProps) {
+function List({ consumer, router, approvals, text }: ListProps) {
   const match = text.includes('*') ? text : `*${text}*`
   const answer = useQuery(consumer, 'producer.controls', { match }, { delayMs: text === '' ? 0 : TYPING_MS })
   const plain = answer.kind === 'answer' ? answer.sample.plain : []
@@ -38,6 +73,7 @@ function List({ consumer, router, text }: ListProps) {
     <>
       <header>
         <h1>Controls</h1>
+        <Tabs approvals={approvals} />
         {answer.kind === 'answer' ? (
           <p class="note">
             {controls.length}
@@ -101,7 +137,13 @@ function familyOf(name: string): string {
   return name.slice(0, Math.max(name.indexOf('.'), name.startsWith('qmf.') ? name.lastIndexOf('.') : 0))
 }
 
-function Detail({ consumer, name }: { readonly consumer: Consumer; readonly name: string }) {
+interface DetailProps {
+  readonly consumer: Consumer
+  readonly approvals: WaitingApprovals
+  readonly name: string
+}
+
+function Detail({ consumer, approvals, name }: DetailProps) {
   const answer = useQuery(consumer, 'producer.controls', { match: name })
   if (answer.kind === 'waiting') return <Loading what="the control" />
   const found = answer.kind === 'answer' ? recordsOf(answer.sample.plain).map(controlOf) : []
@@ -126,8 +168,24 @@ function Detail({ consumer, name }: { readonly consumer: Consumer; readonly name
       </p>
       <section class="card" aria-label="Run">
         <Run consumer={consumer} control={control} />
+        <OwnWaiting approvals={approvals} control={control.name} />
       </section>
     </>
+  )
+}
+
+/** Why what was run has no result yet. */
+function OwnWaiting({ approvals, control }: { readonly approvals: WaitingApprovals; readonly control: string }) {
+  const own = approvals.waiting.value?.filter((one) => one.isOwn && one.control === control) ?? []
+  return (
+    <p class={own.length === 0 ? 'unseen' : 'padded'} role="status">
+      {own.length === 0 ? null : (
+        <>
+          {own.length === 1 ? 'One run' : `${own.length} runs`} that you have asked for{' '}
+          {own.length === 1 ? 'waits' : 'wait'} for <a href={linkTo('controls', APPROVALS)}>approval</a>.
+        </>
+      )}
+    </p>
   )
 }
 

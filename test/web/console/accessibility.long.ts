@@ -45,6 +45,7 @@ const VIEWS: readonly (readonly [url: string, shown: string, pressed?: string])[
   ['#/channels/reports', '.facts td'],
   ['#/controls', 'main table td'],
   ['#/controls/channel.purge', 'form input'],
+  ['#/controls/approvals', '.empty'],
   ['#/access/users', 'main tbody td'],
   ['#/access/tenants', 'main tbody td'],
   ['#/access/roles', 'summary'],

@@ -71,7 +71,7 @@ describe.skipIf(missing)(`the view of alerts${howTo}`, () => {
       .poll(() => rig.report('web1', 'heat', 40).then(() => card(page, 'TooHot').count()), { timeout: 30_000 })
       .toBe(1)
     await expect.poll(() => page.title(), { timeout: 10_000 }).toBe('(1) Alerts · Cinnabar')
-    expect(await page.locator('.rail a[aria-current] .firing-count').innerText()).toMatch(/^1/)
+    expect(await page.locator('.rail a[aria-current] .rail-count').innerText()).toMatch(/^1/)
     const hot = card(page, 'TooHot')
     expect(await hot.locator('.summary').innerText()).toBe('web1 has 40 °C')
     expect(await hot.locator('.alert-state').innerText()).toMatch(/page\s*firing\s*for/)
