@@ -4,12 +4,15 @@
  */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { AuditLog } from '../../kernel/accounts/audit/log.ts'
+import { whenStoredOrFull } from '../../kernel/channels/journal.ts'
 import type { SessionContext } from '../../kernel/sessions/context.ts'
 import { ACKNOWLEDGE_PATH, type Acknowledged, type Acknowledging } from '../../kit/acknowledging.ts'
 
 const MAX_TOKEN_BYTES = 2_048
 /** Of one address, besides the limit of all requests. */
 const LIMIT = { max: 60, timeWindow: 60_000 }
+
+const DISK_FULL = 'the disk is full, so this cannot be stored: others may be notified again'
 
 const ANSWERS: Readonly<Record<Acknowledged['outcome'], { readonly status: number; readonly text: string }>> = {
   acknowledged: { status: 200, text: 'acknowledged' },
@@ -21,9 +24,8 @@ const ANSWERS: Readonly<Record<Acknowledged['outcome'], { readonly status: numbe
 export interface AcknowledgingServices {
   /** Undefined if nothing here has notified anybody. */
   readonly acknowledging: Acknowledging | undefined
-  readonly context: Pick<SessionContext, 'faults'> & {
+  readonly context: Pick<SessionContext, 'faults' | 'journal' | 'host' | 'clock'> & {
     readonly audit: Pick<AuditLog, 'record'>
-    readonly journal: { whenStored(): Promise<void> }
   }
 }
 
@@ -60,8 +62,9 @@ export async function serveAcknowledging(app: FastifyInstance, services: Acknowl
           outcome: 'ok',
           detail: 'by the button of a notification',
         })
-        await context.journal.whenStored()
       }
+      // Who presses again while the first press is being stored has no other answer before that.
+      if (status === 200 && !(await whenStoredOrFull(context))) return reply.code(503).send({ error: DISK_FULL })
       return reply.code(status).send(status === 200 ? { status: text } : { error: text })
     })
     registered()

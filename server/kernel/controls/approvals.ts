@@ -134,7 +134,8 @@ export class Approvals {
   /** One that an identity may decide about: approve it or, as it may also if it has asked itself, refuse it. Throws StatusError. */
   decidable(id: string, by: Identity, decision: 'approve' | 'refuse'): WaitingExecute {
     const waiting = this.#waiting.get(id)
-    if (waiting === undefined || !mayKnow(waiting, by)) {
+    // What is over is over also before the sweep that ends it: after a start, for example.
+    if (waiting === undefined || this.#isOverdue(waiting) || !mayKnow(waiting, by)) {
       throw new StatusError('INVALID_ARGUMENT', `nothing with the id ${id} waits for your approval: it may have ended`)
     }
     if (waiting.row.user !== by.userId) return waiting
@@ -163,8 +164,11 @@ export class Approvals {
   }
 
   overdue(): WaitingExecute[] {
-    const now = this.#options.age()
-    return this.all().filter(({ row }) => row.age + row.timeout <= now)
+    return this.all().filter((waiting) => this.#isOverdue(waiting))
+  }
+
+  #isOverdue({ row }: WaitingExecute): boolean {
+    return row.age + row.timeout <= this.#options.age()
   }
 
   /** The next so many, each in its turn. */

@@ -105,6 +105,23 @@ it('answers what is no token as if nothing were here', async () => {
   expect((await press(path, token)).status).toBe(200)
 })
 
+it('says of neither press that it was taken before that is stored, and that a full disk does not store it', async () => {
+  const { path, token } = await pressed()
+  const { producer } = server
+  producer.store.manual = true
+  const answers = [press(path, token), press(path, token)]
+  producer.store.full = true
+  const statuses = Promise.all(answers).then((all) => all.map(({ status }) => status))
+  await eventually(async () => {
+    producer.clock.advance(1_000)
+    expect(await Promise.race([statuses, producer.settle()])).toEqual([503, 503])
+  })
+  producer.store.manual = false
+  producer.store.full = false
+  const again = await press(path, token)
+  expect([again.status, await again.json()]).toEqual([200, { status: 'acknowledged already' }])
+})
+
 it('takes 60 requests of an address in a minute', async () => {
   const { path } = await pressed()
   const statuses: number[] = []
