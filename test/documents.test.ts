@@ -51,7 +51,7 @@ describe('docs/console.md', () => {
   const folder = new URL('../console/', import.meta.url)
   const sources = readdirSync(folder, { recursive: true }).filter((path) => /[.]tsx?$/.test(String(path)))
   const source = sources.map((path) => readFileSync(new URL(String(path), folder), 'utf8')).join('\n')
-  const families = 'producer|host|alert|notify|board|channel|user|tenant|role|token|sensor|config|storage'
+  const families = 'producer|host|alert|notify|board|channel|control|user|tenant|role|token|sensor|config|storage'
   /** Names of metrics and controls in quotes; `<family>.list` is made of a family. */
   const used = new Set([
     ...[...source.matchAll(new RegExp(`['"](?:(?:${families})(?:[.][a-z_]+)+|[*][.]host[.]up)['"]`, 'g'))].map(
