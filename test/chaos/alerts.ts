@@ -35,8 +35,12 @@ const MOST_LIFE_MS = 2_500
 /** The receiver stays away for so long, at most. */
 const MOST_AWAY_MS = 1_500
 const FEED_MS = 200
-/** How far ahead of their time data are handed over, so that nobody evaluates without them while nobody takes them. */
+/**
+ * How far ahead of their time data are handed over, so that nobody evaluates without them while nobody takes them. A run of a few kills
+ * waits for their end longer than for anything else.
+ */
 const AHEAD_MS = 40_000
+const [FEW_KILLS, AHEAD_OF_FEW_MS] = [10, 20_000]
 /** A kill that is to come while a notification is under way comes that soon after its request, and waits for so long for one. */
 const [MOST_UNDER_WAY_MS, UNDER_WAY_LOOKS] = [40, 1_500]
 /** The paths of the two notifiers. */
@@ -130,7 +134,8 @@ class Run {
     this.#options = options
     this.#consumer = new AlertConsumer(USER, new Random(options.seed + 2))
     const startMs = Math.ceil((Date.now() + BEGIN_MS) / 500) * 500
-    this.#levels = new Levels(new Random(options.seed + 3), SERIES, startMs, AHEAD_MS)
+    const aheadMs = options.count < FEW_KILLS ? AHEAD_OF_FEW_MS : AHEAD_MS
+    this.#levels = new Levels(new Random(options.seed + 3), SERIES, startMs, aheadMs)
   }
 
   get moment(): string {

@@ -165,7 +165,7 @@ const listOf = async (consumer: Consumer, metric: string) =>
   (await consumer.query(metric)).elements.map((element) => element.plain as Record<string, unknown>)
 const namesOf = async (consumer: Consumer) => {
   const names = (await listOf(consumer, 'producer.metrics')).map(({ name }) => String(name))
-  return names.filter((name) => !/^(host|producer|gmetric)\./.test(name))
+  return names.filter((name) => !/^(host|producer|gmetric|control)\./.test(name))
 }
 const entryOf = async (name: string) => {
   const all = await listOf(admin, 'producer.sensors')
