@@ -61,12 +61,18 @@ export interface QueryServices {
   readonly monotonicMs: () => number
 }
 
+/** Answers with the memory that goes over with them. */
+interface TogetherAnswers {
+  readonly answers: QueryAnswer[]
+  readonly buffers: ArrayBufferLike[]
+}
+
 export class ThreadQueries {
   readonly #store: Store
   readonly #services: QueryServices
   readonly #running = new Map<number, Running>()
   /** Answers that go together; undefined where each goes by itself. */
-  #together: QueryAnswer[] | undefined
+  #together: TogetherAnswers | undefined
   /** Of series that are asked for again and again. */
   readonly #texts = new WeakMap<HistorySeries, string>()
 
@@ -78,31 +84,28 @@ export class ThreadQueries {
   /** What was asked together is answered together, as far as it takes a slice. */
   handleAll(messages: readonly QueryMessage[]): void {
     const endMs = this.#services.monotonicMs() + SLICE_MS
-    const answers: QueryAnswer[] = []
-    this.#together = answers
+    const together: TogetherAnswers = { answers: [], buffers: [] }
+    this.#together = together
     let handled = 0
     while (handled < messages.length && this.#services.monotonicMs() < endMs) this.handle(messages[handled++]!)
     this.#together = undefined
-    if (answers.length > 0) {
-      const packed = pack(answers.flatMap((answer) => (answer.kind === 'portion' ? answer.series : [])))
-      let at = 0
-      const all = answers.map((answer) => {
-        if (answer.kind !== 'portion') return answer
-        const series = packed.series.slice(at, at + answer.series.length)
-        at += series.length
-        return { ...answer, series }
-      })
-      this.#services.answer({ kind: 'answers', answers: all }, packed.buffers)
-    }
+    const { answers, buffers } = together
+    if (answers.length > 0) this.#services.answer({ kind: 'answers', answers }, buffers)
     if (handled < messages.length) this.#services.later(() => this.handleAll(messages.slice(handled)))
   }
 
+  /** Each portion has memory of its own, since whoever takes it may hand that on. */
   #answer(answer: QueryAnswer): void {
-    if (this.#together !== undefined) this.#together.push(answer)
-    else if (answer.kind !== 'portion') this.#services.answer(answer, [])
+    let [packed, buffers]: [QueryAnswer, ArrayBufferLike[]] = [answer, []]
+    if (answer.kind === 'portion') {
+      const { series, buffer } = pack(answer.series)
+      packed = { ...answer, series }
+      buffers = [buffer]
+    }
+    if (this.#together === undefined) this.#services.answer(packed, buffers)
     else {
-      const packed = pack(answer.series)
-      this.#services.answer({ ...answer, series: packed.series }, packed.buffers)
+      this.#together.answers.push(packed)
+      this.#together.buffers.push(...buffers)
     }
   }
 
@@ -236,7 +239,7 @@ function* bareSeries(store: Store, selection: HistorySelection): ReturnType<Hist
 }
 
 /** The same in one piece of memory that can be given away: to hand over a piece takes longer than to copy a column. */
-function pack(series: readonly SentSamples[]): { series: SentSamples[]; buffers: ArrayBufferLike[] } {
+function pack(series: readonly SentSamples[]): { series: SentSamples[]; buffer: ArrayBufferLike } {
   let length = 0
   for (const one of series) for (const column of columnsOf(one)) length += column.length
   const { buffer } = Buffer.allocUnsafeSlow(8 * length)
@@ -258,7 +261,7 @@ function pack(series: readonly SentSamples[]): { series: SentSamples[]; buffers:
     ])
     return { ...samples, windows: Object.fromEntries(columns) as HistoryWindows }
   })
-  return { series: all, buffers: [buffer] }
+  return { series: all, buffer }
 }
 
 function columnsOf({ times, values, windows = {} as HistoryWindows }: SentSamples): Float64Array[] {

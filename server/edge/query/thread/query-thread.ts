@@ -11,7 +11,7 @@ import type { Piece } from '../../http/query/pieces.ts'
 import type { MemoryPlace } from '../../memory-room.ts'
 import type { AskedHistory, ReadableSeries } from '../asked-history.ts'
 import { CrowdedQuery, QueryProblem } from '../problems.ts'
-import type { AskedAnswer, CallAnswer, FromQueries, HistoryCall, SentProblem, ToQueries } from './messages.ts'
+import type { AskedAnswer, FromQueries, HistoryCall, SentProblem, ToQueries } from './messages.ts'
 
 /** Rules of alerts ask every minute, and so do pages. */
 const IDLE_MS = 300_000
@@ -206,16 +206,19 @@ export class QueryThread {
 
   async #deliver(number: number): Promise<void> {
     const call = this.#calls.get(number)
-    let [outcome, buffers]: [CallAnswer['outcome'], readonly ArrayBuffer[]] = [{ isOver: true }, []]
     try {
       const next = await call?.items.next()
-      if (next?.done === false) [outcome, buffers] = [{ item: next.value }, buffersOf(next.value)]
+      if (next?.done === false) {
+        this.#send({ kind: 'item', call: number, outcome: { item: next.value } }, buffersOf(next.value))
+        return
+      }
+      this.#send({ kind: 'item', call: number, outcome: { isOver: true } })
     } catch (error) {
       const { message } = error instanceof Error ? error : new Error(String(error))
-      outcome = { error: { status: error instanceof StatusError ? error.status : undefined, message } }
+      const status = error instanceof StatusError ? error.status : undefined
+      this.#send({ kind: 'item', call: number, outcome: { error: { status, message } } })
     }
-    if (!('item' in outcome)) this.#forget(number)
-    this.#send({ kind: 'item', call: number, outcome }, buffers)
+    this.#forget(number)
   }
 
   #return(number: number): void {

@@ -192,6 +192,15 @@ describe('queries that were asked together', () => {
     expect([answers, later]).toEqual([[], []])
   })
 
+  it('have memory of their own, which may be handed on', () => {
+    queries.handleAll([select(1), select(2)])
+    const [one, other] = together.flat()
+    if (one?.kind !== 'portion' || other?.kind !== 'portion') throw new Error('two portions were asked for')
+    structuredClone(one, { transfer: [one.series[0]?.times.buffer as ArrayBuffer] })
+    expect(one.series[0]?.times).toHaveLength(0)
+    expect(other.series[0]?.times).toHaveLength(100_000)
+  })
+
   it('let others have their turn after a slice', () => {
     failure = new HistoryReadError('the disk could not read it')
     const slow = [1, 2, 3].map(select)

@@ -78,6 +78,19 @@ describe('an answer', () => {
     expect(await dataOf('/query?query=1')).toMatchObject({ resultType: 'scalar' })
   })
 
+  it('for which the history gives what cannot be sent is a fault, and costs no other', async () => {
+    const history = selecting(async function* () {
+      const one = series('a', 1)
+      structuredClone(one.times, { transfer: [one.times.buffer as ArrayBuffer] })
+      yield [
+        { ...one, windows: { ends: one.times } as never },
+        { ...series('b', 1), values: (() => {}) as never },
+      ]
+    })
+    await expect(ask('/query?query=a', { history })).rejects.toMatchObject({ name: 'Error' })
+    expect(await dataOf('/query?query=1')).toMatchObject({ resultType: 'scalar' })
+  })
+
   it('that nobody wants any more ends what was asked of the history', async () => {
     const ending = new AbortController()
     let [begun, ended] = [0, 0]
