@@ -6,11 +6,13 @@ import type { NameChanges } from './name-changes.ts'
 import { NAME_TERM_LABEL } from './series-table.ts'
 import type { HistoryMatcher, HistorySeries } from './store.ts'
 
-/** Of all that is kept: selections, and series in them. */
+/** Of all that is kept: selections, their characters, and series in them. */
 const MOST_SELECTIONS = 32_768
+const MOST_CHARACTERS = 1 << 23
 const MOST_SERIES = 1 << 17
-/** A selection with more of them is looked up again. */
+/** A selection with more of them, or with longer matchers, is looked up again. */
 const MOST_OF_ONE = 4_096
+const MOST_CHARACTERS_OF_ONE = 4_096
 
 export interface KeptSelection {
   /** Ascending. */
@@ -31,6 +33,7 @@ export class KeptSelections {
   /** By tenant and matchers, the one that was used last at the end. */
   readonly #entries = new Map<string, Entry>()
   #series = 0
+  #characters = 0
 
   constructor(changes: NameChanges) {
     this.#changes = changes
@@ -49,26 +52,33 @@ export class KeptSelections {
   /** `then`: what `now` of the changes was when the state began that it was found in. */
   keep(tenant: number, matchers: readonly HistoryMatcher[], places: Float64Array, then: number): KeptSelection {
     const kept = { tenant, names: namesOf(matchers), places, described: new Map<number, HistorySeries>(), then }
-    if (places.length > MOST_OF_ONE) return kept
     const key = keyOf(tenant, matchers)
+    if (places.length > MOST_OF_ONE || key.length > MOST_CHARACTERS_OF_ONE) return kept
     const before = this.#entries.get(key)
     if (before !== undefined) this.#remove(key, before)
     this.#add(key, kept)
     for (const [oldest, entry] of this.#entries) {
-      if (this.#entries.size <= MOST_SELECTIONS && this.#series <= MOST_SERIES) break
+      if (this.#hasRoom()) break
       this.#remove(oldest, entry)
     }
     return kept
   }
 
+  #hasRoom(): boolean {
+    const { size } = this.#entries
+    return size <= MOST_SELECTIONS && this.#series <= MOST_SERIES && this.#characters <= MOST_CHARACTERS
+  }
+
   #add(key: string, entry: Entry): void {
     this.#entries.set(key, entry)
     this.#series += entry.places.length
+    this.#characters += key.length
   }
 
   #remove(key: string, { places }: Entry): void {
     this.#entries.delete(key)
     this.#series -= places.length
+    this.#characters -= key.length
   }
 }
 

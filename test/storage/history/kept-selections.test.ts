@@ -68,6 +68,16 @@ describe('what is kept', () => {
     keep(named('most'), ...many, 5_000)
     expect(kept.find(1, named('most'))).toBeUndefined()
   })
+
+  it('gives way to what is used later, where its matchers are long; very long ones are not kept at all', () => {
+    const long = (of: number): HistoryMatcher[] => named(`n${of}_${'x'.repeat(4_000)}`)
+    for (let of = 0; of < 3_000; of++) keep(long(of), 1)
+    expect(kept.find(1, long(0))).toBeUndefined()
+    expect(kept.find(1, long(1_000))).toBeDefined()
+    const longer = named('x'.repeat(4_096))
+    keep(longer, 1)
+    expect(kept.find(1, longer)).toBeUndefined()
+  })
 })
 
 describe('a history', () => {
