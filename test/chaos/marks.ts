@@ -25,6 +25,7 @@ const LEAST_LIFE_MS = 10
 const MOST_LIFE_MS = 300
 /** Half a minute. */
 const PATIENCE = { looks: 3_000, everyMs: 10 }
+const UNDER_WAY = { looks: 30_000, everyMs: 1 }
 
 export const marks: Rig = (options) => runCourse('marks', options, new Run(options))
 
@@ -69,6 +70,11 @@ class Life {
 
   go(): void {
     this.#child.process.stdin?.write('go\n')
+  }
+
+  /** Resolves when the server has not said yes yet to a request, so that a kill cuts that off. */
+  async underWay(): Promise<void> {
+    await until('a request is under way', async () => this.begun.length > this.promised.length, UNDER_WAY)
   }
 
   async kill(): Promise<void> {
@@ -176,6 +182,7 @@ class Run {
       await setTimeout(this.#random.below(15))
       if (this.#random.below(3) === 0) this.#commit(reader)
     }
+    await life.underWay()
     await life.kill()
     await reader.close()
     this.#kills++
