@@ -76,6 +76,7 @@ export type QuerySteps = Generator<undefined, QueryResult, void>
 export class PreparedQuery {
   readonly text: string
   readonly expression: Expression
+  #printed: string | undefined
 
   /** `regexes`: those of other texts that belong together with this one. Throws PromqlError, `bad_data`. */
   constructor(text: string, limits = PARSE_LIMITS, regexes = new RegexMemory()) {
@@ -85,7 +86,8 @@ export class PreparedQuery {
 
   /** The expression on one line, as Prometheus writes it. */
   get printed(): string {
-    return printExpression(this.expression)
+    this.#printed ??= printExpression(this.expression)
+    return this.#printed
   }
 
   /**

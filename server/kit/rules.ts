@@ -35,17 +35,30 @@ export interface ShownRule {
   readonly evaluatedMs: number | undefined
 }
 
-export interface ShownRuleGroup {
+/** What is shown of a group besides its rules. */
+export interface ShownGroup {
   readonly name: string
   readonly file: string
   readonly intervalMs: number
   readonly limit: number
   readonly tookMs: number
   readonly evaluatedMs: number | undefined
+}
+
+export interface ShownRuleGroup extends ShownGroup {
   readonly rules: readonly ShownRule[]
 }
+
+/** Takes a rule, whose number is 1, 2, 3 ... in the order of the files; returns whether it takes another one. */
+export type TakeRule = (rule: ShownRule, group: ShownGroup, number: number) => boolean
 
 export interface ShownRules {
   /** The groups of the tenant of a reader, and of their alerts those that he may read. */
   groupsFor(reader: Reader): Steps<readonly ShownRuleGroup[]>
+  /** Those of the same rules that have higher numbers than `after`, of groups with this name, or of all: no others are worked out. */
+  rulesFor(
+    reader: Reader,
+    from: { readonly after: number; readonly group: string | undefined },
+    take: TakeRule,
+  ): Steps<void>
 }

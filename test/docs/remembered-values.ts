@@ -66,12 +66,16 @@ export function alertValues(clock: Clock): ReadonlyMap<string, ValueMessage> {
     tookMs: 1,
     evaluatedMs: 1,
   } as const
-  const group = { name: 'g', file: 'f.yml', intervalMs: 1, limit: 0, tookMs: 1, evaluatedMs: 1, rules: [rule] }
+  const group = { name: 'g', file: 'f.yml', intervalMs: 1, limit: 0, tookMs: 1, evaluatedMs: 1 }
   const rules = new RulesSensor(
     {
       *groupsFor() {
         yield
-        return [group]
+        return []
+      },
+      *rulesFor(_reader, _from, take) {
+        yield
+        take(rule, group, 1)
       },
     },
     clock,

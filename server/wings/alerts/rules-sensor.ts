@@ -9,7 +9,7 @@ import {
   type PolledSensor,
   RecordList,
 } from '../../kit/metrics.ts'
-import type { ShownRule, ShownRuleGroup, ShownRules, ShownTexts } from '../../kit/rules.ts'
+import type { ShownGroup, ShownRule, ShownRules, ShownTexts } from '../../kit/rules.ts'
 import type { Clock, Steps } from '../../kit/running.ts'
 
 const { ARRAY, DOUBLE, REC, STRING, UINT32, UINT64 } = BasicType
@@ -18,6 +18,8 @@ const MICROSECONDS = 1_000
 const MAX_EXPRESSION = 10_000
 const MAX_TEXT = 2_000
 const MOST_TEXTS = 64
+/** Rules of one answer: they are written in about two milliseconds. */
+const MOST_RULES = 200
 
 const metric: Metric = {
   name: 'producer.rules',
@@ -26,7 +28,10 @@ const metric: Metric = {
   unit: '',
   description:
     'The rules of your tenant in the order of their files, what they ask, and how their last evaluation went.',
-  parameters: [{ name: 'after', type: UINT32, description: 'Only rules with a higher number.' }],
+  parameters: [
+    { name: 'after', type: UINT32, description: 'Only rules with a higher number.' },
+    { name: 'group', type: STRING, description: 'Only rules of groups with this name.' },
+  ],
   exposition: 'none',
 }
 
@@ -59,18 +64,19 @@ export class RulesSensor implements PolledSensor {
 
   *measure(_metric: unknown, args: Arguments, reader: Parameters<PolledSensor['measure']>[2]): Steps<Measurement> {
     const after = (args.get('after') as number | undefined) ?? 0
+    const group = args.get('group') as string | undefined
     const list = new RecordList()
-    let number = 0
-    for (const group of yield* this.#rules.groupsFor(reader))
-      for (const rule of group.rules) {
-        yield
-        if (++number > after && !list.isFull) list.add(fieldsOf(number, reader.tenant, group, rule))
-      }
+    let count = 0
+    yield* this.#rules.rulesFor(reader, { after, group }, (rule, of, number) => {
+      if (count++ < MOST_RULES) return list.add(fieldsOf(number, reader.tenant, of, rule))
+      list.more()
+      return false
+    })
     return { value: list.value(), time: this.#clock.microseconds() }
   }
 }
 
-function fieldsOf(number: number, tenant: string, group: ShownRuleGroup, rule: ShownRule): Field[] {
+function fieldsOf(number: number, tenant: string, group: ShownGroup, rule: ShownRule): Field[] {
   const text = (name: string, value: string): Field => ({ name, type: STRING, value })
   const count = (name: string, value: number): Field => ({ name, type: UINT64, value: BigInt(Math.round(value)) })
   const time = (name: string, ms: number | undefined): Field => count(name, (ms ?? 0) * MICROSECONDS)

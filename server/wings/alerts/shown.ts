@@ -1,7 +1,7 @@
 /** Rules and alerts for those who ask by HTTP. */
 import type { Kit } from '../../kit/kit.ts'
 import { fromForeign } from '../../kit/metrics.ts'
-import type { ShownAlert, ShownRule, ShownRuleGroup, ShownRules, ShownTexts } from '../../kit/rules.ts'
+import type { ShownAlert, ShownGroup, ShownRule, ShownRuleGroup, ShownRules, ShownTexts } from '../../kit/rules.ts'
 import type { Steps } from '../../kit/running.ts'
 import type { RuleGroups } from './evaluation/groups.ts'
 import type { RunningGroup, RunningRule } from './evaluation/running-group.ts'
@@ -19,28 +19,47 @@ export class RulesShown implements ShownRules {
     this.#view = view
   }
 
-  /** Alerts are judged as values of the metric `alert`. */
   *groupsFor(reader: Parameters<ShownRules['groupsFor']>[0]): ReturnType<ShownRules['groupsFor']> {
-    const rights = this.#view.readRights(reader)
     const found: ShownRuleGroup[] = []
+    for (const [group, mayRead] of this.#groupsOf(reader)) {
+      const rules: ShownRule[] = []
+      for (const one of group.rules) rules.push(yield* shownRule(one, mayRead))
+      found.push({ ...aboutGroup(group), rules })
+    }
+    return found
+  }
+
+  *rulesFor(...[reader, { after, group: wanted }, take]: Parameters<ShownRules['rulesFor']>): Steps<void> {
+    let number = 0
+    for (const [group, mayRead] of this.#groupsOf(reader)) {
+      const first = number + 1
+      number += group.rules.length
+      if (number <= after || (wanted !== undefined && group.definition.name !== wanted)) continue
+      const about = aboutGroup(group)
+      for (const [index, one] of group.rules.entries()) {
+        if (first + index <= after) continue
+        if (!take(yield* shownRule(one, mayRead), about, first + index)) return
+      }
+    }
+  }
+
+  /** With what tells whether an alert may be read, which is judged as a value of the metric `alert`. */
+  *#groupsOf(reader: Parameters<ShownRules['groupsFor']>[0]): Generator<readonly [RunningGroup, MayRead]> {
+    const rights = this.#view.readRights(reader)
     for (const { groups, tenant } of this.#tenants) {
       if (tenant !== reader.tenant) continue
       const mayRead: MayRead = ({ labels }) => {
         const texts = new Map([...labels].map(([name, text]) => [fromForeign(name), text]))
         return rights.mayReadRemembered({ tenant }, 'alert', (name) => texts.get(name))
       }
-      for (const group of [...groups]) found.push(yield* shownGroup(group, mayRead))
+      for (const group of [...groups]) yield [group, mayRead]
     }
-    return found
   }
 }
 
-function* shownGroup(group: RunningGroup, mayRead: MayRead): Steps<ShownRuleGroup> {
-  const { definition, file, intervalMs, tookMs, evaluatedMs } = group
+function aboutGroup({ definition, file, intervalMs, tookMs, evaluatedMs }: RunningGroup): ShownGroup {
   const { name, limit } = definition
-  const rules: ShownRule[] = []
-  for (const one of group.rules) rules.push(yield* shownRule(one, mayRead))
-  return { name, file, intervalMs, limit, tookMs, evaluatedMs, rules }
+  return { name, file, intervalMs, limit, tookMs, evaluatedMs }
 }
 
 function* shownRule({ rule, health }: RunningRule, mayRead: MayRead): Steps<ShownRule> {

@@ -1,15 +1,13 @@
 /** Rule files that users put: whose rights they read with, what is refused, and what outlives the process. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { BasicType } from '../../../../protocol/monitor/constants.ts'
-import { defaultConfig } from '../../../../server/start/config.ts'
 import { askFor, done, run, tokenSeat } from '../../../support/administration.ts'
 import { command } from '../../../support/bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
+import { tokenFor } from '../../../support/publisher.ts'
 import { decoded, type Json } from '../../../support/records.ts'
+import { READING_RULES, RuledProducer } from '../../../support/ruled-producer.ts'
 import type { Seat } from '../../../support/seat.ts'
 
-const EVER_MS = 36_500 * 86_400_000
 const ALWAYS = `groups:
   - name: g
     interval: 10s
@@ -17,67 +15,18 @@ const ALWAYS = `groups:
       - alert: Always
         expr: vector(1)
 `
-/** Both metrics have the same value. */
-const READING = `groups:
-  - name: g
-    interval: 10s
-    rules:
-      - record: test:secret
-        expr: test_secret
-      - alert: Open
-        expr: test_open > 0
-        labels: { read: '{{ query "test_secret" | len }} {{ query "test_open" | len }}' }
-        annotations: { read: '{{ range query "test_secret" }}{{ .Value }}{{ else }}nothing{{ end }}' }
-      - alert: Secret
-        expr: test_secret > 0
-      - alert: Gone
-        expr: absent(test_secret)
-`
 
-let server: PublishingProducer
+let server: RuledProducer
 let root: Seat
 let ann: Seat
 beforeEach(async () => {
-  const { history } = defaultConfig()
-  server = await PublishingProducer.start({
-    config: {
-      history: { ...history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics: ['test.*', 'rules.*'] },
-      alerts: { ...defaultConfig().alerts, builtin: false },
-    },
-  })
+  server = await RuledProducer.start({})
   root = server.root
   await done(root, 'role.allow', { role: 'author', command: 'EXECUTE', object: 'rules.*' })
   await server.producer.addUser('ann', { role: 'author' })
   ann = await server.producer.seat('ann')
 })
 afterEach(() => server.stop())
-
-const alertsOf = (token: string): Promise<Json[]> => asked(token, 'alerts').then(({ alerts }) => alerts)
-
-async function asked(token: string, path: string): Promise<Json> {
-  const answer = await fetch(`${server.url}/api/v1/${path}`, { headers: { authorization: `Bearer ${token}` } })
-  return ((await answer.json()) as Json).data
-}
-
-/** Time goes on, and both metrics with it. */
-async function passes(): Promise<void> {
-  const { producer } = server
-  producer.clock.advance(5_000)
-  for (const name of ['test.open', 'test.secret'])
-    producer.push.push(name, { type: BasicType.DOUBLE, value: 7 }, producer.clock.microseconds())
-  await producer.settle()
-}
-
-/** Time goes on until these alerts fire, and no others. Gives them. */
-async function firing(token: string, ...names: readonly string[]): Promise<readonly Json[]> {
-  let found: Json[] = []
-  await eventually(async () => {
-    await passes()
-    found = await alertsOf(token)
-    expect(found.map(({ labels }: Json) => labels.alertname).sort()).toEqual(names)
-  })
-  return found
-}
 
 const filesOf = (seat: Seat): Promise<Json[]> => done(seat, 'rules.files')
 
@@ -89,14 +38,14 @@ it('a file is in force when it was put, until it is removed; others of the tenan
   const { detail } = await run(ann, 'rules.put', { name: 'a.yml', rules: ALWAYS })
   expect(detail).toBe('a.yml is in force: 1 group, 1 rule')
   const token = await tokenFor(root, 'root', '')
-  await firing(token, 'Always')
-  expect((await asked(token, 'rules')).groups).toMatchObject([{ file: 'put:a.yml', name: 'g' }])
+  await server.firing(token, 'Always')
+  expect((await server.asked(token, 'rules')).groups).toMatchObject([{ file: 'put:a.yml', name: 'g' }])
   expect(await filesOf(ann)).toMatchObject([{ name: 'a.yml', author: 'ann', groups: 1, rules: 1, problem: '' }])
   expect(await done(ann, 'rules.files', { name: 'a.yml' })).toBe(ALWAYS)
   await done(ann, 'rules.put', { name: 'a.yml', rules: ALWAYS.replace('Always', 'Renamed') })
-  await firing(token, 'Renamed')
+  await server.firing(token, 'Renamed')
   await done(ann, 'rules.remove', { name: 'a.yml' })
-  await firing(token)
+  await server.firing(token)
   expect(await filesOf(ann)).toEqual([])
   const values = (await root.values(4)).map(decoded)
   expect(values.map(({ alertname, value }: Json) => `${alertname} ${value.state}`)).toEqual([
@@ -129,7 +78,7 @@ describe('what is refused', () => {
     const { detail } = await run(ann, 'rules.put', { name: 'a.yml', rules: long.replace('vector(1)', 'vector(') })
     expect(detail).toMatch(/^a\.yml:3006: group "g", rule "Always": could not parse expression: /)
     await done(ann, 'rules.put', { name: 'a.yml', rules: long })
-    await firing(await tokenFor(root, 'root', ''), 'Always')
+    await server.firing(await tokenFor(root, 'root', ''), 'Always')
   })
 
   it('names that are no names of files, what is too long, and whoever has no right', async () => {
@@ -168,29 +117,29 @@ describe('what is refused', () => {
 describe('what rules read', () => {
   it('is what their author may read at that moment, also in templates', async () => {
     const token = await tokenFor(root, 'root', '')
-    await done(ann, 'rules.put', { name: 'a.yml', rules: READING })
+    await done(ann, 'rules.put', { name: 'a.yml', rules: READING_RULES })
     const open = (alerts: readonly Json[]): Json => alerts.find(({ labels }) => labels.alertname === 'Open')
-    expect(open(await firing(token, 'Open', 'Secret'))).toMatchObject({
+    expect(open(await server.firing(token, 'Open', 'Secret'))).toMatchObject({
       labels: { read: '1 1' },
       annotations: { read: '7' },
     })
     await done(root, 'role.deny', { role: 'author', command: 'COLLECT', object: 'test.secret' })
-    expect(open(await firing(token, 'Gone', 'Open'))).toMatchObject({
+    expect(open(await server.firing(token, 'Gone', 'Open'))).toMatchObject({
       labels: { read: '0 1' },
       annotations: { read: 'nothing' },
     })
     await done(root, 'role.allow', { role: 'reader', command: 'COLLECT', object: 'test.secret' })
     await done(root, 'user.role', { user: 'ann', role: 'reader' })
-    await firing(token, 'Open', 'Secret')
+    await server.firing(token, 'Open', 'Secret')
   })
 
   it('is bounded by the scope of the token that they were put with', async () => {
     const token = await tokenFor(root, 'root', '')
     const scoped = await tokenSeat(server.producer, await tokenFor(root, 'ann', 'EXECUTE rules.*\nCOLLECT test.open'))
-    await done(scoped, 'rules.put', { name: 'a.yml', rules: READING })
-    await firing(token, 'Gone', 'Open')
-    await done(ann, 'rules.put', { name: 'a.yml', rules: READING })
-    await firing(token, 'Open', 'Secret')
+    await done(scoped, 'rules.put', { name: 'a.yml', rules: READING_RULES })
+    await server.firing(token, 'Gone', 'Open')
+    await done(ann, 'rules.put', { name: 'a.yml', rules: READING_RULES })
+    await server.firing(token, 'Open', 'Secret')
   })
 
   it('is nothing of another tenant, whose users see neither the rules nor the alerts', async () => {
@@ -202,10 +151,10 @@ describe('what rules read', () => {
     // Before the tenant has any rule.
     const id = await olga.collect('alert')
     await olga.ok((seq) => command.subscribe(seq, id, channel))
-    await done(olga, 'rules.put', { name: 'a.yml', rules: READING })
-    await firing(await tokenFor(root, 'olga', '', 'ops'), 'Gone')
-    expect(await alertsOf(token)).toEqual([])
-    expect((await asked(token, 'rules')).groups).toEqual([])
+    await done(olga, 'rules.put', { name: 'a.yml', rules: READING_RULES })
+    await server.firing(await tokenFor(root, 'olga', '', 'ops'), 'Gone')
+    expect(await server.alertsOf(token)).toEqual([])
+    expect((await server.asked(token, 'rules')).groups).toEqual([])
     expect(await filesOf(ann)).toEqual([])
     expect((await run(ann, 'rules.remove', { name: 'a.yml' })).outcome).toBe('failed')
     expect((await olga.values(1)).map(decoded)).toMatchObject([{ alertname: 'Gone' }])
@@ -220,32 +169,32 @@ describe('what rules read', () => {
 it('the rules of a user who is removed stop, which is shown and an alert, until somebody puts them again', async () => {
   const token = await tokenFor(root, 'root', '')
   await done(ann, 'rules.put', { name: 'a.yml', rules: ALWAYS })
-  await firing(token, 'Always')
+  await server.firing(token, 'Always')
   await done(root, 'user.remove', { user: 'ann' })
-  const [stopped] = await firing(token, 'CinnabarRulesStopped')
+  const [stopped] = await server.firing(token, 'CinnabarRulesStopped')
   expect(stopped).toMatchObject({ labels: { file: 'a.yml', severity: 'warning' } })
   expect(await filesOf(root)).toMatchObject([{ author: 'ann', problem: expect.stringContaining('no user any more') }])
   expect(decoded(await root.query('producer.alerts'))[0]).toMatchObject({ files: 1, stopped: 1 })
   await done(root, 'rules.put', { name: 'a.yml', rules: ALWAYS })
-  await firing(token, 'Always')
+  await server.firing(token, 'Always')
 })
 
 it('files and alerts outlive a kill', async () => {
   await done(ann, 'rules.put', { name: 'a.yml', rules: ALWAYS.replace('vector(1)\n', 'vector(1)\n        for: 5m\n') })
   const before = await filesOf(ann)
   await eventually(async () => {
-    await passes()
+    await server.passes()
     expect(decoded(await root.query('producer.alerts'))[0]).toMatchObject({ pending: 1 })
   })
-  server = await PublishingProducer.of(await server.producer.crash())
+  await server.crash()
   root = server.root
   expect(await filesOf(root)).toEqual(before)
   const token = await tokenFor(root, 'root', '')
-  const [alert] = await alertsOf(token)
+  const [alert] = await server.alertsOf(token)
   expect(alert).toMatchObject({ state: 'pending', labels: { alertname: 'Always' } })
   // It is the alert from before, which does not begin anew.
   await eventually(async () => {
-    await passes()
-    expect(await alertsOf(token)).toMatchObject([{ state: 'firing', activeAt: alert.activeAt }])
+    await server.passes()
+    expect(await server.alertsOf(token)).toMatchObject([{ state: 'firing', activeAt: alert.activeAt }])
   })
 })
