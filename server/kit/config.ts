@@ -7,6 +7,7 @@ export {
   addressOrOff,
   bytesOrShare,
   decoded,
+  dependentKey,
   duration,
   feed,
   feeds,

@@ -19,7 +19,7 @@ import {
 import { type ConfigChange, changeOf } from '../kernel/config/change.ts'
 import type { ReadFile } from '../kernel/config/file.ts'
 import { configFileOf, type Loaded, type LoadOptions, load } from '../kernel/config/load.ts'
-import { type ConfigOf, camelCased, type Section, schemaOf, section } from '../kernel/config/schema.ts'
+import { type ConfigOf, camelCased, type Section, schemaOf, section, type ValuesOf } from '../kernel/config/schema.ts'
 import {
   bytesOrShare,
   duration,
@@ -276,16 +276,23 @@ const sections = {
   log,
 }
 
-export const schema = schemaOf(sections, ({ producer, listen, tls, upstream, history, alerts }, context) => {
+type ConfigValues = ValuesOf<typeof sections>
+
+/** What the rules of the configuration lack of the history; undefined if nothing. */
+function rulesNeed({ keep, metrics }: ConfigValues['history']): string | undefined {
+  if (keep === 0) return 'rules need the history, which is off: set `history.keep`, or leave this key out'
+  if (metrics.includes('rules.*')) return undefined
+  return 'what rules record is `rules.*`, which is not in `history.metrics`: add it there'
+}
+
+function check(
+  { producer, listen, tls, upstream, history, alerts }: ConfigValues,
+  context: z.core.$RefinementCtx,
+): void {
   const wanted = alerts.rules.length > 0 ? 'rules' : 'builtin'
-  if (alerts.rules.length > 0 || alerts.builtin) {
-    const wrong = (also: string, message: string): void =>
-      context.addIssue({ code: 'custom', path: ['alerts', wanted], params: { also }, message })
-    if (history.keep === 0)
-      wrong(wanted, 'rules need the history, which is off: set `history.keep`, or leave this key out')
-    else if (!history.metrics.includes('rules.*'))
-      wrong(wanted, 'what rules record is `rules.*`, which is not in `history.metrics`: add it there')
-  }
+  const needed = rulesNeed(history)
+  if ((alerts.rules.length > 0 || alerts.builtin === true) && needed !== undefined)
+    context.addIssue({ code: 'custom', path: ['alerts', wanted], params: { also: wanted }, message: needed })
   for (const [index, { name }] of upstream.entries()) {
     if (name !== producer.name) continue
     const message = 'has the name of this server (`producer.name`): give one of them another'
@@ -302,7 +309,16 @@ export const schema = schemaOf(sections, ({ producer, listen, tls, upstream, his
     const message = 'needs a certificate: name `tls.cert` and `tls.key`, or leave this key out'
     context.addIssue({ code: 'custom', path: ['listen', key], params: { also: key }, message })
   }
-})
+}
+
+/** The rules that come with the server are on wherever they can be evaluated. */
+function complete(values: ConfigValues): ConfigValues {
+  const { alerts, history } = values
+  if (alerts.builtin !== undefined || rulesNeed(history) !== undefined) return values
+  return { ...values, alerts: { ...alerts, builtin: true } }
+}
+
+export const schema = schemaOf(sections, check, complete)
 
 /** The configuration as the server sees it: checked, complete and read-only. Units are in the names. */
 export type Config = ConfigOf<typeof sections>

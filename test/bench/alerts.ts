@@ -151,7 +151,7 @@ class OwnServer implements Evaluator {
   static async start(rules: string): Promise<OwnServer> {
     const server = new ServerProcess(
       `[log]\nlevel = "error"\n[channels]\nmax_bytes = 4294967296\n[quota]\nqueued_bytes = 0\nseries = 1000000\n` +
-        `[history]\nmetrics = ["prometheus.*", "rules.*"]\nresolution = "0"\n[alerts]\nrules = [${JSON.stringify(rules)}]\n`,
+        `[history]\nmetrics = ["prometheus.*", "rules.*"]\nresolution = "0"\n[alerts]\nbuiltin = false\nrules = [${JSON.stringify(rules)}]\n`,
     )
     await server.start()
     const seat = await server.seat()

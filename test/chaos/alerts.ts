@@ -85,6 +85,7 @@ queued_bytes = 0
 resolution = "0"
 metrics = ["prometheus.*", "rules.*"]
 [alerts]
+builtin = false
 rules = [${JSON.stringify(join(rules, '*.yml'))}]
 [[notify]]
 name = "each"

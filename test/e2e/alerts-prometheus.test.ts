@@ -92,7 +92,9 @@ it.skipIf(!hasPrometheus)('both have the same alerts at each stage (apt-get inst
   await once(target, 'listening')
   const { port } = target.address() as AddressInfo
   const scraping = `[[scrape]]\nname = "pools"\nurl = "http://127.0.0.1:${port}/metrics"\ninterval = "1s"\n`
-  const own = new ServerProcess(`${scraping}[alerts]\nrules = ["*.rules.yml"]\n[history]\nresolution = "0"\n`)
+  const own = new ServerProcess(
+    `${scraping}[alerts]\nbuiltin = false\nrules = ["*.rules.yml"]\n[history]\nresolution = "0"\n`,
+  )
   server = own
   const file = join(own.directory, 'a.rules.yml')
   writeFileSync(file, RULES)

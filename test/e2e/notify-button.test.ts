@@ -42,7 +42,7 @@ it('works once over kills, and its token is in no file and no log', async () => 
   const { port } = receiver.address() as AddressInfo
   const http = await freePort()
   const toml =
-    `[alerts]\nrules = ["*.rules.yml"]\n[[notify]]\nname = "phone"\nurl = "ntfy+http://127.0.0.1:${port}/topic"\n` +
+    `[alerts]\nbuiltin = false\nrules = ["*.rules.yml"]\n[[notify]]\nname = "phone"\nurl = "ntfy+http://127.0.0.1:${port}/topic"\n` +
     `external_url = "http://127.0.0.1:${http}"\ngroup_wait = "0s"\n`
   const killed = new ServerProcess(toml, { http })
   server = killed

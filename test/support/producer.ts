@@ -171,6 +171,7 @@ export class TestProducer {
       auth: { ...DEFAULTS.auth, ...given.auth, scramIterations: 4096 },
       // Tests of it switch it on: it is a thread with files, by the true clock.
       history: { ...DEFAULTS.history, keepMs: 0, ...given.history },
+      alerts: { ...DEFAULTS.alerts, builtin: false, ...given.alerts },
       // The false clock stands still.
       storage: { ...DEFAULTS.storage, lingerMs: 0 },
     }

@@ -219,7 +219,7 @@ function tableOf(directory: string, { controls = [], metrics = ['*'] }: TreeOpti
 }
 
 function alertsOf(rules: string | undefined): object {
-  return rules === undefined ? {} : { alerts: { ...defaultConfig().alerts, rules: [rules] } }
+  return rules === undefined ? {} : { alerts: { ...defaultConfig().alerts, builtin: false, rules: [rules] } }
 }
 
 function historyOf(history: HistorySection | undefined) {

@@ -63,10 +63,11 @@ export interface ConfigSchema<S extends ConfigSections = ConfigSections> {
   readonly settings: readonly Setting[]
 }
 
-/** `check` judges what concerns more than one section. */
+/** `check` judges what concerns more than one section, and `complete` fills in defaults that depend on others. */
 export function schemaOf<S extends ConfigSections>(
   sections: S,
   check: (values: ValuesOf<S>, context: z.core.$RefinementCtx) => void = () => {},
+  complete: (values: ValuesOf<S>) => ValuesOf<S> = (values) => values,
 ): ConfigSchema<S> {
   const types = Object.fromEntries(Object.entries(sections).map(([name, { type }]) => [name, type]))
   const isTable = (name: string): boolean => types[name] instanceof z.ZodObject
@@ -80,7 +81,10 @@ export function schemaOf<S extends ConfigSections>(
   )
   return {
     sections,
-    type: z.strictObject(types).superRefine((values, context) => check(values as ValuesOf<S>, context)),
+    type: z
+      .strictObject(types)
+      .superRefine((values, context) => check(values as ValuesOf<S>, context))
+      .transform((values) => complete(values as ValuesOf<S>)),
     tables,
     lists: Object.keys(sections).filter((name) => !isTable(name)),
     settings,

@@ -53,6 +53,17 @@ export function liveKey<T extends z.ZodType>(of: KeyType<T>, byDefault: z.input<
   return type
 }
 
+/**
+ * A live key whose default depends on other sections: if it is left out it is undefined until whoever knows these fills it in.
+ * `usually`: what it is then in most configurations.
+ */
+export function dependentKey<T extends z.ZodType>(of: KeyType<T>, usually: z.input<T>, about: string, shown: string) {
+  const type = of.type.optional()
+  document(type, of, about, usually, shown)
+  docs.add(type, { ...(docs.get(type) as KeyDocs), isLive: true })
+  return type
+}
+
 /** A key of a table that has no default: it has to be there. */
 export function needed<T extends z.ZodType>(of: KeyType<T>, about: string): T {
   document(of.type, of, about, undefined, 'needed')

@@ -1,6 +1,6 @@
 /** The section [alerts]: the rules of the operator (docs/alerts.md). */
 import { z } from 'zod'
-import { duration, liveKey, path, type SectionConfig, section, toggle } from '../../kit/config.ts'
+import { dependentKey, duration, liveKey, path, type SectionConfig, section, toggle } from '../../kit/config.ts'
 
 function paths() {
   return {
@@ -19,10 +19,12 @@ export const alertsSection = section(
         [],
         'Rule files, as Prometheus has them. They are read again with the configuration, also if nothing else has changed.',
       ),
-      builtin: liveKey(
+      builtin: dependentKey(
         toggle(),
-        false,
-        'Whether the rules that come with the server are evaluated as well, about hosts and the server itself.',
+        true,
+        'Whether the rules that come with the server are evaluated as well, about hosts and the server itself. If this is left out ' +
+          'and there is no history, or none of `rules.*`, they are not.',
+        '`true`',
       ),
       interval: liveKey(duration('1s', '1d'), '1m', 'How often groups are evaluated that name no interval.'),
       role: liveKey(roleName(), 'consumer', 'The role whose rules say what the expressions may read.'),

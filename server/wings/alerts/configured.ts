@@ -25,7 +25,7 @@ export async function configuredFiles(
     }
   const files: RuleFile[] = []
   const names = new Map<string, string>()
-  if (builtin) {
+  if (builtin === true) {
     const own = await builtinRules()
     names.set(nameOf(own.path), 'the rules that come with the server')
     files.push(own)

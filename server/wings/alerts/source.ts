@@ -18,10 +18,12 @@ import type { RulesOfTenants } from './tenants.ts'
 
 /** A series that no rule has given for so long ends. */
 const KEPT_MS = 86_400_000
+const NO_BUILTIN =
+  'the rules that come with the server are not evaluated: this needs a history, `history.keep`, and `rules.*` in `history.metrics`'
 
 export const alerts: Source<typeof alertsSection> = {
   async open(kit, section) {
-    const { clock, feed, door, peer, controls, expressions } = kit
+    const { clock, log, feed, door, peer, controls, expressions } = kit
     let inForce = section
     const family = door.family({ family: RULES_FAMILY, kind: 'rules', from: 'rules', keptMs: () => KEPT_MS })
     const held = new HeldValues(peer.stored.journal)
@@ -47,7 +49,7 @@ export const alerts: Source<typeof alertsSection> = {
     const prepared = async (next: AlertsSection): Promise<() => void> => {
       const { alerts: known, groups, files: put } = expressions.stored
       const stored = known.length + groups.length + put.length
-      if (!next.builtin && next.rules.length + stored + running.length === 0) return () => {}
+      if (next.builtin !== true && next.rules.length + stored + running.length === 0) return () => {}
       const { configuredFiles } = await import('./configured.ts')
       const files = await configuredFiles(next, () => inForce.role)
       const all = await loaded()
@@ -90,11 +92,13 @@ export const alerts: Source<typeof alertsSection> = {
       rules: shown,
       async listen() {
         isListening = true
+        if (inForce.builtin === undefined) log.info(NO_BUILTIN)
         follow()
       },
       async prepare(next) {
         const wanted = await prepared(next)
         return () => {
+          if (next.builtin === undefined && inForce.builtin !== undefined) log.info(NO_BUILTIN)
           inForce = next
           follow = wanted
           if (isListening) follow()

@@ -8,7 +8,7 @@ let world: AgentWorld
 const agents: Agent[] = []
 
 beforeAll(async () => {
-  world = new AgentWorld('', { tcp: await freePort() })
+  world = new AgentWorld('[alerts]\nbuiltin = false\n', { tcp: await freePort() })
   await world.start()
   await world.user('robot', 'consumer')
 })

@@ -12,6 +12,7 @@ const world = new AgentWorld(`
 metrics = ["host.load.*", "rules.*"]
 interval = "1s"
 [alerts]
+builtin = false
 rules = ["load.yml"]
 interval = "1s"
 [[exec]]

@@ -89,6 +89,7 @@ writeFileSync(
 const it = consoleTests(`[history]
 keep = "30d"
 [alerts]
+builtin = false
 rules = ["${rules}"]
 [[notify]]
 name = "away"

@@ -44,6 +44,7 @@ const it = consoleTests(`[history]
 keep = "30d"
 resolution = "0"
 [alerts]
+builtin = false
 rules = ["${rules}"]
 [[notify]]
 name = "pager"

@@ -118,7 +118,7 @@ describe('a configuration', () => {
         maxCounters: 4_096,
         maxMetrics: 100_000,
       },
-      alerts: { rules: [], builtin: false, interval: 60_000, role: 'consumer' },
+      alerts: { rules: [], builtin: true, interval: 60_000, role: 'consumer' },
       history: {
         keepMs: 30 * 86_400_000,
         keepRollupsMs: 730 * 86_400_000,

@@ -130,7 +130,7 @@ describe('in a server that tells an Alertmanager', () => {
     server = await PublishingProducer.start({
       config: {
         history: { ...history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics },
-        alerts: { ...alerts, rules: [join(directory, '*.yml')] },
+        alerts: { ...alerts, builtin: false, rules: [join(directory, '*.yml')] },
         notify,
       },
     })

@@ -6,6 +6,8 @@ import { expect, it } from 'vitest'
 import { defaultConfig, loadConfig } from '../../../../server/start/config.ts'
 import { testRules } from '../../../../server/start/rules.ts'
 import { BUILTIN_RULES, builtinRules } from '../../../../server/wings/alerts/builtin.ts'
+import { PublishingProducer } from '../../../support/publisher.ts'
+import { decoded } from '../../../support/records.ts'
 
 const TESTS = new URL('builtin.test.yml', import.meta.url).pathname
 
@@ -45,10 +47,39 @@ it('read what the history records without being told', async () => {
   for (const name of names) expect(prefixes.some((prefix) => name.startsWith(prefix))).toBe(true)
 })
 
-it('need the history', () => {
-  const read = (text: string) => loadConfig({ file: 'c.toml', env: {}, readFile: () => Buffer.from(text) })
-  expect(read('[alerts]\nbuiltin = true').alerts.builtin).toBe(true)
-  expect(() => read('[history]\nkeep = "0"\n[alerts]\nbuiltin = true')).toThrow(
-    '`alerts.builtin`: rules need the history, which is off',
+const read = (text: string, env: NodeJS.ProcessEnv = {}) =>
+  loadConfig({ file: 'c.toml', env, readFile: () => Buffer.from(text) })
+const SILENT = ['[history]\nkeep = "0"\n', '[history]\nmetrics = ["host.*"]\n']
+
+it('are on wherever they can be evaluated, unless the configuration says otherwise', () => {
+  expect(read('').alerts.builtin).toBe(true)
+  expect(read('[alerts]\nbuiltin = false').alerts.builtin).toBe(false)
+  expect(read('', { CINNABAR_ALERTS_BUILTIN: 'false' }).alerts.builtin).toBe(false)
+  for (const history of SILENT) {
+    expect(read(history).alerts.builtin).toBe(undefined)
+    expect(read(`${history}[alerts]\nbuiltin = false`).alerts.builtin).toBe(false)
+  }
+})
+
+it('need the history if they are asked for', () => {
+  const [off = '', narrow = ''] = SILENT
+  expect(() => read(`${off}[alerts]\nbuiltin = true`)).toThrow(
+    'c.toml:4: `alerts.builtin`: rules need the history, which is off',
   )
+  expect(() => read(`${narrow}[alerts]\nbuiltin = true`)).toThrow(
+    'c.toml:4: `alerts.builtin`: what rules record is `rules.*`, which is not in `history.metrics`',
+  )
+})
+
+it.each(SILENT)('are left out, as the log says, with %j', async (history) => {
+  const { alerts, history: silent } = read(history)
+  const config = { history: silent, alerts: { ...alerts, builtin: alerts.builtin } }
+  const server = await PublishingProducer.start({ config })
+  try {
+    expect(server.producer.logged.filter((line) => line.includes('rules that come with the server'))).toHaveLength(1)
+    expect(decoded(await server.root.query('producer.rules'))).toEqual([])
+    expect(decoded(await server.root.query('producer.alerts'))).toEqual([])
+  } finally {
+    await server.stop()
+  }
 })

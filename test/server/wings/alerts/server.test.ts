@@ -36,7 +36,7 @@ beforeEach(async () => {
   server = await PublishingProducer.start({
     config: {
       history: { ...defaultConfig().history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics: ['test.*', 'rules.*'] },
-      alerts: { ...defaultConfig().alerts, rules: [join(directory, '*.yml')] },
+      alerts: { ...defaultConfig().alerts, builtin: false, rules: [join(directory, '*.yml')] },
     },
   })
   token = await tokenFor(server.root, 'root', '')
@@ -190,7 +190,7 @@ it('a reload reads the rules again; one with a mistake changes nothing, and says
   const { sources } = server.producer.server.parts
   const reload = async (text: string, pattern = join(directory, '*.yml')): Promise<void> => {
     writeFileSync(join(directory, 'rules.yml'), text)
-    const alerts = { ...defaultConfig().alerts, rules: [pattern] }
+    const alerts = { ...defaultConfig().alerts, builtin: false, rules: [pattern] }
     const config = { ...defaultConfig(), alerts } as unknown as SourcesConfig
     for (const take of await Promise.all(sources.map((source) => source.prepare?.(config)))) take?.()
   }

@@ -31,7 +31,7 @@ it('a stop loses no transition: none is stored after bindings have ended', async
   const producer = await TestProducer.start({
     config: {
       history: { ...defaultConfig().history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics: ['rules.*'] },
-      alerts: { ...defaultConfig().alerts, rules: [join(directory, 'rules.yml')] },
+      alerts: { ...defaultConfig().alerts, builtin: false, rules: [join(directory, 'rules.yml')] },
     },
   })
   const second = async (): Promise<void> => {
