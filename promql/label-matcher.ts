@@ -53,6 +53,11 @@ export class LabelMatcher {
     this.#regex = this.alternatives === undefined ? regexes.compiled(text) : undefined
   }
 
+  /** What a match costs, in parts of the expression; 0: next to nothing. */
+  get size(): number {
+    return this.#regex?.programSize() ?? 0
+  }
+
   /** Whether a text of the label matches; a series without the label has the text ''. */
   matches(text: string): boolean {
     const isNegated = this.operator === '!=' || this.operator === '!~'

@@ -85,17 +85,17 @@ export class ActiveAlerts implements PolledSensor {
       const labels = JSON.parse(row.labels) as Label[]
       const texts = new Map(labels.map(([name, text]) => [fromForeign(name), text]))
       if (!rights.mayReadRemembered({ tenant }, 'alert', (name) => texts.get(name))) continue
-      if (++number > after && !list.add(this.#fieldsOf(number, row, rule, labels))) break
+      if (++number > after && !list.add(yield* this.#fieldsOf(number, row, rule, labels))) break
     }
     return { value: list.value(), time: this.#clock.microseconds() }
   }
 
-  #fieldsOf(number: number, row: AlertRow, rule: readonly string[], labels: readonly Label[]): Field[] {
+  *#fieldsOf(number: number, row: AlertRow, rule: readonly string[], labels: readonly Label[]): Steps<Field[]> {
     const [tenant = '', file = '', group = '', name = ''] = rule
     const { state, value, annotations, active, fired, kept } = row
     const alert: SilencedAlert = { labels, fingerprint: fingerprintOf(labels), firedMs: fired ?? 0 }
     const nowMs = this.#clock.wallMs()
-    const silence = state === 'firing' ? this.#options.silences.mutingOf(tenant, alert, nowMs) : undefined
+    const silence = state === 'firing' ? yield* this.#options.silences.mutingOf(tenant, alert, nowMs) : undefined
     return [
       { name: 'alert', type: UINT32, value: number },
       text('tenant', tenant),

@@ -15,6 +15,8 @@ const MAX_SECONDS = 366 * 86_400
 const MAX_MATCHERS = 32
 /** As in the configuration. */
 const MAX_MATCHER = 1_024
+/** Of all regular expressions of a silence: they are looked at in one step, which takes a few milliseconds. */
+const MAX_PARTS = 500
 const MAX_COMMENT = 1_000
 
 export interface AlertControls {
@@ -126,11 +128,20 @@ function matchersIn(args: ControlArguments): readonly string[] {
     .filter((text) => text.trim() !== '')
   if (texts.length === 0 || texts.length > MAX_MATCHERS)
     throw new StatusError('INVALID_ARGUMENT', `\`matchers\` has to have from 1 to ${MAX_MATCHERS} of them`)
-  for (const text of texts)
-    if (text.length > MAX_MATCHER || alertMatcher(text) === undefined)
+  let size = 0
+  for (const text of texts) {
+    const matcher = text.length > MAX_MATCHER ? undefined : alertMatcher(text)
+    if (matcher === undefined)
       throw new StatusError(
         'INVALID_ARGUMENT',
         `\`matchers\`: ${JSON.stringify(text.slice(0, MAX_MATCHER))} is none; write one like severity="page"`,
       )
+    size += matcher.size
+    if (size > MAX_PARTS)
+      throw new StatusError(
+        'INVALID_ARGUMENT',
+        `\`matchers\`: the regular expressions have more than ${MAX_PARTS} parts together: write several silences`,
+      )
+  }
   return texts
 }

@@ -35,6 +35,8 @@ export interface Group {
   sending: Notification | undefined
   /** Members that have been told again since the repetition began that is under way. */
   repeated: Set<string>
+  /** While the group is looked at: fingerprints that have to be looked at, those that have changed since among them. */
+  unseen: Set<string> | undefined
 }
 
 /** Whether something is to be told of it. */

@@ -27,6 +27,9 @@ const MOST_ALERTS = 20_000
 const MUTED_MS = 10_000
 const ALL_LABELS = '...'
 
+/** What the next notification of a group has of an alert. `muted`: nobody is to be told of it; `over`: it is not known any more. */
+type Verdict = 'changed' | 'same' | 'muted' | 'over'
+
 export interface GroupingRules {
   readonly groupBy: readonly string[]
   readonly groupWaitMs: number
@@ -48,7 +51,7 @@ export interface NotifyGroupsOptions {
   readonly groups: readonly NotifyGroupRow[]
   readonly alerts: readonly NotifyAlertRow[]
   /** Whether nobody is to be told of an alert that fires, now. */
-  readonly isMuted: (alert: NotifiedAlert) => boolean
+  readonly isMuted: (alert: NotifiedAlert) => Steps<boolean>
   /** Whether nothing is to be told now. */
   readonly isHeld: () => boolean
 }
@@ -182,14 +185,16 @@ export class NotifyGroups {
    * Passes an alert that fires now to the next notifier, if it has waited for so long. That is stored in one batch with what `pass`
    * does, which returns false if it has to be done later.
    */
-  escalate(firing: NotifiedAlert, afterMs: number, pass: (alert: NotifiedAlert) => boolean): void {
+  *escalate(firing: NotifiedAlert, afterMs: number, pass: (alert: NotifiedAlert) => boolean): Steps<void> {
     const { wallMs, isMuted, isHeld } = this.#options
+    if (this.#memberOf(firing) === undefined) return
+    const waitsFirst = isHeld() || (yield* isMuted(firing))
     const member = this.#memberOf(firing)
     // What fires again since is another alert, of which the transition is under way.
     if (member === undefined || member.isEscalated || member.alert.firedMs !== firing.firedMs) return
     const nowMs = wallMs()
     // Somebody has acknowledged it, or nobody is to hear of it now; or the clock was set back.
-    if (isHeld() || isMuted(firing) || member.waitingMs > nowMs) member.waitingMs = nowMs
+    if (waitsFirst || member.waitingMs > nowMs) member.waitingMs = nowMs
     if (nowMs - member.waitingMs < afterMs || !pass(member.alert)) return
     this.#put(this.#groupOf(this.#labelsOf(firing)), { ...member, isEscalated: true })
   }
@@ -314,29 +319,30 @@ export class NotifyGroups {
   }
 
   *#begin(group: Group, nowMs: number): Steps<Notification | undefined> {
-    const { rules, isMuted } = this.#options
-    const changed: NotifiedAlert[] = []
-    const same: NotifiedAlert[] = []
-    let muted = 0
-    for (const fingerprint of [...group.members.keys()]) {
+    const { rules } = this.#options
+    const looked = {
+      changed: new Map<string, NotifiedAlert>(),
+      same: new Map<string, NotifiedAlert>(),
+      muted: new Set(),
+    }
+    const unseen = new Set(group.members.keys())
+    group.unseen = unseen
+    // What changes meanwhile is put there again, and so this comes to it, too.
+    for (const fingerprint of unseen) {
       yield
+      unseen.delete(fingerprint)
+      for (const alerts of Object.values(looked)) alerts.delete(fingerprint)
       const member = group.members.get(fingerprint)
       if (member === undefined) continue
-      const { alert, told } = member
-      if (alert.state === 'resolved') {
-        if (rules.sendResolved && told === 'firing') changed.push(alert)
-        else if (this.#isRepeated(alert, nowMs)) same.push(alert)
-        else this.#forget(group, fingerprint)
-        continue
-      }
-      const wasMuted = member.isMuted
-      member.isMuted = isMuted(alert)
-      if (wasMuted && !member.isMuted) member.waitingMs = nowMs
-      if (member.isMuted && !(rules.repeatsMuted && told === 'firing')) muted++
-      else if (told === 'nothing') changed.push(alert)
-      else same.push(alert)
+      const verdict = yield* this.#verdictOn(member, nowMs)
+      if (verdict === 'over') this.#forget(group, fingerprint)
+      else if (verdict === 'muted') looked.muted.add(fingerprint)
+      else looked[verdict].set(fingerprint, member.alert)
     }
+    group.unseen = undefined
     if (!this.#isThere(group)) return undefined
+    const [changed, same] = [[...looked.changed.values()], [...looked.same.values()]]
+    const muted = looked.muted.size
     const isRepetition = changed.length === 0 && nowMs - group.toldMs >= rules.repeatIntervalMs
     if (changed.length === 0 && !isRepetition && group.repeated.size === 0) {
       const nextMs = same.length > 0 ? Math.max(nowMs, group.toldMs + rules.repeatIntervalMs) : 0
@@ -364,6 +370,20 @@ export class NotifyGroups {
     this.#sending = group
     this.#store(group)
     return group.sending
+  }
+
+  *#verdictOn(member: Member, nowMs: number): Steps<Verdict> {
+    const { rules, isMuted } = this.#options
+    const { alert, told } = member
+    if (alert.state === 'resolved') {
+      if (rules.sendResolved && told === 'firing') return 'changed'
+      return this.#isRepeated(alert, nowMs) ? 'same' : 'over'
+    }
+    const wasMuted = member.isMuted
+    member.isMuted = yield* isMuted(alert)
+    if (wasMuted && !member.isMuted) member.waitingMs = nowMs
+    if (member.isMuted && !(rules.repeatsMuted && told === 'firing')) return 'muted'
+    return told === 'nothing' ? 'changed' : 'same'
   }
 
   /** Of what has ended. */
@@ -417,6 +437,7 @@ export class NotifyGroups {
       dueMs: 0,
       sending: undefined,
       repeated: new Set(),
+      unseen: undefined,
     }
     this.#groups.set(key, group)
     return group
@@ -431,6 +452,7 @@ export class NotifyGroups {
     const { alert } = member
     if (!group.members.has(alert.fingerprint)) this.#count++
     group.members.set(alert.fingerprint, member)
+    group.unseen?.add(alert.fingerprint)
     journal.change({ put: 'notify alert', row: this.#alertRow(member) })
   }
 
@@ -443,6 +465,7 @@ export class NotifyGroups {
   #forget(group: Group, fingerprint: string): void {
     const { notifier, journal } = this.#options
     if (!group.members.delete(fingerprint)) return
+    group.unseen?.add(fingerprint)
     this.#count--
     journal.change({ remove: 'notify alert', notifier, fingerprint })
   }

@@ -8,11 +8,12 @@ const FINGERPRINT = '__fingerprint__'
 const MAX_SHOWN = 256
 const MOST_SHOWN = 16
 
-const SHAPE = /^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"{},]*?))\s*$/s
+/** Of a text without spaces around it. Nothing of it can match in two ways, so it takes time in proportion to the text. */
+const SHAPE = /^([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^\s"{},][^"{},]*)?)$/s
 
 /** Undefined for a text that is no matcher, or whose regular expression is none. */
 export function alertMatcher(text: string): LabelMatcher | undefined {
-  const [, name = '', operator = '', inQuotes, plain = ''] = SHAPE.exec(text) ?? []
+  const [, name = '', operator = '', inQuotes, plain = ''] = SHAPE.exec(text.trim()) ?? []
   if (name === '' || !isOperator(operator)) return undefined
   try {
     return new LabelMatcher(name, operator, inQuotes === undefined ? plain : unescaped(inQuotes))
@@ -49,6 +50,7 @@ function escaped(text: string): string {
   return text.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n')
 }
 
+/** Any other backslash is one of the regular expression, as in `"web\\d"`. */
 function unescaped(text: string): string {
-  return text.replace(/\\(.)/gs, (_, character: string) => (character === 'n' ? '\n' : character))
+  return text.replace(/\\([n"\\])/g, (_, character: string) => (character === 'n' ? '\n' : character))
 }

@@ -60,8 +60,12 @@ export function muteTimesOf(given: unknown): MuteTimes | undefined {
   }
   const { times: ofDay, weekdays: ofWeek, daysOfMonth, months: ofYear, years: ofAll } = all
   if (!ofDay || !ofWeek || !daysOfMonth || !ofYear || !ofAll || !isZone(location)) return undefined
-  const isWhole = ofDay.every(([first, last]) => first < last) && ofWeek.every(([first, last]) => first <= last)
-  if (!isWhole || ofYear.some(([first, last]) => first > last)) return undefined
+  if (ofDay.some(([first, last]) => first >= last)) return undefined
+  if ([ofWeek, ofYear, ofAll].some((ranges) => ranges.some(([first, last]) => first > last))) return undefined
+  // From one that is counted from the end to one that is counted from the beginning, and the other way round, depends on the month.
+  const isBackwards = ([first, last]: Range): boolean =>
+    first < 0 ? last > 0 || last < first : last > 0 && last < first
+  if (daysOfMonth.some(isBackwards)) return undefined
   return { times: ofDay, weekdays: ofWeek, daysOfMonth, months: ofYear, years: ofAll, location }
 }
 
@@ -112,8 +116,9 @@ function rangesOf(
 ): readonly Range[] | undefined {
   const found: Range[] = []
   for (const text of given) {
-    const [first, last = first] = text.split(separator).map((part) => read(part.trim().toLowerCase()))
-    if (first === undefined || last === undefined) return undefined
+    const parts = text.split(separator).map((part) => read(part.trim().toLowerCase()))
+    const [first, last = first] = parts
+    if (parts.length > 2 || parts.includes(undefined) || first === undefined || last === undefined) return undefined
     found.push([first, last])
   }
   return found

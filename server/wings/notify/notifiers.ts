@@ -31,7 +31,7 @@ const METRIC = 'alert'
 const AGAIN_MS = 10_000
 
 /** Whether nobody of a tenant is to be told of an alert, now. */
-export type IsMuted = (tenant: string, alert: NotifiedAlert) => boolean
+export type IsMuted = (tenant: string, alert: NotifiedAlert) => Steps<boolean>
 
 export class Notifiers {
   readonly #kit: Kit
@@ -185,13 +185,16 @@ class RunningNotifier implements InForce {
     }
     const inhibitions = new Inhibitions(inhibit, () => this.#firing())
     this.#inhibitions = inhibitions
+    const isSilenced = this.#isMuted
     this.groups = new NotifyGroups({
       notifier: place,
       rules: this.table,
       journal,
       wallMs: () => clock.wallMs(),
       ...stored,
-      isMuted: (alert) => this.#isMuted(tenant, alert) || inhibitions.isInhibited(alert),
+      isMuted: function* (alert) {
+        return inhibitions.isInhibited(alert) || (yield* isSilenced(tenant, alert))
+      },
       isHeld: () => isMutedAt(muteTimes, clock.wallMs()),
     })
     channel.onChange(() => this.#connectAgain())
@@ -275,7 +278,7 @@ class RunningNotifier implements InForce {
     }
     for (const alert of this.#firing()) {
       if (this.#over.signal.aborted) return
-      if (alert !== undefined) this.groups?.escalate(alert, escalateAfterMs, pass)
+      if (alert !== undefined && this.groups !== undefined) yield* this.groups.escalate(alert, escalateAfterMs, pass)
       yield
     }
   }

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type { LabelMatcher } from '../../../promql/label-matcher.ts'
 import type { SilenceRow, StoredPeers } from '../../kit/peer.ts'
+import type { Steps } from '../../kit/running.ts'
 import type { NotifiedAlert } from './alert.ts'
 import { alertMatcher, type MatchedAlert, matchesAll } from './matchers.ts'
 
@@ -63,17 +64,14 @@ export class Silences {
     return true
   }
 
-  isMuted(tenant: string, alert: SilencedAlert, nowMs: number): boolean {
-    return this.mutingOf(tenant, alert, nowMs) !== undefined
-  }
-
   /** The one because of which nobody is told of an alert; undefined if there is none. */
-  mutingOf(tenant: string, alert: SilencedAlert, nowMs: number): SilenceRow | undefined {
+  *mutingOf(tenant: string, alert: SilencedAlert, nowMs: number): Steps<SilenceRow | undefined> {
     for (const { row, matchers } of this.#silences.values()) {
       const { tenant: whose, kind, begins, ends } = row
       if (whose !== tenant || nowMs < begins || nowMs >= ends) continue
       if (kind === 'acknowledgement' && alert.firedMs > begins) continue
       if (matchesAll(alert, matchers)) return row
+      if (matchers.some(({ size }) => size > 0)) yield
     }
     return undefined
   }

@@ -19,7 +19,9 @@ export const notify: Source<typeof notifySection> = {
     const log = new NotificationLog(notifications, journal)
     const silences = new Silences(storedSilences, journal)
     const tokens = new ButtonTokens(kit.self.keyFor('buttons of notifications'))
-    const isMuted: IsMuted = (tenant, alert) => silences.isMuted(tenant, alert, clock.wallMs())
+    const isMuted: IsMuted = function* (tenant, alert) {
+      return (yield* silences.mutingOf(tenant, alert, clock.wallMs())) !== undefined
+    }
     const notifiers = new Notifiers(kit, log, isMuted, tokens)
     const services: AlertControls = { silences, clock, notifiers, stored: () => journal.whenStored() }
     controls.add(

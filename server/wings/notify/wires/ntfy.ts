@@ -1,4 +1,4 @@
-/** ntfy: a message on a phone. Its title names the alerts, its priority is that of the worst severity. */
+/** ntfy: a message on a phone. Its title names the alerts, its priority is that of the worst severity that fires. */
 import { KEY_HEADER } from '../../../kit/io/signing.ts'
 import { type NotifiedAlert, textOfLabel } from '../alert.ts'
 import { acknowledgeUrl, alertsLink } from '../links.ts'
@@ -36,7 +36,7 @@ export function ntfyWire(
         topic,
         title: titleOf(notification),
         message: alertsText(notification),
-        priority: firing ? Math.max(...alerts.map(priorityOf)) : 2,
+        priority: firing ? Math.max(...alerts.filter(({ state }) => state === 'firing').map(priorityOf)) : 2,
         tags: [firing ? 'rotating_light' : 'white_check_mark'],
         ...(externalUrl !== '' && {
           click: link,

@@ -105,9 +105,18 @@ it.each([
   ['a="\\"x\\""', '"x"', true],
   ['a!="b"', 'b', false],
   ['a!=b', '', true],
+  ['a=', '', true],
+  [' a = b c ', 'b c', true],
+  ['a = ""', '', true],
   ['a=~"b|c"', 'c', true],
   ['a=~"b.*"', 'abc', false],
   ['a!~b.*', 'bcd', false],
+  // Alertmanager's parser (pkg/labels/parse.go) leaves every backslash alone but those of \\, \" and \n.
+  ['a=~"10\\.0"', '10.0', true],
+  ['a=~"10\\.0"', '10x0', false],
+  ['a=~"web\\d+"', 'web12', true],
+  ['a=~"web\\\\d+"', 'web12', true],
+  ['a="b\\c\\n"', 'b\\c\n', true],
 ])('%s is a matcher', (text, label, isMatching) => {
   expect(alertMatcher(text)?.matches(label)).toBe(isMatching)
 })

@@ -46,7 +46,10 @@ function start(rules: Partial<GroupingRules> = {}): void {
     wallMs: () => nowMs,
     groups: [...disk.groups.values()],
     alerts: [...disk.alerts.values()],
-    isMuted: ({ fingerprint }) => muted.has(fingerprint),
+    isMuted: function* ({ fingerprint }) {
+      yield
+      return muted.has(fingerprint)
+    },
     isHeld: () => isHeld,
   })
 }
@@ -309,10 +312,12 @@ describe('an alert that nobody acknowledges', () => {
   let passed: string[]
   let isTaken: boolean
   const escalate = (firing = alert('a')): void =>
-    groups.escalate(firing, AFTER, ({ fingerprint }) => {
-      if (isTaken) passed.push(fingerprint)
-      return isTaken
-    })
+    finish(
+      groups.escalate(firing, AFTER, ({ fingerprint }) => {
+        if (isTaken) passed.push(fingerprint)
+        return isTaken
+      }),
+    )
   let fired: NotifiedAlert
   beforeEach(() => {
     passed = []
@@ -383,5 +388,40 @@ describe('an alert that nobody acknowledges', () => {
     pass(900)
     escalate(fired)
     expect(passed).toEqual(['Down a', 'Down a'])
+  })
+})
+
+describe('what comes while a group is looked at, in steps', () => {
+  /** The next notification, with what happens after its first step. */
+  function nextWith(happens: () => void): Notification | undefined {
+    const steps = groups.next()
+    let isFirst = true
+    for (;;) {
+      const { done, value } = steps.next()
+      if (done === true) return value ?? undefined
+      if (!isFirst) continue
+      isFirst = false
+      // By now the first alert was looked at.
+      steps.next()
+      happens()
+    }
+  }
+
+  it('an alert that ends before anybody was told of it is not told, and no receiver goes on believing in it', () => {
+    for (const host of ['a', 'b', 'c']) groups.take(alert(host))
+    pass(30)
+    const next = nextWith(() => groups.take(alert('a', 'resolved')))
+    expect(next && textOf(next)).toBe('b firing, c firing')
+  })
+
+  it('an alert that begins to fire does not wait until the others are repeated', () => {
+    for (const host of ['a', 'b', 'c']) groups.take(alert(host))
+    pass(30)
+    expect(told()).toEqual(['a firing, b firing, c firing'])
+    pass(400)
+    groups.take(alert('c', 'resolved'))
+    groups.take(alert('c'))
+    const next = nextWith(() => groups.take(alert('d')))
+    expect(next && textOf(next)).toBe('d firing, a firing, b firing, c firing')
   })
 })

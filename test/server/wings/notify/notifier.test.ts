@@ -49,7 +49,10 @@ it('tells each transition in order, and does nothing until the first may be told
     wallMs: () => nowMs,
     groups: [],
     alerts: [],
-    isMuted: () => false,
+    isMuted: function* () {
+      yield
+      return false
+    },
     isHeld: () => false,
   })
   const selection = { name: 'alert', args: [], carriesLabels: () => true }

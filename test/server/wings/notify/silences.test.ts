@@ -1,5 +1,6 @@
 /** Silences: in force until they end, and shown for a while after that. */
 import { expect, it } from 'vitest'
+import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import { Silences } from '../../../../server/wings/notify/silences.ts'
 import type { Change } from '../../../../storage/store.ts'
 
@@ -23,11 +24,11 @@ it('what has ended, or was ended, is shown for five days, the last to end first'
   expect(ids(found.of('acme', NOW))).toEqual([first?.id, second?.id])
   expect(found.end('acme', second?.id ?? '', NOW + 60_000)).toBe(true)
   expect(found.end('acme', second?.id ?? '', NOW + 60_000)).toBe(false)
-  expect(found.isMuted('acme', alert, NOW + 60_000)).toBe(true)
+  expect(finish(found.mutingOf('acme', alert, NOW + 60_000))?.id).toBe(first?.id)
   expect(found.sweep(NOW + 60_000)).toBe(true)
   expect(found.sweep(NOW + 61_000)).toBe(false)
   expect(found.sweep(NOW + DAY)).toBe(true)
-  expect(found.isMuted('acme', alert, NOW + DAY)).toBe(false)
+  expect(finish(found.mutingOf('acme', alert, NOW + DAY))).toBeUndefined()
   expect(found.of('acme', NOW + DAY)).toEqual([])
   expect(ids(found.endedOf('acme', NOW + DAY))).toEqual([first?.id, second?.id])
   expect(found.endedOf('other', NOW + DAY)).toEqual([])
@@ -46,4 +47,26 @@ it('of those that have ended the last thousand of each tenant stay', () => {
   expect(found.endedOf('acme', NOW + DAY)).toHaveLength(1_000)
   expect(found.endedOf('other', NOW + DAY)).toHaveLength(1)
   expect(changes.filter((change) => 'remove' in change)).toHaveLength(1)
+})
+
+it('regular expressions are looked at in steps', () => {
+  const { found } = silences()
+  const of = (matcher: string) =>
+    found.add({
+      tenant: 'acme',
+      kind: 'silence',
+      matchers: JSON.stringify([matcher]),
+      begins: NOW,
+      ends: NOW + 1,
+      author: 'ann',
+      comment: '',
+    })
+  for (let count = 0; count < 10; count++) of(`a=~"x${count}.*"`)
+  const last = of('a=b')
+  const steps = found.mutingOf('acme', { labels: [['a', 'b']], fingerprint: '', firedMs: NOW }, NOW)
+  let count = 0
+  let step = steps.next()
+  for (; step.done !== true; step = steps.next()) count++
+  expect(count).toBe(10)
+  expect(step.value?.id).toBe(last?.id)
 })

@@ -89,6 +89,15 @@ it('ntfy gets a message to the topic, with the priority of the severity and a li
     click: 'https://c.example/#/alerts',
     actions: [{ action: 'view', label: 'Open', url: 'https://c.example/#/alerts', clear: false }],
   })
+  const lower = {
+    ...alert('c'),
+    labels: [
+      ['alertname', 'Slow'],
+      ['severity', 'info'],
+    ] as const,
+  }
+  const mixed = { ...notification, alerts: [lower, alert('b', AT)] }
+  expect(jsonOf(wire.request(mixed, AT).body)).toMatchObject({ priority: 2 })
   const ended = { ...notification, alerts: [alert('b', AT)], truncated: 0 }
   expect(jsonOf(wire.request(ended, AT).body)).toMatchObject({ title: 'Resolved: Full', priority: 2 })
 })
