@@ -1,5 +1,5 @@
 /**
- * A file of YAML as tables of texts: each scalar is a text, and each problem has its line. The library is loaded only where
+ * A file of YAML as tables of texts: each scalar is a text, null an empty one, and each problem has its line. The library is loaded only where
  * somebody has such a file.
  */
 
@@ -9,6 +9,9 @@ type Say = (message: string, line: number | undefined) => void
 
 /** Nodes with an anchor, and aliases: an alias is looked up among all of them. */
 const MAX_ANCHORS = 2_000
+
+/** As YAML 1.2 and its readers in Go have it; in quotes they are texts. */
+const NULL = /^(?:~|null|Null|NULL)$/
 
 /** A text of YAML whose scalars are texts. */
 export interface Yaml {
@@ -21,7 +24,9 @@ export interface Yaml {
 
 /** Its work grows with the text alone: the library compares each key of a table with all others, and aliases with anchors. */
 export async function parseYaml(text: string): Promise<Yaml> {
-  const { isAlias, isMap, isNode, isSeq, LineCounter, parseDocument, visit } = await import('yaml')
+  const { isAlias, isCollection, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } = await import(
+    'yaml'
+  )
   const lines = new LineCounter()
   const options = { schema: 'failsafe', merge: true, uniqueKeys: false, logLevel: 'error' } as const
   const document = parseDocument(text, { ...options, lineCounter: lines })
@@ -48,10 +53,15 @@ export async function parseYaml(text: string): Promise<Yaml> {
   try {
     visit(document, (_key, node) => {
       if (isAlias(node) || (isNode(node) && 'anchor' in node && node.anchor !== undefined)) anchors++
+      if (isScalar(node)) {
+        if (node.type === 'PLAIN' && node.tag === undefined && NULL.test(String(node.source))) node.value = ''
+        if (/\p{Surrogate}/u.test(String(node.value))) say('half a surrogate pair is no character', node.range?.[0])
+      }
       if (!isMap(node)) return
       const seen = new Set<string>()
       for (const { key } of node.items) {
         const name = String(key)
+        if (isCollection(key)) say('a key has to be a text', key.range?.[0])
         if (seen.has(name) && name !== '<<')
           say(`the key ${JSON.stringify(name)} stands twice`, isNode(key) ? key.range?.[0] : undefined)
         seen.add(name)
@@ -65,12 +75,13 @@ export async function parseYaml(text: string): Promise<Yaml> {
   }
 }
 
-/** What the file has at its top; undefined if it is not YAML or no table, which is said. */
+/** What the file has at its top, where nothing is an empty table; undefined if it is not YAML or no table, which is said. */
 export async function readYaml(text: string, say: Say): Promise<YamlTable | undefined> {
   const { value, problems, lineOf } = await parseYaml(text)
   for (const { message, line } of problems) say(message, line)
   if (problems.length > 0) return undefined
-  if (isTable(value)) return new YamlTable(value, [], (message, path) => say(message, lineOf(path)), lineOf)
+  const table = value === null || value === '' ? {} : value
+  if (isTable(table)) return new YamlTable(table, [], (message, path) => say(message, lineOf(path)), lineOf)
   say('it is no table', undefined)
   return undefined
 }
@@ -136,10 +147,10 @@ export class YamlTable {
     return byDefault
   }
 
-  /** Undefined if it is not there, or is not what was expected, which is said. */
+  /** Undefined if it is not there, is empty, or is not what was expected, which is said. */
   read<T>(key: string, decode: (text: string) => T | undefined, expected: string): T | undefined {
-    if (this.#at(key) === undefined) return undefined
     const text = this.text(key)
+    if (text === '') return undefined
     const value = decode(text)
     if (value === undefined) this.say(`\`${key}\`: expected ${expected}, found ${JSON.stringify(text)}`, [key])
     return value

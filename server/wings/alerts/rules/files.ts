@@ -23,8 +23,9 @@ export async function fileText(path: string): Promise<{ readonly text: string } 
   try {
     const { size } = await stat(path)
     if (size > MAX_FILE_BYTES) return { problem: `it has ${size} bytes, at most ${MAX_FILE_BYTES} are read` }
-    return { text: await readFile(path, 'utf8') }
+    return { text: new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path)) }
   } catch (error) {
+    if (error instanceof TypeError) return { problem: 'it is not UTF-8' }
     return { problem: `cannot be read: ${(error as Error).message}` }
   }
 }

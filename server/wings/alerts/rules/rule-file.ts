@@ -136,8 +136,8 @@ function* groupOf(table: YamlTable): Generator<undefined, RuleGroupDefinition, v
   if (name === '') table.say('a group needs a `name`')
   const shared = table.table('labels')
   for (const label of shared.keys) labelProblem(label, (message) => say(message, ['labels', label]))
-  const intervalMs = durationOf(table, 'interval')
-  if (intervalMs === 0) say('`interval` is 0', ['interval'])
+  // Prometheus takes 0 for its default, too.
+  const intervalMs = durationOf(table, 'interval') || undefined
   const missing: Missing = {
     noData: table.oneOf('no_data', NO_DATA, 'resolve'),
     noDataForMs: durationOf(table, 'no_data_for'),

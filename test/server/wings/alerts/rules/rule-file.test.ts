@@ -47,7 +47,7 @@ it.each([
   ['groups:\n  - rules: []', 'a group needs a `name`'],
   ['groups:\n  - name: g\n  - name: g', '3: two groups are called "g"'],
   ['groups:\n  - name: g\n    interval: fast', '3: `interval`: expected a duration such as 5m, found "fast"'],
-  ['groups:\n  - name: g\n    interval: 0s', '3: group "g": `interval` is 0'],
+  ['groups:\n  - {name: g, [a]: b}', '2: not YAML: a key has to be a text'],
   ['groups:\n  - name: g\n    limit: -1', '3: `limit`: expected a number from 0, found "-1"'],
   [inGroup('expr: up'), '4: group "g", rule without a name: it needs `alert` or `record`'],
   [inGroup('alert: A\nrecord: b\nexpr: up'), '5: group "g", rule "A": it has both `alert` and `record`'],
