@@ -3,6 +3,7 @@
  * are delivered to.
  */
 import type { Reader } from '../../auth/permissions.ts'
+import type { Value } from '../../protocol/monitor/value.ts'
 import type {
   AlertRow,
   NotificationRow,
@@ -16,6 +17,7 @@ import type {
 import type { TenantUse } from '../kernel/accounts/quotas.ts'
 import type { Channel } from '../kernel/channels/channel.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
+import type { Onlooker } from '../kernel/controls/approvals.ts'
 import type { Sensor } from '../kernel/metrics/metric.ts'
 import type { ReadRights } from '../kernel/metrics/read-rights.ts'
 import type { IsRecorded } from '../kernel/metrics/recent.ts'
@@ -84,6 +86,8 @@ export interface OwnView {
   readerOf(userId: number, scope: string): Reader | undefined
   /** What somebody may read. */
   readRights(reader: Reader): Pick<ReadRights, 'mayReadRemembered' | 'mayReadAll' | 'isListed'>
+  /** EXECUTEs that wait for approval, as far as somebody is shown them: each as in `control.pending`, without its dry run. */
+  waiting(shownTo: Onlooker): readonly Value[]
 }
 
 /** A channel as others are shown it: its state, and nothing of its values. */

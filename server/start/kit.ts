@@ -10,6 +10,7 @@ import type { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
 import type { Control, ControlSource, RemoteControls } from '../kernel/controls/control.ts'
 import { SERVER_TENANT } from '../kernel/core/fair-work.ts'
 import { ReadRights } from '../kernel/metrics/read-rights.ts'
+import { pendingValue } from '../kernel/producer/approvals.ts'
 import type { Notices } from '../kernel/producer/notices.ts'
 import type { ServerView } from '../kernel/producer/own-metrics.ts'
 import { recentView } from '../kernel/producer/recent.ts'
@@ -56,7 +57,7 @@ export type ComposeKitOptions = Omit<
       | 'notifications'
       | 'silences'
     >
-    readonly server: Pick<ServerView, 'stats' | 'channels'>
+    readonly server: Pick<ServerView, 'stats' | 'channels' | 'approvals'>
     readonly tenants: Pick<Tenants, 'list'>
   }
 
@@ -116,6 +117,10 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
           return account && readerOf({ identity: accounts.identity(account), credential })
         },
         readRights: (reader) => new ReadRights(reader, options.rights),
+        waiting: (shownTo) =>
+          server.approvals
+            .shownTo(shownTo)
+            .map((one) => pendingValue({ ...one, row: { ...one.row, preview: undefined } })),
       },
       producers: {
         nodes,

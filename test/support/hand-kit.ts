@@ -99,6 +99,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         use: unused,
         recent: { metric: unused as never, check: unused, show: unused, leaveOut: unused },
         readerOf: unused,
+        waiting: () => [],
         readRights: unused,
       },
       producers: {

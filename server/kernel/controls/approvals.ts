@@ -32,6 +32,9 @@ export interface WaitingExecute {
   pending: PendingResult
 }
 
+/** Who looks at what waits. */
+export type Onlooker = Pick<Identity, 'userId' | 'tenant' | 'role'>
+
 /** How a wait has ended. */
 export interface ApprovalEnd {
   readonly state: Exclude<ApprovalState, 'waiting'>
@@ -153,7 +156,7 @@ export class Approvals {
   }
 
   /** Those that an identity may decide about, or has asked for itself, in the order in which they were asked for. */
-  shownTo(identity: Identity): WaitingExecute[] {
+  shownTo(identity: Onlooker): WaitingExecute[] {
     return this.all()
       .filter((waiting) => mayKnow(waiting, identity))
       .sort((one, other) => one.row.asked - other.row.asked)
@@ -192,7 +195,7 @@ function repeatsOf({ row }: WaitingExecute): readonly (readonly [channel: number
 }
 
 /** Whether an identity may decide about one that waits, or has asked for it. */
-export function mayKnow({ row, identity }: WaitingExecute, of: Identity): boolean {
+export function mayKnow({ row, identity }: WaitingExecute, of: Onlooker): boolean {
   if (of.role === ADMIN_ROLE || of.userId === row.user) return true
   return of.tenant === identity.tenant && of.role === row.role
 }

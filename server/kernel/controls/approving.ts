@@ -16,7 +16,14 @@ import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
-import { type ApprovalEnd, type ApprovalListener, Approvals, NO_REPEATS, type WaitingExecute } from './approvals.ts'
+import {
+  type ApprovalEnd,
+  type ApprovalListener,
+  Approvals,
+  NO_REPEATS,
+  type Onlooker,
+  type WaitingExecute,
+} from './approvals.ts'
 import {
   type Control,
   type ControlArguments,
@@ -316,7 +323,7 @@ export class Approving {
   }
 
   /** Those that an identity may decide about, or has asked for itself, in the order in which they were asked for. */
-  shownTo(identity: Identity): readonly WaitingExecute[] {
+  shownTo(identity: Onlooker): readonly WaitingExecute[] {
     return this.#approvals.shownTo(identity)
   }
 

@@ -6,7 +6,7 @@ import { formatIdentity } from '../../../auth/identity.ts'
 import type { Identity, Owner } from '../../../auth/permissions.ts'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { type Field, readTyped } from '../../../protocol/monitor/value.ts'
+import { type Field, readTyped, type Value } from '../../../protocol/monitor/value.ts'
 import { type ApprovalEnd, mayKnow, type WaitingExecute } from '../controls/approvals.ts'
 import type { Approving } from '../controls/approving.ts'
 import type { Clock } from '../core/clock.ts'
@@ -99,15 +99,19 @@ export class PendingControls implements EventSensor {
 
   #tell(waiting: WaitingExecute, end: ApprovalEnd | undefined, listener: (event: Measurement) => void): void {
     if (waiting.row.preview === undefined && end === undefined) return
-    const state = { name: 'state', type: STRING, value: end?.state ?? 'waiting' } as const
-    const by = end?.by === undefined ? '' : formatIdentity(end.by)
-    const ended: Field[] = [
-      { name: 'by', type: STRING, value: by },
-      { name: 'reason', type: STRING, value: end?.reason ?? '' },
-    ]
-    const value = [state, ...describe(waiting), ...(end === undefined ? [] : ended)]
-    listener({ value: { type: REC, value }, time: this.#clock.microseconds() })
+    listener({ value: pendingValue(waiting, end), time: this.#clock.microseconds() })
   }
+}
+
+/** A value of `control.pending`: one begins to wait, or that has ended. */
+export function pendingValue(waiting: WaitingExecute, end?: ApprovalEnd): Value {
+  const state = { name: 'state', type: STRING, value: end?.state ?? 'waiting' } as const
+  const by = end?.by === undefined ? '' : formatIdentity(end.by)
+  const ended: Field[] = [
+    { name: 'by', type: STRING, value: by },
+    { name: 'reason', type: STRING, value: end?.reason ?? '' },
+  ]
+  return { type: REC, value: [state, ...describe(waiting), ...(end === undefined ? [] : ended)] }
 }
 
 function describe({ row, args, identity }: WaitingExecute): Field[] {

@@ -3,6 +3,7 @@
  * is good for, with a MAC by a key of the server, so that nothing of it is stored; a notification that is sent again has the same one.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { isApproval } from './approval-alerts.ts'
 import type { Notification } from './notification.ts'
 
 /** What the button of a notification acknowledges. */
@@ -29,7 +30,7 @@ export class ButtonTokens {
 
   /** Empty if there is nothing to acknowledge, or too much. */
   issue(notifier: string, { alerts, atMs, truncated }: Notification): string {
-    const firing = alerts.filter(({ state }) => state === 'firing')
+    const firing = alerts.filter((alert) => alert.state === 'firing' && !isApproval(alert))
     if (firing.length === 0 || firing.length + truncated > MOST_ALERTS) return ''
     const claim = [notifier, atMs, firing.map(({ fingerprint, firedMs }) => [fingerprint, firedMs])]
     const said = Buffer.from(JSON.stringify(claim)).toString('base64url')

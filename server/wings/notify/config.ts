@@ -26,6 +26,7 @@ export interface NotifyUrl {
   readonly shown: string
 }
 
+const CONSUMER_ROLE = 'consumer'
 const SHAPE = /^(webhook|alertmanager|ntfy|json|heartbeat)\+(https?:\/\/.+)$/i
 const MAIL_ADDRESS = /^(?:[^<>@\p{Cc}]{0,128} <[^<>@\s,;]+@[^<>@\s,;]+>|[^<>@\s,;]+@[^<>@\s,;]+)$/u
 const ALERTMANAGER_PATH = 'api/v2/alerts'
@@ -133,7 +134,12 @@ const table = z
     url: needed(notifyUrl(), 'Who is told: the form of the requests, `+`, and where they go.'),
     match: key(matcherTexts(), [], 'Only alerts that all of these match, as Alertmanager has them.'),
     tenant: key(tenant(), 'default', 'The tenant whose alerts these are.'),
-    role: key(roleName(), 'consumer', 'The role whose rules say which alerts may be read.'),
+    role: key(roleName(), CONSUMER_ROLE, 'The role whose rules say which alerts may be read.'),
+    approvals: key(
+      toggle(),
+      false,
+      'Whether it also tells of EXECUTEs that wait for the approval of its `role`, whatever `match` says.',
+    ),
     group_by: optional(
       labelNames(),
       'Alerts with the same texts of these labels are one notification. `["alertname"]` without it.',
@@ -227,6 +233,12 @@ const table = z
         add(`\`${name}\`: an Alertmanager groups and repeats by itself: leave this out, and set it there`)
       if (url.protocol === 'heartbeat') add(`\`${name}\`: a heartbeat says nothing of alerts: leave this out`)
     }
+    if (given.approvals && url.protocol === 'heartbeat')
+      add('`approvals`: a heartbeat says nothing of what waits for approval: leave this out')
+    if (given.approvals && given.role === CONSUMER_ROLE)
+      add(
+        `\`approvals\` needs the \`role\` whose users approve, as a rule names it (\`cinnabar role list\`): ${CONSUMER_ROLE} is the role of users who have no other`,
+      )
     if (given.escalate_after !== undefined && given.escalate_to === undefined)
       add('`escalate_after` goes with `escalate_to`')
     if (given.escalate_to !== undefined && url.protocol === 'heartbeat')
@@ -241,6 +253,7 @@ const table = z
     match: given.match,
     tenant: given.tenant,
     role: given.role,
+    approvals: given.approvals,
     groupBy: given.group_by ?? ['alertname'],
     groupWaitMs: given.group_wait ?? 30_000,
     groupIntervalMs: given.group_interval ?? 300_000,

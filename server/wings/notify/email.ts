@@ -7,7 +7,9 @@ import type { SMTPTransportOptions } from 'nodemailer'
 import { isOwnMachine } from '../../kit/config.ts'
 import { fingerprintOf } from '../../kit/fingerprint.ts'
 import { tlsFrom } from '../../kit/io/address.ts'
+import { isApproval } from './approval-alerts.ts'
 import type { NotifierTable } from './bodies.ts'
+import { viewLink } from './links.ts'
 import { isFiring, type Notification, type NotifyAnswer, type NotifyDestination } from './notification.ts'
 import { alertsHtml, alertsText, titleOf } from './texts.ts'
 
@@ -84,7 +86,8 @@ async function transportOptions(table: EmailTable): Promise<SMTPTransportOptions
 }
 
 function mailOf({ name, from, to, externalUrl }: EmailTable, notification: Notification) {
-  const { key, groupLabels, atMs } = notification
+  const { key, groupLabels, atMs, alerts } = notification
+  const link = alerts.every(isApproval) ? viewLink(externalUrl, alerts) : externalUrl
   const domain = /@([^@<>\s]+)>?\s*$/.exec(from)?.[1] ?? 'localhost'
   const thread = `<${fingerprintOf(groupLabels)}.${name}@${domain}>`
   return {
@@ -95,8 +98,8 @@ function mailOf({ name, from, to, externalUrl }: EmailTable, notification: Notif
     messageId: `<${key}.${name}@${domain}>`,
     inReplyTo: thread,
     references: [thread],
-    text: `${alertsText(notification)}\n${externalUrl === '' ? '' : `\n${externalUrl}\n`}`,
-    html: alertsHtml(notification, externalUrl),
+    text: `${alertsText(notification)}\n${link === '' ? '' : `\n${link}\n`}`,
+    html: alertsHtml(notification, link),
     ...(isFiring(notification) && { priority: 'high' as const }),
     // RFC 3834: nobody's absence is to be answered to it.
     headers: { 'Auto-Submitted': 'auto-generated' },

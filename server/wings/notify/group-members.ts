@@ -18,7 +18,7 @@ export interface Member {
 }
 
 /** By which an alert is found. */
-export type KnownAlert = Pick<NotifiedAlert, 'labels' | 'fingerprint'>
+export type KnownAlert = Pick<NotifiedAlert, 'kind' | 'labels' | 'fingerprint'>
 
 /** An alert as it is stored. */
 export type StoredAlert = NotifiedAlert & Partial<Pick<Member, 'waitingMs' | 'isEscalated' | 'acknowledgedMs'>>

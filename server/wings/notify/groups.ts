@@ -7,6 +7,7 @@ import type { Label } from '../../kit/delivered-values.ts'
 import type { NotifyAlertRow, NotifyGroupRow, StoredPeers } from '../../kit/peer.ts'
 import type { Steps } from '../../kit/running.ts'
 import { type NotifiedAlert, textOfLabel } from './alert.ts'
+import { APPROVALS_GROUP, groupTimesOf, isApproval } from './approval-alerts.ts'
 import type { ButtonClaim } from './button-tokens.ts'
 import {
   earlier,
@@ -131,7 +132,8 @@ export class NotifyGroups {
       return true
     }
     this.#put(group, member)
-    const waitMs = group.toldMs === 0 ? rules.groupWaitMs : Math.max(0, group.toldMs + rules.groupIntervalMs - nowMs)
+    const { groupWaitMs, groupIntervalMs } = groupTimesOf(alert, rules)
+    const waitMs = group.toldMs === 0 ? groupWaitMs : Math.max(0, group.toldMs + groupIntervalMs - nowMs)
     if (group.sending === undefined) this.#plan(group, earlier(group.dueMs, nowMs + Math.min(waitMs, this.#longestMs)))
     return true
   }
@@ -171,13 +173,20 @@ export class NotifyGroups {
     return [...this.#groups.values()].flatMap(({ members }) => [...members.values()].map(({ alert }) => alert))
   }
 
+  /** What waits for approval, as far as it is known. */
+  approvals(): readonly NotifiedAlert[] {
+    const members = this.#groups.get(keyOf(APPROVALS_GROUP))?.members.values() ?? []
+    return [...members].map(({ alert }) => alert).filter((alert) => isApproval(alert) && alert.state === 'firing')
+  }
+
   /** When the next alert has waited for so long; undefined if none waits. */
   escalationMs(afterMs: number): number | undefined {
     let first: number | undefined
     for (const { members } of this.#groups.values())
-      for (const { alert, waitingMs, isEscalated } of members.values())
-        if (alert.state === 'firing' && !isEscalated && (first === undefined || waitingMs + afterMs < first))
-          first = waitingMs + afterMs
+      for (const { alert, waitingMs, isEscalated } of members.values()) {
+        if (alert.state !== 'firing' || isEscalated || isApproval(alert)) continue
+        if (first === undefined || waitingMs + afterMs < first) first = waitingMs + afterMs
+      }
     return first
   }
 
@@ -218,8 +227,8 @@ export class NotifyGroups {
   }
 
   /**
-   * Something was lost, or this has just begun: these are the alerts that fire now, and undefined for others. What fires is taken; what was told and fires no
-   * more has ended, unless this has just begun.
+   * Something was lost, or this has just begun: these are the alerts that fire now, and undefined for others. What fires is taken; what
+   * was told and fires no more has ended, unless this has just begun. `endApprovals` of the notifier ends what waits for approval no more.
    */
   *compare(firing: Iterable<NotifiedAlert | undefined>, isNew: boolean): Steps<void> {
     const known = new Map<string, NotifiedAlert>()
@@ -234,7 +243,7 @@ export class NotifyGroups {
     if (isNew) return
     const endedMs = this.#options.wallMs()
     for (const alert of known.values()) {
-      if (alert.state === 'firing') this.take({ ...alert, state: 'resolved', endedMs })
+      if (alert.state === 'firing' && !isApproval(alert)) this.take({ ...alert, state: 'resolved', endedMs })
       yield
     }
   }
@@ -305,8 +314,9 @@ export class NotifyGroups {
     const members = [...group.members.values()]
     const isMore = notification.truncated > 0 && members.some((member) => !group.repeated.has(member.alert.fingerprint))
     if (!isMore) group.repeated = new Set()
-    const hasChanged = members.some((member) => isChange(member) && !member.isMuted)
-    const waitMs = isMore ? 0 : hasChanged ? rules.groupIntervalMs : rules.repeatIntervalMs
+    const changed = members.filter((member) => isChange(member) && !member.isMuted)
+    const intervalMs = Math.min(...changed.map(({ alert }) => groupTimesOf(alert, rules).groupIntervalMs))
+    const waitMs = isMore ? 0 : changed.length > 0 ? intervalMs : rules.repeatIntervalMs
     this.#plan(group, nowMs + waitMs)
   }
 
@@ -415,8 +425,9 @@ export class NotifyGroups {
     return first
   }
 
-  #labelsOf(alert: Pick<NotifiedAlert, 'labels'>): readonly Label[] {
+  #labelsOf(alert: KnownAlert): readonly Label[] {
     const { groupBy } = this.#options.rules
+    if (isApproval(alert)) return APPROVALS_GROUP
     if (groupBy.includes(ALL_LABELS)) return alert.labels
     return groupBy
       .toSorted()

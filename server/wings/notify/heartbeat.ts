@@ -45,6 +45,7 @@ export class Heartbeat implements InForce {
   /** It knows no alerts. */
   observe(): void {}
   escalate(): void {}
+  endApprovals(): void {}
 
   stop(): void {
     this.#isOver = true

@@ -22,5 +22,7 @@ export interface InForce extends StatusEntry {
   escalate(next: InForce): void
   /** Takes what has become of an alert that is of no rule, if it tells of such ones. */
   observe(alert: NotifiedAlert): void
+  /** What was told to wait for approval, and waits no more, has ended: also if nobody has said so, or it is not to be told any more. */
+  endApprovals(): void
   stop(): void
 }

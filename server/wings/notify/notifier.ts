@@ -12,6 +12,7 @@ import type { Poll } from '../../kit/poll.ts'
 import type { ChannelConnection, DeliveredChannel } from '../../kit/push.ts'
 import type { Clock, Steps, Timer } from '../../kit/running.ts'
 import { alertOfValue, type NotifiedAlert, type QueryOf } from './alert.ts'
+import { alertOfPending, PENDING } from './approval-alerts.ts'
 import type { NotifierCounts } from './counts.ts'
 import type { NotifyGroups } from './groups.ts'
 import type { Notification, NotifyDestination } from './notification.ts'
@@ -19,6 +20,7 @@ import type { Notification, NotifyDestination } from './notification.ts'
 /** Transitions that are taken in one step. */
 const PER_STEP = 16
 const MAX_DETAIL = 300
+const MICROSECONDS = 1_000
 
 /** How a notification has ended. */
 export interface NotificationOutcome {
@@ -151,11 +153,15 @@ export class Notifier implements ChannelConnection {
         lost(message.count)
         transitions.push({ transaction: message.transaction, alert: undefined })
       } else if (message.kind === 'value') {
-        const { transaction, metric, value } = message
+        const { transaction, metric, time, value } = message
         // Without a binding it is a result, or the binding was stopped meanwhile.
         const instance = channel.bindings.get(metric)?.instance
         const found = instance && unwrapped(instance.selection, value)
-        transitions.push({ transaction, alert: found && alertOfValue(found.labels, found.value, queryOf) })
+        const alert =
+          found?.name === PENDING
+            ? alertOfPending(found.value, Math.round(time / MICROSECONDS))
+            : found && alertOfValue(found.labels, found.value, queryOf)
+        transitions.push({ transaction, alert })
       }
       yield
     }

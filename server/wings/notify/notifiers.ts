@@ -10,6 +10,7 @@ import type { Kit } from '../../kit/kit.ts'
 import { fromForeign, type Owner, type SensorStatus } from '../../kit/metrics.ts'
 import type { Steps, Timer } from '../../kit/running.ts'
 import { alertOfRow, type NotifiedAlert, type QueryOf } from './alert.ts'
+import { alertOfPending, endedUnseen, isApproval, PENDING } from './approval-alerts.ts'
 import type { NotifierTable } from './bodies.ts'
 import type { ButtonTokens } from './button-tokens.ts'
 import type { NotifyTable } from './config.ts'
@@ -114,6 +115,7 @@ export class Notifiers {
   sweep(): void {
     tellOfFailures(this.running, this.#kit.clock.wallMs())
     for (const notifier of this.running) {
+      notifier.endApprovals()
       const { tenant, escalateTo } = notifier.table
       const next = escalateTo === undefined ? undefined : this.find(tenant, escalateTo)
       if (next !== undefined) notifier.escalate(next)
@@ -172,7 +174,7 @@ class RunningNotifier implements InForce {
 
   async #begin(before: InForce | undefined): Promise<void> {
     const { clock, log, peer } = this.#kit
-    const { tenant, role, name, inhibit, muteTimes } = this.table
+    const { tenant, role, name, inhibit, muteTimes, approvals } = this.table
     const channel = await peer.delivery.channelOf({ tenant, role, name: PREFIX + name })
     // Another table of its name may have taken its place meanwhile.
     if (this.#over.signal.aborted) return
@@ -193,6 +195,7 @@ class RunningNotifier implements InForce {
       wallMs: () => clock.wallMs(),
       ...stored,
       isMuted: function* (alert) {
+        if (isApproval(alert)) return false
         return inhibitions.isInhibited(alert) || (yield* isSilenced(tenant, alert))
       },
       isHeld: () => isMutedAt(muteTimes, clock.wallMs()),
@@ -202,7 +205,7 @@ class RunningNotifier implements InForce {
     const isNew = stored.groups.length + stored.alerts.length + queued + inFlight === 0
     this.#connect()
     await channel.bind({
-      metrics: [{ name: METRIC, args: [] }],
+      metrics: (approvals ? [METRIC, PENDING] : [METRIC]).map((name) => ({ name, args: [] })),
       signal: this.#over.signal,
       refused: (metric, detail) => {
         this.#problem = `${metric}: ${detail}`
@@ -242,11 +245,37 @@ class RunningNotifier implements InForce {
 
   *#wanted(): Generator<NotifiedAlert | undefined> {
     for (const alert of this.#firing()) yield alert !== undefined && this.#isWanted(alert) ? alert : undefined
+    yield* this.#waiting()
   }
 
-  /** What was escalated to it is wanted as well until it ends. */
+  /** What was escalated to it is wanted as well until it ends. What waits for approval is wanted whatever `match` says. */
   #isWanted(alert: NotifiedAlert): boolean {
-    return matchesAll(alert, this.#match) || this.groups?.stateOf(alert) !== undefined
+    const isMatching = isApproval(alert) ? this.table.approvals : matchesAll(alert, this.#match)
+    return isMatching || this.groups?.stateOf(alert) !== undefined
+  }
+
+  endApprovals(): void {
+    const known = this.groups?.approvals() ?? []
+    const { queued = 0, inFlight = 0 } = this.#channel?.delivered.queue.counts ?? {}
+    // What has become of them may be under way.
+    if (known.length === 0 || queued + inFlight > 0) return
+    const waiting = new Set([...this.#waiting()].map(({ fingerprint }) => fingerprint))
+    for (const alert of known) {
+      if (waiting.has(alert.fingerprint)) continue
+      this.groups?.take(endedUnseen(alert, this.#kit.clock.wallMs()))
+      this.lookAgain()
+    }
+  }
+
+  /** What waits for approval now, as far as it tells of that. */
+  *#waiting(): Generator<NotifiedAlert> {
+    const { view } = this.#kit.peer
+    const { approvals, tenant, role } = this.table
+    if (!approvals) return
+    for (const value of view.waiting({ userId: 0, tenant, role })) {
+      const alert = alertOfPending(value, 0)
+      if (alert !== undefined) yield alert
+    }
   }
 
   observe(alert: NotifiedAlert): void {
@@ -305,7 +334,7 @@ class RunningNotifier implements InForce {
       journal: peer.stored.journal,
       random: Math.random,
       isWanted: (alert) => {
-        if (this.#inhibitions?.observe(alert) === true) this.#notifier?.lookAgain()
+        if (!isApproval(alert) && this.#inhibitions?.observe(alert) === true) this.#notifier?.lookAgain()
         return this.#isWanted(alert)
       },
       queryOf: this.#queryOf,

@@ -1,5 +1,6 @@
 /** A notification in words, for people. */
 import { type NotifiedAlert, textOfLabel } from './alert.ts'
+import { isApproval } from './approval-alerts.ts'
 import { countOf, type Notification } from './notification.ts'
 
 const MAX_LINES = 10
@@ -11,12 +12,16 @@ const MAX_TEXT = 3_500
 
 /** Names the alerts, and says whether they fire. */
 export function titleOf(notification: Notification): string {
-  const names = [...new Set(notification.alerts.map((alert) => textOfLabel(alert, 'alertname')))]
+  const names = [...new Set(notification.alerts.map(nameOf))]
   const text = names.slice(0, MAX_NAMES).join(', ')
   const [fires, ended] = [countOf(notification, 'firing'), countOf(notification, 'resolved')]
   const count = (number: number): string => (number > 1 ? ` (${number})` : '')
   const said = fires === 0 ? `Resolved: ${text}${count(ended)}` : `${text}${count(fires)}`
   return (notification.isTest === true ? `[TEST] ${said}` : said).slice(0, MAX_TITLE)
+}
+
+function nameOf(alert: NotifiedAlert): string {
+  return isApproval(alert) ? `Approval of ${textOfLabel(alert, 'control')}` : textOfLabel(alert, 'alertname')
 }
 
 /** A line for each alert, of which there are at most ten. */
@@ -40,8 +45,8 @@ function lineOf(alert: NotifiedAlert): string {
 
 const COLOURS = { firing: '#b3261e', resolved: '#2e7d32' } as const
 
-/** A mail: a row for each alert, with its labels and since when. */
-export function alertsHtml(notification: Notification, externalUrl: string): string {
+/** A mail: a row for each alert, with its labels and since when. `url`: where it is shown; '' if that is not known. */
+export function alertsHtml(notification: Notification, url: string): string {
   const { alerts, truncated } = notification
   const shown = alerts.slice(0, MAX_LINES)
   const rows = shown.map((alert) => {
@@ -55,7 +60,7 @@ export function alertsHtml(notification: Notification, externalUrl: string): str
   })
   const more = alerts.length - shown.length + truncated
   const rest = more > 0 ? `<p>and ${more} more</p>` : ''
-  const link = externalUrl === '' ? '' : `<p><a href="${escapedHtml(externalUrl)}">Open</a></p>`
+  const link = url === '' ? '' : `<p><a href="${escapedHtml(url)}">Open</a></p>`
   const head = `<h2 style="font-size:18px">${escapedHtml(titleOf(notification))}</h2>`
   return `<div style="font-family:sans-serif">${head}<table style="border-collapse:collapse">${rows.join('')}</table>${rest}${link}</div>`
 }

@@ -6,7 +6,7 @@ import type { Label } from '../../../kit/delivered-values.ts'
 import { fingerprintOf } from '../../../kit/fingerprint.ts'
 import { KEY_HEADER } from '../../../kit/io/signing.ts'
 import type { NotifiedAlert } from '../alert.ts'
-import { generatorUrl } from '../links.ts'
+import { generatorUrl, viewLink } from '../links.ts'
 import { commonOf, isFiring, type Notification, type NotifyWire, type Told } from '../notification.ts'
 import { alertsText, titleOf } from '../texts.ts'
 import { endText, groupKeyOf, timeText } from './webhook.ts'
@@ -44,6 +44,7 @@ function dataOf(notification: Notification, receiver: string, externalUrl: strin
     ['CommonLabels', new Map(commonOf(alerts.map(({ labels }) => labels)))],
     ['CommonAnnotations', new Map(commonOf(alerts.map(({ annotations }) => annotations)))],
     ['ExternalURL', externalUrl],
+    ['Link', viewLink(externalUrl, alerts)],
     ['GroupKey', groupKeyOf(groupLabels)],
     ['GroupFingerprint', fingerprintOf(groupLabels)],
     ['Title', titleOf(notification)],

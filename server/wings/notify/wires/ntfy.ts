@@ -1,7 +1,7 @@
 /** ntfy: a message on a phone. Its title names the alerts, its priority is that of the worst severity that fires. */
 import { KEY_HEADER } from '../../../kit/io/signing.ts'
 import { type NotifiedAlert, textOfLabel } from '../alert.ts'
-import { acknowledgeUrl, alertsLink } from '../links.ts'
+import { acknowledgeUrl, viewLink } from '../links.ts'
 import { countOf, isFiring, type Notification, type NotifyWire, type Told } from '../notification.ts'
 import { alertsText, titleOf } from '../texts.ts'
 
@@ -26,12 +26,12 @@ export function ntfyWire(
   const url = new URL(href)
   const topic = decodeURIComponent(url.pathname.slice(url.pathname.lastIndexOf('/') + 1))
   url.pathname = url.pathname.slice(0, url.pathname.lastIndexOf('/') + 1)
-  const link = alertsLink(externalUrl)
   return {
     href: url.href,
     request(notification) {
       const { key, alerts } = notification
       const firing = isFiring(notification)
+      const link = viewLink(externalUrl, alerts)
       const message = {
         topic,
         title: titleOf(notification),

@@ -68,6 +68,11 @@ it.each([
   ['url = "json+https://host/t"', /`template` goes with a `url` of json/],
   ['url = "ntfy+https://host/t"\ninterval = "1m"', /`interval` goes with a `url` of heartbeat/],
   ['url = "heartbeat+https://host/t"\ngroup_by = ["a"]', /`group_by`: a heartbeat says nothing of alerts/],
+  ['url = "webhook+https://host/t"\napprovals = true', /`approvals` needs the `role` whose users approve, as a rule/],
+  [
+    'url = "heartbeat+https://host/t"\napprovals = true\nrole = "lead"',
+    /`approvals`: a heartbeat says nothing of what/,
+  ],
   ['url = "heartbeat+https://host/t"\nmatch = ["a=b"]', /`match`: a heartbeat says nothing of alerts/],
   ['url = "ntfy+https://host/t"\nescalate_after = "1m"', /`escalate_after` goes with `escalate_to`/],
   ['url = "ntfy+https://host/t"\nescalate_to = "boss"', /`escalate_to` has to name another notifier .*: boss is none/],
