@@ -13,6 +13,10 @@ export type MatchOperator = (typeof MATCH_OPERATORS)[number]
 const MAX_ALTERNATIVES = 10_000
 /** Compiling takes time in proportion to the length, up to 17 ms for 1,000 characters. */
 const MAX_CHARACTERS = 5_000
+/** Characters, where what is repeated counts as often: compiling them takes up to 80 ms. */
+const MAX_PARTS = 10_000
+/** A character, a class, an escape, a repetition, a bracket. */
+const PART = /\\[pPx]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|\{(\d+)(,?)(\d*)\}|./gsu
 
 /** What an expression does. The library's own types need a newer TypeScript than a program may have that embeds the server. */
 export interface CompiledRegex {
@@ -30,9 +34,11 @@ export interface RegexMatcher {
   matches(): boolean
   /** Whether there is another place that matches. */
   find(): boolean
+  /** Of what was found. */
+  start(): number
+  end(): number
   /** What a group has matched; null if it is not a part of that. */
   group(number: number): string | null
-  replaceAll(replacement: string): string
 }
 
 export class LabelMatcher {
@@ -95,19 +101,56 @@ export class RegexMemory {
   }
 }
 
-/** An expression in which a dot matches a line feed too; whoever uses it matches a text as a whole. Throws RegexError. */
-export function compiledRegex(expression: string, mostCharacters = MAX_CHARACTERS): CompiledRegex {
+export interface RegexOptions {
+  readonly mostCharacters?: number
+  /** Characters, where what is repeated counts as often. */
+  readonly mostParts?: number
+  /** Whether a dot matches a line feed too. */
+  readonly isDotAll?: boolean
+}
+
+/** Throws RegexError. */
+export function compiledRegex(expression: string, options: RegexOptions = {}): CompiledRegex {
+  const { mostCharacters = MAX_CHARACTERS, mostParts = MAX_PARTS, isDotAll = true } = options
   if (expression.length > mostCharacters)
     throw new RegexError(
       `a regular expression has ${expression.length} characters, at most ${mostCharacters} are allowed`,
     )
+  if (partsOf(expression) > mostParts)
+    throw new RegexError(
+      `a regular expression has more than ${mostParts} characters, with what it repeats, and may have so many`,
+    )
   try {
-    return RE2JS.compile(expression, RE2JS.DOTALL)
+    return RE2JS.compile(expression, isDotAll ? RE2JS.DOTALL : 0)
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
     // The flag is ours, and no part of the text.
     throw new RegexError(error.message.replace('`(?s)', '`'))
   }
+}
+
+/** About how large it becomes when it is compiled: repetitions are written out, and those within each other multiply. */
+function partsOf(expression: string): number {
+  const outside: number[] = []
+  let [all, last] = [0, 0]
+  for (const { 0: part, 1: least, 2: comma, 3: most } of expression.matchAll(PART)) {
+    if (part === '(') {
+      outside.push(all)
+      all = 0
+    } else if (part === ')') {
+      last = all + 2
+      all = last + (outside.pop() ?? 0)
+    } else if (least !== undefined) {
+      const times = Math.max(Number(most), Number(least) + (comma === '' ? 0 : 1), 1)
+      all += last * (times - 1)
+      last *= times
+    } else {
+      // One that repeats stays what it is, and is one more.
+      if (!/^[*+?|]$/.test(part)) last = 1
+      all++
+    }
+  }
+  return all + outside.reduce((sum, one) => sum + one, 0)
 }
 
 /** The texts of `a|b|c`, also in one pair of brackets; undefined if it is more than such a list. */

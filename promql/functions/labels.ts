@@ -4,6 +4,7 @@ import { collected, type Evaluation, type StepSeries } from '../evaluate/grid.ts
 import { mergedSeries } from '../evaluate/merged-series.ts'
 import { type CompiledRegex, compiledRegex, RegexError } from '../label-matcher.ts'
 import { isLabelName, type LabelSet, METRIC_NAME_LABEL } from '../label-set.ts'
+import { expansion } from '../regex-expansion.ts'
 import type { Stream } from '../series-source.ts'
 
 /** What a change costs, in elements of columns, and a part of a regular expression for each character that it looks at. */
@@ -41,10 +42,7 @@ export function replacement([target = '', template = '', source = '', regex = ''
         )
       const matcher = compiled.matcher(labels.get(source))
       if (!matcher.matches()) return undefined
-      return expanded(template, (group) => {
-        const number = /^\d+$/.test(group) ? Number(group) : compiled.namedGroups()[group]
-        return number === undefined || number > compiled.groupCount() ? '' : (matcher.group(number) ?? '')
-      })
+      return bounded(expansion(template, compiled, matcher)).join('')
     },
   }
 }
@@ -90,22 +88,11 @@ export function* relabelled(
 
 function compiledFor(regex: string): CompiledRegex {
   try {
-    return compiledRegex(regex, MAX_REGEX_CHARACTERS)
+    return compiledRegex(regex, { mostCharacters: MAX_REGEX_CHARACTERS, mostParts: MAX_REGEX_CHARACTERS })
   } catch (error) {
     if (!(error instanceof RegexError)) throw error
     throw executionError(`invalid regular expression in label_replace(): ${regex.slice(0, MAX_REGEX_CHARACTERS)}`)
   }
-}
-
-/** Go's templates: `$1`, `$name`, `${1}` and `$$`; the longest name counts, and one that does not exist is empty. */
-function expanded(template: string, textOf: (group: string) => string): string {
-  const parts: string[] = []
-  let end = 0
-  for (const { 0: found, 1: plain, 2: braced, index } of template.matchAll(/\$(?:\$|(\w+)|\{(\w+)\})/g)) {
-    parts.push(template.slice(end, index), found === '$$' ? '$' : textOf(plain ?? braced ?? ''))
-    end = index + found.length
-  }
-  return bounded([...parts, template.slice(end)]).join('')
 }
 
 /** Throws PromqlError if the parts are too long together. */

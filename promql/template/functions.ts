@@ -1,6 +1,7 @@
 /** The functions of templates: those of Prometheus (its documentation, "Template reference"), and those of Go that it has besides. */
-import { compiledRegex, RegexError } from '../label-matcher.ts'
+import { type CompiledRegex, compiledRegex, RegexError } from '../label-matcher.ts'
 import { durationMs, floatOf } from '../parse/numbers.ts'
+import { expansion } from '../regex-expansion.ts'
 import {
   goNumber,
   goType,
@@ -34,14 +35,40 @@ export class Unanswered extends Error {
   }
 }
 
-type TemplateFunction = (args: readonly TemplateValue[], surroundings: TemplateSurroundings) => TemplateValue
+/** What an execution may still do, and how much of it is done. */
+export interface TemplateWork {
+  /** No text may be longer. */
+  readonly maxText: number
+  /** Throws TemplateError where that is too many steps. */
+  spend(steps: number): void
+  /** Regular expressions that were compiled already. */
+  readonly regexes: Map<string, CompiledRegex>
+}
+
+type TemplateFunction = (
+  args: readonly TemplateValue[],
+  surroundings: TemplateSurroundings,
+  work: TemplateWork,
+) => TemplateValue
 
 interface Taken {
   readonly least: number
   /** Default: as many. */
   readonly most?: number
   readonly run: TemplateFunction
+  /** It looks at everything that is in its arguments. */
+  readonly isDeep?: boolean
 }
+
+/** A step takes less than a microsecond, in which so much is done. */
+const [CHARACTERS_PER_STEP, ELEMENTS_PER_STEP, REGEX_PARTS_PER_STEP] = [64, 32, 20]
+/** Steps for each part of a regular expression that is compiled. */
+const STEPS_PER_REGEX_PART = 4
+/** Each that it replaces. */
+const STEPS_PER_REPLACEMENT = 4
+/** As text. */
+const STEPS_PER_NUMBER = 5
+const MAX_REGEX = 1_000
 
 const utf8 = new TextEncoder()
 const LARGE = ['k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y']
@@ -51,6 +78,7 @@ const MAX_TIMESTAMP = 2 ** 63 / 1e9
 const BINARY = LARGE.map((prefix) => `${prefix === 'k' ? 'k' : prefix}i`)
 
 const any = (run: TemplateFunction, least = 0): Taken => ({ least, most: Number.POSITIVE_INFINITY, run })
+const deep = (taken: Taken): Taken => ({ ...taken, isDeep: true })
 const one = (run: (value: TemplateValue, surroundings: TemplateSurroundings) => TemplateValue): Taken => ({
   least: 1,
   run: ([value], surroundings) => run(value, surroundings),
@@ -68,11 +96,14 @@ const FUNCTIONS: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   ['label', { least: 2, run: ([name, of]) => sample(of).Labels.get(text(name)) ?? '' }],
   ['value', one((of) => sample(of).Value)],
   ['strvalue', one((of) => sample(of).Labels.get('__value__') ?? '')],
-  ['sortByLabel', { least: 2, run: ([name, of]) => sortedBy(text(name), samples(of)) }],
+  ['sortByLabel', { least: 2, run: ([name, of], _, work) => sortedBy(text(name), samples(of), work) }],
   ['args', any((values) => new Map(values.map((value, index) => [`arg${index}`, value])))],
-  ['reReplaceAll', { least: 3, run: ([pattern, by, of]) => replaced(text(pattern), text(by), text(of)) }],
-  ['match', { least: 2, run: ([pattern, of]) => matches(text(pattern), text(of)) }],
-  ['title', ofText((value) => value.replace(/(?<![\p{L}\p{N}_'])\p{L}/gu, (letter) => letter.toUpperCase()))],
+  [
+    'reReplaceAll',
+    { least: 3, run: ([pattern, by, of], _, work) => replaced(text(pattern), text(by), text(of), work) },
+  ],
+  ['match', { least: 2, run: ([pattern, of], _, work) => matches(text(pattern), text(of), work) }],
+  ['title', ofText((value) => value.replace(/(?<![\p{L}\p{N}_])\p{L}/gu, (letter) => letter.toUpperCase()))],
   ['toUpper', ofText((value) => value.toUpperCase())],
   ['toLower', ofText((value) => value.toLowerCase())],
   // There are no files with templates of consoles.
@@ -92,9 +123,9 @@ const FUNCTIONS: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   ['tableLink', ofText((expression) => linkTo(expression, 1))],
   ['externalURL', { least: 0, run: (_none, { externalUrl }) => externalUrl }],
   ['pathPrefix', { least: 0, run: (_none, { externalUrl }) => pathOf(externalUrl) }],
-  ['print', any((values) => sprint(values))],
-  ['println', any((values) => `${values.map(printedAlone).join(' ')}\n`)],
-  ['printf', any(([format, ...values]) => sprintf(text(format), values), 1)],
+  ['print', deep(any((values) => sprint(values)))],
+  ['println', deep(any((values) => `${values.map(printedAlone).join(' ')}\n`))],
+  ['printf', deep(any(([format, ...values]) => sprintf(text(format), values), 1))],
   ['len', one((value) => BigInt(lengthOf(value)))],
   ['index', any(([of, ...keys]) => keys.reduce(elementOf, of), 1)],
   ['not', one((value) => !isTrue(value))],
@@ -105,10 +136,10 @@ const FUNCTIONS: ReadonlyMap<string, Taken> = new Map<string, Taken>([
   // As Go has them: NaN is greater than everything.
   ['gt', comparison((order) => !(order <= 0))],
   ['ge', comparison((order) => !(order < 0))],
-  ['urlquery', any((values) => queryEscaped(sprint(values)))],
+  ['urlquery', deep(any((values) => queryEscaped(sprint(values))))],
   // As Alertmanager has it.
-  ['toJson', one((value) => JSON.stringify(plainOf(value)))],
-  ['html', any((values) => htmlEscaped(sprint(values)))],
+  ['toJson', deep(one((value) => JSON.stringify(plainOf(value))))],
+  ['html', deep(any((values) => htmlEscaped(sprint(values))))],
   // These two stop at the argument that decides: execute.ts evaluates their arguments.
   ['and', any((values) => values.at(-1), 1)],
   ['or', any((values) => values.at(-1), 1)],
@@ -129,18 +160,40 @@ export function callFunction(
   name: string,
   args: readonly TemplateValue[],
   surroundings: TemplateSurroundings,
+  work: TemplateWork,
 ): TemplateValue {
-  const { least, most = least, run } = FUNCTIONS.get(name) as Taken
+  const { least, most = least, run, isDeep = false } = FUNCTIONS.get(name) as Taken
   if (args.length < least || args.length > most) {
     const wanted = most === least ? `${least}` : `at least ${least}`
     throw new TemplateError(`wrong number of args for ${name}: want ${wanted} got ${args.length}`)
   }
+  for (const arg of args) {
+    if (isDeep) weigh(arg, work)
+    else if (typeof arg === 'string') work.spend(arg.length / CHARACTERS_PER_STEP)
+    else if (isList(arg)) work.spend(arg.length / ELEMENTS_PER_STEP)
+  }
+  let value: TemplateValue
   try {
-    return run(args, surroundings)
+    value = run(args, surroundings, work)
   } catch (error) {
     if (error instanceof Unanswered) throw error
     throw new TemplateError(`error calling ${name}: ${(error as Error).message}`, { cause: error })
   }
+  if (typeof value === 'string') {
+    work.spend(value.length / CHARACTERS_PER_STEP)
+    if (value.length > work.maxText)
+      throw new TemplateError(`error calling ${name}: its text has more than ${work.maxText} characters`)
+  }
+  return value
+}
+
+/** Spends what it costs to look at everything in a value, such as a list of lists that are all the same one. */
+export function weigh(value: TemplateValue, work: Pick<TemplateWork, 'spend'>): void {
+  if (typeof value === 'string') work.spend(value.length / CHARACTERS_PER_STEP)
+  else work.spend(typeof value === 'number' || isSample(value) ? STEPS_PER_NUMBER : 0.1)
+  if (isSample(value)) work.spend(value.Labels.size)
+  else if (isList(value)) for (const one of value) weigh(one, work)
+  else if (isMap(value)) for (const one of value.values()) weigh(one, work)
 }
 
 /** Whether it counts as true: no zero, nothing empty. */
@@ -179,22 +232,45 @@ function firstOf([first]: readonly TemplateSample[]): TemplateSample {
   return first
 }
 
-function sortedBy(label: string, of: readonly TemplateSample[]): readonly TemplateSample[] {
+function sortedBy(label: string, of: readonly TemplateSample[], work: TemplateWork): readonly TemplateSample[] {
+  work.spend(of.length)
   const textOf = ({ Labels }: TemplateSample): string => Labels.get(label) ?? ''
   return of.toSorted((left, right) => (textOf(left) < textOf(right) ? -1 : textOf(left) > textOf(right) ? 1 : 0))
 }
 
-function replaced(pattern: string, by: string, of: string): string {
-  return named(() => compiledRegex(pattern).matcher(of).replaceAll(by))
+/** As Go has it: what is empty right after what was found before is not found. */
+function replaced(pattern: string, by: string, of: string, work: TemplateWork): string {
+  const regex = regexOf(pattern, of, work)
+  const matcher = regex.matcher(of)
+  let [done, end] = ['', 0]
+  for (let isFirst = true; matcher.find(); isFirst = false) {
+    const [from, to] = [matcher.start(), matcher.end()]
+    if (from === to && from === end && !isFirst) continue
+    work.spend(STEPS_PER_REPLACEMENT)
+    done += of.slice(end, from) + expansion(by, regex, matcher).join('')
+    end = to
+    if (done.length > work.maxText) throw new TemplateError(`its text has more than ${work.maxText} characters`)
+  }
+  return done + of.slice(end)
 }
 
-function matches(pattern: string, of: string): boolean {
-  return named(() => compiledRegex(pattern).matcher(of).find())
+function matches(pattern: string, of: string, work: TemplateWork): boolean {
+  return regexOf(pattern, of, work).matcher(of).find()
 }
 
-function named<Result>(run: () => Result): Result {
+/** One that is to look at a text. */
+function regexOf(pattern: string, of: string, work: TemplateWork): CompiledRegex {
+  const regex = work.regexes.get(pattern) ?? compiledFor(pattern)
+  const size = regex.programSize()
+  if (!work.regexes.has(pattern)) work.spend(size * STEPS_PER_REGEX_PART)
+  work.regexes.set(pattern, regex)
+  work.spend((size * of.length) / REGEX_PARTS_PER_STEP)
+  return regex
+}
+
+function compiledFor(pattern: string): CompiledRegex {
   try {
-    return run()
+    return compiledRegex(pattern, { mostCharacters: MAX_REGEX, mostParts: MAX_REGEX, isDotAll: false })
   } catch (error) {
     if (error instanceof RegexError) throw new TemplateError(error.message)
     throw error

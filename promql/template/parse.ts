@@ -312,7 +312,8 @@ class Parser {
 function numberOf(token: string): number | bigint {
   const unsigned = token.replace(/^[+-]/, '')
   const sign = token.startsWith('-') ? -1 : 1
-  if (/^(?:\d+|0[xX][0-9a-fA-F]+)$/.test(unsigned)) return BigInt(unsigned) * BigInt(sign)
+  const octal = unsigned.replace(/^0(?=[0-7]+$)/, '0o')
+  if (/^(?:0|[1-9]\d*|0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+)$/.test(octal)) return BigInt(octal) * BigInt(sign)
   const value = /^[\d.]+(?:[eE][+-]?\d+)?$/.test(unsigned) ? literalNumber(unsigned) : undefined
   if (value === undefined) throw new TemplateError(`${token} is no number`)
   return sign * value
@@ -332,7 +333,7 @@ class Tokens {
         throw new TemplateError(`unexpected ${text.slice(start).trim().slice(0, 20)} in {{${text}}}`)
       const isSpace = found.trim() === ''
       if (!isSpace) this.#tokens.push({ text: found, isJoined })
-      isJoined = !isSpace
+      isJoined = !isSpace && !/^(?:[|(,=]|:=)$/.test(found)
     }
   }
 

@@ -1,5 +1,14 @@
 /** Templates of annotations and labels of rules, and of what receivers are sent: parsed when their files are loaded, and executed for each alert. */
-import { callFunction, isBodyFunction, isRuleFunction, isTrue, type TemplateSurroundings } from './functions.ts'
+import type { CompiledRegex } from '../label-matcher.ts'
+import {
+  callFunction,
+  isBodyFunction,
+  isRuleFunction,
+  isTrue,
+  type TemplateSurroundings,
+  type TemplateWork,
+  weigh,
+} from './functions.ts'
 import { goType, isList, isMap, isSample, printed, type TemplateValue } from './go-format.ts'
 import {
   type ParsedTemplate,
@@ -23,13 +32,13 @@ const OF_RULES: TemplateDialect = {
   variables: ['$', '$labels', '$externalLabels', '$externalURL', '$value'],
   isFunction: isRuleFunction,
   maxOutput: 65_536,
-  maxSteps: 100_000,
+  maxSteps: 20_000,
 }
 const OF_BODIES: TemplateDialect = {
   variables: ['$'],
   isFunction: isBodyFunction,
   maxOutput: 262_144,
-  maxSteps: 5_000,
+  maxSteps: 20_000,
 }
 
 /** A template of an annotation or a label of a rule. */
@@ -41,6 +50,11 @@ export class TextTemplate {
   constructor(text: string) {
     this.text = text
     this.#parsed = parseTextTemplate(text, OF_RULES)
+  }
+
+  /** Whether it is the same for everybody. */
+  get isConstant(): boolean {
+    return this.#parsed.nodes.every(({ kind }) => kind === 'text')
   }
 
   /** Throws TemplateError. */
@@ -89,7 +103,8 @@ interface Variable {
   value: TemplateValue
 }
 
-class Execution {
+class Execution implements TemplateWork {
+  readonly regexes = new Map<string, CompiledRegex>()
   readonly #parsed: ParsedTemplate
   readonly #root: ReadonlyMap<string, TemplateValue>
   readonly #limits: Pick<TemplateDialect, 'maxOutput' | 'maxSteps'>
@@ -115,6 +130,16 @@ class Execution {
     this.#surroundings = surroundings
   }
 
+  get maxText(): number {
+    return this.#limits.maxOutput
+  }
+
+  spend(steps: number): void {
+    const { maxSteps } = this.#limits
+    this.#steps += steps
+    if (this.#steps > maxSteps) throw new TemplateError(`it takes more than ${maxSteps} steps`)
+  }
+
   text(): string {
     this.#list(this.#parsed.nodes, this.#root)
     return this.#output
@@ -123,11 +148,13 @@ class Execution {
   /** Gives by what it ended before its end; undefined if it did not. */
   #list(nodes: TemplateNodes, dot: TemplateValue): 'break' | 'continue' | undefined {
     for (const node of nodes) {
-      this.#step()
+      this.spend(1)
       if (node.kind === 'text') this.#write(node.text)
       else if (node.kind === 'action') {
         const value = this.#pipeline(node.pipeline, dot)
-        if (node.pipeline.variables.length === 0) this.#write(printed(value))
+        if (node.pipeline.variables.length > 0) continue
+        weigh(value, this)
+        this.#write(printed(value))
       } else if (node.kind === 'template')
         this.#template(node.name, node.pipeline && this.#pipeline(node.pipeline, dot))
       else if (node.kind === 'break' || node.kind === 'continue') return node.kind
@@ -160,9 +187,10 @@ class Execution {
 
   #range(pipeline: Pipeline, body: TemplateNodes, otherwise: TemplateNodes, dot: TemplateValue): void {
     const of = this.#value(pipeline, dot)
-    const elements = elementsOf(of)
+    const elements = elementsOf(of, this)
     if (elements.length === 0) this.#list(otherwise, dot)
     for (const [key, element] of elements) {
+      this.spend(1)
       const count = this.#variables.length
       const { variables } = pipeline
       const values = variables.length === 2 ? [key, element] : [element]
@@ -191,7 +219,7 @@ class Execution {
     hasLast: boolean,
     last: TemplateValue,
   ): TemplateValue {
-    this.#step()
+    this.spend(1)
     if (first?.kind !== 'function') {
       if (hasLast) throw new TemplateError("can't give argument to non-function")
       return this.#operand(first as TemplateOperand, dot)
@@ -201,7 +229,7 @@ class Execution {
       return hasLast && isTrue(value) === (first.name === 'and') ? last : value
     }
     const args = rest.map((operand) => this.#operand(operand, dot))
-    return callFunction(first.name, hasLast ? [...args, last] : args, this.#surroundings)
+    return callFunction(first.name, hasLast ? [...args, last] : args, this.#surroundings, this)
   }
 
   /** The first operand that is true, or that is not; the last one if none decides. Those after it are not looked at. */
@@ -223,7 +251,7 @@ class Execution {
       case 'variable':
         return this.#variables.findLast(({ name }) => name === operand.name)?.value
       case 'function':
-        return callFunction(operand.name, [], this.#surroundings)
+        return callFunction(operand.name, [], this.#surroundings, this)
       case 'pipeline':
         return this.#value(operand.pipeline, dot)
       case 'fields':
@@ -252,14 +280,10 @@ class Execution {
     this.#output += text
     if (this.#output.length > maxOutput) throw new TemplateError(`its text has more than ${maxOutput} characters`)
   }
-
-  #step(): void {
-    const { maxSteps } = this.#limits
-    if (++this.#steps > maxSteps) throw new TemplateError(`it takes more than ${maxSteps} steps`)
-  }
 }
 
-function elementsOf(of: TemplateValue): (readonly [key: TemplateValue, element: TemplateValue])[] {
+function elementsOf(of: TemplateValue, work: TemplateWork): (readonly [key: TemplateValue, element: TemplateValue])[] {
+  if (isList(of) || isMap(of)) work.spend((isList(of) ? of.length : of.size) / 8)
   if (isList(of)) return of.map((element, index) => [BigInt(index), element])
   if (isMap(of)) return [...of].sort(([left], [right]) => (left < right ? -1 : 1))
   if (of === undefined) return []

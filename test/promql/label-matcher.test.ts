@@ -29,6 +29,24 @@ describe('matchers', () => {
     expect(matches(operator, text, value)).toBe(expected)
   })
 
+  it.each([
+    '(a{1000}){11}',
+    'a{1000}'.repeat(11),
+    '((a{9}){9}){9}'.repeat(20),
+    '(a?){1,1000}'.repeat(6),
+    '(((a{99}){99}){99}',
+  ])('%.40s would take long to compile, and is refused', (text) =>
+    expect(() => new LabelMatcher('a', '=~', text)).toThrow('more than 10000 characters, with what it repeats'),
+  )
+
+  it.each([
+    '[{]a{2}',
+    '\\{1000}'.repeat(100),
+    '[[:alpha:]{1000}]{1000}',
+    'a{,1000}'.repeat(20),
+    '(?P<n>[0-9]{1,3}\\.){3}',
+  ])('%.40s is none that would', (text) => expect(matches('=~', text, 'none')).toBe(false))
+
   it('list plain alternatives, for a source that looks them up', () => {
     const listed = (text: string) => [...(new LabelMatcher('a', '=~', text).alternatives ?? ['none'])]
     expect(listed('a|b|c')).toEqual(['a', 'b', 'c'])

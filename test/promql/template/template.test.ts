@@ -75,6 +75,42 @@ describe('a template that fails says why', () => {
   })
 })
 
+describe('a template has a bound for its work', () => {
+  const many = Array.from({ length: 50_000 }, (_, index) => ({ Labels: new Map([['i', String(index)]]), Value: index }))
+  const withMany = { ...surroundings, query: () => many }
+  const long = { ...data, labels: new Map([['x', 'a'.repeat(1_000)]]) }
+  const doubled = (first: string, next: string): string => `{{ $x := ${first} }}${`{{ $x = ${next} }}`.repeat(40)}`
+
+  it.each([
+    ['ranges without anything in them', '{{ range query "m" }}{{ range query "m" }}{{ end }}{{ end }}'],
+    ['lists that are sorted', '{{ $m := query "m" }}{{ $m = sortByLabel "i" $m }}'],
+    ['lists that are printed', '{{ query "m" }}'],
+    ['lists as texts', '{{ $x := print (query "m") }}'],
+    ['lists that are looked through', '{{ $m := query "m" }}{{ range $m }}{{ $x := first $m }}{{ end }}'],
+    ['lists within lists', `${doubled('args 1 2', 'args $x $x')}{{ print $x }}`],
+    ['long texts', '{{ range query "m" }}{{ $x := title (html $labels.x) }}{{ end }}'],
+    ['regular expressions', '{{ range query "m" }}{{ $x := match "(a?){90}a{90}" $labels.x }}{{ end }}'],
+    ['many regular expressions', '{{ range query "m" }}{{ $x := match (print "a{900}" .Value) "" }}{{ end }}'],
+  ])('%s', (_what, text) => {
+    expect(() => new TextTemplate(text).execute(long, withMany)).toThrow('it takes more than 20000 steps')
+  })
+
+  it.each([
+    [doubled('"0123456789"', 'print $x $x'), 'its text has more than 65536 characters'],
+    ['{{ reReplaceAll "a" (printf "%100s" "b") $labels.x }}', 'its text has more than 65536 characters'],
+    ['{{ match "(a{50}){50}" "a" }}', 'more than 1000 characters, with what it repeats'],
+    [`{{ match "${'a'.repeat(1_001)}" "a" }}`, 'a regular expression has 1001 characters'],
+  ])('%.60s: %s', (text, problem) => {
+    expect(() => new TextTemplate(text).execute(long, withMany)).toThrow(problem)
+  })
+
+  it('that is enough for a few thousand series', () => {
+    const text = '{{ range query "m" }}{{ if gt .Value 1.0 }}{{ .Labels.i }} {{ end }}{{ end }}'
+    const some = { ...surroundings, query: () => many.slice(0, 2_000) }
+    expect(new TextTemplate(text).execute(data, some)).toHaveLength(8_886)
+  })
+})
+
 it('has what promtool 2.42 cannot show', () => {
   expect(executed('{{ externalURL }} {{ pathPrefix }} {{ $externalURL }} {{ now }}')).toBe(
     'https://mon.example/c/ /c/ https://mon.example/c/ 1.5',

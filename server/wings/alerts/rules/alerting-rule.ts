@@ -116,7 +116,10 @@ function* texts(
   evaluation: RuleEvaluation,
 ): RuleSteps<[string, string][]> {
   const found: [string, string][] = []
-  for (const [name, template] of templates) found.push([name, yield* evaluation.text(template, data)])
+  for (const [name, template] of templates) {
+    found.push([name, yield* evaluation.text(template, data)])
+    if (!template.isConstant) yield undefined
+  }
   return found
 }
 
