@@ -2,7 +2,7 @@
 import { columnKinds } from './columns.ts'
 import { row } from './row-declaration.ts'
 
-const { number, text, word, optional } = columnKinds
+const { number, text, bytes, word, optional } = columnKinds
 
 export const ALERT_ROWS = {
   /** A group of rules: how far it was evaluated. */
@@ -160,6 +160,33 @@ export const ALERT_ROWS = {
       recoveredAs: 'ruleFiles',
       hasChecksum: true,
       leftOut: 'they are not evaluated; put them again',
+    },
+  ),
+  /** A notifier that a user has put. It reads as this user may, so that one that is damaged might tell what nobody gave it. */
+  notifier: row(
+    {
+      tenant: text,
+      name: text,
+      /** The user, whose name is for people; the token that was used, 0 if none was, and its scope; empty if it had none. */
+      user: number,
+      author: text,
+      token: number,
+      scope: text,
+      /** Milliseconds since 1970. */
+      put: number,
+      /** What its table says, in TOML, without anything secret: of its URL the beginning. */
+      settings: text,
+      /** Its URL, and the contents of its files, as JSON, sealed with a key that follows from the secret of the data. */
+      sealed: bytes,
+    },
+    {
+      tag: 30,
+      table: 'notifier',
+      key: ['tenant', 'name'],
+      removal: 'key',
+      recoveredAs: 'notifiers',
+      hasChecksum: true,
+      leftOut: 'they tell nobody; put them again',
     },
   ),
 } as const

@@ -426,6 +426,7 @@ export type AlertGroupRow = RowOf<'alert group'>
 export type AlertRow = RowOf<'alert'>
 export type RuleFileRow = RowOf<'rule file'>
 export type NotifyGroupRow = RowOf<'notify group'>
+export type NotifierRow = RowOf<'notifier'>
 export type NotifyAlertRow = RowOf<'notify alert'>
 export type NotificationRow = RowOf<'notification'>
 export type SilenceRow = RowOf<'silence'>

@@ -25,6 +25,7 @@ const QUOTAS = {
   history_bytes: { flag: 'history-bytes', what: 'bytes of its history', head: 'history' },
   history_series: { flag: 'history-series', what: 'series of its history', head: 'history series' },
   rules: { flag: 'rules', what: 'rules that its users put into force', head: 'rules' },
+  notifiers: { flag: 'notifiers', what: 'notifiers that its users put into force', head: 'notifiers' },
 } as const
 
 type QuotaOptions = Readonly<{ [option: string]: bigint }>

@@ -166,7 +166,7 @@ export const dialSection = section(
       allow: liveKey(
         destinations(),
         [],
-        'Destinations that channels may be defined with, like `tls://*.example.org:7650` or `tcp://10.1.2.3:*`.',
+        'Destinations that channels may be defined with, and notifiers that users put, like `tls://*.example.org:7650`, `tcp://10.1.2.3:*` or `webhook+https://*.example.org`.',
       ),
       ca: key(
         pathOrOff(),
@@ -175,7 +175,7 @@ export const dialSection = section(
       ),
     })
     .describe(
-      'Connections that the producer makes to consumers (DEF_CHANNEL). Nothing may be dialled unless it is here.',
+      'Connections that the producer makes for users: to consumers (DEF_CHANNEL), and for `notify.put`. Nothing may be dialled unless it is here.',
     ),
 )
 export type DialSection = SectionConfig<typeof dialSection>

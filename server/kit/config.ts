@@ -1,7 +1,16 @@
 /** How a wing describes its section of the configuration: the section, its keys, and the types that their values have. */
 export { isLoopback, isOwnMachine } from '../../auth/network.ts'
 export { ConfigError, type ConfigProblem } from '../kernel/config/errors.ts'
-export { camelCased, type Section, type SectionConfig, section, tableList } from '../kernel/config/schema.ts'
+export { explainIssue } from '../kernel/config/explain.ts'
+export { type ConfigFile, readConfigFile } from '../kernel/config/file.ts'
+export {
+  camelCased,
+  type Section,
+  type SectionConfig,
+  schemaOf,
+  section,
+  tableList,
+} from '../kernel/config/schema.ts'
 export {
   ALL_TENANTS,
   addressOrOff,
@@ -15,6 +24,7 @@ export {
   inBytes,
   integer,
   ipv4OrOff,
+  isTomlTable,
   key,
   liveKey,
   multicastOrOff,

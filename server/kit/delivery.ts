@@ -57,6 +57,12 @@ export interface ChannelDelivery {
     prefix: string,
     isWanted: (user: Pick<ChannelUser, 'tenant' | 'name'>) => boolean,
   ): readonly Pick<ChannelUser, 'tenant' | 'name'>[]
+  /** Removes a user with its channel, if there is one. */
+  endOwn(user: Pick<ChannelUser, 'tenant' | 'name'>): Promise<void>
+  /** Whether `dial.allow` permits connections to `scheme://host:port`; its name is not resolved. False if it is none, too. */
+  permits(origin: string): boolean
+  /** The address of `scheme://host:port` that may be connected to now. Rejects with an error for people. */
+  addressFor(origin: string): Promise<string>
 }
 
 /** The channel of a wing's own user. */
@@ -87,7 +93,12 @@ export interface DeliveryServices {
   readonly bindings: Bindings
   readonly rightsRevocation: Pick<RightsRevocation, 'changeRole'>
   readonly work: FairWork
-  readonly dialler: { offer(destination: PushDestination): void }
+  readonly dialler: Pick<ChannelDelivery, 'offer'> & {
+    permitsOrigin(origin: string): boolean
+    addressFor(origin: string): Promise<string>
+  }
+  /** Ends everything of a removed user. */
+  readonly endUser: (user: { readonly id: number }) => Promise<unknown>
 }
 
 export class RegistryDelivery implements ChannelDelivery {
@@ -114,6 +125,22 @@ export class RegistryDelivery implements ChannelDelivery {
     const own = this.#own.get(channel) ?? new RegisteredChannel(channel, this.#services)
     this.#own.set(channel, own)
     return own
+  }
+
+  async endOwn({ tenant, name }: Pick<ChannelUser, 'tenant' | 'name'>): Promise<void> {
+    const { accounts, endUser } = this.#services
+    const account = accounts.find(tenant, name)
+    if (account === undefined) return
+    accounts.remove(account)
+    await endUser(account)
+  }
+
+  permits(origin: string): boolean {
+    return this.#services.dialler.permitsOrigin(origin)
+  }
+
+  addressFor(origin: string): Promise<string> {
+    return this.#services.dialler.addressFor(origin)
   }
 
   haltOthers(

@@ -7,6 +7,7 @@ import type { Value } from '../../protocol/monitor/value.ts'
 import type {
   AlertRow,
   NotificationRow,
+  NotifierRow,
   NotifyAlertRow,
   NotifyGroupRow,
   QmfAgentRow,
@@ -33,9 +34,11 @@ export { dropCauses } from '../kernel/channels/ledger.ts'
 export type { Stats } from '../kernel/producer/status.ts'
 export type {
   NotificationRow,
+  NotifierRow,
   NotifyAlertRow,
   NotifyGroupRow,
   QmfAgentRow,
+  Reader,
   SilenceRow,
   UpstreamBindingRow,
   UpstreamRow,
@@ -68,6 +71,8 @@ export interface StoredPeers {
   readonly notifyAlerts: readonly NotifyAlertRow[]
   readonly notifications: readonly NotificationRow[]
   readonly silences: readonly SilenceRow[]
+  /** Notifiers that users had put when the server started. */
+  readonly notifiers: readonly NotifierRow[]
   /** The alerts that there are now. */
   alerts(): Iterable<AlertRow>
 }
@@ -79,13 +84,16 @@ export interface OwnView {
   channels(): Iterable<ShownChannel>
   readonly sensors: readonly Sensor[]
   /** What a tenant has, and may have. */
-  use(tenant: string): Pick<TenantUse, 'history' | 'historyLimits' | 'rules'>
+  use(tenant: string): Pick<TenantUse, 'history' | 'historyLimits' | 'rules' | 'notifiers'>
   /** `producer.recent` as far as it is kept in memory; what a history records is left out from then on. */
   readonly recent: Required<ProducerView> & { leaveOut(isRecorded: IsRecorded): void }
-  /** A user as he is now, within the scope of a credential that he had once; undefined if he was removed. */
-  readerOf(userId: number, scope: string): Reader | undefined
+  /**
+   * A user as he is now, within the scope of a credential that he had once; undefined if he was removed, or if that was a token that is
+   * revoked. `token`: its id; 0, or nothing, if it was none.
+   */
+  readerOf(userId: number, scope: string, token?: number): Reader | undefined
   /** What somebody may read. */
-  readRights(reader: Reader): Pick<ReadRights, 'mayReadRemembered' | 'mayReadAll' | 'isListed'>
+  readRights(reader: Reader): Pick<ReadRights, 'mayReadRemembered' | 'mayReadAll' | 'isListed' | 'covers'>
   /** EXECUTEs that wait for approval, as far as somebody is shown them: each as in `control.pending`, without its dry run. */
   waiting(shownTo: Onlooker): readonly Value[]
 }

@@ -34,7 +34,7 @@ import { ChannelNames } from '../kernel/channels/names.ts'
 import { Pool } from '../kernel/channels/pool.ts'
 import type { QueueHost } from '../kernel/channels/queue-host.ts'
 import { Registry } from '../kernel/channels/registry.ts'
-import { type IsAffected, RightsRevocation } from '../kernel/channels/rights-revocation.ts'
+import { RightsRevocation } from '../kernel/channels/rights-revocation.ts'
 import { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
 import { commandHandlers } from '../kernel/commands/index.ts'
 import type { CommandServices } from '../kernel/commands/services.ts'
@@ -421,10 +421,12 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
     dialler,
     accounts,
     tenants,
+    tokens,
     registry,
     instances,
     bindings,
     rightsRevocation,
+    endUser: (user) => endUser(user),
     journal,
     recovered,
     server,
@@ -439,7 +441,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   options.opened(() => doors.close())
   const sources = await openSources({ kit, doors, hub, clock, log, quotas, notices, server }, config)
   const iterations = config.auth.scramIterations
-  const reconsider = (isConcerned: IsAffected) => rightsRevocation.reapply(isConcerned)
   const changeRole = (account: Account, role: string) => rightsRevocation.changeRole(account, role)
   const destination = (url: string) => dialler.destination(url)
   const isPublished = (object: string): boolean => doors.published.some((family) => object.startsWith(family))
@@ -489,7 +490,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...boardControls({ boards, clock, stored }),
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, hub, endUser, stored }),
-      ...roleControls({ rules, accounts, reconsider, destination, executor, stored }),
+      ...roleControls({ rules, accounts, rightsRevocation, destination, executor, stored }),
       roleExplain({ accounts, rights, hub, destination, dialler, isPublished, executor }),
     ],
     offered.sources,

@@ -191,6 +191,7 @@ const quota = section(
         'Series of its history that have values not older than `history.keep`.',
       ),
       rules: liveKey(integer(0, 1_000_000), 1_000n, 'Rules that its users put into force by `rules.put`.'),
+      notifiers: liveKey(integer(0, 10_000), 20n, 'Notifiers that its users put into force by `notify.put`.'),
     })
     .describe('What each tenant may have; 0 is no limit of its own. `tenant.set` gives a tenant others.'),
 )

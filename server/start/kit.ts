@@ -4,6 +4,7 @@ import type { AlertRow, Recovered } from '../../storage/store.ts'
 import { type ExpressionsServices, HistoryExpressions } from '../edge/query/expressions.ts'
 import { type Rights, readerOf } from '../kernel/accounts/rights.ts'
 import type { Tenants } from '../kernel/accounts/tenants.ts'
+import type { Tokens } from '../kernel/accounts/tokens.ts'
 import type { Journal } from '../kernel/channels/journal.ts'
 import type { QueueHost } from '../kernel/channels/queue-host.ts'
 import type { TurnScheduler } from '../kernel/channels/turn-scheduler.ts'
@@ -56,16 +57,18 @@ export type ComposeKitOptions = Omit<
       | 'notifyAlerts'
       | 'notifications'
       | 'silences'
+      | 'notifiers'
     >
     readonly server: Pick<ServerView, 'stats' | 'channels' | 'approvals'>
     readonly tenants: Pick<Tenants, 'list'>
+    readonly tokens: Pick<Tokens, 'byId'>
   }
 
 export function composeKit(options: ComposeKitOptions): MadeKit & { readonly offered: OfferedControls } {
   const { turn, host, storage, clock, hub, intake, notices, journal, recovered, server } = options
   const { nodes, connect, tls, admission, tenants, accounts } = options
   const { upstreams, upstreamBindings, qmfAgent, alerts, alertGroups: groups, ruleFiles: files } = recovered
-  const { notifyGroups, notifyAlerts, notifications, silences } = recovered
+  const { notifyGroups, notifyAlerts, notifications, silences, notifiers } = recovered
   const current = new CurrentAlerts(alerts, journal)
   const offered: OfferedControls = { controls: [], sources: [], remote: [] }
   const made = makeKit({
@@ -97,6 +100,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
         notifyAlerts,
         notifications,
         silences,
+        notifiers,
         alerts: () => current.all(),
       },
       view: {
@@ -111,7 +115,8 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
             void options.work.run({ tenant: SERVER_TENANT }, hub.recent.leaveOut(isRecorded, hub.sensors))
           },
         },
-        readerOf: (userId, scope) => {
+        readerOf: (userId, scope, token = 0) => {
+          if (token !== 0 && options.tokens.byId(token) === undefined) return undefined
           const account = accounts.byId(userId)
           const credential = { scope: parseScope(scope) }
           return account && readerOf({ identity: accounts.identity(account), credential })

@@ -32,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   notifiers,
   missingData,
   ruleFilesAndApprovals,
+  notifiersOfUsers,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -338,6 +339,17 @@ function ruleFilesAndApprovals(database: Database): void {
       timeout real not null, digest blob not null, preview blob, checksum integer not null
     ) strict;
     create index approval_user on approval (user);
+  `)
+}
+
+/** Notifiers that users have put. */
+function notifiersOfUsers(database: Database): void {
+  database.exec(`
+    create table notifier (
+      tenant text not null, name text not null, user integer not null, author text not null, token integer not null,
+      scope text not null, put real not null, settings text not null, sealed blob not null, checksum integer not null,
+      primary key (tenant, name)
+    ) strict, without rowid;
   `)
 }
 

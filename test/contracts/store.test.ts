@@ -85,6 +85,7 @@ describe.each(implementations)('a store ($name)', ({ make, stop: stopAll }) => {
       alerts: [],
       alertGroups: [],
       ruleFiles: [],
+      notifiers: [],
       notifyGroups: [],
       notifyAlerts: [],
       notifications: [],

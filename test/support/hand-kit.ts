@@ -26,6 +26,7 @@ const NO_LIMITS: Quota = {
   historyBytes: 0,
   historySeries: 0,
   rules: 0,
+  notifiers: 0,
   series: 0,
 }
 
@@ -79,6 +80,9 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         offer() {},
         channelOf: unused,
         haltOthers: () => [],
+        endOwn: unused,
+        permits: unused,
+        addressFor: unused,
       },
       stored: {
         journal,
@@ -89,6 +93,7 @@ export function handKit(hub: Hub, clock: Clock): MadeKit {
         notifyAlerts: [],
         notifications: [],
         silences: [],
+        notifiers: [],
         alerts: () => [],
       },
       view: {

@@ -49,6 +49,7 @@ const NO_LIMIT: Quota = {
   historyBytes: 0,
   historySeries: 0,
   rules: 0,
+  notifiers: 0,
   series: 0,
 }
 const LIMITS = { bytes: 1 << 24, elements: 1_000_000 }

@@ -6,7 +6,7 @@
 import { BlockList } from 'node:net'
 import { type DestinationPattern, parseDestinationPattern } from '../../kernel/config/destination.ts'
 import { familyOf, isSpecial, isSpecialNetwork } from '../../kernel/core/special-addresses.ts'
-import type { Destination } from './destination.ts'
+import type { Destination, RequestOrigin } from './destination.ts'
 
 interface Entry {
   readonly scheme: string
@@ -30,14 +30,14 @@ export class AllowList {
   }
 
   /** Whether the URL alone permits a connection. */
-  permits(destination: Destination): boolean {
+  permits(destination: Destination | RequestOrigin): boolean {
     return destination.isAddress
       ? this.permitsAddress(destination, destination.host)
       : this.#for(destination).some(({ permitsName }) => permitsName(destination.host))
   }
 
   /** Whether a connection to `destination` may go to `address`, to which its host resolves. */
-  permitsAddress(destination: Destination, address: string): boolean {
+  permitsAddress(destination: Destination | RequestOrigin, address: string): boolean {
     const special = isSpecial(address)
     const entries = this.#for(destination)
     const isCovered = entries.some(({ coversAddress }) => coversAddress(address, special))
@@ -45,7 +45,7 @@ export class AllowList {
     return entries.some(({ permitsName }) => permitsName(destination.host)) && (!special || isCovered)
   }
 
-  #for({ scheme, port }: Destination): Entry[] {
+  #for({ scheme, port }: Destination | RequestOrigin): Entry[] {
     return this.#entries.filter((entry) => entry.scheme === scheme && (entry.port === undefined || entry.port === port))
   }
 }

@@ -5,7 +5,7 @@
  */
 import { isIP } from 'node:net'
 import { MAX_URL_BYTES } from '../../../protocol/monitor/constants.ts'
-import { type DialScheme, dialPorts } from '../../kernel/config/destination.ts'
+import { type DialScheme, dialPorts, type RequestScheme, requestPorts } from '../../kernel/config/destination.ts'
 import { StatusError } from '../../kernel/core/errors.ts'
 
 export interface Destination {
@@ -49,6 +49,22 @@ export function parseDestination(text: string): Destination {
   const path = pathOf(scheme, isHttp, givenPath)
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`
   return { scheme, host, isAddress: isIP(host) !== 0, port, path, url, isPush: scheme === 'gmetric' || isHttp, isHttp }
+}
+
+/** Where requests go that a wing makes for users. */
+export interface RequestOrigin extends Pick<Destination, 'host' | 'isAddress' | 'port'> {
+  readonly scheme: RequestScheme
+}
+
+const ORIGIN = /^([a-z]+(?:\+https?)?):\/\/(\[[^\]]*\]|[^[\]:/@?#\s\\]+)(?::(\d{1,5}))?$/
+
+/** Of `scheme://host:port`; undefined if it is none. */
+export function parseRequestOrigin(text: string): RequestOrigin | undefined {
+  const [, scheme = '', givenHost = '', digits] = ORIGIN.exec(text) ?? []
+  const host = hostOf(givenHost)
+  if (!Object.hasOwn(requestPorts, scheme) || host === undefined) return undefined
+  const port = Number(digits ?? requestPorts[scheme as RequestScheme])
+  return { scheme: scheme as RequestScheme, host, isAddress: isIP(host) !== 0, port }
 }
 
 /** Parses the host under a scheme that browsers know: under any other one, URL takes the text as it is. */

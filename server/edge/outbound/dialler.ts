@@ -24,7 +24,7 @@ import type { AuthProvider, IncomingConnection } from '../../kernel/sessions/inc
 import type { PushDestination } from '../../kit/push.ts'
 import type { AllowList } from './allow-list.ts'
 import { channelAuth, secretVerifier, untilAborted } from './channel-auth.ts'
-import { type Destination, parseDestination } from './destination.ts'
+import { type Destination, parseDestination, parseRequestOrigin, type RequestOrigin } from './destination.ts'
 import type { OpenedConnection } from './open-connection.ts'
 import { isOwnListener, type OwnPort, type Resolver } from './resolve.ts'
 
@@ -131,6 +131,29 @@ export class Dialler implements ChannelDialler {
   /** Whether the operator's list permits a URL; its name is not resolved. */
   permits(url: string): boolean {
     return this.#options.allow.permits(parseDestination(url))
+  }
+
+  /** Whether the operator's list permits requests to `scheme://host:port`; its name is not resolved. */
+  permitsOrigin(origin: string): boolean {
+    const parsed = parseRequestOrigin(origin)
+    return parsed !== undefined && this.#options.allow.permits(parsed)
+  }
+
+  /**
+   * The address to which a request to `scheme://host:port` may go now. Rejects with an error for people, which does not say why: why not
+   * is in the log only, so that nobody finds out what names resolve to.
+   */
+  async addressFor(origin: string): Promise<string> {
+    try {
+      const parsed = parseRequestOrigin(origin)
+      if (parsed === undefined || !this.#options.allow.permits(parsed))
+        throw new Refused('`dial.allow` does not permit it')
+      const [address] = await this.#permitted(parsed)
+      return address as string
+    } catch (error) {
+      this.#options.log.info({ url: origin, detail: (error as Error).message }, 'a request is not made')
+      throw new Refused(`the server may not connect to ${origin}, or does not find it`, { cause: error })
+    }
   }
 
   verifierOf(secret: Uint8Array): Promise<ScramVerifier> {
@@ -306,20 +329,23 @@ export class Dialler implements ChannelDialler {
 
   /** Checks everything and returns the address to connect to. Throws Refused, or an error of the resolver. */
   async #addressFor(target: OutboundTarget, signal: AbortSignal): Promise<string> {
-    const { allow, resolve } = this.#options
     const { channel, destination } = target
     if (!this.#mayDial(channel, destination)) throw new Refused('the owner may no longer dial this destination')
-    const addresses = destination.isAddress
-      ? [destination.host]
-      : await unlessAborted(signal, resolve(destination.host))
+    const addresses = await unlessAborted(signal, this.#permitted(destination))
+    return addresses[target.attempts++ % addresses.length] as string
+  }
+
+  /** All addresses of a destination, of which there is at least one. Rejects if one of them may not be connected to. */
+  async #permitted(destination: Destination | RequestOrigin): Promise<readonly string[]> {
+    const { allow, resolve } = this.#options
+    const addresses = destination.isAddress ? [destination.host] : await resolve(destination.host)
     for (const address of addresses) {
       if (!allow.permitsAddress(destination, address)) throw new Refused(`\`dial.allow\` does not permit ${address}`)
       if (isOwnListener(destination, address, this.#own))
         throw new Refused(`${address} is a listener of the producer itself`)
     }
-    const address = addresses[target.attempts++ % addresses.length]
-    if (address === undefined) throw new Error('the name has no address')
-    return address
+    if (addresses.length === 0) throw new Error('the name has no address')
+    return addresses
   }
 
   /** Resolves when the peer has logged in. Rejects if it does not. */

@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { BlockList } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { familyOf } from '../../kernel/core/special-addresses.ts'
-import type { Destination } from './destination.ts'
+import type { Destination, RequestOrigin } from './destination.ts'
 
 /** Resolves a name to all its addresses. */
 export type Resolver = (name: string) => Promise<readonly string[]>
@@ -20,7 +20,11 @@ export interface OwnPort {
 }
 
 /** Whether a connection would reach the producer itself: one of its own ports, on any address of this machine. */
-export function isOwnListener({ scheme, port }: Destination, address: string, own: readonly OwnPort[]): boolean {
+export function isOwnListener(
+  { scheme, port }: Destination | RequestOrigin,
+  address: string,
+  own: readonly OwnPort[],
+): boolean {
   const transport = scheme === 'gmetric' ? 'udp' : 'tcp'
   if (!own.some((one) => one.transport === transport && one.port === port)) return false
   // A BlockList also recognizes IPv4 addresses that are written as IPv6.

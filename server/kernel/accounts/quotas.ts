@@ -40,6 +40,7 @@ export interface Quota {
   readonly historyBytes: number
   readonly historySeries: number
   readonly rules: number
+  readonly notifiers: number
 }
 
 /** The quota as the configuration has it, which may give shares of the file system. */
@@ -118,6 +119,8 @@ export class TenantUse {
   readonly series: Count
   /** Rules that its users have put. */
   readonly rules: Count
+  /** Notifiers that its users have put. */
+  readonly notifiers: Count
   readonly controls: Rate
   readonly dials: Rate
   /** Bytes of the audit log. */
@@ -142,6 +145,7 @@ export class TenantUse {
     this.instances = new Count(`tenant ${tenant}: bound metrics`, () => most(quota().instances))
     this.series = new Count(`tenant ${tenant}: series`, () => most(quota().series))
     this.rules = new Count(`tenant ${tenant}: rules`, () => most(quota().rules))
+    this.notifiers = new Count(`tenant ${tenant}: notifiers`, () => most(quota().notifiers))
     this.controls = new Rate(`tenant ${tenant}: controls in a minute`, () => most(quota().controlsPerMinute), now)
     this.dials = new Rate(`tenant ${tenant}: dials in a minute`, () => most(quota().dialsPerMinute), now)
     this.audited = new Allowance(

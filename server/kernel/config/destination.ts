@@ -18,8 +18,25 @@ export const dialPorts = {
 } as const
 export type DialScheme = keyof typeof dialPorts
 
+/** The schemes of the destinations of notifiers, to which requests are made, each with the port that is meant where none stands. */
+export const requestPorts = {
+  'webhook+http': 80,
+  'webhook+https': 443,
+  'alertmanager+http': 80,
+  'alertmanager+https': 443,
+  'ntfy+http': 80,
+  'ntfy+https': 443,
+  'json+http': 80,
+  'json+https': 443,
+  'heartbeat+http': 80,
+  'heartbeat+https': 443,
+  smtp: 587,
+  smtps: 465,
+} as const
+export type RequestScheme = keyof typeof requestPorts
+
 export interface DestinationPattern {
-  readonly scheme: DialScheme
+  readonly scheme: DialScheme | RequestScheme
   /** A name in lower case, perhaps with a leading `*`, or a network. */
   readonly host: string | Network
   /** undefined if any port is meant. */
@@ -27,7 +44,7 @@ export interface DestinationPattern {
 }
 
 const PATTERN =
-  /^(tcp|tls|wss?|gmetric|(?:prometheus|otlp)\+https?):\/\/(?:\[([^\]]*)\]|([^:[\]/]+(?:\/\d{1,2})?))(?::(\d{1,5}|\*))?$/i
+  /^(tcp|tls|wss?|gmetric|(?:prometheus|otlp|webhook|alertmanager|ntfy|json|heartbeat)\+https?|smtps?):\/\/(?:\[([^\]]*)\]|([^:[\]/]+(?:\/\d{1,2})?))(?::(\d{1,5}|\*))?$/i
 const NAME = /^(?:\*|(?:\*\.)?(?=[^*]{1,253}$)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*)$/
 /** A text that ends in a number is meant as IPv4: "127.0.0.300" is a slip, not the name of a host. */
 const LOOKS_LIKE_IPV4 = /(^|\.)(\d+|0x[0-9a-f]*)$/
@@ -36,9 +53,9 @@ const LOOKS_LIKE_IPV4 = /(^|\.)(\d+|0x[0-9a-f]*)$/
 export function parseDestinationPattern(text: string): DestinationPattern | undefined {
   const match = PATTERN.exec(text)
   if (match === null) return undefined
-  const scheme = (match[1] as string).toLowerCase() as DialScheme
+  const scheme = (match[1] as string).toLowerCase() as DestinationPattern['scheme']
   const host = hostOf(match[2], (match[3] ?? '').toLowerCase())
-  const port = match[4] === '*' ? undefined : Number(match[4] ?? dialPorts[scheme])
+  const port = match[4] === '*' ? undefined : Number(match[4] ?? { ...dialPorts, ...requestPorts }[scheme])
   if (host === undefined || (port !== undefined && (port < 1 || port > 65_535))) return undefined
   return { scheme, host, port }
 }

@@ -243,7 +243,7 @@ export function destinations() {
     type: z.array(z.string().refine((text) => parseDestinationPattern(text) !== undefined)),
     expected:
       'a list of destinations like ["tls://*.example.org:7650", "tcp://10.0.0.0/8:*", "gmetric://[::1]:8649"], ' +
-      'with tcp, tls, ws, wss, gmetric, prometheus+http, prometheus+https, otlp+http or otlp+https',
+      'with tcp, tls, ws, wss, gmetric, smtp or smtps, or prometheus, otlp, webhook, alertmanager, ntfy, json or heartbeat with +http or +https',
   }
 }
 

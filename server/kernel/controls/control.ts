@@ -119,7 +119,7 @@ export interface Control extends Audience {
    * Returns what is run instead for a dry run, which changes nothing; called after `prepare`, with the same arguments. Without it a dry
    * run only checks.
    */
-  dryRun?(args: ControlArguments): ControlRun
+  dryRun?(args: ControlArguments, identity: Identity): ControlRun
   /** What it runs, if that may change while its name stays: what was approved before must not run afterwards. */
   readonly definition?: string
 }

@@ -20,7 +20,7 @@ import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { DESTINATION, type Rights } from '../accounts/rights.ts'
 import type { Rules } from '../accounts/rules.ts'
 import type { Users } from '../accounts/users.ts'
-import type { IsAffected } from '../channels/rights-revocation.ts'
+import type { RightsRevocation } from '../channels/rights-revocation.ts'
 import { didYouMean } from '../config/errors.ts'
 import { StatusError } from '../core/errors.ts'
 import type { Hub } from '../metrics/hub.ts'
@@ -33,7 +33,7 @@ export interface RoleControlsOptions {
   readonly rules: Rules
   readonly accounts: Pick<Users, 'list'>
   /** Ends what users may no longer do. */
-  readonly reconsider: (isConcerned: IsAffected) => Promise<void>
+  readonly rightsRevocation: Pick<RightsRevocation, 'reapply'>
   /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
   readonly destination: (url: string) => { readonly url: string }
   /** The controls whose names match and that take a secret. */
@@ -111,10 +111,10 @@ const whereParameter: ControlParameter = {
 }
 
 export function roleControls(options: RoleControlsOptions): Control[] {
-  const { rules, accounts, reconsider, destination, stored } = options
+  const { rules, accounts, rightsRevocation, destination, stored } = options
   const changed = async ({ role, command, object }: Rule): Promise<void> => {
     if (command === 'COLLECT' || command === '*') {
-      await reconsider((identity, metric) => identity.role === role && overlaps(object, metric))
+      await rightsRevocation.reapply((identity, metric) => identity.role === role && overlaps(object, metric))
     }
     await stored()
   }

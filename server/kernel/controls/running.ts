@@ -108,7 +108,7 @@ export class RunningControls {
     identity: Identity,
     done: (result: ControlResult) => void,
   ): (() => void) | undefined {
-    const run = control.dryRun?.(args)
+    const run = control.dryRun?.(args, identity)
     if (run === undefined) return undefined
     const name = dryRunName(control)
     this.#count(name, identity, 1)

@@ -38,6 +38,7 @@ const limits: Readonly<Record<string, { readonly key: keyof Quota; readonly desc
   history_bytes: { key: 'historyBytes', description: 'Bytes of its history.' },
   history_series: { key: 'historySeries', description: 'Series of its history.' },
   rules: { key: 'rules', description: 'Rules that its users put.' },
+  notifiers: { key: 'notifiers', description: 'Notifiers that its users put.' },
 }
 
 const parameters: readonly ControlParameter[] = [
@@ -157,7 +158,20 @@ function quotaOf(args: ControlArguments): Partial<Quota> {
 
 function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
   const use = quotas.of(tenant)
-  const { connections, channels, instances, controls, audited, dials, queued, values, series, history, rules } = use
+  const {
+    connections,
+    channels,
+    instances,
+    controls,
+    audited,
+    dials,
+    queued,
+    values,
+    series,
+    history,
+    rules,
+    notifiers,
+  } = use
   return {
     connections: connections.used,
     channels: channels.used,
@@ -171,6 +185,7 @@ function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
     historyBytes: history.bytes,
     historySeries: history.series,
     rules: rules.used,
+    notifiers: notifiers.used,
   }
 }
 

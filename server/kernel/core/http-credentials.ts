@@ -8,10 +8,18 @@ import { isIP } from 'node:net'
 
 const TOKEN = /^[\x21-\x7e]+$/
 
+/** Gives the contents of a file by its path: those of this machine, or others that stand for them. */
+export type ReadContents = (path: string) => Promise<string>
+
+/** Those of this machine. */
+export const contentsOf: ReadContents = (path) => readFile(path, 'utf8')
+
 export interface CredentialFiles {
   readonly tokenFile?: string | undefined
   readonly username?: string | undefined
   readonly passwordFile?: string | undefined
+  /** `contentsOf` without it. */
+  readonly read?: ReadContents | undefined
 }
 
 export interface TlsPaths {
@@ -20,26 +28,30 @@ export interface TlsPaths {
   readonly key?: string | undefined
   /** The name in the certificate of the other end, if it is not that of the URL. */
   readonly serverName?: string | undefined
+  /** `contentsOf` without it. */
+  readonly read?: ReadContents | undefined
 }
 
 /** The header `Authorization`; undefined if nothing is shown. */
 export async function authorizationFrom(files: CredentialFiles): Promise<string | undefined> {
-  const { tokenFile, username, passwordFile } = files
+  const { tokenFile, username, passwordFile, read = contentsOf } = files
   if (tokenFile !== undefined) {
-    const token = await firstLineOf(tokenFile)
+    const token = await firstLineOf(read(tokenFile))
     if (!TOKEN.test(token)) throw new Error(`${tokenFile} holds no token: it is empty, or has blanks in it`)
     return `Bearer ${token}`
   }
   if (passwordFile === undefined) return undefined
-  return `Basic ${Buffer.from(`${username}:${await firstLineOf(passwordFile)}`).toString('base64')}`
+  return `Basic ${Buffer.from(`${username}:${await firstLineOf(read(passwordFile))}`).toString('base64')}`
 }
 
 /** The options of a TLS connection to a host. */
 export async function tlsFrom(paths: TlsPaths, hostname: string): Promise<RequestOptions> {
-  const { ca, cert, key, serverName } = paths
+  const { ca, cert, key, serverName, read: contents = contentsOf } = paths
   const named = serverName ?? (isIP(hostname.replace(/^\[(.*)\]$/, '$1')) === 0 ? hostname : undefined)
   const files = Object.entries({ ca, cert, key }).filter(([, path]) => path !== undefined)
-  const read = await Promise.all(files.map(async ([name, path]) => [name, await readFile(path as string)] as const))
+  const read = await Promise.all(
+    files.map(async ([name, path]) => [name, Buffer.from(await contents(path as string))] as const),
+  )
   return {
     ...Object.fromEntries(read),
     ...(named !== undefined && { servername: named }),
@@ -49,7 +61,7 @@ export async function tlsFrom(paths: TlsPaths, hostname: string): Promise<Reques
   }
 }
 
-async function firstLineOf(path: string): Promise<string> {
-  const [line = ''] = (await readFile(path, 'utf8')).split(/\r?\n/)
+async function firstLineOf(contents: Promise<string>): Promise<string> {
+  const [line = ''] = (await contents).split(/\r?\n/)
   return line
 }

@@ -2,6 +2,7 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIPv6, type LookupFunction } from 'node:net'
+import { unlessAborted } from '../../../protocol/kept/pause.ts'
 import type { Clock } from '../running.ts'
 import { authorizationFrom, type CredentialFiles, type TlsPaths, tlsFrom } from './address.ts'
 
@@ -25,8 +26,11 @@ export interface Receiver {
 export interface ReceiverOptions extends CredentialFiles, TlsPaths {
   readonly href: string
   readonly timeoutMs: number
-  /** The only address that may be connected to; undefined if the name is resolved for each connection. */
-  readonly address?: string | undefined
+  /**
+   * The only address that may be connected to, or what judges the destination for each request and gives that address; undefined if the
+   * name is resolved for each connection.
+   */
+  readonly address?: string | (() => Promise<string>) | undefined
   /** A token, instead of a file with one. */
   readonly bearer?: () => Uint8Array | undefined
 }
@@ -36,7 +40,6 @@ export function openReceiver(options: ReceiverOptions, clock: Pick<Clock, 'setTi
   const isTls = href.startsWith('https:')
   const settings = { keepAlive: true, maxSockets: 1 }
   const agent = isTls ? new HttpsAgent(settings) : new HttpAgent(settings)
-  const lookup = address === undefined ? {} : { lookup: onlyTo(address) }
   const aborting = new AbortController()
   return {
     async post(body, given) {
@@ -54,6 +57,8 @@ export function openReceiver(options: ReceiverOptions, clock: Pick<Clock, 'setTi
       const timer = clock.setTimeout(() => late.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
       const signal = AbortSignal.any([aborting.signal, late.signal])
       try {
+        const only = typeof address === 'function' ? await unlessAborted(signal, address()) : address
+        const lookup = only === undefined ? {} : { lookup: onlyTo(only) }
         return await exchange({ url: href, isTls, agent, headers, options: { ...tls, ...lookup }, signal }, body)
       } finally {
         clock.clear(timer)

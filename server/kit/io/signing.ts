@@ -1,7 +1,7 @@
 /** Requests to receivers of JSON are signed as Standard Webhooks demands, with secrets that are read for each of them. */
-import { readFile } from 'node:fs/promises'
 import { webhookHeaders, webhookKey } from '../../../protocol/webhook/signature.ts'
 import type { Clock } from '../running.ts'
+import { contentsOf, type ReadContents } from './address.ts'
 import type { Receiver } from './post.ts'
 
 /** The one in use, and those that are coming or going. */
@@ -12,10 +12,15 @@ export const KEY_HEADER = 'idempotency-key'
 const MS_PER_SECOND = 1_000
 
 /** Signs what goes to a receiver. Without a file requests have an id and a time, and no signature. */
-export function signing(receiver: Receiver, secretFile: string | undefined, clock: Pick<Clock, 'wallMs'>): Receiver {
+export function signing(
+  receiver: Receiver,
+  secretFile: string | undefined,
+  clock: Pick<Clock, 'wallMs'>,
+  read: ReadContents = contentsOf,
+): Receiver {
   return {
     async post(body, headers) {
-      const keys = secretFile === undefined ? [] : await keysIn(secretFile)
+      const keys = secretFile === undefined ? [] : await signingKeys(secretFile, read)
       const attempt = {
         id: headers[KEY_HEADER] ?? '',
         timestampS: Math.floor(clock.wallMs() / MS_PER_SECOND),
@@ -28,8 +33,8 @@ export function signing(receiver: Receiver, secretFile: string | undefined, cloc
 }
 
 /** One secret stands in each line. Errors are for people, and hold no secret. */
-async function keysIn(path: string): Promise<Uint8Array[]> {
-  const lines = (await readFile(path, 'utf8')).split(/\r?\n/).filter((line) => line !== '')
+export async function signingKeys(path: string, read: ReadContents): Promise<Uint8Array[]> {
+  const lines = (await read(path)).split(/\r?\n/).filter((line) => line !== '')
   const keys = lines.map(webhookKey).filter((key) => key !== undefined)
   if (lines.length === 0 || lines.length > MAX_SECRETS || keys.length < lines.length) {
     throw new Error(

@@ -2,6 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import { TemplateError } from '../../../promql/template/parse.ts'
 import { ConfigError, type ConfigProblem } from '../../kit/config.ts'
+import type { ReadContents } from '../../kit/io/address.ts'
+import type { Reader } from '../../kit/peer.ts'
 import type { NotifyTable } from './config.ts'
 import { type Notification, testNotification } from './notification.ts'
 import { bodyWire } from './wires/body.ts'
@@ -10,7 +12,24 @@ import { bodyWire } from './wires/body.ts'
 const MAX_BYTES = 65_536
 
 /** A table with the text of its template; '' without one. */
-export type NotifierTable = NotifyTable & { readonly body: string }
+export type NotifierTable = NotifyTable & {
+  readonly body: string
+  /** Of one that a user has put; undefined of those of the configuration. */
+  readonly origin?: NotifierOrigin | undefined
+}
+
+/** Whose a notifier is that a user has put. */
+export interface NotifierOrigin {
+  readonly author: string
+  /** Why it cannot tell anybody; '' if it can. */
+  readonly problem: string
+  /** The author as he is now, within the scope of what he put it with; undefined if he was removed. */
+  readonly reader: () => Reader | undefined
+  /** The contents of its files, which are none of this machine. */
+  readonly read: ReadContents
+  /** The address of `scheme://host:port` that may be connected to now. Rejects with an error for people. */
+  readonly addressFor: (origin: string) => Promise<string>
+}
 
 /** Rejects with ConfigError if a template cannot be read, or does not give JSON. */
 export async function withBodies(tables: readonly NotifyTable[], nowMs: number): Promise<readonly NotifierTable[]> {
@@ -19,9 +38,7 @@ export async function withBodies(tables: readonly NotifyTable[], nowMs: number):
     tables.map(async (table): Promise<NotifierTable> => {
       if (table.template === undefined) return { ...table, body: '' }
       try {
-        const body = await textOf(table.template)
-        tryOut({ ...table, body }, nowMs)
-        return { ...table, body }
+        return withBody(table, await textOf(table.template), nowMs)
       } catch (error) {
         problems.push({ source: table.template, message: messageOf(error as Error, table.name) })
         return { ...table, body: '' }
@@ -30,6 +47,12 @@ export async function withBodies(tables: readonly NotifyTable[], nowMs: number):
   )
   if (problems.length > 0) throw new ConfigError(problems)
   return found
+}
+
+/** Throws what is wrong with the text of a template. */
+export function withBody(table: NotifyTable, body: string, nowMs: number): NotifierTable {
+  tryOut({ ...table, body }, nowMs)
+  return { ...table, body }
 }
 
 async function textOf(path: string): Promise<string> {

@@ -36,7 +36,7 @@ const REPEATS_ENDED_MS = 900_000
 const FOR_ALERTMANAGER = { groupBy: [], groupWaitMs: 0, groupIntervalMs: 0, repeatIntervalMs: 60_000 }
 
 /** Undefined if it is no URL of a notifier. */
-function parseNotifyUrl(text: string): NotifyUrl | undefined {
+export function parseNotifyUrl(text: string): NotifyUrl | undefined {
   if (/^smtps?:\/\//i.test(text)) return parseMailUrl(text)
   const [, word = '', rest = ''] = SHAPE.exec(text) ?? []
   if (!URL.canParse(rest)) return undefined
@@ -283,18 +283,25 @@ const table = z
     timeoutMs: given.timeout,
   }))
 
+const tables = z
+  .array(table)
+  .max(100)
+  .superRefine((tables, context) => {
+    const known = new Set<string>()
+    for (const { tenant, name } of tables) {
+      const place = `${tenant}/${name}`
+      if (known.has(place))
+        context.addIssue({ code: 'custom', message: `two of the tenant ${tenant} are called ${name}` })
+      known.add(place)
+    }
+  })
+
+/** The tables that users put: what `escalate_to` names may be there already. */
+export const putSection = tableList(tables)
+
 export const notifySection = tableList(
-  z
-    .array(table)
-    .max(100)
+  tables
     .superRefine((tables, context) => {
-      const known = new Set<string>()
-      for (const { tenant, name } of tables) {
-        const place = `${tenant}/${name}`
-        if (known.has(place))
-          context.addIssue({ code: 'custom', message: `two of the tenant ${tenant} are called ${name}` })
-        known.add(place)
-      }
       for (const { tenant, name, escalateTo } of tables) {
         if (escalateTo === undefined) continue
         const next = tables.find((table) => table.tenant === tenant && table.name === escalateTo)

@@ -23,17 +23,19 @@ export function notifyDestination(
   clock: Pick<Clock, 'setTimeout' | 'clear' | 'wallMs'>,
   tokenOf: (notification: Notification) => string = () => '',
 ): NotifyDestination {
-  const { protocol, href } = table.url
-  if (protocol === 'smtp') return emailDestination(table)
+  const { url, origin } = table
+  const { protocol, href } = url
+  const way = { read: origin?.read, address: origin && (() => origin.addressFor(url.shown)) }
+  if (protocol === 'smtp') return emailDestination({ ...table, ...way })
   if (protocol === 'ntfy') {
     const wire = ntfyWire(href, table, table.acknowledge ? tokenOf : () => '')
-    return overHttp(wire, openReceiver({ ...table, href: wire.href }, clock), clock)
+    return overHttp(wire, openReceiver({ ...table, ...way, href: wire.href }, clock), clock)
   }
-  const receiver = openReceiver({ ...table, href }, clock)
+  const receiver = openReceiver({ ...table, ...way, href }, clock)
   if (protocol === 'heartbeat') return overHttp(HEARTBEAT, receiver, clock)
   if (protocol === 'json') return overHttp(bodyWire(table), receiver, clock)
   if (protocol === 'alertmanager') return overHttp(alertmanagerWire(table), receiver, clock)
-  return overHttp(webhookWire(table), signing(receiver, table.secretFile, clock), clock)
+  return overHttp(webhookWire(table), signing(receiver, table.secretFile, clock, origin?.read), clock)
 }
 
 function overHttp(wire: NotifyWire, receiver: Receiver, clock: Pick<Clock, 'wallMs'>): NotifyDestination {

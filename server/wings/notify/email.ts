@@ -2,11 +2,10 @@
  * E-mail, by nodemailer, which is loaded with the first one. Mails of one group of alerts are one thread, and one that is sent again has
  * the Message-ID that it had. What goes to another machine is encrypted.
  */
-import { readFile } from 'node:fs/promises'
 import type { SMTPTransportOptions } from 'nodemailer'
 import { isOwnMachine } from '../../kit/config.ts'
 import { fingerprintOf } from '../../kit/fingerprint.ts'
-import { tlsFrom } from '../../kit/io/address.ts'
+import { contentsOf, type ReadContents, tlsFrom } from '../../kit/io/address.ts'
 import { isApproval } from './approval-alerts.ts'
 import type { NotifierTable } from './bodies.ts'
 import { viewLink } from './links.ts'
@@ -19,7 +18,12 @@ const PORTS = { 'smtp:': 587, 'smtps:': 465 } as const
 type EmailTable = Pick<
   NotifierTable,
   'name' | 'url' | 'from' | 'to' | 'username' | 'passwordFile' | 'ca' | 'cert' | 'key' | 'timeoutMs' | 'externalUrl'
->
+> & {
+  /** Of its files; `contentsOf` without it. */
+  readonly read?: ReadContents | undefined
+  /** Judges the mail server, and gives the only address that may be connected to; without it the name is resolved. */
+  readonly address?: (() => Promise<string>) | undefined
+}
 
 export function emailDestination(table: EmailTable): NotifyDestination {
   const closing = new AbortController()
@@ -62,13 +66,14 @@ function judged({ message, code, responseCode = 0 }: SmtpError): NotifyAnswer {
 }
 
 async function transportOptions(table: EmailTable): Promise<SMTPTransportOptions> {
-  const { url, username, passwordFile, timeoutMs } = table
+  const { url, username, passwordFile, timeoutMs, read = contentsOf, address } = table
   const { protocol, hostname, port } = new URL(url.href)
   const isImplicit = protocol === 'smtps:'
   const host = hostname.replace(/^\[|\]$/g, '')
-  const pass = passwordFile === undefined ? '' : ((await readFile(passwordFile, 'utf8')).split(/\r?\n/)[0] ?? '')
+  const pass = passwordFile === undefined ? '' : ((await read(passwordFile)).split(/\r?\n/)[0] ?? '')
   return {
-    host,
+    // What names the server in its certificate is among the options of TLS.
+    host: address === undefined ? host : await address(),
     port: port === '' ? PORTS[isImplicit ? 'smtps:' : 'smtp:'] : Number(port),
     secure: isImplicit,
     requireTLS: !isImplicit && !isOwnMachine(hostname),

@@ -12,11 +12,17 @@ const FAILS_AFTER_MS = 300_000
 const NAME = 'CinnabarNotifierFails'
 const RULE = 'notifiers'
 
+/** Whether an alert is of a notifier, and of no rule. */
+export function isOfNoRule({ group, rule }: Pick<NotifiedAlert, 'group' | 'rule'>): boolean {
+  return group === RULE && rule === NAME
+}
+
 /** To be called every second. Tells the others of those that have failed for five minutes, or work again. */
 export function tellOfFailures(running: readonly InForce[], nowMs: number): void {
   for (const one of running) {
-    const { failingSinceMs, counts } = one
-    const hasFailed = failingSinceMs !== undefined && nowMs - failingSinceMs >= FAILS_AFTER_MS
+    const { failingSinceMs, counts, isStopped } = one
+    const waitMs = isStopped ? 0 : FAILS_AFTER_MS
+    const hasFailed = failingSinceMs !== undefined && nowMs - failingSinceMs >= waitMs
     // After a start nothing has been tried yet.
     const works = failingSinceMs === undefined && counts.delivered > 0
     if (hasFailed || works) tellOthers(running, one.table, failureOf(one, hasFailed ? 'firing' : 'resolved', nowMs))
@@ -27,7 +33,7 @@ export function tellOfFailures(running: readonly InForce[], nowMs: number): void
 export function endFailuresOfOthers(running: readonly InForce[], nowMs: number): void {
   for (const one of running)
     for (const alert of one.groups?.alerts() ?? []) {
-      if (alert.group !== RULE || alert.rule !== NAME || alert.state !== 'firing') continue
+      if (!isOfNoRule(alert) || alert.state !== 'firing') continue
       const name = textOfLabel(alert, 'notifier')
       const isThere = running.some((other) => other.table.name === name && other.table.tenant === one.table.tenant)
       if (!isThere) one.observe({ ...alert, state: 'resolved', endedMs: nowMs })

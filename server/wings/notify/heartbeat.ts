@@ -22,6 +22,7 @@ export class Heartbeat implements InForce {
   readonly table: NotifierTable
   readonly counts: NotifierCounts = noneTold()
   readonly groups = undefined
+  readonly isStopped = false
   failingSinceMs: number | undefined
   readonly #kit: HeartbeatKit
   #destination: NotifyDestination | undefined

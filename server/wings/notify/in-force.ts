@@ -14,6 +14,8 @@ export interface InForce extends StatusEntry {
   readonly problem: string
   /** Milliseconds since 1970; undefined if nothing is wrong. */
   readonly failingSinceMs: number | undefined
+  /** Whether it tells nobody until somebody does something about it. */
+  readonly isStopped: boolean
   /** Begins; goes on where another table of its name has ended. Never rejects. */
   start(before?: InForce): Promise<void>
   /** What must be told may have changed. */

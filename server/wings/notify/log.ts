@@ -44,6 +44,13 @@ export class NotificationLog {
     if (oldest !== undefined) this.#journal.change({ remove: 'notification', notifier, key: oldest.key })
   }
 
+  /** Forgets what a notifier has told. */
+  forget(notifier: string): void {
+    for (const { key } of this.#rows.get(notifier) ?? [])
+      this.#journal.change({ remove: 'notification', notifier, key })
+    this.#rows.delete(notifier)
+  }
+
   /** Newest first, of the notifiers of a tenant, or of one of them. */
   of(tenant: string, name?: string): readonly NotificationRow[] {
     const isWanted = (notifier: string): boolean =>

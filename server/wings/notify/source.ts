@@ -1,4 +1,4 @@
-/** Notifiers: people are told of alerts, as the configuration says (docs/alerts.md). */
+/** Notifiers: people are told of alerts, as the configuration and users say (docs/alerts.md). */
 import type { Source } from '../../kit/source.ts'
 import { ActiveAlerts } from './active-alerts.ts'
 import { withBodies } from './bodies.ts'
@@ -8,7 +8,11 @@ import type { notifySection } from './config.ts'
 import { type AlertControls, notifyTest, silencing, unsilencing } from './controls.ts'
 import { NotifierFigures } from './figures.ts'
 import { NotificationLog } from './log.ts'
-import { checkMatchers, type IsMuted, Notifiers } from './notifiers.ts'
+import { checkMatchers, Notifiers } from './notifiers.ts'
+import { putControls } from './put/controls.ts'
+import { PutNotifiers } from './put/put-notifiers.ts'
+import { Sealing } from './put/sealing.ts'
+import type { IsMuted } from './running-notifier.ts'
 import { Silences } from './silences.ts'
 
 export const notify: Source<typeof notifySection> = {
@@ -36,23 +40,36 @@ export const notify: Source<typeof notifySection> = {
     // The configuration may change before anything may be delivered.
     let wanted = await withBodies(tables, clock.wallMs())
     let isListening = false
+    const sealing = new Sealing(kit.self.keyFor('secrets of notifiers'))
+    const put = new PutNotifiers({ kit, sealing, configured: () => wanted })
+    await put.open()
+    const follow = () => notifiers.follow([...wanted, ...put.tables()])
+    controls.add(
+      ...putControls({
+        put,
+        follow,
+        ended: (tenant, name) => notifiers.endPut(tenant, name),
+        stored: () => journal.whenStored(),
+      }),
+    )
     return {
       statuses: running,
       acknowledging: new Buttons(tokens, notifiers, silences, clock),
       listen() {
         isListening = true
-        return notifiers.follow(wanted)
+        return follow()
       },
       async prepare(next) {
         checkMatchers(next)
         const read = await withBodies(next, clock.wallMs())
         return () => {
           wanted = read
-          if (isListening) void notifiers.follow(read)
+          if (isListening) void follow()
         }
       },
       sweep() {
         if (silences.sweep(clock.wallMs())) notifiers.lookAgain()
+        if (isListening && put.hasChanged) void follow()
         notifiers.sweep()
       },
       close: () => notifiers.stop(),

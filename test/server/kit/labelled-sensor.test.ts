@@ -22,6 +22,7 @@ const NO_LIMIT = {
   historyBytes: 0,
   historySeries: 0,
   rules: 0,
+  notifiers: 0,
   series: 3,
 } satisfies Quota
 

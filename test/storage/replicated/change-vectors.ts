@@ -278,6 +278,17 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
       '01000000 6b 02000000 5b5d 01000000 61 00000000 00000000 0000000000000040 0000000000001440 0000000000001c40 0000000000001440 ' +
       '02000000 aabb 00',
   },
+  'put notifier': {
+    change: {
+      put: 'notifier',
+      row: {
+        ...{ tenant: 'o', name: 'n', user: 7, author: 'a', token: 0, scope: '', put: 5, settings: 's' },
+        sealed: Uint8Array.of(1, 2),
+      },
+    },
+    bytes:
+      '1e 01000000 6f 01000000 6e 0000000000001c40 01000000 61 0000000000000000 00000000 0000000000001440 01000000 73 02000000 0102',
+  },
   'remove tenant': {
     change: { remove: 'tenant', name: 'ops' },
     bytes: '81 03000000 6f7073',
@@ -373,5 +384,9 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
   'remove approval': {
     change: { remove: 'approval', id: 'i' },
     bytes: '9d 01000000 69',
+  },
+  'remove notifier': {
+    change: { remove: 'notifier', tenant: 'o', name: 'n' },
+    bytes: '9e 01000000 6f 01000000 6e',
   },
 }

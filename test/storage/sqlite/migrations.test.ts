@@ -142,6 +142,14 @@ test('in a database of format 18 nobody has put rule files, nothing waits for ap
   for (const table of ['rule_file', 'approval']) expect(database.prepare(`select * from ${table}`).all()).toEqual([])
 })
 
+test('in a database of format 19 nobody has put a notifier', () => {
+  const database = openSqlite(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 19))
+  expect(tables(database)).not.toContain('notifier')
+  migrate(database)
+  expect(database.prepare('select * from notifier').all()).toEqual([])
+})
+
 describe('a database of format 1', () => {
   let directory = ''
   beforeEach(() => {

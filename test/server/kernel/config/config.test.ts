@@ -57,6 +57,7 @@ describe('a configuration', () => {
         historyBytes: { share: 0.1 },
         historySeries: 1_000_000,
         rules: 1_000,
+        notifiers: 20,
       },
       dial: { allow: [], ca: undefined },
       drain: [],
@@ -228,6 +229,7 @@ describe('a configuration', () => {
       history_bytes = 19
       history_series = 20
       rules = 30
+      notifiers = 31
       [dial]
       allow = ["tls://*.example.org:7650"]
       ca = "/dial-ca.pem"
@@ -361,6 +363,7 @@ describe('a configuration', () => {
         historyBytes: 19,
         historySeries: 20,
         rules: 30,
+        notifiers: 31,
       },
       dial: { allow: ['tls://*.example.org:7650'], ca: '/dial-ca.pem' },
       drain: [],

@@ -1,0 +1,231 @@
+/** Notifiers that users put: whom they tell of what, what is refused, and what outlives the process. */
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { defaultConfig } from '../../../../server/start/config.ts'
+import { askFor, done, run, tokenSeat } from '../../../support/administration.ts'
+import { str, type, u32 } from '../../../support/bytes.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
+import { decoded, type Json } from '../../../support/records.ts'
+import type { Seat } from '../../../support/seat.ts'
+
+const EVER_MS = 36_500 * 86_400_000
+const rulesOf = (...names: readonly string[]): string =>
+  `groups:\n  - name: g\n    interval: 10s\n    rules:\n${names
+    .map((name) => `      - alert: ${name}\n        expr: vector(1)\n        labels: { severity: page }\n`)
+    .join('')}`
+
+interface Request {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+let receiver: Server
+let received: Request[]
+let hook: string
+let server: PublishingProducer
+let root: Seat
+let ann: Seat
+beforeEach(async () => {
+  received = []
+  receiver = createServer(async (request, response) => {
+    const parts: Buffer[] = []
+    for await (const part of request) parts.push(part as Buffer)
+    received.push({ path: request.url ?? '', headers: request.headers, body: Buffer.concat(parts).toString() })
+    response.writeHead(204).end()
+  })
+  receiver.listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  const { port } = receiver.address() as AddressInfo
+  hook = `webhook+http://127.0.0.1:${port}`
+  const { history, alerts, dial } = defaultConfig()
+  server = await PublishingProducer.start({
+    config: {
+      history: { ...history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics: ['test.*', 'rules.*'] },
+      alerts: { ...alerts, builtin: false },
+      dial: { ...dial, allow: [`webhook+http://127.0.0.1:${port}`, `heartbeat+http://127.0.0.1:${port}`] },
+    },
+  })
+  root = server.root
+  for (const object of ['rules.*', 'notify.*'])
+    await done(root, 'role.allow', { role: 'author', command: 'EXECUTE', object })
+  await server.producer.addUser('ann', { role: 'author' })
+  ann = await server.producer.seat('ann')
+})
+afterEach(async () => {
+  await server.stop()
+  receiver.closeAllConnections()
+  receiver.close()
+})
+
+const tableOf = (name: string, more = ''): string =>
+  `[[notify]]\nname = "${name}"\nurl = "${hook}/secret-${name}"\ngroup_wait = "0s"\ngroup_interval = "0s"\n${more}\n`
+
+/** What was told, as `receiver status alertname`. */
+const told = (): string[] =>
+  received.map(({ body }) => {
+    const { receiver, status, alerts } = JSON.parse(body) as Json
+    return `${receiver} ${status} ${alerts.map(({ labels }: Json) => labels.alertname).join(' ')}`
+  })
+
+async function passes(): Promise<void> {
+  server.producer.clock.advance(5_000)
+  await server.producer.settle()
+}
+
+/** Time goes on until this was told. */
+async function tells(...texts: readonly string[]): Promise<void> {
+  await eventually(async () => {
+    await passes()
+    expect(told()).toEqual(texts)
+  })
+}
+
+const listOf = (seat: Seat): Promise<Json[]> => done(seat, 'notify.list')
+
+it('a notifier tells of what fires when it was put, and nobody of anything once it is removed', async () => {
+  const { outcome, detail } = await run(ann, 'notify.put', { notifiers: tableOf('pager') })
+  expect([outcome, detail]).toEqual(['ok', 'pager is in force'])
+  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+  await tells('pager firing One')
+  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Two') })
+  await tells('pager firing One', 'pager resolved One', 'pager firing Two')
+  await done(ann, 'notify.remove', { name: 'pager' })
+  expect(await listOf(ann)).toEqual([])
+  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Three') })
+  for (let times = 0; times < 5; times++) await passes()
+  expect(told()).toHaveLength(3)
+  expect(decoded(await root.query('producer.channels')).map(({ name }: Json) => name)).not.toContain('notify:pager:')
+})
+
+describe('what is refused changes nothing, and has a reason', () => {
+  const refusal = async (notifiers: string, given: Record<string, string> = {}, seat = ann): Promise<string> => {
+    const { outcome, detail } = await run(seat, 'notify.put', { notifiers, ...given })
+    expect(outcome).toBe('failed')
+    return detail
+  }
+
+  it.each([
+    ['no TOML', 'name = ', /^notifiers:1: not TOML: /],
+    ['no tables', '', /^notifiers: there is no table \[\[notify\]\]$/],
+    [
+      'a key that is unknown',
+      '[[notify]]\nname = "a"\nurls = "x"\n',
+      /`\[\[notify\]\]` a: unknown key `urls`: did you mean `url`\?/,
+    ],
+    ['no URL', '[[notify]]\nname = "a"\n', /`\[\[notify\]\]` a: it needs `url`: a URL like /],
+    [
+      'a URL with a user',
+      '[[notify]]\nname = "a"\nurl = "webhook+http://u:hidden@127.0.0.1/"\n',
+      /`url`: expected a URL .*, found another text \(not shown\)$/,
+    ],
+    [
+      'a tenant',
+      '[[notify]]\nname = "a"\ntenant = "ops"\nurl = "webhook+https://x.example"\n',
+      /`tenant`: .*: leave this out/,
+    ],
+    [
+      'a role',
+      '[[notify]]\nname = "a"\nrole = "admin"\nurl = "webhook+https://x.example"\n',
+      /`role`: .*: leave this out/,
+    ],
+    [
+      'a file of the server',
+      '[[notify]]\nname = "a"\nurl = "webhook+https://x.example"\nsecret_file = "/etc/passwd"\n',
+      /`secret_file`: no file of the server is read/,
+    ],
+    [
+      'what `dial.allow` does not permit',
+      '[[notify]]\nname = "a"\nurl = "webhook+https://x.example/hidden"\n',
+      /^a: `url`: `dial\.allow` of the server does not permit webhook\+https:\/\/x\.example$/,
+    ],
+    ['another section', '[server]\nname = "a"\n', /unknown section `server`/],
+  ])('%s', async (_, notifiers, expected) => {
+    const detail = await refusal(notifiers)
+    expect(detail).toMatch(expected)
+    expect(detail).not.toContain('hidden')
+    expect(await listOf(ann)).toEqual([])
+  })
+
+  it('all of a call, if one of its notifiers has a mistake', async () => {
+    const wrong = tableOf('b', 'match = ["no matcher"]')
+    expect(await refusal(tableOf('a') + wrong)).toMatch(/^b: .*`match`: "no matcher" is no matcher/)
+    expect(await refusal(tableOf('a') + tableOf('a'))).toMatch(/two of the tenant default are called a$/)
+    expect(await listOf(ann)).toEqual([])
+  })
+
+  it('an escalation to nobody, to itself and to a heartbeat, and not to one of the same call', async () => {
+    const beat = `[[notify]]\nname = "beat"\nurl = "${hook.replace('webhook', 'heartbeat')}/"\n`
+    for (const target of ['nobody', 'a', 'beat'])
+      expect(await refusal(tableOf('a', `escalate_to = "${target}"`) + beat)).toBe(
+        `a: \`escalate_to\` has to name another notifier of the tenant: ${target} is none`,
+      )
+    await done(ann, 'notify.put', { notifiers: tableOf('a', 'escalate_to = "b"') + tableOf('b') })
+    await done(ann, 'notify.remove', { name: 'b' })
+    expect(await listOf(ann)).toMatchObject([
+      { name: 'a', problem: 'nobody is told by escalation: there is no notifier b' },
+    ])
+  })
+
+  it('contents of files that are none, of which nothing is repeated', async () => {
+    const notifiers = tableOf('a')
+    for (const secrets of ['{"a": {"token": "hidden"}}', 'hidden', '{"a": {"token_file": 7}}'])
+      expect(await refusal(notifiers, { secrets })).toMatch(/^secrets: expected a JSON object like /)
+    expect(await refusal(notifiers, { secrets: '{"b": {"token_file": "hidden"}}' })).toBe(
+      'secrets: "b" is none of these notifiers',
+    )
+    expect(await refusal(notifiers, { secrets: '{"a": {"token_file": "two words"}}' })).toBe(
+      'a: token_file holds no token: it is empty, or has blanks in it',
+    )
+    expect(await refusal(notifiers, { secrets: '{"a": {"secret_file": "hidden"}}' })).toMatch(
+      /^a: secret_file has to hold 1 to 4 secrets/,
+    )
+    expect(await refusal(notifiers, { secrets: '{"a": {"ca": "hidden"}}' })).toBe('a: ca holds no certificate in PEM')
+    expect(await listOf(ann)).toEqual([])
+  })
+
+  it('more than the quota of the tenant, but not a change of what there is', async () => {
+    await done(root, 'tenant.set', { tenant: 'default', notifiers: 1n })
+    await done(ann, 'notify.put', { notifiers: tableOf('a') })
+    expect(await refusal(tableOf('b'))).toBe('the tenant would have 2 notifiers, and its quota is 1: remove some')
+    await done(ann, 'notify.put', { notifiers: tableOf('a', 'send_resolved = false') })
+    expect((await done(root, 'tenant.list'))[0]).toMatchObject({ tenant: 'default', used: { notifiers: 1 } })
+  })
+
+  it('a text that is too long, and whoever has no right', async () => {
+    expect((await askFor(ann, 'notify.put', { notifiers: '#'.repeat(65_537) })).status).not.toBe(0)
+    await server.producer.addUser('eve')
+    const eve = await server.producer.seat('eve')
+    for (const [control, given] of [
+      ['notify.put', { notifiers: tableOf('a') }],
+      ['notify.remove', { name: 'a' }],
+      ['notify.list', {}],
+    ] as const)
+      expect((await askFor(eve, control, given)).status).not.toBe(0)
+    expect((await run(ann, 'notify.remove', { name: 'a' })).detail).toBe('nobody has put a notifier a')
+  })
+
+  it('a token that may not read alerts', async () => {
+    const scoped = await tokenSeat(server.producer, await tokenFor(root, 'ann', 'EXECUTE notify.*\nCOLLECT test.*'))
+    expect(await refusal(tableOf('a'), {}, scoped)).toMatch(/does not cover `COLLECT alert`/)
+  })
+})
+
+it('a dry run says what would change, and changes nothing', async () => {
+  const dry = async (notifiers: string, secrets = '') => {
+    const given = { notifiers, ...(secrets && { secrets }) }
+    const flag = ['dry_run', type.boolean, u32(1)] as const
+    const texts = Object.entries(given).map(([name, value]) => [name, type.string, str(value)] as const)
+    return (await ann.execute('notify.put', ...texts, flag)) as Json
+  }
+  expect((await dry(tableOf('a'))).value).toEqual([{ name: 'a', change: 'new', keys: '' }])
+  expect(await listOf(ann)).toEqual([])
+  await done(ann, 'notify.put', { notifiers: tableOf('a') })
+  expect((await dry(tableOf('a'))).value).toEqual([{ name: 'a', change: 'same', keys: '' }])
+  const changed = `${tableOf('a').replace('secret-a', 'other')}match = ['severity="page"']\n`
+  const { outcome, value } = await dry(changed, '{"a": {"token_file": "t0ken"}}')
+  expect([outcome, value]).toEqual(['dry-run', [{ name: 'a', change: 'changed', keys: 'url match token_file' }]])
+})
