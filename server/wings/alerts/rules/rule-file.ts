@@ -115,7 +115,7 @@ async function tableOf(text: string): Promise<ReadTable | { readonly problems: r
   }
 }
 
-/** The groups of a file, group by group and rule by rule. */
+/** The groups of a file, group by group, rule by rule, and template by template. */
 export function* ruleGroups(file: YamlTable): Generator<undefined, readonly RuleGroupDefinition[], void> {
   file.allow(['groups'])
   const names = new Set<string>()
@@ -125,6 +125,7 @@ export function* ruleGroups(file: YamlTable): Generator<undefined, readonly Rule
     if (names.has(group.name)) table.say(`two groups are called ${JSON.stringify(group.name)}`)
     names.add(group.name)
     groups.push(group)
+    yield undefined
   }
   return groups
 }
@@ -145,7 +146,7 @@ function* groupOf(table: YamlTable): Generator<undefined, RuleGroupDefinition, v
   if (missing.noData === 'resolve' && missing.noDataForMs !== undefined) say(NO_DATA_NEEDED, ['no_data_for'])
   const rules: RuleDefinition[] = []
   for (const rule of table.tables('rules')) {
-    rules.push(...ruleOf(rule, name, shared, missing))
+    rules.push(...(yield* ruleOf(rule, name, shared, missing)))
     yield undefined
   }
   return {
@@ -157,7 +158,12 @@ function* groupOf(table: YamlTable): Generator<undefined, RuleGroupDefinition, v
   }
 }
 
-function ruleOf(table: YamlTable, group: string, shared: YamlTable, missing: Missing): RuleDefinition[] {
+function* ruleOf(
+  table: YamlTable,
+  group: string,
+  shared: YamlTable,
+  missing: Missing,
+): Generator<undefined, RuleDefinition[], void> {
   const [record, alert] = [table.text('record'), table.text('alert')]
   const name = alert || record
   const where = `group ${JSON.stringify(group)}, rule ${name === '' ? 'without a name' : JSON.stringify(name)}`
@@ -178,7 +184,10 @@ function ruleOf(table: YamlTable, group: string, shared: YamlTable, missing: Mis
     if (query === undefined) return []
     return [{ kind: 'record', name, query, labels, line }]
   }
-  const template = (key: string, of: YamlTable): Map<string, TextTemplate> => {
+  const template = function* (
+    key: string,
+    of: YamlTable,
+  ): Generator<undefined, ReadonlyMap<string, TextTemplate>, void> {
     const templates = new Map<string, TextTemplate>()
     for (const label of of.keys) {
       if (key === 'labels') labelProblem(label, (message) => say(message, [key, label]))
@@ -189,11 +198,15 @@ function ruleOf(table: YamlTable, group: string, shared: YamlTable, missing: Mis
       } catch (error) {
         say(`template of ${JSON.stringify(label)}: ${(error as Error).message}`, [key, label])
       }
+      yield undefined
     }
     return templates
   }
-  const labels = new Map([...template('labels', shared), ...template('labels', table.table('labels'))])
-  const annotations = template('annotations', table.table('annotations'))
+  const labels = new Map([
+    ...(yield* template('labels', shared)),
+    ...(yield* template('labels', table.table('labels'))),
+  ])
+  const annotations = yield* template('annotations', table.table('annotations'))
   const forMs = durationOf(table, 'for') ?? 0
   const keepFiringForMs = durationOf(table, 'keep_firing_for') ?? 0
   if (query === undefined) return []

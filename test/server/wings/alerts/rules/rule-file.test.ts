@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { readRuleFile } from '../../../../../server/wings/alerts/rules/rule-file.ts'
+import { readTable } from '../../../../../server/kit/yaml-table.ts'
+import { readRuleFile, ruleGroups } from '../../../../../server/wings/alerts/rules/rule-file.ts'
 
 async function problemsOf(text: string): Promise<readonly string[]> {
   const file = await readRuleFile(text)
@@ -115,4 +116,14 @@ it('`no_data` of a group is that of its alerting rules, unless they say another'
   expect((await problemsOf(group('no_data: hold').replace(', no_data: resolve', ''))).join()).toContain(
     'rule "C": `no_data` needs an `expr` that is a comparison',
   )
+})
+
+it('makes rules in steps: there may be many groups, or many templates of one rule', () => {
+  const annotations = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`a${index}`, '{{ $value }}']))
+  const rules = [{ alert: 'A', expr: 'up', annotations }]
+  const groups = Array.from({ length: 100 }, (_, index) => ({ name: `g${index}` }))
+  const steps = ruleGroups(readTable({ groups: [...groups, { name: 'g', rules }] }))
+  let count = 0
+  for (let step = steps.next(); step.done !== true; step = steps.next()) count++
+  expect(count).toBe(100 + 1 + 100 + 1)
 })
