@@ -22,6 +22,8 @@ export interface WaitingApproval {
   readonly address: string
   /** Whose users may approve it. */
   readonly role: string
+  /** The text of the rule by which it waits; empty if the server does not say. */
+  readonly rule: string
   /** Microseconds since 1970: when it was asked for, and when it ends by itself. */
   readonly asked: number
   readonly until: number
@@ -161,6 +163,7 @@ function waitingApprovalOf(record: PlainRecord): WaitingApproval {
     asker: String(record['asker']),
     address: String(record['address']),
     role: String(record['role']),
+    rule: String(record['rule'] ?? ''),
     asked: Number(record['asked']),
     until: Number(record['until']),
     digest: Array.from(digest as Uint8Array, (byte) => byte.toString(16).padStart(2, '0')).join(''),

@@ -52,6 +52,7 @@ function toText(record: AnswerRecord, colors: Colors, width?: number): string {
     ['asked at', formatTime(fieldNumber(record, 'asked'))],
     ['waits until', formatTime(fieldNumber(record, 'until'))],
     ['for a', fieldText(record, 'role')],
+    ['by', fieldText(record, 'rule')],
     ['dry run', dryRun.length === 0 ? 'is running' : dryRunText(dryRun)],
     ...output.map((field) => [`  ${field.name}`, fieldText([field], field.name)] as const),
   ]

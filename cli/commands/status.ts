@@ -85,6 +85,7 @@ function factsOf(
     ['evicted_connections', 'connections gave way to others'],
     ['refused_passwords', 'passwords were not checked'],
     ['refused_scrapes', 'scrapes found no turn'],
+    ['refused_approvals', 'calls found no place to wait for approval'],
     ['refused_source_connections', 'connections of sources were refused: too few file descriptors'],
     ['forgotten_names', 'named channels were lost, and no GAP reports it'],
     ['faults', 'unexpected errors of the server itself'],

@@ -18,7 +18,7 @@ interface ApprovalCardProps {
 }
 
 export function ApprovalCard({ consumer, approval, nowMs }: ApprovalCardProps) {
-  const { control, asker, address, role, asked, until, digest, isOwn } = approval
+  const { control, asker, address, role, rule, asked, until, digest, isOwn } = approval
   const execution = useExecution(consumer)
   return (
     <article class="card approval" aria-label={`${control}, asked for by ${asker}`}>
@@ -39,6 +39,11 @@ export function ApprovalCard({ consumer, approval, nowMs }: ApprovalCardProps) {
           <bdi class="code">{role}</bdi>
           {isOwn ? '.' : ', or of an admin.'}
         </p>
+        {rule === '' ? null : (
+          <p class="note code">
+            <bdi>{rule}</bdi>
+          </p>
+        )}
         <p class="note code digest">digest {digest}</p>
       </div>
       <DryRun approval={approval} />

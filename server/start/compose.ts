@@ -373,6 +373,7 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       storage,
       backups,
       faults,
+      approvals: executor.approving,
       audit,
       hourOfDrops,
       openFiles,

@@ -23,6 +23,12 @@ export class Tokens implements TokenLookup {
     return this.#byId.get(id)
   }
 
+  /** Whether a token is neither revoked nor has expired. */
+  isValid(id: number, wallMs: number): boolean {
+    const row = this.#byId.get(id)
+    return row !== undefined && (row.expires === undefined || wallMs < row.expires)
+  }
+
   /** All tokens, ascending by id. */
   list(): TokenRow[] {
     return [...this.#byId.values()]

@@ -10,7 +10,8 @@ import { StatusError } from '../core/errors.ts'
 import type { Execution } from './executions.ts'
 import type { PendingResult } from './results.ts'
 
-/** EXECUTEs that wait at the same time, for one tenant and for all together, and the bytes of the arguments of one. */
+/** EXECUTEs that wait at the same time, for one asker, one tenant and all together, and the bytes of the arguments of one. */
+const MAX_WAITING_OF_ASKER = 20
 const MAX_WAITING_OF_TENANT = 100
 const MAX_WAITING = 1_000
 const MAX_ARGUMENT_BYTES = 16_384
@@ -27,6 +28,8 @@ export interface WaitingExecute {
   readonly identity: Identity
   readonly args: ArgumentList
   readonly execution: Execution
+  /** The text of the rule by which it waits. */
+  readonly rule: string
   row: ApprovalRow
   /** Without a channel if there is none that gets the result. */
   pending: PendingResult
@@ -58,6 +61,7 @@ export class Approvals {
   readonly #waiting = new Map<string, WaitingExecute>()
   readonly #listeners = new Set<ApprovalListener>()
   #lastAsked = 0
+  #refused = 0
   /** Where the next look at a few of them begins. */
   #looked = 0
 
@@ -66,17 +70,32 @@ export class Approvals {
   }
 
   /** Throws StatusError if no further EXECUTE with arguments of so many bytes may wait. The refusals name no counts. */
-  needsRoom({ tenant }: Identity, argumentBytes: number): void {
+  needsRoom({ tenant, userId }: Identity, argumentBytes: number): void {
     if (argumentBytes > MAX_ARGUMENT_BYTES) {
       throw new StatusError(
         'INVALID_ARGUMENT',
         `it needs approval, and then its arguments may have at most ${MAX_ARGUMENT_BYTES} bytes`,
       )
     }
-    const ofTenant = [...this.#waiting.values()].filter(({ identity }) => identity.tenant === tenant).length
-    if (ofTenant >= MAX_WAITING_OF_TENANT || this.#waiting.size >= MAX_WAITING) {
+    const ofTenant = this.all().filter(({ identity }) => identity.tenant === tenant)
+    const own = ofTenant.filter(({ row }) => row.user === userId)
+    if (own.length >= MAX_WAITING_OF_ASKER) {
+      this.#refused++
+      const remedy = 'have some approved first, or take some back by `control.refuse`'
+      throw new StatusError(
+        'BUSY',
+        `${own.length} EXECUTEs of yours wait for approval, which is the maximum: ${remedy}`,
+      )
+    }
+    if (ofTenant.length >= MAX_WAITING_OF_TENANT || this.#waiting.size >= MAX_WAITING) {
+      this.#refused++
       throw new StatusError('BUSY', 'too many EXECUTEs wait for approval: have some approved or refused first')
     }
+  }
+
+  /** EXECUTEs that have found no place so far. */
+  get refused(): number {
+    return this.#refused
   }
 
   /** The time of an EXECUTE that begins to wait now, in microseconds: no other has the same. */

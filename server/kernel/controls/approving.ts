@@ -4,6 +4,7 @@
  * starts once or not at all.
  */
 import { formatIdentity } from '../../../auth/identity.ts'
+import type { Credential } from '../../../auth/mechanism.ts'
 import { formatRule, formatScope, type Identity, parseScope, type Rule } from '../../../auth/permissions.ts'
 import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { readArguments } from '../../../protocol/monitor/arguments.ts'
@@ -57,12 +58,12 @@ const MAX_REASON_BYTES = 1_024
 
 export interface ApprovingOptions {
   readonly journal: Journal
-  readonly clock: Pick<Clock, 'microseconds'>
+  readonly clock: Pick<Clock, 'microseconds' | 'wallMs'>
   /** Milliseconds since the database was made. */
   readonly age: () => number
   readonly recovered: Pick<Recovered, 'approvals'>
   readonly accounts: Pick<Users, 'identityOf'>
-  readonly tokens: Pick<Tokens, 'byId'>
+  readonly tokens: Pick<Tokens, 'isValid'>
   /** How long an EXECUTE that begins to wait now may do so, in milliseconds. */
   readonly approvalTimeoutMs: () => number
 }
@@ -109,7 +110,15 @@ export class Approving {
     }
     const args = readArguments(new XdrReader(row.args))
     const pending = { id: result, control, user, channel: undefined }
-    this.#approvals.restore({ identity, args, execution, row, pending })
+    const rule = this.#parts.controls.approvalRule(control, args, contextOf(row, identity))
+    this.#approvals.restore({
+      identity,
+      args,
+      execution,
+      rule: rule === undefined ? '' : formatRule(rule),
+      row,
+      pending,
+    })
   }
 
   /** Gives a result that was announced before the start to the EXECUTE that still waits; false if there is none. */
@@ -174,14 +183,20 @@ export class Approving {
       scope: formatScope(credential.scope),
       token: credential.token ?? 0,
       age: age(),
-      timeout: approvalTimeoutMs(),
+      timeout: Math.min(approvalTimeoutMs(), this.#credentialMs(credential)),
       digest,
       preview: control.dryRun === undefined ? encodeResult(CHECKED) : undefined,
     }
-    audit.asked(control, all, row, formatRule(rule), context)
-    const waiting = { identity, args: readArguments(new XdrReader(row.args)), execution, row, pending }
+    const text = formatRule(rule)
+    audit.asked(control, all, row, text, context)
+    const waiting = { identity, args: readArguments(new XdrReader(row.args)), execution, rule: text, row, pending }
     this.#approvals.add(waiting)
     return { id: pending.id, run: this.#preview(waiting, control, args) ?? (() => {}) }
+  }
+
+  /** How long a credential is good for: nothing that it has asked for runs afterwards. */
+  #credentialMs({ expires = Number.POSITIVE_INFINITY }: Credential): number {
+    return Math.max(0, expires - this.#options.clock.wallMs())
   }
 
   /** Tries out what waits. A stop ends that early: the next start does it again. */
@@ -228,16 +243,11 @@ export class Approving {
   #judgeAgain(waiting: WaitingExecute, by?: Decider) {
     const { row, identity, args, pending } = waiting
     const { controls } = this.#parts
-    const context: ControlContext = {
-      identity,
-      credential: { method: '', scope: parseScope(row.scope) },
-      address: row.address,
-      channel: pending.channel?.deleted === false ? pending.channel : undefined,
-      ...(row.destination !== '' && { destination: row.destination }),
-    }
+    const channel = pending.channel?.deleted === false ? pending.channel : undefined
+    const context: ControlContext = { ...contextOf(row, identity), channel }
     try {
-      if (row.token !== 0 && this.#options.tokens.byId(row.token) === undefined) {
-        throw new StatusError('PERMISSION_DENIED', 'the token with which it was asked for is revoked')
+      if (row.token !== 0 && !this.#options.tokens.isValid(row.token, this.#options.clock.wallMs())) {
+        throw new StatusError('PERMISSION_DENIED', 'the token with which it was asked for is revoked, or has expired')
       }
       const control = controls.meant(row.control, args, identity)
       if (control === undefined) {
@@ -332,10 +342,21 @@ export class Approving {
     return this.#options.journal.whenStored()
   }
 
+  /** EXECUTEs that have found no place to wait so far. */
+  get refused(): number {
+    return this.#approvals.refused
+  }
+
   /** Calls the listener with each that begins to wait, and with each end. The returned function ends it. */
   follow(listener: ApprovalListener): () => void {
     return this.#approvals.follow(listener)
   }
+}
+
+/** Who has asked, and how, as far as it is stored. */
+function contextOf({ scope, address, destination }: ApprovalRow, identity: Identity): ControlContext {
+  const credential = { method: '', scope: parseScope(scope) }
+  return { identity, credential, address, channel: undefined, ...(destination !== '' && { destination }) }
 }
 
 /** What keeps somebody from deciding, once the EXECUTE of that has been accepted, is its result. */

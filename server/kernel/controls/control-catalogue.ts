@@ -12,7 +12,15 @@ import {
 import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import { StatusError } from '../core/errors.ts'
 import { PRODUCER } from '../metrics/reach.ts'
-import type { Audience, Control, ControlContext, ControlSource, RemoteControl, RemoteControls } from './control.ts'
+import {
+  type Audience,
+  type Control,
+  type ControlContext,
+  type ControlSource,
+  commonParameters,
+  type RemoteControl,
+  type RemoteControls,
+} from './control.ts'
 import { argumentText, type Invocation } from './invocation.ts'
 
 /** The rights to run controls. */
@@ -95,6 +103,14 @@ export class ControlCatalogue {
     const request = { command: 'EXECUTE', object: name, argument } as const
     if (!this.#rights.may(context, request)) throw mayNotRun(name)
     return isDryRun ? undefined : this.#rights.approvalRule(context, request)
+  }
+
+  /** The rule by which a control waits with these arguments, whether or not it is there. */
+  approvalRule(name: string, args: ArgumentList, context: ControlContext): Rule | undefined {
+    const given = new Map(args.map((argument) => [argument.name, argument.value]))
+    for (const { name } of commonParameters) given.delete(name)
+    const argument = (of: string): string | undefined => argumentText(given.get(of))
+    return this.#rights.approvalRule(context, { command: 'EXECUTE', object: name, argument })
   }
 
   /** The controls of the server itself that match a pattern and take a secret, so that no rule can have them wait for approval. */

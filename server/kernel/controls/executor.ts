@@ -40,7 +40,7 @@ import { CHECKED, RunningControls } from './running.ts'
 export interface ExecutorOptions extends ApprovingOptions {
   readonly ids: Ids
   readonly journal: Journal
-  readonly clock: Pick<Clock, 'microseconds' | 'setTimeout' | 'clear'>
+  readonly clock: Pick<Clock, 'microseconds' | 'wallMs' | 'setTimeout' | 'clear'>
   readonly log: Logger
   readonly rights: ControlRights
   readonly audit: Pick<AuditLog, 'record'>

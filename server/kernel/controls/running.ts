@@ -21,6 +21,10 @@ import { encodeResult, type PendingResult, type Results } from './results.ts'
 /** Controls that run at the same time, for one tenant and for all together. */
 const MAX_RUNNING_OF_TENANT = 128
 const MAX_RUNNING = 1024
+/** Dry runs of a control that a tenant may have at the same time at least, whatever `maxRunning` says: they change nothing. */
+const MIN_DRY_RUNS = 8
+/** The part of the places that dry runs may take: the others are for what is wanted to be done. */
+const DRY_RUN_SHARE = 0.5
 /** How long a stop waits for running controls; a program that ignores SIGTERM has been killed by then. */
 const STOP_MS = 3_000
 /** The result of a dry run of a control that can only be checked. */
@@ -74,15 +78,17 @@ export class RunningControls {
 
   /** The same for its dry run, which takes no place of the control itself. */
   needsRoomForDryRun(control: Control, identity: Identity): void {
-    if (control.dryRun !== undefined) this.#needsRoom(dryRunName(control), identity, control.maxRunning)
+    const { maxRunning } = control
+    const most = maxRunning && Math.max(maxRunning, MIN_DRY_RUNS)
+    if (control.dryRun !== undefined) this.#needsRoom(dryRunName(control), identity, most, DRY_RUN_SHARE)
   }
 
-  #needsRoom(name: string, { tenant, role }: Identity, most = Number.POSITIVE_INFINITY): void {
+  #needsRoom(name: string, { tenant, role }: Identity, most = Number.POSITIVE_INFINITY, share = 1): void {
     const running = (of: string): number => this.#running.get(of) ?? 0
     if (running(`${tenant}/${name}`) >= most) {
       throw new StatusError('BUSY', `${name} is already running: try again later`)
     }
-    const isFull = running(tenant) >= MAX_RUNNING_OF_TENANT || this.#all >= MAX_RUNNING
+    const isFull = running(tenant) >= MAX_RUNNING_OF_TENANT * share || this.#all >= MAX_RUNNING * share
     if (isFull && role !== ADMIN_ROLE) {
       throw new StatusError('BUSY', 'too many controls are already running: try again later')
     }

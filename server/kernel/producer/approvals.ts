@@ -114,7 +114,7 @@ export function pendingValue(waiting: WaitingExecute, end?: ApprovalEnd): Value 
   return { type: REC, value: [state, ...describe(waiting), ...(end === undefined ? [] : ended)] }
 }
 
-function describe({ row, args, identity }: WaitingExecute): Field[] {
+function describe({ row, args, identity, rule }: WaitingExecute): Field[] {
   const { id, control, role, address, asked, timeout, digest, preview } = row
   const text = (name: string, value: string): Field => ({ name, type: STRING, value })
   return [
@@ -124,6 +124,7 @@ function describe({ row, args, identity }: WaitingExecute): Field[] {
     text('asker', formatIdentity(identity)),
     text('address', address),
     text('role', role),
+    text('rule', rule),
     { name: 'asked', type: UINT64, value: BigInt(asked) },
     { name: 'until', type: UINT64, value: BigInt(Math.round(asked + timeout * 1000)) },
     { name: 'result', type: UINT32, value: row.result },

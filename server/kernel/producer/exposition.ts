@@ -19,6 +19,7 @@ export const statsExposition: RecordExposition = {
     evicted_connections: counter('evicted_connections', 'Connections that gave way to others before they logged in.'),
     refused_connections: counter('refused_connections', 'Connections that found no place.'),
     refused_passwords: counter('refused_passwords', 'Passwords that found no place among those to be checked.'),
+    refused_approvals: counter('refused_approvals', 'EXECUTEs that found no place to wait for approval.'),
     refused_scrapes: counter('refused_scrapes', 'Requests of GET /metrics that were refused, or cut off.'),
     open_files: gauge('open_files', 'Files and connections that the process has open.'),
     max_open_files: gauge('max_open_files', 'How many it may have open.'),

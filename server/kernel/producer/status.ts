@@ -105,6 +105,8 @@ export interface Stats {
     readonly refusedPasswords: number
     /** Requests of GET /metrics that found no turn so far. */
     readonly refusedScrapes: number
+    /** EXECUTEs that found no place to wait for approval so far. */
+    readonly refusedApprovals: number
   }
   /** Only for admins: files and connections that are open, and how many may be; 0 if that is not known. */
   readonly files?: { readonly open: number; readonly max: number; readonly refused: number }
@@ -148,6 +150,7 @@ export interface StatsOptions {
   readonly storage: { readonly state: string }
   readonly backups: { readonly progress: BackupProgress | undefined }
   readonly faults: { readonly count: number }
+  readonly approvals: { readonly refused: number }
   readonly audit: { readonly stored: number }
   readonly hourOfDrops: { readonly drops: Drops }
   readonly openFiles: { readonly open: number; readonly max: number | undefined; readonly refused: number }
@@ -161,7 +164,7 @@ const NO_BACKUP: BackupProgress = { copiedBytes: 0, totalBytes: 0 }
 export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' | 'role'>) => Stats {
   const { software, name, generation, clock, quotas, registry, names } = server
   const { sessions, hasher, scrapes, host, storage, backups, faults } = server
-  const { audit, hourOfDrops, openFiles, listeners, diskSpace } = server
+  const { approvals, audit, hourOfDrops, openFiles, listeners, diskSpace } = server
   const started = clock.monotonicMs()
   const ofTenant = (tenant: string) => ({
     connections: quotas.of(tenant).connections.used,
@@ -170,7 +173,8 @@ export function statsOf(server: StatsOptions): (reader: Pick<Identity, 'tenant' 
   const ofAll = () => {
     const { unauthenticated, evicted, refused } = sessions.admission
     const refusals = { refusedPasswords: hasher.refused, refusedScrapes: scrapes.refused }
-    const admission = { unauthenticated, evicted, refused, ...refusals }
+    const refusedApprovals = approvals.refused
+    const admission = { unauthenticated, evicted, refused, ...refusals, refusedApprovals }
     const { accepted, sent } = host
     const { drops } = hourOfDrops
     const facts = { listeners: listeners(), disk: diskSpace(), accepted, sent, auditRecords: audit.stored, drops }
@@ -235,6 +239,7 @@ export function statsView(stats: (identity: Identity) => Stats): ProducerView {
                 count('refused_connections', admission.refused),
                 count('refused_passwords', admission.refusedPasswords),
                 count('refused_scrapes', admission.refusedScrapes),
+                count('refused_approvals', admission.refusedApprovals),
               ]),
           ...(files === undefined
             ? []

@@ -80,6 +80,7 @@ describe.skipIf(missing)(`approvals in the console${howTo}`, () => {
     const text = await waiting.innerText()
     expect(text).toMatch(/olga has asked for it from 127\.0\.0\.1/)
     expect(text).toContain('the approval of the role lead, or of an admin')
+    expect(text).toContain('allow EXECUTE exec.restart if lead approves')
     expect(text).toMatch(/ends in 60 min/)
     expect(await waiting.locator('.result').innerText()).toContain('nginx.service runs since Tuesday')
 

@@ -84,7 +84,14 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
       ) as object,
     )
   expect(statsFields(stats)).toEqual(fields)
-  const admission = { unauthenticated: 5, evicted: 6, refused: 7, refusedPasswords: 8, refusedScrapes: 9 }
+  const admission = {
+    unauthenticated: 5,
+    evicted: 6,
+    refused: 7,
+    refusedPasswords: 8,
+    refusedScrapes: 9,
+    refusedApprovals: 3,
+  }
   const files = { open: 10, max: 11, refused: 12 }
   expect(statsFields({ ...stats, admission, files, forgottenNames: 9 })).toEqual([
     ...fields,
@@ -93,6 +100,7 @@ test('producer.stats is one REC with these fields, and for admins some more', ()
     ['refused_connections', 7],
     ['refused_passwords', 8],
     ['refused_scrapes', 9],
+    ['refused_approvals', 3],
     ['open_files', 10],
     ['max_open_files', 11],
     ['refused_source_connections', 12],

@@ -1,7 +1,7 @@
 /** `dry_run_argv`: a dry run is a program of its own, whose output is its result and what whoever approves is shown. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { done } from '../../../../support/administration.ts'
-import { args, command, str, type } from '../../../../support/bytes.ts'
+import { args, command, status, str, type } from '../../../../support/bytes.ts'
 import { execTables } from '../../../../support/exec-tables.ts'
 import { TestProducer } from '../../../../support/producer.ts'
 import { decoded } from '../../../../support/records.ts'
@@ -23,6 +23,7 @@ dry_run_argv = ["sh", "-c", "echo no >&2; exit 3"]
 name = "what"
 default = "x"
 `
+  const HELD = '[[exec]]\nname = "exec.held"\nargv = ["true"]\ndry_run_argv = ["sleep", "60"]\n'
   let producer: TestProducer
   let op: Seat
   let lead: Seat
@@ -61,5 +62,16 @@ default = "x"
     })
     await done(lead, 'control.approve', { id: shown.id })
     expect(decoded(await op.value())).toMatchObject({ outcome: 'failed', detail: 'exit code 1' })
+  })
+  it('takes no place of the other one, and does not keep others from theirs', async () => {
+    producer.config = { exec: execTables(HELD) }
+    producer = await producer.restart()
+    op = await producer.seat('op')
+    const seqs = Array.from({ length: 9 }, () => op.send((seq) => command.execute(seq, 'exec.held', args(dry))))
+    const answers: number[] = []
+    for (const seq of seqs) answers.push((await op.response(seq)).status)
+    // `max_running` is 1, and eight may be tried out all the same.
+    expect(answers).toEqual([...Array.from({ length: 8 }, () => status.OK), status.BUSY])
+    expect(await done(await producer.seat('root'), 'exec.held')).toMatchObject({ exit: 0 })
   })
 })
