@@ -68,8 +68,9 @@ export class Silences {
   *mutingOf(tenant: string, alert: SilencedAlert, nowMs: number): Steps<SilenceRow | undefined> {
     for (const { row, matchers } of this.#silences.values()) {
       const { tenant: whose, kind, begins, ends } = row
-      if (whose !== tenant || nowMs < begins || nowMs >= ends) continue
-      if (kind === 'acknowledgement' && alert.firedMs > begins) continue
+      if (whose !== tenant || nowMs >= ends) continue
+      // Where the clock was set back to before it, nobody can tell whether an alert fired then: better tell again than not at all.
+      if (kind === 'acknowledgement' && (nowMs < begins || alert.firedMs > begins)) continue
       if (matchesAll(alert, matchers)) return row
       if (matchers.some(({ size }) => size > 0)) yield
     }

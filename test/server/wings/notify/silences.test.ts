@@ -36,6 +36,18 @@ it('what has ended, or was ended, is shown for five days, the last to end first'
   expect(ids(found.endedOf('acme', NOW + 5 * DAY + 60_000))).toEqual([first?.id])
 })
 
+it('a clock that is set back to before a silence does not end it, but an acknowledgement of what may fire later', () => {
+  const { found, add } = silences()
+  const alert = { labels: [['a', 'b']], fingerprint: '', firedMs: NOW - 2 * DAY } as const
+  const acknowledged = { kind: 'acknowledgement', matchers: '["a=b"]', begins: NOW, ends: NOW + DAY } as const
+  found.add({ tenant: 'other', author: 'ann', comment: '', ...acknowledged })
+  add('acme', NOW + DAY)
+  const isMuted = (tenant: string, nowMs: number) => finish(found.mutingOf(tenant, alert, nowMs)) !== undefined
+  expect(isMuted('acme', NOW - DAY)).toBe(true)
+  expect(isMuted('other', NOW - DAY)).toBe(false)
+  expect(isMuted('other', NOW)).toBe(true)
+})
+
 it('of those that have ended the last thousand of each tenant stay', () => {
   const { found, add, changes } = silences()
   add('other', NOW + 1)
