@@ -171,7 +171,7 @@ describe('docs/protocol/monitoring.md', () => {
 
   it('has the arguments of every control', async () => {
     const rows = rowsBelow(section('10'), /^\| argument /)
-    expect(firstCells(rows)).toEqual(['idempotency_key', 'dry_run', 'on_behalf_of'])
+    expect(firstCells(rows)).toEqual(['idempotency_key', 'dry_run', 'on_behalf_of', 'repeat_only'])
     const list = args(
       ['channel', type.uint32, u32(0)],
       ['dry_run', type.boolean, u32(1)],

@@ -7,6 +7,7 @@ import type { ArgumentList } from '../../../protocol/monitor/arguments.ts'
 import type { ApprovalRow, Change } from '../../../storage/store.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
+import { type ControlContext, ON_BEHALF_OF_PARAMETER } from './control.ts'
 import type { Execution } from './executions.ts'
 import type { PendingResult } from './results.ts'
 
@@ -153,16 +154,38 @@ export class Approvals {
     return this.#waiting.get(waiting.row.id) === waiting
   }
 
-  /** One that an identity may decide about: approve it or, as it may also if it has asked itself, refuse it. Throws StatusError. */
-  decidable(id: string, by: Identity, decision: 'approve' | 'refuse'): WaitingExecute {
+  /** One that an identity may know of, and refuse: also what it has asked for itself. Throws StatusError. */
+  refusable(id: string, by: Identity): WaitingExecute {
     const waiting = this.#waiting.get(id)
     // What is over is over also before the sweep that ends it: after a start, for example.
     if (waiting === undefined || this.#isOverdue(waiting) || !mayKnow(waiting, by)) {
       throw new StatusError('INVALID_ARGUMENT', `nothing with the id ${id} waits for your approval: it may have ended`)
     }
-    if (waiting.row.user !== by.userId) return waiting
-    if (decision === 'refuse') return waiting
-    throw new StatusError('PERMISSION_DENIED', 'nobody approves what they have asked for themselves')
+    return waiting
+  }
+
+  /**
+   * One that somebody may approve: not who has asked for it, nor anybody called like whom it was asked on behalf of, nor on behalf of
+   * others, since nobody here knows who these are. Throws StatusError.
+   */
+  approvable(
+    id: string,
+    { identity: by, onBehalfOf }: Pick<ControlContext, 'identity' | 'onBehalfOf'>,
+  ): WaitingExecute {
+    const waiting = this.refusable(id, by)
+    const { args, row } = waiting
+    const askedFor = args.find(({ name }) => name === ON_BEHALF_OF_PARAMETER)?.value
+    if (row.user === by.userId || (typeof askedFor === 'string' && isAmong(by.name, askedFor))) {
+      throw new StatusError('PERMISSION_DENIED', 'nobody approves what they have asked for themselves')
+    }
+    if (onBehalfOf !== undefined) {
+      const why = 'this server does not know who that is, and whether they have asked for it'
+      throw new StatusError(
+        'PERMISSION_DENIED',
+        `nobody approves on behalf of others, or through another server: ${why}`,
+      )
+    }
+    return waiting
   }
 
   /** The one of which a result was announced with this id on a channel, for itself or a repetition. */
@@ -217,4 +240,13 @@ function repeatsOf({ row }: WaitingExecute): readonly (readonly [channel: number
 export function mayKnow({ row, identity }: WaitingExecute, of: Onlooker): boolean {
   if (of.role === ADMIN_ROLE || of.userId === row.user) return true
   return of.tenant === identity.tenant && of.role === row.role
+}
+
+/**
+ * Whether a name is one of those on whose behalf something was asked for: `tenant/user` each, the nearest server's first. The tenants of
+ * another server are not those of this one, and nobody becomes somebody else by the case of a letter.
+ */
+function isAmong(name: string, onBehalfOf: string): boolean {
+  const all = `, ${onBehalfOf}, `.toLowerCase()
+  return [`/${name}, `, `, ${name}, `].some((one) => all.includes(one.toLowerCase()))
 }

@@ -17,6 +17,7 @@ import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Clock } from '../core/clock.ts'
 import { StatusError } from '../core/errors.ts'
+import { PRODUCER } from '../metrics/reach.ts'
 import {
   type ApprovalEnd,
   type ApprovalListener,
@@ -84,12 +85,15 @@ export interface AskedExecute {
   readonly context: ControlContext & { readonly channel: Channel }
   readonly key: IdempotencyKey | undefined
   readonly rule: Rule
+  readonly onBehalfOf: string | undefined
 }
 
 export class Approving {
   readonly #options: ApprovingOptions
   readonly #parts: Parts
   readonly #approvals: Approvals
+  /** Those whose dry run has begun in this process. */
+  readonly #triedOut = new WeakSet<WaitingExecute>()
 
   constructor(options: ApprovingOptions, parts: Parts) {
     const { journal, clock, age } = options
@@ -136,17 +140,25 @@ export class Approving {
     if (channel?.row.durable) this.#approvals.repeat(execution, id, channel.id)
   }
 
-  /** Tries out again what waits and whose dry run the end of the process has cut off. */
+  /** Tries out again what waits and whose dry run the end of the process has cut off; later, if the control is away. */
   recover(): void {
-    for (const waiting of this.#approvals.all()) {
-      if (waiting.row.preview !== undefined) continue
-      const judged = this.#judgedAgain(waiting)
-      if (judged === undefined) continue
-      const { control, invocation } = judged
-      const preview = this.#preview(waiting, control, invocation.args)
-      if (preview === undefined) this.#approvals.show(waiting, encodeResult(CHECKED))
-      else preview()
-    }
+    for (const waiting of this.#approvals.all()) if (!this.#isAway(waiting)) this.#tryOut(waiting)
+  }
+
+  #tryOut(waiting: WaitingExecute): void {
+    if (waiting.row.preview !== undefined || this.#triedOut.has(waiting)) return
+    const judged = this.#judgedAgain(waiting)
+    if (judged === undefined) return
+    const { control, invocation } = judged
+    const preview = this.#preview(waiting, control, invocation)
+    if (preview === undefined) this.#approvals.show(waiting, encodeResult(CHECKED))
+    else preview()
+  }
+
+  /** A control that is away may come back, as those of a broker or of another server do. */
+  #isAway({ row, args, identity }: WaitingExecute): boolean {
+    const { controls } = this.#parts
+    return controls.isShown(identity, row.control) && controls.meant(row.control, args, identity) === undefined
   }
 
   /** Throws StatusError unless an EXECUTE may wait. */
@@ -160,7 +172,10 @@ export class Approving {
   }
 
   /** The audit record, the announcement of the result and what is to be approved are one batch. */
-  ask({ control, args, all, context, key, rule }: AskedExecute): { readonly id: number; readonly run: () => void } {
+  ask({ control, args, all, context, key, rule, onBehalfOf }: AskedExecute): {
+    readonly id: number
+    readonly run: () => void
+  } {
     const { age, approvalTimeoutMs } = this.#options
     const { results, executions, audit } = this.#parts
     const { identity, credential, address, channel, destination = '' } = context
@@ -191,7 +206,7 @@ export class Approving {
     audit.asked(control, all, row, text, context)
     const waiting = { identity, args: readArguments(new XdrReader(row.args)), execution, rule: text, row, pending }
     this.#approvals.add(waiting)
-    return { id: pending.id, run: this.#preview(waiting, control, args) ?? (() => {}) }
+    return { id: pending.id, run: this.#preview(waiting, control, { args, onBehalfOf }) ?? (() => {}) }
   }
 
   /** How long a credential is good for: nothing that it has asked for runs afterwards. */
@@ -200,9 +215,14 @@ export class Approving {
   }
 
   /** Tries out what waits. A stop ends that early: the next start does it again. */
-  #preview(waiting: WaitingExecute, control: Control, args: ControlArguments): (() => void) | undefined {
+  #preview(
+    waiting: WaitingExecute,
+    control: Control,
+    { args, onBehalfOf }: Pick<Invocation, 'args' | 'onBehalfOf'>,
+  ): (() => void) | undefined {
     const { running } = this.#parts
-    return running.beginDryRun(control, args, waiting.identity, (result) => {
+    this.#triedOut.add(waiting)
+    return running.beginDryRun(control, args, { identity: waiting.identity, onBehalfOf }, (result) => {
       if (!running.signal.aborted) this.#approvals.show(waiting, encodeResult(result))
     })
   }
@@ -213,8 +233,8 @@ export class Approving {
     return () => decided(() => this.#start(this.#approvable(id, by), by))
   }
 
-  #approvable(id: string, { identity }: ControlContext): WaitingExecute {
-    const waiting = this.#approvals.decidable(id, identity, 'approve')
+  #approvable(id: string, by: ControlContext): WaitingExecute {
+    const waiting = this.#approvals.approvable(id, by)
     if (waiting.row.preview !== undefined) return waiting
     throw new StatusError('BUSY', `the dry run of ${waiting.row.control} has not ended yet: try again later`)
   }
@@ -223,6 +243,12 @@ export class Approving {
   async #start(waiting: WaitingExecute, by: Decider): Promise<ControlResult> {
     const { running, audit } = this.#parts
     const { pending, execution, identity } = waiting
+    if (waiting.args.some(({ name }) => name === PRODUCER) && this.#isAway(waiting)) {
+      throw new StatusError(
+        'BUSY',
+        `${waiting.row.control} is not known: its producer has not been connected since the start`,
+      )
+    }
     const { control, invocation, context } = this.#judgeAgain(waiting, by)
     running.needsRoom(control, identity)
     const { all, run } = prepared(control, invocation, context)
@@ -290,21 +316,19 @@ export class Approving {
       this.#giveUp(waiting, { state: 'timeout', reason })
     }
     for (const waiting of this.#approvals.some(JUDGED_AT_ONCE)) {
-      const { row, args, identity } = waiting
-      const { controls } = this.#parts
-      // A control that is away may come back, as those of a broker do: it is missing only when somebody approves it.
-      const isAway =
-        controls.isShown(identity, row.control) && controls.meant(row.control, args, identity) === undefined
-      if (!isAway) this.#judgedAgain(waiting)
+      // It is missing only when somebody approves it.
+      if (this.#isAway(waiting)) continue
+      this.#judgedAgain(waiting)
+      if (this.#approvals.has(waiting)) this.#tryOut(waiting)
     }
   }
 
   /** Checks that an EXECUTE waits that somebody may refuse. Throws StatusError. */
   refuse(id: string, reason: string, by: ControlContext): ControlRun {
-    this.#approvals.decidable(id, by.identity, 'refuse')
+    this.#approvals.refusable(id, by.identity)
     return () =>
       decided(async () => {
-        const waiting = this.#approvals.decidable(id, by.identity, 'refuse')
+        const waiting = this.#approvals.refusable(id, by.identity)
         this.#giveUp(waiting, { state: 'refused', by: by.identity, reason }, by)
         await this.#options.journal.whenStored()
         return ok(`${waiting.row.control} is refused, and does not run`)

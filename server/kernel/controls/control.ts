@@ -27,6 +27,7 @@ export const HIDDEN = '***'
 export const KEY_PARAMETER = 'idempotency_key'
 export const DRY_RUN_PARAMETER = 'dry_run'
 export const ON_BEHALF_OF_PARAMETER = 'on_behalf_of'
+export const REPEAT_ONLY_PARAMETER = 'repeat_only'
 export const commonParameters: readonly ControlParameter[] = [
   {
     name: KEY_PARAMETER,
@@ -45,7 +46,14 @@ export const commonParameters: readonly ControlParameter[] = [
     type: BasicType.STRING,
     optional: true,
     maxLength: 1024,
-    description: 'Whom the identity that is logged in claims to act for; it is recorded, and changes nothing else.',
+    description:
+      'Whom the identity that is logged in claims to act for; it is recorded, and they cannot approve what they have asked for.',
+  },
+  {
+    name: REPEAT_ONLY_PARAMETER,
+    type: BasicType.BOOLEAN,
+    optional: true,
+    description: 'Gives the result of an earlier EXECUTE with the same key, and runs nothing.',
   },
 ]
 
@@ -72,6 +80,8 @@ export interface ControlContext {
   readonly destination?: string | undefined
   /** The idempotency key that was given, or made for a control that is `isKeyed`. */
   readonly key?: string | undefined
+  /** Whom the identity claims to act for. */
+  readonly onBehalfOf?: string | undefined
 }
 
 /** The arguments by name, converted to the declared types, with defaults for omitted ones. */
@@ -119,7 +129,12 @@ export interface Control extends Audience {
    * Returns what is run instead for a dry run, which changes nothing; called after `prepare`, with the same arguments. Without it a dry
    * run only checks.
    */
-  dryRun?(args: ControlArguments, identity: Identity): ControlRun
+  dryRun?(args: ControlArguments, context: Pick<ControlContext, 'identity' | 'onBehalfOf'>): ControlRun
+  /**
+   * Returns what asks elsewhere for the result of an EXECUTE with the key of the context whose outcome is `unknown` here. It starts
+   * nothing, and gives `unknown` if nothing is known there either.
+   */
+  learn?(args: ControlArguments, context: Pick<ControlContext, 'identity' | 'key' | 'onBehalfOf'>): ControlRun
   /** What it runs, if that may change while its name stays: what was approved before must not run afterwards. */
   readonly definition?: string
 }

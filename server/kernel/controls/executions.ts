@@ -147,6 +147,13 @@ export class Executions {
     this.#settle(execution, isSlot ? NOTHING : result, result)
   }
 
+  /** Stores what an execution came to whose outcome was unknown. */
+  learn(execution: Execution, result: Uint8Array): void {
+    if (!this.#isKept(execution)) return
+    this.#of(execution.user).bytes += result.length - (execution.result?.length ?? 0)
+    this.#settle(execution, result, result)
+  }
+
   /** Frees the key of a control that was refused after all. `result` goes to those who wait for the same key. */
   cancel(execution: Execution, result: Uint8Array): void {
     if (keyIfGiven(execution) === undefined) this.#free(execution)

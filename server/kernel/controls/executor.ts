@@ -34,7 +34,7 @@ import { ControlAudit } from './control-audit.ts'
 import { ControlCatalogue, type ControlRights } from './control-catalogue.ts'
 import { type Execution, Executions, type IdempotencyKey, keyIfGiven } from './executions.ts'
 import { checkInvocation, type Invocation, idempotencyKeyOf, prepared, readInvocation } from './invocation.ts'
-import { encodeResult, Results, UNKNOWN_RESULT } from './results.ts'
+import { encodeResult, isUnknown, type PendingResult, Results, UNKNOWN_RESULT } from './results.ts'
 import { CHECKED, RunningControls } from './running.ts'
 
 export interface ExecutorOptions extends ApprovingOptions {
@@ -69,6 +69,7 @@ interface CheckedExecute {
   /** Whether it is recorded in the audit log. */
   readonly isRecorded: boolean
   readonly run: ControlRun
+  readonly onBehalfOf: string | undefined
 }
 
 /** The id of the result, and a function to call when the response was sent. */
@@ -176,13 +177,18 @@ export class Executor {
         : idempotencyKeyOf(invocation.key, invocation.given, control, this.#secret)
     const user = context.identity.userId
     const known = key && this.#executions.find(user, name, key)
+    if (known === undefined && invocation.isRepeatOnly) {
+      throw new StatusError('INVALID_ARGUMENT', 'no EXECUTE with this idempotency_key is known: nothing runs')
+    }
+    if (isUnknownYet(known) && control.learn !== undefined) this.#running.needsRoomToLearn(control, context.identity)
     if (known === undefined) this.#needsRoom(control, invocation, context.identity, rule)
     if (known === undefined && key !== undefined) this.#executions.needsRoom(user)
     const { all, run } =
       known === undefined ? prepared(control, invocation, context) : { ...invocation, run: () => CHECKED }
     const isRecorded = rule !== undefined || (control.isRecorded?.(args, context) ?? true)
     if (isRecorded && known === undefined && !isDryRun) quota?.audited.needsRoom()
-    return { control, args, all, context, key, isDryRun, rule, known, isRecorded, run }
+    const { onBehalfOf } = invocation
+    return { control, args, all, context, key, isDryRun, rule, known, isRecorded, run, onBehalfOf }
   }
 
   /** Throws StatusError unless a control may start now, or be tried out, or begin to wait. */
@@ -193,22 +199,44 @@ export class Executor {
   }
 
   /** Responds to an EXECUTE for which nothing runs but perhaps a program that changes nothing: a dry run, or the repetition of a key. */
-  #respondOnly({ control, args, all, context, known, isRecorded }: CheckedExecute): ExecuteResponse {
+  #respondOnly(checked: CheckedExecute): ExecuteResponse {
+    const { control, args, all, context, known, isRecorded, onBehalfOf } = checked
     const pending = this.#results.announce(control.name, context.identity.userId, context.channel)
     const action = known === undefined ? 'dry-run' : 'repeat'
     if (isRecorded) this.#audit.unexecuted(action, control, all, pending.id, context)
     if (known !== undefined && known.result === undefined) this.approving.repeat(known, pending)
     const finish = (result: Uint8Array): void => this.#results.deliver(pending, result)
-    const dryRun =
+    const begun =
       known === undefined
-        ? this.#running.beginDryRun(control, args, context.identity, (result) => finish(encodeResult(result)))
-        : undefined
+        ? this.#running.beginDryRun(control, args, { identity: context.identity, onBehalfOf }, (result) =>
+            finish(encodeResult(result)),
+          )
+        : this.#beginToLearn(checked, known, pending)
     const run = (): void => {
       if (known === undefined) finish(encodeResult(CHECKED))
       else if (known.result === undefined) known.waiting.push(finish)
       else finish(known.result)
     }
-    return { id: pending.id, run: dryRun ?? run }
+    return { id: pending.id, run: begun ?? run }
+  }
+
+  /** What asks for a result that is not known here, but may be known where the control has run; undefined if nobody can be asked. */
+  #beginToLearn(
+    { control, args, context, key, onBehalfOf }: CheckedExecute,
+    known: Execution,
+    pending: PendingResult,
+  ): (() => void) | undefined {
+    if (!isUnknownYet(known)) return undefined
+    const asker = { identity: context.identity, key: key?.key, onBehalfOf }
+    return this.#running.beginToLearn(control, args, asker, (result) => {
+      const bytes = encodeResult(result)
+      // Another repetition may have learned it meanwhile.
+      if (result.outcome !== 'unknown' && isUnknownYet(known)) {
+        this.#audit.outcome(control.name, pending.id, result, context)
+        this.#executions.learn(known, bytes)
+      }
+      this.#results.deliver(pending, bytes)
+    })
   }
 
   /** The audit record and the announcement of the result are one batch; the control starts when it is stored and the response was sent. */
@@ -286,4 +314,9 @@ export class Executor {
   stop(): Promise<void> {
     return this.#running.stop()
   }
+}
+
+/** Whether an execution has ended without anybody here knowing how. */
+function isUnknownYet(known: Execution | undefined): boolean {
+  return known?.result !== undefined && isUnknown(known.result)
 }

@@ -19,6 +19,7 @@ import {
   DRY_RUN_PARAMETER,
   KEY_PARAMETER,
   ON_BEHALF_OF_PARAMETER,
+  REPEAT_ONLY_PARAMETER,
 } from './control.ts'
 import type { IdempotencyKey } from './executions.ts'
 
@@ -33,6 +34,9 @@ export interface Invocation {
   readonly all: ControlArguments
   readonly key: string | undefined
   readonly isDryRun: boolean
+  /** Whether it may only repeat an EXECUTE with the same key. */
+  readonly isRepeatOnly: boolean
+  readonly onBehalfOf: string | undefined
 }
 
 /** Throws StatusError INVALID_ARGUMENT for unknown names and wrong types; `checkInvocation` finds missing arguments. */
@@ -45,11 +49,11 @@ export function readInvocation(list: ArgumentList, control: Control): Invocation
   control.complete?.(all)
   const key = all.get(KEY_PARAMETER) as string | undefined
   const isDryRun = all.get(DRY_RUN_PARAMETER) === true
+  const isRepeatOnly = all.get(REPEAT_ONLY_PARAMETER) === true
+  const onBehalfOf = all.get(ON_BEHALF_OF_PARAMETER) as string | undefined
   const args = new Map(all)
-  args.delete(KEY_PARAMETER)
-  args.delete(DRY_RUN_PARAMETER)
-  args.delete(ON_BEHALF_OF_PARAMETER)
-  return { args, given, all, key, isDryRun }
+  for (const { name } of commonParameters) args.delete(name)
+  return { args, given, all, key, isDryRun, isRepeatOnly, onBehalfOf }
 }
 
 /** Throws StatusError for missing arguments and for those out of their bounds. */
@@ -98,12 +102,12 @@ export function idempotencyKeyOf(
 /** Has a control check its arguments. `all` has the key that is made for it, if it needs one. Throws StatusError. */
 export function prepared(
   control: Control,
-  { args, all, key, isDryRun }: Invocation,
+  { args, all, key, isDryRun, onBehalfOf }: Invocation,
   context: ControlContext,
 ): { readonly all: ControlArguments; readonly run: ControlRun } {
-  if (isDryRun) return { all, run: control.prepare(args, context) }
+  if (isDryRun) return { all, run: control.prepare(args, { ...context, onBehalfOf }) }
   const made = control.isKeyed && key === undefined ? crypto.randomUUID() : undefined
-  const run = control.prepare(args, { ...context, key: key ?? made })
+  const run = control.prepare(args, { ...context, onBehalfOf, key: key ?? made })
   return { all: made === undefined ? all : new Map(all).set(KEY_PARAMETER, made), run }
 }
 

@@ -2,9 +2,10 @@
  * Delivers the results of EXECUTEs as values of channels [MON 10]. None is ever dropped for a limit: a channel whose results are
  * not committed takes no further EXECUTE instead. They are sent only when they are stored.
  */
+import { XdrReader } from '../../../protocol/bytes/reader.ts'
 import { XdrWriter } from '../../../protocol/bytes/writer.ts'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
-import { VOID, writeTyped } from '../../../protocol/monitor/value.ts'
+import { readTyped, VOID, writeTyped } from '../../../protocol/monitor/value.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Journal } from '../channels/journal.ts'
 import type { Clock } from '../core/clock.ts'
@@ -91,6 +92,12 @@ export function encodeResult({ outcome, detail, value }: ControlResult): Uint8Ar
     ],
   })
   return writer.copy()
+}
+
+/** Whether the outcome of an encoded result is `unknown`. */
+export function isUnknown(result: Uint8Array): boolean {
+  const { type, value } = readTyped(new XdrReader(result))
+  return type === BasicType.REC && value[0]?.value === 'unknown'
 }
 
 /** The result of a control that had not ended when the process ended. */

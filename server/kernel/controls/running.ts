@@ -83,6 +83,11 @@ export class RunningControls {
     if (control.dryRun !== undefined) this.#needsRoom(dryRunName(control), identity, most, DRY_RUN_SHARE)
   }
 
+  /** The same for what only asks elsewhere what it came to. */
+  needsRoomToLearn({ name }: Control, identity: Identity): void {
+    this.#needsRoom(name, identity)
+  }
+
   #needsRoom(name: string, { tenant, role }: Identity, most = Number.POSITIVE_INFINITY, share = 1): void {
     const running = (of: string): number => this.#running.get(of) ?? 0
     if (running(`${tenant}/${name}`) >= most) {
@@ -111,12 +116,31 @@ export class RunningControls {
   beginDryRun(
     control: Control,
     args: ControlArguments,
-    identity: Identity,
+    context: Pick<ControlContext, 'identity' | 'onBehalfOf'>,
     done: (result: ControlResult) => void,
   ): (() => void) | undefined {
-    const run = control.dryRun?.(args, identity)
-    if (run === undefined) return undefined
-    const name = dryRunName(control)
+    const run = control.dryRun?.(args, context)
+    return run && this.#beginBeside(control, dryRunName(control), context.identity, run, done)
+  }
+
+  /** The same for what asks elsewhere for the result of a run. */
+  beginToLearn(
+    control: Control,
+    args: ControlArguments,
+    context: Pick<ControlContext, 'identity' | 'key' | 'onBehalfOf'>,
+    done: (result: ControlResult) => void,
+  ): (() => void) | undefined {
+    const run = control.learn?.(args, context)
+    return run && this.#beginBeside(control, control.name, context.identity, run, done)
+  }
+
+  #beginBeside(
+    control: Control,
+    name: string,
+    identity: Identity,
+    run: ControlRun,
+    done: (result: ControlResult) => void,
+  ): () => void {
     this.#count(name, identity, 1)
     return () =>
       this.#watch(

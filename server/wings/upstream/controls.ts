@@ -14,27 +14,29 @@ import {
   type ControlContext,
   type ControlParameter,
   type ControlResult,
+  DRY_RUN_PARAMETER,
+  encodeResult,
   failed,
   KEY_PARAMETER,
   ON_BEHALF_OF_PARAMETER,
   outcomes,
+  REPEAT_ONLY_PARAMETER,
 } from '../../kit/controls.ts'
 import { PRODUCER } from '../../kit/producers.ts'
 import { type Clock, StatusError } from '../../kit/running.ts'
 import type { UpstreamSession } from './session.ts'
 
-const { STRING, UINT32, REC, ARRAY } = BasicType
+const { ARRAY, BOOLEAN, REC, STRING, UINT32 } = BasicType
 const DEADLINE_MS = 60_000
 const MAX_DEADLINE_MS = 600_000
 /** How often it is looked whether there is a connection again. */
 const LOOK_MS = 100
 const DEADLINE = 'deadline_ms'
 
-const UNKNOWN: ControlResult = {
-  outcome: 'unknown',
-  detail: 'the connection to the producer was lost, and it is not known whether the control ran there',
-  value: VOID,
-}
+/** Bytes of what a dry run there has come to, as it is shown here to whoever decides. */
+const MAX_DRY_RUN_BYTES = 65_536
+/** As `on_behalf_of` may have. */
+const MAX_ACTOR_BYTES = 1_024
 
 /** What the upstream says of one of its controls. */
 export interface ControlThere {
@@ -79,49 +81,127 @@ export function remoteControl(there: ControlThere, run: RemoteRun): Control {
       if (run.session() === undefined) {
         throw new StatusError('BUSY', `producer ${run.producer} is not connected: nothing ran`)
       }
-      return (signal) => execute(there, own, args, context, run, signal)
+      if (Buffer.byteLength(actorsOf(context)) > MAX_ACTOR_BYTES) {
+        throw new StatusError(
+          'INVALID_ARGUMENT',
+          `${ON_BEHALF_OF_PARAMETER} is too long to be passed on with your name`,
+        )
+      }
+      return (signal) => new CallBelow(there, own, args, context, run).result(signal, [])
     },
+    dryRun: (args, context) => (signal) => new CallBelow(there, own, args, context, run).dryRun(signal),
+    learn: (args, context) => (signal) =>
+      new CallBelow(there, own, args, context, run).result(signal, [flag(REPEAT_ONLY_PARAMETER)]),
   }
 }
 
-async function execute(
-  { name, producer: rest }: ControlThere,
-  parameters: readonly ControlParameter[],
-  args: ControlArguments,
-  { identity, key = '' }: ControlContext,
-  { producer, id, clock, session }: RemoteRun,
-  signal: AbortSignal,
-): Promise<ControlResult> {
-  const actor = `${identity.tenant}/${identity.name}`
-  const given = parameters.flatMap(({ name, type }) => {
-    const value = args.get(name)
-    return value === undefined ? [] : ([{ name, type, value }] as ArgumentList)
-  })
-  const sent: ArgumentList = [
-    ...given,
-    ...(rest === '' ? [] : [{ name: PRODUCER, type: STRING, value: rest } as const]),
-    { name: KEY_PARAMETER, type: STRING, value: keyBelow(id, actor, key) },
-    { name: ON_BEHALF_OF_PARAMETER, type: STRING, value: actor },
-  ]
-  const endMs = clock.monotonicMs() + (args.get(DEADLINE) as number)
-  while (!signal.aborted) {
-    const leftMs = endMs - clock.monotonicMs()
-    if (leftMs <= 0) return UNKNOWN
-    const connected = session()
-    if (connected === undefined) {
-      await new Promise<void>((resolve) => void clock.setTimeout(resolve, Math.min(LOOK_MS, leftMs)))
-      continue
+/** One EXECUTE, as it is sent to the upstream. */
+class CallBelow {
+  readonly #name: string
+  readonly #list: ArgumentList
+  readonly #run: RemoteRun
+  readonly #deadlineMs: number
+  /** The key here; empty for a dry run, which needs none. */
+  readonly #key: string
+  readonly #actor: string
+  /** The actor, and whom it claims to act for. */
+  readonly #onBehalfOf: string
+
+  constructor(
+    { name, producer: rest }: ControlThere,
+    parameters: readonly ControlParameter[],
+    args: ControlArguments,
+    context: Pick<ControlContext, 'identity' | 'key' | 'onBehalfOf'>,
+    run: RemoteRun,
+  ) {
+    const given = parameters.flatMap(({ name, type }) => {
+      const value = args.get(name)
+      return value === undefined ? [] : ([{ name, type, value }] as ArgumentList)
+    })
+    this.#name = name
+    this.#list = [...given, ...(rest === '' ? [] : [text(PRODUCER, rest)])]
+    this.#run = run
+    this.#deadlineMs = args.get(DEADLINE) as number
+    this.#key = context.key ?? ''
+    this.#actor = actorOf(context)
+    this.#onBehalfOf = actorsOf(context)
+  }
+
+  /** What it comes to there. After a lost connection the same is sent again. */
+  async result(signal: AbortSignal, more: ArgumentList): Promise<ControlResult> {
+    const { id, clock, session, producer } = this.#run
+    const key = keyBelow(id, this.#actor, this.#key)
+    const sent = [...this.#list, text(KEY_PARAMETER, key), text(ON_BEHALF_OF_PARAMETER, this.#onBehalfOf), ...more]
+    const endMs = clock.monotonicMs() + this.#deadlineMs
+    let why = 'this server stopped before there was a result'
+    while (!signal.aborted) {
+      const leftMs = endMs - clock.monotonicMs()
+      if (leftMs <= 0) {
+        why = `there was no result within ${this.#deadlineMs / 1000} s`
+        if (session() === undefined) why += ', and the connection is lost'
+        break
+      }
+      const connected = session()
+      if (connected === undefined) {
+        await new Promise<void>((resolve) => void clock.setTimeout(resolve, Math.min(LOOK_MS, leftMs)))
+        continue
+      }
+      try {
+        const { value } = await connected.execute(this.#name, sent, leftMs, signal)
+        return resultOf(value)
+      } catch (error) {
+        if (error instanceof Refusal) {
+          const said = `${producer}: ${error.detail || error.message}`
+          // It was refused, and has not run; an earlier attempt would have given its result.
+          return more.length === 0 ? failed(said) : this.#unknown(said)
+        }
+        if (!(error instanceof ConnectionError || signal.aborted)) throw error
+      }
     }
+    return this.#unknown(`${producer}: ${why}`)
+  }
+
+  #unknown(why: string): ControlResult {
+    const advice = `the same with ${KEY_PARAMETER}=${this.#key} asks again for its result`
+    const detail = `${why}; it may have run there, may run yet, or wait for approval there: ${advice}`
+    return { outcome: 'unknown', detail, value: VOID }
+  }
+
+  /** What a dry run there comes to. Nothing is sent again: it may be made again. */
+  async dryRun(signal: AbortSignal): Promise<ControlResult> {
+    const { session, producer } = this.#run
+    const connected = session()
+    if (connected === undefined) return failed(`producer ${producer} is not connected`)
+    const sent = [...this.#list, flag(DRY_RUN_PARAMETER), text(ON_BEHALF_OF_PARAMETER, this.#onBehalfOf)]
     try {
-      const { value } = await connected.execute(name, sent, leftMs)
-      return resultOf(value)
+      const { value } = await connected.execute(this.#name, sent, this.#deadlineMs, signal)
+      const result = resultOf(value)
+      if (encodeResult(result).length <= MAX_DRY_RUN_BYTES) return result
+      return failed(`${producer}: the dry run has come to more than ${MAX_DRY_RUN_BYTES} bytes`)
     } catch (error) {
-      // It was refused, and has not run; an earlier attempt would have given its result.
       if (error instanceof Refusal) return failed(`${producer}: ${error.detail || error.message}`)
-      if (!(error instanceof ConnectionError)) throw error
+      if (!(error instanceof ConnectionError || signal.aborted)) throw error
+      const detail = `${producer}: the dry run has not ended, or the connection was lost before`
+      return { outcome: 'timeout', detail, value: VOID }
     }
   }
-  return UNKNOWN
+}
+
+function text(name: string, value: string) {
+  return { name, type: STRING, value } as const
+}
+
+function flag(name: string) {
+  return { name, type: BOOLEAN, value: true } as const
+}
+
+function actorOf({ identity: { tenant, name } }: Pick<ControlContext, 'identity'>): string {
+  return `${tenant}/${name}`
+}
+
+/** Who asks, and then whom they claim to act for: where a server asks, that is who has asked it. */
+function actorsOf(context: Pick<ControlContext, 'identity' | 'onBehalfOf'>): string {
+  return [actorOf(context), context.onBehalfOf].filter((one) => one !== undefined).join(', ')
 }
 
 /** The same for the same key of the same actor of this server, and another one for all others. */

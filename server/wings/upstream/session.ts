@@ -132,9 +132,10 @@ export class UpstreamSession implements FrameTaker {
     return this.#inTime(this.#awaited.ask(this.request, 'QUERY', { metric, args }, { isKept: false, deadlineMs }))
   }
 
-  /** The same; rejects with ConnectionError TIMEOUT if there is no result in time. */
-  execute(control: string, args: ArgumentList, deadlineMs = RESPONSE_MS): Promise<ValueMessage> {
-    return this.#inTime(this.#awaited.ask(this.request, 'EXECUTE', { control, args }, { isKept: false, deadlineMs }))
+  /** The same; rejects with ConnectionError TIMEOUT if there is no result in time, and with the reason of a signal that is aborted. */
+  execute(control: string, args: ArgumentList, deadlineMs = RESPONSE_MS, signal?: AbortSignal): Promise<ValueMessage> {
+    const options = { isKept: false, deadlineMs, ...(signal && { signal }) }
+    return this.#inTime(this.#awaited.ask(this.request, 'EXECUTE', { control, args }, options))
   }
 
   /** What a channel binds, by id; undefined if the upstream does not say it. */

@@ -47,7 +47,7 @@ describe('what is sent below', () => {
     const list = args(
       ['user', type.string, str('new')],
       ['idempotency_key', type.string, str(keyIn(sent))],
-      ['on_behalf_of', type.string, str('default/boss')],
+      ['on_behalf_of', type.string, str('default/boss, carol')],
     )
     expect(toHex(sent)).toBe(toHex(frame(u32(EXECUTE), u32(sent.readUInt32BE(8)), str('user.add'), list)))
     expect(keyIn(sent)).toMatch(/^[\w-]{43}$/)
@@ -55,7 +55,7 @@ describe('what is sent below', () => {
     expect(JSON.parse(here.args)).toMatchObject({ producer: 'east', on_behalf_of: 'carol' })
     const [there] = await audited(tree.lower)
     expect(there.actor).toBe('main')
-    expect(JSON.parse(there.args).on_behalf_of).toBe('default/boss')
+    expect(JSON.parse(there.args).on_behalf_of).toBe('default/boss, carol')
   })
 
   it('has the same key for the same key of the same identity, and another one for others', async () => {
@@ -109,6 +109,8 @@ describe('the result', () => {
     const result = await add(boss, 'new', { deadline_ms: 2_000 })
     expect(result.outcome).toBe('unknown')
     expect(users()).toContain('new')
+    isDeaf = false
+    expect(await add(boss, 'new', { deadline_ms: 2_000 })).toMatchObject({ outcome: 'failed' })
   })
 })
 
@@ -146,7 +148,7 @@ it('is judged here, with `producer` among the arguments', async () => {
   expect(await askFor(keeper, 'user.list', { producer: 'east' })).toMatchObject({ status: status.PERMISSION_DENIED })
 })
 
-it('a dry run is judged here, and asks nobody', async () => {
+it('a dry run is judged here, and then made there, without a key', async () => {
   expect(await add(boss, 'new', { dry_run: 1 }).catch(() => undefined)).toBeUndefined()
   const list = args(
     ['user', type.string, str('new')],
@@ -155,7 +157,15 @@ it('a dry run is judged here, and asks nobody', async () => {
   )
   await boss.ok((seq) => frame(u32(EXECUTE), u32(seq), str('user.add'), list))
   expect(decoded(await tree.inTime(boss.value()))).toMatchObject({ outcome: 'dry-run' })
-  expect(executes()).toEqual([])
+  const [sent = Buffer.alloc(0), ...more] = executes()
+  const there = args(
+    ['user', type.string, str('new')],
+    ['dry_run', type.boolean, u32(1)],
+    ['on_behalf_of', type.string, str('default/boss')],
+  )
+  expect(toHex(sent)).toBe(toHex(frame(u32(EXECUTE), u32(sent.readUInt32BE(8)), str('user.add'), there)))
+  expect(more).toEqual([])
+  expect(users()).not.toContain('new')
 })
 
 it('`producer.controls` has those below with the producer after the name, and by its name none of this one', async () => {

@@ -76,7 +76,7 @@ export function putControls({ put, follow, ended, stored }: PutControlsOptions):
         return ok(changes.map(({ name }) => `${name} is in force`).join('\n'), listOf(changes.map(fieldsOfChange)))
       }
     },
-    dryRun(args, { tenant }) {
+    dryRun(args, { identity: { tenant } }) {
       return async () => {
         const changes: readonly NotifierChange[] | PutRefusal = await put.changes(tenant, ...textsIn(args))
         if ('refused' in changes) return failed(changes.refused)

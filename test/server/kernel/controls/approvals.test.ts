@@ -9,13 +9,13 @@ it('nothing is decided after its time, though no sweep has ended it yet', () => 
   let age = 1_000
   const approvals = new Approvals({ change() {}, clock: { microseconds: () => 0 }, age: () => age })
   const row = { id: 'a', user: 1, role: 'lead', age, timeout: 60_000 }
-  const waiting = { identity: ASKER, row } as unknown as WaitingExecute
+  const waiting = { identity: ASKER, args: [], row } as unknown as WaitingExecute
   approvals.add(waiting)
   age += 59_999
-  expect(approvals.decidable('a', LEAD, 'approve')).toBe(waiting)
+  expect(approvals.approvable('a', { identity: LEAD })).toBe(waiting)
   expect(approvals.overdue()).toEqual([])
   age += 1
-  expect(() => approvals.decidable('a', LEAD, 'approve')).toThrow('it may have ended')
-  expect(() => approvals.decidable('a', ASKER, 'refuse')).toThrow('it may have ended')
+  expect(() => approvals.approvable('a', { identity: LEAD })).toThrow('it may have ended')
+  expect(() => approvals.refusable('a', ASKER)).toThrow('it may have ended')
   expect(approvals.overdue()).toEqual([waiting])
 })

@@ -36,7 +36,7 @@ test('bounds that would fill the list are refused, together too', () => {
   expect(() => declare({ values: new Array(40_000).fill('x') })).toThrow('there may be 65536')
 })
 
-test.each(['producer', 'on_behalf_of', 'dry_run', 'idempotency_key'])(
+test.each(['producer', 'on_behalf_of', 'dry_run', 'idempotency_key', 'repeat_only'])(
   '%s is taken before the control gets it',
   (name) => {
     expect(() => declare({ name })).toThrow(`no parameter can be called ${name}`)
