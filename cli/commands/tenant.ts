@@ -26,6 +26,11 @@ const QUOTAS = {
   history_series: { flag: 'history-series', what: 'series of its history', head: 'history series' },
   rules: { flag: 'rules', what: 'rules that its users put into force', head: 'rules' },
   notifiers: { flag: 'notifiers', what: 'notifiers that its users put into force', head: 'notifiers' },
+  rule_seconds_per_hour: {
+    flag: 'rule-seconds-per-hour',
+    what: 'seconds of work per hour for rules of its users',
+    head: 'rule s/h',
+  },
 } as const
 
 type QuotaOptions = Readonly<{ [option: string]: bigint }>

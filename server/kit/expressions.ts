@@ -25,6 +25,8 @@ export interface Expressions {
 
 /** Steps that are run at one time after the other: what they ask for is known from the last time. */
 export interface RecurringRun {
+  /** How long its last steps have taken, in milliseconds, without what they have waited. */
+  readonly workedMs: number
   /** Asks for what they will ask for at a time, if it was little the last time. Nothing of it is shown before `run` at the same time. */
   ask(reader: Reader, timeMs: number): void
   /** Runs them over what somebody may read, as work of his tenant. Rejects with what they throw, and if they take too long. */

@@ -84,7 +84,7 @@ export interface OwnView {
   channels(): Iterable<ShownChannel>
   readonly sensors: readonly Sensor[]
   /** What a tenant has, and may have. */
-  use(tenant: string): Pick<TenantUse, 'history' | 'historyLimits' | 'rules' | 'notifiers'>
+  use(tenant: string): Pick<TenantUse, 'history' | 'historyLimits' | 'rules' | 'ruleSeconds' | 'notifiers'>
   /** `producer.recent` as far as it is kept in memory; what a history records is left out from then on. */
   readonly recent: Required<ProducerView> & { leaveOut(isRecorded: IsRecorded): void }
   /**

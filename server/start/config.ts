@@ -192,6 +192,11 @@ const quota = section(
       ),
       rules: liveKey(integer(0, 1_000_000), 1_000n, 'Rules that its users put into force by `rules.put`.'),
       notifiers: liveKey(integer(0, 10_000), 20n, 'Notifiers that its users put into force by `notify.put`.'),
+      rule_seconds_per_hour: liveKey(
+        integer(0, 1_000_000),
+        360n,
+        'Seconds in which the server works out what the rules of its users come to.',
+      ),
     })
     .describe('What each tenant may have; 0 is no limit of its own. `tenant.set` gives a tenant others.'),
 )

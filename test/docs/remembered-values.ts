@@ -38,10 +38,10 @@ export function historyValue(clock: Clock): ValueMessage {
 
 /** As it is where there are rules. */
 export function alertsValue(clock: Clock): ValueMessage {
-  const counts = { evaluations: 1, failures: 0, transitions: 0, missed: 0, setBack: 0 }
+  const counts = { evaluations: 1, failures: 0, transitions: 0, missed: 0, workedMs: 0, setBack: 0 }
   const sensor = new AlertFigures(
     [{ tenant: 'default', groups: [], lagMs: 0, counts }],
-    () => ({ files: [], refused: 0 }),
+    () => ({ files: [], refused: 0, usedUp: 0 }),
     clock,
   )
   return messageOf(sensor.measure(undefined, undefined, BOSS).value)

@@ -27,6 +27,7 @@ const NO_LIMITS: Quota = {
   historySeries: 0,
   rules: 0,
   notifiers: 0,
+  ruleSecondsPerHour: 0,
   series: 0,
 }
 

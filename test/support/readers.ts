@@ -50,6 +50,7 @@ const NO_LIMIT: Quota = {
   historySeries: 0,
   rules: 0,
   notifiers: 0,
+  ruleSecondsPerHour: 0,
   series: 0,
 }
 const LIMITS = { bytes: 1 << 24, elements: 1_000_000 }

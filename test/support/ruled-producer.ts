@@ -34,10 +34,11 @@ export class RuledProducer {
     this.#server = server
   }
 
-  static async start(alerts: Partial<Config['alerts']>): Promise<RuledProducer> {
+  static async start(alerts: Partial<Config['alerts']>, more: Partial<Config> = {}): Promise<RuledProducer> {
     const { history, alerts: usual } = defaultConfig()
     const server = await PublishingProducer.start({
       config: {
+        ...more,
         history: { ...history, keepMs: EVER_MS, keepRollupsMs: EVER_MS, metrics: ['test.*', 'rules.*'] },
         alerts: { ...usual, builtin: false, ...alerts },
       },

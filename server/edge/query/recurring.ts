@@ -38,6 +38,7 @@ export class HistoryRun implements RecurringRun {
   #habit: readonly RememberedSelection[] | undefined
   /** What is asked for and was not given yet, by what it is. */
   readonly #ahead = new Map<string, Portions>()
+  workedMs = 0
 
   /** `history` throws QueryProblem. */
   constructor(history: () => RememberedHistory, services: HistoryRunServices) {
@@ -82,6 +83,7 @@ export class HistoryRun implements RecurringRun {
       (series) => labels.of(series),
     )
     const { timeout: timeoutMs } = section()
+    this.workedMs = 0
     try {
       return await runQuery(steps(source), source, {
         tenant: reader.tenant,
@@ -89,6 +91,9 @@ export class HistoryRun implements RecurringRun {
         clock,
         timeoutMs,
         ended: this.#ended,
+        worked: (ms) => {
+          this.workedMs += ms
+        },
       })
     } finally {
       this.#forget()

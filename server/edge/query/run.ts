@@ -21,6 +21,8 @@ export interface RunOptions {
   readonly ended: AbortSignal
   /** Where it counts what it holds; undefined if it takes no turn, as those of rules. */
   readonly memory?: Pick<MemoryPlace, 'refused' | 'took'> | undefined
+  /** Is told how long each slice of its work took, in milliseconds. */
+  readonly worked?: (ms: number) => void
 }
 
 /** What may be asked, and what may be used for the answer. */
@@ -41,9 +43,10 @@ export type AskedTimes =
 export async function runQuery<T>(
   steps: Generator<unknown, T, void>,
   source: HistorySource,
-  { tenant, work, clock, timeoutMs, ended, memory }: RunOptions,
+  { tenant, work, clock, timeoutMs, ended, memory, worked }: RunOptions,
 ): Promise<T> {
   const lastMs = clock.monotonicMs() + timeoutMs
+  const party = worked === undefined ? { tenant } : { tenant, worked }
   const check = (): void => {
     if (ended.aborted) throw new QueryProblem('canceled', 'query was canceled')
     if (memory?.refused.aborted) throw new CrowdedQuery()
@@ -57,7 +60,7 @@ export async function runQuery<T>(
   ended.addEventListener('abort', end)
   try {
     for (;;) {
-      const finished = await work.run({ tenant }, untilWaiting(steps, source, check))
+      const finished = await work.run(party, untilWaiting(steps, source, check))
       if (finished !== undefined) return finished.result
       await Promise.race([source.waiting, over])
     }

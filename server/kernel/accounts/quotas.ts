@@ -41,6 +41,7 @@ export interface Quota {
   readonly historySeries: number
   readonly rules: number
   readonly notifiers: number
+  readonly ruleSecondsPerHour: number
 }
 
 /** The quota as the configuration has it, which may give shares of the file system. */
@@ -54,6 +55,7 @@ export function quotaOn(sizeBytes: number, quota: ConfiguredQuota): Quota {
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
+const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
 export class Quotas {
@@ -125,6 +127,8 @@ export class TenantUse {
   readonly dials: Rate
   /** Bytes of the audit log. */
   readonly audited: Allowance
+  /** Seconds in which its rules were worked out. */
+  readonly ruleSeconds: Allowance
   /** Bytes of VALUE frames in all its channels. The limit is read for every value. */
   readonly queued: { bytes: number; limit: number }
   readonly values: ValueMeter
@@ -153,6 +157,8 @@ export class TenantUse {
       () => most(quota().auditBytesPerDay),
       now,
     )
+    const ruleSeconds = `tenant ${tenant}: seconds for its rules in an hour`
+    this.ruleSeconds = new Allowance(ruleSeconds, () => most(quota().ruleSecondsPerHour), now, HOUR_MS)
     this.queued = { bytes: 0, limit: most(limits.queuedBytes) }
     this.values = new ValueMeter(() => most(quota().valuesPerSecond), now)
   }
@@ -270,18 +276,20 @@ export class Rate {
   }
 }
 
-/** An amount that may be used within a day. What was used is forgotten evenly, as much in a day as the limit. */
+/** An amount that may be used within a day, or another time. What was used is forgotten evenly, as much in that time as the limit. */
 export class Allowance {
   readonly #what: string
   readonly #limit: () => number
   readonly #now: () => number
+  readonly #withinMs: number
   #used = 0
   #at: number
 
-  constructor(what: string, limit: () => number, now: () => number) {
+  constructor(what: string, limit: () => number, now: () => number, withinMs = DAY_MS) {
     this.#what = what
     this.#limit = limit
     this.#now = now
+    this.#withinMs = withinMs
     this.#at = now()
   }
 
@@ -292,7 +300,7 @@ export class Allowance {
   /** Not counted while there is no limit. */
   get used(): number {
     const [now, limit] = [this.#now(), this.#limit()]
-    const forgotten = Number.isFinite(limit) ? ((now - this.#at) / DAY_MS) * limit : this.#used
+    const forgotten = Number.isFinite(limit) ? ((now - this.#at) / this.#withinMs) * limit : this.#used
     this.#used = Math.max(0, this.#used - forgotten)
     this.#at = now
     return this.#used
@@ -310,6 +318,11 @@ export class Allowance {
   /** Counts what was used; the last use may exceed the limit. */
   take(amount: number): void {
     if (Number.isFinite(this.#limit())) this.#used = this.used + amount
+  }
+
+  /** Forgets some of what was used. */
+  giveBack(amount: number): void {
+    this.#used = Math.max(0, this.used - amount)
   }
 }
 

@@ -39,6 +39,7 @@ const limits: Readonly<Record<string, { readonly key: keyof Quota; readonly desc
   history_series: { key: 'historySeries', description: 'Series of its history.' },
   rules: { key: 'rules', description: 'Rules that its users put.' },
   notifiers: { key: 'notifiers', description: 'Notifiers that its users put.' },
+  rule_seconds_per_hour: { key: 'ruleSecondsPerHour', description: 'Seconds of work for rules of its users.' },
 }
 
 const parameters: readonly ControlParameter[] = [
@@ -171,6 +172,7 @@ function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
     history,
     rules,
     notifiers,
+    ruleSeconds,
   } = use
   return {
     connections: connections.used,
@@ -186,6 +188,7 @@ function usedBy(quotas: Pick<Quotas, 'of'>, tenant: string): Quota {
     historySeries: history.series,
     rules: rules.used,
     notifiers: notifiers.used,
+    ruleSecondsPerHour: ruleSeconds.used,
   }
 }
 

@@ -20,6 +20,8 @@ export interface Party {
   readonly tenant: string
   /** True once nobody wants its work any more: what waits is dropped. */
   readonly isOver?: boolean
+  /** Is told how long a slice of its work took, in milliseconds. */
+  worked?(ms: number): void
 }
 
 export interface Work {
@@ -80,7 +82,7 @@ export class FairWork {
       if (!this.#stepUntil(this.#sliceEndMs, work)) this.#enqueue(party, work)
     } else {
       const ms = this.#msAtOnce(party)
-      if (ms <= 0 || !this.#slice(ms, work)) this.#enqueue(party, work)
+      if (ms <= 0 || !this.#slice(party, ms, work)) this.#enqueue(party, work)
     }
   }
 
@@ -124,7 +126,7 @@ export class FairWork {
       if (next === undefined) return
       const { party, work } = next
       if (party.isOver === true) work.dropped?.()
-      else if (!this.#slice(SLICE_MS, work)) this.#enqueue(party, work)
+      else if (!this.#slice(party, SLICE_MS, work)) this.#enqueue(party, work)
     }
     this.#deferTurn()
   }
@@ -144,14 +146,16 @@ export class FairWork {
     return undefined
   }
 
-  #slice(ms: number, work: Work): boolean {
+  #slice(party: Party, ms: number, work: Work): boolean {
     const startMs = this.#clock.monotonicMs()
     this.#sliceEndMs = startMs + ms
     try {
       return this.#stepUntil(this.#sliceEndMs, work)
     } finally {
       this.#sliceEndMs = undefined
-      this.#spentMs += this.#clock.monotonicMs() - startMs
+      const workedMs = this.#clock.monotonicMs() - startMs
+      this.#spentMs += workedMs
+      party.worked?.(workedMs)
       this.#deferTurn()
     }
   }

@@ -33,10 +33,18 @@ const exposition: RecordExposition = {
     evaluations: counter('evaluations', 'Evaluations of rules.'),
     failures: counter('failures', 'Those that have failed.'),
     missed: counter('missed', 'Evaluations of groups that were left out, because they were due too long ago.'),
+    worked_ms: {
+      ...counter('worked_seconds', 'How long rules were worked on.'),
+      convert: 'milliseconds',
+    },
     transitions: counter('transitions', 'Transitions of alerts.'),
     set_back: counter('set_back', 'How often a group found that the clock had been set back.'),
     files: gauge('files', 'Rule files that users have put.'),
-    stopped: gauge('stopped_files', 'Those that are not evaluated, because whoever put them is no user any more.'),
+    stopped: gauge(
+      'stopped_files',
+      'Those that are not evaluated, because their author is no user any more or they take too long.',
+    ),
+    used_up: counter('used_up_files', 'Rule files that were stopped because their tenant had used up its time.'),
     refused: counter('refused_files', 'Rule files that were not taken.'),
   },
 }
@@ -55,6 +63,7 @@ const metric: Metric = {
 type FileCounts = (tenant: string) => {
   readonly files: readonly { readonly problem: string | undefined }[]
   readonly refused: number
+  readonly usedUp: number
 }
 
 /** The rules of a tenant, as far as they are shown. */
@@ -102,7 +111,7 @@ export class AlertFigures implements PolledSensor {
 function describe({ tenant, groups, lagMs, counts }: ShownGroups, put: ReturnType<FileCounts>): Field[] {
   const all = [...groups]
   const rules = all.flatMap(({ rules }) => rules)
-  const alerts = rules.flatMap(({ rule }) => [...rule.alerts.values()])
+  const alerts = all.flatMap(({ alerting }) => alerting).flatMap(({ rule }) => [...rule.alerts.values()])
   const numbers = {
     groups: all.length,
     rules: rules.length,
@@ -113,10 +122,12 @@ function describe({ tenant, groups, lagMs, counts }: ShownGroups, put: ReturnTyp
     evaluations: counts.evaluations,
     failures: counts.failures,
     missed: counts.missed,
+    worked_ms: counts.workedMs,
     transitions: counts.transitions,
     set_back: counts.setBack,
     files: put.files.length,
     stopped: put.files.filter(({ problem }) => problem !== undefined).length,
+    used_up: put.usedUp,
     refused: put.refused,
   }
   return [

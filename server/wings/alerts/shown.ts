@@ -4,7 +4,7 @@ import { fromForeign } from '../../kit/metrics.ts'
 import type { ShownAlert, ShownGroup, ShownRule, ShownRuleGroup, ShownRules, ShownTexts } from '../../kit/rules.ts'
 import type { Steps } from '../../kit/running.ts'
 import type { RuleGroups } from './evaluation/groups.ts'
-import type { RunningGroup, RunningRule } from './evaluation/running-group.ts'
+import type { RunningGroup, ShownRunningRule } from './evaluation/running-group.ts'
 import type { Alert } from './rules/alerting-rule.ts'
 
 type View = Pick<Kit['peer']['view'], 'readRights'>
@@ -23,7 +23,7 @@ export class RulesShown implements ShownRules {
     const found: ShownRuleGroup[] = []
     for (const [group, mayRead] of this.#groupsOf(reader)) {
       const rules: ShownRule[] = []
-      for (const one of group.rules) rules.push(yield* shownRule(one, mayRead))
+      for (const one of group.shown) rules.push(yield* shownRule(one, mayRead))
       found.push({ ...aboutGroup(group), rules })
     }
     return found
@@ -32,11 +32,12 @@ export class RulesShown implements ShownRules {
   *rulesFor(...[reader, { after, group: wanted }, take]: Parameters<ShownRules['rulesFor']>): Steps<void> {
     let number = 0
     for (const [group, mayRead] of this.#groupsOf(reader)) {
+      const { shown } = group
       const first = number + 1
-      number += group.rules.length
+      number += shown.length
       if (number <= after || (wanted !== undefined && group.definition.name !== wanted)) continue
       const about = aboutGroup(group)
-      for (const [index, one] of group.rules.entries()) {
+      for (const [index, one] of shown.entries()) {
         if (first + index <= after) continue
         if (!take(yield* shownRule(one, mayRead), about, first + index)) return
       }
@@ -62,7 +63,7 @@ function aboutGroup({ definition, file, intervalMs, tookMs, evaluatedMs }: Runni
   return { name, file, intervalMs, limit, tookMs, evaluatedMs }
 }
 
-function* shownRule({ rule, health }: RunningRule, mayRead: MayRead): Steps<ShownRule> {
+function* shownRule({ rule, health }: ShownRunningRule, mayRead: MayRead): Steps<ShownRule> {
   const { definition } = rule
   const alerts: ShownAlert[] = []
   for (const alert of rule.alerts.values()) {

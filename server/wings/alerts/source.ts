@@ -71,6 +71,7 @@ export const alerts: Source<typeof alertsSection> = {
     const counts = (tenant: string) => ({
       files: rules?.filesOf(tenant) ?? [],
       refused: refused.get(tenant) ?? 0,
+      usedUp: rules?.usedUpOf(tenant) ?? 0,
     })
     feed.add(new AlertFigures(running, counts, clock))
     const shown = new RulesShown(running, peer.view)

@@ -24,6 +24,31 @@ const MOST_BYTES = 4 << 20
 const MOST_SAID = 20
 
 const NO_AUTHOR = 'whoever put them is no user any more: put them again'
+const TOO_SLOW = (limit: number): string =>
+  `they took the most of the time that the rules of the tenant may take, ${limit} s in an hour: have them do less and put them again, ` +
+  'or raise its quota `rule_seconds_per_hour`'
+const HOUR_MS = 3_600_000
+
+/** How long the rules of a file were worked on lately: what was an hour ago counts for a third. */
+class RecentWork {
+  readonly #nowMs: () => number
+  #ms = 0
+  #atMs: number
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+    this.#atMs = nowMs()
+  }
+
+  add(ms: number): void {
+    this.#ms = this.seconds * 1_000 + ms
+    this.#atMs = this.#nowMs()
+  }
+
+  get seconds(): number {
+    return (this.#ms * Math.exp((this.#atMs - this.#nowMs()) / HOUR_MS)) / 1_000
+  }
+}
 
 /** A file that was put. */
 interface PutFile {
@@ -33,8 +58,12 @@ interface PutFile {
   readonly problem: string | undefined
   readonly bytes: number
   readonly reader: EvaluatedFile['reader']
-  /** Whether it was stopped when it was looked at last. */
-  isStopped: boolean
+  readonly worked: (ms: number) => void
+  readonly recent: RecentWork
+  /** The quota that it has used up, for which it was stopped; undefined if it was not. */
+  usedUp: number | undefined
+  /** Why it was stopped, when it was looked at last. */
+  stopped: string | undefined
 }
 
 /** A file that was put, as it is shown. */
@@ -64,6 +93,8 @@ export class RulesOfTenants {
   readonly #files = new Map<string, Map<string, PutFile>>()
   /** Tenants whose stored files are not read yet. */
   readonly #unread: Set<string>
+  /** Files that were stopped because their tenant has used up its time, by tenant. */
+  readonly #usedUp = new Map<string, number>()
   #whenRead: Promise<void> | undefined
   #configured: readonly EvaluatedFile[] = []
 
@@ -153,21 +184,55 @@ export class RulesOfTenants {
     return files.sort((one, other) => (one.row.name < other.row.name ? -1 : 1)).map(shown)
   }
 
-  /** Stops what has no author any more. To be called every second. */
+  /** How many files of a tenant were stopped because it has used up its time. */
+  usedUpOf(tenant: string): number {
+    return this.#usedUp.get(tenant) ?? 0
+  }
+
+  /** Stops what has no author any more, and what takes too much time. To be called every second. */
   sweep(): void {
     for (const [tenant, files] of this.#files) {
-      const changed = [...files.values()].filter((file) => file.isStopped !== (this.#problemOf(file) !== undefined))
-      for (const { row, isStopped } of changed)
-        if (!isStopped)
-          this.#services.kit.log.warn({ tenant, file: row.name, author: row.author }, `rules stop: ${NO_AUTHOR}`)
+      this.#stopCostliest(tenant, [...files.values()])
+      const changed = [...files.values()].filter((file) => file.stopped !== this.#problemOf(file))
+      for (const file of changed) {
+        const { row, stopped } = file
+        const problem = this.#problemOf(file)
+        if (stopped === undefined && problem !== undefined)
+          this.#services.kit.log.warn({ tenant, file: row.name, author: row.author }, `rules stop: ${problem}`)
+      }
       if (changed.length > 0) this.#follow(tenant)
     }
     for (const groups of this.#running) groups.sweep()
   }
 
+  /** Where the rules of a tenant have used up its time, the file is stopped that took the most of it. */
+  #stopCostliest(tenant: string, files: readonly PutFile[]): void {
+    const quota = this.#services.kit.peer.view.use(tenant).ruleSeconds
+    for (const file of files) if (file.usedUp !== undefined && quota.limit > file.usedUp) file.usedUp = undefined
+    if (quota.hasRoom) return
+    const [costliest] = files
+      .filter((file) => this.#problemOf(file) === undefined)
+      .toSorted((one, other) => other.recent.seconds - one.recent.seconds)
+    if (costliest === undefined) return
+    costliest.usedUp = quota.limit
+    quota.giveBack(costliest.recent.seconds)
+    this.#usedUp.set(tenant, this.usedUpOf(tenant) + 1)
+  }
+
   #fileOf(row: RuleFileRow, groups: PutFile['groups'], problem?: string): PutFile {
-    const reader = () => this.#services.kit.peer.view.readerOf(row.user, row.scope)
-    return { row, groups, problem, bytes: Buffer.byteLength(row.rules), reader, isStopped: false }
+    const { clock, peer } = this.#services.kit
+    const recent = new RecentWork(() => clock.monotonicMs())
+    return {
+      ...{ row, groups, problem, recent },
+      bytes: Buffer.byteLength(row.rules),
+      reader: () => peer.view.readerOf(row.user, row.scope),
+      worked(ms) {
+        recent.add(ms)
+        peer.view.use(row.tenant).ruleSeconds.take(ms / 1_000)
+      },
+      usedUp: undefined,
+      stopped: undefined,
+    }
   }
 
   #keep(file: PutFile): void {
@@ -204,16 +269,18 @@ export class RulesOfTenants {
   }
 
   #evaluated(file: PutFile): EvaluatedFile {
-    const { row, groups, reader } = file
+    const { row, groups, reader, worked } = file
     const path = PUT_PREFIX + row.name
     const problem = this.#problemOf(file)
-    file.isStopped = problem !== undefined
-    if (problem === undefined) return { path, groups, reader }
+    file.stopped = problem
+    if (problem === undefined) return { path, groups, reader, worked }
     return { path, groups: [stoppedGroup(row.name, problem)], reader: () => nobodyOf(row.tenant) }
   }
 
-  #problemOf({ problem, reader }: PutFile): string | undefined {
-    return problem ?? (reader() === undefined ? NO_AUTHOR : undefined)
+  #problemOf({ problem, reader, usedUp }: PutFile): string | undefined {
+    if (problem !== undefined) return problem
+    if (reader() === undefined) return NO_AUTHOR
+    return usedUp === undefined ? undefined : TOO_SLOW(usedUp)
   }
 
   #sizeProblem({ tenant, name }: RuleFileRow, bytes: number): string | undefined {
@@ -248,13 +315,13 @@ function nobodyOf(tenant: string): NonNullable<ReturnType<EvaluatedFile['reader'
 }
 
 function shown(file: PutFile): ShownFile {
-  const { row, groups, bytes, problem, isStopped } = file
+  const { row, groups, bytes, stopped } = file
   return {
     row,
     groups: groups.length,
     rules: rulesIn(file),
     bytes,
-    problem: problem ?? (isStopped ? NO_AUTHOR : undefined),
+    problem: stopped,
   }
 }
 

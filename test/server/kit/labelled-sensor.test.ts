@@ -23,6 +23,7 @@ const NO_LIMIT = {
   historySeries: 0,
   rules: 0,
   notifiers: 0,
+  ruleSecondsPerHour: 0,
   series: 3,
 } satisfies Quota
 

@@ -39,6 +39,7 @@ export class RuleGroups {
     failures: 0,
     transitions: 0,
     missed: 0,
+    workedMs: 0,
     setBack: 0,
   }
   readonly #options: RuleGroupsOptions
@@ -222,7 +223,7 @@ export class RuleGroups {
       if (group !== undefined) group.restore(reached, sequence, alerts)
       else if (isOf(name, this.tenant)) stored.journal.change({ remove: 'alert group', name })
     }
-    const rules = [...this.#groups.values()].flatMap((group) => group.rules)
+    const rules = [...this.#groups.values()].flatMap((group) => group.alerting)
     const known = new Set(rules.filter(({ rule }) => rule.definition.kind === 'alert').map(({ key }) => key))
     for (const [rule, ended] of alerts) if (!known.has(rule) && isOf(rule, this.tenant)) this.#endUnknown(rule, ended)
   }

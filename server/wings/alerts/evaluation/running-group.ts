@@ -6,21 +6,26 @@ import { QUERY_OPTIONS } from '../../../../promql/query.ts'
 import type { Expressions, RecurringRun, StoredAlerts } from '../../../kit/expressions.ts'
 import type { Clock, Logger, Steps } from '../../../kit/running.ts'
 import { alertLabelsProblem, type Transition } from '../events.ts'
-import type { Alert, Alerts } from '../rules/alerting-rule.ts'
+import { type Alert, type Alerts, isActive } from '../rules/alerting-rule.ts'
 import { type External, RuleEvaluation, type RuleSteps } from '../rules/evaluation.ts'
 import type { RuleFile } from '../rules/files.ts'
 import { type GroupRule, type RuleOutcome, type RuleSample, rulesOf } from '../rules/group.ts'
 import type { RuleGroupDefinition } from '../rules/rule-file.ts'
+import { FailingRules } from './failing-rules.ts'
 import { LayeredSource, RecordedSamples } from './layered-source.ts'
 import { offsetOf } from './schedule.ts'
 import { type AlertChange, changesOf, movedBack, rowOf, storedLabels } from './state.ts'
 
 const EXTERNAL: External = { externalLabels: new Map(), externalUrl: '' }
 const NO_ALERTS: Alerts = new Map()
+/** In the place of the number of rules of the same name that come before. */
+const OWN = 'own'
 
 /** A file with groups, and who reads for their rules: undefined if there is nobody any more. The same reader is the same object. */
 export interface EvaluatedFile extends Pick<RuleFile, 'path' | 'groups'> {
   readonly reader: () => Parameters<RecurringRun['run']>[0] | undefined
+  /** Is told how long its rules were worked on, in milliseconds; undefined if nobody bounds that. */
+  readonly worked?: (ms: number) => void
 }
 
 export interface GroupServices {
@@ -50,13 +55,16 @@ export interface RuleHealth {
   readonly evaluatedMs: number
 }
 
-export interface RunningRule {
+export interface ShownRunningRule {
   readonly rule: GroupRule
   /** By which its alerts are stored. */
   readonly key: string
+  health: RuleHealth | undefined
+}
+
+export interface RunningRule extends ShownRunningRule {
   /** Its evaluations. */
   readonly run: RecurringRun
-  health: RuleHealth | undefined
 }
 
 /** What a rule has come to, and how long that took. */
@@ -71,6 +79,8 @@ export interface GroupCounts {
   failures: number
   transitions: number
   missed: number
+  /** How long all rules were worked on, without what they have waited. */
+  workedMs: number
 }
 
 export class RunningGroup {
@@ -81,9 +91,13 @@ export class RunningGroup {
   /** Where in its interval it has its time. */
   readonly shiftMs: number
   readonly rules: readonly RunningRule[]
+  readonly #failing: FailingRules
+  /** Whose alerts are those of rules that cannot be evaluated. */
+  readonly #own: ShownRunningRule
   readonly #services: GroupServices
   readonly #counts: GroupCounts
   readonly #reader: EvaluatedFile['reader']
+  readonly #worked: EvaluatedFile['worked']
   reachedMs: number
   #sequence = 0
   tookMs = 0
@@ -97,7 +111,7 @@ export class RunningGroup {
     services: GroupServices,
     counts: GroupCounts,
     key: string,
-    { path, reader }: EvaluatedFile,
+    { path, reader, worked }: EvaluatedFile,
     definition: RuleGroupDefinition,
     intervalMs: number,
   ) {
@@ -106,6 +120,7 @@ export class RunningGroup {
     this.key = key
     this.file = path
     this.#reader = reader
+    this.#worked = worked
     this.definition = definition
     this.intervalMs = definition.intervalMs ?? intervalMs
     this.shiftMs = offsetOf(this.key, this.intervalMs)
@@ -123,6 +138,19 @@ export class RunningGroup {
         health: undefined,
       }
     })
+    this.#failing = new FailingRules(place[1] ?? '', definition.name)
+    const { rule } = this.#failing
+    this.#own = { rule, key: JSON.stringify([...place, rule.definition.name, OWN]), health: undefined }
+  }
+
+  /** All that may have alerts. */
+  get alerting(): readonly ShownRunningRule[] {
+    return [...this.rules, this.#own]
+  }
+
+  /** As others are shown them: that of the server's own while it says something. */
+  get shown(): readonly ShownRunningRule[] {
+    return [...this.#own.rule.alerts.values()].some(isActive) ? this.alerting : this.rules
   }
 
   /** Whether another one of these would be the same. */
@@ -135,7 +163,7 @@ export class RunningGroup {
   restore(reachedMs: number, sequence: number, alerts: ReadonlyMap<string, Alerts>): void {
     this.reachedMs = reachedMs
     this.#sequence = sequence
-    for (const { rule, key } of this.rules)
+    for (const { rule, key } of this.alerting)
       if (rule.definition.kind === 'alert') finish(rule.restore(alerts.get(key) ?? NO_ALERTS))
   }
 
@@ -154,10 +182,10 @@ export class RunningGroup {
       if (known === undefined) continue
       left.delete(place)
       one.health = known.health
-      const { alerts, series } = known.rule
-      one.rule.adopt({ alerts, series: new Map([...series].map((labels) => [labels.key, labels])) })
+      one.rule.adopt(adopted(known.rule))
     }
     for (const one of left.values()) this.#end(one)
+    this.#own.rule.adopt(adopted(before.#own.rule))
     this.#store()
   }
 
@@ -165,21 +193,21 @@ export class RunningGroup {
   end(): void {
     this.#settle()
     this.isOver = true
-    for (const one of this.rules) this.#end(one)
+    for (const one of this.alerting) this.#end(one)
     this.#services.journal.change({ remove: 'alert group', name: this.key })
   }
 
   get alertCount(): number {
-    return this.rules.reduce((count, { rule }) => count + rule.alerts.size, 0)
+    return this.alerting.reduce((count, { rule }) => count + rule.alerts.size, 0)
   }
 
   /** The clock was set back: since when something holds moves with it, so that no `for` begins anew. */
   moveBack(byMs: number): void {
     this.reachedMs -= byMs
     const { journal } = this.#services
-    for (const { rule, key } of this.rules) {
+    for (const { rule, key } of this.alerting) {
       const alerts = new Map([...rule.alerts].map(([at, alert]) => [at, movedBack(alert, byMs)]))
-      rule.adopt({ alerts, series: new Map([...rule.series].map((labels) => [labels.key, labels])) })
+      rule.adopt({ ...adopted(rule), alerts })
       for (const alert of alerts.values()) journal.change({ put: 'alert', row: rowOf(key, alert) })
     }
     this.#store()
@@ -207,6 +235,7 @@ export class RunningGroup {
         reader === undefined
           ? one.rule.failed('nobody reads for it any more')
           : await this.#outcomeOf(one, reader, timeMs, recorded, alerts)
+      if (reader !== undefined) this.#count(one.run)
       // What cannot be asked now is asked again.
       if (this.isOver || (outcome.failure !== undefined && expressions.problem !== undefined)) return false
       evaluated.push({ outcome, tookMs: clock.monotonicMs() - ruleBegunMs })
@@ -217,6 +246,11 @@ export class RunningGroup {
     this.#taking = this.#take(timeMs, evaluated)
     await work(this.#taking)
     return true
+  }
+
+  #count({ workedMs }: RecurringRun): void {
+    this.#counts.workedMs += workedMs
+    this.#worked?.(workedMs)
   }
 
   async #outcomeOf(
@@ -265,32 +299,47 @@ export class RunningGroup {
    */
   *#take(timeMs: number, evaluated: readonly EvaluatedRule[]): Steps<void> {
     this.#counts.evaluations += evaluated.length
+    const problems = new Map<string, string>()
     for (const [index, { outcome, tookMs }] of evaluated.entries()) {
       const one = this.rules[index] as RunningRule
-      const before = one.rule.alerts
-      one.rule.adopt(outcome)
-      let handed = 0
-      for (const change of changesOf(before, outcome.alerts, timeMs)) {
-        if (change !== undefined) this.#change(one, change, timeMs)
-        if (++handed % PER_STEP > 0) continue
-        this.#store()
-        yield
-        if (this.isOver) return
-      }
-      let refused: string | undefined
-      for (const sample of outcome.samples) {
-        const problem = this.#services.publish(sample, this.#sampleMs(timeMs))
-        refused ??= problem
-        if (++handed % PER_STEP > 0) continue
-        this.#store()
-        yield
-        if (this.isOver) return
-      }
-      this.#judge(one, outcome.failure ?? refused, timeMs, tookMs)
+      const refused = yield* this.#handOn(one, outcome, timeMs)
+      if (this.isOver) return
+      const problem = outcome.failure ?? refused
+      if (problem !== undefined) problems.set(one.rule.definition.name, problem)
+      this.#judge(one, problem, timeMs, tookMs)
+    }
+    const failing = yield* this.#failing.outcome(problems, timeMs)
+    if (failing !== undefined) {
+      this.#own.health = { problem: yield* this.#handOn(this.#own, failing, timeMs), tookMs: 0, evaluatedMs: timeMs }
+      if (this.isOver) return
     }
     this.reachedMs = timeMs
     this.#store()
     this.#taking = undefined
+  }
+
+  /** Gives why a sample was refused; undefined if none was. Ends before its end if the group is over. */
+  *#handOn(one: ShownRunningRule, outcome: RuleOutcome, timeMs: number): Steps<string | undefined> {
+    const before = one.rule.alerts
+    one.rule.adopt(outcome)
+    let handed = 0
+    let refused: string | undefined
+    for (const change of changesOf(before, outcome.alerts, timeMs)) {
+      if (change !== undefined) this.#change(one, change, timeMs)
+      if (++handed % PER_STEP > 0) continue
+      this.#store()
+      yield
+      if (this.isOver) return refused
+    }
+    for (const sample of outcome.samples) {
+      const problem = this.#services.publish(sample, this.#sampleMs(timeMs))
+      refused ??= problem
+      if (++handed % PER_STEP > 0) continue
+      this.#store()
+      yield
+      if (this.isOver) return refused
+    }
+    return refused
   }
 
   /** Hands on at once what is left of an evaluation. */
@@ -303,7 +352,7 @@ export class RunningGroup {
     return timeMs - this.definition.offsetMs
   }
 
-  #end(one: RunningRule): void {
+  #end(one: ShownRunningRule): void {
     const timeMs = this.#services.clock.wallMs()
     const { alerts, series } = one.rule
     const gone = [...series].map((labels): RuleSample => ({ labels, value: 'stale' }))
@@ -313,7 +362,7 @@ export class RunningGroup {
     for (const sample of gone) this.#services.publish(sample, this.#sampleMs(timeMs))
   }
 
-  #change({ rule, key }: RunningRule, { alert, isTransition, isGone }: AlertChange, timeMs: number): void {
+  #change({ rule, key }: ShownRunningRule, { alert, isTransition, isGone }: AlertChange, timeMs: number): void {
     const { journal, emit, forget } = this.#services
     if (isGone) journal.change({ remove: 'alert', rule: key, labels: storedLabels(alert.labels) })
     else journal.change({ put: 'alert', row: rowOf(key, alert) })
@@ -339,6 +388,11 @@ export class RunningGroup {
     if (problem === undefined) this.#services.log.info(where, 'a rule can be evaluated again')
     else this.#services.log.warn({ ...where, detail: problem }, 'a rule cannot be evaluated')
   }
+}
+
+/** What a rule that takes the place of another one goes on with. */
+function adopted({ alerts, series }: GroupRule): Pick<RuleOutcome, 'alerts' | 'series'> {
+  return { alerts, series: new Map([...series].map((labels) => [labels.key, labels])) }
 }
 
 function finish(steps: Generator<unknown, void, void>): void {

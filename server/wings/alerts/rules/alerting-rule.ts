@@ -44,11 +44,21 @@ export function* alertsAfter(
   before: Alerts,
   evaluation: RuleEvaluation,
 ): RuleSteps<Alerts> {
-  const { timeMs } = evaluation
   const holding = yield* holdingAlerts(definition, evaluation)
-  const found = new Map(before)
   const lapsed = new Map([...before].filter(([key, alert]) => isActive(alert) && !holding.has(key)))
   const lapses = yield* lapsesOf(definition, lapsed, holding.values(), evaluation)
+  return yield* transitioned(definition, before, holding, evaluation.timeMs, lapses)
+}
+
+/** The same where it is known already what holds, by the keys of the labels, as if it were new, and what goes on besides. */
+export function* transitioned(
+  definition: Pick<AlertingDefinition, 'forMs' | 'keepFiringForMs' | 'noDataForMs'>,
+  before: Alerts,
+  holding: Alerts,
+  timeMs: number,
+  lapses: ReadonlyMap<string, Lapse> = new Map(),
+): RuleSteps<Alerts> {
+  const found = new Map(before)
   for (const [key, fresh] of holding) {
     const known = before.get(key)
     const { value, annotations } = fresh
@@ -95,19 +105,17 @@ function* holdingAlerts(definition: AlertingDefinition, evaluation: RuleEvaluati
     const labels = from.withoutMetadata().with([...own, [ALERT_NAME, definition.name]])
     if (holding.has(labels.key))
       throw new RuleError('vector contains metrics with the same labelset after applying alert labels')
-    holding.set(labels.key, {
-      labels,
-      annotations: LabelSet.of(yield* texts(definition.annotations, data, evaluation)),
-      state: 'pending',
-      value,
-      activeMs: evaluation.timeMs,
-      firedMs: undefined,
-      ...HOLDS,
-      resolvedMs: undefined,
-    })
+    const annotations = LabelSet.of(yield* texts(definition.annotations, data, evaluation))
+    holding.set(labels.key, newAlert(labels, annotations, value, evaluation.timeMs))
     yield undefined
   }
   return holding
+}
+
+/** An alert that begins to hold. */
+export function newAlert(labels: LabelSet, annotations: LabelSet, value: number, timeMs: number): Alert {
+  const since = { activeMs: timeMs, firedMs: undefined, resolvedMs: undefined }
+  return { labels, annotations, state: 'pending', value, ...since, ...HOLDS }
 }
 
 function* texts(
@@ -123,14 +131,14 @@ function* texts(
   return found
 }
 
-function fired({ forMs }: AlertingDefinition, alert: Alert, timeMs: number): Alert {
+function fired({ forMs }: Pick<AlertingDefinition, 'forMs'>, alert: Alert, timeMs: number): Alert {
   if (alert.state !== 'pending' || timeMs - alert.activeMs < forMs) return alert
   return { ...alert, state: 'firing', firedMs: timeMs }
 }
 
 /** An alert whose expression does not hold, and why it goes on. */
 function afterLapse(
-  definition: AlertingDefinition,
+  definition: Pick<AlertingDefinition, 'keepFiringForMs' | 'noDataForMs'>,
   alert: Alert,
   lapse: Lapse | undefined,
   timeMs: number,
@@ -142,7 +150,11 @@ function afterLapse(
 }
 
 /** An alert that goes on for no other reason than `keep_firing_for`; undefined when nobody needs to know of it any more. */
-function ended({ keepFiringForMs }: AlertingDefinition, alert: Alert, timeMs: number): Alert | undefined {
+function ended(
+  { keepFiringForMs }: Pick<AlertingDefinition, 'keepFiringForMs'>,
+  alert: Alert,
+  timeMs: number,
+): Alert | undefined {
   if (alert.state === 'pending') return undefined
   if (alert.state === 'inactive') return timeMs - (alert.resolvedMs ?? timeMs) > RETENTION_MS ? undefined : alert
   const keptSinceMs = keepFiringForMs > 0 ? (alert.keptSinceMs ?? timeMs) : undefined

@@ -54,7 +54,7 @@ export class GroupRule {
       const active = [...alerts.values()].filter(isActive).length
       if (this.#limit > 0 && active > this.#limit)
         return this.failed(`exceeded limit of ${this.#limit} with ${active} alerts`, new Map())
-      return yield* this.#outcome(yield* samplesOfAlerts(alerts), alerts)
+      return yield* this.alerting(alerts)
     } catch (error) {
       if (error instanceof RuleError) return this.failed(error.message)
       throw error
@@ -72,7 +72,12 @@ export class GroupRule {
 
   /** Has alerts that were stored, or that another definition of the same rule had. */
   *restore(alerts: Alerts): RuleSteps<void> {
-    this.adopt(yield* this.#outcome(yield* samplesOfAlerts(alerts), alerts))
+    this.adopt(yield* this.alerting(alerts))
+  }
+
+  /** What it comes to with these alerts. */
+  *alerting(alerts: Alerts): RuleSteps<RuleOutcome> {
+    return yield* this.#outcome(yield* samplesOfAlerts(alerts), alerts)
   }
 
   *#outcome(found: readonly EvaluatedSample[], alerts: Alerts): RuleSteps<RuleOutcome> {

@@ -58,6 +58,7 @@ describe('a configuration', () => {
         historySeries: 1_000_000,
         rules: 1_000,
         notifiers: 20,
+        ruleSecondsPerHour: 360,
       },
       dial: { allow: [], ca: undefined },
       drain: [],
@@ -230,6 +231,7 @@ describe('a configuration', () => {
       history_series = 20
       rules = 30
       notifiers = 31
+      rule_seconds_per_hour = 40
       [dial]
       allow = ["tls://*.example.org:7650"]
       ca = "/dial-ca.pem"
@@ -364,6 +366,7 @@ describe('a configuration', () => {
         historySeries: 20,
         rules: 30,
         notifiers: 31,
+        ruleSecondsPerHour: 40,
       },
       dial: { allow: ['tls://*.example.org:7650'], ca: '/dial-ca.pem' },
       drain: [],

@@ -38,7 +38,7 @@ function shown(groups: Readonly<Record<string, readonly ShownRule[]>>, from: Rec
       intervalMs: 60_000,
       tookMs: 3,
       evaluatedMs: undefined,
-      rules: rules.map((rule) => ({ health: healthOf(rule), rule: ruleOf(rule, () => workedOut++) })),
+      shown: rules.map((rule) => ({ health: healthOf(rule), rule: ruleOf(rule, () => workedOut++) })),
     })),
   }
   const mayRead = { readRights: () => ({ mayReadRemembered: () => true }) }

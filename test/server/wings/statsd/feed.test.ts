@@ -28,6 +28,7 @@ const NO_LIMIT = {
   historySeries: 0,
   rules: 0,
   notifiers: 0,
+  ruleSecondsPerHour: 0,
 } satisfies Quota
 
 /** A feed of its own, its clock, what it has emitted, and its faults. `isFaulty`: the names of series that throw. */

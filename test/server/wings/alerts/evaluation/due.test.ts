@@ -45,6 +45,7 @@ beforeEach(() => {
         store()
       },
       recurring: () => ({
+        workedMs: 0,
         ask() {},
         async run(_reader, _timeMs, steps) {
           await answering
