@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest'
 import { RulesOfTenants, type RulesOfTenantsServices } from '../../../../server/wings/alerts/tenants.ts'
 import type { Change, RuleFileRow } from '../../../../storage/store.ts'
+import { FakeClock } from '../../../support/fake-clock.ts'
 
 const row: RuleFileRow = {
   ...{ tenant: 'ops', name: 'a.yml', user: 7, author: 'olga', scope: '', put: 0 },
@@ -15,6 +16,7 @@ function opened(files: readonly RuleFileRow[], users: ReadonlySet<number>) {
   const reader = { userId: 7, tenant: 'ops', name: 'olga', role: 'author' }
   const quota = { rules: { limit: 100, used: 0, refused: 0 } }
   const kit = {
+    clock: new FakeClock(),
     expressions: { stored: { files, alerts: [], groups: [], journal } },
     peer: { view: { readerOf: (user: number) => (users.has(user) ? reader : undefined), use: () => quota } },
     poll: { work: () => undefined },
