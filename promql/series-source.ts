@@ -58,10 +58,18 @@ const MARKER = new Uint32Array(new BigUint64Array([0x7ff0000000000002n]).buffer)
 
 /** Finds the stale markers in a column of values. */
 export class StaleMarkers {
-  readonly #words: Uint32Array
+  readonly #values: Float64Array
+  /** Made when it is needed: most columns have no NaN that would have to be looked at. */
+  #made: Uint32Array | undefined
 
   constructor(values: Float64Array) {
-    this.#words = new Uint32Array(values.buffer, values.byteOffset, values.length * 2)
+    this.#values = values
+  }
+
+  get #words(): Uint32Array {
+    const { buffer, byteOffset, length } = this.#values
+    this.#made ??= new Uint32Array(buffer, byteOffset, length * 2)
+    return this.#made
   }
 
   has(index: number): boolean {

@@ -20,8 +20,10 @@ export interface RememberedSelection {
   readonly isWithoutSamples?: boolean
   /** Where, and how long, windows are wanted in place of samples; undefined: nowhere. As `HistoryQuery` has it. */
   readonly stepMs?: number | undefined
-  /** Whether it is asked for again and again: what its series are is remembered then. */
+  /** Whether it is asked for again and again: what was read is remembered then. */
   readonly isRecurring?: boolean
+  /** Before that the last two samples of each series are enough; undefined: all are wanted. */
+  readonly twoBeforeMs?: number | undefined
 }
 
 /** A series, and its samples in the range: ascending by time, one for each time, with stale markers. */
@@ -32,6 +34,12 @@ export interface RememberedSeries {
   readonly windows?: HistoryWindows | undefined
   /** Whether the reader may read it by the rules of now. */
   readonly mayRead: () => boolean
+}
+
+/** What is remembered of a selection that is asked for again and again, as it was when that was asked for, and maybe later. */
+export interface CurrentSelection {
+  /** The series that the reader may read, each as the rules are then; no two have the same name and labels. */
+  series(): Generator<Omit<RememberedSeries, 'mayRead'>, void, void>
 }
 
 /** What is known of a metric that has series. */
@@ -89,6 +97,8 @@ export interface RememberedHistory {
    * same name and labels. Ask `mayRead` of each before it is used. End it with `return()` if not all of it is wanted. Throws StatusError.
    */
   select(reader: Reader, selection: RememberedSelection): AsyncGenerator<readonly RememberedSeries[], void, void>
+  /** What was read before of a selection, as it is now, so that only what has come since is fetched; undefined if it has to be selected. */
+  current(reader: Reader, selection: RememberedSelection): Promise<CurrentSelection | undefined>
   /** What is known of the metrics that a reader may read, portion by portion; nothing while nothing can be read. Throws StatusError. */
   families(reader: Reader): AsyncGenerator<readonly RememberedFamily[], void, void>
   /** The ranges of loss, ascending, of the metrics of all series that match and may be read, whether or not these have samples there. */

@@ -93,7 +93,7 @@ export interface OwnView {
    */
   readerOf(userId: number, scope: string, token?: number): Reader | undefined
   /** What somebody may read. */
-  readRights(reader: Reader): Pick<ReadRights, 'mayReadRemembered' | 'mayReadAll' | 'isListed' | 'covers'>
+  readRights(reader: Reader): Pick<ReadRights, 'maySee' | 'mayReadRemembered' | 'mayReadAll' | 'isListed' | 'covers'>
   /** EXECUTEs that wait for approval, as far as somebody is shown them: each as in `control.pending`, without its dry run. */
   waiting(shownTo: Onlooker): readonly Value[]
 }

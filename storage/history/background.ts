@@ -197,6 +197,7 @@ export class Background {
     const { late, tooOld } = yield* pageHead({ id, head, goneMs, placeOf }, { ...this.#parts, pages: newPages() })
     this.late += late
     this.tooOld += tooOld
+    if (tooOld > 0) this.#parts.series.changes.removals++
   }
 
   *#merge(runs: readonly Run[], level: number): Job {

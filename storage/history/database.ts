@@ -231,3 +231,10 @@ function classify(error: unknown): HistoryErrorCode {
   if (DAMAGE.test(codeOf(error))) return 'DAMAGED'
   return /^(SQLITE_(READONLY|CANTOPEN|PERM)|EACCES|EPERM|EROFS|ENOTDIR)/.test(codeOf(error)) ? 'NOT_WRITABLE' : 'IO'
 }
+
+/** What fresh.db takes of the disk, with its log. */
+export function freshBytesIn(directory: string): number {
+  const fresh = join(directory, FRESH_FILE)
+  const size = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  return size(fresh) + size(`${fresh}-wal`)
+}

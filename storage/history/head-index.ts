@@ -24,16 +24,15 @@ export class HeadIndex<Block extends Rows> {
   readonly #indexed = new WeakMap<Block, IndexedBlock>()
   /** By series, the number of its last row. */
   readonly #last = new Map<number, number>()
-  #next = 0
   /** Of the blocks that it was given last. */
   #oldest: Block | undefined
 
-  /** The blocks that the head has now. */
-  follow(blocks: readonly Block[]): void {
+  /** The blocks that the head has now, and the number of the first row of each. */
+  follow(blocks: readonly Block[], firsts: readonly number[]): void {
     let known = blocks.length
     while (known > 0 && !this.#indexed.has(blocks[known - 1]!)) known--
-    this.#add(blocks.slice(known))
-    if (blocks[0] !== this.#oldest && this.#last.size > MOST_SERIES) this.#forget(blocks)
+    for (let at = known; at < blocks.length; at++) this.#add(blocks[at]!, firsts[at]!)
+    if (blocks[0] !== this.#oldest && this.#last.size > MOST_SERIES) this.#forget(firsts[0] ?? Number.POSITIVE_INFINITY)
     this.#oldest = blocks[0]
   }
 
@@ -42,13 +41,14 @@ export class HeadIndex<Block extends Rows> {
     return this.#last.get(series)
   }
 
-  /** The rows of a series in blocks that were followed, the last one first, from a number on. */
-  each(blocks: readonly Block[], last: number, take: (block: Block, row: number) => void): void {
+  /** The rows of a series in blocks that were followed, the last one first, from a number down to another, which is included. */
+  each(blocks: readonly Block[], last: number, take: (block: Block, row: number) => void, least = 0): void {
     let number = last
     for (let at = blocks.length - 1; at >= 0; at--) {
       const block = blocks[at]!
       const { first, before } = this.#indexed.get(block)!
       while (number >= first) {
+        if (number < least) return
         const row = number - first
         const back = before[row]!
         take(block, row)
@@ -58,23 +58,18 @@ export class HeadIndex<Block extends Rows> {
     }
   }
 
-  #add(blocks: readonly Block[]): void {
-    for (const block of blocks) {
-      const { series } = block
-      const first = this.#next
-      const before = new Uint32Array(series.length)
-      for (let row = 0; row < series.length; row++) {
-        const last = this.#last.get(series[row]!)
-        if (last !== undefined && first + row - last < NEAR) before[row] = first + row - last
-        this.#last.set(series[row]!, first + row)
-      }
-      this.#next += series.length
-      this.#indexed.set(block, { first, before })
+  #add(block: Block, first: number): void {
+    const { series } = block
+    const before = new Uint32Array(series.length)
+    for (let row = 0; row < series.length; row++) {
+      const last = this.#last.get(series[row]!)
+      if (last !== undefined && first + row - last < NEAR) before[row] = first + row - last
+      this.#last.set(series[row]!, first + row)
     }
+    this.#indexed.set(block, { first, before })
   }
 
-  #forget([block]: readonly Block[]): void {
-    const first = block === undefined ? this.#next : this.#indexed.get(block)!.first
+  #forget(first: number): void {
     for (const [series, last] of this.#last) if (last < first) this.#last.delete(series)
   }
 }

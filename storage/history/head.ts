@@ -28,6 +28,10 @@ const IDLE_CAPACITY = 4096
 export class Head {
   /** Ascending by row. */
   readonly blocks: StoredBlock[] = []
+  /** Of each block, the number of its first row among all that were ever in blocks. */
+  readonly firsts: number[] = []
+  /** How many rows were ever in blocks. */
+  rows = 0
   /** How many samples are in blocks. */
   samples = 0
   /** When the oldest block came. */
@@ -61,7 +65,7 @@ export class Head {
   /** Where the rows of series are in these blocks; undefined if they are not those that there are now. */
   indexOf(blocks: readonly StoredBlock[]): HeadIndex<StoredBlock> | undefined {
     if (blocks[0] !== this.blocks[0] || blocks.at(-1) !== this.blocks.at(-1)) return undefined
-    this.#index.follow(this.blocks)
+    this.#index.follow(this.blocks, this.firsts)
     return this.#index
   }
 
@@ -96,18 +100,22 @@ export class Head {
   add(block: StoredBlock, nowMs: number): void {
     if (this.blocks.length === 0) this.sinceMs = nowMs
     this.blocks.push(block)
+    this.firsts.push(this.rows)
+    this.rows += block.series.length
     this.samples += block.series.length
   }
 
   /** The first so many blocks are in pages now. */
   paged(count: number, nowMs: number): void {
     for (const block of this.blocks.splice(0, count)) this.samples -= block.series.length
+    this.firsts.splice(0, count)
     this.sinceMs = nowMs
   }
 
   /** Forgets everything. */
   clear(): void {
     this.blocks.length = 0
+    this.firsts.length = 0
     this.#index = new HeadIndex()
     this.samples = 0
     this.#length = 0

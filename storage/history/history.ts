@@ -13,7 +13,7 @@ import { backUpHistory } from './backup.ts'
 import { type CatalogueFile, RunCatalogue } from './catalogue.ts'
 import { seriesAt } from './codec/page.ts'
 import {
-  FRESH_FILE,
+  freshBytesIn,
   type HistoryDisk,
   historyError,
   openFresh,
@@ -157,11 +157,10 @@ export class History implements HistoryStore {
       nextNumber: () => this.#nextNumber++,
       size: (path) => statSync(path).size,
       removeRows: (tenant, last) => this.#rows.remove(tenant, last),
-      markGone: (runs) => {
+      markGone: (runs) =>
         this.#transaction(() => {
           for (const run of runs) markGone.run(run)
-        })
-      },
+        }),
       transact: (work) => this.#transaction(work),
       recount: () => this.#recount(),
       bytesLeft: () => this.#room.bytesLeft,
@@ -280,9 +279,8 @@ export class History implements HistoryStore {
         this.#tenants.store()
         this.#families.store()
         this.log.store()
-        for (const tenant of this.#tenants.all) {
+        for (const tenant of this.#tenants.all)
           if (tenant.head.pending > 0) blocks.push({ tenant, block: this.#rows.put(tenant) })
-        }
       })
       const now = this.#options.clock()
       this.#series.stored()
@@ -308,6 +306,10 @@ export class History implements HistoryStore {
   *select(query: HistoryQuery): HistorySteps<HistorySamples> {
     const tenant = this.#tenants.find(query.tenant)
     if (tenant !== undefined) yield* this.#queries.samples(tenant, query)
+  }
+
+  following({ tenant, matchers }: Parameters<HistoryStore['following']>[0]): ReturnType<HistoryStore['following']> {
+    return this.#queries.following(() => this.#tenants.find(tenant), matchers)
   }
 
   *selectRollups(query: HistoryQuery): HistorySteps<HistoryRollups> {
@@ -349,6 +351,7 @@ export class History implements HistoryStore {
       return step.value
     } finally {
       steps.return(0)
+      this.#series.changes.removals++
       release()
     }
   }
@@ -459,9 +462,8 @@ export class History implements HistoryStore {
   #noteDamage(): void {
     const { found } = this.#files
     if (found.length === 0) return
-    for (const damage of found) {
+    for (const damage of found)
       for (const tenant of this.#tenants.all) if (tenant.id === damage.run.tenant) tenant.lose(damage)
-    }
     this.#files.found = []
   }
 
@@ -471,9 +473,8 @@ export class History implements HistoryStore {
   }
 
   #bytes(): number {
-    const fresh = join(this.#options.directory, FRESH_FILE)
-    const size = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
-    return this.#catalogue.files().reduce((sum, { bytes }) => sum + bytes, size(fresh) + size(`${fresh}-wal`))
+    const fresh = freshBytesIn(this.#options.directory)
+    return this.#catalogue.files().reduce((sum, { bytes }) => sum + bytes, fresh)
   }
 
   #transaction(work: () => void): void {

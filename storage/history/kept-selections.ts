@@ -51,7 +51,7 @@ export class KeptSelections {
 
   /** `then`: what `now` of the changes was when the state began that it was found in. */
   keep(tenant: number, matchers: readonly HistoryMatcher[], places: Float64Array, then: number): KeptSelection {
-    const kept = { tenant, names: namesOf(matchers), places, described: new Map<number, HistorySeries>(), then }
+    const kept = { tenant, names: namesWanted(matchers), places, described: new Map<number, HistorySeries>(), then }
     const key = keyOf(tenant, matchers)
     if (places.length > MOST_OF_ONE || key.length > MOST_CHARACTERS_OF_ONE) return kept
     const before = this.#entries.get(key)
@@ -87,7 +87,7 @@ function keyOf(tenant: number, matchers: readonly HistoryMatcher[]): string {
 }
 
 /** The names that series have to have; undefined if they may have any. */
-function namesOf(matchers: readonly HistoryMatcher[]): readonly string[] | undefined {
+export function namesWanted(matchers: readonly HistoryMatcher[]): readonly string[] | undefined {
   for (const { label, operator, text, texts } of matchers) {
     if (label !== NAME_TERM_LABEL) continue
     if (operator === '=') return [text]

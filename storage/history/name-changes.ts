@@ -1,4 +1,4 @@
-/** When series of a name came or went last: what was found before of other names still holds. */
+/** When series of a name came or went last, and when samples went: what was found before of other names still holds. */
 
 /** Names that are told apart; beyond that, all of them count as changed. */
 const MOST_NAMES = 100_000
@@ -10,6 +10,8 @@ export class NameChanges {
   #since = 0
   readonly #byName = new Map<string, number>()
   readonly #byTenant = new Map<number, number>()
+  /** How often samples that were stored have gone, whosever they were. */
+  removals = 0
 
   get now(): number {
     return this.#now

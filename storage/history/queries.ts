@@ -7,6 +7,7 @@ import { type CatalogueFile, type Run, RunCatalogue } from './catalogue.ts'
 import type { ChunkColumns } from './codec/chunk.ts'
 import { FRESH_FILE, type HistoryDisk, openReader, readFailure } from './database.ts'
 import type { DroppedSeries } from './dropped.ts'
+import { FollowedSelection } from './followed-selection.ts'
 import { rowsOfSeries } from './head-parts.ts'
 import { type HistoryFiles, RunPages } from './history-files.ts'
 import type { HistoryTenant } from './history-tenants.ts'
@@ -105,6 +106,12 @@ export class HistoryQueries {
       const { places, at } = yield* resolver.resolve(tenant, compiled)
       for (const place of places) yield at(place)
     })
+  }
+
+  /** `tenant`: that of now. */
+  following(tenant: () => HistoryTenant | undefined, matchers: readonly HistoryMatcher[]): FollowedSelection {
+    const places = (id: number): Float64Array | undefined => this.#kept.find(id, matchers)?.places
+    return new FollowedSelection({ matchers, tenant, changes: this.#parts.changes, places })
   }
 
   losses(tenant: HistoryTenant, { fromMs, toMs }: Pick<HistoryQuery, 'fromMs' | 'toMs'>): HistoryLoss[] {

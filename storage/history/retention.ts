@@ -175,6 +175,7 @@ export class Retention {
 
   #removeRuns(runs: readonly Run[]): void {
     for (const run of runs) this.#parts.catalogue.remove(run, this.#parts.clock())
+    this.#parts.series.changes.removals++
   }
 
   /** Fresh runs of the period go with it: they are part of the same day. */

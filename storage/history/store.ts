@@ -164,6 +164,23 @@ export interface HistorySamples {
   readonly place?: number | undefined
 }
 
+/**
+ * Samples that have come of a selection: those of one series together, in the order in which they came, so that of two with the same time the
+ * later one holds. One may be older than what was there before.
+ */
+export interface HistoryNews {
+  /** Those of the series, as `select` gives them. */
+  readonly places: Float64Array
+  readonly times: Float64Array
+  readonly values: Float64Array
+}
+
+/** A selection that is read again and again. */
+export interface HistoryFollowing {
+  /** What has come since the last call, or since the beginning; undefined if the selection has to be read anew, as a new one. */
+  news(): HistoryNews | undefined
+}
+
 /** Rollups of `ROLLUP_MS` as they are stored. */
 export interface HistoryRollups extends HistoryWindows {
   readonly series: HistorySeries
@@ -267,6 +284,11 @@ export interface HistoryStore {
    * Throws HistoryExpressionError for an expression that is none, HistoryBoundError, and HistoryReadError.
    */
   select(query: HistoryQuery): HistorySteps<HistorySamples>
+  /**
+   * What comes of a selection of series from now on. To be called before the first step of a `select` of the same matchers that has
+   * `stepMs`, with nothing between the two: what that does not show is news.
+   */
+  following(query: Pick<HistoryQuery, 'tenant' | 'matchers'>): HistoryFollowing
   /** The rollups that are stored. They reach up to the last day that was merged. */
   selectRollups(query: Omit<HistoryQuery, 'stepMs'>): HistorySteps<HistoryRollups>
   /** The series that match, whether or not they have samples in the range. */

@@ -43,8 +43,8 @@ export function heldSamples({ times, values, thinnedMs }: Samples, fromMs: numbe
     heldMs[index - start] = HELD_MS
   }
   return {
-    times: times.subarray(start),
-    values: values.subarray(start),
+    times: start === 0 ? times : times.subarray(start),
+    values: start === 0 ? values : values.subarray(start),
     thinnedMs: thinnedMs !== undefined && thinnedMs >= (times[start] ?? 0) ? thinnedMs : undefined,
     heldMs,
   }

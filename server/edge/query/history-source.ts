@@ -15,6 +15,9 @@ export const SAMPLES_MS = 1
 /** Times beyond these are beyond all that is stored. */
 const LAST_MS = 8.64e15
 
+/** What is there at once of a selection; undefined if it has to be asked for. */
+export type CurrentReadable = (selection: RememberedSelection) => Generator<ReadableSeries, void, void> | undefined
+
 export type SelectReadable = (selection: RememberedSelection) => AsyncGenerator<readonly ReadableSeries[], void, void>
 
 type Portions = ReturnType<SelectReadable>
@@ -36,6 +39,7 @@ export class HistorySource implements SeriesSource {
     select: (matchers, fromMs, toMs, stepMs) =>
       this.#rollups({ matchers: plainMatchers(matchers), fromMs, toMs, stepMs }),
   }
+  readonly #current: CurrentReadable
   #waitsFor: Asked | undefined
 
   /** `holdsRare`: whether a series that sends rarely has a value until its next sample. */
@@ -43,7 +47,9 @@ export class HistorySource implements SeriesSource {
     select: SelectReadable,
     holdsRare = true,
     labelsOf: (series: ReadableSeries) => SourceSeries['labels'] = pairsOf,
+    current: CurrentReadable = () => undefined,
   ) {
+    this.#current = current
     this.#select = select
     this.#labelsOf = labelsOf
     this.#holdsRare = holdsRare
@@ -63,7 +69,14 @@ export class HistorySource implements SeriesSource {
   ): Stream<SourceSeries> {
     const isHeld = isLookingBack && this.#holdsRare
     const range = { fromMs: isHeld ? fromMs - READ_BACK_MS : fromMs, toMs }
-    for (const series of this.remembered({ matchers: plainMatchers(matchers), ...range, stepMs: SAMPLES_MS })) {
+    // Whether the one before is held is seen by the one before that.
+    const twoBeforeMs = isHeld ? fromMs : undefined
+    for (const series of this.remembered({
+      matchers: plainMatchers(matchers),
+      ...range,
+      stepMs: SAMPLES_MS,
+      twoBeforeMs,
+    })) {
       if (series === undefined) {
         yield undefined
         continue
@@ -85,18 +98,24 @@ export class HistorySource implements SeriesSource {
   *remembered({ fromMs, toMs, ...selection }: RememberedSelection): Stream<ReadableSeries> {
     const range = { fromMs: Math.max(0, fromMs), toMs: Math.min(LAST_MS, toMs) }
     if (range.toMs < range.fromMs) return
-    const portions = this.#select({ ...selection, ...range })
+    const asked = { ...selection, ...range }
+    const current = this.#current(asked)
+    if (current !== undefined) {
+      yield* current
+      return
+    }
+    const portions = this.#select(asked)
     try {
-      for (let asked = ask(portions); ; ) {
-        while (asked.outcome === undefined) {
-          this.#waitsFor = asked
+      for (let next = ask(portions); ; ) {
+        while (next.outcome === undefined) {
+          this.#waitsFor = next
           yield undefined
         }
-        const { outcome } = asked
+        const { outcome } = next
         if ('error' in outcome) throw outcome.error
         if (outcome.next.done === true) return
         // It is fetched while this one is worked on.
-        asked = ask(portions)
+        next = ask(portions)
         yield* outcome.next.value
       }
     } finally {

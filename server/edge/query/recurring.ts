@@ -6,11 +6,11 @@ import type { SeriesSource } from '../../../promql/series-source.ts'
 import type { Clock } from '../../kernel/core/clock.ts'
 import type { FairWork } from '../../kernel/core/fair-work.ts'
 import type { RecurringRun } from '../../kit/expressions.ts'
-import type { RememberedHistory, RememberedSelection } from '../../kit/history.ts'
+import type { CurrentSelection, RememberedHistory, RememberedSelection } from '../../kit/history.ts'
 import type { QuerySection } from '../config.ts'
 import { ReadersHistory } from './asked-history.ts'
 import { HistorySource, type RecurringLabels } from './history-source.ts'
-import { runQuery } from './run.ts'
+import { runQuery, settledOrOver } from './run.ts'
 
 /** Samples, a series counting as some, beyond which nothing is asked for before its turn: what was asked for waits in memory. */
 const MOST_AHEAD = 8_192
@@ -29,15 +29,25 @@ export interface HistoryRunServices {
   readonly section: () => QuerySection
 }
 
+/** Something that is asked for before its turn. */
+interface Ahead {
+  readonly selection: RememberedSelection
+  /** What is there; undefined if it is selected. */
+  current: CurrentSelection | undefined
+  portions: Portions | undefined
+}
+
 export class HistoryRun implements RecurringRun {
   readonly #history: () => RememberedHistory
   readonly #services: HistoryRunServices
   /** Nobody ends it. */
   readonly #ended = new AbortController().signal
-  /** What it asked for the last time, from the time on; undefined if that was much. */
-  #habit: readonly RememberedSelection[] | undefined
-  /** What is asked for and was not given yet, by what it is. */
-  readonly #ahead = new Map<string, Portions>()
+  /** What it asked for the last time, from the time on. */
+  #habit: readonly RememberedSelection[] = []
+  /** What is asked for and was not given yet. */
+  #ahead: Ahead[] = []
+  /** Settles when it is known what is there; undefined if it is. Never rejects. */
+  #asking: Promise<void> | undefined
   workedMs = 0
 
   /** `history` throws QueryProblem. */
@@ -48,13 +58,29 @@ export class HistoryRun implements RecurringRun {
 
   ask(reader: Reader, timeMs: number): void {
     this.#forget()
-    for (const habit of this.#habit ?? []) {
-      const selection = { ...habit, fromMs: habit.fromMs + timeMs, toMs: habit.toMs + timeMs }
-      this.#ahead.set(
-        JSON.stringify(selection),
-        askedFor(this.#history().select(reader, { ...selection, isRecurring: true })),
-      )
+    if (this.#habit.length === 0) return
+    this.#ahead = this.#habit.map((habit) => ({
+      selection: movedBy(habit, timeMs),
+      current: undefined,
+      portions: undefined,
+    }))
+    this.#asking = this.#ask(reader, this.#ahead)
+  }
+
+  /** What is not there is selected now. */
+  async #ask(reader: Reader, all: readonly Ahead[]): Promise<void> {
+    try {
+      const history = this.#history()
+      const current = await Promise.all(all.map(({ selection }) => history.current(reader, selection)))
+      for (const [index, one] of all.entries()) {
+        one.current = current[index]
+        const isWanted = one.current === undefined && all === this.#ahead
+        if (isWanted) one.portions = askedFor(history.select(reader, one.selection))
+      }
+    } catch {
+      // Why not is found when it is run.
     }
+    if (all === this.#ahead) this.#asking = undefined
   }
 
   async run<T>(
@@ -63,33 +89,34 @@ export class HistoryRun implements RecurringRun {
     steps: (source: SeriesSource) => Generator<undefined, T, void>,
   ): Promise<T> {
     const { work, clock, section, labels } = this.#services
+    const lastMs = clock.monotonicMs() + section().timeout
+    if (this.#asking !== undefined) await settledOrOver(this.#asking, { clock, lastMs, ended: this.#ended })
     const history = this.#history()
     const asked: RememberedSelection[] = []
     let read = 0
-    const select = (...[, selection]: Parameters<RememberedHistory['select']>): Portions => {
-      asked.push({ ...selection, fromMs: selection.fromMs - timeMs, toMs: selection.toMs - timeMs })
-      const key = JSON.stringify(selection)
-      const portions = this.#ahead.get(key) ?? history.select(reader, { ...selection, isRecurring: true })
-      this.#ahead.delete(key)
-      return counted(portions, (samples) => {
+    const select = (...[, selection]: Parameters<RememberedHistory['select']>): Portions =>
+      counted(this.#taken(selection) ?? history.select(reader, selection), (samples) => {
         read += samples
       })
-    }
     // What came before its turn is judged now.
     const readable = new ReadersHistory({ select, losses: (...of) => history.losses(...of) }, reader, work)
     const source = new HistorySource(
-      (selection) => readable.select(selection),
+      (selection) => readable.select({ ...selection, isRecurring: true }),
       true,
       (series) => labels.of(series),
+      (selection) => {
+        const habit = this.#habit.find((one) => isSame(one, selection, timeMs))
+        asked.push(habit ?? { ...movedBy(selection, -timeMs), isRecurring: true })
+        return this.#found(selection)?.current?.series()
+      },
     )
-    const { timeout: timeoutMs } = section()
     this.workedMs = 0
     try {
       return await runQuery(steps(source), source, {
         tenant: reader.tenant,
         work,
         clock,
-        timeoutMs,
+        timeoutMs: lastMs - clock.monotonicMs(),
         ended: this.#ended,
         worked: (ms) => {
           this.workedMs += ms
@@ -97,14 +124,45 @@ export class HistoryRun implements RecurringRun {
       })
     } finally {
       this.#forget()
-      this.#habit = read > MOST_AHEAD ? undefined : asked
+      this.#habit = read > MOST_AHEAD ? [] : asked
     }
   }
 
-  #forget(): void {
-    for (const portions of this.#ahead.values()) void portions.return()
-    this.#ahead.clear()
+  #found(selection: RememberedSelection): Ahead | undefined {
+    return this.#ahead.find((one) => isSame(one.selection, selection))
   }
+
+  /** They are given once. */
+  #taken(selection: RememberedSelection): Portions | undefined {
+    const found = this.#ahead.find((one) => one.portions !== undefined && isSame(one.selection, selection))
+    const portions = found?.portions
+    if (found !== undefined) found.portions = undefined
+    return portions
+  }
+
+  #forget(): void {
+    for (const { portions } of this.#ahead) void portions?.return()
+    this.#ahead = []
+    this.#asking = undefined
+  }
+}
+
+function movedBy({ fromMs, toMs, twoBeforeMs, ...selection }: RememberedSelection, ms: number): RememberedSelection {
+  const before = twoBeforeMs === undefined ? undefined : twoBeforeMs + ms
+  return { ...selection, fromMs: fromMs + ms, toMs: toMs + ms, twoBeforeMs: before }
+}
+
+/** Whether a selection is the same as another, which is so much later. */
+function isSame(one: RememberedSelection, other: RememberedSelection, laterMs = 0): boolean {
+  const { fromMs, toMs, stepMs, twoBeforeMs, matchers } = one
+  if (fromMs + laterMs !== other.fromMs || toMs + laterMs !== other.toMs || stepMs !== other.stepMs) return false
+  if (twoBeforeMs === undefined ? other.twoBeforeMs !== undefined : twoBeforeMs + laterMs !== other.twoBeforeMs)
+    return false
+  if (matchers.length !== other.matchers.length) return false
+  return matchers.every(({ label, operator, text }, at) => {
+    const its = other.matchers[at]
+    return label === its?.label && operator === its.operator && text === its.text
+  })
 }
 
 /** The first portions are asked for now. */

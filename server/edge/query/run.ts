@@ -52,22 +52,34 @@ export async function runQuery<T>(
     if (memory?.refused.aborted) throw new CrowdedQuery()
     if (clock.monotonicMs() >= lastMs) throw new QueryProblem('timeout', 'query timed out in expression evaluation')
   }
-  let end = (): void => {}
-  const over = new Promise<void>((resolve) => {
-    end = resolve
-  })
-  const timer = clock.setTimeout(end, timeoutMs)
-  ended.addEventListener('abort', end)
   try {
     for (;;) {
       const finished = await work.run(party, untilWaiting(steps, source, check))
       if (finished !== undefined) return finished.result
-      await Promise.race([source.waiting, over])
+      await settledOrOver(source.waiting, { clock, lastMs, ended })
     }
+  } finally {
+    steps.return(undefined as never)
+  }
+}
+
+/** Settles with a promise, or when the time is over, or nobody waits any more. */
+export async function settledOrOver(
+  waiting: Promise<void> | undefined,
+  { clock, lastMs, ended }: Pick<RunOptions, 'clock' | 'ended'> & { readonly lastMs: number },
+): Promise<void> {
+  if (ended.aborted) return
+  let end = (): void => {}
+  const over = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const timer = clock.setTimeout(end, Math.max(0, lastMs - clock.monotonicMs()))
+  ended.addEventListener('abort', end)
+  try {
+    await Promise.race([waiting, over])
   } finally {
     clock.clear(timer)
     ended.removeEventListener('abort', end)
-    steps.return(undefined as never)
   }
 }
 

@@ -90,6 +90,7 @@ export type ToThread =
   | { readonly kind: 'close' }
   | ThreadRequest
   | QueryMessage
+  | NewsAsked
   /** What was asked in one turn. */
   | { readonly kind: 'queries'; readonly queries: readonly QueryMessage[] }
 
@@ -108,6 +109,7 @@ export type FromThread =
   | ThreadAnswer
   | QueryAnswer
   | QueryAnswers
+  | NewsAnswer
 
 export interface ImportedText {
   readonly tenant: string
@@ -158,6 +160,10 @@ export interface HistorySelection extends HistoryQuery {
   readonly withFamilies?: boolean
   /** Whether it is asked for again and again: each series comes as a text then, by which it is known from the last time. */
   readonly isRecurring?: boolean
+  /** Before that the last two samples of each series are enough; undefined: all are wanted. */
+  readonly twoBeforeMs?: number | undefined
+  /** A number by which what comes of it is asked for from then on; undefined if that is not wanted. */
+  readonly follow?: number | undefined
 }
 
 /** What goes from thread to thread. */
@@ -187,6 +193,24 @@ export type QueryMessage =
   | { readonly kind: 'select'; readonly query: number; readonly selection: HistorySelection }
   | { readonly kind: 'next'; readonly query: number }
   | { readonly kind: 'cancel'; readonly query: number }
+
+/** What has come of selections that are followed, by their numbers? */
+export interface NewsAsked {
+  readonly kind: 'news'
+  readonly follows: readonly number[]
+}
+
+export interface NewsAnswer {
+  readonly kind: 'news'
+  /** Those of some of the selections that were asked about, in that order. */
+  readonly follows: readonly number[]
+  /** How many samples have come of each; `ANEW` if it has to be read anew. */
+  readonly counts: readonly number[]
+  /** Of all samples the places, then their times, and then their values. */
+  readonly columns: Float64Array
+}
+
+export const ANEW = -1
 
 export type QueryAnswer =
   | {

@@ -16,11 +16,13 @@ import type {
   FamilySelection,
   HistorySelection,
   LossSelection,
+  NewsAnswer,
   QueryAnswer,
   QueryAnswers,
   QueryMessage,
   SentSamples,
 } from './messages.ts'
+import { ThreadNews } from './news.ts'
 
 /** A portion takes no longer, but for one step of the store. */
 const SLICE_MS = 20
@@ -42,7 +44,7 @@ const IS_OVER = 'this query is over, since nobody has gone on with it: begin aga
 /** No date of JavaScript is later. */
 const LAST_MS = 8.64e15
 
-type Store = Pick<HistoryStore, 'select' | 'series' | 'losses' | 'families' | 'familiesOf'>
+type Store = Pick<HistoryStore, 'select' | 'following' | 'series' | 'losses' | 'families' | 'familiesOf'>
 
 interface Running {
   readonly steps: ReturnType<HistoryStore['select']>
@@ -55,7 +57,7 @@ interface Running {
 
 export interface QueryServices {
   /** The memory of the buffers goes over to the server. */
-  readonly answer: (answer: QueryAnswer | QueryAnswers, buffers: readonly ArrayBufferLike[]) => void
+  readonly answer: (answer: QueryAnswer | QueryAnswers | NewsAnswer, buffers: readonly ArrayBufferLike[]) => void
   /** Has something done after the messages that are there. */
   readonly later: (act: () => void) => void
   readonly monotonicMs: () => number
@@ -70,6 +72,8 @@ interface TogetherAnswers {
 export class ThreadQueries {
   readonly #store: Store
   readonly #services: QueryServices
+  /** What comes of selections that were read. */
+  readonly news: ThreadNews
   readonly #running = new Map<number, Running>()
   /** Answers that go together; undefined where each goes by itself. */
   #together: TogetherAnswers | undefined
@@ -79,6 +83,7 @@ export class ThreadQueries {
   constructor(store: Store, services: QueryServices) {
     this.#store = store
     this.#services = services
+    this.news = new ThreadNews(services)
   }
 
   /** What was asked together is answered together, as far as it takes a slice. */
@@ -142,10 +147,11 @@ export class ThreadQueries {
 
   #select(
     query: number,
-    { isWithoutSamples = false, withFamilies = false, isRecurring = false, ...selection }: HistorySelection,
+    { isWithoutSamples = false, withFamilies = false, isRecurring = false, follow, ...selection }: HistorySelection,
   ): void {
     try {
       const isOfIndex = isWithoutSamples && selection.fromMs <= 0 && selection.toMs >= LAST_MS
+      if (follow !== undefined) this.news.follow(follow, this.#store.following(selection))
       const steps = isOfIndex ? bareSeries(this.#store, selection) : this.#store.select(selection)
       const families = withFamilies ? new FamilyLookup(this.#store) : undefined
       this.#running.set(query, { steps, isWithoutSamples, isRecurring, families, usedMs: this.#services.monotonicMs() })

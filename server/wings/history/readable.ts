@@ -6,6 +6,7 @@ import { prometheusLabel } from '../../../protocol/prometheus/names.ts'
 import type { FamilyType } from '../../../protocol/prometheus/samples.ts'
 import type { HistoryLoss, HistorySeries } from '../../../storage/history/store.ts'
 import type {
+  CurrentSelection,
   HistoryEngine,
   LossesAsked,
   RememberedFamily,
@@ -69,7 +70,7 @@ export async function readableLosses(
 }
 
 export interface ReadableServices {
-  readonly reading: Pick<HistoryReading, 'select' | 'families' | 'losses'>
+  readonly reading: Pick<HistoryReading, 'select' | 'current' | 'families' | 'losses'>
   readonly readRights: (reader: HistoryReader) => Rights
   readonly problem: () => string | undefined
   readonly engine?: HistoryEngine | undefined
@@ -135,6 +136,15 @@ export class ReadableHistory implements RememberedHistory {
     }
   }
 
+  async current(reader: HistoryReader, selection: RememberedSelection): Promise<CurrentSelection | undefined> {
+    const { reading, readRights } = this.#services
+    const all = [SERVER, reader.tenant].map((tenant) => ({ tenant, ...selection }))
+    const columns = await Promise.all(all.map((each) => reading.current(each)))
+    if (columns.includes(undefined)) return undefined
+    const owners = all.map((asked, index) => ({ ...asked, columns: columns[index] as FoundColumns }))
+    return { series: () => currentSeries(owners, readRights(reader)) }
+  }
+
   async *#readable(
     tenant: string,
     portions: BegunPortions,
@@ -166,6 +176,26 @@ export class ReadableHistory implements RememberedHistory {
       for (const { native: metric, ...loss } of ofTenant) found.push({ tenant, metric, ...loss })
     }
     return found
+  }
+}
+
+type FoundColumns = NonNullable<Awaited<ReturnType<HistoryReading['current']>>>
+
+/** As `select` has them; of each it is judged when it comes. */
+function* currentSeries(
+  owners: readonly (HistorySelection & { readonly columns: FoundColumns })[],
+  rights: Rights,
+): Generator<SelectedSamples, void, void> {
+  const isAll = rights.mayReadAll()
+  const shown = new Set<string>()
+  for (const { tenant, columns, ...range } of owners) {
+    const isSeen = isAll && rights.maySee({ owner: ownerOf(tenant) })
+    for (const one of columns.read(range)) {
+      if (!isSeen && !mayReadSeries(rights, tenant, one.series)) continue
+      if (tenant === SERVER) shown.add(identityOf(one.series))
+      else if (shown.size > 0 && shown.has(identityOf(one.series))) continue
+      yield one
+    }
   }
 }
 

@@ -1,9 +1,13 @@
 /** What the server asks the thread of the history: series with their samples, portion by portion. */
 import type { HistoryFamily, HistoryFamilyPlace, HistoryLoss, HistorySeries } from '../../../storage/history/store.ts'
 import { StatusError } from '../../kit/running.ts'
+import { FollowedSelections } from './followed.ts'
+import type { FollowedColumns } from './followed-columns.ts'
 import type {
   HistorySelection,
   LossSelection,
+  NewsAnswer,
+  NewsAsked,
   QueryAnswer,
   QueryMessage,
   SelectedSamples,
@@ -19,7 +23,9 @@ interface Waiting {
 }
 
 /** A message, or several. */
-type Send = (message: QueryMessage | { readonly kind: 'queries'; readonly queries: readonly QueryMessage[] }) => boolean
+type Send = (
+  message: QueryMessage | NewsAsked | { readonly kind: 'queries'; readonly queries: readonly QueryMessage[] },
+) => boolean
 
 export class HistoryReading {
   /** Does nothing if there is no thread. */
@@ -28,18 +34,32 @@ export class HistoryReading {
   /** What was asked in this turn: it goes to the thread together, since each message costs more than a small answer. */
   #asked: QueryMessage[] = []
   readonly #known = new KnownTexts()
+  readonly #followed: FollowedSelections
   #last = 0
 
   /** `send` returns false if there is no thread. */
   constructor(send: Send) {
     this.#send = send
+    this.#followed = new FollowedSelections({
+      read: (selection) => this.#read(selection),
+      ask: (follows) => send({ kind: 'news', follows }),
+    })
   }
 
   /**
    * What matches, in portions of which each took the thread at most 20 ms; one may be empty. It shows one state. End it with `return()`
    * if not all of it is wanted. Throws StatusError.
    */
-  async *select(selection: HistorySelection): AsyncGenerator<readonly SelectedSamples[], void, void> {
+  select(selection: HistorySelection): AsyncGenerator<readonly SelectedSamples[], void, void> {
+    return this.#followed.takes(selection) ? this.#followed.select(selection) : this.#read(selection)
+  }
+
+  /** What was read of a selection that is asked for again and again, with all that has come of it; undefined if it has to be read. */
+  current(selection: HistorySelection): Promise<Pick<FollowedColumns, 'read'> | undefined> {
+    return this.#followed.current(selection)
+  }
+
+  async *#read(selection: HistorySelection): AsyncGenerator<readonly SelectedSamples[], void, void> {
     const query = ++this.#last
     let isOver = false
     try {
@@ -96,6 +116,10 @@ export class HistoryReading {
     if (!isSent) for (const { query } of queries) this.#failed(query)
   }
 
+  takeNews(answer: NewsAnswer): void {
+    this.#followed.take(answer)
+  }
+
   take(answer: QueryAnswer): void {
     const waiting = this.#waiting.get(answer.query)
     this.#waiting.delete(answer.query)
@@ -104,6 +128,7 @@ export class HistoryReading {
 
   /** The thread is gone. */
   ended(): void {
+    this.#followed.ended()
     for (const query of [...this.#waiting.keys()]) this.#failed(query)
   }
 

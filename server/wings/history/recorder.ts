@@ -121,6 +121,9 @@ export class HistoryRecorder {
       case 'close':
         this.#close()
         break
+      case 'news':
+        this.#queries.news.handle(message.follows)
+        break
       case 'queries':
         this.#queries.handleAll(message.queries)
         break

@@ -305,6 +305,10 @@ export class Recordings implements ShownHistory {
       if (metrics.length > 0) this.#thread?.send({ kind: 'described', tenant, metrics })
       return
     }
+    if (message.kind === 'news') {
+      this.reading.takeNews(message)
+      return
+    }
     if (message.kind === 'answers') {
       for (const answer of message.answers) this.reading.take(answer)
       return

@@ -249,6 +249,10 @@ export class LoggedHistory implements HistoryStore {
     if (this.#record !== undefined) this.#record.deeds = deeds.filter((deed) => !isOf(deed))
   }
 
+  following(...asked: Parameters<HistoryStore['following']>): ReturnType<HistoryStore['following']> {
+    return this.#history.following(...asked)
+  }
+
   select(...asked: Parameters<HistoryStore['select']>): ReturnType<HistoryStore['select']> {
     return this.#history.select(...asked)
   }

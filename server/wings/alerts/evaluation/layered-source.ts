@@ -1,5 +1,4 @@
 /** The history, and over it what the rules of a group have recorded at the time that is evaluated: it is not in the history yet. */
-import type { LabelMatcher } from '../../../../promql/label-matcher.ts'
 import { LabelSet } from '../../../../promql/label-set.ts'
 import { MemorySource } from '../../../../promql/memory-source.ts'
 import type { RollupSource, SeriesSource, SourceSeries, Stream } from '../../../../promql/series-source.ts'
@@ -41,19 +40,17 @@ export class LayeredSource implements SeriesSource {
     return this.#recorded.isEmpty ? this.#below.rollups : undefined
   }
 
-  *select(
-    matchers: readonly LabelMatcher[],
-    fromMs: number,
-    toMs: number,
-    isLookingBack?: boolean,
-  ): Stream<SourceSeries> {
+  select(...asked: Parameters<SeriesSource['select']>): Stream<SourceSeries> {
+    return this.#recorded.isEmpty ? this.#below.select(...asked) : this.#layered(...asked)
+  }
+
+  *#layered(...asked: Parameters<SeriesSource['select']>): Stream<SourceSeries> {
     const recorded = new Map<string, SourceSeries>()
-    if (!this.#recorded.isEmpty)
-      for (const series of this.#recorded.select(matchers, fromMs, toMs)) {
-        if (series === undefined) yield undefined
-        else recorded.set(LabelSet.of(series.labels).key, series)
-      }
-    for (const series of this.#below.select(matchers, fromMs, toMs, isLookingBack)) {
+    for (const series of this.#recorded.select(...asked)) {
+      if (series === undefined) yield undefined
+      else recorded.set(LabelSet.of(series.labels).key, series)
+    }
+    for (const series of this.#below.select(...asked)) {
       if (series === undefined || recorded.size === 0) {
         yield series
         continue

@@ -44,7 +44,7 @@ export interface GroupServices {
 }
 
 /** For so many rules what they read is asked for at once. */
-const ASKED_AHEAD = 32
+const ASKED_AHEAD = 64
 /** Changes of alerts and results that are handed on in one step. */
 const PER_STEP = 16
 

@@ -45,6 +45,8 @@ export function* alertsAfter(
   evaluation: RuleEvaluation,
 ): RuleSteps<Alerts> {
   const holding = yield* holdingAlerts(definition, evaluation)
+  // Most rules have none, most of the time.
+  if (holding.size === 0 && before.size === 0) return before
   const lapsed = new Map([...before].filter(([key, alert]) => isActive(alert) && !holding.has(key)))
   const lapses = yield* lapsesOf(definition, lapsed, holding.values(), evaluation)
   return yield* transitioned(definition, before, holding, evaluation.timeMs, lapses)

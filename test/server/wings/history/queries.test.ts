@@ -66,9 +66,19 @@ beforeEach(() => {
   selected = 0
   failure = undefined
   queries = new ThreadQueries(
-    { select, series, losses, families: () => [], familiesOf: () => FAMILIES },
     {
-      answer: (one) => void (one.kind === 'answers' ? together.push(one.answers) : answers.push(one)),
+      select,
+      series,
+      losses,
+      following: () => ({ news: () => undefined }),
+      families: () => [],
+      familiesOf: () => FAMILIES,
+    },
+    {
+      answer: (one) => {
+        if (one.kind === 'answers') together.push(one.answers)
+        else if (one.kind !== 'news') answers.push(one)
+      },
       later: (act) => void later.push(act),
       monotonicMs: () => nowMs,
     },

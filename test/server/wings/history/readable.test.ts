@@ -20,6 +20,7 @@ function historyOf(asked: HistorySelection[], more: Partial<ReadableServices> = 
         asked.push(selection)
         yield (natives[selection.tenant] ?? []).map(seriesOf)
       },
+      current: async () => undefined,
       async *families() {},
       losses: async () =>
         ['', 'test.*', 'test.secret', 'other.a'].map((native, at) => ({
@@ -53,6 +54,32 @@ it('are those of metrics that a series has which may be read, and those of unkno
     ['north', true],
   ])
   for (const { matchers: given } of asked) expect(given).toEqual(matchers)
+})
+
+it('what is there of a selection is what may be read of it, of the server and of the tenant, each once', async () => {
+  const natives: Readonly<Record<string, readonly string[]>> = {
+    '': ['host.up', 'server.secret'],
+    north: ['test.a', 'host.up', 'test.secret'],
+  }
+  const reading = {
+    current: async ({ tenant }: HistorySelection) => ({ read: () => (natives[tenant] ?? []).map(seriesOf).values() }),
+  }
+  const mayReadRemembered = (_: unknown, native: string): boolean => !native.endsWith('secret')
+  const rights = { mayReadRemembered, mayReadAll: () => false, maySee: () => true }
+  const namesFor = async (of: Partial<typeof rights>): Promise<string[]> => {
+    const more = { reading: reading as never, readRights: () => ({ ...rights, ...of }) as never }
+    const current = await historyOf([], more).current(ANN, { matchers: [], fromMs: 0, toMs: 9 })
+    return Array.from(current?.series() ?? [], ({ series }) => series.name)
+  }
+  expect(await namesFor({})).toEqual(['host_up', 'test_a'])
+  expect(await namesFor({ mayReadAll: () => true })).toEqual(['host_up', 'server_secret', 'test_a', 'test_secret'])
+  expect(await namesFor({ mayReadAll: () => true, maySee: () => false })).toEqual(['host_up', 'test_a'])
+})
+
+it('what is there of a selection is unknown as long as it is of one of the two', async () => {
+  const reading = { current: async ({ tenant }: HistorySelection) => (tenant === '' ? undefined : { read: () => [] }) }
+  const history = historyOf([], { reading: reading as never })
+  expect(await history.current(ANN, { matchers: [], fromMs: 0, toMs: 9 })).toBeUndefined()
 })
 
 it('a history that has failed is unreadable also if an engine answers what is asked', () => {

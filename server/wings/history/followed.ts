@@ -1,0 +1,209 @@
+/**
+ * Selections that are asked for again and again, such as those of rules. What was read of them is kept, and the thread of the history
+ * is asked for no more than what has come since, for all of one turn in one message.
+ */
+import { ROLLUP_MS } from '../../../storage/history/store.ts'
+import { FollowedColumns } from './followed-columns.ts'
+import { ANEW, type HistorySelection, type NewsAnswer, type SelectedSamples } from './messages.ts'
+
+/** Of all that is kept: selections, numbers, 64 MiB of them, and series. Then what was not asked for lately is read anew. */
+const MOST_SELECTIONS = 1 << 16
+const MOST_NUMBERS = 1 << 23
+const MOST_SERIES = 1 << 18
+/** A selection with more series, or numbers, is read again each time, in portions. */
+const MOST_SERIES_OF_ONE = 4_096
+const MOST_NUMBERS_OF_ONE = 1 << 18
+/** Series that are given out together. */
+const PORTION_SERIES = 128
+
+export interface FollowedServices {
+  /** Reads a selection, and has it followed. */
+  readonly read: (selection: HistorySelection) => AsyncGenerator<readonly SelectedSamples[], void, void>
+  /** Asks for what has come of selections. Returns false if there is no thread. */
+  readonly ask: (follows: readonly number[]) => boolean
+}
+
+interface Followed {
+  readonly number: number
+  readonly columns: FollowedColumns
+  /** As they count in the sum. */
+  numbers: number
+  /** Whether it was asked for since room was looked for last. */
+  isUsed: boolean
+}
+
+interface Asked {
+  readonly columns: FollowedColumns
+  readonly come: Promise<boolean>
+  readonly settle: (isCurrent: boolean) => void
+}
+
+export class FollowedSelections {
+  readonly #services: FollowedServices
+  /** By what is selected. */
+  readonly #followed = new Map<string, Followed>()
+  /** Of matchers that are asked for again and again. */
+  readonly #texts = new WeakMap<HistorySelection['matchers'], string>()
+  /** By their numbers. */
+  readonly #asked = new Map<number, Asked>()
+  /** Those that were asked for in this turn. */
+  #together: number[] = []
+  #last = 0
+  #numbers = 0
+  #series = 0
+
+  constructor(services: FollowedServices) {
+    this.#services = services
+  }
+
+  /** Whether a selection can be followed: those of windows are read each time. */
+  takes({
+    isRecurring = false,
+    isWithoutSamples = false,
+    withFamilies = false,
+    stepMs,
+    after,
+  }: HistorySelection): boolean {
+    if (!isRecurring || isWithoutSamples || withFamilies || after !== undefined) return false
+    return stepMs !== undefined && stepMs < ROLLUP_MS
+  }
+
+  /** As `HistoryReading.select`. */
+  async *select(selection: HistorySelection): AsyncGenerator<readonly SelectedSamples[], void, void> {
+    const current = await this.current(selection)
+    if (current !== undefined) {
+      yield* inPortions(current.read(selection))
+      return
+    }
+    const number = ++this.#last
+    let read: SelectedSamples[] | undefined = []
+    for await (const portion of this.#services.read({ ...selection, follow: number })) {
+      read = withPortion(read, portion)
+      yield portion
+    }
+    if (read !== undefined) this.#add(this.#keyOf(selection), number, new FollowedColumns(read, selection))
+  }
+
+  /** What was read of a selection, with all that has come of it; undefined if it has to be read. */
+  async current(selection: HistorySelection): Promise<FollowedColumns | undefined> {
+    const key = this.#keyOf(selection)
+    const known = this.#followed.get(key)
+    if (known === undefined) return undefined
+    if (!known.columns.has(selection) || !(await this.#isCurrent(known))) {
+      if (this.#followed.get(key) === known) this.#forget(key, known)
+      return undefined
+    }
+    known.columns.want(selection)
+    known.isUsed = true
+    const { size } = known.columns
+    if (size !== known.numbers) this.#resize(key, known, size)
+    return known.columns
+  }
+
+  /** What has come of selections. */
+  take({ follows, counts, columns }: NewsAnswer): void {
+    let from = 0
+    for (const [index, number] of follows.entries()) {
+      const asked = this.#asked.get(number)
+      this.#asked.delete(number)
+      const count = counts[index]!
+      const to = from + Math.max(0, count)
+      asked?.settle(count !== ANEW && (count === 0 || asked.columns.add(columns, from, to)))
+      from = to
+    }
+  }
+
+  /** The thread is gone, and what it knew: another one begins anew. */
+  ended(): void {
+    for (const { settle } of this.#asked.values()) settle(false)
+    this.#asked.clear()
+    this.#followed.clear()
+    this.#numbers = 0
+    this.#series = 0
+  }
+
+  /** Takes what has come of a selection. Resolves to false if it has to be read anew. */
+  #isCurrent({ number, columns }: Followed): Promise<boolean> {
+    const before = this.#asked.get(number)
+    if (before !== undefined) return before.come
+    let settle: Asked['settle'] = () => {}
+    const come = new Promise<boolean>((resolve) => {
+      settle = resolve
+    })
+    this.#asked.set(number, { columns, come, settle })
+    this.#together.push(number)
+    if (this.#together.length === 1) queueMicrotask(() => this.#askTogether())
+    return come
+  }
+
+  #askTogether(): void {
+    const follows = this.#together
+    this.#together = []
+    if (!this.#services.ask(follows)) this.ended()
+  }
+
+  #add(key: string, number: number, columns: FollowedColumns): void {
+    const before = this.#followed.get(key)
+    if (before !== undefined) this.#forget(key, before)
+    const followed = { number, columns, numbers: 0, isUsed: true }
+    this.#followed.set(key, followed)
+    this.#series += columns.seriesCount
+    this.#resize(key, followed, columns.size)
+  }
+
+  #resize(key: string, followed: Followed, numbers: number): void {
+    if (this.#followed.get(key) !== followed) return
+    this.#numbers += numbers - followed.numbers
+    followed.numbers = numbers
+    if (numbers > MOST_NUMBERS_OF_ONE) this.#forget(key, followed)
+    for (const [oldest, each] of this.#followed) {
+      if (this.#hasRoom) return
+      this.#forget(oldest, each)
+      if (each.isUsed) this.#keep(oldest, each)
+    }
+  }
+
+  get #hasRoom(): boolean {
+    return this.#followed.size <= MOST_SELECTIONS && this.#numbers <= MOST_NUMBERS && this.#series <= MOST_SERIES
+  }
+
+  /** It has its turn again after the others. */
+  #keep(key: string, followed: Followed): void {
+    followed.isUsed = false
+    this.#followed.set(key, followed)
+    this.#numbers += followed.numbers
+    this.#series += followed.columns.seriesCount
+  }
+
+  #keyOf({ tenant, matchers, fromMs, toMs, twoBeforeMs = toMs }: HistorySelection): string {
+    const text = this.#texts.get(matchers) ?? JSON.stringify(matchers)
+    this.#texts.set(matchers, text)
+    return `${tenant} ${toMs - fromMs} ${toMs - twoBeforeMs} ${text}`
+  }
+
+  #forget(key: string, { numbers, columns }: Followed): void {
+    if (!this.#followed.delete(key)) return
+    this.#numbers -= numbers
+    this.#series -= columns.seriesCount
+  }
+}
+
+function* inPortions(all: Iterable<SelectedSamples>): Generator<readonly SelectedSamples[], void, void> {
+  let portion: SelectedSamples[] = []
+  for (const one of all) {
+    if (portion.push(one) < PORTION_SERIES) continue
+    yield portion
+    portion = []
+  }
+  yield portion
+}
+
+/** What was read with one more portion; undefined if it is too much, or not all samples are left. */
+function withPortion(
+  read: SelectedSamples[] | undefined,
+  portion: readonly SelectedSamples[],
+): SelectedSamples[] | undefined {
+  if (read === undefined || read.length + portion.length > MOST_SERIES_OF_ONE) return undefined
+  if (portion.some(({ windows, place }) => windows !== undefined || place === undefined)) return undefined
+  return read.concat(portion)
+}

@@ -1,0 +1,198 @@
+/** Selections that are asked for again and again: whatever happens to the history, they have what one that is read has. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { HistorySelection, ToThread } from '../../../../server/wings/history/messages.ts'
+import { ThreadQueries } from '../../../../server/wings/history/queries.ts'
+import { HistoryReading } from '../../../../server/wings/history/reading.ts'
+import type { HistoryMatcher, HistorySamples } from '../../../../storage/history/store.ts'
+import { all, HOUR_MS, linesOf, type Sample, STALE, series } from '../../../storage/history/history-model.ts'
+import { TestHistory } from '../../../storage/history/test-history.ts'
+import { seeds } from '../../../support/long.ts'
+import { Random } from '../../../support/random.ts'
+
+const MINUTE_MS = 60_000
+const NAMES = ['a', 'b']
+
+let test: TestHistory
+let reading: HistoryReading
+/** What the thread was asked. */
+let asked: ToThread['kind'][]
+let isThere: boolean
+
+beforeEach(() => {
+  test = new TestHistory()
+  asked = []
+  isThere = true
+  const later: (() => void)[] = []
+  const queries = new ThreadQueries(
+    {
+      select: (query) => test.history.select(query),
+      following: (query) => test.history.following(query),
+      series: (query) => test.history.series(query),
+      losses: () => [],
+      families: () => [],
+      familiesOf: () => [],
+    },
+    {
+      answer: (answer) => {
+        const copy = structuredClone(answer)
+        if (copy.kind === 'news') reading.takeNews(copy)
+        else if (copy.kind === 'answers') for (const one of copy.answers) reading.take(one)
+        else reading.take(copy)
+      },
+      later: (act) => void later.push(act),
+      monotonicMs: () => 0,
+    },
+  )
+  reading = new HistoryReading((message) => {
+    if (!isThere) return false
+    asked.push(message.kind)
+    if (message.kind === 'news') queries.news.handle(message.follows)
+    else if (message.kind === 'queries') queries.handleAll(message.queries)
+    else queries.handle(message)
+    for (let act = later.shift(); act !== undefined; act = later.shift()) act()
+    return true
+  })
+})
+
+afterEach(() => test.end())
+
+const matching = (text: string): readonly HistoryMatcher[] => [{ label: '__name__', operator: '=', text }]
+
+async function read(selection: HistorySelection): Promise<HistorySamples[]> {
+  const found: HistorySamples[] = []
+  for await (const portion of reading.select(selection)) found.push(...portion)
+  return found
+}
+
+/** What the history has at once. */
+function stored({ tenant, matchers, fromMs, toMs, stepMs }: HistorySelection): HistorySamples[] {
+  return all(test.history.select({ tenant, matchers, fromMs, toMs, stepMs }))
+}
+
+function lastMinutes(name: string, minutes: number, rest: Partial<HistorySelection> = {}): HistorySelection {
+  const fromMs = test.now - minutes * MINUTE_MS
+  return { tenant: 'acme', matchers: matching(name), fromMs, toMs: test.now, stepMs: 1, isRecurring: true, ...rest }
+}
+
+describe('what was read', () => {
+  const [one, other] = [series('a', { host: '1' }), series('a', { host: '2' })]
+
+  it('is asked for no more: only what has come since', async () => {
+    test.store([
+      [one, test.now - 1, 1],
+      [other, test.now - 1, STALE],
+    ])
+    await read(lastMinutes('a', 5))
+    test.pass(1_000)
+    test.store([[other, test.now, STALE]])
+    asked = []
+    const selection = lastMinutes('a', 5)
+    expect(linesOf(await read(selection))).toEqual(linesOf(stored(selection)))
+    expect(asked).toEqual(['news'])
+  })
+
+  it('is one object for each series, as often as it is asked for', async () => {
+    test.store([[one, test.now - 1, 1]])
+    const [first] = await read(lastMinutes('a', 5))
+    const [second] = await read(lastMinutes('a', 5))
+    expect(second?.series).toBe(first?.series)
+  })
+
+  it('stays as it was given out, whatever comes', async () => {
+    test.store([[one, test.now - 1, 1]])
+    await read(lastMinutes('a', 5))
+    const given = await read(lastMinutes('a', 5))
+    const lines = linesOf(given)
+    for (let late = 2; late < 20; late++) {
+      test.store([
+        [one, test.now - late, late],
+        [one, test.now - 1, late],
+      ])
+      await read(lastMinutes('a', 5))
+    }
+    expect(linesOf(given)).toEqual(lines)
+  })
+
+  it('of a tenant without a history is nothing, until there is one', async () => {
+    expect([await read(lastMinutes('a', 5)), await read(lastMinutes('a', 5))]).toEqual([[], []])
+    expect(asked).toEqual(['select', 'news'])
+    test.store([[one, test.now, 1]])
+    expect(await read(lastMinutes('a', 5))).toHaveLength(1)
+  })
+
+  it('is read anew by a thread that takes the place of another one, and without one it is refused', async () => {
+    await read(lastMinutes('a', 5))
+    reading.ended()
+    await read(lastMinutes('a', 5))
+    expect(asked).toEqual(['select', 'select'])
+    isThere = false
+    await expect(read(lastMinutes('a', 5))).rejects.toThrow('the history is not there')
+  })
+
+  it('that would be windows is read each time', async () => {
+    test.store([[one, test.now - 1, 1]])
+    for (const stepMs of [300_000, undefined]) {
+      asked = []
+      for (let time = 0; time < 2; time++) await read(lastMinutes('a', 5, { stepMs }))
+      expect(asked.filter((kind) => kind === 'select')).toHaveLength(2)
+      expect(asked).not.toContain('news')
+    }
+  })
+})
+
+/** As a rule looks back: the samples of a few minutes, and the two before them. */
+function lookingBack(name: string): HistorySelection {
+  return lastMinutes(name, 55, { twoBeforeMs: test.now - 5 * MINUTE_MS })
+}
+
+/** The samples of each series that a rule which looks back may look at. */
+function looked(found: readonly HistorySamples[], sinceMs: number): string[] {
+  return found.flatMap((one) => {
+    const first = one.times.findIndex((ms) => ms >= sinceMs)
+    const from = Math.max(0, (first < 0 ? one.times.length : first) - 2)
+    return linesOf([{ ...one, times: one.times.subarray(from), values: one.values.subarray(from) }])
+  })
+}
+
+it.each(seeds({ short: 4, long: 60 }))(
+  'samples come, late and again, series come and go, pages are made: seed %i',
+  async (seed) => {
+    const random = new Random(seed)
+    const hosts = Array.from({ length: 6 }, (_, at) => String(at))
+    let followed = 0
+    for (let step = 0; step < 120; step++) {
+      const act = random.below(20)
+      if (act === 0) test.pass(random.below(HOUR_MS))
+      else if (act === 1) for (const _ of test.history.drop({ tenant: 'acme', matchers: matching('a') }));
+      else if (act === 2 && random.below(4) === 0) test.history.removeTenant('acme')
+      else if (act === 3)
+        test.history.limit({
+          keepMs: HOUR_MS * 48,
+          keepRollupsMs: HOUR_MS * 96,
+          maxBytes: 1 << (10 + random.below(30)),
+          quotas: new Map(),
+        })
+      else if (act < 15) {
+        test.now += random.below(MINUTE_MS)
+        const samples = Array.from({ length: 1 + random.below(8) }, (): Sample => {
+          const lateMs = random.below(6) === 0 ? random.below(90 * MINUTE_MS) : 0
+          const value = random.below(5) === 0 ? STALE : random.below(100)
+          // A few at times that there were already.
+          const ms = test.now - lateMs
+          const of = series(random.pick(NAMES), { host: random.pick(hosts) })
+          return [of, random.below(3) === 0 ? ms - (ms % MINUTE_MS) : ms, value]
+        })
+        test.store(samples)
+      }
+      const name = random.pick(NAMES)
+      asked = []
+      const whole = lastMinutes(name, 10)
+      expect(linesOf(await read(whole))).toEqual(linesOf(stored(whole)))
+      const back = lookingBack(name)
+      const sinceMs = back.twoBeforeMs as number
+      expect(looked(await read(back), sinceMs)).toEqual(looked(stored(back), sinceMs))
+      if (!asked.includes('select')) followed++
+    }
+    expect(followed).toBeGreaterThan(10)
+  },
+)
