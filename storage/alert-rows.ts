@@ -151,9 +151,12 @@ export const ALERT_ROWS = {
       put: number,
       /** The file, in YAML. */
       rules: text,
+      /** That was used; 0 if none was. */
+      token: number,
     },
     {
-      tag: 28,
+      // Tag 28 is that of format 20, without the token.
+      tag: 31,
       table: 'rule_file',
       key: ['tenant', 'name'],
       removal: 'key',

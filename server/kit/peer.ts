@@ -89,7 +89,7 @@ export interface OwnView {
   readonly recent: Required<ProducerView> & { leaveOut(isRecorded: IsRecorded): void }
   /**
    * A user as he is now, within the scope of a credential that he had once; undefined if he was removed, or if that was a token that is
-   * revoked. `token`: its id; 0, or nothing, if it was none.
+   * revoked or has expired. `token`: its id; 0, or nothing, if it was none.
    */
   readerOf(userId: number, scope: string, token?: number): Reader | undefined
   /** What somebody may read. */

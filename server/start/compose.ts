@@ -270,7 +270,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const bindings = new Bindings({ hub, instances, registry, journal, host })
   const failed = (error: unknown): void => log.error({ err: error }, 'values that may not be read any more stay queued')
   const rightsRevocation = new RightsRevocation({ hub, instances, registry, bindings, accounts, work, failed })
-
   const dialler = createDialler({
     config,
     clock,

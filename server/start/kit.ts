@@ -61,7 +61,7 @@ export type ComposeKitOptions = Omit<
     >
     readonly server: Pick<ServerView, 'stats' | 'channels' | 'approvals'>
     readonly tenants: Pick<Tenants, 'list'>
-    readonly tokens: Pick<Tokens, 'byId'>
+    readonly tokens: Pick<Tokens, 'isValid'>
   }
 
 export function composeKit(options: ComposeKitOptions): MadeKit & { readonly offered: OfferedControls } {
@@ -116,7 +116,7 @@ export function composeKit(options: ComposeKitOptions): MadeKit & { readonly off
           },
         },
         readerOf: (userId, scope, token = 0) => {
-          if (token !== 0 && options.tokens.byId(token) === undefined) return undefined
+          if (token !== 0 && !options.tokens.isValid(token, clock.wallMs())) return undefined
           const account = accounts.byId(userId)
           const credential = { scope: parseScope(scope) }
           return account && readerOf({ identity: accounts.identity(account), credential })

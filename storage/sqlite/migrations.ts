@@ -33,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
   missingData,
   ruleFilesAndApprovals,
   notifiersOfUsers,
+  tokensOfRuleFiles,
 ]
 
 /** Each step is one transaction together with its number, so that a crash between two steps leaves a valid format. */
@@ -353,10 +354,22 @@ function notifiersOfUsers(database: Database): void {
   `)
 }
 
-/** The last column is for the checksum of those before it. */
-function sumRows(database: Database, table: string, key: string): void {
-  const put = database.prepare(`update ${table} set checksum = ? where ${key} = ?`)
+/** With which token a rule file was put; of those that are there nobody knows that. */
+function tokensOfRuleFiles(database: Database): void {
+  database.exec(`
+    alter table rule_file drop column checksum;
+    alter table rule_file add column token integer not null default 0;
+    alter table rule_file add column checksum integer not null default 0;
+  `)
+  sumRows(database, 'rule_file', 'tenant', 'name')
+}
+
+/** The last column is for the checksum of those before it. The first ones are the key. */
+function sumRows(database: Database, table: string, ...key: readonly string[]): void {
+  const put = database.prepare(
+    `update ${table} set checksum = ? where ${key.map((name) => `${name} = ?`).join(' and ')}`,
+  )
   for (const row of database.prepare<unknown[], number[]>(`select * from ${table}`).raw().all()) {
-    put.run(new RowSum(row.length - 1).of(row), row[0])
+    put.run(new RowSum(row.length - 1).of(row), ...row.slice(0, key.length))
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The rules of all tenants: those of the configuration, which are of one of them, and those that users have put. The rules of a file that
- * was put read what its author may read at that moment; once there is no such user any more, the file is stopped, and an alert says so.
+ * was put read what its author may read at that moment; once there is no such user or token any more, the file is stopped, and an alert says so.
  */
 import type { RuleFileRow, StoredAlerts } from '../../kit/expressions.ts'
 import type { Kit } from '../../kit/kit.ts'
@@ -23,7 +23,7 @@ const MOST_BYTES = 4 << 20
 /** Of the problems of one file. */
 const MOST_SAID = 20
 
-const NO_AUTHOR = 'whoever put them is no user any more: put them again'
+const NO_AUTHOR = 'whoever put them is no user any more, or the token is revoked or has expired: put them again'
 const TOO_SLOW = (limit: number): string =>
   `they took the most of the time that the rules of the tenant may take, ${limit} s in an hour: have them do less and put them again, ` +
   'or raise its quota `rule_seconds_per_hour`'
@@ -147,7 +147,7 @@ export class RulesOfTenants {
     if ('problems' in read) return { refused: problemsText(name, read.problems) }
     const file = this.#fileOf(row, read.groups)
     // Its author may have been removed meanwhile, and the tenant, too: another one of its name must not find the file.
-    if (file.reader() === undefined) return { refused: 'whoever puts it is no user any more' }
+    if (file.reader() === undefined) return { refused: 'whoever puts it is no user any more, or the token is revoked' }
     // Others may have put files meanwhile.
     const tooMuch = this.#sizeProblem(row, bytes) ?? this.#roomProblem(file)
     if (tooMuch !== undefined) return { refused: tooMuch }
@@ -225,7 +225,7 @@ export class RulesOfTenants {
     return {
       ...{ row, groups, problem, recent },
       bytes: Buffer.byteLength(row.rules),
-      reader: () => peer.view.readerOf(row.user, row.scope),
+      reader: () => peer.view.readerOf(row.user, row.scope, row.token),
       worked(ms) {
         recent.add(ms)
         peer.view.use(row.tenant).ruleSeconds.take(ms / 1_000)

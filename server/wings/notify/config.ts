@@ -235,10 +235,6 @@ const table = z
     }
     if (given.approvals && url.protocol === 'heartbeat')
       add('`approvals`: a heartbeat says nothing of what waits for approval: leave this out')
-    if (given.approvals && given.role === CONSUMER_ROLE)
-      add(
-        `\`approvals\` needs the \`role\` whose users approve, as a rule names it (\`cinnabar role list\`): ${CONSUMER_ROLE} is the role of users who have no other`,
-      )
     if (given.escalate_after !== undefined && given.escalate_to === undefined)
       add('`escalate_after` goes with `escalate_to`')
     if (given.escalate_to !== undefined && url.protocol === 'heartbeat')
@@ -302,6 +298,12 @@ export const putSection = tableList(tables)
 export const notifySection = tableList(
   tables
     .superRefine((tables, context) => {
+      for (const { name, role, approvals } of tables)
+        if (approvals && role === CONSUMER_ROLE)
+          context.addIssue({
+            code: 'custom',
+            message: `${name}: \`approvals\` needs the \`role\` whose users approve, as a rule names it (\`cinnabar role list\`): ${CONSUMER_ROLE} is the role of users who have no other`,
+          })
       for (const { tenant, name, escalateTo } of tables) {
         if (escalateTo === undefined) continue
         const next = tables.find((table) => table.tenant === tenant && table.name === escalateTo)

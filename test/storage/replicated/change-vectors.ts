@@ -242,13 +242,6 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     },
     bytes: '1b 01000000 6f 01000000 69 01 02000000 5b5d 0000000000001440 0000000000001c40 01000000 61 00000000',
   },
-  'put rule file': {
-    change: {
-      put: 'rule file',
-      row: { tenant: 'o', name: 'n', user: 7, author: 'a', scope: '', put: 5, rules: 'r' },
-    },
-    bytes: '1c 01000000 6f 01000000 6e 0000000000001c40 01000000 61 00000000 0000000000001440 01000000 72',
-  },
   'put approval': {
     change: {
       put: 'approval',
@@ -288,6 +281,14 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     },
     bytes:
       '1e 01000000 6f 01000000 6e 0000000000001c40 01000000 61 0000000000000000 00000000 0000000000001440 01000000 73 02000000 0102',
+  },
+  'put rule file': {
+    change: {
+      put: 'rule file',
+      row: { tenant: 'o', name: 'n', user: 7, author: 'a', scope: '', put: 5, rules: 'r', token: 2 },
+    },
+    bytes:
+      '1f 01000000 6f 01000000 6e 0000000000001c40 01000000 61 00000000 0000000000001440 01000000 72 0000000000000040',
   },
   'remove tenant': {
     change: { remove: 'tenant', name: 'ops' },
@@ -377,10 +378,6 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
     change: { remove: 'silence', tenant: 'o', id: 'i' },
     bytes: '9b 01000000 6f 01000000 69',
   },
-  'remove rule file': {
-    change: { remove: 'rule file', tenant: 'o', name: 'n' },
-    bytes: '9c 01000000 6f 01000000 6e',
-  },
   'remove approval': {
     change: { remove: 'approval', id: 'i' },
     bytes: '9d 01000000 69',
@@ -388,5 +385,9 @@ export const CHANGES: Readonly<Record<Named<Change>, ChangeVector>> = {
   'remove notifier': {
     change: { remove: 'notifier', tenant: 'o', name: 'n' },
     bytes: '9e 01000000 6f 01000000 6e',
+  },
+  'remove rule file': {
+    change: { remove: 'rule file', tenant: 'o', name: 'n' },
+    bytes: '9f 01000000 6f 01000000 6e',
   },
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Database } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { RowSum } from '../../../storage/sqlite/damage/checksum.ts'
 import { openSqlite } from '../../../storage/sqlite/driver.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate } from '../../../storage/sqlite/migrations.ts'
 import type { SqliteStore } from '../../../storage/sqlite/store.ts'
@@ -148,6 +149,20 @@ test('in a database of format 19 nobody has put a notifier', () => {
   expect(tables(database)).not.toContain('notifier')
   migrate(database)
   expect(database.prepare('select * from notifier').all()).toEqual([])
+})
+
+test('a database of format 20 keeps its rule files, of which nobody knows with which token they were put', () => {
+  const database = openSqlite(':memory:')
+  migrate(database, MIGRATIONS.slice(0, 20))
+  for (const name of ['a.yml', 'b.yml'])
+    database.exec(`insert into rule_file values ('ops', '${name}', 7, 'olga', 'COLLECT *', 5, 'groups: []', 0)`)
+  migrate(database)
+  const rows = database.prepare<unknown[], number[]>('select * from rule_file order by name').raw().all()
+  expect(rows.map((row) => row.slice(0, -1))).toEqual([
+    ['ops', 'a.yml', 7, 'olga', 'COLLECT *', 5, 'groups: []', 0],
+    ['ops', 'b.yml', 7, 'olga', 'COLLECT *', 5, 'groups: []', 0],
+  ])
+  for (const row of rows) expect(row.at(-1)).toBe(new RowSum(row.length - 1).of(row))
 })
 
 describe('a database of format 1', () => {

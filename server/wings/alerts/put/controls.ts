@@ -48,9 +48,10 @@ export function ruleControls({ clock, rules, refused, stored }: RuleControlsOpti
     prepare(args, { identity, credential }) {
       const [name, text] = [String(args.get('name')), String(args.get('rules'))]
       const { userId, tenant, name: author } = identity
+      const { token = 0 } = credential
       const scope = formatScope(credential.scope)
       return async () => {
-        const row = { tenant, name, user: userId, author, scope, put: clock.wallMs(), rules: text }
+        const row = { tenant, name, user: userId, author, token, scope, put: clock.wallMs(), rules: text }
         const file = await (await rules()).put(row)
         if ('refused' in file) {
           refused(tenant)

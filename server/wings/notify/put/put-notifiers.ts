@@ -24,7 +24,7 @@ import {
 const MOST_SAID = 20
 const METRIC = 'alert'
 
-const NO_AUTHOR = 'whoever put it is no user any more, or the token is revoked: put it again'
+const NO_AUTHOR = 'whoever put it is no user any more, or the token is revoked or has expired: put it again'
 const SEALED = 'its secrets were sealed with the secret of another data directory: put it again'
 const CONFIGURED = 'the configuration has a notifier of this name'
 

@@ -1,6 +1,6 @@
 /** Rule files that users put: whose rights they read with, what is refused, and what outlives the process. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { askFor, done, run, tokenSeat } from '../../../support/administration.ts'
+import { askFor, done, newToken, run, tokenSeat } from '../../../support/administration.ts'
 import { command } from '../../../support/bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { tokenFor } from '../../../support/publisher.ts'
@@ -180,6 +180,29 @@ it('the rules of a user who is removed stop, which is shown and an alert, until 
   expect(decoded(await root.query('producer.alerts'))[0]).toMatchObject({ files: 1, stopped: 1 })
   await done(root, 'rules.put', { name: 'a.yml', rules: ALWAYS })
   await server.firing(token, 'Always')
+})
+
+it('the rules that were put with a token stop when it is revoked, or expires, and go on when they are put again', async () => {
+  const reading = await tokenFor(root, 'root', '')
+  const given = [{}, { expires_in_s: 600n }] as const
+  for (const [at, more] of given.entries()) {
+    const { token, hash } = newToken()
+    const number = await done(root, 'token.add', { user: 'ann', hash, ...more })
+    const seat = await tokenSeat(server.producer, token)
+    await done(seat, 'rules.put', { name: 'a.yml', rules: ALWAYS })
+    await server.firing(reading, 'Always')
+    if (at === 0) await done(root, 'token.revoke', { token: number })
+    else server.producer.clock.advance(600_000)
+    await server.firing(reading, 'CinnabarRulesStopped')
+    const stopped = { problem: expect.stringContaining('the token is revoked or has expired') }
+    expect(await filesOf(root)).toMatchObject([stopped])
+  }
+  // Also after a start, until somebody puts them again.
+  await server.crash()
+  root = server.root
+  await server.firing(reading, 'CinnabarRulesStopped')
+  await done(root, 'rules.put', { name: 'a.yml', rules: ALWAYS })
+  await server.firing(reading, 'Always')
 })
 
 it('files and alerts outlive a kill', async () => {

@@ -5,7 +5,7 @@ import type { Change, RuleFileRow } from '../../../../storage/store.ts'
 import { FakeClock } from '../../../support/fake-clock.ts'
 
 const row: RuleFileRow = {
-  ...{ tenant: 'ops', name: 'a.yml', user: 7, author: 'olga', scope: '', put: 0 },
+  ...{ tenant: 'ops', name: 'a.yml', user: 7, author: 'olga', token: 0, scope: '', put: 0 },
   rules: 'groups: [{ name: g, rules: [{ record: a, expr: vector(1) }] }]',
 }
 
@@ -30,7 +30,7 @@ it('is not put once its author is removed', async () => {
   const { changes, rules } = opened([], users)
   const putting = rules.put(row)
   users.clear()
-  expect(await putting).toEqual({ refused: 'whoever puts it is no user any more' })
+  expect(await putting).toEqual({ refused: 'whoever puts it is no user any more, or the token is revoked' })
   expect(rules.filesOf('ops')).toEqual([])
   expect(changes).toEqual([])
 })
