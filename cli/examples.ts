@@ -35,7 +35,10 @@ export const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'alerts silence': ["cinnabar alerts silence 'host=~\"web.*\"' --for 2h --comment 'new disks'"],
   'alerts ack': ["cinnabar alerts ack alertname=DiskAlmostFull host=web1 --comment 'I am on it'"],
   'alerts unsilence': ['cinnabar alerts unsilence 6f2b1c0a9d8e7f60'],
-  notify: ['cinnabar notify test pager'],
+  notify: ['cinnabar notify apply notifiers.toml', 'cinnabar notify list'],
+  'notify apply': ['cinnabar notify apply notifiers.toml', 'cinnabar notify apply *.toml --prune --dry-run'],
+  'notify list': ['cinnabar notify list', 'cinnabar notify list --json'],
+  'notify remove': ['cinnabar notify remove pager'],
   'notify test': ['cinnabar notify test pager'],
   top: ['cinnabar top', "cinnabar top 'host.*' --interval 1", "cinnabar top 'gmetric.cpu_*' --plain --count 1"],
   watch: [

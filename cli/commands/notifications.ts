@@ -1,7 +1,7 @@
-/** `cinnabar alerts log`, `silences`, `silence`, `ack` and `unsilence`, and `cinnabar notify test`: who is told of alerts, and who is not. */
+/** `cinnabar alerts log`, `silences`, `silence`, `ack` and `unsilence`: who was told of alerts, and of which nobody is told. */
 import type { Command } from 'commander'
 import { wholeSeconds } from '../arguments.ts'
-import { callControl, runAndReport } from '../control.ts'
+import { callControl } from '../control.ts'
 import { formatTime } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
 import { formatTable, JSON_OPTION, type JsonOptions, type Listing, printList } from '../output.ts'
@@ -45,16 +45,6 @@ export function addNotifications(alerts: Command, cli: Cli): void {
     .description('end a silence or an acknowledgement')
     .argument('<id>', 'id as listed by `cinnabar alerts silences`')
     .action((id: string, options: LoginOptions) => callControl(cli, options, 'alert.unsilence', { id }))
-}
-
-export function addNotify(program: Command, cli: Cli): void {
-  const notify = program.command('notify').description('try out who is told of alerts')
-  withLoginOptions(notify.command('test'))
-    .description('send a marked test through a notifier, and print the answer of the receiver')
-    .argument('<name>', 'name of the notifier in the configuration')
-    .action((name: string, options: LoginOptions) =>
-      withConsumer(cli, options, (consumer) => runAndReport(cli.terminal, consumer, 'notify.test', { name })),
-    )
 }
 
 function addSilencing(alerts: Command, cli: Cli, name: 'silence' | 'ack', description: string, usual: string): void {

@@ -442,7 +442,6 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
   const sources = await openSources({ kit, doors, hub, clock, log, quotas, notices, server }, config)
   const iterations = config.auth.scramIterations
   const changeRole = (account: Account, role: string) => rightsRevocation.changeRole(account, role)
-  const destination = (url: string) => dialler.destination(url)
   const isPublished = (object: string): boolean => doors.published.some((family) => object.startsWith(family))
   const endUser = ({ id }: { readonly id: number }): Promise<unknown> => {
     sessions.dismiss(id, 'the user was removed')
@@ -490,8 +489,8 @@ export async function composeServer(options: ComposeOptions): Promise<ServerPart
       ...boardControls({ boards, clock, stored }),
       ...tokenControls({ accounts, rights, tokens, clock, stored }),
       ...tenantControls({ tenants, accounts, quotas, hub, endUser, stored }),
-      ...roleControls({ rules, accounts, rightsRevocation, destination, executor, stored }),
-      roleExplain({ accounts, rights, hub, destination, dialler, isPublished, executor }),
+      ...roleControls({ rules, accounts, rightsRevocation, dialler, executor, stored }),
+      roleExplain({ accounts, rights, hub, dialler, isPublished, executor }),
     ],
     offered.sources,
     offered.remote,

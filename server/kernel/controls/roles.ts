@@ -29,13 +29,15 @@ import { asInvalidArgument, noSuchUser, records, seesTenant, stringArgument, tex
 import { type Audience, type Control, type ControlArguments, type ControlParameter, failed, ok } from './control.ts'
 import { ruledDestination, ruledOrigin } from './ruled-destination.ts'
 
+/** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
+type ParseUrl = (url: string) => { readonly url: string }
+
 export interface RoleControlsOptions {
   readonly rules: Rules
   readonly accounts: Pick<Users, 'list'>
   /** Ends what users may no longer do. */
   readonly rightsRevocation: Pick<RightsRevocation, 'reapply'>
-  /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
-  readonly destination: (url: string) => { readonly url: string }
+  readonly dialler: Pick<ExplainOptions['dialler'], 'destination'>
   /** The controls whose names match and that take a secret. */
   readonly executor: { secretive(matches: (name: string) => boolean): readonly string[] }
   /** Resolves when everything that has changed so far is stored. */
@@ -46,10 +48,12 @@ export interface ExplainOptions {
   readonly accounts: Users
   readonly rights: Rights
   readonly hub: Pick<Hub, 'sensors'>
-  /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
-  readonly destination: (url: string) => { readonly url: string }
-  /** Says whether the operator's list permits a URL. */
-  readonly dialler: { permits(url: string): boolean }
+  readonly dialler: {
+    /** Parses a URL into its canonical spelling. Throws StatusError INVALID_ARGUMENT. */
+    destination(url: string): { readonly url: string }
+    /** Whether the operator's list permits a URL. */
+    permits(url: string): boolean
+  }
   /** Whether the metrics of this name or pattern take published values. */
   readonly isPublished: (object: string) => boolean
   /** Says whom a control is for, whatever the rules say. */
@@ -111,7 +115,8 @@ const whereParameter: ControlParameter = {
 }
 
 export function roleControls(options: RoleControlsOptions): Control[] {
-  const { rules, accounts, rightsRevocation, destination, stored } = options
+  const { rules, accounts, rightsRevocation, dialler, stored } = options
+  const destination = (url: string) => dialler.destination(url)
   const changed = async ({ role, command, object }: Rule): Promise<void> => {
     if (command === 'COLLECT' || command === '*') {
       await rightsRevocation.reapply((identity, metric) => identity.role === role && overlaps(object, metric))
@@ -211,15 +216,8 @@ export function roleControls(options: RoleControlsOptions): Control[] {
 }
 
 /** Explains a decision; it uses the same checks as the commands themselves. */
-export function roleExplain({
-  accounts,
-  rights,
-  hub,
-  destination,
-  dialler,
-  isPublished,
-  executor,
-}: ExplainOptions): Control {
+export function roleExplain({ accounts, rights, hub, dialler, isPublished, executor }: ExplainOptions): Control {
+  const destination = (url: string) => dialler.destination(url)
   return {
     name: 'role.explain',
     description: 'Explains whether a user may do something, and by which rule.',
@@ -323,11 +321,7 @@ function objectOf(args: ControlArguments): string {
 }
 
 /** The canonical spelling of the object of a rule. Throws StatusError INVALID_ARGUMENT. */
-function canonicalObject(
-  command: Rule['command'],
-  object: string,
-  destination: RoleControlsOptions['destination'],
-): string {
+function canonicalObject(command: Rule['command'], object: string, destination: ParseUrl): string {
   const isDestination = command === 'DEF_CHANNEL' || (command === '*' && object.includes('://'))
   return isDestination ? ruledDestination(object, destination) : object
 }
@@ -336,7 +330,7 @@ function canonicalObject(
 function whereOf(
   args: ControlArguments,
   command: Rule['command'] | undefined,
-  destination: RoleControlsOptions['destination'],
+  destination: ParseUrl,
 ): Record<string, string> {
   const words = (stringArgument(args, 'where') ?? '').split(/\s+/).filter((word) => word !== '')
   const conditions = new Map<string, string>()

@@ -114,8 +114,8 @@ export class RunningNotifier implements InForce {
     channel.onChange(() => this.#connectAgain())
     const { queued, inFlight } = channel.delivered.queue.counts
     const isNew = stored.groups.length + stored.alerts.length + queued + inFlight === 0
-    // Another channel has missed what came before it.
-    const isBound = channel.delivered.bindings.size > 0
+    // Another channel has missed what came before it, and with another role others may be told.
+    const isOther = channel.delivered.bindings.size === 0 || (before !== undefined && before.table.role !== role)
     this.#connect()
     await channel.bind({
       metrics: (approvals ? [METRIC, PENDING] : [METRIC]).map((name) => ({ name, args: [] })),
@@ -126,7 +126,7 @@ export class RunningNotifier implements InForce {
       },
     })
     // What has fired before it was bound is told as well.
-    if ((isNew || !isBound) && !this.#over.signal.aborted) this.#compare(isNew)
+    if ((isNew || isOther) && !this.#over.signal.aborted) this.#compare(isNew)
   }
 
   lookAgain(): void {

@@ -34,6 +34,17 @@ export const notify: Source<typeof notifySection> = {
       unsilencing(services),
       notifyTest(services),
     )
+    // It has no series: what users have put goes with their tenant as theirs do.
+    feed.add({
+      family: 'notify.',
+      open() {},
+      // biome-ignore lint/correctness/useYield: there are as few as the quota of the tenant allows
+      *endSeries(tenant) {
+        const names = put.endTenant(tenant)
+        if (names.length > 0) void follow()
+        for (const name of names) void notifiers.endPut(tenant, name)
+      },
+    })
     const { running } = notifiers
     feed.add(new NotifierFigures({ running, log, silences, tenants: () => peer.view.tenants() }, clock))
     feed.add(new ActiveAlerts({ running, silences, alerts: peer.stored.alerts, view: peer.view }, clock))

@@ -155,13 +155,13 @@ export class PutNotifiers {
     return true
   }
 
-  /** Removes those of a tenant that was removed. Returns whether there were any. */
-  endTenant(tenant: string): boolean {
+  /** Removes those of a tenant that was removed. Returns their names. */
+  endTenant(tenant: string): readonly string[] {
     const names = [...this.#of(tenant).keys()]
     for (const name of names) this.remove(tenant, name)
     this.#notifiers.delete(tenant)
     this.#refused.delete(tenant)
-    return names.length > 0
+    return names
   }
 
   /** Those of a tenant, by name. */

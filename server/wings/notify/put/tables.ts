@@ -22,16 +22,16 @@ import { checkMatchers } from '../notifiers.ts'
 /** The keys that name files in the configuration. */
 export const FILE_KEYS = ['template', 'token_file', 'password_file', 'secret_file', 'ca', 'cert', 'key'] as const
 /** Of one file, in characters. */
-const MAX_CONTENTS = 65_536
+export const MAX_CONTENTS = 65_536
 /** What says whose a notifier is, which follows from who puts it. */
-const OWN_KEYS: Readonly<Record<string, string>> = {
+export const OWN_KEYS: Readonly<Record<string, string>> = {
   tenant: 'a notifier belongs to the tenant of whoever puts it',
   role: 'a notifier reads what whoever puts it may read',
 }
 /** The name of what is read, in errors. */
 const SOURCE = 'notifiers'
 
-const schema = schemaOf({ notify: putSection })
+export const putSchema = schemaOf({ notify: putSection })
 
 /** The contents of files by key, of one notifier. */
 export type Contents = Readonly<Record<string, string>>
@@ -140,9 +140,9 @@ function checked(tenant: string, file: ConfigFile, contentsOf: (name: string) =>
   const list = file.table['notify'] ?? []
   const isList = Array.isArray(list) && list.every(isTomlTable)
   const notify = named.map((one) => ({ ...one, tenant }))
-  const result = schema.type.safeParse(isList ? { ...file.table, notify } : file.table)
+  const result = putSchema.type.safeParse(isList ? { ...file.table, notify } : file.table)
   if (!result.success)
-    return { problems: result.error.issues.flatMap((issue) => explainIssue(issue, schema, file, [])) }
+    return { problems: result.error.issues.flatMap((issue) => explainIssue(issue, putSchema, file, [])) }
   const { notify: tables } = result.data as { readonly notify: readonly NotifyTable[] }
   if (tables.length === 0) return { problems: [{ source: SOURCE, message: 'there is no table [[notify]]' }] }
   return tables.map((table, at) => {

@@ -23,8 +23,7 @@ const explain = roleExplain({
   } as unknown as Users,
   rights: new Rights({ of: () => rules } as unknown as Rules),
   hub: { sensors: [] },
-  destination: (url) => ({ url }),
-  dialler: { permits: () => false },
+  dialler: { destination: (url) => ({ url }), permits: () => false },
   isPublished: (object) => object.startsWith('otlp.'),
   executor: { audienceOf: () => ({}) },
 })

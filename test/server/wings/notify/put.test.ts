@@ -229,3 +229,133 @@ it('a dry run says what would change, and changes nothing', async () => {
   const { outcome, value } = await dry(changed, '{"a": {"token_file": "t0ken"}}')
   expect([outcome, value]).toEqual(['dry-run', [{ name: 'a', change: 'changed', keys: 'url match token_file' }]])
 })
+
+describe('what a notifier tells', () => {
+  it('is what its author may read at that moment', async () => {
+    await done(ann, 'notify.put', { notifiers: tableOf('pager') })
+    await done(root, 'role.deny', { role: 'author', command: 'COLLECT', object: 'alert', where: 'alertname=Hidden' })
+    await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Hidden', 'Open') })
+    await tells('pager firing Open')
+    await done(root, 'role.allow', { role: 'reader', command: 'EXECUTE', object: 'rules.*' })
+    await done(root, 'user.role', { user: 'ann', role: 'reader' })
+    await tells('pager firing Open', 'pager firing Hidden')
+  })
+
+  it('is nothing that the token with which it was put may not read', async () => {
+    const scope = 'EXECUTE notify.*\nCOLLECT alert'
+    const token = await tokenFor(root, 'ann', scope)
+    await done(await tokenSeat(server.producer, token), 'notify.put', { notifiers: tableOf('pager') })
+    await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+    await tells('pager firing One')
+    const tokens: Json[] = await done(root, 'token.list')
+    await done(root, 'token.revoke', { token: tokens.find((one) => one.scope === scope).token })
+    await eventually(async () => {
+      await passes()
+      expect(await listOf(ann)).toMatchObject([{ name: 'pager', problem: expect.stringContaining('token is revoked') }])
+    })
+  })
+
+  it('is nothing of another tenant, whose users do not see it, and whose it goes with', async () => {
+    await server.producer.addUser('olga', { tenant: 'ops', role: 'author' })
+    const olga = await server.producer.seat('olga', 'ops')
+    await done(olga, 'notify.put', { notifiers: tableOf('pager') })
+    await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('Mine') })
+    await done(olga, 'rules.put', { name: 'a.yml', rules: rulesOf('Theirs') })
+    await tells('pager firing Theirs')
+    expect(await listOf(ann)).toEqual([])
+    expect((await run(ann, 'notify.remove', { name: 'pager' })).outcome).toBe('failed')
+    expect((await askFor(ann, 'notify.test', { name: 'pager' })).status).not.toBe(0)
+    await done(root, 'user.remove', { user: 'olga', tenant: 'ops' })
+    await done(root, 'tenant.remove', { tenant: 'ops' })
+    await passes()
+    const { notifiers, notifyGroups, notifyAlerts, notifications, channels } = await stored()
+    expect([notifiers, notifyGroups, notifyAlerts, notifications]).toEqual([[], [], [], []])
+    expect(channels.map(({ name }) => name)).not.toContain('notify:pager:')
+  })
+
+  it('stops when its author is removed, which the others tell, and goes on when somebody puts it again', async () => {
+    await done(root, 'notify.put', { notifiers: tableOf('other', `match = ['alertname=~"Cinnabar.*"']`) })
+    await done(ann, 'notify.put', { notifiers: tableOf('pager') })
+    await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+    await tells('pager firing One')
+    await done(root, 'user.remove', { user: 'ann' })
+    await tells('pager firing One', 'other firing CinnabarNotifierFails')
+    const [, sensor] = decoded(await root.query('producer.sensors')).filter(({ name }: Json) => /^notify/.test(name))
+    expect(sensor).toMatchObject({
+      name: 'notify/pager',
+      state: 'stopped',
+      detail: expect.stringContaining('no user any more'),
+    })
+    await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Two') })
+    for (let times = 0; times < 5; times++) await passes()
+    expect(told()).toHaveLength(2)
+    await done(root, 'notify.put', { notifiers: tableOf('pager') })
+    await eventually(async () => {
+      await passes()
+      expect(told().slice(2).sort()).toEqual([
+        'other resolved CinnabarNotifierFails',
+        'pager firing Two',
+        'pager resolved One',
+      ])
+    })
+  })
+})
+
+it('a change keeps what was told, a kill and a takeover keep the notifier, and a removal forgets all of it', async () => {
+  await done(ann, 'notify.put', { notifiers: tableOf('pager') })
+  await done(ann, 'rules.put', { name: 'a.yml', rules: rulesOf('One') })
+  await tells('pager firing One')
+  await done(ann, 'notify.put', { notifiers: tableOf('pager', 'external_url = "https://monitor.example"') })
+  for (let times = 0; times < 3; times++) await passes()
+  expect(told()).toEqual(['pager firing One'])
+  const before = await listOf(ann)
+  server = await PublishingProducer.of(await server.producer.crash())
+  root = server.root
+  expect(await listOf(root)).toEqual(before)
+  server = await PublishingProducer.of(await server.producer.takeOver('n2'))
+  root = server.root
+  expect(await listOf(root)).toEqual(before)
+  await done(root, 'rules.put', { name: 'a.yml', rules: rulesOf('Two') })
+  await eventually(async () => {
+    await passes()
+    expect(told().sort()).toEqual(['pager firing One', 'pager firing Two', 'pager resolved One'])
+  })
+  expect(new Set(received.map(({ path }) => path))).toEqual(new Set(['/secret-pager']))
+  await done(root, 'notify.remove', { name: 'pager' })
+  await passes()
+  const { notifiers, notifyGroups, notifyAlerts, notifications } = await stored()
+  expect([notifiers, notifyGroups, notifyAlerts, notifications]).toEqual([[], [], [], []])
+})
+
+it('what is secret is sent to its destination, and nobody else sees it', async () => {
+  const secret = `whsec_${Buffer.from('signing-secret-of-the-test!!').toString('base64')}`
+  const secrets = JSON.stringify({ pager: { secret_file: secret }, basic: { password_file: 'pass-of-the-test' } })
+  const notifiers = tableOf('pager') + tableOf('basic', 'username = "ann"')
+  await done(ann, 'notify.put', { notifiers, secrets })
+  for (const name of ['pager', 'basic'])
+    expect((await run(ann, 'notify.test', { name })).detail).toBe('the receiver answered 204')
+  expect(received[0]?.headers['webhook-signature']).toMatch(/^v1,/)
+  expect(received[1]?.headers.authorization).toBe(`Basic ${Buffer.from('ann:pass-of-the-test').toString('base64')}`)
+  const shown = [
+    ...(await server.producer.store.audit(0, Number.POSITIVE_INFINITY)),
+    ...(await listOf(root)),
+    await done(root, 'notify.list', { name: 'pager' }),
+    decoded(await root.query('producer.sensors')),
+    decoded(await root.query('producer.notifiers')),
+    ...(await stored()).notifiers.map(({ sealed, ...row }) => [row, Buffer.from(sealed).toString('latin1')]),
+  ]
+  const text = JSON.stringify(shown, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+  for (const hidden of [secret, 'signing-secret', 'pass-of-the-test', 'secret-pager'])
+    expect(text).not.toContain(hidden)
+  expect(text).toContain(`webhook+http://127.0.0.1`)
+  expect(await done(root, 'notify.list', { name: 'pager' })).toMatch(/^\[\[notify\]\]\nname = "pager"\n/)
+})
+
+it('the configuration wins where it has the name, and the other goes on when it is gone', async () => {
+  await done(ann, 'notify.put', { notifiers: tableOf('pager') })
+  const [row] = (await stored()).notifiers
+  expect(row).toMatchObject({ tenant: 'default', name: 'pager', author: 'ann', token: 0, scope: '' })
+})
+
+/** What is in the store. */
+const stored = () => server.producer.store.copy().open({ onDurable() {}, onFull() {}, onRoom() {}, onFailed() {} })
