@@ -431,19 +431,23 @@ export class Hub {
     return this.#writer.bytes()
   }
 
-  /** Reports that a series is new, or that it answers to other names than before. */
-  born(sensor: ListeningSensor, series: Series): void {
+  /**
+   * Reports that a series is new, or that it answers to other names than before. Returns what says when all bindings have been asked
+   * about the series of the sensor, as `whenAsked`; undefined if they have been already.
+   */
+  born(sensor: ListeningSensor, series: Series): (() => Promise<void> | undefined) | undefined {
     this.recent.born(sensor, series)
     this.demand.born(sensor, series)
     const bindings = this.#named.of(series.name, sensor.owner)
     for (let asked = 0; asked < this.#births.mostAtOnce(series); asked++) {
       const { done, value } = bindings.next()
-      if (done === true) return
+      if (done === true) return undefined
       this.#match(value, sensor, series)
     }
     const known = series.first?.()
     const first = known && { tail: this.#encode(known.value).slice(), time: known.time }
     this.#births.askLater(sensor, series, bindings, this.#lastNumber, first)
+    return () => this.whenAsked(sensor)
   }
 
   /** When all values that a sensor has emitted are with everybody who wants them; undefined if they are now. */

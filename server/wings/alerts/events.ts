@@ -99,6 +99,7 @@ class AlertSensor implements ListeningSensor {
   readonly #series = new Map<string, AlertSeries>()
 
   readonly #held: Pick<HeldValues, 'holdSeries'>
+  #whenAsked: (() => Promise<void> | undefined) | undefined
 
   constructor(tenant: string, feed: Pick<Feed, 'born' | 'died' | 'emit'>, held: Pick<HeldValues, 'holdSeries'>) {
     this.owner = { tenant }
@@ -123,17 +124,31 @@ class AlertSensor implements ListeningSensor {
     return undefined
   }
 
+  /** Makes known that something will become of an alert: whoever may want to hear of it is asked from now on. */
+  announce(labels: LabelSet): void {
+    this.#seriesOf(labels)
+  }
+
+  /** Settles when everybody was asked about what was announced: what is emitted then is with all of them in one turn; undefined if it is now. */
+  asked(): Promise<void> | undefined {
+    return this.#whenAsked?.()
+  }
+
   emit(transition: Transition): void {
     const { alert, timeMs } = transition
-    const key = storedLabels(alert.labels)
-    let series = this.#series.get(key)
-    if (series === undefined) {
-      series = new AlertSeries(ownLabelsOf(alert.labels))
-      this.#series.set(key, series)
-      this.#feed.born(this, series)
-    }
+    const series = this.#seriesOf(alert.labels)
     this.#held.holdSeries(series)
     this.#feed.emit(series, { type: REC, value: fieldsOf(transition) }, timeMs * MICROSECONDS)
+  }
+
+  #seriesOf(labels: LabelSet): AlertSeries {
+    const key = storedLabels(labels)
+    const known = this.#series.get(key)
+    if (known !== undefined) return known
+    const series = new AlertSeries(ownLabelsOf(labels))
+    this.#series.set(key, series)
+    this.#whenAsked = this.#feed.born(this, series) ?? this.#whenAsked
+    return series
   }
 
   /** Nothing more will become of an alert for now. */

@@ -43,6 +43,8 @@ export const alerts: Source<typeof alertsSection> = {
           publishSample(family.of(tenant), held, sample, timeMs),
         emit: (transition: Transition) => sensor.emit(transition),
         forget: (labels: LabelSet) => sensor.forget(labels),
+        announce: (labels: LabelSet) => sensor.announce(labels),
+        asked: () => sensor.asked(),
       }
     }
     /** Reads the rules of a section, and gives what evaluates them from then on. */

@@ -4,8 +4,8 @@
  */
 import type { RuleFileRow, StoredAlerts } from '../../kit/expressions.ts'
 import type { Kit } from '../../kit/kit.ts'
-import { RuleGroups, type RuleGroupsOptions } from './evaluation/groups.ts'
-import type { EvaluatedFile } from './evaluation/running-group.ts'
+import { RuleGroups } from './evaluation/groups.ts'
+import type { EvaluatedFile, Outcomes } from './evaluation/running-group.ts'
 import { RuleReading } from './put/reading.ts'
 import { stoppedGroup } from './put/stopped.ts'
 import type { RuleFileProblem, RuleGroupDefinition } from './rules/rule-file.ts'
@@ -81,7 +81,7 @@ export interface RulesOfTenantsServices {
   /** How often groups are evaluated that name no interval. */
   readonly intervalMs: () => number
   /** What is made of evaluations of a tenant. */
-  readonly outcomes: (tenant: string) => Pick<RuleGroupsOptions, 'publish' | 'emit' | 'forget'>
+  readonly outcomes: (tenant: string) => Outcomes
 }
 
 export class RulesOfTenants {

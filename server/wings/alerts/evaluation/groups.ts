@@ -3,7 +3,13 @@ import type { Expressions, StoredAlerts } from '../../../kit/expressions.ts'
 import type { Clock, Logger } from '../../../kit/running.ts'
 import type { Alert } from '../rules/alerting-rule.ts'
 import { groupPlace } from '../rules/files.ts'
-import { type EvaluatedFile, type GroupCounts, type GroupServices, RunningGroup } from './running-group.ts'
+import {
+  type EvaluatedFile,
+  type GroupCounts,
+  type GroupServices,
+  type Outcomes,
+  RunningGroup,
+} from './running-group.ts'
 import { ticksAfter } from './schedule.ts'
 import { alertOf } from './state.ts'
 
@@ -16,7 +22,7 @@ const LATE_MS = 10_000
 /** Alerts of a tenant, those that have ended a short time ago among them. */
 const MOST_ALERTS = 10_000
 
-export interface RuleGroupsOptions extends Pick<GroupServices, 'publish' | 'emit' | 'forget' | 'work'> {
+export interface RuleGroupsOptions extends Outcomes, Pick<GroupServices, 'work'> {
   readonly tenant: string
   readonly expressions: Omit<Expressions, 'watch'>
   readonly stored: StoredAlerts
@@ -55,9 +61,9 @@ export class RuleGroups {
     this.tenant = options.tenant
     this.#options = options
     this.#stored = options.stored
-    const { expressions, stored, clock, log, publish, emit, forget, work } = options
+    const { expressions, stored } = options
     const room = (group: RunningGroup) => ({ others: this.#alertsBut(group), most: MOST_ALERTS })
-    this.#services = { expressions, journal: stored.journal, clock, log, publish, emit, forget, work, room }
+    this.#services = { ...options, expressions, journal: stored.journal, room }
   }
 
   get groups(): Iterable<RunningGroup> {
@@ -229,6 +235,15 @@ export class RuleGroups {
   }
 
   #endUnknown(key: string, alerts: ReadonlyMap<string, Alert>): void {
+    const { announce, asked } = this.#options
+    for (const { state, labels } of alerts.values()) if (state !== 'inactive') announce(labels)
+    const end = (): void => this.#endAnnounced(key, alerts)
+    const waiting = asked()
+    if (waiting === undefined) end()
+    else void waiting.then(end)
+  }
+
+  #endAnnounced(key: string, alerts: ReadonlyMap<string, Alert>): void {
     const { stored, clock, emit, forget } = this.#options
     const [, , group = '', rule = ''] = JSON.parse(key) as string[]
     const timeMs = clock.wallMs()

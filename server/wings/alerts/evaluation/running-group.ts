@@ -28,17 +28,25 @@ export interface EvaluatedFile extends Pick<RuleFile, 'path' | 'groups'> {
   readonly worked?: (ms: number) => void
 }
 
-export interface GroupServices {
+/** What follows from evaluations. */
+export interface Outcomes {
+  /** Gives out a result of a rule; returns why it was not taken. */
+  readonly publish: (sample: RuleSample, timeMs: number) => string | undefined
+  /** Makes known that there will be a transition of an alert. */
+  readonly announce: (labels: Alert['labels']) => void
+  /** Settles when whoever may want transitions was asked about all that were announced; undefined if that is so already. */
+  readonly asked: () => Promise<void> | undefined
+  readonly emit: (transition: Transition) => void
+  readonly forget: (labels: Alert['labels']) => void
+}
+
+export interface GroupServices extends Outcomes {
   readonly expressions: Pick<Expressions, 'recurring' | 'limits' | 'problem'>
   readonly journal: StoredAlerts['journal']
   readonly clock: Pick<Clock, 'monotonicMs' | 'wallMs'>
   readonly log: Logger
-  /** Gives out a result of a rule; returns why it was not taken. */
-  readonly publish: (sample: RuleSample, timeMs: number) => string | undefined
-  readonly emit: (transition: Transition) => void
   /** Does steps, as work of the tenant. What is changed and emitted in one step is stored in one batch. */
   readonly work: (steps: Steps<void>) => void | Promise<void>
-  readonly forget: (labels: Alert['labels']) => void
   /** Alerts that other groups of the tenant have, and how many all may have. */
   readonly room: (group: RunningGroup) => { readonly others: number; readonly most: number }
 }
@@ -47,6 +55,8 @@ export interface GroupServices {
 const ASKED_AHEAD = 64
 /** Changes of alerts and results that are handed on in one step. */
 const PER_STEP = 16
+/** Alerts that are looked at in one step. */
+const LOOKED_AT_PER_STEP = 1_000
 
 /** What is known of the last evaluation of a rule. */
 export interface RuleHealth {
@@ -65,6 +75,8 @@ export interface ShownRunningRule {
 export interface RunningRule extends ShownRunningRule {
   /** Its evaluations. */
   readonly run: RecurringRun
+  /** Why its last result was not taken. */
+  refused: string | undefined
 }
 
 /** What a rule has come to, and how long that took. */
@@ -136,6 +148,7 @@ export class RunningGroup {
         key: JSON.stringify([...place, name, before]),
         run: services.expressions.recurring(),
         health: undefined,
+        refused: undefined,
       }
     })
     this.#failing = new FailingRules(place[1] ?? '', definition.name)
@@ -241,11 +254,51 @@ export class RunningGroup {
       evaluated.push({ outcome, tookMs: clock.monotonicMs() - ruleBegunMs })
       alerts += outcome.alerts.size
     }
+    const failing = this.#failingAt(timeMs, evaluated)
+    await this.#announced(timeMs, evaluated, failing)
+    if (this.isOver) return true
     this.tookMs = clock.monotonicMs() - begunMs
     this.evaluatedMs = timeMs
-    this.#taking = this.#take(timeMs, evaluated)
+    this.#taking = this.#take(timeMs, evaluated, failing)
     await work(this.#taking)
     return true
+  }
+
+  /** What follows from rules that have failed at a time; what could not be handed on the last time counts, too. */
+  #failingAt(timeMs: number, evaluated: readonly EvaluatedRule[]): RuleOutcome | undefined {
+    const problems = new Map<string, string>()
+    for (const [index, { outcome }] of evaluated.entries()) {
+      const one = this.rules[index] as RunningRule
+      const problem = outcome.failure ?? one.refused
+      if (problem !== undefined) problems.set(one.rule.definition.name, problem)
+    }
+    return finish(this.#failing.outcome(problems, timeMs))
+  }
+
+  /** Whoever wants to hear of alerts is asked before there are transitions: so each of these is in one batch with the state, for everybody. */
+  async #announced(
+    timeMs: number,
+    evaluated: readonly EvaluatedRule[],
+    failing: RuleOutcome | undefined,
+  ): Promise<void> {
+    const { work, asked } = this.#services
+    await work(this.#announcing(timeMs, evaluated, failing))
+    await asked()
+  }
+
+  *#announcing(timeMs: number, evaluated: readonly EvaluatedRule[], failing: RuleOutcome | undefined): Steps<void> {
+    const outcomes = [...evaluated.map(({ outcome }) => outcome), ...(failing === undefined ? [] : [failing])]
+    let [looked, announced] = [0, 0]
+    for (const [index, outcome] of outcomes.entries()) {
+      const { rule } = this.alerting[index] as ShownRunningRule
+      if (outcome.alerts === rule.alerts) continue
+      for (const change of changesOf(rule.alerts, outcome.alerts, timeMs)) {
+        const isNew = change?.isTransition === true
+        if (isNew) this.#services.announce(change.alert.labels)
+        if (isNew ? ++announced % PER_STEP === 0 : ++looked % LOOKED_AT_PER_STEP === 0) yield
+        if (this.isOver) return
+      }
+    }
   }
 
   #count({ workedMs }: RecurringRun): void {
@@ -297,18 +350,14 @@ export class RunningGroup {
    * Everything that follows from an evaluation. Each step stores what it hands on, with the number of the last transition, and the last
    * one that the time was reached: a process that ends between them evaluates the time again, and what was handed on follows no more.
    */
-  *#take(timeMs: number, evaluated: readonly EvaluatedRule[]): Steps<void> {
+  *#take(timeMs: number, evaluated: readonly EvaluatedRule[], failing: RuleOutcome | undefined): Steps<void> {
     this.#counts.evaluations += evaluated.length
-    const problems = new Map<string, string>()
     for (const [index, { outcome, tookMs }] of evaluated.entries()) {
       const one = this.rules[index] as RunningRule
-      const refused = yield* this.#handOn(one, outcome, timeMs)
+      one.refused = yield* this.#handOn(one, outcome, timeMs)
       if (this.isOver) return
-      const problem = outcome.failure ?? refused
-      if (problem !== undefined) problems.set(one.rule.definition.name, problem)
-      this.#judge(one, problem, timeMs, tookMs)
+      this.#judge(one, outcome.failure ?? one.refused, timeMs, tookMs)
     }
-    const failing = yield* this.#failing.outcome(problems, timeMs)
     if (failing !== undefined) {
       this.#own.health = { problem: yield* this.#handOn(this.#own, failing, timeMs), tookMs: 0, evaluatedMs: timeMs }
       if (this.isOver) return
@@ -353,6 +402,14 @@ export class RunningGroup {
   }
 
   #end(one: ShownRunningRule): void {
+    const { announce, asked } = this.#services
+    for (const alert of one.rule.alerts.values()) if (isActive(alert)) announce(alert.labels)
+    const waiting = asked()
+    if (waiting === undefined) this.#endAnnounced(one)
+    else void waiting.then(() => this.#endAnnounced(one))
+  }
+
+  #endAnnounced(one: ShownRunningRule): void {
     const timeMs = this.#services.clock.wallMs()
     const { alerts, series } = one.rule
     const gone = [...series].map((labels): RuleSample => ({ labels, value: 'stale' }))
@@ -395,6 +452,9 @@ function adopted({ alerts, series }: GroupRule): Pick<RuleOutcome, 'alerts' | 's
   return { alerts, series: new Map([...series].map((labels) => [labels.key, labels])) }
 }
 
-function finish(steps: Generator<unknown, void, void>): void {
-  while (steps.next().done !== true);
+function finish<T>(steps: Generator<unknown, T, void>): T {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
 }

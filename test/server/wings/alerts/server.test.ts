@@ -238,3 +238,67 @@ it('alerts are selected by their labels', async () => {
   expect(values.map(({ metric }) => metric)).toEqual([page, page])
   expect(ann.rest().filter(({ kind }) => kind === 'value')).toEqual([])
 })
+
+// A process that was stopped (SIGSTOP) has both clocks go on; on a machine that was suspended the monotonic one stands still.
+it.each([
+  ['stopped', (ms: number) => server.producer.clock.leap(ms)],
+  ['suspended', (ms: number) => server.producer.clock.jumpWall(ms)],
+])(
+  'after it was %s for long, what was missed follows in order at its own times, and then what is',
+  async (_how, sleep) => {
+    const { producer, root } = server
+    await producer.addUser('ann')
+    const ann = await producer.seat('ann')
+    await subscribed(ann)
+    value = 7
+    await until(async () => expect(await stateOf()).toBe('firing'))
+    const asleepMs = producer.clock.wallMs()
+    sleep(20 * 60_000)
+    const awakeMs = producer.clock.wallMs()
+    await until(async () => {
+      const { alerts } = await get('alerts')
+      expect(alerts).toMatchObject([{ state: 'firing' }])
+      expect(Date.parse(alerts[0].activeAt)).toBeGreaterThan(awakeMs)
+    })
+    const reported = (await ann.values(5)).map((message) => decoded(message).value)
+    expect(reported.map(({ state, sequence }) => `${sequence} ${state}`)).toEqual([
+      '1 pending',
+      '2 firing',
+      '3 inactive',
+      '4 pending',
+      '5 firing',
+    ])
+    // There were no data meanwhile: it has ended when the last value was five minutes old, and not when the server woke up.
+    const endedMs = Number(reported[2].ended) / 1_000
+    expect(endedMs).toBeGreaterThan(asleepMs)
+    expect(endedMs).toBeLessThanOrEqual(asleepMs + 5 * 60_000 + 20_000)
+    const [, firing, , , again] = reported
+    expect(Number(again.fired - again.since) / 1_000).toBe(Number(firing.fired - firing.since) / 1_000)
+    expect(decoded(await root.query('producer.alerts'))).toMatchObject([{ missed: 0, set_back: 0 }])
+  },
+)
+
+it('a batch with the state of an alert has its transition for everybody, also where hundreds have bound it', async () => {
+  const { producer } = server
+  await producer.addUser('ann')
+  const ann = await producer.seat('ann')
+  const channel = await ann.defChannel()
+  await ann.setChannel(channel)
+  const ids: number[] = []
+  for (let count = 0; count < 600; count++) ids.push(await ann.collect('alert'))
+  for (const id of ids) await ann.ok((seq) => command.subscribe(seq, id, channel))
+  await producer.settle()
+  value = 7
+  const { store } = producer
+  await until(async () => {
+    const { alertGroups } = await store.copy().open({ onDurable() {}, onFull() {}, onRoom() {}, onFailed() {} })
+    expect(alertGroups[0]?.sequence).toBe(1)
+    // Whatever comes in a later batch is lost.
+    server = await PublishingProducer.of(await producer.crash())
+  })
+  await server.producer.settle()
+  const again = await server.producer.seat('ann')
+  await again.setChannel(channel)
+  const first = (await again.values(600)).filter((message) => Number(decoded(message).value.sequence) === 1)
+  expect(new Set(first.map(({ metric }) => metric))).toEqual(new Set(ids))
+})

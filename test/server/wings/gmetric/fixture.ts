@@ -29,7 +29,7 @@ export class FakeHub implements GmetricHub {
   reported: string[] = []
   readonly times: number[] = []
 
-  born(_sensor: ListeningSensor, series: Series): void {
+  born(_sensor: ListeningSensor, series: Series): undefined {
     this.reported.push(`born ${nameOf(series)}`)
   }
 

@@ -24,7 +24,7 @@ export const CONFIG: MonoConfig = {
 export class FakeHub implements MonoHub {
   #reported: string[] = []
 
-  born(_sensor: ListeningSensor, series: Series): void {
+  born(_sensor: ListeningSensor, series: Series): undefined {
     this.#reported.push(`born ${nameOf(series)}`)
     // As the hub does it for whoever has subscribed.
     const known = series.first?.()

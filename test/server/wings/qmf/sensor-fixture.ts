@@ -22,7 +22,7 @@ export class FakeHub implements QmfHub {
   readonly demand = { born: (_sensor: ListeningSensor, series: Series) => void this.expected.push(series) }
   #reported: string[] = []
 
-  born(_sensor: ListeningSensor, series: Series): void {
+  born(_sensor: ListeningSensor, series: Series): undefined {
     this.#reported.push(`born ${nameOf(series)}`)
   }
 

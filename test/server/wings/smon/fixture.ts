@@ -26,7 +26,7 @@ export class FakeHub implements SmonHub, Pick<Poll, 'run'> {
   readonly #work: Steps<void>[] = []
   #reported: string[] = []
 
-  born(_sensor: ListeningSensor, series: Series): void {
+  born(_sensor: ListeningSensor, series: Series): undefined {
     this.#reported.push(`born ${nameOf(series)}`)
   }
 

@@ -29,7 +29,7 @@ class ManySubscriptions extends FakeHub {
   /** The values of each run. */
   readonly runs: number[] = []
 
-  override born(sensor: ListeningSensor, series: Series): void {
+  override born(sensor: ListeningSensor, series: Series): undefined {
     super.born(sensor, series)
     const sink = { append: () => {} }
     for (let at = 0; at < 8; at++) series.subscriptions.push({ framePrefix: new Uint8Array(0), sink, at })

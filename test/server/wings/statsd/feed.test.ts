@@ -38,7 +38,7 @@ function feedOf(isFaulty: (name: string) => boolean = () => false) {
   const writer = new XdrWriter()
   const hub = {
     add() {},
-    born() {},
+    born: () => undefined,
     died() {},
     emit({ name }: Series, value: Value) {
       if (isFaulty(name)) throw new Error('not this one')

@@ -24,6 +24,9 @@ let refused: string | undefined
 let answering: Promise<void>
 let logged: string[]
 let changes: number
+let announced: number
+/** Until then somebody is asked about new alerts. */
+let asking: Promise<void> | undefined
 let groups: RuleGroups
 
 beforeEach(() => {
@@ -34,6 +37,8 @@ beforeEach(() => {
   answering = Promise.resolve()
   logged = []
   changes = 0
+  announced = 0
+  asking = undefined
   const journal = { change: () => void changes++ }
   const stored = { journal, alerts: [], groups: [], files: [] }
   groups = new RuleGroups({
@@ -66,6 +71,8 @@ beforeEach(() => {
     },
     emit: () => void changes++,
     forget() {},
+    announce: () => void announced++,
+    asked: () => asking,
   })
 })
 
@@ -198,4 +205,38 @@ describe('a rule', () => {
     const [, alerting] = named('g')?.rules ?? []
     expect([...(alerting?.rule.alerts.values() ?? [])]).toMatchObject([{ state: 'firing', activeMs: reachedMs }])
   })
+})
+
+it('can be relied on when each group was evaluated in time', async () => {
+  expect(groups.problem).toBe('no rules are evaluated')
+  await follow(groupOf('a', ONE))
+  expect(groups.problem).toBe('the group a has not been evaluated yet')
+  clock.advance(MINUTE)
+  await eventually(async () => {
+    groups.sweep()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(groups.problem).toBeUndefined()
+  })
+  clock.advance(2 * MINUTE + 1_000)
+  expect(groups.problem).toBe('the group a is late')
+})
+
+it('nothing of it is stored or sent before everybody is asked who wants to hear of its alerts', async () => {
+  let asked = (): void => {}
+  asking = new Promise((resolve) => {
+    asked = resolve
+  })
+  await follow(groupOf('a', '      - alert: Always\n        expr: vector(1)\n'))
+  const before = changes
+  clock.advance(MINUTE)
+  await eventually(async () => {
+    groups.sweep()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(announced).toBe(1)
+  })
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+  expect([changes - before, [...groups.groups][0]?.alertCount]).toEqual([0, 0])
+  asked()
+  await eventually(() => expect([...groups.groups][0]?.alertCount).toBe(1))
+  expect(changes).toBeGreaterThan(before)
 })
