@@ -39,6 +39,18 @@ export interface WatchedRules {
   problemOf(tenant: string): string | undefined
   /** The expression of an alerting rule; undefined if there is no such rule. */
   queryOf(tenant: string, group: string, rule: string): string | undefined
+  /** What an alert that is active says now; undefined if there is none with these labels. */
+  saidOf(tenant: string, group: string, rule: string, labels: Iterable<Text>): SaidOfAlert | undefined
+}
+
+type Text = readonly [name: string, text: string]
+
+/** It changes without a transition. */
+export interface SaidOfAlert {
+  /** As text: it may be NaN. */
+  readonly value: string
+  /** Ascending by name. */
+  readonly annotations: readonly Text[]
 }
 
 /** How the evaluation of rules goes: what evaluates them says so, and what promises others that it goes on asks. */
@@ -55,6 +67,10 @@ export class EvaluationWatch implements WatchedRules {
 
   queryOf(tenant: string, group: string, rule: string): string | undefined {
     return this.#rules?.queryOf(tenant, group, rule)
+  }
+
+  saidOf(tenant: string, group: string, rule: string, labels: Iterable<Text>): SaidOfAlert | undefined {
+    return this.#rules?.saidOf(tenant, group, rule, labels)
   }
 }
 

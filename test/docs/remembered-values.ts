@@ -10,6 +10,7 @@ import { problemRecord, resultRecords } from '../../server/edge/query/records.ts
 import type { Clock } from '../../server/kernel/core/clock.ts'
 import { finish } from '../../server/kernel/core/fair-work.ts'
 import { createLogger } from '../../server/kernel/core/log.ts'
+import { EvaluationWatch } from '../../server/kit/expressions.ts'
 import { AlertFigures } from '../../server/wings/alerts/figures.ts'
 import { RulesSensor } from '../../server/wings/alerts/rules-sensor.ts'
 import { HistorySensor } from '../../server/wings/history/figures.ts'
@@ -94,7 +95,10 @@ export function alertValues(clock: Clock): ReadonlyMap<string, ValueMessage> {
   } as const
   const silences = new Silences([], { change() {} })
   const view = { readRights: () => ({ mayReadRemembered: () => true }) as never }
-  const active = new ActiveAlerts({ running: [], silences, alerts: () => [row], view }, clock)
+  const active = new ActiveAlerts(
+    { running: [], silences, watch: new EvaluationWatch(), alerts: () => [row], view },
+    clock,
+  )
   return new Map([
     ['producer.rules', messageOf(finish(rules.measure(undefined, new Map(), BOSS)).value)],
     ['producer.alerts.active', messageOf(finish(active.measure(undefined, new Map(), BOSS)).value)],

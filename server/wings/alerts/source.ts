@@ -85,6 +85,7 @@ export const alerts: Source<typeof alertsSection> = {
         return groups === undefined ? 'no rules are evaluated' : groups.problem
       },
       queryOf: (tenant, group, rule) => queryOf(rulesOfTenant(tenant)?.groups ?? [], group, rule),
+      saidOf: (tenant, group, rule, labels) => rulesOfTenant(tenant)?.saidOf(group, rule, labels),
     })
     let follow = await prepared(section)
     let isListening = false

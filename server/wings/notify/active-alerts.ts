@@ -2,7 +2,7 @@
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import type { Field } from '../../../protocol/monitor/value.ts'
 import type { Label } from '../../kit/delivered-values.ts'
-import type { AlertRow } from '../../kit/expressions.ts'
+import type { AlertRow, EvaluationWatch } from '../../kit/expressions.ts'
 import { fingerprintOf } from '../../kit/fingerprint.ts'
 import {
   type Arguments,
@@ -38,6 +38,7 @@ const metric: Metric = {
 export interface ActiveAlertsOptions {
   readonly running: readonly (Pick<InForce, 'groups'> & { readonly table: Pick<InForce['table'], 'tenant' | 'name'> })[]
   readonly silences: Pick<Silences, 'mutingOf'>
+  readonly watch: Pick<EvaluationWatch, 'saidOf'>
   /** Those that there are now. */
   readonly alerts: () => Iterable<AlertRow>
   readonly view: Pick<OwnView, 'readRights'>
@@ -95,6 +96,7 @@ export class ActiveAlerts implements PolledSensor {
     const { state, value, annotations, active, fired, kept } = row
     const alert: SilencedAlert = { labels, fingerprint: fingerprintOf(labels), firedMs: fired ?? 0 }
     const nowMs = this.#clock.wallMs()
+    const said = this.#options.watch.saidOf(tenant, group, name, labels)
     const silence = state === 'firing' ? yield* this.#options.silences.mutingOf(tenant, alert, nowMs) : undefined
     return [
       { name: 'alert', type: UINT32, value: number },
@@ -102,8 +104,8 @@ export class ActiveAlerts implements PolledSensor {
       text('fingerprint', alert.fingerprint),
       text('state', state),
       texts('labels', labels),
-      texts('annotations', JSON.parse(annotations) as Label[]),
-      { name: 'value', type: DOUBLE, value: Number(value) },
+      texts('annotations', said?.annotations ?? (JSON.parse(annotations) as Label[])),
+      { name: 'value', type: DOUBLE, value: Number(said?.value ?? value) },
       time('since', active),
       time('fired', fired),
       time('kept_since', kept),

@@ -4,6 +4,21 @@ import type { NotifyAlertRow } from '../../kit/peer.ts'
 import type { NotifiedAlert } from './alert.ts'
 import type { Notification } from './notification.ts'
 
+export interface GroupingRules {
+  readonly groupBy: readonly string[]
+  readonly groupWaitMs: number
+  readonly groupIntervalMs: number
+  readonly repeatIntervalMs: number
+  readonly sendResolved: boolean
+  /** What was told already is repeated also while nobody is to be told of it. */
+  readonly repeatsMuted: boolean
+  /** For how long what has ended is repeated, too; 0: it is told once. */
+  readonly repeatsEndedMs: number
+}
+
+/** What the next notification of a group has of an alert. `muted`: nobody is to be told of it; `over`: it is not known any more. */
+export type TellingVerdict = 'changed' | 'same' | 'muted' | 'over'
+
 export interface Member {
   alert: NotifiedAlert
   told: NotifyAlertRow['told']

@@ -12,11 +12,13 @@ import type { ButtonClaim } from './button-tokens.ts'
 import {
   earlier,
   type Group,
+  type GroupingRules,
   isChange,
   type KnownAlert,
   keyOf,
   type Member,
   type StoredAlert,
+  type TellingVerdict,
 } from './group-members.ts'
 import type { Notification } from './notification.ts'
 
@@ -28,21 +30,6 @@ const MOST_ALERTS = 20_000
 const MUTED_MS = 10_000
 const ALL_LABELS = '...'
 
-/** What the next notification of a group has of an alert. `muted`: nobody is to be told of it; `over`: it is not known any more. */
-type Verdict = 'changed' | 'same' | 'muted' | 'over'
-
-export interface GroupingRules {
-  readonly groupBy: readonly string[]
-  readonly groupWaitMs: number
-  readonly groupIntervalMs: number
-  readonly repeatIntervalMs: number
-  readonly sendResolved: boolean
-  /** What was told already is repeated also while nobody is to be told of it. */
-  readonly repeatsMuted: boolean
-  /** For how long what has ended is repeated, too; 0: it is told once. */
-  readonly repeatsEndedMs: number
-}
-
 export interface NotifyGroupsOptions {
   /** `tenant/name` of the notifier. */
   readonly notifier: string
@@ -51,6 +38,8 @@ export interface NotifyGroupsOptions {
   readonly wallMs: () => number
   readonly groups: readonly NotifyGroupRow[]
   readonly alerts: readonly NotifyAlertRow[]
+  /** What an alert that fires says now, which changes without a transition; undefined if nobody knows. */
+  readonly saidOf: (alert: NotifiedAlert) => Pick<NotifiedAlert, 'value' | 'annotations'> | undefined
   /** Whether nobody is to be told of an alert that fires, now. */
   readonly isMuted: (alert: NotifiedAlert) => Steps<boolean>
   /** Whether nothing is to be told now. */
@@ -359,7 +348,10 @@ export class NotifyGroups {
       return this.#postpone(group, nextMs, muted > 0 ? nowMs + MUTED_MS : 0)
     }
     const fresh = same.filter(({ fingerprint }) => !group.repeated.has(fingerprint))
-    const alerts = [...changed, ...fresh].slice(0, MOST_TOLD)
+    const { saidOf } = this.#options
+    const alerts = [...changed, ...fresh]
+      .slice(0, MOST_TOLD)
+      .map((alert) => (alert.state === 'firing' ? { ...alert, ...saidOf(alert) } : alert))
     if (alerts.length === 0) {
       group.repeated = new Set()
       return this.#postpone(
@@ -382,7 +374,7 @@ export class NotifyGroups {
     return group.sending
   }
 
-  *#verdictOn(member: Member, nowMs: number): Steps<Verdict> {
+  *#verdictOn(member: Member, nowMs: number): Steps<TellingVerdict> {
     const { rules, isMuted } = this.#options
     const { alert, told } = member
     if (alert.state === 'resolved') {

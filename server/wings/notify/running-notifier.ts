@@ -98,12 +98,14 @@ export class RunningNotifier implements InForce {
     this.#inhibitions = inhibitions
     const isSilenced = this.#isMuted
     const mayTell = (alert: NotifiedAlert): boolean => this.#mayTell(alert)
+    const { watch } = this.#kit.expressions
     this.groups = new NotifyGroups({
       notifier: place,
       rules: this.table,
       journal,
       wallMs: () => clock.wallMs(),
       ...stored,
+      saidOf: ({ group, rule, labels }) => watch.saidOf(tenant, group, rule, labels),
       isMuted: function* (alert) {
         if (!mayTell(alert)) return true
         if (isApproval(alert)) return false

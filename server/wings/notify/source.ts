@@ -47,7 +47,8 @@ export const notify: Source<typeof notifySection> = {
     })
     const { running } = notifiers
     feed.add(new NotifierFigures({ running, log, silences, tenants: () => peer.view.tenants() }, clock))
-    feed.add(new ActiveAlerts({ running, silences, alerts: peer.stored.alerts, view: peer.view }, clock))
+    const { watch } = kit.expressions
+    feed.add(new ActiveAlerts({ running, silences, watch, alerts: peer.stored.alerts, view: peer.view }, clock))
     // The configuration may change before anything may be delivered.
     let wanted = await withBodies(tables, clock.wallMs())
     let isListening = false

@@ -1,7 +1,8 @@
 /** The groups of the rules of a tenant: which there are, when each is evaluated, and what is shown of them. */
-import type { Expressions, StoredAlerts } from '../../../kit/expressions.ts'
+import { LabelSet } from '../../../../promql/label-set.ts'
+import type { Expressions, SaidOfAlert, StoredAlerts } from '../../../kit/expressions.ts'
 import type { Clock, Logger } from '../../../kit/running.ts'
-import type { Alert } from '../rules/alerting-rule.ts'
+import { type Alert, isActive } from '../rules/alerting-rule.ts'
 import { groupPlace } from '../rules/files.ts'
 import {
   type EvaluatedFile,
@@ -99,6 +100,20 @@ export class RuleGroups {
   stop(): void {
     this.#isOver = true
     for (const group of this.#groups.values()) group.isOver = true
+  }
+
+  /** What an alert that is active says now, by its group, its rule and its labels. */
+  saidOf(wanted: string, name: string, labels: Iterable<readonly [string, string]>): SaidOfAlert | undefined {
+    const { key } = LabelSet.of(labels)
+    for (const { definition, rules } of this.groups) {
+      if (definition.name !== wanted) continue
+      for (const { rule } of rules) {
+        const alert = rule.definition.name === name ? rule.alerts.get(key) : undefined
+        if (alert === undefined || !isActive(alert)) continue
+        return { value: String(alert.value), annotations: [...alert.annotations] }
+      }
+    }
+    return undefined
   }
 
   /** How long the group has been waiting that has waited longest, in milliseconds. */

@@ -213,6 +213,16 @@ describe('in a server that tells an Alertmanager', () => {
     expect(timesOf(sent.at(-1)?.alerts[0]).startMs, 'a new alert has a new FiredAt').toBeGreaterThan(ended.endMs)
   }, 120_000)
 
+  it('firing State Conditions: annotations that change are those of what is sent next', async () => {
+    value = 11
+    await until(() => expect(sent.at(-1)?.alerts).toMatchObject([{ annotations: { summary: 'now 11' } }]))
+    value = 13
+    await until(async () => expect((await high()).alerts).toMatchObject([{ annotations: { summary: 'now 13' } }]))
+    const count = sent.length
+    await until(() => expect(sent.length).toBeGreaterThan(count + 1))
+    expect(sent.at(-1)?.alerts).toMatchObject([{ annotations: { summary: 'now 13' } }])
+  }, 60_000)
+
   it('GET /api/v1/rules and /api/v1/alerts: their fields, the states of rules, and their health', async () => {
     const before = (await get('rules')).data.groups[0].rules
     expect(before.map(({ health }: Json) => health)).toEqual(['unknown', 'unknown', 'unknown'])

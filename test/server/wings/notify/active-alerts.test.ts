@@ -55,6 +55,13 @@ function shown(rows: readonly AlertRow[], after?: number, tenant = 'acme') {
     {
       running: [notifier('phone', 'acme'), notifier('mail', 'acme'), notifier('phone', 'other')] as never,
       silences,
+      // Of one, the rules know what it says since its transition.
+      watch: {
+        saidOf: (_tenant, group, rule, labels) =>
+          `${group} ${rule}` === 'g Full' && [...labels].some(([, text]) => text === 'now')
+            ? { value: '7', annotations: [['summary', 'seven']] }
+            : undefined,
+      },
       alerts: () => rows,
       // Of this host nobody may read anything.
       view: { readRights: () => rights as never },
@@ -104,4 +111,11 @@ it('goes on after a number', () => {
   const last = first.at(-2)?.['alert'] as number
   expect(shown(rows, last).records[0]).toMatchObject({ alert: last + 1 })
   expect(shown(rows, 999).records).toMatchObject([{ alert: 1_000 }])
+})
+
+it('has what an alert says now', () => {
+  expect(shown([row('now'), row('web1')]).records).toMatchObject([
+    { value: 7, annotations: { summary: 'seven' } },
+    { value: 'NaN', annotations: { summary: expect.stringMatching(/^x/) } },
+  ])
 })

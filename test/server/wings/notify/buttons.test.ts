@@ -60,6 +60,7 @@ function start(): void {
     wallMs: () => nowMs,
     groups: [...disk.groups.values()],
     alerts: [...disk.alerts.values()],
+    saidOf: () => undefined,
     isMuted: function* (alert) {
       yield
       return isSilenced(alert)

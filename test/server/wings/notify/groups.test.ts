@@ -3,7 +3,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { finish } from '../../../../server/kernel/core/fair-work.ts'
 import type { NotifyAlertRow, NotifyGroupRow } from '../../../../server/kit/peer.ts'
 import type { NotifiedAlert } from '../../../../server/wings/notify/alert.ts'
-import { type GroupingRules, NotifyGroups } from '../../../../server/wings/notify/groups.ts'
+import type { GroupingRules } from '../../../../server/wings/notify/group-members.ts'
+import { NotifyGroups } from '../../../../server/wings/notify/groups.ts'
 import type { Notification } from '../../../../server/wings/notify/notification.ts'
 import type { Change } from '../../../../storage/store.ts'
 
@@ -36,6 +37,8 @@ let disk: Disk
 let nowMs: number
 let muted: Set<string>
 let isHeld: boolean
+/** What the rules know of alerts since their transitions. */
+let said: Map<string, Pick<NotifiedAlert, 'value' | 'annotations'>>
 let groups: NotifyGroups
 
 function start(rules: Partial<GroupingRules> = {}): void {
@@ -46,6 +49,7 @@ function start(rules: Partial<GroupingRules> = {}): void {
     wallMs: () => nowMs,
     groups: [...disk.groups.values()],
     alerts: [...disk.alerts.values()],
+    saidOf: ({ fingerprint }) => said.get(fingerprint),
     isMuted: function* ({ fingerprint }) {
       yield
       return muted.has(fingerprint)
@@ -58,6 +62,7 @@ beforeEach(() => {
   disk = new Disk()
   nowMs = 1_700_000_000_000
   muted = new Set()
+  said = new Map()
   isHeld = false
   start()
 })
@@ -389,6 +394,28 @@ describe('an alert that nobody acknowledges', () => {
     escalate(fired)
     expect(passed).toEqual(['Down a', 'Down a'])
   })
+})
+
+it('what fires is told with what it says now, and what has ended with what it said last', () => {
+  const now = (value: string) => said.set('Down a', { value, annotations: [['summary', `now ${value}`]] })
+  const valuesOf = (next: Notification | undefined) =>
+    next?.alerts.map(({ value, annotations }) => [value, annotations])
+  groups.take(alert('a'))
+  pass(30)
+  now('2')
+  const first = finish(groups.next())
+  expect(valuesOf(first)).toEqual([['2', [['summary', 'now 2']]]])
+  now('3')
+  // It is sent again as it was.
+  expect(finish(groups.next())).toEqual(first)
+  groups.told(first as Notification)
+  pass(14_400)
+  const repeated = finish(groups.next())
+  expect(valuesOf(repeated)).toEqual([['3', [['summary', 'now 3']]]])
+  groups.told(repeated as Notification)
+  pass(300)
+  groups.take({ ...alert('a', 'resolved'), value: '4' })
+  expect(valuesOf(finish(groups.next()))).toEqual([['4', []]])
 })
 
 describe('what comes while a group is looked at, in steps', () => {

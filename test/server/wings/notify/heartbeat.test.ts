@@ -39,6 +39,7 @@ beforeEach(async () => {
   watch.answeredBy({
     problemOf: (tenant) => (tenant === 'default' ? problem : 'another tenant'),
     queryOf: () => undefined,
+    saidOf: () => undefined,
   })
   heartbeat = new Heartbeat({ ...table, body: '' }, { clock, log: createLogger('silent'), expressions: { watch } })
 })

@@ -49,6 +49,7 @@ it('tells each transition in order, and does nothing until the first may be told
     wallMs: () => nowMs,
     groups: [],
     alerts: [],
+    saidOf: () => undefined,
     isMuted: function* () {
       yield
       return false
