@@ -6,7 +6,7 @@ import type { SessionContext } from '../kernel/sessions/context.ts'
 import type { Sessions } from '../kernel/sessions/sessions.ts'
 import type { OpenDoor } from '../kit/door.ts'
 import type { RememberedHistory } from '../kit/history.ts'
-import type { ShownRules } from '../kit/rules.ts'
+import type { ShownRuleGroups } from '../kit/rules.ts'
 import type { HttpSection, ListenSection, MetricsSection, QuerySection } from './config.ts'
 import type { AcknowledgingServices } from './http/acknowledging.ts'
 import { type Health, listenHttp } from './http/app.ts'
@@ -43,7 +43,7 @@ export interface ListenersOptions {
   /** What is remembered; undefined if nothing is. */
   readonly remembered: RememberedHistory | undefined
   /** The rules over it; undefined if nothing evaluates any. */
-  readonly rules: ShownRules | undefined
+  readonly rules: readonly ShownRuleGroups[]
   /** What takes acknowledgements of alerts; undefined if nothing does. */
   readonly acknowledging: AcknowledgingServices['acknowledging']
   readonly tls: TlsFiles | undefined

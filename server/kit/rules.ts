@@ -52,9 +52,13 @@ export interface ShownRuleGroup extends ShownGroup {
 /** Takes a rule, whose number is 1, 2, 3 ... in the order of the files; returns whether it takes another one. */
 export type TakeRule = (rule: ShownRule, group: ShownGroup, number: number) => boolean
 
-export interface ShownRules {
+/** Groups of rules of one wing. */
+export interface ShownRuleGroups {
   /** The groups of the tenant of a reader, and of their alerts those that he may read. */
   groupsFor(reader: Reader): Steps<readonly ShownRuleGroup[]>
+}
+
+export interface ShownRules extends ShownRuleGroups {
   /** Those of the same rules that have higher numbers than `after`, of groups with this name, or of all: no others are worked out. */
   rulesFor(
     reader: Reader,

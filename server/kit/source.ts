@@ -7,7 +7,7 @@ import type { StatusEntry } from '../kernel/producer/status.ts'
 import type { Acknowledging } from './acknowledging.ts'
 import type { RememberedHistory } from './history.ts'
 import type { Kit } from './kit.ts'
-import type { ShownRules } from './rules.ts'
+import type { ShownRuleGroups } from './rules.ts'
 
 /** NamedSections of the configuration by their names, and what is read of them. */
 export type NamedSections = Readonly<Record<string, Section>>
@@ -29,8 +29,8 @@ export interface OpenedSource<S extends Section = Section, M extends NamedSectio
   readonly statuses?: readonly StatusEntry[]
   /** What is remembered, if the source remembers anything. */
   readonly remembered?: RememberedHistory
-  /** The rules that are evaluated over it, if the source has any. */
-  readonly rules?: ShownRules
+  /** Its rules and their alerts, if the source has any. */
+  readonly rules?: ShownRuleGroups
   /** Takes acknowledgements of alerts by tokens, if the source has sent any. */
   readonly acknowledging?: Acknowledging
   /** Begins to take what others have kept. Called after bindings are recovered, and before any source listens. */

@@ -253,7 +253,7 @@ async function start(options: ServerOptions, opened: Opened, close: () => Promis
     thread,
     outcomes,
     remembered,
-    rules: sources.find(({ rules }) => rules !== undefined)?.rules,
+    rules: sources.flatMap(({ rules }) => rules ?? []),
     acknowledging: sources.find(({ acknowledging }) => acknowledging !== undefined)?.acknowledging,
     tls: files.tls,
     sessions,

@@ -1,5 +1,5 @@
 /**
- * A notifier that cannot tell anybody is an alert itself, of which the other notifiers of its tenant tell. It is none of the rules:
+ * A notifier that cannot tell anybody is an alert itself, of which the other notifiers of its tenant tell. It is none of rules in files:
  * also a server without a history says so.
  */
 import type { Label } from '../../kit/delivered-values.ts'
@@ -9,23 +9,32 @@ import type { InForce } from './in-force.ts'
 
 /** What passes by itself is not told. */
 const FAILS_AFTER_MS = 300_000
-const NAME = 'CinnabarNotifierFails'
-const RULE = 'notifiers'
+export const FAILING_NOTIFIER = 'CinnabarNotifierFails'
+export const NOTIFIERS_GROUP = 'notifiers'
+
+type Failing = Pick<InForce, 'table' | 'failingSinceMs' | 'isStopped' | 'problem'>
 
 /** Whether an alert is of a notifier, and of no rule. */
 export function isOfNoRule({ group, rule }: Pick<NotifiedAlert, 'group' | 'rule'>): boolean {
-  return group === RULE && rule === NAME
+  return group === NOTIFIERS_GROUP && rule === FAILING_NOTIFIER
+}
+
+/** The alert of a notifier that has failed for long enough; undefined if it has not. */
+export function failureOf(one: Failing, nowMs: number): NotifiedAlert | undefined {
+  const { failingSinceMs, isStopped } = one
+  const waitMs = isStopped ? 0 : FAILS_AFTER_MS
+  return failingSinceMs !== undefined && nowMs - failingSinceMs >= waitMs ? alertOf(one, 'firing', nowMs) : undefined
 }
 
 /** To be called every second. Tells the others of those that have failed for five minutes, or work again. */
 export function tellOfFailures(running: readonly InForce[], nowMs: number): void {
   for (const one of running) {
-    const { failingSinceMs, counts, isStopped } = one
-    const waitMs = isStopped ? 0 : FAILS_AFTER_MS
-    const hasFailed = failingSinceMs !== undefined && nowMs - failingSinceMs >= waitMs
+    const { failingSinceMs, counts, table } = one
+    const failure = failureOf(one, nowMs)
     // After a start nothing has been tried yet.
     const works = failingSinceMs === undefined && counts.delivered > 0
-    if (hasFailed || works) tellOthers(running, one.table, failureOf(one, hasFailed ? 'firing' : 'resolved', nowMs))
+    if (failure !== undefined) tellOthers(running, table, failure)
+    else if (works) tellOthers(running, table, alertOf(one, 'resolved', nowMs))
   }
 }
 
@@ -44,10 +53,10 @@ function tellOthers(running: readonly InForce[], { tenant, name }: InForce['tabl
   for (const other of running) if (other.table.tenant === tenant && other.table.name !== name) other.observe(alert)
 }
 
-function failureOf(one: InForce, state: NotifiedAlert['state'], nowMs: number): NotifiedAlert {
+function alertOf(one: Failing, state: NotifiedAlert['state'], nowMs: number): NotifiedAlert {
   const { name, url } = one.table
   const labels: readonly Label[] = [
-    ['alertname', NAME],
+    ['alertname', FAILING_NOTIFIER],
     ['notifier', name],
     ['severity', 'warning'],
   ]
@@ -60,8 +69,8 @@ function failureOf(one: InForce, state: NotifiedAlert['state'], nowMs: number): 
     sinceMs,
     firedMs: sinceMs,
     endedMs: state === 'firing' ? 0 : nowMs,
-    group: RULE,
-    rule: NAME,
+    group: NOTIFIERS_GROUP,
+    rule: FAILING_NOTIFIER,
     fingerprint: fingerprintOf(labels),
   }
 }

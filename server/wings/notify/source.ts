@@ -13,6 +13,7 @@ import { putControls } from './put/controls.ts'
 import { PutNotifiers } from './put/put-notifiers.ts'
 import { Sealing } from './put/sealing.ts'
 import type { IsMuted } from './running-notifier.ts'
+import { ShownFailures } from './shown-failures.ts'
 import { Silences } from './silences.ts'
 
 export const notify: Source<typeof notifySection> = {
@@ -66,6 +67,7 @@ export const notify: Source<typeof notifySection> = {
     )
     return {
       statuses: running,
+      rules: new ShownFailures(running, peer.view, clock),
       acknowledging: new Buttons(tokens, notifiers, silences, clock),
       listen() {
         isListening = true

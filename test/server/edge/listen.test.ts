@@ -34,7 +34,7 @@ async function open(tcpPort: number): Promise<number> {
     thread: new QueryThread(producer.clock),
     outcomes: new QueryOutcomes({ log: createLogger('silent'), clock: producer.clock, slowMs: () => 0 }),
     remembered: undefined,
-    rules: undefined,
+    rules: [],
     acknowledging: undefined,
     tls: undefined,
     sessions,

@@ -9,7 +9,7 @@ import type { Sensor } from '../../../kernel/metrics/metric.ts'
 import { type JudgingRights, ReadRights } from '../../../kernel/metrics/read-rights.ts'
 import { metricsInOrder } from '../../../kernel/producer/catalogue.ts'
 import type { RememberedHistory } from '../../../kit/history.ts'
-import type { ShownRules } from '../../../kit/rules.ts'
+import type { ShownRuleGroups } from '../../../kit/rules.ts'
 import { QueryProblem } from '../../query/problems.ts'
 import { successTexts } from './json.ts'
 import { QueryParameters } from './parameters.ts'
@@ -35,7 +35,7 @@ export interface KnownRequest extends Sending {
   /** `<product>/<version>` */
   readonly software: string
   /** Undefined if nothing evaluates rules. */
-  readonly rules: ShownRules | undefined
+  readonly rules: readonly ShownRuleGroups[]
   /** The metrics that there are now. */
   readonly catalogue: MetricCatalogue
 }

@@ -8,7 +8,7 @@ import { type Asker, type Rights, readerOf } from '../../../kernel/accounts/righ
 import type { Hub } from '../../../kernel/metrics/hub.ts'
 import type { SessionContext } from '../../../kernel/sessions/context.ts'
 import type { RememberedHistory } from '../../../kit/history.ts'
-import type { ShownRules } from '../../../kit/rules.ts'
+import type { ShownRuleGroups } from '../../../kit/rules.ts'
 import type { QuerySection } from '../../config.ts'
 import type { MemoryPlace } from '../../memory-room.ts'
 import { ReadersHistory } from '../../query/asked-history.ts'
@@ -35,7 +35,7 @@ export interface QueryApi {
   /** Undefined if nothing here remembers anything. */
   readonly history: RememberedHistory | undefined
   /** Undefined if nothing here evaluates rules. */
-  readonly rules: ShownRules | undefined
+  readonly rules: readonly ShownRuleGroups[]
   readonly turns: QueryTurns
   readonly thread: Pick<QueryThread, 'answer'>
   readonly outcomes: Pick<QueryOutcomes, 'ended'>

@@ -1,4 +1,5 @@
 /** `/api/v1/rules` and `/api/v1/alerts`, as Prometheus has them. */
+import type { Steps } from '../../../kernel/core/fair-work.ts'
 import type { ShownAlert, ShownRule, ShownRuleGroup } from '../../../kit/rules.ts'
 import { invalidParameter } from '../../query/problems.ts'
 import { listTexts, successTexts } from './json.ts'
@@ -20,7 +21,13 @@ function* alertsOf(groups: readonly ShownRuleGroup[]): Generator<string> {
 
 /** As work of the tenant: a rule may have thousands of alerts, each of which is judged. */
 async function groupsFor({ rules, reader, work, tenant }: KnownRequest): Promise<readonly ShownRuleGroup[]> {
-  return rules === undefined ? [] : work.run({ tenant }, rules.groupsFor(reader))
+  return work.run({ tenant }, allGroups(rules, reader))
+}
+
+function* allGroups(rules: KnownRequest['rules'], reader: KnownRequest['reader']): Steps<readonly ShownRuleGroup[]> {
+  const found: ShownRuleGroup[] = []
+  for (const one of rules) found.push(...(yield* one.groupsFor(reader)))
+  return found
 }
 
 export async function rulesFound(request: KnownRequest): Promise<Iterable<string>> {

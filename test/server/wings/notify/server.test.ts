@@ -4,8 +4,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { loadConfig } from '../../../../server/start/config.ts'
+import { done } from '../../../support/administration.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { PublishingProducer } from '../../../support/publisher.ts'
+import { PublishingProducer, tokenFor } from '../../../support/publisher.ts'
 import { decoded, type Json } from '../../../support/records.ts'
 
 it('a heartbeat that cannot go out for five minutes is an alert, of which a webhook is told', async () => {
@@ -37,6 +38,23 @@ it('a heartbeat that cannot go out for five minutes is an alert, of which a webh
       commonLabels: { alertname: 'CinnabarNotifierFails', notifier: 'outside', severity: 'warning' },
       commonAnnotations: { summary: expect.stringMatching(/ tells nobody: nothing is sent: no rules are evaluated$/) },
     })
+    const asked = async (path: string, user: string): Promise<Json> => {
+      const authorization = `Bearer ${await tokenFor(server.root, user, '')}`
+      const answer = await fetch(`${server.url}/api/v1/${path}`, { headers: { authorization } })
+      return ((await answer.json()) as Json).data
+    }
+    const { alerts } = await asked('alerts', 'root')
+    expect(alerts).toMatchObject([
+      {
+        state: 'firing',
+        labels: { alertname: 'CinnabarNotifierFails', notifier: 'outside', severity: 'warning' },
+        annotations: { summary: expect.stringContaining('no rules are evaluated') },
+      },
+    ])
+    expect((await asked('rules', 'root')).groups).toMatchObject([{ name: 'notifiers', file: 'notify' }])
+    await done(server.root, 'role.deny', { role: 'limited', command: 'COLLECT', object: 'alert' })
+    await producer.addUser('bob', { role: 'limited' })
+    expect(await asked('alerts', 'bob')).toEqual({ alerts: [] })
     const [outside, pager] = decoded(await server.root.query('producer.notifiers'))
     expect(outside).toMatchObject({ name: 'outside', problem: 'nothing is sent: no rules are evaluated' })
     expect(producer.clock.microseconds() - Number(outside.failing_since)).toBeGreaterThanOrEqual(300_000_000)
