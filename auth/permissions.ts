@@ -114,6 +114,31 @@ export function approvalRule(role: string, rules: readonly Rule[], request: Acce
 }
 
 /**
+ * The roles whose users may have to approve what a role does, with some arguments, ascending. `argument`: the text of those that are
+ * fixed.
+ */
+export function approversOf(
+  role: string,
+  rules: readonly Rule[],
+  request: RequestedObject,
+  argument: AccessRequest['argument'] = () => undefined,
+): readonly string[] {
+  if (role === ADMIN_ROLE || needsNoRule(request.object, argument)) return []
+  const isKnown = (name: string): boolean => name === PRODUCER || argument(name) !== undefined
+  const mayHold = ({ effect, where }: Rule): boolean =>
+    Object.entries(where).every(([name, pattern]) => {
+      const given = argument(name)
+      return given === undefined ? !isKnown(name) : matches(effect, pattern, given)
+    })
+  const own = rules.filter((rule) => rule.role === role && isFor(rule, request.command) && isAbout(rule, request))
+  const possible = own.filter(mayHold)
+  const certain = possible.filter(({ where }) => Object.keys(where).every(isKnown))
+  const approvals = possible.filter((rule) => !certain.some((other) => other !== rule && outranks(other, rule)))
+  const roles = approvals.flatMap(({ approval }) => (approval === undefined ? [] : [approval]))
+  return [...new Set(roles)].sort()
+}
+
+/**
  * Whether a control, or all those that match a pattern, are for what is one's own: no rule has to allow them, and none has them wait.
  * At another producer nothing is one's own: what is run there is run with the login of this one, whoever asks here.
  */

@@ -24,9 +24,14 @@ const CONNECTION_LOST =
 const OUTCOME_UNKNOWN =
   'Check whether it took effect: the server cannot tell. Repeating the call with the same --idempotency-key does not run the control again, with another key it does'
 
-/** Throws Failure if the connection is lost meanwhile: then it is not known what the control did. */
-export async function runControl(consumer: Consumer, control: string, args: Arguments): Promise<ControlOutcome> {
-  const { time, value } = await consumer.execute(control, args).catch((error: unknown) => {
+/** `onTaken` is called with the id of the result. Throws Failure if the connection is lost meanwhile: then it is not known what the control did. */
+export async function runControl(
+  consumer: Consumer,
+  control: string,
+  args: Arguments,
+  onTaken?: (result: number) => void,
+): Promise<ControlOutcome> {
+  const { time, value } = await consumer.execute(control, args, { onTaken }).catch((error: unknown) => {
     if (!(error instanceof ConnectionError)) throw error
     throw new Failure(ExitCode.UNKNOWN, `${control}: ${error.message}\n${CONNECTION_LOST}`, { cause: error })
   })

@@ -34,6 +34,8 @@ export interface CommandOptions {
 export interface WaitOptions extends CommandOptions {
   /** How long the value may take; without limit if it is not given. */
   readonly deadlineMs?: number | undefined
+  /** Called when the producer has taken the command, with the id of the value that is to come. */
+  readonly onTaken?: ((id: number) => void) | undefined
 }
 
 /**
@@ -159,7 +161,7 @@ export class AwaitedValues {
     send: SendCommand,
     name: N,
     values: CommandArguments<N>,
-    { isKept, deadlineMs, signal }: WaitOptions & { readonly isKept: boolean },
+    { isKept, deadlineMs, signal, onTaken }: WaitOptions & { readonly isKept: boolean },
   ): Promise<AnsweringValue> {
     return new Promise((resolve, reject) => {
       const expect = (id: number) => {
@@ -185,6 +187,7 @@ export class AwaitedValues {
         }
         this.#byId.set(id, { resolve: after(resolve), reject: after(reject), isKept })
         if (signal?.aborted) abort()
+        else onTaken?.(id)
       }
       send(name, values, expect, signal).catch(reject)
     })

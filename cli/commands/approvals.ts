@@ -1,5 +1,6 @@
 /** `cinnabar approvals`, `approve` and `refuse`: what waits until somebody approves it, and what becomes of that. */
 import type { Command } from 'commander'
+import type { Consumer } from '../../client/index.ts'
 import { callControl } from '../control.ts'
 import { formatTime } from '../format.ts'
 import type { LoginOptions } from '../login.ts'
@@ -21,9 +22,8 @@ export function addApprovals(program: Command, cli: Cli): void {
     .option(...JSON_OPTION)
     .action((options: JsonOptions) =>
       withConsumer(cli, options, async (consumer) => {
-        const next = (last: AnswerRecord) => ({ after: findField(last, 'asked')?.value as bigint })
-        const reading = queryAll(consumer, 'producer.approvals', {}, next)
-        await printList(terminal, await withProgress(terminal, 'reading what waits', reading), options.json, listing)
+        const waiting = await withProgress(terminal, 'reading what waits', waitingCalls(consumer))
+        await printList(terminal, waiting, options.json, listing)
       }),
     )
   withLoginOptions(program.command('approve'))
@@ -37,6 +37,12 @@ export function addApprovals(program: Command, cli: Cli): void {
     .action((id: string, { reason, ...options }: LoginOptions & { readonly reason: string }) =>
       callControl(cli, options, 'control.refuse', { id, reason }),
     )
+}
+
+/** Calls that wait for the approval of whoever is logged in, and their own that wait. */
+export function waitingCalls(consumer: Pick<Consumer, 'query'>): Promise<readonly AnswerRecord[]> {
+  const next = (last: AnswerRecord) => ({ after: findField(last, 'asked')?.value as bigint })
+  return queryAll(consumer, 'producer.approvals', {}, next)
 }
 
 /** What somebody needs to know to decide, a line for each. */

@@ -2,11 +2,13 @@
 import type { Command } from 'commander'
 import { SECRET_ARGUMENTS } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
+import { printable } from '../format.ts'
 import { formatTable, JSON_OPTION, type JsonOptions, jsonOf } from '../output.ts'
 import {
   type AnswerRecord,
   type CataloguedArgument,
   fieldText,
+  findField,
   listControls,
   parametersOf,
   parametersText,
@@ -36,15 +38,26 @@ export function addControls(program: Command, cli: Cli): void {
 }
 
 function overview(controls: readonly AnswerRecord[], { colors, screen }: Terminal): string {
-  const heads = ['control', 'arguments', 'description'].map((head) => ({ head }))
+  const waits = controls.some((control) => approversOf(control) !== '')
+  const heads = ['control', 'arguments', ...(waits ? ['approved by'] : []), 'description'].map((head) => ({ head }))
   const rows = controls.map((control) => {
-    return [fieldText(control, 'name'), parametersText(control), fieldText(control, 'description')]
+    const more = waits ? [approversOf(control)] : []
+    return [fieldText(control, 'name'), parametersText(control), ...more, fieldText(control, 'description')]
   })
   return formatTable(heads, rows, colors, screen?.size().columns)
 }
 
+/** The roles whose users may have to approve a call; empty if none has to. */
+function approversOf(control: AnswerRecord): string {
+  return String(findField(control, 'approval')?.value ?? '')
+    .split('\n')
+    .map(printable)
+    .join(' or ')
+}
+
 function details(control: AnswerRecord, { program, colors, screen }: Terminal): string {
   const name = fieldText(control, 'name')
+  const approvers = approversOf(control)
   const parameters = parametersOf(control)
   const isBound = parameters.some(({ bounds }) => bounds !== '')
   const heads = ['argument', 'type', '', ...(isBound ? ['takes'] : []), 'description'].map((head) => ({ head }))
@@ -55,6 +68,9 @@ function details(control: AnswerRecord, { program, colors, screen }: Terminal): 
     `${colors.bold(name)}  ${fieldText(control, 'description')}`,
     '',
     rows.length === 0 ? 'It takes no arguments of its own.' : formatTable(heads, rows, colors, screen?.size().columns),
+    ...(approvers === ''
+      ? []
+      : ['', `A call may have to be approved by a user of the role ${approvers}: then it waits.`]),
     '',
     // [MON 10]
     `Every control also takes idempotency_key and dry_run: see \`${program} exec --help\`.`,

@@ -1,15 +1,16 @@
 /** `cinnabar exec`: runs a control and waits for its result. */
 import { type Command, InvalidArgumentError } from 'commander'
-import { type Arguments, BasicType, valueToJson } from '../../client/index.ts'
+import { type Arguments, BasicType, type Consumer, valueToJson } from '../../client/index.ts'
 import { type Assignments, parseAssignments, toTypedArguments } from '../arguments.ts'
 import { type ControlOutcome, checkOutcome, runControl, SECRET_ARGUMENTS } from '../control.ts'
 import { ExitCode, Failure } from '../failure.ts'
-import { formatValue, jsonText } from '../format.ts'
+import { formatTime, formatValue, jsonText } from '../format.ts'
 import { readSecret } from '../login.ts'
 import type { JsonOptions } from '../output.ts'
-import { controlParameters } from '../records.ts'
+import { controlParameters, fieldNumber, fieldText, findField } from '../records.ts'
 import { type Cli, checkConfidential, withConsumer, withLoginOptions } from '../session.ts'
-import { withProgress } from '../terminal.ts'
+import { type Terminal, withProgress } from '../terminal.ts'
+import { waitingCalls } from './approvals.ts'
 
 interface ExecOptions extends JsonOptions {
   readonly idempotencyKey?: string
@@ -17,8 +18,12 @@ interface ExecOptions extends JsonOptions {
   readonly argFile?: Assignments
 }
 
+/** What has no result by then may wait for approval. */
+const NOTE_MS = 300
+
 const AFTER_HELP = `
-Where a rule has the call wait for approval, this command waits for the result, too; \`cinnabar approvals\` shows what waits.
+Where a rule has the call wait for approval, this command says so, and waits for the result; \`cinnabar approvals\` shows what
+waits.
 
 Exit codes: 0 ok, or dry-run (checked, not run); 1 refused, failed or timeout; 3 unknown: the server or the connection
 ended in between, and it is not known whether the control ran. With the same --idempotency-key a control runs only once
@@ -54,8 +59,9 @@ export function addExec(program: Command, cli: Cli): void {
           ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
           ...(dryRun ? { dry_run: true } : {}),
         }
-        const running = runControl(consumer, control, args)
-        const result = await withProgress(terminal, `${control} is running`, running)
+        const result = await withWaitingNote(terminal, consumer, (onTaken) =>
+          withProgress(terminal, `${control} has no result yet`, runControl(consumer, control, args, onTaken)),
+        )
         await terminal.print(options.json ? toJson(control, result) : toText(result))
         if (result.outcome === 'dry-run') terminal.note('dry run: nothing was done')
         checkOutcome(control, result)
@@ -66,6 +72,34 @@ export function addExec(program: Command, cli: Cli): void {
     const secrets: Record<string, string> = {}
     for (const [name, file] of files) secrets[name] = await readSecret(file, terminal)
     return secrets
+  }
+}
+
+/** Says, once, that the call waits for approval: whose, until when, and by which command, if it has no result after a moment. */
+async function withWaitingNote<T>(
+  terminal: Terminal,
+  consumer: Consumer,
+  run: (onTaken: (result: number) => void) => Promise<T>,
+): Promise<T> {
+  let isOver = false
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const look = async (result: number): Promise<void> => {
+    // Older servers have no such metric, and some roles may not read it.
+    const waiting = await waitingCalls(consumer).catch(() => [])
+    const own = waiting.find((one) => findField(one, 'own')?.value === true && fieldNumber(one, 'result') === result)
+    if (own === undefined || isOver) return
+    const [id, role, until] = [fieldText(own, 'id'), fieldText(own, 'role'), formatTime(fieldNumber(own, 'until'))]
+    terminal.note(
+      `it waits for the approval of a user of the role ${role} until ${until}: ${terminal.program} approve ${id}`,
+    )
+  }
+  try {
+    return await run((result) => {
+      timer = setTimeout(() => void look(result), NOTE_MS)
+    })
+  } finally {
+    isOver = true
+    clearTimeout(timer)
   }
 }
 

@@ -25,6 +25,8 @@ export interface Control {
   readonly name: string
   readonly description: string
   readonly parameters: readonly Parameter[]
+  /** The roles whose users may have to approve what whoever is signed in runs. */
+  readonly approvers: readonly string[]
 }
 
 /** Texts that are offered for a parameter, and how another one can be given. */
@@ -36,9 +38,10 @@ export interface Offer {
 /** What people have typed, by parameter; empty is left out. */
 export type Texts = Readonly<Record<string, string>>
 
-export function controlOf({ name, description, parameters }: PlainRecord): Control {
+export function controlOf({ name, description, parameters, approval }: PlainRecord): Control {
   const list = Array.isArray(parameters) ? (parameters as readonly PlainRecord[]) : []
-  return { name: String(name), description: String(description), parameters: list.map(parameterOf) }
+  const approvers = typeof approval === 'string' ? approval.split('\n') : []
+  return { name: String(name), description: String(description), parameters: list.map(parameterOf), approvers }
 }
 
 function parameterOf(record: PlainRecord): Parameter {

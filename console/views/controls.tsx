@@ -166,6 +166,12 @@ function Detail({ consumer, approvals, name }: DetailProps) {
       <p>
         <bdi>{control.description}</bdi>
       </p>
+      {control.approvers.length === 0 ? null : (
+        <p class="note">
+          A run may have to wait until a user of the role <bdi class="code">{control.approvers.join(' or ')}</bdi>{' '}
+          approves it. A dry run does not.
+        </p>
+      )}
       <section class="card" aria-label="Run">
         <Run consumer={consumer} control={control} />
         <OwnWaiting approvals={approvals} control={control.name} />

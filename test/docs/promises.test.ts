@@ -306,7 +306,9 @@ async function valuesOf(): Promise<Map<string, ValueMessage[]>> {
   await producer.addUser('asker', { role: 'operator' })
   await done(boss, 'role.allow', { role: 'operator', command: 'EXECUTE', object: 'role.explain', approval: 'lead' })
   const waiting = { user: 'boss', command: 'COLLECT', object: 'host.*' }
-  await askFor(await producer.seat('asker'), 'role.explain', waiting)
+  const asker = await producer.seat('asker')
+  await askFor(asker, 'role.explain', waiting)
+  values.set('producer.controls', [await boss.query('producer.controls'), await asker.query('producer.controls')])
   values.set('producer.approvals', [await boss.query('producer.approvals')])
   const one = args(['limit', type.uint32, u32(1)])
   values.set('producer.metrics', [await boss.query('producer.metrics'), await boss.query('producer.metrics', one)])

@@ -7,6 +7,7 @@ import type { AccessRequest, RequestedObject, Rule, Verdict } from '../../../aut
 import {
   ADMIN_ROLE,
   approvalRule,
+  approversOf,
   covers,
   type Identity,
   includesRole,
@@ -69,6 +70,11 @@ export class Rights {
   /** The rule by which a request that is allowed has to wait until somebody approves it; undefined if it need not. */
   approvalRule({ identity: { role }, destination }: Asker, request: AccessRequest): Rule | undefined {
     return approvalRule(role, this.rules.of(role), requestFrom(destination, request))
+  }
+
+  /** The roles whose users may have to approve a control, with some arguments. `argument`: the text of those that are fixed. */
+  approversOf({ role }: Pick<Identity, 'role'>, control: string, argument?: Argument): readonly string[] {
+    return approversOf(role, this.rules.of(role), { command: 'EXECUTE', object: control }, argument)
   }
 
   /** Whether the rules of the role let every metric be read. */

@@ -146,6 +146,12 @@ export function roleControls(options: RoleControlsOptions): Control[] {
       const object = canonicalObject(command, objectOf(args), destination)
       const where = whereOf(args, command, destination)
       const approval = approvalOf(args, command, object)
+      if (approval === CONSUMER_ROLE) {
+        const roles = [...new Set(rules.list().map(({ role }) => role))].sort().join(', ')
+        const why = `${CONSUMER_ROLE} is the role of all users who have no other`
+        const known = roles === '' ? 'there is no role with rules yet' : `the roles with rules are ${roles}`
+        throw new StatusError('INVALID_ARGUMENT', `approval: ${why}: name the role of those who approve; ${known}`)
+      }
       // What admins may do on connections that the producer makes is the only thing that rules say about them [MON 14].
       const isAboutDialled = effect === 'allow' && command === 'EXECUTE' && where[DESTINATION] !== undefined
       const role = roleOf(args, isAboutDialled && approval === undefined)

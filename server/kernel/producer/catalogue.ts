@@ -121,10 +121,14 @@ function describeMetric({ name, kind, type, unit, description, parameters, isCou
 /** The part of a control that the catalogue shows. */
 export type ControlShape = Pick<Control, 'name' | 'description' | 'parameters'>
 
+/** The roles whose users may have to approve what an identity runs; `producer`: the path of the one that runs it. */
+export type Approvers = (identity: Identity, control: string, producer?: string) => readonly string[]
+
 /** `visible`: those that an identity can see, and undefined for others. */
 export function controlsView(
   visible: (identity: Identity) => Iterable<ControlShape | undefined>,
   remote: (producers: (path: string) => boolean, identity: Identity) => Iterable<RemoteControl>,
+  approvers: Approvers,
 ): ProducerView {
   return {
     metric: {
@@ -149,7 +153,8 @@ export function controlsView(
       if (producers !== undefined) {
         for (const { producer, control } of remote(compilePattern(producers), identity)) {
           yield
-          if (matches(control.name) && !list.add(describeControl(control, producer))) break
+          if (!matches(control.name)) continue
+          if (!list.add(describeControl(control, approvers(identity, control.name, producer), producer))) break
         }
         return list.value()
       }
@@ -160,14 +165,18 @@ export function controlsView(
       }
       for (const control of controls.sort(byName)) {
         yield
-        if (!list.add(describeControl(control))) break
+        if (!list.add(describeControl(control, approvers(identity, control.name)))) break
       }
       return list.value()
     },
   }
 }
 
-function describeControl({ name, description, parameters }: ControlShape, producer?: string): Field[] {
+function describeControl(
+  { name, description, parameters }: ControlShape,
+  approvers: readonly string[],
+  producer?: string,
+): Field[] {
   const items = parameters.map((parameter) => [
     { name: 'name', type: STRING, value: parameter.name },
     { name: 'type', type: STRING, value: typeName(parameter.type) },
@@ -179,6 +188,8 @@ function describeControl({ name, description, parameters }: ControlShape, produc
     { name: 'name', type: STRING, value: name },
     ...(producer === undefined ? [] : [{ name: 'producer', type: STRING, value: producer } as const]),
     { name: 'description', type: STRING, value: description },
+    // As texts that a parameter may be.
+    ...(approvers.length === 0 ? [] : [{ name: 'approval', type: STRING, value: approvers.join('\n') } as const]),
     { name: 'parameters', type: ARRAY, value: { element: REC, items } },
   ]
 }

@@ -71,6 +71,8 @@ export function openOwnMetrics(
     controlsView(
       (identity) => server.controls(identity),
       (producers, identity) => server.remoteControls(producers, identity),
+      (identity, control, producer) =>
+        server.rights.approversOf(identity, control, (name) => (name === 'producer' ? producer : undefined)),
     ),
     channelsView((identity) => server.channelsOf(identity), find),
     bindingsView(find),

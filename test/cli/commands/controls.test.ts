@@ -212,6 +212,18 @@ describe('controls', () => {
     })
   })
 
+  test('says whose approval a call may need', async () => {
+    const waits = [...purge.slice(0, 2), string('approval', 'chief\nlead'), ...purge.slice(2)]
+    const answer: Script = () => ({ followedBy: [{ answer: list(waits) }] })
+    expect((await runCli(['controls'], answer)).out).toEqual([
+      'CONTROL        ARGUMENTS         APPROVED BY    DESCRIPTION',
+      'channel.purge  channel [metric]  chief or lead  What it does.',
+    ])
+    expect((await runCli(['controls', 'channel.purge'], answer)).out.join('\n')).toContain(
+      'A call may have to be approved by a user of the role chief or lead: then it waits.',
+    )
+  })
+
   test('shows one with types and an example', async () => {
     const { out } = await runCli(['controls', 'channel.purge'], script)
     expect(out).toEqual([

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { BasicType } from '../../../protocol/monitor/constants.ts'
 import { type Control, ok } from '../../../server/kernel/controls/control.ts'
 import { askFor, done, newToken, run, tokenSeat } from '../../support/administration.ts'
-import { status } from '../../support/bytes.ts'
+import { args, status, str, type } from '../../support/bytes.ts'
 import { TestProducer } from '../../support/producer.ts'
 import { decoded, type Json } from '../../support/records.ts'
 import type { Seat } from '../../support/seat.ts'
@@ -116,4 +116,23 @@ it('the rule stands with what waits, also after a restart', async () => {
   producer = await producer.restart()
   producer.server.parts.producer.executor.add([control])
   expect(await waiting(await producer.seat('lead'))).toMatchObject([{ role: 'lead', rule }])
+})
+
+it('the catalogue says whose approval a control may need, with some arguments; a rule for consumers to approve is refused', async () => {
+  const shown = async (of: Seat): Promise<unknown> =>
+    decoded(await of.query('producer.controls', args(['match', type.string, str('exec.note')])))[0]?.approval
+  expect([await shown(op), await shown(root)]).toEqual(['lead', undefined])
+  const rule = { role: 'operator', command: 'EXECUTE', object: 'exec.note' }
+  await done(root, 'role.allow', { ...rule, where: 'word=x*', approval: 'chief' })
+  expect(await shown(op)).toBe('chief\nlead')
+  // What is more specific, and holds with any arguments, decides in the place of the pattern.
+  await done(root, 'role.allow', rule)
+  expect(await shown(op)).toBe('chief')
+  const answer = await askFor(root, 'role.allow', { ...rule, approval: 'consumer' })
+  expect(answer).toMatchObject({
+    status: status.INVALID_ARGUMENT,
+    detail: expect.stringMatching(
+      /consumer is the role of all users who have no other.*the roles with rules are operator$/,
+    ),
+  })
 })

@@ -82,6 +82,7 @@ describe('producer.metrics', () => {
         controlsView(
           () => [],
           () => [],
+          () => [],
         ),
       ],
       new FakeClock(),
@@ -103,6 +104,7 @@ describe('producer.controls', () => {
   const controls = controlsView(
     (identity) => (identity === tester ? [control('b.y'), control('a.x')] : []),
     () => [],
+    (_, control) => (control === 'b.y' ? ['chief', 'lead'] : []),
   )
 
   test('lists what the identity is shown, ascending, with its arguments', () => {
@@ -112,7 +114,7 @@ describe('producer.controls', () => {
         description: 'd',
         parameters: [{ name: 'p', type: 'uint64', optional: true, description: 'q' }],
       },
-      expect.objectContaining({ name: 'b.y' }),
+      expect.objectContaining({ name: 'b.y', approval: 'chief\nlead' }),
     ])
     expect(shown(controls, abroad)).toEqual([])
     expect(names(shown(controls, tester, { match: 'b.*' }))).toEqual(['b.y'])
@@ -123,6 +125,7 @@ describe('producer.controls', () => {
     const [one] = shown(
       controlsView(
         () => [{ name: 'a.x', description: 'd', parameters: [declared] }],
+        () => [],
         () => [],
       ),
     )
